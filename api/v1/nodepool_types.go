@@ -1,0 +1,288 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Names that a NodePool leaves on other objects. They are API: people and
+// programs read them.
+const (
+	// RoleLabelPrefix is the prefix of the label that makes a node a member of
+	// the pool of that name, for a pool without a selector:
+	// node-role.kubernetes.io/<pool>.
+	RoleLabelPrefix = "node-role.kubernetes.io/"
+
+	// RecordAnnotation on a Node records, as JSON, what each pool put there.
+	RecordAnnotation = "tidekeeper.dev/node-pools"
+
+	// NodePoolFinalizer holds a deleted NodePool until no node carries
+	// anything of it any more.
+	NodePoolFinalizer = "tidekeeper.dev/node-pool"
+
+	// RuntimeClassPrefix is the prefix of the name of a pool's RuntimeClass:
+	// node-pool-<pool>.
+	RuntimeClassPrefix = "node-pool-"
+)
+
+// NodePoolSpec is what every member node of the pool should look like.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.handler) || !has(self.selector) || !has(self.selector.matchExpressions) || size(self.selector.matchExpressions) == 0",message="handler needs a selector that a RuntimeClass can repeat: use matchLabels only, or no selector"
+// +kubebuilder:validation:XValidation:rule="!has(self.labels) || !has(self.selector) || !has(self.selector.matchLabels) || self.labels.all(k, !(k in self.selector.matchLabels) || self.selector.matchLabels[k] == self.labels[k])",message="labels must not change a label that the selector asks for: the pool would lose its own nodes"
+// +kubebuilder:validation:XValidation:rule="!has(self.labels) || !has(self.selector) || !has(self.selector.matchExpressions) || self.selector.matchExpressions.all(e, !(e.key in self.labels))",message="labels must not set a label that the selector asks for: the pool could lose its own nodes"
+type NodePoolSpec struct {
+	// selector chooses the member nodes by their labels. Without it, the
+	// members are the nodes that have the label
+	// node-role.kubernetes.io/<name of the pool>, whatever its value. An empty
+	// selector is refused, as it would take every node.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="an empty selector would take every node: name at least one label, or leave selector out to use the label node-role.kubernetes.io/<name>"
+	Selector *NodeSelector `json:"selector,omitempty"`
+
+	// labels that every member node has.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue())",message="a label key must be a qualified name: letters, digits, '-', '_' and '.', at most 63 of them, after an optional DNS prefix and '/'"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.labelValue().validate(self[k]).hasValue())",message="a label value must be at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['kubernetes.io/hostname', 'kubernetes.io/os', 'kubernetes.io/arch', 'node.kubernetes.io/instance-type', 'node.kubernetes.io/windows-build']) && !k.startsWith('topology.kubernetes.io/') && !k.startsWith('beta.kubernetes.io/') && !k.startsWith('failure-domain.beta.kubernetes.io/') && !k.startsWith('kubelet.kubernetes.io/') && !k.startsWith('tidekeeper.dev/'))",message="a label of the kubelet, the cloud provider or Tidekeeper itself cannot be managed by a pool: kubernetes.io/hostname, kubernetes.io/os, kubernetes.io/arch, node.kubernetes.io/instance-type, node.kubernetes.io/windows-build, topology.kubernetes.io/*, beta.kubernetes.io/*, failure-domain.beta.kubernetes.io/*, kubelet.kubernetes.io/*, tidekeeper.dev/*"
+	Labels map[string]LabelValue `json:"labels,omitempty"`
+
+	// annotations that every member node has.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue())",message="an annotation key must be a qualified name: letters, digits, '-', '_' and '.', at most 63 of them, after an optional DNS prefix and '/'"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['node.alpha.kubernetes.io/ttl', 'volumes.kubernetes.io/controller-managed-attach-detach', 'csi.volume.kubernetes.io/nodeid']) && !k.startsWith('kubeadm.alpha.kubernetes.io/') && !k.startsWith('tidekeeper.dev/'))",message="an annotation of the kubelet, kubeadm or Tidekeeper itself cannot be managed by a pool: node.alpha.kubernetes.io/ttl, volumes.kubernetes.io/controller-managed-attach-detach, csi.volume.kubernetes.io/nodeid, kubeadm.alpha.kubernetes.io/*, tidekeeper.dev/*"
+	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
+
+	// taints that every member node has. A NoExecute taint evicts pods; it
+	// reaches the nodes a bounded share at a time.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +listMapKey=effect
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(t, !t.key.startsWith('node.kubernetes.io/') && !t.key.startsWith('node.cloudprovider.kubernetes.io/') && !t.key.startsWith('tidekeeper.dev/'))",message="a taint of the node lifecycle controller, the cloud provider or Tidekeeper itself cannot be managed by a pool: node.kubernetes.io/*, node.cloudprovider.kubernetes.io/*, tidekeeper.dev/*"
+	Taints []Taint `json:"taints,omitempty"`
+
+	// handler of the pool's RuntimeClass, for instance runc. If set, the pool
+	// owns the RuntimeClass node-pool-<name of the pool>, and a pod that names
+	// it is sent to the pool's nodes and tolerates their taints.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Handler string `json:"handler,omitempty"`
+}
+
+// NodeSelector chooses nodes by their labels: all of matchLabels and all of
+// matchExpressions must hold. It is a metav1.LabelSelector with bounds, so
+// that the API server can afford to check it.
+type NodeSelector struct {
+	// matchLabels are labels that a node must have with just this value.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue())",message="a label key must be a qualified name: letters, digits, '-', '_' and '.', at most 63 of them, after an optional DNS prefix and '/'"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.labelValue().validate(self[k]).hasValue())",message="a label value must be at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
+
+	// matchExpressions are conditions on labels.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	MatchExpressions []NodeSelectorRequirement `json:"matchExpressions,omitempty"`
+}
+
+// NodeSelectorRequirement is one condition on a label of a node.
+//
+// +kubebuilder:validation:XValidation:rule="self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : !has(self.values) || size(self.values) == 0",message="In and NotIn need values; Exists and DoesNotExist take none"
+type NodeSelectorRequirement struct {
+	// key of the label.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="a label key must be a qualified name: letters, digits, '-', '_' and '.', at most 63 of them, after an optional DNS prefix and '/'"
+	Key string `json:"key"`
+
+	// operator that relates the label to the values.
+	//
+	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
+	Operator metav1.LabelSelectorOperator `json:"operator"`
+
+	// values for In and NotIn.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:XValidation:rule="!format.labelValue().validate(self).hasValue()",message="a label value must be at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+	Values []LabelValue `json:"values,omitempty"`
+}
+
+// Taint is a taint as it stands on a node.
+type Taint struct {
+	// key of the taint.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="a taint key must be a qualified name: letters, digits, '-', '_' and '.', at most 63 of them, after an optional DNS prefix and '/'"
+	Key string `json:"key"`
+
+	// value of the taint.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!format.labelValue().validate(self).hasValue()",message="a taint value must be at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+	Value LabelValue `json:"value,omitempty"`
+
+	// effect on pods that do not tolerate the taint.
+	//
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+	Effect corev1.TaintEffect `json:"effect"`
+}
+
+// LabelValue is the value of a label or a taint.
+//
+// +kubebuilder:validation:MaxLength=63
+type LabelValue string
+
+// AnnotationValue is the value of an annotation, shorter than Kubernetes
+// allows because it is recorded on the node once more.
+//
+// +kubebuilder:validation:MaxLength=1024
+type AnnotationValue string
+
+// NodePoolStatus is what was last seen of the pool.
+type NodePoolStatus struct {
+	// observedGeneration is the generation of the spec that this status is about.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// nodeCount is the number of member nodes.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	NodeCount int32 `json:"nodeCount"`
+
+	// readyNodes is the number of member nodes whose condition Ready is True.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ReadyNodes int32 `json:"readyNodes"`
+
+	// capacity is the sum of the member nodes' capacity.
+	//
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	// allocatable is the sum of what the member nodes have for pods.
+	//
+	// +optional
+	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+
+	// requested is the sum of what the pods on the member nodes request, as
+	// the scheduler counts it: pods bound to a node and not terminal, with
+	// their init containers, sidecars, overhead and pod-level resources.
+	//
+	// +optional
+	Requested corev1.ResourceList `json:"requested,omitempty"`
+
+	// requestedPercent is requested as a share of allocatable, in whole
+	// percent rounded down: the water level. A resource of which nothing is
+	// allocatable is left out.
+	//
+	// +optional
+	RequestedPercent map[corev1.ResourceName]int32 `json:"requestedPercent,omitempty"`
+
+	// managed names the keys that the pool may have put on nodes: those of
+	// the spec, and those taken out of the spec that are not off every node
+	// yet. It is written before a node is, and only a key named here is ever
+	// taken off a node, whatever the record on the node says.
+	//
+	// +optional
+	Managed ManagedKeys `json:"managed,omitempty,omitzero"`
+
+	// conditions of the pool: Ready (its reason is the STATUS column),
+	// Reconciling and Stalled as kstatus defines them, and Conflicted.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ManagedKeys names labels, annotations and taints of nodes.
+type ManagedKeys struct {
+	// labels by key.
+	//
+	// +optional
+	// +listType=set
+	Labels []string `json:"labels,omitempty"`
+
+	// annotations by key.
+	//
+	// +optional
+	// +listType=set
+	Annotations []string `json:"annotations,omitempty"`
+
+	// taints as key:effect.
+	//
+	// +optional
+	// +listType=set
+	Taints []string `json:"taints,omitempty"`
+}
+
+// NodePool keeps a group of nodes in shape and shows its water level.
+//
+// +genclient
+// +genclient:nonNamespaced
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=tidekeeper
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the condition Ready"
+// +kubebuilder:printcolumn:name="NodeCount",type=integer,JSONPath=`.status.nodeCount`,description="Member nodes"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyNodes`,description="Member nodes that are Ready"
+// +kubebuilder:printcolumn:name="CPU%",type=integer,JSONPath=`.status.requestedPercent.cpu`,description="CPU requested, in percent of allocatable"
+// +kubebuilder:printcolumn:name="Memory%",type=integer,JSONPath=`.status.requestedPercent.memory`,description="Memory requested, in percent of allocatable"
+// +kubebuilder:printcolumn:name="Pods%",type=integer,JSONPath=`.status.requestedPercent.pods`,description="Pods bound, in percent of allocatable"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.status.requested.cpu`,priority=1,description="CPU requested"
+// +kubebuilder:printcolumn:name="of",type=string,JSONPath=`.status.allocatable.cpu`,priority=1,description="CPU allocatable"
+// +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.requested.memory`,priority=1,description="Memory requested"
+// +kubebuilder:printcolumn:name="of ",type=string,JSONPath=`.status.allocatable.memory`,priority=1,description="Memory allocatable"
+// +kubebuilder:printcolumn:name="Handler",type=string,JSONPath=`.spec.handler`,priority=1,description="Handler of the RuntimeClass"
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What the status means"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name must be at most 63 characters: it becomes part of the label node-role.kubernetes.io/<name>"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.selector) || !has(self.spec.labels) || self.spec.labels.all(k, k != 'node-role.kubernetes.io/' + self.metadata.name)",message="labels must not set the label that makes a node a member of this pool"
+type NodePool struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what every member node should look like.
+	//
+	// +optional
+	Spec NodePoolSpec `json:"spec,omitempty"`
+
+	// status is what was last seen of the pool.
+	//
+	// +optional
+	Status NodePoolStatus `json:"status,omitempty"`
+}
+
+// NodePoolList is a list of NodePools.
+//
+// +kubebuilder:object:root=true
+type NodePoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodePool `json:"items"`
+}
