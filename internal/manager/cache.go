@@ -1,0 +1,171 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// cacheOptions says what the shared cache keeps. It holds every pod of the
+// cluster, so what it keeps of a pod decides how much memory the manager
+// needs. A controller that reads a field that is thrown away here reads zero:
+// add the field, and the test beside this file if it must stay.
+func cacheOptions() cache.Options {
+	return cache.Options{
+		// A read of a kind that no chosen controller watches is a bug. Without
+		// this it would silently list and watch that kind from then on.
+		ReaderFailOnMissingInformer: true,
+		DefaultTransform:            transformAny,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:  {Transform: transformPod},
+			&corev1.Node{}: {Transform: transformNode},
+		},
+	}
+}
+
+// transformAny drops who set which field, which nothing here asks.
+func transformAny(in any) (any, error) {
+	object, err := meta.Accessor(in)
+	if err != nil {
+		return nil, fmt.Errorf("an object without metadata in the cache: %w", err)
+	}
+	object.SetManagedFields(nil)
+	return in, nil
+}
+
+// transformNode drops the list of images beside what transformAny drops: the
+// longest part of a node.
+func transformNode(in any) (any, error) {
+	node, ok := in.(*corev1.Node)
+	if !ok {
+		return nil, fmt.Errorf("%T in the cache of nodes", in)
+	}
+	node.ManagedFields = nil
+	node.Status.Images = nil
+	return node, nil
+}
+
+// transformPod keeps of a pod what says where it is, what it tolerates, and
+// what it requests. PodRequests of k8s.io/component-helpers, with whatever
+// options, answers the same for the result as for the whole pod.
+func transformPod(in any) (any, error) {
+	pod, ok := in.(*corev1.Pod)
+	if !ok {
+		return nil, fmt.Errorf("%T in the cache of pods", in)
+	}
+	// A new object instead of changes in place, so that a field of a later
+	// API version is thrown away too.
+	slim := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:              pod.Name,
+			Namespace:         pod.Namespace,
+			UID:               pod.UID,
+			ResourceVersion:   pod.ResourceVersion,
+			DeletionTimestamp: pod.DeletionTimestamp,
+		},
+		Spec: corev1.PodSpec{
+			NodeName:       pod.Spec.NodeName,
+			Tolerations:    pod.Spec.Tolerations,
+			Containers:     slimContainers(pod.Spec.Containers),
+			InitContainers: slimContainers(pod.Spec.InitContainers),
+			Overhead:       pod.Spec.Overhead,
+		},
+		Status: corev1.PodStatus{
+			Phase:                                pod.Status.Phase,
+			AllocatedResources:                   pod.Status.AllocatedResources,
+			NodeAllocatableResourceClaimStatuses: pod.Status.NodeAllocatableResourceClaimStatuses,
+		},
+	}
+	if pod.Spec.Resources != nil {
+		slim.Spec.Resources = &corev1.ResourceRequirements{Requests: pod.Spec.Resources.Requests}
+	}
+	if pod.Status.Resources != nil {
+		slim.Status.Resources = &corev1.ResourceRequirements{Requests: pod.Status.Resources.Requests}
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodResizePending {
+			// Whether the resize is infeasible stands in the reason of the first.
+			slim.Status.Conditions = []corev1.PodCondition{{
+				Type: condition.Type, Status: condition.Status, Reason: condition.Reason,
+			}}
+			break
+		}
+	}
+	// A container's status counts where it differs from the container's spec,
+	// that is while the container is resized. Else, which is nearly always, it
+	// would only take twice the memory. An infeasible resize makes the spec
+	// count for nothing, so then the status is all there is.
+	if resourcehelper.IsPodResizeInfeasible(pod) {
+		slim.Status.ContainerStatuses = slimStatuses(pod.Status.ContainerStatuses, nil)
+		slim.Status.InitContainerStatuses = slimStatuses(pod.Status.InitContainerStatuses, nil)
+	} else {
+		slim.Status.ContainerStatuses = slimStatuses(pod.Status.ContainerStatuses, pod.Spec.Containers)
+		slim.Status.InitContainerStatuses = slimStatuses(pod.Status.InitContainerStatuses, pod.Spec.InitContainers)
+	}
+	return slim, nil
+}
+
+func slimContainers(containers []corev1.Container) []corev1.Container {
+	if len(containers) == 0 {
+		return nil
+	}
+	slim := make([]corev1.Container, len(containers))
+	for i, c := range containers {
+		slim[i] = corev1.Container{
+			Name:          c.Name,
+			Resources:     corev1.ResourceRequirements{Requests: c.Resources.Requests},
+			RestartPolicy: c.RestartPolicy,
+		}
+	}
+	return slim
+}
+
+// slimStatuses returns what the statuses say about resources, without those
+// that only repeat what the container of that name in the spec says.
+func slimStatuses(statuses []corev1.ContainerStatus, spec []corev1.Container) []corev1.ContainerStatus {
+	var slim []corev1.ContainerStatus
+	for _, s := range statuses {
+		if repeatsSpec(s, spec) {
+			continue
+		}
+		kept := corev1.ContainerStatus{Name: s.Name, AllocatedResources: s.AllocatedResources}
+		if s.Resources != nil {
+			kept.Resources = &corev1.ResourceRequirements{Requests: s.Resources.Requests}
+		}
+		slim = append(slim, kept)
+	}
+	return slim
+}
+
+func repeatsSpec(status corev1.ContainerStatus, spec []corev1.Container) bool {
+	for _, c := range spec {
+		if c.Name != status.Name {
+			continue
+		}
+		return (status.AllocatedResources == nil || sameResources(status.AllocatedResources, c.Resources.Requests)) &&
+			(status.Resources == nil || status.Resources.Requests == nil || sameResources(status.Resources.Requests, c.Resources.Requests))
+	}
+	return false
+}
+
+func sameResources(a, b corev1.ResourceList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, quantity := range a {
+		other, ok := b[name]
+		if !ok || quantity.Cmp(other) != 0 {
+			return false
+		}
+	}
+	return true
+}

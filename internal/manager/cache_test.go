@@ -1,0 +1,234 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+	"pgregory.net/rapid"
+)
+
+// The water level is computed from what the cache keeps, so what the cache
+// throws away must not change what a pod requests: whatever the pod is, and
+// whichever of the helper's options the node pools use.
+func TestTransformPodKeepsRequests(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pod := drawPod(t)
+		opts := resourcehelper.PodResourcesOptions{
+			UseStatusResources: rapid.Bool().Draw(t, "UseStatusResources"),
+			InPlacePodLevelResourcesVerticalScalingEnabled: rapid.Bool().Draw(t, "InPlacePodLevelResourcesVerticalScalingEnabled"),
+			ExcludeOverhead:                          rapid.Bool().Draw(t, "ExcludeOverhead"),
+			SkipPodLevelResources:                    rapid.Bool().Draw(t, "SkipPodLevelResources"),
+			SkipContainerLevelResources:              rapid.Bool().Draw(t, "SkipContainerLevelResources"),
+			UseDRANodeAllocatableResourceClaimStatus: rapid.Bool().Draw(t, "UseDRANodeAllocatableResourceClaimStatus"),
+			NonMissingContainerRequests:              drawResources(t, "NonMissingContainerRequests"),
+		}
+		want := resourcehelper.PodRequests(pod.DeepCopy(), opts)
+
+		slim := transformed(t, pod)
+		if diff := cmp.Diff(want, resourcehelper.PodRequests(slim, opts)); diff != "" {
+			t.Fatalf("requests of the pod and of what the cache keeps of it differ (-pod +cache):\n%s", diff)
+		}
+
+		// An object may pass a transform twice.
+		if diff := cmp.Diff(slim, transformed(t, slim.DeepCopy())); diff != "" {
+			t.Fatalf("a second pass changes the object (-first +second):\n%s", diff)
+		}
+	})
+}
+
+func TestTransformPod(t *testing.T) {
+	deleted := metav1.Now()
+	always := corev1.ContainerRestartPolicyAlways
+	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
+	more := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}
+	both := func(r corev1.ResourceList) *corev1.ResourceRequirements {
+		return &corev1.ResourceRequirements{Requests: r, Limits: r}
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", DeletionTimestamp: &deleted,
+			Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
+		},
+		Spec: corev1.PodSpec{
+			NodeName:    "n1",
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers: []corev1.Container{
+				{Name: "c", Image: "i", Env: []corev1.EnvVar{{Name: "A"}}, Resources: *both(requests)},
+				{Name: "resized", Resources: *both(requests)},
+			},
+			InitContainers: []corev1.Container{{Name: "sidecar", RestartPolicy: &always}},
+			Volumes:        []corev1.Volume{{Name: "v"}},
+		},
+		Status: corev1.PodStatus{
+			Phase:      corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady}},
+			ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "c", Image: "i", AllocatedResources: requests, Resources: both(requests)},
+				{Name: "resized", Image: "i", AllocatedResources: more, Resources: both(requests)},
+			},
+		},
+	}
+	want := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", DeletionTimestamp: &deleted,
+		},
+		Spec: corev1.PodSpec{
+			NodeName:    "n1",
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers: []corev1.Container{
+				{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests}},
+				{Name: "resized", Resources: corev1.ResourceRequirements{Requests: requests}},
+			},
+			InitContainers: []corev1.Container{{Name: "sidecar", RestartPolicy: &always}},
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning,
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "resized", AllocatedResources: more, Resources: &corev1.ResourceRequirements{Requests: requests},
+			}},
+		},
+	}
+	if diff := cmp.Diff(want, transformed(t, pod)); diff != "" {
+		t.Errorf("what the cache keeps of a pod (-want +got):\n%s", diff)
+	}
+}
+
+func TestTransformNode(t *testing.T) {
+	got, err := transformNode(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}},
+		Status:     corev1.NodeStatus{Phase: corev1.NodeRunning, Images: []corev1.ContainerImage{{SizeBytes: 1}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+		Status:     corev1.NodeStatus{Phase: corev1.NodeRunning},
+	}
+	if diff := cmp.Diff(any(want), got); diff != "" {
+		t.Errorf("what the cache keeps of a node (-want +got):\n%s", diff)
+	}
+}
+
+func TestTransformsRefuseOtherKinds(t *testing.T) {
+	for name, transform := range map[string]func(any) (any, error){
+		"pod": transformPod, "node": transformNode, "any": transformAny,
+	} {
+		if got, err := transform("a string"); err == nil {
+			t.Errorf("%s: got %v, want an error", name, got)
+		}
+	}
+}
+
+func transformed(t interface{ Fatalf(string, ...any) }, pod *corev1.Pod) *corev1.Pod {
+	out, err := transformPod(pod)
+	if err != nil {
+		t.Fatalf("transformPod: %v", err)
+	}
+	return out.(*corev1.Pod)
+}
+
+func drawPod(t *rapid.T) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", Labels: map[string]string{"a": "b"}},
+		Spec: corev1.PodSpec{
+			NodeName: rapid.SampledFrom([]string{"", "n1"}).Draw(t, "nodeName"),
+			Overhead: drawResources(t, "overhead"),
+		},
+		Status: corev1.PodStatus{
+			Phase:              rapid.SampledFrom([]corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodFailed}).Draw(t, "phase"),
+			AllocatedResources: drawResources(t, "allocated"),
+		},
+	}
+	if rapid.Bool().Draw(t, "pod-level resources") {
+		pod.Spec.Resources = &corev1.ResourceRequirements{
+			Requests: drawResources(t, "pod requests"), Limits: drawResources(t, "pod limits"),
+		}
+	}
+	if rapid.Bool().Draw(t, "pod-level status") {
+		pod.Status.Resources = &corev1.ResourceRequirements{
+			Requests: drawResources(t, "status requests"), Limits: drawResources(t, "status limits"),
+		}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "conditions") {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type:   rapid.SampledFrom([]corev1.PodConditionType{corev1.PodReady, corev1.PodResizePending}).Draw(t, "condition"),
+			Reason: rapid.SampledFrom([]string{corev1.PodReasonInfeasible, corev1.PodReasonDeferred}).Draw(t, "reason"),
+		})
+	}
+	if rapid.Bool().Draw(t, "claim") {
+		perPod := resource.MustParse("1")
+		pod.Status.NodeAllocatableResourceClaimStatuses = []corev1.NodeAllocatableResourceClaimStatus{{
+			Containers: []string{"c0"},
+			Mapping:    []corev1.NodeAllocatableMappedResources{{Name: corev1.ResourceCPU, Quantity: &perPod}},
+			Overhead:   []corev1.NodeAllocatableOverheadResources{{Name: corev1.ResourceMemory, PerPod: &perPod, PerContainer: &perPod}},
+		}}
+	}
+	pod.Spec.Containers, pod.Status.ContainerStatuses = drawContainers(t, "c")
+	pod.Spec.InitContainers, pod.Status.InitContainerStatuses = drawContainers(t, "i")
+	return pod
+}
+
+func drawContainers(t *rapid.T, prefix string) ([]corev1.Container, []corev1.ContainerStatus) {
+	var containers []corev1.Container
+	var statuses []corev1.ContainerStatus
+	for i := range rapid.IntRange(0, 3).Draw(t, "containers") {
+		c := corev1.Container{
+			Name:  prefix + string(rune('0'+i)),
+			Image: "image",
+			Resources: corev1.ResourceRequirements{
+				Requests: drawResources(t, "requests"), Limits: drawResources(t, "limits"),
+			},
+		}
+		if rapid.Bool().Draw(t, "sidecar") {
+			always := corev1.ContainerRestartPolicyAlways
+			c.RestartPolicy = &always
+		}
+		containers = append(containers, c)
+
+		if !rapid.Bool().Draw(t, "has status") {
+			continue
+		}
+		s := corev1.ContainerStatus{Name: c.Name, Image: "image"}
+		// A status that repeats the spec is the common case, which random
+		// numbers would not hit.
+		drawOrRepeat := func(label string) corev1.ResourceList {
+			if rapid.Bool().Draw(t, label+" repeats the spec") {
+				return c.Resources.Requests.DeepCopy()
+			}
+			return drawResources(t, label)
+		}
+		s.AllocatedResources = drawOrRepeat("allocated")
+		if rapid.Bool().Draw(t, "has resources") {
+			s.Resources = &corev1.ResourceRequirements{Requests: drawOrRepeat("actual"), Limits: drawResources(t, "actual limits")}
+		}
+		statuses = append(statuses, s)
+	}
+	return containers, statuses
+}
+
+func drawResources(t *rapid.T, label string) corev1.ResourceList {
+	return rapid.OneOf(
+		rapid.Just(corev1.ResourceList(nil)),
+		rapid.Map(rapid.MapOfN(
+			rapid.SampledFrom([]corev1.ResourceName{
+				corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, "hugepages-2Mi", "example.com/gpu",
+			}),
+			rapid.Int64Range(0, 3), 0, 5,
+		), func(amounts map[corev1.ResourceName]int64) corev1.ResourceList {
+			list := corev1.ResourceList{}
+			for name, amount := range amounts {
+				list[name] = *resource.NewQuantity(amount, resource.DecimalSI)
+			}
+			return list
+		}),
+	).Draw(t, label)
+}

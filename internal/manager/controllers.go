@@ -1,0 +1,123 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/manager/index"
+)
+
+// allControllers is the list of the controllers that this binary has.
+var allControllers = []controller{
+	{
+		name: "nodepool",
+		watches: []client.Object{
+			&tidekeeperv1.NodePool{}, &corev1.Node{}, &corev1.Pod{}, &nodev1.RuntimeClass{},
+		},
+		indexes: []addIndex{index.AddPodNodeName},
+		setup:   setupNodePool,
+	},
+}
+
+// controller is one capability of the manager.
+type controller struct {
+	// name by which --controllers chooses it.
+	name string
+
+	// offByDefault leaves it out of "*".
+	offByDefault bool
+
+	// watches are the kinds that it reads. Their informers are started before
+	// it, and nothing else can be read through the cache.
+	watches []client.Object
+
+	// indexes on the cache that it looks things up by.
+	indexes []addIndex
+
+	// setup adds it to the manager.
+	setup func(mgr ctrl.Manager, opts Options) error
+}
+
+type addIndex = func(context.Context, client.FieldIndexer) error
+
+// chooseControllers returns those of the known controllers that the selectors
+// choose, in the order in which they are known. A selector is "*" (all that
+// are on by default), a name, or a name with a "-" before it (not that one);
+// of two about the same controller the first counts, and "*" gives way to
+// both. That is kube-controller-manager's syntax. A name that is not known,
+// and a choice of nothing, are errors.
+func chooseControllers(selectors []string, known []controller) ([]controller, error) {
+	names := controllerNames(known)
+	star := false
+	chosen := map[string]bool{}
+	for _, s := range selectors {
+		if s == "*" {
+			star = true
+			continue
+		}
+		name, not := strings.CutPrefix(s, "-")
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("--%s=%s: there is no controller %q; there are: %s",
+				flagControllers, strings.Join(selectors, ","), name, strings.Join(names, ", "))
+		}
+		if _, decided := chosen[name]; !decided {
+			chosen[name] = !not
+		}
+	}
+
+	var result []controller
+	for _, c := range known {
+		on, decided := chosen[c.name]
+		if !decided {
+			on = star && !c.offByDefault
+		}
+		if on {
+			result = append(result, c)
+		}
+	}
+	if len(result) == 0 {
+		return nil, fmt.Errorf("--%s=%s: leaves no controller to run; there are: %s",
+			flagControllers, strings.Join(selectors, ","), strings.Join(names, ", "))
+	}
+	return result, nil
+}
+
+func controllerNames(controllers []controller) []string {
+	names := make([]string, len(controllers))
+	for i, c := range controllers {
+		names[i] = c.name
+	}
+	return names
+}
+
+// kindsOf returns one object of each kind that the controllers watch, in the
+// order in which they first name it.
+func kindsOf(controllers []controller) []client.Object {
+	var kinds []client.Object
+	seen := map[reflect.Type]bool{}
+	for _, c := range controllers {
+		for _, object := range c.watches {
+			if t := reflect.TypeOf(object); !seen[t] {
+				seen[t] = true
+				kinds = append(kinds, object)
+			}
+		}
+	}
+	return kinds
+}
+
+func setupNodePool(_ ctrl.Manager, _ Options) error {
+	return nil
+}

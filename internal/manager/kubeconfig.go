@@ -1,0 +1,119 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"tidekeeper.dev/tidekeeper/internal/version"
+)
+
+// LoadConfig finds out how to reach the API server: from the file that
+// --kubeconfig names, else from those that KUBECONFIG names, else from
+// ~/.kube/config, else from the service account of the pod. An error says
+// which of these is wrong.
+func LoadConfig(opts Options) (*rest.Config, error) {
+	cfg, err := findConfig(opts.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+
+	// Negative is no limit: the API server knows better than a client what it
+	// can bear, and its priority and fairness tells the client to wait.
+	cfg.QPS, cfg.Burst = -1, 0
+	if opts.KubeAPIQPS > 0 {
+		cfg.QPS, cfg.Burst = float32(opts.KubeAPIQPS), opts.KubeAPIBurst
+	}
+	cfg.UserAgent = "tidekeeper/" + version.String()
+	return cfg, nil
+}
+
+func findConfig(kubeconfig string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	env := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+
+	switch {
+	case kubeconfig != "":
+		// clientcmd ignores other files if this one is named, but would read a
+		// directory or nothing at all without a clear word.
+		rules.ExplicitPath = kubeconfig
+		if err := checkReadable(kubeconfig); err != nil {
+			return nil, fmt.Errorf("--%s=%s: %w", flagKubeconfig, kubeconfig, err)
+		}
+		return configFromFiles(rules, fmt.Sprintf("--%s=%s", flagKubeconfig, kubeconfig))
+
+	case env != "":
+		// A list of files, of which some may be missing, but not all.
+		source := clientcmd.RecommendedConfigPathEnvVar + "=" + env
+		var firstErr error
+		for _, file := range filepath.SplitList(env) {
+			err := checkReadable(file)
+			if err == nil {
+				return configFromFiles(rules, source)
+			}
+			if firstErr == nil {
+				firstErr = err
+			}
+		}
+		return nil, fmt.Errorf("%s: %w", source, firstErr)
+	}
+
+	if checkReadable(clientcmd.RecommendedHomeFile) == nil {
+		return configFromFiles(rules, clientcmd.RecommendedHomeFile)
+	}
+	cfg, err := rest.InClusterConfig()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, fmt.Errorf("no cluster to talk to: there is no %s, KUBECONFIG is not set, and this is not a pod: use --%s=FILE",
+			clientcmd.RecommendedHomeFile, flagKubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the service account of this pod: %w", err)
+	}
+	return cfg, nil
+}
+
+func configFromFiles(rules *clientcmd.ClientConfigLoadingRules, source string) (*rest.Config, error) {
+	loaded, err := rules.Load()
+	if err != nil {
+		return nil, fmt.Errorf("%s: not a kubeconfig: %w", source, err)
+	}
+	if clientcmdapi.IsConfigEmpty(loaded) {
+		return nil, fmt.Errorf("%s: not a kubeconfig: it names no cluster", source)
+	}
+	cfg, err := clientcmd.NewNonInteractiveClientConfig(*loaded, "", &clientcmd.ConfigOverrides{}, rules).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	return cfg, nil
+}
+
+// checkReadable returns nil if path is a file that can be read, else why not,
+// without the path: the caller's message has it.
+func checkReadable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("no such file")
+	case err == nil && info.IsDir():
+		return errors.New("is a directory, not a file")
+	}
+	if err == nil {
+		var f *os.File
+		if f, err = os.Open(path); err == nil {
+			return f.Close()
+		}
+	}
+	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}

@@ -1,0 +1,114 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+const (
+	logFormatJSON = "json"
+	logFormatText = "text"
+)
+
+// The names of levels, in flags and in the log itself. What logr calls V(n) is
+// the slog level -n.
+const (
+	logLevelError = "error"
+	logLevelInfo  = "info"
+	logLevelDebug = "debug"
+	logLevelTrace = "trace"
+
+	// logLevelMost is the highest verbosity that anything in client-go asks for.
+	logLevelMost = 9
+)
+
+// parseLogLevel returns the least severe slog level that is logged.
+func parseLogLevel(s string) (slog.Level, error) {
+	switch s {
+	case logLevelError:
+		return slog.LevelError, nil
+	case logLevelInfo:
+		return slog.LevelInfo, nil
+	case logLevelDebug:
+		return slog.LevelInfo - 1, nil
+	case logLevelTrace:
+		return slog.LevelInfo - 2, nil
+	}
+	n, err := strconv.ParseUint(s, 10, 8)
+	if err != nil || n > logLevelMost {
+		return 0, fmt.Errorf("--%s=%q: must be one of %q, or a number from 0 to %d", flagLogLevel, s,
+			[]string{logLevelError, logLevelInfo, logLevelDebug, logLevelTrace}, logLevelMost)
+	}
+	return slog.LevelInfo - slog.Level(n), nil
+}
+
+// newLogHandler returns a handler that writes what opts ask for to w.
+func newLogHandler(w io.Writer, opts Options) (slog.Handler, error) {
+	level, err := parseLogLevel(opts.LogLevel)
+	if err != nil {
+		return nil, err
+	}
+	handlerOptions := &slog.HandlerOptions{
+		Level: level,
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if l, ok := a.Value.Any().(slog.Level); ok && len(groups) == 0 && a.Key == slog.LevelKey {
+				a.Value = slog.StringValue(logLevelName(l))
+			}
+			return a
+		},
+	}
+	if opts.LogFormat == logFormatText {
+		return slog.NewTextHandler(w, handlerOptions), nil
+	}
+	return slog.NewJSONHandler(w, handlerOptions), nil
+}
+
+func logLevelName(level slog.Level) string {
+	switch {
+	case level >= slog.LevelError:
+		return logLevelError
+	case level >= slog.LevelInfo:
+		return logLevelInfo
+	case level == slog.LevelInfo-1:
+		return logLevelDebug
+	default:
+		return logLevelTrace
+	}
+}
+
+// setLogger makes everything in this process log to w: controllers through
+// the logger in their context, controller-runtime through its global one,
+// client-go through klog.
+func setLogger(w io.Writer, opts Options) error {
+	handler, err := newLogHandler(w, opts)
+	if err != nil {
+		return err
+	}
+	level, err := parseLogLevel(opts.LogLevel)
+	if err != nil {
+		return err
+	}
+
+	// klog asks its own flag whether to log, before it asks the logger.
+	klogFlags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(klogFlags)
+	if err := klogFlags.Set("v", strconv.Itoa(max(0, -int(level)))); err != nil {
+		return fmt.Errorf("setting the verbosity of klog: %w", err)
+	}
+
+	logger := logr.FromSlogHandler(handler)
+	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
+	ctrl.SetLogger(logger)
+	slog.SetDefault(slog.New(handler))
+	return nil
+}

@@ -1,0 +1,158 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// preflightTimeout bounds each request of the preflight: an address that
+// swallows packets should be told of before anyone loses patience.
+const preflightTimeout = 10 * time.Second
+
+// Preflight asks the cluster for what the chosen controllers cannot do
+// without: an API server that answers, that knows the kinds they watch, and
+// that lets these credentials list and watch them. The informers would run
+// into each of these too, but they would go on trying, and log, and the
+// manager would hang without a word of what to do.
+func Preflight(ctx context.Context, cfg *rest.Config, opts Options) error {
+	chosen, err := chooseControllers(opts.Controllers, allControllers)
+	if err != nil {
+		return err
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.Timeout = preflightTimeout
+
+	server, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("the API server at %s: %w", cfg.Host, err)
+	}
+	if _, err := server.ServerVersion(); err != nil {
+		return explainUnreachable(cfg.Host, err)
+	}
+	resources, err := resourcesOf(server, cfg.Host, chosen)
+	if err != nil {
+		return err
+	}
+
+	authorization, err := authorizationclient.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("the API server at %s: %w", cfg.Host, err)
+	}
+	return checkMayWatch(ctx, authorization.SelfSubjectAccessReviews(), cfg.Host, resources)
+}
+
+func explainUnreachable(host string, err error) error {
+	var status apierrors.APIStatus
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the API server at %s does not accept these credentials: get a new kubeconfig", host)
+	case errors.As(err, &status):
+		return fmt.Errorf("the API server at %s answers %w", host, err)
+	}
+	// What is left without the request, which says nothing that the host does
+	// not say.
+	if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {
+		err = urlErr.Err
+	}
+	return fmt.Errorf("cannot reach the API server at %s: %w: is it running, and is the kubeconfig up to date?", host, err)
+}
+
+// resourcesOf returns the resources that the controllers watch, or an error
+// that names the kinds that the cluster does not know.
+func resourcesOf(server discovery.ServerResourcesInterface, host string, chosen []controller) ([]schema.GroupVersionResource, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	var resources []schema.GroupVersionResource
+	var missing, missingOurs []string
+	known := map[schema.GroupVersion]map[string]string{} // resources by kind
+	for _, object := range kindsOf(chosen) {
+		gvk, err := apiutil.GVKForObject(object, scheme)
+		if err != nil {
+			return nil, err
+		}
+		gv := gvk.GroupVersion()
+		if known[gv] == nil {
+			list, err := server.ServerResourcesForGroupVersion(gv.String())
+			if err != nil && !apierrors.IsNotFound(err) {
+				return nil, fmt.Errorf("asking the API server at %s about %s: %w", host, gv, err)
+			}
+			known[gv] = map[string]string{}
+			if list != nil {
+				for _, r := range list.APIResources {
+					if !strings.Contains(r.Name, "/") {
+						known[gv][r.Kind] = r.Name
+					}
+				}
+			}
+		}
+		resource, ok := known[gv][gvk.Kind]
+		switch {
+		case ok:
+			resources = append(resources, gv.WithResource(resource))
+		case gv.Group == tidekeeperv1.GroupName:
+			missingOurs = append(missingOurs, gvk.Kind)
+		default:
+			missing = append(missing, gvk.Kind+"."+gv.String())
+		}
+	}
+	switch {
+	case len(missingOurs) > 0:
+		return nil, fmt.Errorf("the cluster at %s does not know the kind %s: install it first: kubectl apply -k config/crd",
+			host, strings.Join(missingOurs, ", "))
+	case len(missing) > 0:
+		return nil, fmt.Errorf("the cluster at %s does not serve %s: is it older than this Tidekeeper supports?",
+			host, strings.Join(missing, ", "))
+	}
+	return resources, nil
+}
+
+// checkMayWatch returns an error that names the resources that these
+// credentials may not list and watch.
+func checkMayWatch(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface,
+	host string, resources []schema.GroupVersionResource,
+) error {
+	var denied []string
+	for _, r := range resources {
+		for _, verb := range []string{"list", "watch"} {
+			review, err := reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+				Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+					ResourceAttributes: &authorizationv1.ResourceAttributes{
+						Verb: verb, Group: r.Group, Version: r.Version, Resource: r.Resource,
+					},
+				},
+			}, metav1.CreateOptions{})
+			if err != nil {
+				return fmt.Errorf("asking the API server at %s for our rights: %w", host, err)
+			}
+			if !review.Status.Allowed {
+				denied = append(denied, r.GroupResource().String())
+				break
+			}
+		}
+	}
+	if len(denied) > 0 {
+		return fmt.Errorf("the cluster at %s does not let these credentials list and watch %s: grant them the rights in config/rbac",
+			host, strings.Join(denied, ", "))
+	}
+	return nil
+}
