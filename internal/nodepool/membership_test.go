@@ -1,0 +1,178 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+func TestNodeSelector(t *testing.T) {
+	const in, notIn = metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn
+	const exists, absent = metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist
+
+	for _, tc := range []struct {
+		name string
+		pool *PoolMaker
+		// yes and no are nodes that are members and nodes that are not.
+		yes, no []*NodeMaker
+	}{
+		{
+			name: "without a selector the role label decides, whatever its value",
+			pool: MakePool("worker"),
+			yes:  []*NodeMaker{MakeNode("empty").Role("worker"), MakeNode("valued").Label("node-role.kubernetes.io/worker", "true")},
+			no: []*NodeMaker{MakeNode("bare"), MakeNode("other").Role("worker2"),
+				MakeNode("plain").Label("worker", ""), MakeNode("shorter").Role("work")},
+		},
+		{
+			name: "with a selector the role label means nothing",
+			pool: MakePool("worker").MatchLabels("disk", "ssd"),
+			yes:  []*NodeMaker{MakeNode("ssd").Label("disk", "ssd")},
+			no:   []*NodeMaker{MakeNode("role").Role("worker"), MakeNode("hdd").Label("disk", "hdd").Role("worker")},
+		},
+		{
+			name: "all of matchLabels must hold",
+			pool: MakePool("worker").MatchLabels("disk", "ssd", "zone", "1"),
+			yes:  []*NodeMaker{MakeNode("both").Label("disk", "ssd").Label("zone", "1")},
+			no:   []*NodeMaker{MakeNode("one").Label("disk", "ssd"), MakeNode("zone").Label("disk", "ssd").Label("zone", "2")},
+		},
+		{
+			name: "an empty value in matchLabels asks for just that",
+			pool: MakePool("worker").MatchLabels("disk", ""),
+			yes:  []*NodeMaker{MakeNode("empty").Label("disk", "")},
+			no:   []*NodeMaker{MakeNode("bare"), MakeNode("ssd").Label("disk", "ssd")},
+		},
+		{
+			name: "In: the label has one of the values",
+			pool: MakePool("worker").MatchExpression("zone", in, "1", "2"),
+			yes:  []*NodeMaker{MakeNode("1").Label("zone", "1"), MakeNode("2").Label("zone", "2")},
+			no:   []*NodeMaker{MakeNode("3").Label("zone", "3"), MakeNode("bare"), MakeNode("empty").Label("zone", "")},
+		},
+		{
+			name: "NotIn: the label has none of the values, or is not there",
+			pool: MakePool("worker").MatchExpression("zone", notIn, "1", "2"),
+			yes:  []*NodeMaker{MakeNode("3").Label("zone", "3"), MakeNode("bare"), MakeNode("empty").Label("zone", "")},
+			no:   []*NodeMaker{MakeNode("1").Label("zone", "1"), MakeNode("2").Label("zone", "2")},
+		},
+		{
+			name: "Exists: the label is there, be it empty",
+			pool: MakePool("worker").MatchExpression("zone", exists),
+			yes:  []*NodeMaker{MakeNode("1").Label("zone", "1"), MakeNode("empty").Label("zone", "")},
+			no:   []*NodeMaker{MakeNode("bare")},
+		},
+		{
+			name: "DoesNotExist: the label is not there",
+			pool: MakePool("worker").MatchExpression("zone", absent),
+			yes:  []*NodeMaker{MakeNode("bare"), MakeNode("other").Label("zones", "1")},
+			no:   []*NodeMaker{MakeNode("1").Label("zone", "1"), MakeNode("empty").Label("zone", "")},
+		},
+		{
+			name: "matchLabels and all of matchExpressions must hold together",
+			pool: MakePool("worker").MatchLabels("disk", "ssd").MatchExpression("zone", exists).MatchExpression("drain", absent),
+			yes:  []*NodeMaker{MakeNode("all").Label("disk", "ssd").Label("zone", "1")},
+			no: []*NodeMaker{MakeNode("no zone").Label("disk", "ssd"), MakeNode("no disk").Label("zone", "1"),
+				MakeNode("drain").Label("disk", "ssd").Label("zone", "1").Label("drain", "")},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			selector, err := nodeSelector(tc.pool.Obj())
+			if err != nil {
+				t.Fatalf("nodeSelector: %v", err)
+			}
+			for _, node := range tc.yes {
+				if !selector.Matches(labels.Set(node.Obj().Labels)) {
+					t.Errorf("selector %q does not take node %q, which has %v", selector, node.Obj().Name, node.Obj().Labels)
+				}
+			}
+			for _, node := range tc.no {
+				if selector.Matches(labels.Set(node.Obj().Labels)) {
+					t.Errorf("selector %q takes node %q, which has %v", selector, node.Obj().Name, node.Obj().Labels)
+				}
+			}
+		})
+	}
+}
+
+// What the schema refuses may still have been stored before it did; such a
+// pool must select nothing, and say why.
+func TestNodeSelectorRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		pool *PoolMaker
+		want string // part of the error
+	}{
+		{"an empty selector", MakePool("worker").MatchLabels(), "would take every node"},
+		{"an unknown operator", MakePool("worker").MatchExpression("zone", "Near", "1"), "spec.selector"},
+		{"In without values", MakePool("worker").MatchExpression("zone", metav1.LabelSelectorOpIn), "spec.selector"},
+		{"Exists with values", MakePool("worker").MatchExpression("zone", metav1.LabelSelectorOpExists, "1"), "spec.selector"},
+		{"a key that is no label key", MakePool("worker").MatchLabels("no key", "1"), "spec.selector"},
+		{"a value that is no label value", MakePool("worker").MatchLabels("zone", "no value"), "spec.selector"},
+		{"a name too long for a role label", MakePool(strings.Repeat("x", 64)), "does not make a role label"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			selector, err := nodeSelector(tc.pool.Obj())
+			if err == nil || selector != nil {
+				t.Fatalf("nodeSelector = %v, %v; want no selector and an error", selector, err)
+			}
+			if !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %q does not say %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestBySeniority(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		pools []*PoolMaker
+		want  []string
+	}{
+		{"the older comes first", []*PoolMaker{MakePool("a").CreatedAt(2), MakePool("b").CreatedAt(1)}, []string{"b", "a"}},
+		{"of equally old ones the first by name", []*PoolMaker{MakePool("b").CreatedAt(1), MakePool("a").CreatedAt(1)}, []string{"a", "b"}},
+		{"age goes before name", []*PoolMaker{MakePool("c").CreatedAt(1), MakePool("a").CreatedAt(3), MakePool("b").CreatedAt(1)}, []string{"b", "c", "a"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, namesBySeniority(tc.pools)); diff != "" {
+				t.Errorf("order (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Two controllers that see the pools in different orders must agree on who is
+// senior: the order is total.
+func TestBySeniorityIsTotal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pools := []*PoolMaker{}
+		for _, name := range rapid.Permutation([]string{"a", "b", "c", "d", "e"}).Draw(t, "names") {
+			pools = append(pools, MakePool(name).CreatedAt(rapid.IntRange(0, 2).Draw(t, "age")))
+		}
+		one := namesBySeniority(pools)
+		other := namesBySeniority(rapid.Permutation(pools).Draw(t, "order"))
+		if diff := cmp.Diff(one, other); diff != "" {
+			t.Fatalf("two orders of the same pools (-one +other):\n%s", diff)
+		}
+	})
+}
+
+func namesBySeniority(makers []*PoolMaker) []string {
+	pools := []*tidekeeperv1.NodePool{}
+	for _, m := range makers {
+		pools = append(pools, m.Obj())
+	}
+	slices.SortFunc(pools, bySeniority)
+	names := []string{}
+	for _, p := range pools {
+		names = append(names, p.Name)
+	}
+	return names
+}
