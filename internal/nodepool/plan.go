@@ -43,8 +43,9 @@ type nodePlan struct {
 	conflicts []conflict
 	// unshaped are the member pools that the node does not look like yet.
 	unshaped []string
-	// heldBack are the member pools with a NoExecute taint that waits its turn.
-	heldBack []string
+	// heldBack are the member pools with a NoExecute taint that waits its turn,
+	// evicts those with one that is put on the node now.
+	heldBack, evicts []string
 }
 
 // changeKind says what a plan does to a slot, in the words of an event.
@@ -94,9 +95,9 @@ func (p *nodePlan) empty() bool {
 func planNode(node *corev1.Node, claims []claim) nodePlan {
 	present := slotsOf(node)
 	old, err := parseRecord(node.Annotations[tidekeeperv1.RecordAnnotation])
-	// With an unreadable record, what the pools ask for and the node has is
-	// taken to be theirs: they were here before, or there would be no record.
-	rebuild := err != nil
+	if err != nil {
+		old = adopt(claims, present)
+	}
 
 	plan := nodePlan{set: map[slot]string{}, remove: map[slot]bool{}, record: record{}}
 	members := slices.DeleteFunc(slices.Clone(claims), func(c claim) bool { return !c.member })
@@ -125,7 +126,7 @@ func planNode(node *corev1.Node, claims []claim) nodePlan {
 		value, exists := present[s]
 		switch {
 		case exists && value == wish.value:
-			if rebuild || old.holds(s) {
+			if old.holds(s) {
 				plan.record.put(pool, s, value)
 			}
 		case !vouches(wish.claim.pool, s):
@@ -138,6 +139,9 @@ func planNode(node *corev1.Node, claims []claim) nodePlan {
 			plan.set[s] = wish.value
 			plan.record.put(pool, s, wish.value)
 			plan.changes = append(plan.changes, change{pool, s, changeOf(wish.value, recorded, ours, exists)})
+			if s.noExecute() {
+				plan.evicts = append(plan.evicts, pool)
+			}
 		}
 	}
 
@@ -171,6 +175,7 @@ func planNode(node *corev1.Node, claims []claim) nodePlan {
 		return !slices.ContainsFunc(members, func(c claim) bool { return c.pool.Name == pool })
 	}))
 	plan.heldBack = distinct(plan.heldBack)
+	plan.evicts = distinct(plan.evicts)
 	slices.SortFunc(plan.changes, func(a, b change) int {
 		return cmp.Or(cmp.Compare(a.pool, b.pool), compareSlots(a.slot, b.slot))
 	})
@@ -179,6 +184,21 @@ func planNode(node *corev1.Node, claims []claim) nodePlan {
 	})
 	plan.recordChanged = plan.record.String() != node.Annotations[tidekeeperv1.RecordAnnotation]
 	return plan
+}
+
+// adopt makes up the record of a node whose own is unreadable: what the pools
+// ask for and the node has is taken to be theirs, as they were here before, or
+// there would be no record.
+func adopt(claims []claim, present map[slot]string) record {
+	r := record{}
+	for _, c := range claims {
+		for s, value := range wants(c.pool) {
+			if on, exists := present[s]; exists && on == value {
+				r.put(c.pool.Name, s, value)
+			}
+		}
+	}
+	return r
 }
 
 // keep carries over what is recorded of a slot that cannot be written yet.
