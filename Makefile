@@ -1,0 +1,149 @@
+# Tidekeeper. Needs Go, git and make; `make help` lists what there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+# kubectl for install, deploy and so on; bin/kubectl is the sandbox's own.
+KUBECTL ?= kubectl
+BIN := $(CURDIR)/bin
+
+# A version, such as v1.2.3, v1.2.3-4-gabcdef0-dirty or v0.0.0-abcdef0.
+VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || echo v0.0.0-$$(git describe --always --dirty 2>/dev/null || echo unknown))
+LDFLAGS := -s -w -X tidekeeper.dev/tidekeeper/internal/version.version=$(VERSION)
+
+# The race detector needs a C compiler, which not every machine has.
+RACE ?= $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
+
+# The tools are pinned in a module of their own, so that what they need does
+# not become what Tidekeeper needs.
+TOOL := $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
+CONTROLLER_GEN := $(TOOL) controller-gen
+GOLANGCI_LINT := $(TOOL) golangci-lint
+
+MODULES := . sandbox hack/tools
+GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml
+
+# $(call build,name,command): says what is built, and how long it took.
+define build
+@echo "building bin/$(1)"; start=$$(date +%s); $(2); echo "built    bin/$(1) in $$(( $$(date +%s) - start )) s"
+endef
+
+##@ Every day
+
+.PHONY: help
+help: ## Show this list.
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: build-sandbox build-tidekeeper build-kubectl-tide ## Build everything into bin/.
+
+# Go decides what is stale, so these always ask it. A first build of the
+# sandbox compiles Kubernetes, which takes minutes.
+.PHONY: build-sandbox
+build-sandbox:
+	$(call build,sandbox,$(MAKE) --no-print-directory -C sandbox build OUT=$(BIN))
+
+.PHONY: build-tidekeeper
+build-tidekeeper:
+	$(call build,tidekeeper,CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/tidekeeper ./cmd/tidekeeper)
+
+.PHONY: build-kubectl-tide
+build-kubectl-tide:
+ifneq ($(wildcard cmd/kubectl-tide),)
+	$(call build,kubectl-tide,CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/kubectl-tide ./cmd/kubectl-tide)
+endif
+
+.PHONY: demo
+demo: build-sandbox build-tidekeeper ## Show a node pool on a real control plane. DEMO=once ends by itself.
+	$(GO) run ./hack/demo $(if $(filter once,$(DEMO)),--once)
+
+.PHONY: run
+run: ## Run the manager from source. ARGS="--kubeconfig FILE".
+	$(GO) run -ldflags '$(LDFLAGS)' ./cmd/tidekeeper --log-format=text $(ARGS)
+
+.PHONY: clean
+clean: ## Remove what was built.
+	rm -rf $(BIN) sandbox/bin
+
+##@ Tests
+
+.PHONY: test
+test: test-unit test-e2e test-sandbox ## Run all tests: unit, property, black-box on the sandbox, and the sandbox's own.
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no cluster.
+	$(GO) test $(RACE) $$($(GO) list ./... | grep -v /test/)
+
+# -count=1: Go's test cache does not know that the binaries changed.
+.PHONY: test-e2e
+test-e2e: build-sandbox build-tidekeeper ## Run the black-box tests on the sandbox.
+	@packages=$$($(GO) list ./... | grep /test/ || true); \
+	if [ -z "$$packages" ]; then echo "no black-box tests yet"; else set -x; \
+	SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test $(RACE) -count=1 -timeout=30m $$packages; fi
+
+.PHONY: test-sandbox
+test-sandbox: ## Run the sandbox's own tests.
+	$(MAKE) --no-print-directory -C sandbox test
+
+.PHONY: fuzz
+FUZZTIME ?= 10s
+fuzz: ## Run every fuzz test for FUZZTIME.
+	@{ grep -rlE '^func Fuzz' --include='*_test.go' . || true; } | while read -r file; do \
+		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' "$$file"); do \
+			(set -x; cd "$$(dirname "$$file")" && $(GO) test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) .) || exit 1; \
+		done; done
+
+.PHONY: bench-sandbox
+bench-sandbox: ## Measure the sandbox.
+	$(MAKE) --no-print-directory -C sandbox bench
+
+##@ Code
+
+.PHONY: generate
+generate: ## Regenerate what is generated: deep copies, apply configurations, CRDs, roles.
+	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt applyconfiguration:headerFile=hack/boilerplate.go.txt \
+		crd paths=./api/... output:crd:dir=config/crd/bases
+	$(CONTROLLER_GEN) rbac:roleName=tidekeeper paths=./internal/manager/... output:rbac:dir=config/rbac
+
+.PHONY: verify
+verify: generate ## Check that generated code, go.mod files and formatting are as they should be.
+	@changed=$$(git status --porcelain --untracked-files=all -- $(GENERATED)); if [ -n "$$changed" ]; then \
+		echo "Generated files are not as committed. Commit what make generate wrote:"; \
+		echo "$$changed"; git --no-pager diff -- $(GENERATED); exit 1; fi
+	@for module in $(MODULES); do (cd $$module && $(GO) mod tidy -diff) || { echo "$$module/go.mod is not tidy: run go mod tidy there"; exit 1; }; done
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "Not formatted; run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+
+# Compiled the way that build compiles, Kubernetes is compiled only once.
+.PHONY: lint
+lint: export GOFLAGS = -trimpath
+lint: export CGO_ENABLED = 0
+lint: ## Run the linters.
+	$(GOLANGCI_LINT) run ./...
+	cd sandbox && $(GOLANGCI_LINT) run --config ../.golangci.yml ./...
+
+##@ Cluster
+
+.PHONY: install
+install: ## Install the CRDs into the cluster that KUBECTL talks to.
+	$(KUBECTL) apply -k config/crd
+
+.PHONY: uninstall
+uninstall: delete-pools ## Delete the node pools, while a manager still cleans their nodes, then the CRDs.
+	$(KUBECTL) delete --ignore-not-found -k config/crd
+
+.PHONY: deploy
+deploy: ## Install everything: CRDs, rights and the manager.
+	$(KUBECTL) apply -k config/default
+
+.PHONY: undeploy
+undeploy: delete-pools ## Delete the node pools, while the manager still cleans their nodes, then everything.
+	$(KUBECTL) delete --ignore-not-found -k config/default
+
+# A pool goes when its nodes are clean, which only a running manager can do.
+# Without one this fails after a minute, and that is better than nodes that
+# keep their taints for ever.
+.PHONY: delete-pools
+delete-pools:
+	@if $(KUBECTL) get crd nodepools.tidekeeper.dev >/dev/null 2>&1; then $(KUBECTL) delete nodepools --all --timeout=60s; fi
