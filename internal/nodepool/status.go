@@ -124,11 +124,11 @@ func selectorText(pool *tidekeeperv1.NodePool) string {
 }
 
 func conflictMessage(v *view) string {
-	text := fmt.Sprintf("node %s: the older pool %s has %s", v.first.node, v.first.owner, v.first.slot)
+	where := "node " + v.first.node
 	if v.conflicted > 1 {
-		text += fmt.Sprintf(", and the like on %d more nodes", v.conflicted-1)
+		where = fmt.Sprintf("%d nodes, for instance %s", v.conflicted, where)
 	}
-	return text + "; change one of the pools"
+	return fmt.Sprintf("%s: the older pool %s has %s; change one of the pools", where, v.first.owner, v.first.slot)
 }
 
 // managedKeys returns the keys that the pool vouches for: those of its spec,
