@@ -22,10 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/manager/index"
 )
-
-// podNodeIndex is the index of the cache that finds the pods of a node.
-const podNodeIndex = "spec.nodeName"
 
 // verifyDelay is how long to wait if the API server knows of nodes that carry
 // something of a pool and the cache does not yet.
@@ -222,7 +220,7 @@ func (r *poolReconciler) admit(ctx context.Context, pool *tidekeeperv1.NodePool)
 			continue
 		}
 		pods := &corev1.PodList{}
-		if err := r.client.List(ctx, pods, client.MatchingFields{podNodeIndex: nodes[i].node}); err != nil {
+		if err := r.client.List(ctx, pods, client.MatchingFields{index.PodNodeName: nodes[i].node}); err != nil {
 			return 0, fmt.Errorf("list the pods of node %s: %w", nodes[i].node, err)
 		}
 		for j := range pods.Items {

@@ -39,7 +39,7 @@ type Options struct {
 // SetupWithManager adds the two controllers of node pools to the manager:
 // "nodepool", whose keys are pools, and "nodepool-node", whose keys are nodes.
 // The manager's cache must have the informers of NodePools, Nodes, Pods (with
-// an index by spec.nodeName) and RuntimeClasses.
+// the index [index.PodNodeName]) and RuntimeClasses.
 func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	f := newFleet()
 	m, err := newMetrics(ctrlmetrics.Registry, f)
