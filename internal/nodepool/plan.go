@@ -126,8 +126,14 @@ func planNode(node *corev1.Node, claims []claim) nodePlan {
 		value, exists := present[s]
 		switch {
 		case exists && value == wish.value:
-			if old.holds(s) {
+			// What a pool has put there passes to the pool that asks for it now,
+			// but not before that one vouches for it: nobody else might.
+			switch {
+			case !old.holds(s, value):
+			case vouches(wish.claim.pool, s):
 				plan.record.put(pool, s, value)
+			default:
+				keep(plan.record, old, s)
 			}
 		case !vouches(wish.claim.pool, s):
 			plan.unshaped = append(plan.unshaped, pool)

@@ -120,10 +120,11 @@ func (r record) put(pool string, s slot, value string) {
 	r[pool][s] = value
 }
 
-// holds tells whether any pool has recorded the slot.
-func (r record) holds(s slot) bool {
+// holds tells whether any pool has recorded that it put this value into the
+// slot. Another value there is somebody else's.
+func (r record) holds(s slot, value string) bool {
 	for _, holding := range r {
-		if _, ok := holding[s]; ok {
+		if recorded, ok := holding[s]; ok && recorded == value {
 			return true
 		}
 	}

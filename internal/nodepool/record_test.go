@@ -215,9 +215,9 @@ func FuzzParseRecord(f *testing.F) {
 			if len(holding) == 0 {
 				t.Fatalf("pool %q is on record with nothing", pool)
 			}
-			for s := range holding {
-				if !r.holds(s) {
-					t.Fatalf("%v is on record, but holds says it is not", s)
+			for s, value := range holding {
+				if !r.holds(s, value) {
+					t.Fatalf("%v=%q is on record, but holds says it is not", s, value)
 				}
 			}
 		}
