@@ -17,6 +17,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/manager/index"
+	"tidekeeper.dev/tidekeeper/internal/nodepool"
 )
 
 // allControllers is the list of the controllers that this binary has.
@@ -118,6 +119,11 @@ func kindsOf(controllers []controller) []client.Object {
 	return kinds
 }
 
-func setupNodePool(_ ctrl.Manager, _ Options) error {
-	return nil
+func setupNodePool(mgr ctrl.Manager, opts Options) error {
+	return nodepool.SetupWithManager(mgr, nodepool.Options{
+		NodeConcurrency:   opts.NodeConcurrency,
+		StatusInterval:    opts.StatusInterval,
+		NoExecuteShare:    opts.NoExecuteShare,
+		NoExecuteInterval: opts.NoExecuteInterval,
+	})
 }
