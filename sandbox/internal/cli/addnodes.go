@@ -1,0 +1,153 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
+)
+
+func newAddNodes(r *root) *cobra.Command {
+	var pool, prefix, allocatable, labels, taints string
+	count := 1
+	cmd := &cobra.Command{
+		Use:   "add-nodes",
+		Short: "Add nodes to a sandbox",
+		Long:  "Add nodes to a sandbox, and return once the scheduler can use them.",
+		Example: `  # Three nodes of the pool gpu (label node-role.kubernetes.io/gpu="").
+  sandbox add-nodes --pool gpu --count 3 --allocatable cpu=32,memory=128Gi
+
+  # A node with labels and taints.
+  sandbox add-nodes --name-prefix odd --labels zone=a,disk=ssd --taints dedicated=odd:NoSchedule`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if count < 1 {
+				return fmt.Errorf("--count %d: want at least 1", count)
+			}
+			template, err := parseTemplate(pool, allocatable, labels, taints)
+			if err != nil {
+				return err
+			}
+			if prefix == "" {
+				prefix = "node"
+				if pool != "" {
+					prefix = pool
+				}
+			}
+			if problems := validation.IsDNS1123Subdomain(prefix + "-1"); len(problems) > 0 {
+				return fmt.Errorf("--name-prefix %q cannot begin the name of a node: %s", prefix, problems[0])
+			}
+			client, err := r.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeoutCause(cmd.Context(), 2*time.Minute,
+				errors.New("the nodes were not usable after 2 minutes: see 'sandbox status'"))
+			defer cancel()
+			start := time.Now()
+			names, err := node.Add(ctx, client, prefix, count, template)
+			if err != nil {
+				if cause := context.Cause(ctx); cause != nil {
+					err = cause
+				}
+				return err
+			}
+			added := names[0]
+			if count > 1 {
+				added = fmt.Sprintf("%s to %s", names[0], names[count-1])
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "Added %d nodes in %.1f s: %s.\n", count, time.Since(start).Seconds(), added)
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&pool, "pool", "", "the pool of the nodes: labels them "+node.RolePrefix+`POOL=""`)
+	flags.IntVar(&count, "count", count, "how many")
+	flags.StringVar(&allocatable, "allocatable", "", "what each has, like cpu=32,memory=128Gi (default cpu=16,memory=64Gi,ephemeral-storage=100Gi,pods=110)")
+	flags.StringVar(&labels, "labels", "", "labels, like zone=a,disk=ssd")
+	flags.StringVar(&taints, "taints", "", "taints, like dedicated=gpu:NoSchedule,spot:NoExecute")
+	flags.StringVar(&prefix, "name-prefix", "", `what their names begin with (default the pool, else "node")`)
+	return cmd
+}
+
+// parseTemplate reads what the nodes are to be like, and refuses what the API
+// server would refuse, before there are any.
+func parseTemplate(pool, allocatable, labels, taints string) (node.Template, error) {
+	t := node.Template{Labels: map[string]string{}, Allocatable: corev1.ResourceList{}}
+	for _, item := range items(labels) {
+		key, value, ok := strings.Cut(item, "=")
+		if !ok {
+			return t, fmt.Errorf("--labels %q: want key=value", item)
+		}
+		if err := checkLabel(key, value); err != nil {
+			return t, fmt.Errorf("--labels %q: %w", item, err)
+		}
+		t.Labels[key] = value
+	}
+	if pool != "" {
+		if err := checkLabel(node.RolePrefix+pool, ""); err != nil {
+			return t, fmt.Errorf("--pool %q: %w", pool, err)
+		}
+		t.Labels[node.RolePrefix+pool] = ""
+	}
+	for _, item := range items(allocatable) {
+		name, value, _ := strings.Cut(item, "=")
+		quantity, err := resource.ParseQuantity(value)
+		if err != nil || quantity.Sign() < 0 {
+			return t, fmt.Errorf("--allocatable %q: want resource=quantity, like cpu=32 or memory=128Gi", item)
+		}
+		if problems := validation.IsQualifiedName(name); len(problems) > 0 {
+			return t, fmt.Errorf("--allocatable %q: %s", item, problems[0])
+		}
+		t.Allocatable[corev1.ResourceName(name)] = quantity
+	}
+	for _, item := range items(taints) {
+		taint, err := parseTaint(item)
+		if err != nil {
+			return t, fmt.Errorf("--taints %q: %w", item, err)
+		}
+		t.Taints = append(t.Taints, taint)
+	}
+	return t, nil
+}
+
+func parseTaint(item string) (corev1.Taint, error) {
+	keyValue, effect, _ := strings.Cut(item, ":")
+	key, value, _ := strings.Cut(keyValue, "=")
+	taint := corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
+	switch taint.Effect {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+	default:
+		return taint, errors.New("want key=value:Effect or key:Effect, with the effect NoSchedule, PreferNoSchedule or NoExecute")
+	}
+	return taint, checkLabel(key, value)
+}
+
+func checkLabel(key, value string) error {
+	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+		return errors.New(problems[0])
+	}
+	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+		return errors.New(problems[0])
+	}
+	return nil
+}
+
+func items(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}

@@ -1,0 +1,51 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
+)
+
+func newKubeconfig(r *root) *cobra.Command {
+	var user string
+	var groups []string
+	cmd := &cobra.Command{
+		Use:   "kubeconfig",
+		Short: "Print a kubeconfig for a user",
+		Long: `Print a kubeconfig with a new client certificate of a user. The user may do what
+RBAC allows; without --user it is the administrator, who may do everything.`,
+		Example: `  sandbox kubeconfig > admin.kubeconfig
+  sandbox kubeconfig --user alice --group developers --group testers > alice.kubeconfig`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := r.dir()
+			if err != nil {
+				return err
+			}
+			var data []byte
+			switch {
+			case user != "":
+				data, err = dir.NewKubeconfig(user, groups)
+			case cmd.Flags().Changed("user"):
+				return errors.New("--user is empty: name the user, or leave it out for the administrator")
+			case len(groups) > 0:
+				return errors.New("--group without --user: name the user who is in the group")
+			default:
+				data, err = dir.AdminKubeconfig()
+			}
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(data)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&user, "user", "", "whose kubeconfig (default "+cluster.Admin+", who may do everything)")
+	cmd.Flags().StringArrayVar(&groups, "group", nil, "a group that the user is in; can be given several times")
+	return cmd
+}

@@ -1,0 +1,67 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
+)
+
+func newNode(r *root) *cobra.Command {
+	var message string
+	notReady := &cobra.Command{
+		Use:   "not-ready NAME",
+		Short: "Make the kubelet of a node report that it is not ready",
+		Long: `Make the kubelet of a node report that it is not ready, until 'node ready'. Until
+then it also leaves the pods of the node alone: none starts, none ends.`,
+		Example: `  sandbox node not-ready node-3 --message "disk on fire"`,
+		Args:    arguments("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.setNotReady(cmd, args[0], true, message)
+		},
+	}
+	notReady.Flags().StringVar(&message, "message", "", "what the kubelet says is wrong")
+	ready := &cobra.Command{
+		Use:     "ready NAME",
+		Short:   "Make the kubelet of a node well again",
+		Example: `  sandbox node ready node-3`,
+		Args:    arguments("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.setNotReady(cmd, args[0], false, "")
+		},
+	}
+	return group(&cobra.Command{Use: "node", Short: "Make nodes not ready, and ready again"}, notReady, ready)
+}
+
+func (r *root) setNotReady(cmd *cobra.Command, name string, value bool, message string) error {
+	client, err := r.client(cmd.Context())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(cmd.Context(), 30*time.Second,
+		errors.New("its kubelet did not report in 30 s: see 'sandbox status'"))
+	defer cancel()
+	err = node.SetNotReady(ctx, client, name, value, message)
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("there is no node %q: see 'sandbox kubectl get nodes'", name)
+	case err != nil && context.Cause(ctx) != nil:
+		return fmt.Errorf("node %s: %w", name, context.Cause(ctx))
+	case err != nil:
+		return err
+	}
+	state := "ready"
+	if value {
+		state = "not ready"
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "Node %s is %s.\n", name, state)
+	return nil
+}

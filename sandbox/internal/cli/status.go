@@ -1,0 +1,137 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
+)
+
+// statusOutput is what status prints as JSON.
+type statusOutput struct {
+	cluster.Status
+	Nodes nodeCount `json:"nodes"`
+}
+
+type nodeCount struct {
+	Total int `json:"total"`
+	Ready int `json:"ready"`
+	// Error says why they could not be counted.
+	Error string `json:"error,omitempty"`
+}
+
+func newStatus(r *root) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show how a sandbox is",
+		Long:  "Show how a sandbox is. It is an error if none runs.",
+		Example: `  sandbox status
+  sandbox status -o json`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "" && output != "json" {
+				return fmt.Errorf("--output %q: want json, or leave it out", output)
+			}
+			dir, err := r.dir()
+			if err != nil {
+				return err
+			}
+			s, err := dir.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			result := statusOutput{Status: s, Nodes: r.countNodes(cmd.Context())}
+			if output == "json" {
+				encoder := json.NewEncoder(cmd.OutOrStdout())
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(result)
+			}
+			return printStatus(cmd.OutOrStdout(), result)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json, or empty for people")
+	return cmd
+}
+
+// countNodes asks the API server, which may be paused.
+func (r *root) countNodes(ctx context.Context) nodeCount {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	client, err := r.client(ctx)
+	if err != nil {
+		return nodeCount{Error: err.Error()}
+	}
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nodeCount{Error: "the API server does not answer: " + err.Error()}
+	}
+	count := nodeCount{Total: len(list.Items)}
+	for _, n := range list.Items {
+		if node.Ready(&n) {
+			count.Ready++
+		}
+	}
+	return count
+}
+
+func printStatus(out io.Writer, s statusOutput) error {
+	state := "starting"
+	if s.Ready {
+		state = "ready"
+	}
+	fmt.Fprintf(out, "Kubernetes %s in %s is %s (pid %d, up for %s).\n",
+		s.Version, s.DataDir, state, s.PID, time.Since(s.Started).Round(time.Second))
+	fmt.Fprintf(out, "  API server  %s\n  kubeconfig  %s\n", s.APIServer, s.Kubeconfig)
+	if s.AuditLog != "" {
+		fmt.Fprintf(out, "  audit log   %s\n", s.AuditLog)
+	}
+	if s.Nodes.Error != "" {
+		fmt.Fprintf(out, "  nodes       unknown: %s\n", s.Nodes.Error)
+	} else {
+		fmt.Fprintf(out, "  nodes       %d, %d of them ready\n", s.Nodes.Total, s.Nodes.Ready)
+	}
+	fmt.Fprintf(out, "  memory      %s\n\n", mebibytes(s.RSSBytes))
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "COMPONENT\tSTATE\tPID\tPORT\tSTARTED AGAIN\tMEMORY")
+	for _, c := range s.Components {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", c.Name, stateOf(c), number(c.PID), number(c.Port), c.Restarts, mebibytes(c.RSSBytes))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, c := range s.Components {
+		if c.State == supervisor.Crashed {
+			fmt.Fprintf(out, "\n%s\n", cluster.Describe(supervisor.Exit{Status: c.Status, Tail: c.LogTail}))
+		}
+	}
+	return nil
+}
+
+func stateOf(c cluster.Component) string {
+	if c.State == supervisor.Crashed {
+		return fmt.Sprintf("%s (%s)", c.State, c.Exit)
+	}
+	return string(c.State)
+}
+
+func number(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }

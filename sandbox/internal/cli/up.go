@@ -1,0 +1,209 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
+)
+
+// reportFD tells a detached sandbox the descriptor of the pipe on which the
+// command that started it waits for a line that says how it went.
+const reportFD = "SANDBOX_REPORT_FD"
+
+func newUp(r *root) *cobra.Command {
+	o := cluster.Options{Nodes: 5, Delays: kubelet.DefaultDelays()}
+	var detach bool
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start a sandbox",
+		Long: `Start a sandbox and stay until Ctrl-C, or return once it is ready with --detach.
+
+What is in a sandbox is kept in its data directory and is there again after the
+next 'up', unless that is --fresh.
+
+How long pods take is set by the --pod-* flags, and for the pods of one workload
+by annotations of its pod template:
+  sandbox.tidekeeper.dev/behavior: normal|slow|never-ready|crash-loop|image-pull-backoff
+  sandbox.tidekeeper.dev/initialized-after: 2s   (and the others, named like the flags)`,
+		Example: `  # In the foreground, with ten nodes.
+  sandbox up --nodes 10
+
+  # In the background, with a kubeconfig where you want it and an audit log.
+  sandbox up --detach --kubeconfig ./kubeconfig --audit
+
+  # From an empty state, with pods that take their time.
+  sandbox up --fresh --pod-initialized-after 2s --pod-containers-ready-after 5s`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Dir, err = r.dir(); err != nil {
+				return err
+			}
+			if o.Nodes < 0 {
+				return fmt.Errorf("--nodes %d: a sandbox cannot have fewer than 0 nodes", o.Nodes)
+			}
+			if err := o.Delays.Validate(); err != nil {
+				return err
+			}
+			if o.Kubeconfig != "" {
+				abs, err := cluster.Abs(o.Kubeconfig)
+				if err != nil {
+					return err
+				}
+				o.Kubeconfig = string(abs)
+			}
+			if detach {
+				return upDetached(cmd, o)
+			}
+			return up(cmd, o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntVar(&o.Nodes, "nodes", o.Nodes, "how many nodes there are to be at least")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "also write the kubeconfig of the administrator to this file")
+	flags.BoolVar(&o.Audit, "audit", false, "have the API server log each request to audit.log in the data directory")
+	flags.BoolVar(&o.Fresh, "fresh", false, "forget what an earlier run left in the data directory")
+	flags.BoolVar(&detach, "detach", false, "return once the sandbox is ready and leave it running")
+	o.Delays.AddFlags(flags)
+	return cmd
+}
+
+// up runs the sandbox in this process.
+func up(cmd *cobra.Command, o cluster.Options) error {
+	report := func(string) {}
+	detached := os.Getenv(reportFD) != ""
+	if detached {
+		pipe := os.NewFile(3, "report")
+		// The components are not to hold it open.
+		syscall.CloseOnExec(3)
+		os.Unsetenv(reportFD)
+		report = func(line string) { fmt.Fprintln(pipe, line); pipe.Close() }
+	} else {
+		fmt.Fprintf(cmd.OutOrStdout(), "Starting a sandbox in %s ...\n", o.Dir)
+	}
+	o.Ready = func(s cluster.Status) {
+		printReady(cmd.OutOrStdout(), s, o)
+		if !detached {
+			fmt.Fprintln(cmd.OutOrStdout(), "\nPress Ctrl-C to stop it.")
+		}
+		report("")
+	}
+	o.Crashed = func(e supervisor.Exit) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s %s\nStart it again with: sandbox component start %s%s\n",
+			time.Now().Format(time.TimeOnly), cluster.Describe(e), e.Name, at(o.Dir))
+	}
+	err := cluster.Run(cmd.Context(), o)
+	if err != nil {
+		report(err.Error())
+	} else if !detached {
+		fmt.Fprintln(cmd.OutOrStdout(), "The sandbox has stopped.")
+	}
+	return err
+}
+
+// at says where the sandbox is, unless it is where commands look anyway.
+func at(dir cluster.Dir) string {
+	if standard, err := (&root{}).dir(); err == nil && standard == dir {
+		return ""
+	}
+	return " --data-dir " + string(dir)
+}
+
+func printReady(out io.Writer, s cluster.Status, o cluster.Options) {
+	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+	fmt.Fprintf(out, `Kubernetes %s is ready after %s (the API server after %s), with at least %d nodes.
+  API server  %s
+  kubeconfig  %s
+`, s.Version, seconds(s.Times.Ready.Duration), seconds(s.Times.APIServerReady.Duration), o.Nodes, s.APIServer, s.Kubeconfig)
+	if s.AuditLog != "" {
+		fmt.Fprintf(out, "  audit log   %s\n", s.AuditLog)
+	}
+	fmt.Fprintf(out, `
+Talk to it:
+  export KUBECONFIG=%s
+  sandbox kubectl%s get nodes
+`, s.Kubeconfig, at(o.Dir))
+}
+
+// upDetached starts another process that runs the sandbox, and returns once
+// that is ready or has failed.
+func upDetached(cmd *cobra.Command, o cluster.Options) error {
+	if s, err := o.Dir.Status(cmd.Context()); err == nil {
+		fmt.Fprintf(cmd.OutOrStdout(), "A sandbox already runs in %s (pid %d).\n", o.Dir, s.PID)
+		return nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if err := o.Dir.Check(o.Kubeconfig); err != nil {
+		return err
+	}
+	log, err := os.Create(o.Dir.Log())
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	args := []string{
+		"sandbox", "up", "--data-dir", string(o.Dir), fmt.Sprintf("--nodes=%d", o.Nodes), "--kubeconfig=" + o.Kubeconfig,
+		fmt.Sprintf("--audit=%t", o.Audit), fmt.Sprintf("--fresh=%t", o.Fresh),
+	}
+	child := &exec.Cmd{
+		Path:        "/proc/self/exe",
+		Args:        append(args, o.Delays.Args()...),
+		Env:         append(os.Environ(), reportFD+"=3"),
+		Stdout:      log,
+		Stderr:      log,
+		ExtraFiles:  []*os.File{w},
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if err := child.Start(); err != nil {
+		return err
+	}
+	w.Close()
+	// If this process is told to end, so is the other.
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-cmd.Context().Done():
+			_ = child.Process.Signal(syscall.SIGTERM)
+		case <-done:
+		}
+	}()
+	answer, err := io.ReadAll(bufio.NewReader(r))
+	if err != nil {
+		return err
+	}
+	switch text := strings.TrimSuffix(string(answer), "\n"); {
+	case len(answer) == 0:
+		_ = child.Wait()
+		return fmt.Errorf("the sandbox ended before it was ready: see %s", o.Dir.Log())
+	case text != "":
+		_ = child.Wait()
+		return errors.New(text)
+	}
+	s, err := o.Dir.Status(cmd.Context())
+	if err != nil {
+		return err
+	}
+	printReady(cmd.OutOrStdout(), s, o)
+	fmt.Fprintf(cmd.OutOrStdout(), "\nIt runs in the background (pid %d). Stop it with: sandbox down%s\n", s.PID, at(o.Dir))
+	return nil
+}

@@ -1,0 +1,207 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/pki"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/ports"
+)
+
+// contextName is the name of the cluster, the user and the context in the
+// kubeconfigs of sandboxes. A file that has it may be overwritten by one.
+const contextName = "tidekeeper-sandbox"
+
+// Admin is the user that may do everything.
+const Admin = "sandbox-admin"
+
+// superusers is the group that RBAC is not asked about.
+const superusers = "system:masters"
+
+// Names of the certificates and keys.
+const (
+	// clusterCA signs who talks to the API server, and the API server.
+	clusterCA = "ca"
+	// etcdCA signs who talks to etcd, and etcd. It is an authority of its own,
+	// or each user of the API server would be let into etcd.
+	etcdCA            = "etcd-ca"
+	apiServerCert     = "kube-apiserver"
+	etcdCert          = "etcd"
+	etcdClientCert    = "etcd-client"
+	serviceAccountKey = "service-accounts"
+)
+
+// serviceIP is what the API server is called inside of the cluster.
+const serviceIP = "10.96.0.1"
+
+// makePKI issues what is missing of the certificates and keys.
+func (d Dir) makePKI() error {
+	dir := d.pki()
+	if pki.Exists(dir, serviceAccountKey) {
+		return nil // It is written last.
+	}
+	ca, err := pki.NewAuthority("tidekeeper-sandbox-ca")
+	if err != nil {
+		return err
+	}
+	etcd, err := pki.NewAuthority("tidekeeper-sandbox-etcd-ca")
+	if err != nil {
+		return err
+	}
+	loopback := []net.IP{net.ParseIP(ports.Loopback)}
+	pairs := map[string]func() (pki.Pair, error){
+		clusterCA: func() (pki.Pair, error) { return ca.Pair, nil },
+		etcdCA:    func() (pki.Pair, error) { return etcd.Pair, nil },
+		apiServerCert: func() (pki.Pair, error) {
+			return ca.Server(component.APIServer,
+				[]string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
+				append(loopback, net.ParseIP(serviceIP)))
+		},
+		etcdCert:       func() (pki.Pair, error) { return etcd.Peer(component.Etcd, []string{"localhost"}, loopback) },
+		etcdClientCert: func() (pki.Pair, error) { return etcd.Client(component.APIServer) },
+	}
+	for name, issue := range pairs {
+		pair, err := issue()
+		if err != nil {
+			return err
+		}
+		if err := pair.Write(dir, name); err != nil {
+			return err
+		}
+	}
+	key, err := pki.NewSigningKey()
+	if err != nil {
+		return err
+	}
+	return key.Write(dir, serviceAccountKey)
+}
+
+func (d Dir) certFile(name string) string { return filepath.Join(d.pki(), name+".crt") }
+func (d Dir) keyFile(name string) string  { return filepath.Join(d.pki(), name+".key") }
+
+// NewKubeconfig makes a kubeconfig with a new client certificate of a user.
+func (d Dir) NewKubeconfig(user string, groups []string) ([]byte, error) {
+	s, err := d.loadSettings()
+	if err != nil {
+		return nil, err
+	}
+	ca, err := pki.LoadAuthority(d.pki(), clusterCA)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := ca.Client(user, groups...)
+	if err != nil {
+		return nil, err
+	}
+	return clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{contextName: {
+			Server: s.apiServer(), CertificateAuthorityData: ca.Cert,
+		}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{user: {
+			ClientCertificateData: pair.Cert, ClientKeyData: pair.Key,
+		}},
+		Contexts: map[string]*clientcmdapi.Context{contextName: {
+			Cluster: contextName, AuthInfo: user,
+		}},
+		CurrentContext: contextName,
+	})
+}
+
+func (s settings) apiServer() string {
+	return fmt.Sprintf("https://%s:%d", ports.Loopback, s.APIServerPort)
+}
+
+// AdminKubeconfig makes the kubeconfig of the administrator.
+func (d Dir) AdminKubeconfig() ([]byte, error) {
+	return d.NewKubeconfig(Admin, []string{superusers})
+}
+
+// RESTConfig is how the administrator reaches the API server.
+func (d Dir) RESTConfig() (*rest.Config, error) {
+	if _, err := d.loadSettings(); err != nil {
+		return nil, err
+	}
+	return clientcmd.BuildConfigFromFlags("", d.Kubeconfig())
+}
+
+// users of the API server that are components.
+var users = map[string][]string{
+	"system:" + component.ControllerManager: nil,
+	"system:" + component.Scheduler:         nil,
+	// One process is all nodes, so the node authorizer, which lets each node do
+	// only what concerns itself, is of no use here.
+	"sandbox:" + component.Kubelets: {superusers},
+}
+
+func (d Dir) kubeconfigOf(user string) string { return d.path("kubeconfigs", user) }
+
+// writeKubeconfigs writes those of the components and of the administrator.
+func (d Dir) writeKubeconfigs(adminCopy string) error {
+	if err := os.MkdirAll(d.path("kubeconfigs"), 0o700); err != nil {
+		return err
+	}
+	for user, groups := range users {
+		data, err := d.NewKubeconfig(user, groups)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(d.kubeconfigOf(user), data, 0o600); err != nil {
+			return err
+		}
+	}
+	admin, err := d.AdminKubeconfig()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(d.Kubeconfig(), admin, 0o600); err != nil {
+		return err
+	}
+	if adminCopy == "" {
+		return nil
+	}
+	if err := os.WriteFile(adminCopy, admin, 0o600); err != nil {
+		return fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// mayOverwrite refuses to overwrite a kubeconfig that is not a sandbox's.
+func mayOverwrite(kubeconfig string) error {
+	if kubeconfig == "" {
+		return nil
+	}
+	refusal := fmt.Errorf("%s exists and is not the kubeconfig of a sandbox: give another --kubeconfig, or remove it first", kubeconfig)
+	data, err := os.ReadFile(kubeconfig)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Dir(kubeconfig)); err != nil {
+			return fmt.Errorf("the kubeconfig cannot be written: %w", err)
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("the kubeconfig cannot be written: %w", err)
+	case len(bytes.TrimSpace(data)) == 0:
+		return nil
+	}
+	config, err := clientcmd.Load(data)
+	if err != nil {
+		return refusal
+	}
+	if _, ours := config.Clusters[contextName]; !ours || len(config.Clusters) > 1 {
+		return refusal
+	}
+	return nil
+}

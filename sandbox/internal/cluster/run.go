@@ -1,0 +1,274 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/ports"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
+)
+
+// startTimeout is how long a sandbox may take to become ready.
+const startTimeout = 2 * time.Minute
+
+// Options say what sandbox to run.
+type Options struct {
+	Dir Dir
+	// Nodes is how many nodes there are to be at least.
+	Nodes int
+	// Kubeconfig gets a copy of the kubeconfig of the administrator.
+	Kubeconfig string
+	// Audit has the API server log who did what.
+	Audit bool
+	// Fresh forgets the state of earlier runs.
+	Fresh  bool
+	Delays kubelet.Delays
+
+	// Ready is called once the sandbox can be used.
+	Ready func(Status)
+	// Crashed is called when a component ended that should not have.
+	Crashed func(supervisor.Exit)
+}
+
+// cluster is a running sandbox.
+type cluster struct {
+	Options
+	supervisor *supervisor.Supervisor
+	settings   settings
+	started    time.Time
+	stop       context.CancelFunc
+
+	mu    sync.Mutex
+	times Times
+	ready bool
+}
+
+// Run runs a sandbox until the context ends or somebody asks it to stop.
+func Run(ctx context.Context, o Options) error {
+	if err := mayOverwrite(o.Kubeconfig); err != nil {
+		return err
+	}
+	lock, err := o.Dir.acquire()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	c := &cluster{Options: o, supervisor: supervisor.New(), started: time.Now(), stop: stop}
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	crashes := make(chan supervisor.Exit, 16)
+	c.supervisor.OnExit = func(e supervisor.Exit) { crashes <- e }
+
+	closeControl, err := c.serveControl()
+	if err != nil {
+		return err
+	}
+	defer closeControl()
+	defer c.supervisor.Stop(component.Kubelets, component.Scheduler, component.ControllerManager)
+
+	if err := c.start(ctx, crashes); err != nil {
+		if ctx.Err() != nil {
+			return nil // It was told to stop before it was ready.
+		}
+		return err
+	}
+	c.Ready(c.status())
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e := <-crashes:
+			c.Crashed(e)
+		}
+	}
+}
+
+// prepare writes the files that the components read.
+func (c *cluster) prepare() error {
+	d := c.Dir
+	if c.Fresh {
+		if err := d.clear(); err != nil {
+			return err
+		}
+	}
+	// What a run left behind that was killed.
+	for _, name := range []string{"logs", "audit.log"} {
+		if err := os.RemoveAll(d.path(name)); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(d.path("logs"), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(d.path("audit-policy.yaml"), auditPolicy, 0o600); err != nil {
+		return err
+	}
+	return d.makePKI()
+}
+
+// start brings everything up, and fails if a component ends meanwhile.
+func (c *cluster) start(ctx context.Context, crashes <-chan supervisor.Exit) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ctx, cancelTimeout := context.WithTimeoutCause(ctx, startTimeout,
+		fmt.Errorf("the sandbox was not ready after %s: see the logs in %s", startTimeout, c.Dir.path("logs")))
+	defer cancelTimeout()
+	finished := make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		select {
+		case e := <-crashes:
+			cancel(&CrashError{Exit: e})
+		case <-finished:
+		}
+	})
+	err := c.bringUp(ctx)
+	close(finished)
+	watcher.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+func (c *cluster) bringUp(ctx context.Context) error {
+	if err := c.startControlPlane(); err != nil {
+		return err
+	}
+	config, err := c.Dir.RESTConfig()
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	if err := waitReadyz(ctx, client.RESTClient()); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.times.APIServerReady = metav1.Duration{Duration: time.Since(c.started)}
+	c.mu.Unlock()
+	for _, spec := range []supervisor.Spec{controllerManager(c.Dir), scheduler(c.Dir), kubelets(c.Dir, c.Delays)} {
+		if err := c.launch(spec); err != nil {
+			return err
+		}
+	}
+	if err := c.addMissingNodes(ctx, client); err != nil {
+		return err
+	}
+	if err := waitServiceAccount(ctx, client); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.times.Ready = metav1.Duration{Duration: time.Since(c.started)}
+	c.ready = true
+	return nil
+}
+
+// startControlPlane starts etcd and the API server together: the latter waits
+// for the former better than anybody could for it.
+func (c *cluster) startControlPlane() error {
+	old, _ := c.Dir.loadSettings()
+	apiServerPort, err := ports.Reserve(old.APIServerPort)
+	if err != nil {
+		return err
+	}
+	etcdPort, err := ports.Reserve(old.EtcdPort)
+	if err != nil {
+		return err
+	}
+	c.settings = settings{APIServerPort: apiServerPort.Number(), EtcdPort: etcdPort.Number()}
+	if err := c.Dir.saveSettings(c.settings); err != nil {
+		return err
+	}
+	if err := c.Dir.writeKubeconfigs(c.Kubeconfig); err != nil {
+		return err
+	}
+	if err := c.launch(etcd(c.Dir, etcdPort.Number())); err != nil {
+		return err
+	}
+	return c.launch(apiServer(c.Dir, apiServerPort.Number(), etcdPort.Number(), c.Audit))
+}
+
+func (c *cluster) launch(spec supervisor.Spec) error {
+	spec.Log = c.Dir.log(spec.Name)
+	spec.StopTimeout = stopTimeout
+	return c.supervisor.Start(spec)
+}
+
+func waitReadyz(ctx context.Context, client rest.Interface) error {
+	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		return client.Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
+	})
+}
+
+// waitServiceAccount waits for what the controller manager makes in the
+// namespace default, without which the API server admits no pods.
+func waitServiceAccount(ctx context.Context, client kubernetes.Interface) error {
+	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		_, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+		return err == nil, nil
+	})
+}
+
+// addMissingNodes adds nodes until there are as many as wanted.
+func (c *cluster) addMissingNodes(ctx context.Context, client kubernetes.Interface) error {
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	if missing := c.Nodes - len(list.Items); missing > 0 {
+		_, err = node.Add(ctx, client, "node", missing, node.Template{})
+	}
+	return err
+}
+
+// CrashError says that a component ended that should not have.
+type CrashError struct{ Exit supervisor.Exit }
+
+func (e *CrashError) Error() string { return Describe(e.Exit) }
+
+// Describe tells of a crashed component, with the end of its log.
+func Describe(e supervisor.Exit) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s crashed (%s). Its log, %s, ends with:", e.Name, e.Exit, e.Log)
+	for _, line := range e.Tail {
+		b.WriteString("\n    " + line)
+	}
+	if len(e.Tail) == 0 {
+		b.WriteString("\n    (it is empty)")
+	}
+	return b.String()
+}
+
+// Abs makes a directory absolute, which its lock and its socket need.
+func Abs(dir string) (Dir, error) {
+	if dir == "" {
+		return "", errors.New("the data directory has no name: give one with --data-dir")
+	}
+	abs, err := filepath.Abs(dir)
+	return Dir(abs), err
+}

@@ -1,0 +1,36 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package component holds the programs that are compiled into the sandbox
+// binary: the Kubernetes control plane, etcd, kubectl and the simulated kubelets.
+//
+// All but the last are the upstream programs, started through the upstream
+// command; only their main functions are written here.
+package component
+
+// Names of the programs, which are also the names they are started under: the
+// binary looks at the base name of argv[0] to decide which program it is.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kubectl           = "kubectl"
+	Kubelets          = "kubelets"
+)
+
+// Main is the entry point of a compiled-in program. It reads os.Args, like the
+// main function of the program would, and returns the exit code.
+type Main func() int
+
+var mains = map[string]Main{
+	Etcd:              etcdMain,
+	APIServer:         apiServerMain,
+	ControllerManager: controllerManagerMain,
+	Scheduler:         schedulerMain,
+	Kubectl:           kubectlMain,
+	Kubelets:          kubeletsMain,
+}
+
+// Lookup returns the program of that name, or nil if there is none.
+func Lookup(name string) Main { return mains[name] }

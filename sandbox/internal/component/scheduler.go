@@ -1,0 +1,16 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"k8s.io/component-base/cli"
+	// Registers the client-go metrics of all control plane programs.
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+)
+
+func schedulerMain() int {
+	return cli.Run(app.NewSchedulerCommand())
+}

@@ -1,0 +1,59 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"net/netip"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// firstPodIP is where the addresses of pods begin. Nothing listens there.
+var firstPodIP = netip.MustParseAddr("10.128.0.1")
+
+// addresses gives each pod an address that no other pod has.
+type addresses struct {
+	mu    sync.Mutex
+	next  netip.Addr
+	inUse map[string]types.UID
+	ofPod map[types.UID]string
+}
+
+func newAddresses() *addresses {
+	return &addresses{next: firstPodIP, inUse: map[string]types.UID{}, ofPod: map[types.UID]string{}}
+}
+
+// of returns the address of a pod, the same each time.
+func (a *addresses) of(pod types.UID) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ip, ok := a.ofPod[pod]; ok {
+		return ip
+	}
+	for ; ; a.next = a.next.Next() {
+		if _, taken := a.inUse[a.next.String()]; !taken {
+			ip := a.next.String()
+			a.inUse[ip], a.ofPod[pod] = pod, ip
+			return ip
+		}
+	}
+}
+
+// keep notes the address that a pod already has, from an earlier run.
+func (a *addresses) keep(pod types.UID, ip string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ip != "" {
+		a.inUse[ip], a.ofPod[pod] = pod, ip
+	}
+}
+
+// release takes back the address of a pod that is gone.
+func (a *addresses) release(pod types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.inUse, a.ofPod[pod])
+	delete(a.ofPod, pod)
+}

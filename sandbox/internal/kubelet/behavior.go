@@ -1,0 +1,68 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Prefix of the annotations that tell simulated kubelets what to do with a pod.
+// Each delay has one, named like its flag without "pod-".
+const Prefix = "sandbox.tidekeeper.dev/"
+
+// BehaviorAnnotation on a pod says how its containers behave.
+const BehaviorAnnotation = Prefix + "behavior"
+
+// The ways in which the containers of a pod can behave.
+const (
+	// Normal containers become ready and stay so.
+	Normal = "normal"
+	// Slow containers take long to become ready.
+	Slow = "slow"
+	// NeverReady containers run, but never become ready.
+	NeverReady = "never-ready"
+	// CrashLoop containers end with an error soon after each start.
+	CrashLoop = "crash-loop"
+	// ImagePullBackOff containers never start.
+	ImagePullBackOff = "image-pull-backoff"
+)
+
+var behaviors = []string{Normal, Slow, NeverReady, CrashLoop, ImagePullBackOff}
+
+// plan is what a pod is to do, from the defaults and its annotations.
+type plan struct {
+	behavior string
+	delays   Delays
+}
+
+// planOf reads the annotations of a pod.
+func planOf(pod *corev1.Pod, defaults Delays) (plan, error) {
+	p := plan{behavior: Normal, delays: defaults}
+	if b, ok := pod.Annotations[BehaviorAnnotation]; ok {
+		if !slices.Contains(behaviors, b) {
+			return p, fmt.Errorf("annotation %s: %q is not one of %s", BehaviorAnnotation, b, strings.Join(behaviors, ", "))
+		}
+		p.behavior = b
+	}
+	if p.behavior == Slow {
+		p.delays.ContainersReady = p.delays.Slow
+	}
+	for _, f := range p.delays.fields() {
+		value, ok := pod.Annotations[Prefix+f.name]
+		if !ok {
+			continue
+		}
+		d, err := time.ParseDuration(value)
+		if err != nil || d < 0 {
+			return p, fmt.Errorf("annotation %s: %q is not a duration such as 500ms, 10s or 1m30s", Prefix+f.name, value)
+		}
+		*f.value = d
+	}
+	return p, nil
+}

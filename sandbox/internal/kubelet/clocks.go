@@ -1,0 +1,43 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// clocks remember since when each pod waits for its next step. The times in the
+// API have no fractions of a second, too coarse for delays that are often
+// shorter; and a pod that others change while it waits must not begin anew.
+type clocks struct {
+	mu    sync.Mutex
+	ofPod map[types.UID]clock
+}
+
+type clock struct {
+	step  step
+	since time.Time
+}
+
+func newClocks() *clocks { return &clocks{ofPod: map[types.UID]clock{}} }
+
+// since returns when the pod was first seen to wait for the step.
+func (c *clocks) since(pod types.UID, s step, now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old, ok := c.ofPod[pod]; ok && old.step == s {
+		return old.since
+	}
+	c.ofPod[pod] = clock{step: s, since: now}
+	return now
+}
+
+func (c *clocks) forget(pod types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.ofPod, pod)
+}

@@ -1,0 +1,86 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Delays says how long pods take. Each can be set for one pod by an annotation
+// of the same name (without the "pod-" that the flags begin with).
+type Delays struct {
+	// Initialized counts from the moment the pod is scheduled.
+	Initialized time.Duration `json:"initialized-after"`
+	// ContainersReady counts from the start of the containers.
+	ContainersReady time.Duration `json:"containers-ready-after"`
+	// Slow replaces ContainersReady for pods that behave slowly.
+	Slow time.Duration `json:"slow-after"`
+	// Ready counts from the moment all containers are ready.
+	Ready time.Duration `json:"ready-after"`
+	// Crash counts from the start of the containers of a crash-looping pod.
+	Crash time.Duration `json:"crash-after"`
+	// Completed counts from the start of the containers of a Job's pod.
+	Completed time.Duration `json:"completed-after"`
+	// Terminated counts from the deletion of the pod.
+	Terminated time.Duration `json:"terminated-after"`
+}
+
+// DefaultDelays are short, but real enough to be seen.
+func DefaultDelays() Delays {
+	return Delays{
+		Initialized:     100 * time.Millisecond,
+		ContainersReady: 200 * time.Millisecond,
+		Slow:            15 * time.Second,
+		Crash:           200 * time.Millisecond,
+		Completed:       time.Second,
+		Terminated:      100 * time.Millisecond,
+	}
+}
+
+// AddFlags registers a flag for each delay; the values of d are the defaults.
+func (d *Delays) AddFlags(flags *pflag.FlagSet) {
+	for _, f := range d.fields() {
+		flags.DurationVar(f.value, "pod-"+f.name, *f.value, f.usage)
+	}
+}
+
+// Args returns the command line flags that set these delays.
+func (d *Delays) Args() []string {
+	var args []string
+	for _, f := range d.fields() {
+		args = append(args, "--pod-"+f.name+"="+f.value.String())
+	}
+	return args
+}
+
+type delay struct {
+	name  string
+	value *time.Duration
+	usage string
+}
+
+func (d *Delays) fields() []delay {
+	return []delay{
+		{"initialized-after", &d.Initialized, "how long pods take from being scheduled to being initialized"},
+		{"containers-ready-after", &d.ContainersReady, "how long containers take from their start to being ready"},
+		{"slow-after", &d.Slow, "how long containers take instead in pods that behave slowly"},
+		{"ready-after", &d.Ready, "how long pods take from having ready containers to being ready"},
+		{"crash-after", &d.Crash, "how long containers of crash-looping pods run"},
+		{"completed-after", &d.Completed, "how long containers of Jobs run"},
+		{"terminated-after", &d.Terminated, "how long deleted pods take to go"},
+	}
+}
+
+// Validate refuses delays that cannot be.
+func (d *Delays) Validate() error {
+	for _, f := range d.fields() {
+		if *f.value < 0 {
+			return fmt.Errorf("--pod-%s %s: a delay cannot be negative", f.name, *f.value)
+		}
+	}
+	return nil
+}

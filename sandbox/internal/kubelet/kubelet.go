@@ -1,0 +1,252 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubelet simulates the kubelets of all nodes of a sandbox in one
+// process. What happens to a pod is decided by plain functions (step.go), what
+// is reported about it is made by others (status.go); the rest watches, waits
+// and writes.
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
+)
+
+// workers is how many pods are written at a time: enough to keep an API server
+// on a few cores busy.
+const workers = 16
+
+const byNode = "node"
+
+// Kubelets are the kubelets of all nodes.
+type Kubelets struct {
+	client kubernetes.Interface
+	delays Delays
+	now    func() time.Time
+
+	nodes     corelisters.NodeLister
+	pods      cache.Indexer
+	nodeQueue workqueue.TypedRateLimitingInterface[string]
+	podQueue  workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	addresses *addresses
+	clocks    *clocks
+	leases    *leases
+}
+
+// Run simulates kubelets until the context ends.
+func Run(ctx context.Context, client kubernetes.Interface, delays Delays) error {
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(withoutManagedFields))
+	nodes, pods := factory.Core().V1().Nodes(), factory.Core().V1().Pods()
+	k := &Kubelets{
+		client:    client,
+		delays:    delays,
+		now:       time.Now,
+		nodes:     nodes.Lister(),
+		pods:      pods.Informer().GetIndexer(),
+		nodeQueue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
+		podQueue:  workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
+		addresses: newAddresses(),
+		clocks:    newClocks(),
+		leases:    newLeases(client),
+	}
+	if err := pods.Informer().AddIndexers(cache.Indexers{byNode: func(obj any) ([]string, error) {
+		return []string{obj.(*corev1.Pod).Spec.NodeName}, nil
+	}}); err != nil {
+		return err
+	}
+	nodesSynced, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { k.nodeChanged(nil, obj.(*corev1.Node)) },
+		UpdateFunc: func(old, obj any) { k.nodeChanged(old.(*corev1.Node), obj.(*corev1.Node)) },
+		DeleteFunc: func(obj any) {
+			if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = d.Obj
+			}
+			k.leases.forget(obj.(*corev1.Node).Name)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	podsSynced, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { k.podChanged(obj.(*corev1.Pod)) },
+		UpdateFunc: func(_, obj any) { k.podChanged(obj.(*corev1.Pod)) },
+		DeleteFunc: func(obj any) {
+			if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = d.Obj
+			}
+			pod := obj.(*corev1.Pod)
+			k.addresses.release(pod.UID)
+			k.clocks.forget(pod.UID)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), nodesSynced.HasSynced, podsSynced.HasSynced) {
+		return ctx.Err()
+	}
+	for range workers {
+		go work(ctx, k.podQueue, k.syncPod)
+		go work(ctx, k.nodeQueue, k.syncNode)
+	}
+	go k.leases.run(ctx)
+	<-ctx.Done()
+	k.podQueue.ShutDown()
+	k.nodeQueue.ShutDown()
+	factory.Shutdown()
+	return nil
+}
+
+// withoutManagedFields halves what the cache holds. The API server leaves the
+// field alone in writes that do not mention it.
+func withoutManagedFields(obj any) (any, error) {
+	if o, ok := obj.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+func work[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[T], sync func(context.Context, T) (time.Duration, error)) {
+	for {
+		key, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		after, err := sync(ctx, key)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			// A conflict says that the cache is behind: its event will come.
+			if !apierrors.IsConflict(err) {
+				klog.ErrorS(err, "Trying again", "object", key)
+			}
+			queue.AddRateLimited(key)
+		case after > 0:
+			queue.Forget(key)
+			queue.AddAfter(key, after)
+		default:
+			queue.Forget(key)
+		}
+		queue.Done(key)
+	}
+}
+
+func (k *Kubelets) nodeChanged(old, n *corev1.Node) {
+	k.leases.keep(n)
+	k.nodeQueue.Add(n.Name)
+	// A kubelet that appears, or comes back, looks after the pods it finds.
+	if old != nil && silent(old) == silent(n) {
+		return
+	}
+	pods, err := k.pods.ByIndex(byNode, n.Name)
+	if err != nil {
+		return
+	}
+	for _, pod := range pods {
+		k.podChanged(pod.(*corev1.Pod))
+	}
+}
+
+func (k *Kubelets) podChanged(pod *corev1.Pod) {
+	k.addresses.keep(pod.UID, pod.Status.PodIP)
+	if pod.Spec.NodeName != "" {
+		k.podQueue.Add(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+	}
+}
+
+// silent tells whether the kubelet of a node was told to leave its pods alone.
+func silent(n *corev1.Node) bool {
+	_, told := n.Annotations[node.NotReadyAnnotation]
+	return told
+}
+
+// syncNode reports the status of a node if it is not what it should be.
+func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, error) {
+	n, err := k.nodes.Get(name)
+	if err != nil {
+		return 0, nil // It is gone.
+	}
+	if node.Reported(n) && node.Ready(n) != silent(n) {
+		return 0, nil
+	}
+	n = n.DeepCopy()
+	n.Status = node.Status(n, k.now())
+	_, err = k.client.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{})
+	return 0, ignoreNotFound(err)
+}
+
+// syncPod does the next thing to a pod if it is time, and says how long it is
+// until then if it is not.
+func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	obj, exists, err := k.pods.GetByKey(key.String())
+	if err != nil || !exists {
+		return 0, err
+	}
+	pod := obj.(*corev1.Pod)
+	n, err := k.nodes.Get(pod.Spec.NodeName)
+	if err != nil || silent(n) {
+		return 0, nil // Nobody looks after this pod.
+	}
+	plan, mistake := planOf(pod, k.delays)
+	s, delay := next(pod, plan, mistake)
+	if s == none {
+		return 0, nil
+	}
+	now := k.now()
+	if left := delay - now.Sub(k.clocks.since(pod.UID, s, now)); left > 0 {
+		return left, nil
+	}
+	if s == remove {
+		return 0, ignoreNotFound(k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+			GracePeriodSeconds: new(int64(0)),
+			// A successor of the same name is somebody else.
+			Preconditions: &metav1.Preconditions{UID: &pod.UID},
+		}))
+	}
+	hostIP := internalIP(n)
+	podIP := hostIP
+	if !pod.Spec.HostNetwork {
+		podIP = k.addresses.of(pod.UID)
+	}
+	message := ""
+	if mistake != nil {
+		message = mistake.Error()
+	}
+	readyAtOnce := plan.delays.Ready == 0 && gatesOpen(pod)
+	pod = pod.DeepCopy()
+	pod.Status = apply(pod, s, hostIP, podIP, message, readyAtOnce, now)
+	if _, err := k.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+		return 0, ignoreNotFound(fmt.Errorf("%s: %w", s, err))
+	}
+	return 0, nil
+}
+
+func internalIP(n *corev1.Node) string {
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			return a.Address
+		}
+	}
+	return ""
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

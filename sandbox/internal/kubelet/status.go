@@ -1,0 +1,228 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// apply returns the status of a pod after a step. It has no side effects.
+func apply(pod *corev1.Pod, s step, hostIP, podIP, mistake string, readyAtOnce bool, now time.Time) corev1.PodStatus {
+	r := report{PodStatus: *pod.Status.DeepCopy(), pod: pod, now: metav1.NewTime(now)}
+	switch s {
+	case accept, refuse:
+		r.Phase = corev1.PodPending
+		r.StartTime = &r.now
+		if hostIP != "" {
+			r.HostIP, r.HostIPs = hostIP, []corev1.HostIP{{IP: hostIP}}
+		}
+		reason := "ContainerCreating"
+		switch {
+		case s == refuse:
+			reason = "CreateContainerConfigError"
+		case len(pod.Spec.InitContainers) > 0:
+			reason = "PodInitializing"
+		}
+		r.condition(corev1.PodReadyToStartContainers, false, "")
+		r.condition(corev1.PodInitialized, false, "ContainersNotInitialized")
+		r.condition(corev1.ContainersReady, false, "ContainersNotReady")
+		r.condition(corev1.PodReady, false, "ContainersNotReady")
+		r.initContainers(func(c *corev1.ContainerStatus) { wait(c, "PodInitializing", "") })
+		r.containers(func(c *corev1.ContainerStatus) { wait(c, reason, mistake) })
+	case initialize, failPull:
+		r.PodIP, r.PodIPs = podIP, []corev1.PodIP{{IP: podIP}}
+		r.condition(corev1.PodReadyToStartContainers, true, "")
+		r.condition(corev1.PodInitialized, true, "")
+		r.endInitContainers()
+		if s == failPull {
+			r.containers(func(c *corev1.ContainerStatus) {
+				wait(c, "ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q", c.Image))
+			})
+			break
+		}
+		r.Phase = corev1.PodRunning
+		r.containers(r.start)
+	case containersReady:
+		r.containers(func(c *corev1.ContainerStatus) { r.start(c); c.Ready = true })
+		r.condition(corev1.ContainersReady, true, "")
+		if readyAtOnce {
+			r.condition(corev1.PodReady, true, "")
+		} else {
+			r.condition(corev1.PodReady, false, "ReadinessGatesNotReady")
+		}
+	case ready:
+		r.condition(corev1.PodReady, true, "")
+	case unready:
+		r.condition(corev1.PodReady, false, "ReadinessGatesNotReady")
+	case crash:
+		r.condition(corev1.ContainersReady, false, "ContainersNotReady")
+		r.condition(corev1.PodReady, false, "ContainersNotReady")
+		r.containers(func(c *corev1.ContainerStatus) {
+			r.end(c, 1)
+			c.LastTerminationState = c.State
+			wait(c, "CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
+				backoffOf(c.RestartCount), c.Name, pod.Name, pod.Namespace, pod.UID))
+		})
+	case restart:
+		r.containers(func(c *corev1.ContainerStatus) { c.RestartCount++; r.start(c) })
+	case fail:
+		r.finish(corev1.PodFailed, 1)
+	case complete:
+		r.finish(corev1.PodSucceeded, 0)
+	case terminate:
+		r.condition(corev1.PodReadyToStartContainers, false, "")
+		if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
+			r.finish(corev1.PodSucceeded, 0)
+		} else {
+			// Work that was to be completed was not.
+			r.finish(corev1.PodFailed, 143)
+		}
+	}
+	return r.PodStatus
+}
+
+// report is a pod status in the making.
+type report struct {
+	corev1.PodStatus
+	pod *corev1.Pod
+	now metav1.Time
+}
+
+// condition sets a condition. Like a kubelet, it keeps the time of the last
+// transition of one that does not change.
+func (r *report) condition(name corev1.PodConditionType, status bool, reason string) {
+	c := corev1.PodCondition{
+		Type: name, Status: corev1.ConditionFalse, Reason: reason, Message: r.message(reason),
+		ObservedGeneration: r.pod.Generation, LastTransitionTime: r.now,
+	}
+	if status {
+		c.Status = corev1.ConditionTrue
+	}
+	for i, old := range r.Conditions {
+		if old.Type == name {
+			if old.Status == c.Status {
+				c.LastTransitionTime = old.LastTransitionTime
+			}
+			r.Conditions[i] = c
+			return
+		}
+	}
+	r.Conditions = append(r.Conditions, c)
+}
+
+func (r *report) message(reason string) string {
+	switch reason {
+	case "ContainersNotInitialized":
+		return "containers with incomplete status: " + names(r.pod.Spec.InitContainers)
+	case "ContainersNotReady":
+		return "containers with unready status: " + names(r.pod.Spec.Containers)
+	case "ReadinessGatesNotReady":
+		var closed []string
+		for _, gate := range r.pod.Spec.ReadinessGates {
+			if !isTrue(r.pod, gate.ConditionType) {
+				closed = append(closed, fmt.Sprintf("the status of pod readiness gate %q is not \"True\"", gate.ConditionType))
+			}
+		}
+		return strings.Join(closed, ", ")
+	}
+	return ""
+}
+
+func names(containers []corev1.Container) string {
+	var list []string
+	for _, c := range containers {
+		list = append(list, c.Name)
+	}
+	return "[" + strings.Join(list, " ") + "]"
+}
+
+func (r *report) containers(update func(*corev1.ContainerStatus)) {
+	r.ContainerStatuses = updated(r.pod.Spec.Containers, r.ContainerStatuses, update)
+}
+
+func (r *report) initContainers(update func(*corev1.ContainerStatus)) {
+	r.InitContainerStatuses = updated(r.pod.Spec.InitContainers, r.InitContainerStatuses, update)
+}
+
+// endInitContainers ends the init containers; sidecars keep on running.
+func (r *report) endInitContainers() {
+	sidecars := map[string]bool{}
+	for _, c := range r.pod.Spec.InitContainers {
+		sidecars[c.Name] = c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	}
+	r.initContainers(func(c *corev1.ContainerStatus) {
+		r.start(c)
+		if !sidecars[c.Name] {
+			r.end(c, 0)
+		}
+		c.Ready = true
+	})
+}
+
+// finish ends all containers and with them the pod.
+func (r *report) finish(phase corev1.PodPhase, code int32) {
+	reason := "PodCompleted"
+	if phase == corev1.PodFailed {
+		reason = "PodFailed"
+	}
+	r.Phase = phase
+	r.condition(corev1.ContainersReady, false, reason)
+	r.condition(corev1.PodReady, false, reason)
+	r.initContainers(func(c *corev1.ContainerStatus) { r.end(c, 0) })
+	r.containers(func(c *corev1.ContainerStatus) { r.end(c, code) })
+}
+
+// updated makes the status of each container from its old one.
+func updated(containers []corev1.Container, old []corev1.ContainerStatus, update func(*corev1.ContainerStatus)) []corev1.ContainerStatus {
+	var list []corev1.ContainerStatus
+	for _, c := range containers {
+		status := corev1.ContainerStatus{Name: c.Name, Image: c.Image, Started: new(false)}
+		for _, o := range old {
+			if o.Name == c.Name {
+				status = *o.DeepCopy()
+			}
+		}
+		update(&status)
+		list = append(list, status)
+	}
+	return list
+}
+
+// wait says why a container does not run.
+func wait(c *corev1.ContainerStatus, reason, message string) {
+	c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+	c.Ready, c.Started = false, new(false)
+}
+
+// start starts a container unless it runs already.
+func (r *report) start(c *corev1.ContainerStatus) {
+	if c.State.Running != nil {
+		return
+	}
+	c.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: r.now}}
+	c.ContainerID = fmt.Sprintf("sandbox://%s/%s/%d", r.pod.UID, c.Name, c.RestartCount)
+	c.ImageID = "sandbox://" + c.Image
+	c.Ready, c.Started = false, new(true)
+}
+
+// end stops a container unless it has stopped already.
+func (r *report) end(c *corev1.ContainerStatus, code int32) {
+	c.Ready, c.Started = false, new(false)
+	if c.State.Terminated != nil {
+		return
+	}
+	t := &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Completed", FinishedAt: r.now, ContainerID: c.ContainerID}
+	if code != 0 {
+		t.Reason = "Error"
+	}
+	if c.State.Running != nil {
+		t.StartedAt = c.State.Running.StartedAt
+	}
+	c.State = corev1.ContainerState{Terminated: t}
+}

@@ -1,0 +1,151 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// step is the next thing that happens to a pod.
+type step string
+
+// The steps in the life of a pod. The comment of each says what the kubelet of
+// a real node has seen when it reports this.
+const (
+	// none: nothing happens until somebody changes the pod.
+	none step = ""
+	// accept: the pod was bound to the node.
+	accept step = "accept"
+	// refuse: the annotations of the pod make no sense.
+	refuse step = "refuse"
+	// initialize: the init containers are done, the containers run.
+	initialize step = "initialize"
+	// failPull: the image cannot be pulled.
+	failPull step = "fail-pull"
+	// containersReady: the readiness probes of all containers succeed.
+	containersReady step = "containers-ready"
+	// ready: the readiness gates are open as well.
+	ready step = "ready"
+	// unready: a readiness gate was closed again.
+	unready step = "unready"
+	// crash: the containers ended with an error and will be started again.
+	crash step = "crash"
+	// restart: the back-off of crashed containers is over.
+	restart step = "restart"
+	// fail: the containers ended with an error and stay ended.
+	fail step = "fail"
+	// complete: the containers have done their work.
+	complete step = "complete"
+	// terminate: the containers of a deleted pod have ended.
+	terminate step = "terminate"
+	// remove: nothing is left of a deleted pod but the object.
+	remove step = "remove"
+)
+
+// The back-off of crashing containers: a tenth of a kubelet's, so that a test
+// sees several restarts.
+const (
+	backoff    = time.Second
+	maxBackoff = 30 * time.Second
+)
+
+// next decides what happens to a pod that is bound to a live node, and how long
+// after the step before. It has no side effects.
+func next(pod *corev1.Pod, p plan, mistake error) (step, time.Duration) {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return nextOfDeleted(pod, p)
+	case terminal(pod):
+		return none, 0
+	case pod.Status.StartTime == nil && mistake != nil:
+		return refuse, 0
+	case pod.Status.StartTime == nil:
+		return accept, 0
+	case mistake != nil:
+		return none, 0
+	case !isTrue(pod, corev1.PodInitialized) && p.behavior == ImagePullBackOff:
+		return failPull, p.delays.Initialized
+	case !isTrue(pod, corev1.PodInitialized):
+		return initialize, p.delays.Initialized
+	case p.behavior == ImagePullBackOff:
+		return none, 0
+	case p.behavior == CrashLoop:
+		return nextOfCrashing(pod, p)
+	case p.behavior == NeverReady:
+		return none, 0
+	case !isTrue(pod, corev1.ContainersReady):
+		return containersReady, p.delays.ContainersReady
+	case isTrue(pod, corev1.PodReady) && !gatesOpen(pod):
+		return unready, 0
+	// A pod that works for a while and is then done does so even if its gates
+	// stay closed: they tell others about it, not the containers.
+	case completes(pod) && (isTrue(pod, corev1.PodReady) || !gatesOpen(pod)):
+		return complete, p.delays.Completed
+	case !isTrue(pod, corev1.PodReady) && gatesOpen(pod):
+		return ready, p.delays.Ready
+	}
+	return none, 0
+}
+
+func nextOfDeleted(pod *corev1.Pod, p plan) (step, time.Duration) {
+	grace := time.Duration(0)
+	if pod.DeletionGracePeriodSeconds != nil {
+		grace = time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+	}
+	switch {
+	case !terminal(pod):
+		// After the grace period, a kubelet kills what still runs.
+		return terminate, min(p.delays.Terminated, grace)
+	case grace == 0 && len(pod.Finalizers) > 0:
+		// It was removed already; who has a finalizer on it must let it go.
+		return none, 0
+	}
+	return remove, 0
+}
+
+func nextOfCrashing(pod *corev1.Pod, p plan) (step, time.Duration) {
+	if len(pod.Status.ContainerStatuses) == 0 {
+		return none, 0
+	}
+	c := pod.Status.ContainerStatuses[0]
+	switch {
+	case c.State.Waiting != nil:
+		return restart, backoffOf(c.RestartCount)
+	case pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
+		return fail, p.delays.Crash
+	}
+	return crash, p.delays.Crash
+}
+
+func backoffOf(restarts int32) time.Duration {
+	return min(backoff<<min(restarts, 16), maxBackoff)
+}
+
+func terminal(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func isTrue(pod *corev1.Pod, name corev1.PodConditionType) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == name && c.Status == corev1.ConditionTrue
+	})
+}
+
+func gatesOpen(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
+		return !isTrue(pod, g.ConditionType)
+	})
+}
+
+// completes tells whether the containers of a pod end on their own: those of a
+// Job do, and those that were told when to.
+func completes(pod *corev1.Pod) bool {
+	_, told := pod.Annotations[Prefix+"completed-after"]
+	ofJob := slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Job" })
+	return pod.Spec.RestartPolicy != corev1.RestartPolicyAlways && (told || ofJob)
+}

@@ -1,0 +1,141 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+)
+
+// firstIP is where the addresses of nodes begin. Nothing listens there.
+var firstIP = netip.MustParseAddr("172.16.0.1")
+
+// writers is how many nodes are created at a time: enough to keep an API server
+// on a few cores busy.
+const writers = 16
+
+// Add creates nodes named PREFIX-1, PREFIX-2 and so on, leaving out the names
+// that are taken, and returns their names once the scheduler can use them.
+func Add(ctx context.Context, client kubernetes.Interface, prefix string, count int, template Template) ([]string, error) {
+	names, ips, err := free(ctx, client, prefix, count)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(writers, count) {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= count {
+					return
+				}
+				n := template.New(names[i], ips[i], time.Now())
+				if _, err := client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{}); err != nil {
+					cancel(fmt.Errorf("create node %s: %w", n.Name, explain(err)))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return names, WaitSchedulable(ctx, client, names)
+}
+
+// explain leaves out of an error what the caller has said already.
+func explain(err error) error {
+	if status, ok := err.(apierrors.APIStatus); ok && status.Status().Details != nil && len(status.Status().Details.Causes) > 0 {
+		cause := status.Status().Details.Causes[0]
+		return fmt.Errorf("%s: %s", cause.Field, cause.Message)
+	}
+	return err
+}
+
+// free finds names and addresses that no node has.
+func free(ctx context.Context, client kubernetes.Interface, prefix string, count int) ([]string, []netip.Addr, error) {
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list nodes: %w", err)
+	}
+	taken := sets.New[string]()
+	for _, n := range list.Items {
+		taken.Insert(n.Name)
+		for _, a := range n.Status.Addresses {
+			taken.Insert(a.Address)
+		}
+	}
+	var names []string
+	for i := 1; len(names) < count; i++ {
+		if name := fmt.Sprintf("%s-%d", prefix, i); !taken.Has(name) {
+			names = append(names, name)
+		}
+	}
+	var ips []netip.Addr
+	for ip := firstIP; len(ips) < count; ip = ip.Next() {
+		if !taken.Has(ip.String()) {
+			ips = append(ips, ip)
+		}
+	}
+	return names, ips, nil
+}
+
+// WaitSchedulable waits until the scheduler can use all these nodes, or all
+// nodes that exist if no names are given.
+func WaitSchedulable(ctx context.Context, client kubernetes.Interface, names []string) error {
+	wanted := sets.New(names...)
+	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		// From the cache of the API server: cheap enough to ask often.
+		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return false, nil
+		}
+		found := 0
+		for _, n := range list.Items {
+			if len(names) > 0 && !wanted.Has(n.Name) {
+				continue
+			}
+			if !Schedulable(&n) {
+				return false, nil
+			}
+			found++
+		}
+		return found >= len(names), nil
+	})
+}
+
+// SetNotReady makes the kubelet of a node report that it is not ready, or that
+// it is ready again, and waits until it has.
+func SetNotReady(ctx context.Context, client kubernetes.Interface, name string, notReady bool, message string) error {
+	value := "null"
+	if notReady {
+		value = fmt.Sprintf("%q", message)
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, NotReadyAnnotation, value)
+	_, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		n, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, err
+		}
+		return err == nil && Ready(n) != notReady, nil
+	})
+}

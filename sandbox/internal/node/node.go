@@ -1,0 +1,151 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package node makes the Node objects of a sandbox and says how well they are,
+// both for the command that adds nodes and for the kubelets that report on them.
+package node
+
+import (
+	"cmp"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/version"
+)
+
+// NotReadyAnnotation on a Node makes its simulated kubelet report that the node
+// is not ready, with the value of the annotation as the message, and then leave
+// the pods of the node alone, until the annotation is taken away again.
+const NotReadyAnnotation = "sandbox.tidekeeper.dev/not-ready"
+
+// RolePrefix is the prefix of the label that puts a node in a pool.
+const RolePrefix = "node-role.kubernetes.io/"
+
+// Template describes the nodes that are to be made.
+type Template struct {
+	Labels      map[string]string
+	Taints      []corev1.Taint
+	Allocatable corev1.ResourceList
+}
+
+// DefaultAllocatable is what a node has of each resource that nobody mentioned.
+func DefaultAllocatable() corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("16"),
+		corev1.ResourceMemory:           resource.MustParse("64Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"),
+		corev1.ResourcePods:             resource.MustParse("110"),
+	}
+}
+
+// New makes a ready node.
+func (t Template) New(name string, ip netip.Addr, now time.Time) *corev1.Node {
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name,
+			Labels: map[string]string{
+				corev1.LabelHostname:   name,
+				corev1.LabelOSStable:   "linux",
+				corev1.LabelArchStable: "amd64",
+			},
+		},
+		Spec: corev1.NodeSpec{Taints: t.Taints, ProviderID: "sandbox://" + name},
+	}
+	for k, v := range t.Labels {
+		n.Labels[k] = v
+	}
+	n.Status.Allocatable = DefaultAllocatable()
+	for k, v := range t.Allocatable {
+		n.Status.Allocatable[k] = v
+	}
+	n.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: ip.String()},
+		{Type: corev1.NodeHostName, Address: name},
+	}
+	n.Status = Status(n, now)
+	return n
+}
+
+// Status is what the kubelet of a node reports. It fills in what is missing and
+// keeps the times of the conditions that do not change.
+func Status(n *corev1.Node, now time.Time) corev1.NodeStatus {
+	s := n.Status.DeepCopy()
+	if len(s.Allocatable) == 0 {
+		s.Allocatable = s.Capacity.DeepCopy()
+	}
+	if len(s.Allocatable) == 0 {
+		s.Allocatable = DefaultAllocatable()
+	}
+	if len(s.Capacity) == 0 {
+		s.Capacity = s.Allocatable.DeepCopy()
+	}
+	if len(s.Addresses) == 0 {
+		s.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: n.Name}}
+	}
+	s.NodeInfo.KubeletVersion = version.Get().GitVersion
+	s.NodeInfo.OperatingSystem = cmp.Or(n.Labels[corev1.LabelOSStable], "linux")
+	s.NodeInfo.Architecture = cmp.Or(n.Labels[corev1.LabelArchStable], "amd64")
+	s.NodeInfo.OSImage = "Tidekeeper sandbox"
+	s.NodeInfo.ContainerRuntimeVersion = "sandbox://1"
+
+	setCondition(s, now, corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available")
+	setCondition(s, now, corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure")
+	setCondition(s, now, corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available")
+	if message, told := n.Annotations[NotReadyAnnotation]; told {
+		setCondition(s, now, corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady", cmp.Or(message, "told to be not ready"))
+	} else {
+		setCondition(s, now, corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")
+	}
+	return *s
+}
+
+func setCondition(s *corev1.NodeStatus, now time.Time, name corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) {
+	c := corev1.NodeCondition{
+		Type: name, Status: status, Reason: reason, Message: message,
+		LastHeartbeatTime: metav1.NewTime(now), LastTransitionTime: metav1.NewTime(now),
+	}
+	for i, old := range s.Conditions {
+		if old.Type == name {
+			if old.Status == status {
+				c.LastTransitionTime = old.LastTransitionTime
+			}
+			s.Conditions[i] = c
+			return
+		}
+	}
+	s.Conditions = append(s.Conditions, c)
+}
+
+// Ready tells whether the node says that it is ready.
+func Ready(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// Schedulable tells whether the node is ready and the controller manager has
+// noticed, so that the scheduler will use it.
+func Schedulable(n *corev1.Node) bool {
+	for _, t := range n.Spec.Taints {
+		if t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable {
+			return false
+		}
+	}
+	return Ready(n)
+}
+
+// Reported tells whether a kubelet has reported on the node at all.
+func Reported(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status != corev1.ConditionUnknown
+		}
+	}
+	return false
+}

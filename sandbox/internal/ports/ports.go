@@ -1,0 +1,81 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ports reserves TCP ports of the loopback interface.
+package ports
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Loopback is the only address a sandbox ever listens on.
+const Loopback = "127.0.0.1"
+
+// Port is a reserved port. For as long as it is held, the kernel gives it to
+// nobody but processes of the same user that ask for exactly this port with
+// SO_REUSEPORT. Nothing listens on it until such a process does, and the port
+// stays reserved while that process is being restarted.
+type Port struct {
+	fd     int
+	number int
+}
+
+// Reserve takes the preferred port if it is free, and any free one otherwise.
+func Reserve(preferred int) (*Port, error) {
+	if preferred > 0 && free(preferred) {
+		if p, err := reserve(preferred); err == nil {
+			return p, nil
+		}
+	}
+	return reserve(0)
+}
+
+func reserve(number int) (*Port, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("reserve a port: %w", err)
+	}
+	p := &Port{fd: fd}
+	if err := p.bind(number); err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("reserve a port: %w", err)
+	}
+	return p, nil
+}
+
+// bind deliberately leaves SO_REUSEADDR off: programs that set it (most do)
+// could otherwise take the port before its owner listens on it.
+func (p *Port) bind(number int) error {
+	if err := unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+		return err
+	}
+	if err := unix.Bind(p.fd, &unix.SockaddrInet4{Port: number, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return err
+	}
+	addr, err := unix.Getsockname(p.fd)
+	if err != nil {
+		return err
+	}
+	p.number = addr.(*unix.SockaddrInet4).Port
+	return nil
+}
+
+// free tells whether nobody has the port, not even another sandbox of the same
+// user, whose reservation would not keep this one from making its own.
+func free(number int) bool {
+	l, err := net.Listen("tcp4", net.JoinHostPort(Loopback, strconv.Itoa(number)))
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}
+
+// Number returns the port number.
+func (p *Port) Number() int { return p.number }
+
+// Release gives the port back.
+func (p *Port) Release() error { return unix.Close(p.fd) }

@@ -1,0 +1,338 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package supervisor runs child processes that never outlive it.
+package supervisor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// State says what a process is doing.
+type State string
+
+// The states of a process.
+const (
+	// Running processes run.
+	Running State = "running"
+	// Paused processes are stopped by SIGSTOP and can be resumed.
+	Paused State = "paused"
+	// Stopped processes ended because they were asked to.
+	Stopped State = "stopped"
+	// Killed processes were killed on purpose.
+	Killed State = "killed"
+	// Crashed processes ended on their own.
+	Crashed State = "crashed"
+)
+
+// Spec describes a process.
+type Spec struct {
+	// Name identifies the process; it is also its argv[0].
+	Name string
+	// Args follow the name on the command line.
+	Args []string
+	// Env is added to the environment of the supervisor.
+	Env []string
+	// Log is the file that standard output and error are appended to.
+	Log string
+	// Port is where the process listens, if it does.
+	Port int
+	// StopTimeout is how long the process may take to stop after SIGTERM.
+	StopTimeout time.Duration
+}
+
+// Status is a snapshot of a process.
+type Status struct {
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	// PID is zero if the process does not exist.
+	PID  int `json:"pid,omitempty"`
+	Port int `json:"port,omitempty"`
+	// Restarts counts how often the process was started again.
+	Restarts int       `json:"restarts"`
+	Started  time.Time `json:"started,omitzero"`
+	Ended    time.Time `json:"ended,omitzero"`
+	// Exit says how the process ended: an exit code or a signal.
+	Exit string `json:"exit,omitempty"`
+	Log  string `json:"log"`
+}
+
+// Exit reports the end of a process.
+type Exit struct {
+	Status
+	// Tail holds the last lines that the process logged.
+	Tail []string
+}
+
+type process struct {
+	spec   Spec
+	status Status
+	cmd    *exec.Cmd
+	done   chan struct{}
+}
+
+// Supervisor starts and watches processes.
+type Supervisor struct {
+	// OnExit is called whenever a process has crashed.
+	OnExit func(Exit)
+
+	starts chan func()
+
+	mu        sync.Mutex
+	processes []*process
+}
+
+// New returns a supervisor without processes.
+func New() *Supervisor {
+	s := &Supervisor{starts: make(chan func())}
+	go s.starter()
+	return s
+}
+
+// starter starts all processes from one thread that lives as long as the
+// supervisor: the kernel kills a child with Pdeathsig when the thread that
+// created it ends, not when the process does.
+func (s *Supervisor) starter() {
+	runtime.LockOSThread()
+	for start := range s.starts {
+		start()
+	}
+}
+
+// Start starts a process that was not started before.
+func (s *Supervisor) Start(spec Spec) error {
+	p := &process{spec: spec, status: Status{Name: spec.Name, Port: spec.Port, Log: spec.Log}}
+	if err := s.launch(p); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.processes = append(s.processes, p)
+	s.mu.Unlock()
+	return nil
+}
+
+// launch starts the process and the goroutine that waits for its end.
+func (s *Supervisor) launch(p *process) error {
+	log, err := os.OpenFile(p.spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := &exec.Cmd{
+		// The file this process was started from, even if another was put in
+		// its place since.
+		Path:   "/proc/self/exe",
+		Args:   append([]string{p.spec.Name}, p.spec.Args...),
+		Env:    append(os.Environ(), p.spec.Env...),
+		Stdout: log,
+		Stderr: log,
+		SysProcAttr: &syscall.SysProcAttr{
+			// Children never outlive the supervisor, however it ends.
+			Pdeathsig: syscall.SIGKILL,
+			// Ctrl-C in the terminal must reach the supervisor only, which
+			// stops the children in order.
+			Setpgid: true,
+		},
+	}
+	result := make(chan error)
+	s.starts <- func() { result <- cmd.Start() }
+	if err := <-result; err != nil {
+		return fmt.Errorf("start %s: %w", p.spec.Name, err)
+	}
+	done := make(chan struct{})
+	s.mu.Lock()
+	p.cmd, p.done = cmd, done
+	p.status.State = Running
+	p.status.PID = cmd.Process.Pid
+	p.status.Started = time.Now()
+	p.status.Ended = time.Time{}
+	p.status.Exit = ""
+	s.mu.Unlock()
+	go func() {
+		_ = cmd.Wait()
+		s.ended(p, cmd.ProcessState)
+		close(done)
+	}()
+	return nil
+}
+
+func (s *Supervisor) ended(p *process, state *os.ProcessState) {
+	s.mu.Lock()
+	p.status.PID = 0
+	p.status.Ended = time.Now()
+	p.status.Exit = describe(state)
+	crashed := p.status.State == Running || p.status.State == Paused
+	if crashed {
+		p.status.State = Crashed
+	}
+	status := p.status
+	s.mu.Unlock()
+	if crashed && s.OnExit != nil {
+		s.OnExit(Exit{Status: status, Tail: Tail(p.spec.Log, 10)})
+	}
+}
+
+func describe(state *os.ProcessState) string {
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return unix.SignalName(ws.Signal())
+	}
+	return fmt.Sprintf("exit code %d", state.ExitCode())
+}
+
+func (s *Supervisor) find(name string) (*process, error) {
+	for _, p := range s.processes {
+		if p.spec.Name == name {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("no component is named %q", name)
+}
+
+// Status lists the processes in the order they were first started.
+func (s *Supervisor) Status() []Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []Status
+	for _, p := range s.processes {
+		list = append(list, p.status)
+	}
+	return list
+}
+
+// Kill ends a process with SIGKILL and waits until it is gone.
+func (s *Supervisor) Kill(name string) error {
+	done, err := s.signal(name, syscall.SIGKILL, Killed, Running, Paused)
+	if err != nil {
+		return err
+	}
+	<-done
+	return nil
+}
+
+// Pause stops a process with SIGSTOP, so that it stays but does nothing.
+func (s *Supervisor) Pause(name string) error {
+	_, err := s.signal(name, syscall.SIGSTOP, Paused, Running)
+	return err
+}
+
+// Resume continues a paused process.
+func (s *Supervisor) Resume(name string) error {
+	_, err := s.signal(name, syscall.SIGCONT, Running, Paused)
+	return err
+}
+
+// signal sends a signal to a process that is in one of the wanted states, and
+// puts it in its next state.
+func (s *Supervisor) signal(name string, sig syscall.Signal, next State, wanted ...State) (<-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(wanted, p.status.State) {
+		return nil, fmt.Errorf("%s is %s", name, p.status.State)
+	}
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		return nil, fmt.Errorf("%s to %s: %w", unix.SignalName(sig), name, err)
+	}
+	p.status.State = next
+	return p.done, nil
+}
+
+// Restart starts a process again that has ended.
+func (s *Supervisor) Restart(name string) error {
+	s.mu.Lock()
+	p, err := s.find(name)
+	if err == nil && p.status.PID != 0 {
+		err = fmt.Errorf("%s is %s", name, p.status.State)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := s.launch(p); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	p.status.Restarts++
+	s.mu.Unlock()
+	return nil
+}
+
+// Stop ends all processes and waits for each. Those named first end first, all
+// at a time, the others after them, the last started first. A process that does
+// not end in time is killed.
+func (s *Supervisor) Stop(first ...string) {
+	s.mu.Lock()
+	list := slices.Clone(s.processes)
+	s.mu.Unlock()
+	var group sync.WaitGroup
+	for _, p := range list {
+		if slices.Contains(first, p.spec.Name) {
+			group.Go(func() { s.stop(p) })
+		}
+	}
+	group.Wait()
+	for _, p := range slices.Backward(list) {
+		s.stop(p)
+	}
+}
+
+func (s *Supervisor) stop(p *process) {
+	s.mu.Lock()
+	if p.status.PID == 0 {
+		s.mu.Unlock()
+		return
+	}
+	p.status.State = Stopped
+	process, done := p.cmd.Process, p.done
+	s.mu.Unlock()
+	// A paused process takes the signal once it is continued.
+	if err := process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		_ = process.Kill()
+	}
+	_ = process.Signal(syscall.SIGCONT)
+	select {
+	case <-done:
+	case <-time.After(p.spec.StopTimeout):
+		_ = process.Kill()
+		<-done
+	}
+}
+
+// Tail returns the last lines of a file, or none if it cannot be read.
+func Tail(file string, lines int) []string {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	const most = 64 << 10
+	if info, err := f.Stat(); err == nil && info.Size() > most {
+		_, _ = f.Seek(-most, 2)
+	}
+	var buf bytes.Buffer
+	if _, err := buf.ReadFrom(f); err != nil {
+		return nil
+	}
+	all := bytes.Split(bytes.TrimRight(buf.Bytes(), "\n"), []byte("\n"))
+	var tail []string
+	for _, line := range all[max(0, len(all)-lines):] {
+		if len(line) > 0 {
+			tail = append(tail, string(line))
+		}
+	}
+	return tail
+}
