@@ -262,7 +262,7 @@ type ManagedKeys struct {
 // +kubebuilder:printcolumn:name="Handler",type=string,JSONPath=`.spec.handler`,priority=1,description="Handler of the RuntimeClass"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What the status means"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name must be at most 63 characters: it becomes part of the label node-role.kubernetes.io/<name>"
-// +kubebuilder:validation:XValidation:rule="has(self.spec.selector) || !has(self.spec.labels) || self.spec.labels.all(k, k != 'node-role.kubernetes.io/' + self.metadata.name)",message="labels must not set the label that makes a node a member of this pool"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.selector) || !has(self.spec.labels) || !(('node-role.kubernetes.io/' + self.metadata.name) in self.spec.labels)",message="labels must not set the label that makes a node a member of this pool"
 type NodePool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -21,16 +21,16 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// world is what a fleet was told, for recounting.
-type world struct {
+// truth is what a fleet was told, for recounting.
+type truth struct {
 	pools map[string]*tidekeeperv1.NodePool
 	nodes map[string]*corev1.Node
 	pods  map[types.UID]*corev1.Pod
 }
 
-// recount builds a fleet from nothing but the present state of the world,
+// recount builds a fleet from nothing but the present state of the truth,
 // pools first.
-func (w *world) recount(admitted map[string]sets.Set[string]) *fleet {
+func (w *truth) recount(admitted map[string]sets.Set[string]) *fleet {
 	f := newFleet()
 	for _, p := range w.pools {
 		f.setPool(p)
@@ -52,7 +52,7 @@ func (w *world) recount(admitted map[string]sets.Set[string]) *fleet {
 func TestFleetEqualsRecount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFleet()
-		w := &world{map[string]*tidekeeperv1.NodePool{}, map[string]*corev1.Node{}, map[types.UID]*corev1.Pod{}}
+		w := &truth{map[string]*tidekeeperv1.NodePool{}, map[string]*corev1.Node{}, map[types.UID]*corev1.Pod{}}
 		poolNames := rapid.SampledFrom([]string{"a", "b", "c"})
 		nodeNames := rapid.SampledFrom([]string{"n0", "n1", "n2", "n3"})
 		podNames := rapid.SampledFrom([]string{"p0", "p1", "p2", "p3", "p4", "p5"})
@@ -247,7 +247,7 @@ func snapshot(f *fleet) map[string]any {
 }
 
 // checkMemory: what is gone is not kept.
-func checkMemory(t *rapid.T, f *fleet, w *world) {
+func checkMemory(t *rapid.T, f *fleet, w *truth) {
 	users := 0
 	for _, s := range f.shapes {
 		users += s.users

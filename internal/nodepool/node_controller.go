@@ -41,7 +41,7 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		return ctrl.Result{}, nil
 	}
 
-	ctrl.LoggerFrom(ctx).V(1).Info("Patching node", "changes", plan.changes)
+	ctrl.LoggerFrom(ctx).V(1).Info("Patching node", "node", node.Name, "changes", fmt.Sprint(plan.changes))
 	patch := client.RawPatch(types.MergePatchType, plan.patch(node, r.clock.Now()))
 	switch err := r.client.Patch(ctx, node, patch); {
 	case apierrors.IsNotFound(err):

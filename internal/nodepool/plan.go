@@ -6,6 +6,7 @@ package nodepool
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -63,6 +64,10 @@ type change struct {
 	pool string
 	slot slot
 	kind changeKind
+}
+
+func (c change) String() string {
+	return fmt.Sprintf("pool %s: %s %s", c.pool, c.kind, c.slot)
 }
 
 // conflict is a slot on a node that pool asks for and owner, which is older,

@@ -1,0 +1,219 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e shows each feature on a real control plane, with the manager as
+// a process of its own. Tests are named after the rows of the feature table in
+// docs/features.md.
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+var cluster framework.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(framework.Main(m, &cluster, "--nodes=0", "--audit"))
+}
+
+// pool makes a pool with one label and one taint named after it.
+func pool(name string) *tidekeeperv1.NodePool {
+	p := framework.Pool(name)
+	p.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/" + name: "10"}
+	p.Spec.Taints = []tidekeeperv1.Taint{{Key: "example.com/" + name, Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
+	return p
+}
+
+// addMembers adds ready nodes <pool>-1, <pool>-2… with the pool's role label.
+func addMembers(t *testing.T, pool string, count int, args ...string) []string {
+	t.Helper()
+	cluster.AddNodes(t, pool, count, append([]string{"--pool", pool}, args...)...)
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%d", pool, i+1)
+	}
+	return names
+}
+
+// shape is what a pool can put on a node, and the record of it.
+type shape struct {
+	Labels, Annotations map[string]string
+	Taints              []string
+	Recorded            []string
+}
+
+// shapeOf returns what there is on a node besides what the sandbox and the
+// control plane put there.
+func shapeOf(t *testing.T, name string) shape {
+	t.Helper()
+	node := framework.Node(name)
+	cluster.Refresh(t, node)
+	return shapeOfNode(node)
+}
+
+func shapeOfNode(node *corev1.Node) shape {
+	s := shape{Labels: map[string]string{}, Annotations: map[string]string{}}
+	ours := func(key string) bool { return len(key) > 12 && key[:12] == "example.com/" }
+	for k, v := range node.Labels {
+		if ours(k) {
+			s.Labels[k] = v
+		}
+	}
+	for k, v := range node.Annotations {
+		if ours(k) {
+			s.Annotations[k] = v
+		}
+	}
+	for _, taint := range node.Spec.Taints {
+		if ours(taint.Key) {
+			s.Taints = append(s.Taints, fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect))
+		}
+	}
+	record := map[string]any{}
+	if text, ok := node.Annotations[tidekeeperv1.RecordAnnotation]; ok && json.Unmarshal([]byte(text), &record) == nil {
+		s.Recorded = slices.Sorted(maps.Keys(record))
+	}
+	return s
+}
+
+// shapeFrom is the shape of a node that one pool made by pool has taken.
+func shapeFrom(pool string) shape {
+	return shape{
+		Labels:   map[string]string{"example.com/" + pool: "10"},
+		Taints:   []string{"example.com/" + pool + "=yes:NoSchedule"},
+		Recorded: []string{pool},
+	}
+}
+
+// clean is the shape of a node that no pool has touched.
+var clean = shape{}
+
+// eventuallyShape waits until a node has the shape.
+func eventuallyShape(t *testing.T, node string, want shape) {
+	t.Helper()
+	framework.Eventually(t, "node "+node+" has its shape", func() error {
+		return diff(want, shapeOf(t, node))
+	})
+}
+
+// diff returns nil if got is as wanted, and else the difference as an error.
+func diff(want, got any) error {
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+		return fmt.Errorf("(-want +got):\n%s", d)
+	}
+	return nil
+}
+
+// eventuallyPool waits until the check accepts the pool, and returns it.
+func eventuallyPool(t *testing.T, name, what string, check func(*tidekeeperv1.NodePool) error) *tidekeeperv1.NodePool {
+	t.Helper()
+	pool := framework.Pool(name)
+	framework.Eventually(t, "pool "+name+": "+what, func() error {
+		cluster.Refresh(t, pool)
+		return check(pool)
+	})
+	return pool
+}
+
+// eventuallyReason waits until the condition Ready has the reason, for the
+// spec as it is now.
+func eventuallyReason(t *testing.T, name, reason string) *tidekeeperv1.NodePool {
+	t.Helper()
+	return eventuallyPool(t, name, "is "+reason, func(p *tidekeeperv1.NodePool) error { return is(p, reason) })
+}
+
+// is tells whether the condition Ready has the reason, for the spec as it is now.
+func is(pool *tidekeeperv1.NodePool, reason string) error {
+	ready := meta.FindStatusCondition(pool.Status.Conditions, "Ready")
+	if ready == nil {
+		return errors.New("no condition Ready yet")
+	}
+	return diff(fmt.Sprint(reason, " of generation ", pool.Generation), fmt.Sprint(ready.Reason, " of generation ", ready.ObservedGeneration))
+}
+
+// healthyWith waits until the pool is healthy with so many nodes.
+func healthyWith(t *testing.T, name string, nodes int32) *tidekeeperv1.NodePool {
+	t.Helper()
+	return eventuallyPool(t, name, fmt.Sprintf("is healthy with %d nodes", nodes), func(p *tidekeeperv1.NodePool) error {
+		return errors.Join(is(p, "Healthy"), diff(nodes, p.Status.NodeCount))
+	})
+}
+
+// eventuallyGone waits until an object is gone.
+func eventuallyGone(t *testing.T, o client.Object) {
+	t.Helper()
+	framework.Eventually(t, fmt.Sprintf("%T %s is gone", o, o.GetName()), func() error {
+		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(o), o)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil {
+			return fmt.Errorf("it is there, with finalizers %v", o.GetFinalizers())
+		}
+		return nil
+	})
+}
+
+// relabel sets labels of a node; an empty value is written as such, "-" takes
+// the label off.
+func relabel(t *testing.T, name string, labels map[string]string) {
+	t.Helper()
+	node := framework.Node(name)
+	cluster.Change(t, node, func() {
+		if node.Labels == nil {
+			node.Labels = map[string]string{}
+		}
+		for k, v := range labels {
+			if v == "-" {
+				delete(node.Labels, k)
+			} else {
+				node.Labels[k] = v
+			}
+		}
+	})
+}
+
+func role(pool string) string { return tidekeeperv1.RoleLabelPrefix + pool }
+
+// eventsOn returns the events about a pool as "Type Reason: note".
+func eventsOn(t *testing.T, pool string) []string {
+	t.Helper()
+	list := &corev1.EventList{}
+	if err := cluster.List(t.Context(), list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		t.Fatal(err)
+	}
+	var events []string
+	for _, e := range list.Items {
+		if e.InvolvedObject.Kind == "NodePool" && e.InvolvedObject.Name == pool {
+			events = append(events, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
+		}
+	}
+	return events
+}
+
+// eventuallyEvent waits for an event on the pool.
+func eventuallyEvent(t *testing.T, pool, want string) {
+	t.Helper()
+	framework.Eventually(t, "pool "+pool+" has an event", func() error {
+		if events := eventsOn(t, pool); !slices.Contains(events, want) {
+			return fmt.Errorf("want %q, got %q", want, events)
+		}
+		return nil
+	})
+}

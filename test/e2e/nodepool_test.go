@@ -1,0 +1,505 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// A spec has taints, labels, annotations and a handler, and every part of it
+// takes effect.
+func TestS0_1_SpecOfAPool(t *testing.T) {
+	cluster.StartManager(t)
+	addMembers(t, "s01", 1)
+	out, err := cluster.Kubectl(`
+apiVersion: tidekeeper.dev/v1
+kind: NodePool
+metadata:
+  name: s01
+spec:
+  labels: {example.com/s01: "10"}
+  annotations: {example.com/owner: "team one, über alles"}
+  taints: [{key: example.com/s01, value: worker, effect: NoSchedule}, {key: example.com/s01, effect: PreferNoSchedule}]
+  handler: runc
+`, "apply", "-f", "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cluster.Delete(t, framework.Pool("s01")) })
+	if want := "nodepool.tidekeeper.dev/s01 created\n"; out != want {
+		t.Errorf("kubectl says %q, want %q", out, want)
+	}
+	eventuallyShape(t, "s01-1", shape{
+		Labels:      map[string]string{"example.com/s01": "10"},
+		Annotations: map[string]string{"example.com/owner": "team one, über alles"},
+		Taints:      []string{"example.com/s01=worker:NoSchedule", "example.com/s01=:PreferNoSchedule"},
+		Recorded:    []string{"s01"},
+	})
+	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-s01"}}
+	framework.Eventually(t, "the RuntimeClass is there", func() error {
+		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(class), class); err != nil {
+			return err
+		}
+		return diff("runc", class.Handler)
+	})
+
+	// What is taken out of the spec is taken off the nodes, and nothing else.
+	pool := framework.Pool("s01")
+	cluster.Change(t, pool, func() {
+		pool.Spec.Annotations = nil
+		pool.Spec.Taints = pool.Spec.Taints[:1]
+		pool.Spec.Labels["example.com/s01"] = "20"
+	})
+	eventuallyShape(t, "s01-1", shape{
+		Labels:   map[string]string{"example.com/s01": "20"},
+		Taints:   []string{"example.com/s01=worker:NoSchedule"},
+		Recorded: []string{"s01"},
+	})
+}
+
+// Members are the nodes with the role label, or those that a selector matches.
+func TestS0_2_Members(t *testing.T) {
+	cluster.StartManager(t)
+	members := addMembers(t, "s02", 2)
+	cluster.AddNodes(t, "s02other", 1, "--labels", "example.com/zone=z1")
+	cluster.Apply(t, pool("s02"))
+	selecting := pool("s02zone")
+	selecting.Spec.Selector = &tidekeeperv1.NodeSelector{
+		MatchLabels:      map[string]tidekeeperv1.LabelValue{"example.com/zone": "z1"},
+		MatchExpressions: []tidekeeperv1.NodeSelectorRequirement{{Key: role("s02"), Operator: metav1.LabelSelectorOpDoesNotExist}},
+	}
+	cluster.Apply(t, selecting)
+
+	for _, name := range members {
+		eventuallyShape(t, name, shapeFrom("s02"))
+	}
+	want := shapeFrom("s02zone")
+	want.Labels["example.com/zone"] = "z1"
+	eventuallyShape(t, "s02other-1", want)
+	healthyWith(t, "s02", 2)
+	healthyWith(t, "s02zone", 1)
+}
+
+// The handler becomes a RuntimeClass, and a pod that names it lands on the pool.
+func TestS0_3_RuntimeClass(t *testing.T) {
+	cluster.StartManager(t)
+	addMembers(t, "s03", 1)
+	cluster.AddNodes(t, "s03other", 1)
+	p := pool("s03")
+	p.Spec.Handler = "runc"
+	cluster.Apply(t, p)
+	healthyWith(t, "s03", 1)
+
+	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-s03"}}
+	cluster.Refresh(t, class)
+	if !metav1.IsControlledBy(class, p) {
+		t.Errorf("the RuntimeClass is owned by %v, want the pool", class.OwnerReferences)
+	}
+	name := class.Name
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "s03", Namespace: metav1.NamespaceDefault},
+		Spec: corev1.PodSpec{
+			RuntimeClassName: &name,
+			Containers:       []corev1.Container{{Name: "app", Image: "example.com/app:1"}},
+		},
+	}
+	cluster.Apply(t, pod)
+	framework.Eventually(t, "the pod runs on the pool", func() error {
+		cluster.Refresh(t, pod)
+		return diff("s03-1 Running", pod.Spec.NodeName+" "+string(pod.Status.Phase))
+	})
+
+	// Its scheduling follows the spec; another handler means another object.
+	cluster.Change(t, p, func() { p.Spec.Taints[0].Value = "no" })
+	framework.Eventually(t, "the toleration follows the taint", func() error {
+		cluster.Refresh(t, class)
+		return diff([]corev1.Toleration{{Key: "example.com/s03", Operator: corev1.TolerationOpEqual, Value: "no", Effect: corev1.TaintEffectNoSchedule}}, class.Scheduling.Tolerations)
+	})
+	first := class.UID
+	cluster.Change(t, p, func() { p.Spec.Handler = "gvisor" })
+	framework.Eventually(t, "the RuntimeClass is replaced", func() error {
+		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(class), class); err != nil {
+			return err
+		}
+		if class.UID == first {
+			return errors.New("it is the same object")
+		}
+		return diff("gvisor", class.Handler)
+	})
+	cluster.Change(t, p, func() { p.Spec.Handler = "" })
+	eventuallyGone(t, class)
+}
+
+// A RuntimeClass that belongs to somebody else is a conflict, and not prey.
+func TestS0_3_ForeignRuntimeClass(t *testing.T) {
+	cluster.StartManager(t)
+	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-s03f"}, Handler: "theirs"}
+	cluster.Apply(t, class)
+	version := class.ResourceVersion
+	p := pool("s03f")
+	p.Spec.Handler = "runc"
+	cluster.Apply(t, p)
+
+	const message = "RuntimeClass node-pool-s03f exists and does not belong to this pool: delete it, or take handler out of the spec"
+	got := eventuallyReason(t, "s03f", "RuntimeClassConflict")
+	if err := diff(message, got.Status.Conditions[0].Message); err != nil {
+		t.Error(err)
+	}
+	eventuallyEvent(t, "s03f", "Warning RuntimeClassConflict: "+message)
+	cluster.Refresh(t, class)
+	if class.ResourceVersion != version {
+		t.Errorf("the RuntimeClass was touched: %v", class)
+	}
+
+	// As soon as it is out of the way, the pool makes its own.
+	cluster.Delete(t, class)
+	eventuallyReason(t, "s03f", "NoNodes")
+	framework.Eventually(t, "the pool's own is there", func() error {
+		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(class), class); err != nil {
+			return err
+		}
+		return diff("runc", class.Handler)
+	})
+}
+
+// A deleted pool leaves clean nodes behind, also where a node left the pool
+// while no manager ran; what others had put there stays.
+func TestS0_4_DeletionCleansNodes(t *testing.T) {
+	manager := cluster.StartManager(t)
+	addMembers(t, "s04", 3, "--labels", "example.com/theirs=1", "--taints", "example.com/theirs=:NoSchedule")
+	// The second node has one of the pool's labels already: nobody's doing.
+	relabel(t, "s04-2", map[string]string{"example.com/s04": "10"})
+	p := pool("s04")
+	p.Spec.Handler = "runc"
+	cluster.Apply(t, p)
+	healthyWith(t, "s04", 3)
+
+	manager.Kill(t)
+	relabel(t, "s04-3", map[string]string{role("s04"): "-"})
+	cluster.Delete(t, p)
+	cluster.Refresh(t, p)
+	if p.DeletionTimestamp == nil {
+		t.Fatal("without a manager the pool is gone at once: its finalizer does not hold it")
+	}
+
+	cluster.StartManager(t)
+	eventuallyGone(t, p)
+	for _, name := range []string{"s04-1", "s04-2", "s04-3"} {
+		want := shape{Labels: map[string]string{"example.com/theirs": "1"}, Taints: []string{"example.com/theirs=:NoSchedule"}}
+		if name == "s04-2" {
+			want.Labels["example.com/s04"] = "10"
+		}
+		// The pool is gone, so there is nothing to wait for.
+		if err := diff(want, shapeOf(t, name)); err != nil {
+			t.Errorf("node %s is not clean: %v", name, err)
+		}
+	}
+	eventuallyGone(t, &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-s04"}})
+}
+
+// The status says whether the pool is healthy, how many nodes it has, and what
+// they add up to.
+func TestS0_5_Status(t *testing.T) {
+	cluster.StartManager(t)
+	addMembers(t, "s05", 2, "--allocatable", "cpu=4,memory=3064520Ki,ephemeral-storage=100Gi,hugepages-2Mi=64Mi,pods=110,example.com/gpu=1")
+	cluster.Apply(t, pool("s05"))
+	got := healthyWith(t, "s05", 2)
+	want := corev1.ResourceList{
+		"cpu": resource.MustParse("8"), "memory": resource.MustParse("6129040Ki"), "pods": resource.MustParse("220"),
+		"ephemeral-storage": resource.MustParse("200Gi"), "hugepages-2Mi": resource.MustParse("128Mi"), "example.com/gpu": resource.MustParse("2"),
+	}
+	if err := diff(plain(want), plain(got.Status.Allocatable)); err != nil {
+		t.Errorf("allocatable %v", err)
+	}
+	if err := diff([]int64{int64(2), got.Generation}, []int64{int64(got.Status.ReadyNodes), got.Status.ObservedGeneration}); err != nil {
+		t.Errorf("ready nodes and observed generation %v", err)
+	}
+
+	cluster.Sandbox(t, "node", "not-ready", "s05-1")
+	eventuallyPool(t, "s05", "sees that a node is not ready", func(p *tidekeeperv1.NodePool) error {
+		return errors.Join(is(p, "NodesNotReady"), diff(int32(1), p.Status.ReadyNodes))
+	})
+	cluster.Sandbox(t, "node", "ready", "s05-1")
+	healthyWith(t, "s05", 2)
+}
+
+func plain(list corev1.ResourceList) map[string]string {
+	all := map[string]string{}
+	for name, quantity := range list {
+		all[string(name)] = quantity.String()
+	}
+	return all
+}
+
+// The water level: what pods request as the scheduler counts it, and its share
+// of what is allocatable.
+func TestS0_6_WaterLevel(t *testing.T) {
+	cluster.StartManager(t, "--status-interval=100ms")
+	addMembers(t, "s06", 2, "--allocatable", "cpu=4,memory=8Gi,pods=110")
+	cluster.Apply(t, pool("s06"))
+	healthyWith(t, "s06", 2)
+	level := func(cpu, memory, pods string, percent ...int32) {
+		t.Helper()
+		eventuallyPool(t, "s06", "has its level", func(p *tidekeeperv1.NodePool) error {
+			return errors.Join(
+				diff(map[string]string{"cpu": cpu, "memory": memory, "pods": pods}, plain(p.Status.Requested)),
+				diff(percentages(percent...), p.Status.RequestedPercent))
+		})
+	}
+	if got := eventuallyReason(t, "s06", "Healthy"); len(got.Status.Requested) != 0 {
+		t.Errorf("requested without pods: %v", got.Status.Requested)
+	}
+
+	// Each pod: an init container that asks for more than the rest, a sidecar,
+	// and two containers.
+	always := corev1.ContainerRestartPolicyAlways
+	container := func(name, cpu, memory string) corev1.Container {
+		return corev1.Container{Name: name, Image: "example.com/app:1", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}}}
+	}
+	sidecar := container("sidecar", "100m", "64Mi")
+	sidecar.RestartPolicy = &always
+	spec := corev1.PodSpec{
+		NodeSelector:   map[string]string{role("s06"): ""},
+		Tolerations:    []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		InitContainers: []corev1.Container{container("init", "900m", "64Mi"), sidecar},
+		Containers:     []corev1.Container{container("a", "250m", "128Mi"), container("b", "250m", "128Mi")},
+	}
+	d := deployment("s06", 4, spec)
+	cluster.Apply(t, d)
+	// 900m is more than 100m + 250m + 250m; 320Mi are more than 64Mi.
+	level("3600m", "1280Mi", "4", 45, 7, 1)
+
+	cluster.Change(t, d, func() { replicas := int32(1); d.Spec.Replicas = &replicas })
+	level("900m", "320Mi", "1", 11, 3, 0)
+
+	// A pod that has ended requests nothing any more.
+	done := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "s06-once", Namespace: metav1.NamespaceDefault}, Spec: *spec.DeepCopy()}
+	done.Spec.RestartPolicy = corev1.RestartPolicyNever
+	cluster.Apply(t, done)
+	level("1800m", "640Mi", "2", 22, 7, 0)
+	cluster.Refresh(t, done)
+	done.Status.Phase = corev1.PodSucceeded
+	if err := cluster.Status().Update(t.Context(), done); err != nil {
+		t.Fatal(err)
+	}
+	level("900m", "320Mi", "1", 11, 3, 0)
+
+	cluster.Delete(t, d)
+	eventuallyPool(t, "s06", "is empty again", func(p *tidekeeperv1.NodePool) error {
+		return diff(percentages(0, 0, 0), p.Status.RequestedPercent)
+	})
+}
+
+// percentages are those of cpu, memory and pods, on nodes that have disks too.
+func percentages(of ...int32) map[corev1.ResourceName]int32 {
+	return map[corev1.ResourceName]int32{"cpu": of[0], "memory": of[1], "pods": of[2], "ephemeral-storage": 0}
+}
+
+// kubectl get shows the pool as a person wants to see it.
+func TestS0_7_Columns(t *testing.T) {
+	cluster.StartManager(t)
+	addMembers(t, "s07", 2, "--allocatable", "cpu=4,memory=8Gi,pods=110")
+	p := pool("s07")
+	p.Spec.Handler = "runc"
+	cluster.Apply(t, p)
+	healthyWith(t, "s07", 2)
+	for _, tt := range []struct {
+		args []string
+		want [][]string
+	}{
+		{
+			args: []string{"get", "nodepool", "s07"},
+			want: [][]string{
+				{"NAME", "STATUS", "NODECOUNT", "READY", "CPU%", "MEMORY%", "PODS%", "AGE"},
+				{"s07", "Healthy", "2", "2", "0", "0", "0"},
+			},
+		},
+		{
+			args: []string{"get", "nodepools", "-o", "wide"},
+			want: [][]string{
+				{"NAME", "STATUS", "NODECOUNT", "READY", "CPU%", "MEMORY%", "PODS%", "AGE", "CPU", "OF", "MEMORY", "OF", "HANDLER", "MESSAGE"},
+				nil,
+			},
+		},
+	} {
+		out, err := cluster.Kubectl("", tt.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		for i, want := range tt.want {
+			if want == nil {
+				continue
+			}
+			if got := strings.Fields(lines[i]); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+				t.Errorf("kubectl %s prints, in line %d, %q; want it to begin with %q", strings.Join(tt.args, " "), i, got, want)
+			}
+		}
+	}
+}
+
+// Events on the pool: nodes that join and leave, many as one; and errors.
+func TestS0_8_Events(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.Apply(t, pool("s08"))
+	eventuallyReason(t, "s08", "NoNodes")
+	addMembers(t, "s08", 40)
+	eventuallyEvent(t, "s08", "Normal NodesJoined: 40 nodes (s08-1, s08-10, s08-11, s08-12, s08-13 and 35 more) joined the pool")
+	relabel(t, "s08-7", map[string]string{role("s08"): "-"})
+	eventuallyEvent(t, "s08", "Normal NodesLeft: node s08-7 left the pool")
+	out, err := cluster.Kubectl("", "describe", "nodepool", "s08")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out, "node s08-7 left the pool") {
+		t.Errorf("kubectl describe does not show it:\n%s", out)
+	}
+}
+
+// What the API server refuses is a Warning on the pool, with its words.
+func TestS0_8_ErrorsAreWarnings(t *testing.T) {
+	cluster.StartManager(t)
+	out, err := cluster.Kubectl(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: s08e}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [nodes]}]
+  validations: [{expression: "!('example.com/s08e' in object.metadata.?labels.orValue({}))", message: "not in this house"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: s08e}
+spec: {policyName: s08e, validationActions: [Deny]}
+`, "apply", "-f", "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(out)
+	t.Cleanup(func() {
+		if _, err := cluster.Kubectl("", "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", "s08e"); err != nil {
+			t.Error(err)
+		}
+	})
+	addMembers(t, "s08e", 1)
+	// A policy takes a moment to be in force.
+	framework.Eventually(t, "the policy is in force", func() error {
+		node := framework.Node("s08e-1")
+		err := cluster.Patch(t.Context(), node, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/s08e":"probe"}}}`)), client.DryRunAll)
+		if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+			return fmt.Errorf("it lets through what it should deny: %v", err)
+		}
+		return nil
+	})
+	cluster.Apply(t, pool("s08e"))
+	framework.Eventually(t, "the refusal is told", func() error {
+		for _, event := range eventsOn(t, "s08e") {
+			if strings.HasPrefix(event, "Warning NodeUpdateFailed: could not update node s08e-1: ") && strings.Contains(event, "not in this house") {
+				return nil
+			}
+		}
+		return fmt.Errorf("events: %q", eventsOn(t, "s08e"))
+	})
+	eventuallyReason(t, "s08e", "Updating")
+}
+
+// A node whose labels change re-queues the pool it left and the one it joined.
+func TestS0_9_NodesMove(t *testing.T) {
+	cluster.StartManager(t)
+	addMembers(t, "s09a", 2)
+	for _, name := range []string{"s09a", "s09b", "s09c"} {
+		cluster.Apply(t, pool(name))
+	}
+	healthyWith(t, "s09a", 2)
+	eventuallyReason(t, "s09b", "NoNodes")
+	bystander := eventuallyReason(t, "s09c", "NoNodes")
+
+	relabel(t, "s09a-2", map[string]string{role("s09a"): "-", role("s09b"): ""})
+	healthyWith(t, "s09a", 1)
+	healthyWith(t, "s09b", 1)
+	eventuallyShape(t, "s09a-2", shapeFrom("s09b"))
+	eventuallyShape(t, "s09a-1", shapeFrom("s09a"))
+
+	version := bystander.ResourceVersion
+	cluster.Refresh(t, bystander)
+	if bystander.ResourceVersion != version {
+		t.Error("a pool that has nothing to do with it was written")
+	}
+}
+
+// A hand-edit of what a pool manages is put back, and told; what others put
+// beside it stays.
+func TestDriftIsPutBack(t *testing.T) {
+	cluster.StartManager(t)
+	addMembers(t, "drift", 1)
+	cluster.Apply(t, pool("drift"))
+	eventuallyShape(t, "drift-1", shapeFrom("drift"))
+
+	node := framework.Node("drift-1")
+	cluster.Change(t, node, func() {
+		node.Labels["example.com/drift"] = "99"
+		node.Labels["example.com/theirs"] = "1"
+		node.Spec.Taints = []corev1.Taint{{Key: "example.com/theirs", Effect: corev1.TaintEffectPreferNoSchedule}}
+	})
+	want := shapeFrom("drift")
+	want.Labels["example.com/theirs"] = "1"
+	want.Taints = append([]string{"example.com/theirs=:PreferNoSchedule"}, want.Taints...)
+	eventuallyShape(t, "drift-1", want)
+	eventuallyEvent(t, "drift", "Warning DriftCorrected: put back what others had changed: "+
+		"label example.com/drift on node drift-1, taint example.com/drift:NoSchedule on node drift-1")
+}
+
+// Of two pools that ask for one key the older has it, the younger says so, and
+// gets it when the older goes.
+func TestConflict(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "conflict", 2, "--labels", role("conflict-b")+"=,"+role("conflict-a")+"=")
+	older, younger := framework.Pool("conflict-b"), framework.Pool("conflict-a")
+	older.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/team": "older", "example.com/same": "1"}
+	younger.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/team": "younger", "example.com/same": "1"}
+	cluster.Apply(t, older)
+	healthyWith(t, older.Name, 2)
+	// Ages are in whole seconds; of one age, the name decides.
+	framework.Eventually(t, "a second has passed", func() error {
+		probe := pool("conflict-probe")
+		if err := cluster.Create(t.Context(), probe, client.DryRunAll); err != nil {
+			return err
+		}
+		if !probe.CreationTimestamp.After(older.CreationTimestamp.Time) {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+	cluster.Apply(t, younger)
+
+	got := eventuallyReason(t, younger.Name, "Conflicted")
+	message := "2 nodes, for instance node conflict-1: the older pool conflict-b has label example.com/team; change one of the pools"
+	for _, c := range got.Status.Conditions {
+		if c.Type == "Conflicted" && (c.Status != metav1.ConditionTrue || c.Message != message) {
+			t.Errorf("the condition Conflicted is %s: %q, want True: %q", c.Status, c.Message, message)
+		}
+	}
+	eventuallyEvent(t, younger.Name, "Warning Conflict: "+message)
+	eventuallyShape(t, "conflict-1", shape{Labels: map[string]string{"example.com/team": "older", "example.com/same": "1"}, Recorded: []string{"conflict-b"}})
+
+	cluster.Delete(t, older)
+	healthyWith(t, younger.Name, 2)
+	eventuallyShape(t, "conflict-1", shape{Labels: map[string]string{"example.com/team": "younger", "example.com/same": "1"}, Recorded: []string{"conflict-a"}})
+}

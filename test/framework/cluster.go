@@ -1,0 +1,217 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// Cluster is a running sandbox with the CRDs installed.
+type Cluster struct {
+	// Client reads and writes past any cache, as the administrator.
+	client.Client
+	// Config is how the administrator reaches the API server.
+	Config *rest.Config
+	// Kubeconfig is a file that says the same.
+	Kubeconfig string
+	// Dir is the sandbox's data directory.
+	Dir string
+}
+
+// Main runs the tests of a package against a sandbox of their own, which is
+// there before the first of them and gone after the last. It returns the exit
+// code. The arguments are those of sandbox up.
+func Main(m *testing.M, cluster *Cluster, args ...string) int {
+	dir, err := os.MkdirTemp("", "tidekeeper-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	started, err := start(filepath.Join(dir, "sandbox"), args...)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	*cluster = *started
+	code := m.Run()
+	if err := cluster.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// Start starts another sandbox, for a test that wants one to itself.
+func Start(t testing.TB, args ...string) *Cluster {
+	t.Helper()
+	// A path of its own and not t.TempDir, which may be too long for a socket.
+	dir, err := os.MkdirTemp("", "tidekeeper-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	cluster, err := start(filepath.Join(dir, "sandbox"), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cluster
+}
+
+func start(dir string, args ...string) (*Cluster, error) {
+	c := &Cluster{Dir: dir, Kubeconfig: filepath.Join(filepath.Dir(dir), "kubeconfig")}
+	if _, err := c.run(append([]string{"up", "--detach", "--data-dir", dir, "--kubeconfig", c.Kubeconfig}, args...)...); err != nil {
+		return nil, err
+	}
+	if err := c.connect(); err != nil {
+		return nil, errors.Join(err, c.stop())
+	}
+	if _, err := c.run("kubectl", "--data-dir", dir, "apply", "--kustomize", filepath.Join(Root(), "config/crd")); err != nil {
+		return nil, errors.Join(err, c.stop())
+	}
+	if _, err := c.run("kubectl", "--data-dir", dir, "wait", "--for=condition=Established", "crd", "--all"); err != nil {
+		return nil, errors.Join(err, c.stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) connect() (err error) {
+	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
+		return err
+	}
+	c.Config.QPS = -1
+	c.Config.UserAgent = "tidekeeper-test"
+	scheme := apiruntime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), tidekeeperv1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	c.Client, err = client.New(c.Config, client.Options{Scheme: scheme})
+	return err
+}
+
+func (c *Cluster) stop() error {
+	_, err := c.run("down", "--data-dir", c.Dir)
+	return err
+}
+
+// run runs the sandbox command and returns what it printed.
+func (c *Cluster) run(args ...string) (string, error) {
+	binary, err := binary("SANDBOX_BIN", "sandbox")
+	if err != nil {
+		return "", err
+	}
+	return output(exec.Command(binary, args...))
+}
+
+// Sandbox runs a command of the sandbox against the cluster and returns what
+// it printed.
+func (c *Cluster) Sandbox(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := c.run(append(args, "--data-dir", c.Dir)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// AddNodes adds ready nodes named <prefix>-1 and so on, which the sandbox
+// keeps alive, and deletes them when the test ends.
+func (c *Cluster) AddNodes(t testing.TB, prefix string, count int, args ...string) {
+	t.Helper()
+	c.Sandbox(t, append([]string{"add-nodes", "--name-prefix", prefix, "--count", fmt.Sprint(count)}, args...)...)
+	t.Cleanup(func() {
+		for i := range count {
+			c.Delete(t, Node(fmt.Sprintf("%s-%d", prefix, i+1)))
+		}
+	})
+}
+
+// Kubectl runs kubectl as the administrator and returns what it printed, on
+// either channel, and its error.
+func (c *Cluster) Kubectl(stdin string, args ...string) (string, error) {
+	binary, err := binary("SANDBOX_BIN", "sandbox")
+	if err != nil {
+		return "", err
+	}
+	command := exec.Command(binary, append([]string{"kubectl", "--data-dir", c.Dir}, args...)...)
+	command.Stdin = strings.NewReader(stdin)
+	return output(command)
+}
+
+// output runs a command and returns what it printed. Its error says what the
+// command was and what it said.
+func output(command *exec.Cmd) (string, error) {
+	var all bytes.Buffer
+	command.Stdout, command.Stderr = &all, &all
+	if err := command.Run(); err != nil {
+		return all.String(), fmt.Errorf("%s: %w\n%s", strings.Join(command.Args, " "), err, all.String())
+	}
+	return all.String(), nil
+}
+
+// binary returns the path of a binary of this repository.
+func binary(variable, name string) (string, error) {
+	path := cmp.Or(os.Getenv(variable), filepath.Join(Root(), "bin", name))
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s does not exist: run make build, or set %s", path, variable)
+	}
+	return path, nil
+}
+
+// Root returns the root of the repository.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
+// Patience is how long a test waits for what should come soon.
+const Patience = 30 * time.Second
+
+// Eventually waits until the check returns nil, and fails the test with its
+// last error if it does not in time.
+func Eventually(t testing.TB, what string, check func() error) {
+	t.Helper()
+	EventuallyWithin(t, Patience, what, check)
+}
+
+// EventuallyWithin is Eventually with another patience.
+func EventuallyWithin(t testing.TB, patience time.Duration, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s: %v", patience, what, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
