@@ -101,6 +101,9 @@ func controllerManager(d Dir) supervisor.Spec {
 		"--service-account-private-key-file=" + d.keyFile(serviceAccountKey),
 		"--cluster-signing-cert-file=" + d.certFile(clusterCA),
 		"--cluster-signing-key-file=" + d.keyFile(clusterCA),
+		// It tells kubelets how long they may keep secrets, with a write to each
+		// node whenever there are many more of them.
+		"--controllers=*,-ttl-controller",
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--profiling=false",

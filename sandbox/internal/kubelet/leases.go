@@ -97,31 +97,33 @@ func (l *leases) due(now time.Time) []*lease {
 	return list
 }
 
-// renew writes the lease without reading it first, unless that fails.
+// renew writes the lease without reading it first, unless somebody else wrote.
 func (l *leases) renew(ctx context.Context, entry *lease) error {
 	api := l.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
-	renewed := metav1.NewMicroTime(time.Now())
-	var err error
-	if entry.known != nil {
-		update := entry.known.DeepCopy()
-		update.Spec.RenewTime = &renewed
-		entry.known, err = api.Update(ctx, update, metav1.UpdateOptions{})
-		if err == nil {
-			return nil
+	now := metav1.NewMicroTime(time.Now())
+	written, err := l.write(ctx, entry, now)
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
+		if entry.known, err = api.Get(ctx, entry.node.Name, metav1.GetOptions{}); err == nil {
+			written, err = l.write(ctx, entry, now)
 		}
 	}
-	entry.known, err = api.Get(ctx, entry.node.Name, metav1.GetOptions{})
-	if err == nil {
-		update := entry.known.DeepCopy()
-		update.Spec.RenewTime = &renewed
-		entry.known, err = api.Update(ctx, update, metav1.UpdateOptions{})
-	} else if apierrors.IsNotFound(err) {
-		entry.known, err = api.Create(ctx, newLease(entry.node, renewed), metav1.CreateOptions{})
-	}
 	if err != nil {
+		// Whatever became of it, the next try begins anew.
 		entry.known = nil
+		return err
 	}
-	return err
+	entry.known = written
+	return nil
+}
+
+func (l *leases) write(ctx context.Context, entry *lease, now metav1.MicroTime) (*coordinationv1.Lease, error) {
+	api := l.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	if entry.known == nil {
+		return api.Create(ctx, newLease(entry.node, now), metav1.CreateOptions{})
+	}
+	update := entry.known.DeepCopy()
+	update.Spec.RenewTime = &now
+	return api.Update(ctx, update, metav1.UpdateOptions{})
 }
 
 func newLease(n *corev1.Node, renewed metav1.MicroTime) *coordinationv1.Lease {

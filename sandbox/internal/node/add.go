@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,7 +56,7 @@ func Add(ctx context.Context, client kubernetes.Interface, prefix string, count 
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return names, WaitSchedulable(ctx, client, names)
+	return names, waitSchedulable(ctx, client, names)
 }
 
 // explain leaves out of an error what the caller has said already.
@@ -95,28 +96,33 @@ func free(ctx context.Context, client kubernetes.Interface, prefix string, count
 	return names, ips, nil
 }
 
-// WaitSchedulable waits until the scheduler can use all these nodes, or all
-// nodes that exist if no names are given.
-func WaitSchedulable(ctx context.Context, client kubernetes.Interface, names []string) error {
-	wanted := sets.New(names...)
-	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		// From the cache of the API server: cheap enough to ask often.
-		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+// waitSchedulable waits until the scheduler can use all these nodes. It watches,
+// because asking for a thousand nodes again and again costs more than adding
+// them did.
+func waitSchedulable(ctx context.Context, client kubernetes.Interface, names []string) error {
+	missing := sets.New(names...)
+	for {
+		// A watch without a version begins with all nodes that exist.
+		w, err := client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
 		if err != nil {
-			return false, nil
+			return fmt.Errorf("watch nodes: %w", err)
 		}
-		found := 0
-		for _, n := range list.Items {
-			if len(names) > 0 && !wanted.Has(n.Name) {
-				continue
+		for event := range w.ResultChan() {
+			if n, ok := event.Object.(*corev1.Node); ok && Schedulable(n) {
+				missing.Delete(n.Name)
 			}
-			if !Schedulable(&n) {
-				return false, nil
+			if len(missing) == 0 {
+				break
 			}
-			found++
 		}
-		return found >= len(names), nil
-	})
+		w.Stop()
+		if len(missing) == 0 {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // SetNotReady makes the kubelet of a node report that it is not ready, or that

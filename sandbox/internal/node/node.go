@@ -24,6 +24,11 @@ const NotReadyAnnotation = "sandbox.tidekeeper.dev/not-ready"
 // RolePrefix is the prefix of the label that puts a node in a pool.
 const RolePrefix = "node-role.kubernetes.io/"
 
+const (
+	labelOSBeta   = "beta.kubernetes.io/os"
+	labelArchBeta = "beta.kubernetes.io/arch"
+)
+
 // Template describes the nodes that are to be made.
 type Template struct {
 	Labels      map[string]string
@@ -50,6 +55,9 @@ func (t Template) New(name string, ip netip.Addr, now time.Time) *corev1.Node {
 				corev1.LabelHostname:   name,
 				corev1.LabelOSStable:   "linux",
 				corev1.LabelArchStable: "amd64",
+				// Kubelets still set these as well.
+				labelOSBeta:   "linux",
+				labelArchBeta: "amd64",
 			},
 		},
 		Spec: corev1.NodeSpec{Taints: t.Taints, ProviderID: "sandbox://" + name},
