@@ -286,19 +286,19 @@ func TestS0_6_WaterLevel(t *testing.T) {
 	level("3600m", "1280Mi", "4", 45, 7, 1)
 
 	cluster.Change(t, d, func() { replicas := int32(1); d.Spec.Replicas = &replicas })
-	level("900m", "320Mi", "1", 11, 3, 0)
+	level("900m", "320Mi", "1", 11, 1, 0)
 
 	// A pod that has ended requests nothing any more.
 	done := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "s06-once", Namespace: metav1.NamespaceDefault}, Spec: *spec.DeepCopy()}
 	done.Spec.RestartPolicy = corev1.RestartPolicyNever
 	cluster.Apply(t, done)
-	level("1800m", "640Mi", "2", 22, 7, 0)
+	level("1800m", "640Mi", "2", 22, 3, 0)
 	cluster.Refresh(t, done)
 	done.Status.Phase = corev1.PodSucceeded
 	if err := cluster.Status().Update(t.Context(), done); err != nil {
 		t.Fatal(err)
 	}
-	level("900m", "320Mi", "1", 11, 3, 0)
+	level("900m", "320Mi", "1", 11, 1, 0)
 
 	cluster.Delete(t, d)
 	eventuallyPool(t, "s06", "is empty again", func(p *tidekeeperv1.NodePool) error {
