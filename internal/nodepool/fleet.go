@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
@@ -193,12 +192,6 @@ func actsDifferently(a, b *tidekeeperv1.NodePool) bool {
 		a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() ||
 		inForce(a) != inForce(b) ||
 		!equality.Semantic.DeepEqual(a.Status.Managed, b.Status.Managed)
-}
-
-// inForce tells whether the pool may put things on nodes: it holds the
-// finalizer that sees to it that they are taken off again.
-func inForce(pool *tidekeeperv1.NodePool) bool {
-	return pool.DeletionTimestamp.IsZero() && controllerutil.ContainsFinalizer(pool, tidekeeperv1.NodePoolFinalizer)
 }
 
 // deletePool takes in that a pool is gone.
@@ -489,7 +482,7 @@ func (f *fleet) mark(node string, from, to []string, set func(*poolState) sets.S
 func (f *fleet) claims(node *corev1.Node, r record) []claim {
 	var claims []claim
 	for p := range f.selecting(node) {
-		claims = append(claims, claim{pool: p.object, member: inForce(p.object), mayEvict: p.admitted.Has(node.Name)})
+		claims = append(claims, claim{pool: p.object, member: p.object.DeletionTimestamp.IsZero(), mayEvict: p.admitted.Has(node.Name)})
 	}
 	for pool := range r {
 		p := f.pools[pool]

@@ -212,6 +212,12 @@ func (m *PoolMaker) NotVouching() *PoolMaker {
 	return m
 }
 
+// NotInForce takes the finalizer off, as on a pool that was just created.
+func (m *PoolMaker) NotInForce() *PoolMaker {
+	m.pool.Finalizers = nil
+	return m
+}
+
 // Handler asks for a RuntimeClass.
 func (m *PoolMaker) Handler(handler string) *PoolMaker {
 	m.pool.Spec.Handler = handler

@@ -21,8 +21,7 @@ import (
 // claim is one pool that has to do with a node, and what it may do there.
 type claim struct {
 	pool *tidekeeperv1.NodePool
-	// member: the pool selects the node, holds its own finalizer and is not
-	// being deleted.
+	// member: the pool selects the node and is not being deleted.
 	member bool
 	// mayEvict: a NoExecute taint of the pool may be put on this node now.
 	mayEvict bool
@@ -88,8 +87,10 @@ func (p *nodePlan) empty() bool {
 //
 // The rules, in the order in which they bite:
 //   - Of two member pools that ask for one slot, the older has it.
-//   - Nothing is put on a node unless the pool's status names the key as
-//     managed, so that the pool still vouches for it after a crash.
+//   - Nothing is put on a node unless the pool holds its finalizer and its
+//     status names the key as managed, so that it is taken off again whatever
+//     crashes. Until then the key waits, for this pool and for younger ones: a
+//     younger pool that is quicker must not have it for a moment.
 //   - A value that the node has already is nobody's doing: it is not recorded,
 //     and stays when the pool goes. Any other value is replaced.
 //   - What a pool recorded and no pool asks for is taken off, if the pool
@@ -135,12 +136,12 @@ func planNode(node *corev1.Node, claims []claim) nodePlan {
 			// but not before that one vouches for it: nobody else might.
 			switch {
 			case !old.holds(s, value):
-			case vouches(wish.claim.pool, s):
+			case inForce(wish.claim.pool) && vouches(wish.claim.pool, s):
 				plan.record.put(pool, s, value)
 			default:
 				keep(plan.record, old, s)
 			}
-		case !vouches(wish.claim.pool, s):
+		case !inForce(wish.claim.pool) || !vouches(wish.claim.pool, s):
 			plan.unshaped = append(plan.unshaped, pool)
 			keep(plan.record, old, s)
 		case s.noExecute() && !wish.claim.mayEvict:
@@ -255,6 +256,12 @@ func wants(pool *tidekeeperv1.NodePool) iter.Seq2[slot, string] {
 			}
 		}
 	}
+}
+
+// inForce tells whether the pool may put things on nodes: it holds the
+// finalizer that sees to it that they are taken off again.
+func inForce(pool *tidekeeperv1.NodePool) bool {
+	return pool.DeletionTimestamp.IsZero() && slices.Contains(pool.Finalizers, tidekeeperv1.NodePoolFinalizer)
 }
 
 // vouches tells whether the pool's status names the slot as managed.

@@ -245,9 +245,15 @@ func TestPlanPuts(t *testing.T) {
 			unshaped: []string{"worker"},
 		},
 		{
-			name:   "a pool that does not hold its finalizer yet, or is being deleted, puts nothing there",
+			name:     "nothing is put there before the pool holds its finalizer",
+			node:     MakeNode("a").Role("worker"),
+			claims:   []claim{MakePool("worker").Labels("zone", "1").NotInForce().Member()},
+			unshaped: []string{"worker"},
+		},
+		{
+			name:   "a pool that is being deleted puts nothing there",
 			node:   MakeNode("a").Role("worker"),
-			claims: []claim{MakePool("worker").Labels("zone", "1").Former(), MakePool("old").Labels("disk", "ssd").Deleted().Former()},
+			claims: []claim{MakePool("worker").Labels("zone", "1").Deleted().Former()},
 		},
 	} {
 		row.run(t)
@@ -460,6 +466,14 @@ func TestPlanConflicts(t *testing.T) {
 			unshaped:  []string{"old"},
 		},
 		{
+			// Or else a younger pool that is looked at first has the key for a
+			// moment, and what was there before is lost.
+			name:      "a key waits for the older pool also before that one holds its finalizer",
+			node:      MakeNode("a").Label("zone", "1"),
+			claims:    []claim{young().Member(), old().NotInForce().Member()},
+			conflicts: []string{"young wants label zone of old"},
+		},
+		{
 			name:    "the younger takes over when the older does not ask any more",
 			node:    MakeNode("a").LabelOf("old", "zone", "1"),
 			claims:  []claim{young().Member(), MakePool("old").CreatedAt(1).Vouching(slot{label, "zone"}).Member()},
@@ -499,6 +513,11 @@ func TestPlanConflicts(t *testing.T) {
 			name:   "but not before the younger's status vouches for the key: until then it stays the older's",
 			node:   MakeNode("a").LabelOf("old", "zone", "1"),
 			claims: []claim{young().Labels("zone", "1").NotVouching().Member(), old().Deleted().Former()},
+		},
+		{
+			name:   "nor before the younger holds its finalizer",
+			node:   MakeNode("a").LabelOf("old", "zone", "1"),
+			claims: []claim{young().Labels("zone", "1").NotInForce().Member(), old().Deleted().Former()},
 		},
 		{
 			name:     "nor is another value written over it before that",
