@@ -36,7 +36,14 @@ type Cluster struct {
 	Kubeconfig string
 	// Dir is the sandbox's data directory.
 	Dir string
+
+	// manager is the kubeconfig that managers run with.
+	manager string
 }
+
+// managerUser is who the manager is in a cluster; what it may do is what
+// config/rbac says, in tests too.
+const managerUser = "system:serviceaccount:tidekeeper-system:tidekeeper"
 
 // Main runs the tests of a package against a sandbox of their own, which is
 // there before the first of them and gone after the last. It returns the exit
@@ -91,13 +98,32 @@ func start(dir string, args ...string) (*Cluster, error) {
 	if err := c.connect(); err != nil {
 		return nil, errors.Join(err, c.stop())
 	}
-	if _, err := c.run("kubectl", "--data-dir", dir, "apply", "--kustomize", filepath.Join(Root(), "config/crd")); err != nil {
-		return nil, errors.Join(err, c.stop())
-	}
-	if _, err := c.run("kubectl", "--data-dir", dir, "wait", "--for=condition=Established", "crd", "--all"); err != nil {
+	if err := c.install(); err != nil {
 		return nil, errors.Join(err, c.stop())
 	}
 	return c, nil
+}
+
+// install installs the CRDs, and what the manager may do.
+func (c *Cluster) install() error {
+	config := filepath.Join(Root(), "config")
+	for _, args := range [][]string{
+		{"apply", "-k", filepath.Join(config, "crd")},
+		{"apply", "-f", filepath.Join(config, "manager", "namespace.yaml")},
+		{"apply", "-k", filepath.Join(config, "rbac")},
+		{"wait", "--for=condition=Established", "crd", "--all"},
+	} {
+		if _, err := c.Kubectl("", args...); err != nil {
+			return err
+		}
+	}
+	c.manager = filepath.Join(filepath.Dir(c.Dir), "manager.kubeconfig")
+	kubeconfig, err := c.run("kubeconfig", "--data-dir", c.Dir, "--user", managerUser,
+		"--group", "system:serviceaccounts", "--group", "system:serviceaccounts:tidekeeper-system")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(c.manager, []byte(kubeconfig), 0o600)
 }
 
 func (c *Cluster) connect() (err error) {
@@ -214,4 +240,3 @@ func EventuallyWithin(t testing.TB, patience time.Duration, what string, check f
 		time.Sleep(50 * time.Millisecond)
 	}
 }
-

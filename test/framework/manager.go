@@ -27,21 +27,15 @@ type Manager struct {
 	done    chan struct{}
 }
 
-// StartManager starts the manager as the administrator, with metrics over
-// plain HTTP unless the arguments say otherwise, and waits until it is ready.
-// What still runs when the test ends is stopped, and its log shown if the test
-// has failed.
+// StartManager starts the manager with the rights that config/rbac gives it,
+// with metrics over plain HTTP unless the arguments say otherwise, and waits
+// until it is ready. What still runs when the test ends is stopped, and its log
+// shown if the test has failed.
 func (c *Cluster) StartManager(t testing.TB, args ...string) *Manager {
-	t.Helper()
-	return c.StartManagerAs(t, c.Kubeconfig, args...)
-}
-
-// StartManagerAs starts the manager with a kubeconfig of the test's own.
-func (c *Cluster) StartManagerAs(t testing.TB, kubeconfig string, args ...string) *Manager {
 	t.Helper()
 	probes, metrics := freeAddress(t), freeAddress(t)
 	m := Run(t, append([]string{
-		"--kubeconfig", kubeconfig,
+		"--kubeconfig", c.manager,
 		"--health-probe-bind-address", probes, "--metrics-bind-address", metrics, "--metrics-secure=false",
 		"--log-level=debug", "--log-format=text",
 	}, args...)...)
