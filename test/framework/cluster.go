@@ -17,11 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
@@ -132,6 +134,7 @@ func (c *Cluster) connect() (err error) {
 	}
 	c.Config.QPS = -1
 	c.Config.UserAgent = "tidekeeper-test"
+	ctrllog.SetLogger(logr.Discard())
 	scheme := apiruntime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), tidekeeperv1.AddToScheme(scheme)); err != nil {
 		return err

@@ -33,6 +33,14 @@ type Manager struct {
 // shown if the test has failed.
 func (c *Cluster) StartManager(t testing.TB, args ...string) *Manager {
 	t.Helper()
+	m := c.LaunchManager(t, args...)
+	m.AwaitReady(t)
+	return m
+}
+
+// LaunchManager is StartManager without the wait.
+func (c *Cluster) LaunchManager(t testing.TB, args ...string) *Manager {
+	t.Helper()
 	probes, metrics := freeAddress(t), freeAddress(t)
 	m := Run(t, append([]string{
 		"--kubeconfig", c.manager,
@@ -40,6 +48,12 @@ func (c *Cluster) StartManager(t testing.TB, args ...string) *Manager {
 		"--log-level=debug", "--log-format=text",
 	}, args...)...)
 	m.Probes, m.Metrics = "http://"+probes, "http://"+metrics
+	return m
+}
+
+// AwaitReady waits until the manager says that it is ready.
+func (m *Manager) AwaitReady(t testing.TB) {
+	t.Helper()
 	Eventually(t, "the manager is ready", func() error {
 		if !m.Running() {
 			t.Fatalf("the manager ended while starting:\n%s", m.Log())
@@ -54,7 +68,6 @@ func (c *Cluster) StartManager(t testing.TB, args ...string) *Manager {
 		}
 		return nil
 	})
-	return m
 }
 
 // Run starts the manager with just these arguments, and does not wait.
