@@ -54,14 +54,30 @@ func (r *registry) number(name corev1.ResourceName) int {
 func (r *registry) amounts(list corev1.ResourceList) []amount {
 	out := make([]amount, 0, len(list))
 	for name, quantity := range list {
-		value := quantity.Value()
-		if name == corev1.ResourceCPU {
-			value = quantity.MilliValue()
-		}
-		out = append(out, amount{r.number(name), min(max(value, -amountLimit), amountLimit)})
+		out = append(out, amount{r.number(name), count(name, quantity)})
 	}
 	slices.SortFunc(out, func(a, b amount) int { return cmp.Compare(a.resource, b.resource) })
 	return out
+}
+
+// count returns what a quantity of a resource counts for. It is compared before
+// it is converted: a quantity may be more than an int64 can hold, and comes out
+// as anything then. What is negative counts for nothing.
+func count(name corev1.ResourceName, q resource.Quantity) int64 {
+	limit := amountLimit
+	if name == corev1.ResourceCPU {
+		limit /= 1000
+	}
+	switch {
+	case q.Sign() <= 0:
+		return 0
+	case q.CmpInt64(limit) >= 0:
+		return amountLimit
+	case name == corev1.ResourceCPU:
+		return q.MilliValue()
+	default:
+		return q.Value()
+	}
 }
 
 // requests returns what a pod requests, the pod itself included. The options

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
@@ -46,6 +45,11 @@ func nextEvictions(nodes []evictee, share int, settle time.Duration, now time.Ti
 		switch {
 		case n.waiting && n.victims == 0:
 			admit = append(admit, n.node)
+		case n.waiting && now.Sub(n.since) < settle:
+			// It is being emptied already, and counts, for another taint of
+			// the pool; one more makes no second node of it.
+			admit = append(admit, n.node)
+			budget--
 		case n.waiting:
 			waiting = append(waiting, n)
 		case n.admitted || n.victims > 0 || now.Sub(n.since) < settle:
@@ -79,25 +83,28 @@ func evicting(pool *tidekeeperv1.NodePool) []corev1.Taint {
 }
 
 // isVictim tells whether the taints drive the pod out of its node, at once or
-// when its tolerationSeconds end.
+// when its tolerationSeconds end. Of several tolerations that match a taint,
+// the first counts, as for the taint eviction controller of Kubernetes.
 func isVictim(pod *corev1.Pod, taints []corev1.Taint) bool {
 	if terminal(pod) {
 		return false
 	}
-	forGood := slices.DeleteFunc(slices.Clone(pod.Spec.Tolerations), func(t corev1.Toleration) bool {
-		return t.TolerationSeconds != nil
+	return slices.ContainsFunc(taints, func(taint corev1.Taint) bool {
+		i := slices.IndexFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+			return t.ToleratesTaint(logr.Discard(), &taint, true)
+		})
+		return i < 0 || pod.Spec.Tolerations[i].TolerationSeconds != nil
 	})
-	_, untolerated := schedulinghelper.FindMatchingUntoleratedTaint(logr.Discard(), taints, forGood, nil, true)
-	return untolerated
 }
 
 // lastEviction returns when the latest of the taints was put on the node, or
-// the zero time if none of them is there.
+// the zero time if none of them is there. One of another value is another
+// pool's, or what this pool asked for before.
 func lastEviction(node *corev1.Node, taints []corev1.Taint) time.Time {
 	var last time.Time
 	for _, on := range node.Spec.Taints {
 		for _, t := range taints {
-			if on.MatchTaint(&t) && on.TimeAdded != nil && on.TimeAdded.After(last) {
+			if on.MatchTaint(&t) && on.Value == t.Value && on.TimeAdded != nil && on.TimeAdded.After(last) {
 				last = on.TimeAdded.Time
 			}
 		}

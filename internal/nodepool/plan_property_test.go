@@ -408,8 +408,10 @@ func (w *world) rest(t *rapid.T, how string) {
 		wrote := false
 		for _, what := range todo {
 			mayEvict := !crashes || rapid.Bool().Draw(t, how+": may evict")
-			wrote = w.do(t, what, mayEvict) || wrote
-			w.check(t)
+			if w.do(t, what, mayEvict) {
+				wrote = true
+				w.check(t)
+			}
 		}
 		if !wrote && !crashes {
 			return
