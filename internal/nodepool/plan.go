@@ -52,8 +52,8 @@ type nodePlan struct {
 type changeKind string
 
 const (
-	put      changeKind = "put"      // there was nothing
-	replaced changeKind = "replaced" // there was another value, not from this pool
+	put      changeKind = "put"      // there was nothing, or what another pool had put there
+	replaced changeKind = "replaced" // there was another value, from no pool
 	updated  changeKind = "updated"  // the pool itself asks for another value than before
 	putBack  changeKind = "put back" // somebody changed or removed what the pool had put there
 	removed  changeKind = "removed"  // the pool no longer asks for it
@@ -150,7 +150,7 @@ func planNode(node *corev1.Node, claims []claim) nodePlan {
 		default:
 			plan.set[s] = wish.value
 			plan.record.put(pool, s, wish.value)
-			plan.changes = append(plan.changes, change{pool, s, changeOf(wish.value, recorded, ours, exists)})
+			plan.changes = append(plan.changes, change{pool, s, changeOf(wish.value, recorded, ours, exists && !old.holds(s, value))})
 			if s.noExecute() {
 				plan.evicts = append(plan.evicts, pool)
 			}
@@ -223,14 +223,15 @@ func keep(to, from record, s slot) {
 }
 
 // changeOf names the change of a slot to the value want, where the pool had
-// recorded a value there or not, and the node has one or not.
-func changeOf(want, recorded string, ours, exists bool) changeKind {
+// recorded a value there or not, and the node has one that no pool put there
+// or not.
+func changeOf(want, recorded string, ours, foreign bool) changeKind {
 	switch {
 	case ours && recorded == want:
 		return putBack
 	case ours:
 		return updated
-	case exists:
+	case foreign:
 		return replaced
 	default:
 		return put

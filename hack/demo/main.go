@@ -1,0 +1,84 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo shows a node pool on a real control plane, step by step. Each
+// step says what it does, does it with the commands that a user would type,
+// and proves from the API server that it had its effect.
+//
+//	demo          stays up afterwards, for you to play with, until Ctrl-C
+//	demo --once   ends by itself, with exit code 1 if any step had no effect
+//
+// It wants bin/sandbox and bin/tidekeeper, which make demo builds.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// patience is how long a step waits for its effect.
+const patience = 60 * time.Second
+
+func main() {
+	once := flag.Bool("once", false, "end after the last step")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *once); err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("interrupted")
+		}
+		fmt.Fprintf(os.Stderr, "\nError: %v\n", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, once bool) (err error) {
+	d, err := newDemo()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	for i, s := range steps {
+		fmt.Printf("\n%s\n", bold(fmt.Sprintf("[%d/%d] %s", i+1, len(steps), s.title)))
+		if err := s.do(ctx, d); err != nil {
+			return fmt.Errorf("step %d, %s: %w", i+1, s.title, err)
+		}
+	}
+	if once {
+		fmt.Printf("\nAll %d steps had their effect.\n", len(steps))
+		return nil
+	}
+	sandbox := filepath.Join(d.root, "bin", "sandbox")
+	fmt.Printf(`
+%s In another terminal:
+  export KUBECONFIG=%s
+  alias kubectl='%s kubectl --data-dir %s'   # if you have none
+  kubectl get nodepools --watch
+  %s add-nodes --data-dir %s --pool gpu --count 3
+The log of the manager is %s.
+Press Ctrl-C to stop it all.
+`, bold("The cluster and the manager stay up."), d.kubeconfig, sandbox, d.dataDir, sandbox, d.dataDir, d.logFile)
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-d.manager.ended:
+		return fmt.Errorf("the manager has ended: see %s", d.logFile)
+	}
+}
+
+// bold marks a text on a terminal, and nowhere else.
+func bold(text string) string {
+	if info, err := os.Stdout.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 || os.Getenv("NO_COLOR") != "" {
+		return text
+	}
+	return "\x1b[1m" + text + "\x1b[0m"
+}

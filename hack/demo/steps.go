@@ -1,0 +1,240 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+type step struct {
+	title string
+	do    func(context.Context, *demo) error
+}
+
+var steps = []step{
+	{"A real control plane with five simulated nodes", func(ctx context.Context, d *demo) error {
+		if err := d.startSandbox(ctx); err != nil {
+			return err
+		}
+		return d.kubectl(ctx, "get", "nodes")
+	}},
+	{"The NodePool kind, and the manager", func(ctx context.Context, d *demo) error {
+		if err := d.kubectl(ctx, "apply", "-k", "config/crd"); err != nil {
+			return err
+		}
+		if err := d.kubectl(ctx, "wait", "--for=condition=Established", "crd/nodepools.tidekeeper.dev"); err != nil {
+			return err
+		}
+		return d.startManager()
+	}},
+	{"Two pools take their nodes", func(ctx context.Context, d *demo) error {
+		if err := d.kubectl(ctx, "label", "node", "node-1", "node-2", "node-3", role("worker")+"="); err != nil {
+			return err
+		}
+		if err := d.kubectl(ctx, "label", "node", "node-4", role("gpu")+"="); err != nil {
+			return err
+		}
+		if err := d.kubectl(ctx, "apply", "-k", "config/samples"); err != nil {
+			return err
+		}
+		if err := d.untilPool(ctx, "worker", "Healthy", 3); err != nil {
+			return err
+		}
+		if err := d.untilPool(ctx, "gpu", "Healthy", 1); err != nil {
+			return err
+		}
+		for _, node := range []string{"node-1", "node-2", "node-3"} {
+			if err := d.untilNode(ctx, node, "worker"); err != nil {
+				return err
+			}
+		}
+		if err := d.untilNode(ctx, "node-4", "gpu"); err != nil {
+			return err
+		}
+		if err := d.kubectl(ctx, "get", "nodes", "-L", label("worker"), "-L", label("gpu")); err != nil {
+			return err
+		}
+		return d.kubectl(ctx, "get", "nodepools,runtimeclasses")
+	}},
+	{"The water level rises as a Deployment lands", func(ctx context.Context, d *demo) error {
+		if err := d.kubectl(ctx, "apply", "-f", "hack/demo/web.yaml"); err != nil {
+			return err
+		}
+		if err := d.until(ctx, "the pool counts 12 pods that request 6 of its 48 CPUs: 12 %", func() error {
+			pool, err := d.pool(ctx, "worker")
+			if err != nil {
+				return err
+			}
+			return equal("12 pods, 6 CPUs, 12 %", fmt.Sprintf("%d pods, %s CPUs, %d %%",
+				pool.Status.Requested.Pods().Value(), pool.Status.Requested.Cpu(), pool.Status.RequestedPercent["cpu"]))
+		}); err != nil {
+			return err
+		}
+		if err := d.kubectl(ctx, "get", "nodepools", "-o", "wide"); err != nil {
+			return err
+		}
+		pool, err := d.pool(ctx, "worker")
+		if err != nil {
+			return err
+		}
+		printLevel(pool)
+		return nil
+	}},
+	{"A node changes its pool, and both pools follow", func(ctx context.Context, d *demo) error {
+		if err := d.kubectl(ctx, "label", "node", "node-3", role("worker")+"-", role("gpu")+"="); err != nil {
+			return err
+		}
+		if err := d.untilPool(ctx, "worker", "Healthy", 2); err != nil {
+			return err
+		}
+		if err := d.untilPool(ctx, "gpu", "Healthy", 2); err != nil {
+			return err
+		}
+		if err := d.untilNode(ctx, "node-3", "gpu"); err != nil {
+			return err
+		}
+		return d.kubectl(ctx, "get", "nodepools")
+	}},
+	{"What somebody changes by hand is put back", func(ctx context.Context, d *demo) error {
+		if err := d.kubectl(ctx, "label", "--overwrite", "node", "node-1", label("worker")+"=99", "example.com/mine=1"); err != nil {
+			return err
+		}
+		if err := d.untilNode(ctx, "node-1", "worker"); err != nil {
+			return err
+		}
+		if err := d.until(ctx, "the label that is not the pool's is still there", func() error {
+			node := &corev1.Node{}
+			if err := d.read(ctx, node, "node", "node-1"); err != nil {
+				return err
+			}
+			return equal("1", node.Labels["example.com/mine"])
+		}); err != nil {
+			return err
+		}
+		if err := d.until(ctx, "the pool tells of it in an event", func() error {
+			list := &corev1.EventList{}
+			if err := d.read(ctx, list, "events", "--field-selector=reason=DriftCorrected,involvedObject.name=worker"); err != nil {
+				return err
+			}
+			return equal(1, len(list.Items))
+		}); err != nil {
+			return err
+		}
+		return d.kubectl(ctx, "get", "events", "--field-selector=involvedObject.kind=NodePool",
+			"-o", "custom-columns=TYPE:.type,REASON:.reason,POOL:.involvedObject.name,MESSAGE:.message")
+	}},
+	{"A pool is deleted, and its nodes are clean", func(ctx context.Context, d *demo) error {
+		if err := d.kubectl(ctx, "delete", "nodepool", "worker", "--timeout=30s"); err != nil {
+			return err
+		}
+		for _, node := range []string{"node-1", "node-2"} {
+			if err := d.untilNode(ctx, node, ""); err != nil {
+				return err
+			}
+		}
+		if err := d.kubectl(ctx, "get", "nodes", "-L", label("worker"), "-L", label("gpu")); err != nil {
+			return err
+		}
+		return d.kubectl(ctx, "get", "nodepools")
+	}},
+}
+
+func role(pool string) string  { return tidekeeperv1.RoleLabelPrefix + pool }
+func label(pool string) string { return "node-pool.example.com/" + pool }
+
+func equal[T comparable](want, got T) error {
+	if want != got {
+		return fmt.Errorf("want %v, it is %v", want, got)
+	}
+	return nil
+}
+
+func (d *demo) pool(ctx context.Context, name string) (*tidekeeperv1.NodePool, error) {
+	pool := &tidekeeperv1.NodePool{}
+	return pool, d.read(ctx, pool, "nodepool", name)
+}
+
+// untilPool waits until a pool has its status, with so many nodes.
+func (d *demo) untilPool(ctx context.Context, name, reason string, nodes int32) error {
+	return d.until(ctx, fmt.Sprintf("pool %s is %s with %d nodes", name, reason, nodes), func() error {
+		pool, err := d.pool(ctx, name)
+		if err != nil {
+			return err
+		}
+		ready := meta.FindStatusCondition(pool.Status.Conditions, "Ready")
+		if ready == nil {
+			return fmt.Errorf("it has no status yet")
+		}
+		return equal(fmt.Sprint(reason, " with ", nodes), fmt.Sprint(ready.Reason, " with ", pool.Status.NodeCount))
+	})
+}
+
+// untilNode waits until a node has just what the sample pool of that name puts
+// there; "" stands for no pool.
+func (d *demo) untilNode(ctx context.Context, name, pool string) error {
+	wants := map[string][]string{
+		"":       nil,
+		"worker": {"label worker=10", "taint node-pool.example.com=worker:NoSchedule", "record of worker"},
+		"gpu":    {"label gpu=true", "annotation owner", "taint node-pool.example.com=gpu:NoSchedule", "record of gpu"},
+	}
+	what := fmt.Sprintf("%s has what the pool %s asks for, and nothing of another", name, pool)
+	if pool == "" {
+		what = name + " has nothing of a pool any more"
+	}
+	return d.until(ctx, what, func() error {
+		node := &corev1.Node{}
+		if err := d.read(ctx, node, "node", name); err != nil {
+			return err
+		}
+		return equal(strings.Join(wants[pool], ", "), strings.Join(found(node), ", "))
+	})
+}
+
+// found lists what the sample pools put on nodes, as it is on this one.
+func found(node *corev1.Node) []string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(node.Labels)) {
+		if short, ok := strings.CutPrefix(key, label("")); ok {
+			all = append(all, "label "+short+"="+node.Labels[key])
+		}
+	}
+	if _, ok := node.Annotations[label("owner")]; ok {
+		all = append(all, "annotation owner")
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == "node-pool.example.com" {
+			all = append(all, "taint "+taint.ToString())
+		}
+	}
+	if record := node.Annotations[tidekeeperv1.RecordAnnotation]; record != "" {
+		for _, pool := range []string{"gpu", "worker"} {
+			if strings.Contains(record, `"`+pool+`":{`) {
+				all = append(all, "record of "+pool)
+			}
+		}
+	}
+	return all
+}
+
+// printLevel draws the water level of a pool.
+func printLevel(pool *tidekeeperv1.NodePool) {
+	const width = 40
+	fmt.Printf("  %s, %d nodes\n", pool.Name, pool.Status.NodeCount)
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+		percent := int(pool.Status.RequestedPercent[name])
+		filled := min(width, percent*width/100)
+		requested, allocatable := pool.Status.Requested[name], pool.Status.Allocatable[name]
+		fmt.Printf("  %-7s %s%s %3d %%  %s of %s\n", name,
+			strings.Repeat("█", filled), strings.Repeat("░", width-filled), percent, requested.String(), allocatable.String())
+	}
+}
