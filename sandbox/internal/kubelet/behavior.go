@@ -50,9 +50,6 @@ func planOf(pod *corev1.Pod, defaults Delays) (plan, error) {
 		}
 		p.behavior = b
 	}
-	if p.behavior == Slow {
-		p.delays.ContainersReady = p.delays.Slow
-	}
 	for _, f := range p.delays.fields() {
 		value, ok := pod.Annotations[Prefix+f.name]
 		if !ok {
@@ -63,6 +60,9 @@ func planOf(pod *corev1.Pod, defaults Delays) (plan, error) {
 			return p, fmt.Errorf("annotation %s: %q is not a duration such as 500ms, 10s or 1m30s", Prefix+f.name, value)
 		}
 		*f.value = d
+	}
+	if _, told := pod.Annotations[Prefix+"containers-ready-after"]; p.behavior == Slow && !told {
+		p.delays.ContainersReady = p.delays.Slow
 	}
 	return p, nil
 }

@@ -1,0 +1,72 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ports
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func listen(number int, share bool) (net.Listener, error) {
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		if share {
+			if controlErr := c.Control(func(fd uintptr) {
+				err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+			}); controlErr != nil {
+				return controlErr
+			}
+		}
+		return err
+	}}
+	return config.Listen(context.Background(), "tcp4", net.JoinHostPort(Loopback, strconv.Itoa(number)))
+}
+
+func TestReservedPortIsForItsOwnerOnly(t *testing.T) {
+	p, err := Reserve(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	if l, err := listen(p.Number(), false); err == nil {
+		l.Close()
+		t.Error("somebody else could take the port")
+	}
+	for range 2 { // It stays reserved while its owner is being restarted.
+		l, err := listen(p.Number(), true)
+		if err != nil {
+			t.Fatalf("its owner cannot listen: %v", err)
+		}
+		l.Close()
+	}
+}
+
+func TestPreferredPort(t *testing.T) {
+	p, err := Reserve(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := Reserve(p.Number())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.Number() == p.Number() {
+		t.Error("a port was reserved twice")
+	}
+	q.Release()
+	p.Release()
+	again, err := Reserve(p.Number())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Release()
+	if again.Number() != p.Number() {
+		t.Errorf("got port %d, want the preferred %d, which is free", again.Number(), p.Number())
+	}
+}
