@@ -47,10 +47,10 @@ var steps = []step{
 		if err := d.kubectl(ctx, "apply", "-k", "config/samples"); err != nil {
 			return err
 		}
-		if err := d.untilPool(ctx, "worker", "Healthy", 3); err != nil {
+		if err := d.untilPool(ctx, "worker", 3); err != nil {
 			return err
 		}
-		if err := d.untilPool(ctx, "gpu", "Healthy", 1); err != nil {
+		if err := d.untilPool(ctx, "gpu", 1); err != nil {
 			return err
 		}
 		for _, node := range []string{"node-1", "node-2", "node-3"} {
@@ -94,10 +94,10 @@ var steps = []step{
 		if err := d.kubectl(ctx, "label", "node", "node-3", role("worker")+"-", role("gpu")+"="); err != nil {
 			return err
 		}
-		if err := d.untilPool(ctx, "worker", "Healthy", 2); err != nil {
+		if err := d.untilPool(ctx, "worker", 2); err != nil {
 			return err
 		}
-		if err := d.untilPool(ctx, "gpu", "Healthy", 2); err != nil {
+		if err := d.untilPool(ctx, "gpu", 2); err != nil {
 			return err
 		}
 		if err := d.untilNode(ctx, "node-3", "gpu"); err != nil {
@@ -164,9 +164,9 @@ func (d *demo) pool(ctx context.Context, name string) (*tidekeeperv1.NodePool, e
 	return pool, d.read(ctx, pool, "nodepool", name)
 }
 
-// untilPool waits until a pool has its status, with so many nodes.
-func (d *demo) untilPool(ctx context.Context, name, reason string, nodes int32) error {
-	return d.until(ctx, fmt.Sprintf("pool %s is %s with %d nodes", name, reason, nodes), func() error {
+// untilPool waits until a pool is healthy with so many nodes.
+func (d *demo) untilPool(ctx context.Context, name string, nodes int32) error {
+	return d.until(ctx, fmt.Sprintf("pool %s is healthy, nodes: %d", name, nodes), func() error {
 		pool, err := d.pool(ctx, name)
 		if err != nil {
 			return err
@@ -175,7 +175,7 @@ func (d *demo) untilPool(ctx context.Context, name, reason string, nodes int32) 
 		if ready == nil {
 			return fmt.Errorf("it has no status yet")
 		}
-		return equal(fmt.Sprint(reason, " with ", nodes), fmt.Sprint(ready.Reason, " with ", pool.Status.NodeCount))
+		return equal(fmt.Sprint("Healthy with ", nodes), fmt.Sprint(ready.Reason, " with ", pool.Status.NodeCount))
 	})
 }
 

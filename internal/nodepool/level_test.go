@@ -371,7 +371,7 @@ func TestPercent(t *testing.T) {
 		{"all of it is 100", cpuAndMemory("2", "3"), cpuAndMemory("2", "3"), map[corev1.ResourceName]int32{"cpu": 100, "memory": 100}},
 		{"just below one percent is 0", cpuAndMemory("19m", ""), cpuAndMemory("2", ""), map[corev1.ResourceName]int32{"cpu": 0}},
 		{"what nobody requests is 0", nil, cpuAndMemory("2", "1Gi"), map[corev1.ResourceName]int32{"cpu": 0, "memory": 0}},
-		{"more than there is is more than 100", cpuAndMemory("3", ""), cpuAndMemory("2", ""), map[corev1.ResourceName]int32{"cpu": 150}},
+		{"of more than there is, more than 100", cpuAndMemory("3", ""), cpuAndMemory("2", ""), map[corev1.ResourceName]int32{"cpu": 150}},
 		{"a resource of which nothing is allocatable is left out", cpuAndMemory("1", "1"), cpuAndMemory("0", "2"), map[corev1.ResourceName]int32{"memory": 50}},
 		{"as is one that no node has", cpuAndMemory("1", "1"), cpuAndMemory("", "2"), map[corev1.ResourceName]int32{"memory": 50}},
 		{"large numbers do not overflow", cpuAndMemory("", "900Ti"), cpuAndMemory("", "1000Ti"), map[corev1.ResourceName]int32{"memory": 90}},

@@ -155,10 +155,11 @@ func healthyWith(t *testing.T, name string, nodes int32) *tidekeeperv1.NodePool 
 	})
 }
 
-// eventuallyGone waits until an object is gone.
+// eventuallyGone waits until an object is gone. The garbage collector looks for
+// new kinds every 30 seconds, and collects nothing in between if there is one.
 func eventuallyGone(t *testing.T, o client.Object) {
 	t.Helper()
-	framework.Eventually(t, fmt.Sprintf("%T %s is gone", o, o.GetName()), func() error {
+	framework.EventuallyWithin(t, 3*framework.Patience, fmt.Sprintf("%T %s is gone", o, o.GetName()), func() error {
 		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(o), o)
 		if client.IgnoreNotFound(err) != nil {
 			return err

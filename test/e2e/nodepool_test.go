@@ -404,7 +404,7 @@ spec: {policyName: s08e, validationActions: [Deny]}
 		node := framework.Node("s08e-1")
 		err := cluster.Patch(t.Context(), node, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/s08e":"probe"}}}`)), client.DryRunAll)
 		if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
-			return fmt.Errorf("it lets through what it should deny: %v", err)
+			return errors.Join(errors.New("it lets through what it should deny"), err)
 		}
 		return nil
 	})
