@@ -111,6 +111,11 @@ func parseTemplate(pool, allocatable, labels, taints string) (node.Template, err
 		if problems := validation.IsQualifiedName(name); len(problems) > 0 {
 			return t, fmt.Errorf("--allocatable %q: %s", item, problems[0])
 		}
+		// A resource without a domain is one of Kubernetes' own, or misspelt.
+		if _, known := node.DefaultAllocatable()[corev1.ResourceName(name)]; !known &&
+			!strings.Contains(name, "/") && !strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) {
+			return t, fmt.Errorf("--allocatable %q: no resource is named %q; one of your own needs a domain, like example.com/%s", item, name, name)
+		}
 		t.Allocatable[corev1.ResourceName(name)] = quantity
 	}
 	for _, item := range items(taints) {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -169,7 +170,7 @@ func (d Dir) Status(ctx context.Context) (Status, error) {
 func (d Dir) Act(ctx context.Context, component, action string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	return d.call(ctx, http.MethodPost, "/components/"+component+"/"+action, nil)
+	return d.call(ctx, http.MethodPost, "/components/"+url.PathEscape(component)+"/"+action, nil)
 }
 
 // Stop stops the running sandbox and returns when its last process is gone. It

@@ -1,0 +1,138 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures a sandbox against its targets:
+//
+//	bench PATH-OF-SANDBOX
+//
+// It tells what it saw, also when that is worse than the target; only what
+// could not be measured is an error.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// idle is how long the sandbox is left alone before its memory is measured.
+const idle = 20 * time.Second
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "Error: want the path of the sandbox binary")
+		os.Exit(1)
+	}
+	if err := run(context.Background(), os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, binary string) error {
+	dir, err := os.MkdirTemp("", "sandbox-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	sandbox := func(args ...string) ([]byte, error) {
+		cmd := exec.Command(binary, append([]string{args[0], "--data-dir", dir}, args[1:]...)...)
+		cmd.Stderr = os.Stderr
+		return cmd.Output()
+	}
+	defer sandbox("down")
+
+	start := time.Now()
+	if _, err := sandbox("up", "--detach"); err != nil {
+		return fmt.Errorf("up: %w", err)
+	}
+	if err := deploy(ctx, filepath.Join(dir, "kubeconfig")); err != nil {
+		return fmt.Errorf("deployment: %w", err)
+	}
+	deployed := time.Since(start)
+
+	time.Sleep(idle)
+	out, err := sandbox("status", "-o", "json")
+	if err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+	var status struct {
+		RSSBytes int64 `json:"rssBytes"`
+		Times    struct {
+			APIServerReady metav1.Duration `json:"apiServerReady"`
+		} `json:"times"`
+	}
+	if err := json.Unmarshal(out, &status); err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+
+	start = time.Now()
+	if _, err := sandbox("add-nodes", "--count", "1000", "--name-prefix", "bench"); err != nil {
+		return fmt.Errorf("add-nodes: %w", err)
+	}
+	added := time.Since(start)
+
+	load, _ := os.ReadFile("/proc/loadavg")
+	fmt.Printf("%d CPUs, load average %s\n", runtime.NumCPU(), load[:min(14, len(load))])
+	fmt.Printf("%-40s %10s %10s\n", "", "measured", "target")
+	seconds := func(what string, got, target time.Duration) {
+		row(what, fmt.Sprintf("%.1f s", got.Seconds()), fmt.Sprintf("%.0f s", target.Seconds()), got <= target)
+	}
+	seconds("API server ready", status.Times.APIServerReady.Duration, 5*time.Second)
+	seconds("Deployment of 6 ready, since 'up'", deployed, 8*time.Second)
+	const gibibyte = 1 << 30
+	row(fmt.Sprintf("memory of all, 5 nodes, idle for %s", idle), fmt.Sprintf("%d MiB", status.RSSBytes>>20), "1024 MiB", status.RSSBytes <= gibibyte)
+	seconds("1,000 nodes added, usable", added, 5*time.Second)
+	return nil
+}
+
+func row(what, got, target string, ok bool) {
+	verdict := "ok"
+	if !ok {
+		verdict = "MISSED"
+	}
+	fmt.Printf("%-40s %10s %10s  %s\n", what, got, target, verdict)
+}
+
+// deploy makes a Deployment of six pods and waits until all are ready.
+func deploy(ctx context.Context, kubeconfig string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	api := client.AppsV1().Deployments("default")
+	labels := map[string]string{"app": "bench"}
+	if _, err := api.Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "bench"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(6)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/none"}}},
+			},
+		},
+	}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		d, err := api.Get(ctx, "bench", metav1.GetOptions{})
+		return err == nil && d.Status.ReadyReplicas == 6, nil
+	})
+}

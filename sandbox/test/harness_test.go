@@ -1,0 +1,237 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package test tests the sandbox binary from outside, as its users know it.
+package test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// binary is what is tested: $SANDBOX_BIN, or what was built for this run.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "sandbox-test-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	// Nothing here is to meet a sandbox of the person who runs the tests.
+	os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
+	os.Unsetenv("SANDBOX_DATA_DIR")
+	os.Unsetenv("KUBECONFIG")
+	if binary = os.Getenv("SANDBOX_BIN"); binary == "" {
+		binary = filepath.Join(dir, "sandbox")
+		build := exec.Command("make", "--no-print-directory", "-C", "..", "build", "OUT="+dir)
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+			return 1
+		}
+	}
+	defer stopShared()
+	return m.Run()
+}
+
+// result is what a command said.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+func command(t testing.TB, args ...string) result {
+	t.Helper()
+	r, err := runCommand(args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func runCommand(args ...string) (result, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		return result{}, err
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}, nil
+}
+
+// sandbox is one in a directory of its own.
+type sandbox struct {
+	dir string
+}
+
+// start starts a detached sandbox that ends with the test.
+func start(t *testing.T, args ...string) sandbox {
+	t.Helper()
+	s := sandbox{dir: t.TempDir()}
+	t.Cleanup(func() { s.run(t, "down") })
+	s.must(t, append([]string{"up", "--detach"}, args...)...)
+	return s
+}
+
+// withDir puts --data-dir where every command takes it.
+func (s sandbox) withDir(args []string) []string {
+	return append([]string{args[0], "--data-dir", s.dir}, args[1:]...)
+}
+
+func (s sandbox) run(t testing.TB, args ...string) result {
+	t.Helper()
+	return command(t, s.withDir(args)...)
+}
+
+// must wants the command to succeed and returns what it wrote.
+func (s sandbox) must(t testing.TB, args ...string) string {
+	t.Helper()
+	r := s.run(t, args...)
+	if r.code != 0 {
+		t.Fatalf("sandbox %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+	}
+	return r.stdout
+}
+
+// status is the part of 'status -o json' that the tests look at.
+type status struct {
+	PID        int    `json:"pid"`
+	APIServer  string `json:"apiServer"`
+	RSSBytes   int64  `json:"rssBytes"`
+	Components []struct {
+		Name     string   `json:"name"`
+		State    string   `json:"state"`
+		PID      int      `json:"pid"`
+		Port     int      `json:"port"`
+		Restarts int      `json:"restarts"`
+		Exit     string   `json:"exit"`
+		LogTail  []string `json:"logTail"`
+	} `json:"components"`
+	Nodes struct {
+		Total int    `json:"total"`
+		Ready int    `json:"ready"`
+		Error string `json:"error"`
+	} `json:"nodes"`
+}
+
+func (s sandbox) status(t testing.TB) status {
+	t.Helper()
+	var st status
+	if err := json.Unmarshal([]byte(s.must(t, "status", "-o", "json")), &st); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func (s sandbox) pids(t testing.TB) []int {
+	t.Helper()
+	st := s.status(t)
+	pids := []int{st.PID}
+	for _, c := range st.Components {
+		pids = append(pids, c.PID)
+	}
+	return pids
+}
+
+func (s sandbox) client(t testing.TB) kubernetes.Interface {
+	t.Helper()
+	return clientOf(t, filepath.Join(s.dir, "kubeconfig"))
+}
+
+func clientOf(t testing.TB, kubeconfig string) kubernetes.Interface {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// waitFor waits until nothing is missing any more; missing says what is.
+func waitFor(t testing.TB, timeout time.Duration, missing func() string) {
+	t.Helper()
+	end := time.Now().Add(timeout)
+	for {
+		what := missing()
+		if what == "" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after %s: %s", timeout, what)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func alive(pid int) bool {
+	buf, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// A zombie that nobody has waited for is not alive.
+	return err == nil && !strings.Contains(string(buf), ") Z ")
+}
+
+func waitGone(t testing.TB, pids []int) {
+	t.Helper()
+	waitFor(t, 10*time.Second, func() string {
+		for _, pid := range pids {
+			if alive(pid) {
+				return fmt.Sprintf("process %d still lives", pid)
+			}
+		}
+		return ""
+	})
+}
+
+// shared is the sandbox of the tests that leave no trace in it.
+var shared struct {
+	sync.Once
+	sandbox
+	output result
+	err    error
+}
+
+func sharedSandbox(t testing.TB) sandbox {
+	t.Helper()
+	shared.Do(func() {
+		if shared.dir, shared.err = os.MkdirTemp("", "sandbox-test-shared-"); shared.err == nil {
+			shared.output, shared.err = runCommand("up", "--detach", "--audit", "--data-dir", shared.dir)
+		}
+		if shared.err == nil && shared.output.code != 0 {
+			shared.err = errors.New(shared.output.stderr)
+		}
+	})
+	if shared.err != nil {
+		t.Fatalf("shared sandbox: %v", shared.err)
+	}
+	return shared.sandbox
+}
+
+func stopShared() {
+	if shared.dir != "" {
+		_, _ = runCommand("down", "--data-dir", shared.dir)
+		os.RemoveAll(shared.dir)
+	}
+}

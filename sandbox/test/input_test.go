@@ -1,0 +1,105 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// wantError wants one line of error that says what is wrong.
+func wantError(t *testing.T, r result, want string) {
+	t.Helper()
+	if r.code != 1 {
+		t.Errorf("exit code %d, want 1", r.code)
+	}
+	if !strings.HasPrefix(r.stderr, "Error: ") || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, want) {
+		t.Errorf("stderr:\n%s\nwant one line, Error: ... %s", r.stderr, want)
+	}
+}
+
+func TestWrongInput(t *testing.T) {
+	empty := t.TempDir()
+	foreign := t.TempDir()
+	file := filepath.Join(foreign, "file")
+	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	running := sharedSandbox(t).dir
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"no such command":         {[]string{"upp"}, `unknown command "upp"`},
+		"no such subcommand":      {[]string{"node", "sick"}, `unknown command "sick"`},
+		"no such flag":            {[]string{"up", "--nods=3"}, "see 'sandbox up --help'"},
+		"argument too many":       {[]string{"up", "now"}, "wanted no arguments"},
+		"nodes not a number":      {[]string{"up", "--nodes=many"}, `"many"`},
+		"negative nodes":          {[]string{"up", "--nodes=-1"}, "fewer than 0"},
+		"negative delay":          {[]string{"up", "--pod-ready-after=-1s"}, "cannot be negative"},
+		"delay without unit":      {[]string{"up", "--pod-ready-after=5"}, "missing unit"},
+		"foreign directory":       {[]string{"up", "--data-dir", foreign}, "not a sandbox's"},
+		"foreign directory fresh": {[]string{"up", "--fresh", "--detach", "--data-dir", foreign}, "not a sandbox's"},
+		"directory is a file":     {[]string{"up", "--data-dir", file}, "is a file"},
+		"foreign kubeconfig":      {[]string{"up", "--data-dir", empty, "--kubeconfig", file}, "is not the kubeconfig of a sandbox"},
+		"kubeconfig nowhere":      {[]string{"up", "--data-dir", empty, "--kubeconfig", filepath.Join(empty, "no", "file")}, "cannot be written"},
+		"already running":         {[]string{"up", "--data-dir", running}, "already runs in"},
+		"status of nothing":       {[]string{"status", "--data-dir", empty}, "no sandbox runs in"},
+		"status format":           {[]string{"status", "-o", "xml", "--data-dir", running}, "want json"},
+		"kubectl of nothing":      {[]string{"kubectl", "--data-dir", empty, "get", "nodes"}, "there is no sandbox in"},
+		"kubeconfig of nothing":   {[]string{"kubeconfig", "--data-dir", empty}, "there is no sandbox in"},
+		"user without a name":     {[]string{"kubeconfig", "--user=", "--data-dir", running}, "--user is empty"},
+		"group without a user":    {[]string{"kubeconfig", "--group=g", "--data-dir", running}, "--group without --user"},
+		"nodes of nothing":        {[]string{"add-nodes", "--data-dir", empty}, "no sandbox runs in"},
+		"no nodes":                {[]string{"add-nodes", "--count=0", "--data-dir", running}, "at least 1"},
+		"bad resource":            {[]string{"add-nodes", "--allocatable=cpu", "--data-dir", running}, "resource=quantity"},
+		"bad quantity":            {[]string{"add-nodes", "--allocatable=cpu=lots", "--data-dir", running}, `"cpu=lots"`},
+		"negative quantity":       {[]string{"add-nodes", "--allocatable=cpu=-1", "--data-dir", running}, `"cpu=-1"`},
+		"bad label":               {[]string{"add-nodes", "--labels=zone", "--data-dir", running}, "key=value"},
+		"bad label key":           {[]string{"add-nodes", "--labels=a b=c", "--data-dir", running}, `"a b=c"`},
+		"bad taint":               {[]string{"add-nodes", "--taints=k=v", "--data-dir", running}, "NoExecute"},
+		"bad effect":              {[]string{"add-nodes", "--taints=k=v:Never", "--data-dir", running}, "NoExecute"},
+		"bad pool":                {[]string{"add-nodes", "--pool=a/b", "--data-dir", running}, `--pool "a/b"`},
+		"bad prefix":              {[]string{"add-nodes", "--name-prefix=Gpu", "--data-dir", running}, `--name-prefix "Gpu"`},
+		"unknown resource name":   {[]string{"add-nodes", "--allocatable=gpu=1", "--data-dir", running}, `gpu`},
+		"no such node":            {[]string{"node", "not-ready", "nobody", "--data-dir", running}, `no node "nobody"`},
+		"node without a name":     {[]string{"node", "ready", "--data-dir", running}, "wanted NAME"},
+		"no such component":       {[]string{"component", "kill", "kubelet", "--data-dir", running}, `no component is named "kubelet"`},
+		"odd component":           {[]string{"component", "kill", "a/../b?", "--data-dir", running}, `no component is named`},
+		"start what runs":         {[]string{"component", "start", "etcd", "--data-dir", running}, "etcd is running"},
+		"resume what runs":        {[]string{"component", "resume", "etcd", "--data-dir", running}, "etcd is running"},
+		"links over a file":       {[]string{"links", file}, "links"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) { wantError(t, command(t, tc.args...), tc.want) })
+	}
+	if data, err := os.ReadFile(file); err != nil || string(data) != "precious" {
+		t.Errorf("the foreign file: %q, %v", data, err)
+	}
+	for _, dir := range []string{empty, foreign} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if filepath.Join(dir, e.Name()) != file {
+				t.Errorf("something was left in %s: %s", dir, e.Name())
+			}
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"--help"}, {"up", "--help"}, {"down", "-h"}, {"status", "-h"}, {"kubeconfig", "-h"}, {"add-nodes", "-h"},
+		{"node"}, {"node", "ready", "-h"}, {"component", "pause", "-h"}, {"links", "-h"},
+	} {
+		r := command(t, args...)
+		if r.code != 0 || !strings.Contains(r.stdout, "Usage:") || r.stderr != "" {
+			t.Errorf("sandbox %s: %+v", strings.Join(args, " "), r)
+		}
+	}
+}

@@ -1,0 +1,304 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestForegroundUntilCtrlC(t *testing.T) {
+	dir := t.TempDir()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	cmd := exec.Command(binary, "up", "--data-dir", dir, "--nodes", "2", "--kubeconfig", kubeconfig)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	lines := bufio.NewScanner(stdout)
+	var said strings.Builder
+	for lines.Scan() {
+		said.WriteString(lines.Text() + "\n")
+		if strings.HasPrefix(lines.Text(), "Press Ctrl-C") {
+			break
+		}
+	}
+	for _, want := range []string{"is ready after", "export KUBECONFIG=" + kubeconfig, "sandbox kubectl --data-dir " + dir} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("up did not say %q:\n%s", want, said.String())
+		}
+	}
+	s := sandbox{dir}
+	st := s.status(t)
+	if st.Nodes.Total != 2 || st.Nodes.Ready != 2 || len(st.Components) != 5 || st.RSSBytes == 0 {
+		t.Errorf("status: %+v", st)
+	}
+	if _, err := clientOf(t, kubeconfig).CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	pids := s.pids(t)
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+		said.WriteString(lines.Text() + "\n")
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after Ctrl-C: %v", err)
+	}
+	waitGone(t, pids)
+	if r := s.run(t, "status"); r.code != 1 || !strings.Contains(r.stderr, "no sandbox runs in") {
+		t.Errorf("status after Ctrl-C: %+v", r)
+	}
+}
+
+func TestStateIsKeptUnlessFresh(t *testing.T) {
+	s := start(t, "--nodes=1")
+	first := s.status(t)
+	s.must(t, "kubectl", "create", "namespace", "kept")
+	if out := s.must(t, "up", "--detach"); !strings.Contains(out, "already runs") {
+		t.Errorf("a second up --detach said %q", out)
+	}
+	s.must(t, "down")
+	if out := s.must(t, "down"); !strings.Contains(out, "No sandbox runs in") {
+		t.Errorf("a second down said %q", out)
+	}
+	s.must(t, "up", "--detach", "--nodes=3")
+	s.must(t, "kubectl", "get", "namespace", "kept")
+	again := s.status(t)
+	if again.APIServer != first.APIServer {
+		t.Errorf("the API server moved from %s to %s", first.APIServer, again.APIServer)
+	}
+	if again.Nodes.Total != 3 {
+		t.Errorf("there are %d nodes, want 3", again.Nodes.Total)
+	}
+	s.must(t, "down")
+	s.must(t, "up", "--detach", "--fresh", "--nodes=1")
+	if r := s.run(t, "kubectl", "get", "namespace", "kept"); r.code == 0 {
+		t.Error("a fresh sandbox has what an earlier one had")
+	}
+}
+
+func TestTwoSideBySide(t *testing.T) {
+	// The name of the directory is too long for a socket in it.
+	long := sandbox{filepath.Join(t.TempDir(), strings.Repeat("long", 40))}
+	t.Cleanup(func() { long.run(t, "down") })
+	long.must(t, "up", "--detach", "--nodes=1")
+	other := sharedSandbox(t)
+	long.must(t, "kubectl", "create", "namespace", "of-one")
+	if _, err := other.client(t).CoreV1().Namespaces().Get(t.Context(), "of-one", metav1.GetOptions{}); err == nil {
+		t.Error("what was made in one sandbox is in the other")
+	}
+	// The administrator of one is nobody in the other.
+	config, err := os.ReadFile(filepath.Join(long.dir, "kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := filepath.Join(t.TempDir(), "kubeconfig")
+	swapped := bytes.ReplaceAll(config, []byte(long.status(t).APIServer), []byte(other.status(t).APIServer))
+	if err := os.WriteFile(stranger, swapped, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clientOf(t, stranger).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err == nil {
+		t.Error("the administrator of one sandbox was let into the other")
+	}
+	r := long.run(t, "up")
+	wantError(t, r, "a sandbox already runs in")
+	long.must(t, "down")
+	if st := other.status(t); st.Nodes.Error != "" {
+		t.Errorf("when one stopped, the other was hurt: %s", st.Nodes.Error)
+	}
+}
+
+func TestKilledParentLeavesNoProcess(t *testing.T) {
+	s := start(t, "--nodes=1")
+	pids := s.pids(t)
+	if len(pids) != 6 {
+		t.Fatalf("%d processes, want 6", len(pids))
+	}
+	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitGone(t, pids)
+	// What it left behind keeps nobody from starting again.
+	s.must(t, "up", "--detach")
+}
+
+func TestCrashDuringStartIsReported(t *testing.T) {
+	s := start(t, "--nodes=1")
+	s.must(t, "down")
+	if err := os.WriteFile(filepath.Join(s.dir, "pki", "kube-apiserver.crt"), []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, detach := range []string{"--detach=true", "--detach=false"} {
+		r := s.run(t, "up", detach)
+		if r.code != 1 || !strings.Contains(r.stderr, "Error: kube-apiserver crashed (exit code 1)") ||
+			!strings.Contains(r.stderr, "failed to find any PEM data") {
+			t.Errorf("up %s: exit code %d\n%s", detach, r.code, r.stderr)
+		}
+	}
+	if r := s.run(t, "status"); r.code != 1 {
+		t.Error("a sandbox that failed to start still runs")
+	}
+}
+
+func TestCrashIsReportedAndComponentStartsAgain(t *testing.T) {
+	s := start(t, "--nodes=1")
+	const name = "kube-scheduler"
+	find := func() (state, exit string, pid, restarts int, tail []string) {
+		for _, c := range s.status(t).Components {
+			if c.Name == name {
+				return c.State, c.Exit, c.PID, c.Restarts, c.LogTail
+			}
+		}
+		t.Fatalf("no %s", name)
+		return
+	}
+	_, _, pid, _, _ := find()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, 5*time.Second, func() string {
+		if state, exit, _, _, tail := find(); state != "crashed" || exit != "SIGKILL" || len(tail) == 0 {
+			return fmt.Sprintf("it is %s (%s), its log ends with %q", state, exit, tail)
+		}
+		return ""
+	})
+	if out := s.must(t, "status"); !strings.Contains(out, name+" crashed (SIGKILL). Its log,") {
+		t.Errorf("status does not tell of it:\n%s", out)
+	}
+	waitFor(t, 5*time.Second, func() string {
+		log, err := os.ReadFile(filepath.Join(s.dir, "sandbox.log"))
+		if err != nil || !strings.Contains(string(log), name+" crashed") {
+			return fmt.Sprintf("its log does not tell of it: %s (%v)", log, err)
+		}
+		return ""
+	})
+	s.must(t, "component", "start", name)
+	if state, _, _, restarts, _ := find(); state != "running" || restarts != 1 {
+		t.Errorf("after its start it is %s, started again %d times", state, restarts)
+	}
+}
+
+func TestComponentsOnCommand(t *testing.T) {
+	s := start(t, "--nodes=1")
+	const name = "kube-apiserver"
+	steps := []struct{ action, state string }{
+		{"pause", "paused"}, {"resume", "running"}, {"kill", "killed"}, {"start", "running"},
+	}
+	for _, step := range steps {
+		s.must(t, "component", step.action, name)
+		for _, c := range s.status(t).Components {
+			if c.Name == name && c.State != step.state {
+				t.Errorf("after %s it is %s, want %s", step.action, c.State, step.state)
+			}
+		}
+		// What does not fit the state is refused.
+		if r := s.run(t, "component", step.action, name); r.code != 1 || !strings.Contains(r.stderr, name+" is "+step.state) {
+			t.Errorf("%s twice: %+v", step.action, r)
+		}
+	}
+	client := s.client(t)
+	waitFor(t, 20*time.Second, func() string {
+		if _, err := client.CoreV1().Nodes().Get(t.Context(), "node-1", metav1.GetOptions{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+func TestAuditLog(t *testing.T) {
+	s := sharedSandbox(t)
+	name := "audited"
+	if _, err := s.client(t).CoreV1().ConfigMaps("default").Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"secret": "content"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Open(filepath.Join(s.dir, "audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	found := 0
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var event struct {
+			Level, Stage, Verb string
+			User               struct{ Username string }
+			ObjectRef          struct{ Resource, Name string }
+			RequestObject      any
+		}
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			t.Fatal(err)
+		}
+		if event.Stage == "RequestReceived" || event.Level != "Metadata" || event.RequestObject != nil {
+			t.Fatalf("event: %+v", event)
+		}
+		if event.Verb == "create" && event.ObjectRef.Name == name && event.User.Username == "sandbox-admin" {
+			found++
+		}
+	}
+	if found != 1 {
+		t.Errorf("one request was logged %d times", found)
+	}
+}
+
+func TestUserIsSubjectToRBAC(t *testing.T) {
+	s := sharedSandbox(t)
+	file := filepath.Join(t.TempDir(), "alice")
+	if err := os.WriteFile(file, []byte(s.must(t, "kubeconfig", "--user", "alice", "--group", "readers")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	alice := clientOf(t, file)
+	if _, err := alice.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err == nil ||
+		!strings.Contains(err.Error(), `User "alice" cannot list resource "nodes"`) {
+		t.Errorf("without a role: %v", err)
+	}
+	s.must(t, "kubectl", "create", "clusterrolebinding", "readers", "--clusterrole=system:node", "--group=readers")
+	waitFor(t, 5*time.Second, func() string {
+		if _, err := alice.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+func TestLinksAreThePrograms(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "assets")
+	r := command(t, "links", dir)
+	if r.code != 0 || !strings.Contains(r.stdout, "KUBEBUILDER_ASSETS="+dir) {
+		t.Fatalf("links: %+v", r)
+	}
+	if r := command(t, "links", dir); r.code != 0 {
+		t.Errorf("links a second time: %+v", r)
+	}
+	for program, want := range map[string]string{
+		"etcd --version":           "etcd Version: 3.",
+		"kube-apiserver --version": "Kubernetes v1.",
+		"kubectl version --client": "Client Version: v1.",
+	} {
+		args := strings.Fields(program)
+		out, err := exec.Command(filepath.Join(dir, args[0]), args[1:]...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v\n%s", program, err, out)
+		}
+	}
+}

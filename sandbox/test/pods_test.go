@@ -1,0 +1,212 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+const prefix = "sandbox.tidekeeper.dev/"
+
+// deploy makes a Deployment that goes with the test.
+func deploy(t *testing.T, client kubernetes.Interface, name string, replicas int32, annotations map[string]string) {
+	t.Helper()
+	labels := map[string]string{"app": name}
+	_, err := client.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/none"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = client.AppsV1().Deployments("default").Delete(context.Background(), name, metav1.DeleteOptions{})
+	})
+}
+
+func pods(t *testing.T, client kubernetes.Interface, app string) []corev1.Pod {
+	t.Helper()
+	list, err := client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// waitPods waits until there are as many pods as wanted, of which each is what
+// is wanted.
+func waitPods(t *testing.T, client kubernetes.Interface, app string, count int, wanted func(*corev1.Pod) bool) []corev1.Pod {
+	t.Helper()
+	var list []corev1.Pod
+	waitFor(t, 30*time.Second, func() string {
+		list = pods(t, client, app)
+		fit := 0
+		for i := range list {
+			if wanted(&list[i]) {
+				fit++
+			}
+		}
+		if fit != count || len(list) != count {
+			return fmt.Sprintf("%d of %d pods are as wanted, want %d: %+v", fit, len(list), count, list)
+		}
+		return ""
+	})
+	return list
+}
+
+func condition(pod *corev1.Pod, name corev1.PodConditionType) corev1.PodCondition {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == name {
+			return c
+		}
+	}
+	return corev1.PodCondition{}
+}
+
+func ready(pod *corev1.Pod) bool {
+	return condition(pod, corev1.PodReady).Status == corev1.ConditionTrue
+}
+
+func waitingFor(reason string) func(*corev1.Pod) bool {
+	return func(pod *corev1.Pod) bool {
+		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Waiting != nil &&
+			pod.Status.ContainerStatuses[0].State.Waiting.Reason == reason
+	}
+}
+
+func TestDeploymentBecomesReadyAndGoes(t *testing.T) {
+	t.Parallel()
+	client := sharedSandbox(t).client(t)
+	deploy(t, client, "plain", 6, nil)
+	ips := map[string]bool{}
+	for _, pod := range waitPods(t, client, "plain", 6, ready) {
+		if pod.Status.Phase != corev1.PodRunning || pod.Status.HostIP == "" {
+			t.Errorf("a ready pod: %+v", pod.Status)
+		}
+		ips[pod.Status.PodIP] = true
+	}
+	if len(ips) != 6 || ips[""] {
+		t.Errorf("six pods have the addresses %v", ips)
+	}
+	if err := client.AppsV1().Deployments("default").Delete(t.Context(), "plain", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitPods(t, client, "plain", 0, ready)
+}
+
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	client := sharedSandbox(t).client(t)
+	deploy(t, client, "slow", 1, map[string]string{prefix + "behavior": "slow", prefix + "slow-after": "4s"})
+	pod := waitPods(t, client, "slow", 1, ready)[0]
+	took := condition(&pod, corev1.ContainersReady).LastTransitionTime.Sub(condition(&pod, corev1.PodInitialized).LastTransitionTime.Time)
+	// The API has no fractions of a second.
+	if took < 3*time.Second || took > 15*time.Second {
+		t.Errorf("the containers became ready after %s, want 4s", took)
+	}
+}
+
+func TestSetTimes(t *testing.T) {
+	t.Parallel()
+	client := sharedSandbox(t).client(t)
+	deploy(t, client, "timed", 1, map[string]string{
+		prefix + "initialized-after": "2s", prefix + "containers-ready-after": "3s", prefix + "ready-after": "4s",
+	})
+	pod := waitPods(t, client, "timed", 1, ready)[0]
+	at := func(name corev1.PodConditionType) time.Time { return condition(&pod, name).LastTransitionTime.Time }
+	for _, phase := range []struct {
+		from, to corev1.PodConditionType
+		want     time.Duration
+	}{
+		{corev1.PodScheduled, corev1.PodInitialized, 2 * time.Second},
+		{corev1.PodInitialized, corev1.ContainersReady, 3 * time.Second},
+		{corev1.ContainersReady, corev1.PodReady, 4 * time.Second},
+	} {
+		// The API has no fractions of a second, and the machine may be busy.
+		if took := at(phase.to).Sub(at(phase.from)); took < phase.want-time.Second || took > phase.want+5*time.Second {
+			t.Errorf("from %s to %s it took %s, want %s", phase.from, phase.to, took, phase.want)
+		}
+	}
+}
+
+func TestNeverReady(t *testing.T) {
+	t.Parallel()
+	client := sharedSandbox(t).client(t)
+	deploy(t, client, "never", 1, map[string]string{prefix + "behavior": "never-ready"})
+	waitPods(t, client, "never", 1, func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
+	// A pod that was made later is ready; this one is not.
+	deploy(t, client, "later", 1, nil)
+	waitPods(t, client, "later", 1, ready)
+	pod := pods(t, client, "never")[0]
+	if c := condition(&pod, corev1.ContainersReady); c.Status != corev1.ConditionFalse || c.Reason != "ContainersNotReady" {
+		t.Errorf("condition %+v", c)
+	}
+}
+
+func TestCrashLoop(t *testing.T) {
+	t.Parallel()
+	client := sharedSandbox(t).client(t)
+	deploy(t, client, "crash", 1, map[string]string{prefix + "behavior": "crash-loop"})
+	pod := waitPods(t, client, "crash", 1, func(pod *corev1.Pod) bool {
+		return waitingFor("CrashLoopBackOff")(pod) && pod.Status.ContainerStatuses[0].RestartCount >= 2
+	})[0]
+	if last := pod.Status.ContainerStatuses[0].LastTerminationState.Terminated; last == nil || last.ExitCode != 1 {
+		t.Errorf("it ended before with %+v", last)
+	}
+}
+
+func TestImagePullBackOff(t *testing.T) {
+	t.Parallel()
+	client := sharedSandbox(t).client(t)
+	deploy(t, client, "pull", 2, map[string]string{prefix + "behavior": "image-pull-backoff"})
+	waitPods(t, client, "pull", 2, waitingFor("ImagePullBackOff"))
+}
+
+func TestMistakenAnnotationIsShown(t *testing.T) {
+	t.Parallel()
+	client := sharedSandbox(t).client(t)
+	deploy(t, client, "odd", 1, map[string]string{prefix + "behavior": "odd"})
+	waitPods(t, client, "odd", 1, waitingFor("CreateContainerConfigError"))
+}
+
+func TestJobCompletes(t *testing.T) {
+	t.Parallel()
+	client := sharedSandbox(t).client(t)
+	_, err := client.BatchV1().Jobs("default").Create(t.Context(), &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: "work"},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers:    []corev1.Container{{Name: "c", Image: "example.com/none"}},
+		}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, 30*time.Second, func() string {
+		job, err := client.BatchV1().Jobs("default").Get(t.Context(), "work", metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if job.Status.Succeeded != 1 {
+			return fmt.Sprintf("the job: %+v", job.Status)
+		}
+		return ""
+	})
+}
