@@ -229,6 +229,16 @@ func TestAmountsAreBounded(t *testing.T) {
 	}
 }
 
+// The limit is one of what is counted: thousandths, for cpu.
+func TestAmountsOfCPUAreBoundedInThousandths(t *testing.T) {
+	r := newRegistry()
+	for text, want := range map[string]int64{"1T": 1e15, "2T": amountLimit} {
+		if got := r.amounts(cpuAndMemory(text, "")); got[0].value != want {
+			t.Errorf("%s of cpu counts for %d; want %d", text, got[0].value, want)
+		}
+	}
+}
+
 func TestAmountsAreInTheOrderOfTheirNumbers(t *testing.T) {
 	r := newRegistry()
 	r.number("z")
@@ -303,9 +313,19 @@ func TestSumsEqualARecount(t *testing.T) {
 		one := r.amounts(listGenerator().Draw(t, "pool"))
 		pool.add(one)
 		pool.addSums(running, +1)
-		in = append(in, one)
+		all := in
+		in = append(in[:len(in):len(in)], one)
 		equal("with another's sums", recount(), pool)
-		pool.addSums(running, -1)
+		if rapid.Bool().Draw(t, "leave as one") {
+			pool.addSums(running, -1)
+		} else {
+			// One by one, as the pods of a node that stays end.
+			for _, amounts := range all {
+				pool.subtract(amounts)
+				in = in[1:]
+				equal("with one less", recount(), pool)
+			}
+		}
 		in = [][]amount{one}
 		equal("without them again", recount(), pool)
 
@@ -410,7 +430,7 @@ func TestShapes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		known := shapes{}
 		list := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) amount {
-			return amount{rapid.IntRange(0, 200).Draw(t, "resource"), rapid.Int64Range(-2, 300).Draw(t, "value")}
+			return amount{rapid.SampledFrom([]int{0, 1, 128, 256}).Draw(t, "resource"), rapid.SampledFrom([]int64{0, 1, 255, 256, 257, 1 << 40}).Draw(t, "value")}
 		}), 0, 3)
 		var taken []*shape
 		for range rapid.IntRange(0, 40).Draw(t, "steps") {
