@@ -19,6 +19,8 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=tidekeeper.dev, Version=v1
+	case v1.SchemeGroupVersion.WithKind("ActiveRestart"):
+		return &apiv1.ActiveRestartApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ManagedKeys"):
 		return &apiv1.ManagedKeysApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NodePool"):
@@ -31,8 +33,18 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1.NodeSelectorApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NodeSelectorRequirement"):
 		return &apiv1.NodeSelectorRequirementApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("RestartRecord"):
+		return &apiv1.RestartRecordApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("ScheduledRestart"):
+		return &apiv1.ScheduledRestartApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("ScheduledRestartSpec"):
+		return &apiv1.ScheduledRestartSpecApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("ScheduledRestartStatus"):
+		return &apiv1.ScheduledRestartStatusApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Taint"):
 		return &apiv1.TaintApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("TargetRef"):
+		return &apiv1.TargetRefApplyConfiguration{}
 
 	}
 	return nil

@@ -26,6 +26,21 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: dev.tidekeeper.tidekeeper.api.v1.ActiveRestart
+  map:
+    fields:
+    - name: scheduledTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: startedTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: targetUID
+      type:
+        scalar: string
+    - name: trigger
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.Trigger
 - name: dev.tidekeeper.tidekeeper.api.v1.AnnotationValue
   scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.LabelValue
@@ -163,6 +178,137 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.tidekeeper.tidekeeper.api.v1.LabelValue
           elementRelationship: atomic
+- name: dev.tidekeeper.tidekeeper.api.v1.Outcome
+  scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.Precondition
+  scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.RestartRecord
+  map:
+    fields:
+    - name: completedTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: earlierTicks
+      type:
+        scalar: numeric
+    - name: message
+      type:
+        scalar: string
+    - name: outcome
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.Outcome
+    - name: pods
+      type:
+        scalar: numeric
+    - name: reason
+      type:
+        scalar: string
+    - name: scheduledTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: startedTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: trigger
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.Trigger
+- name: dev.tidekeeper.tidekeeper.api.v1.ScheduledRestart
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.ScheduledRestartSpec
+    - name: status
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.ScheduledRestartStatus
+- name: dev.tidekeeper.tidekeeper.api.v1.ScheduledRestartSpec
+  map:
+    fields:
+    - name: failureLimit
+      type:
+        scalar: numeric
+      default: 3
+    - name: historyLimit
+      type:
+        scalar: numeric
+      default: 10
+    - name: precondition
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.Precondition
+      default: Healthy
+    - name: progressDeadlineSeconds
+      type:
+        scalar: numeric
+      default: 1800
+    - name: schedule
+      type:
+        scalar: string
+      default: 0 0 * * *
+    - name: spreadSeconds
+      type:
+        scalar: numeric
+      default: 0
+    - name: startingDeadlineSeconds
+      type:
+        scalar: numeric
+      default: 900
+    - name: suspend
+      type:
+        scalar: boolean
+    - name: targetRef
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.TargetRef
+    - name: timeZone
+      type:
+        scalar: string
+      default: UTC
+- name: dev.tidekeeper.tidekeeper.api.v1.ScheduledRestartStatus
+  map:
+    fields:
+    - name: active
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.ActiveRestart
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: consecutiveFailures
+      type:
+        scalar: numeric
+    - name: history
+      type:
+        list:
+          elementType:
+            namedType: dev.tidekeeper.tidekeeper.api.v1.RestartRecord
+          elementRelationship: atomic
+    - name: lastRequestTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: lastScheduleTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: lastSuccessfulTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: nextScheduleTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: observedGeneration
+      type:
+        scalar: numeric
 - name: dev.tidekeeper.tidekeeper.api.v1.Taint
   map:
     fields:
@@ -175,6 +321,17 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: value
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.LabelValue
+- name: dev.tidekeeper.tidekeeper.api.v1.TargetRef
+  map:
+    fields:
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.Trigger
+  scalar: string
 - name: io.k8s.api.core.v1.ResourceList
   map:
     elementType:

@@ -1,0 +1,329 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Annotations that people and programs write.
+const (
+	// OptInAnnotation on a Deployment, StatefulSet or DaemonSet, with the value
+	// "true", makes a ScheduledRestart of the same name for it.
+	OptInAnnotation = "tidekeeper.dev/scheduled-restart"
+
+	// OptInScheduleAnnotation beside OptInAnnotation sets the schedule, and
+	// starts the ScheduledRestart enabled.
+	OptInScheduleAnnotation = "tidekeeper.dev/restart-schedule"
+
+	// OptInTimeZoneAnnotation beside OptInAnnotation sets the time zone.
+	OptInTimeZoneAnnotation = "tidekeeper.dev/restart-time-zone"
+
+	// AppliedAnnotation on a ScheduledRestart says that an opt-in made it, and
+	// which annotations of the workload it follows, as JSON.
+	AppliedAnnotation = "tidekeeper.dev/opt-in-applied"
+
+	// RestartNowAnnotation on a ScheduledRestart asks for a restart at the time
+	// that it holds (RFC 3339), once.
+	RestartNowAnnotation = "tidekeeper.dev/restart-now"
+
+	// RestartedAtAnnotation on a pod template is what kubectl rollout restart
+	// writes, and so do we, with the time of the tick.
+	RestartedAtAnnotation = "kubectl.kubernetes.io/restartedAt"
+)
+
+// ScheduledRestartSpec says what is restarted, and when.
+type ScheduledRestartSpec struct {
+	// targetRef names the workload, in the same namespace.
+	TargetRef TargetRef `json:"targetRef"`
+
+	// schedule says at which ticks: the five fields of cron (minute, hour, day
+	// of the month, month, day of the week), or one of @hourly, @daily,
+	// @midnight, @weekly, @monthly, @yearly, @annually.
+	//
+	// +optional
+	// +kubebuilder:default="0 0 * * *"
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="the time zone does not belong into the schedule: set timeZone"
+	// +kubebuilder:validation:XValidation:rule="self.contains('TZ=') || self.matches('^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$') || self.matches('^ *[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9A-Za-z*/,?]+ +[-0-9A-Za-z*/,?]+ *$')",message="schedule must have the five fields of cron, minute hour day-of-month month day-of-week, for instance '0 3 * * 1-5', or be one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually"
+	Schedule string `json:"schedule,omitempty"`
+
+	// timeZone of the schedule, by its IANA name, for instance Europe/Berlin.
+	//
+	// +optional
+	// +kubebuilder:default=UTC
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9][A-Za-z0-9_+-]*)*$') && self != 'Local' && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",message="timeZone must be the IANA name of a time zone, for instance Europe/Berlin or UTC"
+	TimeZone string `json:"timeZone,omitempty"`
+
+	// suspend stops the schedule. A restart that is under way goes on.
+	//
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// startingDeadlineSeconds is how long after its time a restart may still
+	// be started. One that was not by then is Missed, and never run late.
+	//
+	// +optional
+	// +kubebuilder:default=900
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	StartingDeadlineSeconds int32 `json:"startingDeadlineSeconds,omitempty"`
+
+	// spreadSeconds is a window after each tick in which the restart is
+	// started, at a moment that is always the same for this object and differs
+	// between objects, so that not all start at once.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	SpreadSeconds int32 `json:"spreadSeconds,omitempty"`
+
+	// precondition is Healthy, so that what is broken already is not
+	// restarted, or None.
+	//
+	// +optional
+	// +kubebuilder:default=Healthy
+	// +kubebuilder:validation:Enum=Healthy;None
+	Precondition Precondition `json:"precondition,omitempty"`
+
+	// progressDeadlineSeconds is how long a restart may take before it is
+	// recorded as Failed.
+	//
+	// +optional
+	// +kubebuilder:default=1800
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	ProgressDeadlineSeconds int32 `json:"progressDeadlineSeconds,omitempty"`
+
+	// failureLimit is how many failures in a row stop the schedule, until the
+	// spec is edited.
+	//
+	// +optional
+	// +kubebuilder:default=3
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	FailureLimit int32 `json:"failureLimit,omitempty"`
+
+	// historyLimit is how many ticks the history keeps.
+	//
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	HistoryLimit int32 `json:"historyLimit,omitempty"`
+}
+
+// TargetRef names a workload of the group apps, in the same namespace.
+type TargetRef struct {
+	// kind is Deployment, StatefulSet or DaemonSet.
+	//
+	// +kubebuilder:validation:Enum=Deployment;StatefulSet;DaemonSet
+	Kind string `json:"kind"`
+
+	// name of the workload.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="name must be the name of a workload: lower-case letters, digits, '-' and '.'"
+	Name string `json:"name"`
+}
+
+// Precondition is what must hold before a restart is started.
+type Precondition string
+
+const (
+	// PreconditionHealthy wants all pods of the target available.
+	PreconditionHealthy Precondition = "Healthy"
+	// PreconditionNone restarts the target in whatever state it is.
+	PreconditionNone Precondition = "None"
+)
+
+// ScheduledRestartStatus is what has happened and what is next.
+type ScheduledRestartStatus struct {
+	// observedGeneration is the generation of the spec that this status is about.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// nextScheduleTime is the next tick that is not decided yet. If it is in
+	// the past, it waits for something; the condition Ready says for what.
+	//
+	// +optional
+	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
+
+	// lastScheduleTime is the last tick that was started.
+	//
+	// +optional
+	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
+
+	// lastSuccessfulTime is when a restart was last completed.
+	//
+	// +optional
+	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
+
+	// lastRequestTime is the last value of the annotation
+	// tidekeeper.dev/restart-now that was decided.
+	//
+	// +optional
+	LastRequestTime *metav1.Time `json:"lastRequestTime,omitempty"`
+
+	// consecutiveFailures is how many restarts in a row have failed since the
+	// spec was last edited.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ConsecutiveFailures int32 `json:"consecutiveFailures,omitempty"`
+
+	// active is the restart that is under way.
+	//
+	// +optional
+	Active *ActiveRestart `json:"active,omitempty"`
+
+	// history tells of the last ticks, the latest first.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	History []RestartRecord `json:"history,omitempty"`
+
+	// conditions: Ready (its reason is the STATUS column), Reconciling and
+	// Stalled as kstatus defines them.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ActiveRestart is a restart that is under way.
+type ActiveRestart struct {
+	// scheduledTime is the tick. The pod template carries it as
+	// kubectl.kubernetes.io/restartedAt.
+	ScheduledTime metav1.Time `json:"scheduledTime"`
+
+	// startedTime is when it was started.
+	StartedTime metav1.Time `json:"startedTime"`
+
+	// trigger is Schedule, or Request for one that was asked for by the
+	// annotation tidekeeper.dev/restart-now.
+	Trigger Trigger `json:"trigger"`
+
+	// targetUID is the UID of the workload that is restarted.
+	TargetUID string `json:"targetUID"`
+}
+
+// Trigger is what asked for a restart.
+//
+// +kubebuilder:validation:Enum=Schedule;Request
+type Trigger string
+
+const (
+	// TriggerSchedule is a tick of the schedule.
+	TriggerSchedule Trigger = "Schedule"
+	// TriggerRequest is the annotation tidekeeper.dev/restart-now.
+	TriggerRequest Trigger = "Request"
+)
+
+// RestartRecord tells what became of a tick.
+type RestartRecord struct {
+	// scheduledTime is the tick.
+	ScheduledTime metav1.Time `json:"scheduledTime"`
+
+	// trigger of the restart.
+	Trigger Trigger `json:"trigger"`
+
+	// startedTime is when it was started, if it was.
+	//
+	// +optional
+	StartedTime *metav1.Time `json:"startedTime,omitempty"`
+
+	// completedTime is when it was decided: completed, failed, skipped or missed.
+	CompletedTime metav1.Time `json:"completedTime"`
+
+	// outcome of the tick.
+	Outcome Outcome `json:"outcome"`
+
+	// reason of an outcome that is not Succeeded, in one word.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+
+	// message says more, for people.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// pods is how many pods the target had when its restart was completed.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Pods int32 `json:"pods,omitempty"`
+
+	// earlierTicks is how many ticks before this one shared its fate, for
+	// instance while no manager ran; 1000 stands for that many or more.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	EarlierTicks int32 `json:"earlierTicks,omitempty"`
+}
+
+// Outcome is what became of a tick.
+//
+// +kubebuilder:validation:Enum=Succeeded;Failed;Skipped;Missed
+type Outcome string
+
+const (
+	// OutcomeSucceeded: all pods were replaced and are available.
+	OutcomeSucceeded Outcome = "Succeeded"
+	// OutcomeFailed: the restart was started and did not complete.
+	OutcomeFailed Outcome = "Failed"
+	// OutcomeSkipped: there was nothing to do, or it must not be done.
+	OutcomeSkipped Outcome = "Skipped"
+	// OutcomeMissed: it could not be started before its deadline.
+	OutcomeMissed Outcome = "Missed"
+)
+
+// ScheduledRestart restarts a workload on a schedule, each tick once.
+//
+// +genclient
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=eru,categories=tidekeeper
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.targetRef.name`,description="The workload that is restarted"
+// +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=`.spec.schedule`
+// +kubebuilder:printcolumn:name="Suspend",type=boolean,JSONPath=`.spec.suspend`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the condition Ready"
+// +kubebuilder:printcolumn:name="Last",type=date,JSONPath=`.status.lastScheduleTime`,description="The last tick that was started"
+// +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextScheduleTime`,description="The next tick"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.targetRef.kind`,priority=1
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.spec.timeZone`,priority=1
+// +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=`.status.history[0].outcome`,priority=1,description="What became of the last tick"
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What the status means"
+type ScheduledRestart struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says what is restarted, and when.
+	Spec ScheduledRestartSpec `json:"spec"`
+
+	// status is what has happened and what is next.
+	//
+	// +optional
+	Status ScheduledRestartStatus `json:"status,omitempty"`
+}
+
+// ScheduledRestartList is a list of ScheduledRestarts.
+//
+// +kubebuilder:object:root=true
+type ScheduledRestartList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ScheduledRestart `json:"items"`
+}
