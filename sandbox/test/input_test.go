@@ -49,7 +49,7 @@ func TestWrongInput(t *testing.T) {
 		"already running":         {[]string{"up", "--data-dir", running}, "already runs in"},
 		"status of nothing":       {[]string{"status", "--data-dir", empty}, "no sandbox runs in"},
 		"status format":           {[]string{"status", "-o", "xml", "--data-dir", running}, "want json"},
-		"kubectl of nothing":      {[]string{"kubectl", "--data-dir", empty, "get", "nodes"}, "there is no sandbox in"},
+		"kubectl of nothing":      {[]string{"kubectl", "--data-dir", empty, "get", "nodes"}, "no sandbox runs in"},
 		"kubeconfig of nothing":   {[]string{"kubeconfig", "--data-dir", empty}, "there is no sandbox in"},
 		"user without a name":     {[]string{"kubeconfig", "--user=", "--data-dir", running}, "--user is empty"},
 		"group without a user":    {[]string{"kubeconfig", "--group=g", "--data-dir", running}, "--group without --user"},

@@ -28,8 +28,8 @@ func newKubectl(r *root) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := dir.RESTConfig(); err != nil {
-				return err
+			if !dir.Running() {
+				return dir.NotRunning()
 			}
 			env := append(os.Environ(), "KUBECONFIG="+dir.Kubeconfig())
 			return syscall.Exec("/proc/self/exe", append([]string{component.Kubectl}, args...), env)

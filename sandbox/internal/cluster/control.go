@@ -89,8 +89,10 @@ func (c *cluster) status() Status {
 // serveControl lets other processes of the same user ask and steer.
 func (c *cluster) serveControl() (func(), error) {
 	path := c.Dir.socket()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
+	if dir := filepath.Dir(path); dir != string(c.Dir) {
+		if err := makePrivate(dir); err != nil {
+			return nil, fmt.Errorf("control socket: %w", err)
+		}
 	}
 	// The directory is locked: what is there is nobody's.
 	_ = os.Remove(path)
@@ -125,10 +127,27 @@ func (c *cluster) serveControl() (func(), error) {
 	return func() { _ = server.Close() }, nil
 }
 
+// makePrivate makes a directory in a place that everybody can write to, and
+// refuses one that somebody else made there before: whoever owns the directory
+// of a socket can put another in its place.
+func makePrivate(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	var s unix.Stat_t
+	if err := unix.Lstat(dir, &s); err != nil {
+		return err
+	}
+	if int(s.Uid) != os.Getuid() || s.Mode&0o022 != 0 {
+		return fmt.Errorf("%s belongs to somebody else or others can write to it: give a --data-dir with a shorter name", dir)
+	}
+	return nil
+}
+
 // call asks the sandbox that runs in a directory.
 func (d Dir) call(ctx context.Context, method, path string, answer any) error {
 	if !d.Running() {
-		return fmt.Errorf("no sandbox runs in %s: start one with 'sandbox up', or say where it is with --data-dir", d)
+		return d.NotRunning()
 	}
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,

@@ -169,6 +169,11 @@ func (d Dir) Running() bool {
 	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
+// NotRunning is the error of who needs a running sandbox and finds none.
+func (d Dir) NotRunning() error {
+	return fmt.Errorf("no sandbox runs in %s: start one with 'sandbox up', or say where it is with --data-dir", d)
+}
+
 // owner returns the process that locked the directory last.
 func (d Dir) owner() int {
 	buf, _ := os.ReadFile(d.lock())

@@ -42,8 +42,6 @@ type Spec struct {
 	Name string
 	// Args follow the name on the command line.
 	Args []string
-	// Env is added to the environment of the supervisor.
-	Env []string
 	// Log is the file that standard output and error are appended to.
 	Log string
 	// Port is where the process listens, if it does.
@@ -134,7 +132,6 @@ func (s *Supervisor) launch(p *process) error {
 		// its place since.
 		Path:   "/proc/self/exe",
 		Args:   append([]string{p.spec.Name}, p.spec.Args...),
-		Env:    append(os.Environ(), p.spec.Env...),
 		Stdout: log,
 		Stderr: log,
 		SysProcAttr: &syscall.SysProcAttr{

@@ -1,0 +1,127 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The test binary is also the programs that the tests supervise.
+func TestMain(m *testing.M) {
+	switch os.Args[0] {
+	case "sleeper":
+		fmt.Println("sleeping")
+		time.Sleep(time.Hour)
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Println("not going")
+		time.Sleep(time.Hour)
+	case "failing":
+		fmt.Println("something is wrong")
+		os.Exit(3)
+	}
+	os.Exit(m.Run())
+}
+
+func spec(t *testing.T, name string) Spec {
+	return Spec{Name: name, Log: filepath.Join(t.TempDir(), "log"), StopTimeout: 100 * time.Millisecond}
+}
+
+func started(t *testing.T, name string) *Supervisor {
+	t.Helper()
+	s := New()
+	t.Cleanup(func() { s.Stop() })
+	sp := spec(t, name)
+	if err := s.Start(sp); err != nil {
+		t.Fatal(err)
+	}
+	// Until it has logged, it may not have become what it is to be.
+	for end := time.Now().Add(10 * time.Second); len(Tail(sp.Log, 1)) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s did not start", name)
+		}
+	}
+	return s
+}
+
+func TestStates(t *testing.T) {
+	s := started(t, "sleeper")
+	steps := []struct {
+		name string
+		do   func(string) error
+		want State
+	}{
+		{"pause", s.Pause, Paused}, {"resume", s.Resume, Running}, {"kill", s.Kill, Killed}, {"start", s.Restart, Running},
+	}
+	for _, step := range steps {
+		if err := step.do("sleeper"); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if got := s.Status()[0].State; got != step.want {
+			t.Errorf("after %s it is %s, want %s", step.name, got, step.want)
+		}
+		if err := step.do("sleeper"); err == nil || err.Error() != "sleeper is "+string(step.want) {
+			t.Errorf("%s twice: %v", step.name, err)
+		}
+	}
+	if got := s.Status()[0].Restarts; got != 1 {
+		t.Errorf("it was started again %d times, want 1", got)
+	}
+	if err := s.Kill("nobody"); err == nil {
+		t.Error("nobody was killed")
+	}
+	s.Stop()
+	if got := s.Status()[0]; got.State != Stopped || got.PID != 0 || got.Exit != "SIGTERM" {
+		t.Errorf("after it was stopped: %+v", got)
+	}
+}
+
+func TestCrashIsReportedWithTheEndOfTheLog(t *testing.T) {
+	s := New()
+	exits := make(chan Exit, 1)
+	s.OnExit = func(e Exit) { exits <- e }
+	if err := s.Start(spec(t, "failing")); err != nil {
+		t.Fatal(err)
+	}
+	e := <-exits
+	if e.State != Crashed || e.Status.Exit != "exit code 3" || strings.Join(e.Tail, "") != "something is wrong" {
+		t.Errorf("reported: %+v", e)
+	}
+}
+
+func TestStubbornAndPausedProcessesEnd(t *testing.T) {
+	s := started(t, "stubborn")
+	s.Stop()
+	if got := s.Status()[0]; got.Exit != "SIGKILL" {
+		t.Errorf("the stubborn one: %+v", got)
+	}
+	s = started(t, "sleeper")
+	if err := s.Pause("sleeper"); err != nil {
+		t.Fatal(err)
+	}
+	s.Stop("sleeper")
+	if got := s.Status()[0]; got.Exit != "SIGTERM" {
+		t.Errorf("the paused one: %+v", got)
+	}
+}
+
+func TestTail(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "log")
+	if got := Tail(file, 3); got != nil {
+		t.Errorf("of no file: %q", got)
+	}
+	if err := os.WriteFile(file, []byte(strings.Repeat("x", 100<<10)+"\none\n\ntwo\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(Tail(file, 3), ","); got != "one,two" {
+		t.Errorf("got %q", got)
+	}
+}
