@@ -102,6 +102,8 @@ func TestTwoSideBySide(t *testing.T) {
 	t.Cleanup(func() { long.run(t, "down") })
 	long.must(t, "up", "--detach", "--nodes=1")
 	other := sharedSandbox(t)
+	// kubectl speaks to the sandbox that was named, whatever the environment says.
+	t.Setenv("KUBECONFIG", filepath.Join(other.dir, "kubeconfig"))
 	long.must(t, "kubectl", "create", "namespace", "of-one")
 	if _, err := other.client(t).CoreV1().Namespaces().Get(t.Context(), "of-one", metav1.GetOptions{}); err == nil {
 		t.Error("what was made in one sandbox is in the other")

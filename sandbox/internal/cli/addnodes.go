@@ -63,11 +63,13 @@ func newAddNodes(r *root) *cobra.Command {
 				}
 				return err
 			}
-			added := names[0]
+			added := "1 node"
+			which := names[0]
 			if count > 1 {
-				added = fmt.Sprintf("%s to %s", names[0], names[count-1])
+				added = fmt.Sprintf("%d nodes", count)
+				which = fmt.Sprintf("%s to %s", names[0], names[count-1])
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "Added %d nodes in %.1f s: %s.\n", count, time.Since(start).Seconds(), added)
+			fmt.Fprintf(cmd.OutOrStdout(), "Added %s in %.1f s: %s.\n", added, time.Since(start).Seconds(), which)
 			return nil
 		},
 	}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -31,6 +32,9 @@ func Main() int {
 	klog.SetOutput(io.Discard)
 	klog.LogToStderr(false)
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+
+	// Flags that the compiled-in programs registered for themselves.
+	pflag.CommandLine = pflag.NewFlagSet("sandbox", pflag.ContinueOnError)
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

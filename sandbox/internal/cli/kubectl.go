@@ -31,8 +31,11 @@ func newKubectl(r *root) *cobra.Command {
 			if !dir.Running() {
 				return dir.NotRunning()
 			}
-			env := append(os.Environ(), "KUBECONFIG="+dir.Kubeconfig())
-			return syscall.Exec("/proc/self/exe", append([]string{component.Kubectl}, args...), env)
+			// In place of the one that the user may have there already.
+			if err := os.Setenv("KUBECONFIG", dir.Kubeconfig()); err != nil {
+				return err
+			}
+			return syscall.Exec("/proc/self/exe", append([]string{component.Kubectl}, args...), os.Environ())
 		},
 	}
 }
