@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,6 +19,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/manager/index"
 	"tidekeeper.dev/tidekeeper/internal/nodepool"
+	"tidekeeper.dev/tidekeeper/internal/restart"
 )
 
 // allControllers is the list of the controllers that this binary has.
@@ -29,6 +31,14 @@ var allControllers = []controller{
 		},
 		indexes: []addIndex{index.AddPodNodeName},
 		setup:   setupNodePool,
+	},
+	{
+		name: "scheduled-restart",
+		watches: []client.Object{
+			&tidekeeperv1.ScheduledRestart{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
+		},
+		indexes: []addIndex{index.AddRestartTarget},
+		setup:   setupRestart,
 	},
 }
 
@@ -125,5 +135,13 @@ func setupNodePool(mgr ctrl.Manager, opts Options) error {
 		StatusInterval:    opts.StatusInterval,
 		NoExecuteShare:    opts.NoExecuteShare,
 		NoExecuteInterval: opts.NoExecuteInterval,
+	})
+}
+
+func setupRestart(mgr ctrl.Manager, opts Options) error {
+	return restart.SetupWithManager(mgr, restart.Options{
+		Concurrency:    opts.RestartConcurrency,
+		MaxConcurrent:  opts.MaxConcurrentRestarts,
+		NamespaceShare: opts.RestartNamespaceShare,
 	})
 }

@@ -21,6 +21,9 @@ const (
 	flagStatusInterval          = "status-interval"
 	flagNoExecuteShare          = "no-execute-share"
 	flagNoExecuteInterval       = "no-execute-interval"
+	flagRestartConcurrency      = "restart-concurrency"
+	flagMaxConcurrentRestarts   = "max-concurrent-restarts"
+	flagRestartNamespaceShare   = "restart-namespace-share"
 	flagMetricsBindAddress      = "metrics-bind-address"
 	flagMetricsSecure           = "metrics-secure"
 	flagMetricsCertDir          = "metrics-cert-dir"
@@ -65,6 +68,14 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 		"share of a pool's nodes, in `percent`, that may get a new NoExecute taint at a time; at least one node")
 	nodePools.DurationVar(&o.NoExecuteInterval, flagNoExecuteInterval, o.NoExecuteInterval,
 		"time between two such shares")
+
+	restarts := sets.FlagSet("scheduled restarts")
+	restarts.IntVar(&o.RestartConcurrency, flagRestartConcurrency, o.RestartConcurrency,
+		"scheduled restarts that are looked at at the same time")
+	restarts.IntVar(&o.MaxConcurrentRestarts, flagMaxConcurrentRestarts, o.MaxConcurrentRestarts,
+		"restarts that may be under way at once; others that are due wait, the earliest tick first")
+	restarts.IntVar(&o.RestartNamespaceShare, flagRestartNamespaceShare, o.RestartNamespaceShare,
+		"share of them, in `percent`, that may be of one namespace; at least one")
 
 	election := sets.FlagSet("leader election")
 	election.BoolVar(&o.LeaderElect, flagLeaderElect, o.LeaderElect,

@@ -54,6 +54,18 @@ type Options struct {
 	// NoExecuteInterval is the time between two such shares. Default 30s.
 	NoExecuteInterval time.Duration
 
+	// RestartConcurrency is how many ScheduledRestarts are looked at at the
+	// same time. Default 16.
+	RestartConcurrency int
+
+	// MaxConcurrentRestarts is how many restarts may be under way at once in
+	// the cluster; others that are due wait, the earliest tick first. Default 20.
+	MaxConcurrentRestarts int
+
+	// RestartNamespaceShare is how many percent of them, and at least one, may
+	// be of one namespace. Default 50.
+	RestartNamespaceShare int
+
 	// MetricsBindAddress is where /metrics is served, as host:port; "0" turns
 	// it off. Default ":8443".
 	MetricsBindAddress string
@@ -129,6 +141,9 @@ func DefaultOptions() Options {
 		StatusInterval:          5 * time.Second,
 		NoExecuteShare:          10,
 		NoExecuteInterval:       30 * time.Second,
+		RestartConcurrency:      16,
+		MaxConcurrentRestarts:   20,
+		RestartNamespaceShare:   50,
 		MetricsBindAddress:      ":8443",
 		MetricsSecure:           true,
 		MetricsCertName:         "tls.crt",
@@ -158,6 +173,9 @@ func (o Options) Validate() error {
 		between(flagStatusInterval, o.StatusInterval, 100*time.Millisecond, time.Hour),
 		between(flagNoExecuteShare, o.NoExecuteShare, 1, 100),
 		between(flagNoExecuteInterval, o.NoExecuteInterval, 100*time.Millisecond, 24*time.Hour),
+		between(flagRestartConcurrency, o.RestartConcurrency, 1, 1024),
+		between(flagMaxConcurrentRestarts, o.MaxConcurrentRestarts, 1, 100_000),
+		between(flagRestartNamespaceShare, o.RestartNamespaceShare, 1, 100),
 		bindAddress(flagMetricsBindAddress, o.MetricsBindAddress),
 		notEmpty(flagMetricsCertName, o.MetricsCertName),
 		notEmpty(flagMetricsKeyName, o.MetricsKeyName),

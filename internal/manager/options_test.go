@@ -22,7 +22,7 @@ func TestOptionsValidate(t *testing.T) {
 		{"an unknown controller", func(o *Options) { o.Controllers = []string{"nodepol"} },
 			`--controllers=nodepol: there is no controller "nodepol"; there are: nodepool`},
 		{"no controller", func(o *Options) { o.Controllers = nil },
-			"--controllers=: leaves no controller to run; there are: nodepool"},
+			"--controllers=: leaves no controller to run; there are: nodepool, scheduled-restart"},
 		{"no concurrency", func(o *Options) { o.NodeConcurrency = 0 }, "--node-concurrency=0: must be from 1 to 1024"},
 		{"too much concurrency", func(o *Options) { o.NodeConcurrency = 1025 }, "--node-concurrency=1025: must be from 1 to 1024"},
 		{"status at every turn", func(o *Options) { o.StatusInterval = 0 }, "--status-interval=0s: must be from 100ms to 1h0m0s"},
