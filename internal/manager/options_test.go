@@ -10,6 +10,7 @@ import (
 )
 
 func TestOptionsValidate(t *testing.T) {
+	known := strings.Join(controllerNames(allControllers), ", ")
 	for _, tc := range []struct {
 		name string
 		set  func(*Options)
@@ -20,9 +21,12 @@ func TestOptionsValidate(t *testing.T) {
 		{"a negative client limit", func(o *Options) { o.KubeAPIQPS = -1 }, "--kube-api-qps=-1: must be from 0 to 100000"},
 		{"no burst", func(o *Options) { o.KubeAPIBurst = 0 }, "--kube-api-burst=0: must be from 1 to 100000"},
 		{"an unknown controller", func(o *Options) { o.Controllers = []string{"nodepol"} },
-			`--controllers=nodepol: there is no controller "nodepol"; there are: nodepool`},
+			`--controllers=nodepol: there is no controller "nodepol"; there are: ` + known},
 		{"no controller", func(o *Options) { o.Controllers = nil },
-			"--controllers=: leaves no controller to run; there are: nodepool, scheduled-restart"},
+			"--controllers=: leaves no controller to run; there are: " + known},
+		{"no restarts at once", func(o *Options) { o.MaxConcurrentRestarts = 0 }, "--max-concurrent-restarts=0: must be from 1 to 100000"},
+		{"no share", func(o *Options) { o.RestartNamespaceShare = 101 }, "--restart-namespace-share=101: must be from 1 to 100"},
+		{"nobody to look at restarts", func(o *Options) { o.RestartConcurrency = 0 }, "--restart-concurrency=0: must be from 1 to 1024"},
 		{"no concurrency", func(o *Options) { o.NodeConcurrency = 0 }, "--node-concurrency=0: must be from 1 to 1024"},
 		{"too much concurrency", func(o *Options) { o.NodeConcurrency = 1025 }, "--node-concurrency=1025: must be from 1 to 1024"},
 		{"status at every turn", func(o *Options) { o.StatusInterval = 0 }, "--status-interval=0s: must be from 100ms to 1h0m0s"},
