@@ -143,6 +143,15 @@ func TestKilledParentLeavesNoProcess(t *testing.T) {
 	s.must(t, "up", "--detach")
 }
 
+func TestRemovedDirectoryStopsIt(t *testing.T) {
+	s := start(t, "--nodes=1")
+	pids := s.pids(t)
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	waitGone(t, pids)
+}
+
 func TestCrashDuringStartIsReported(t *testing.T) {
 	s := start(t, "--nodes=1")
 	s.must(t, "down")

@@ -93,14 +93,31 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	c.Ready(c.status())
+	look := time.NewTicker(2 * time.Second)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case e := <-crashes:
 			c.Crashed(e)
+		case <-look.C:
+			// Nobody could find or stop it any more.
+			if !sameFile(lock, o.Dir.lock()) {
+				return fmt.Errorf("the data directory %s was removed: the sandbox has stopped", o.Dir)
+			}
 		}
 	}
+}
+
+// sameFile tells whether an open file still is the one of that name.
+func sameFile(f *os.File, name string) bool {
+	open, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(name)
+	return err == nil && os.SameFile(open, named)
 }
 
 // prepare writes the files that the components read.
