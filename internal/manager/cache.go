@@ -6,6 +6,7 @@ package manager
 import (
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,8 +27,11 @@ func cacheOptions() cache.Options {
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            transformAny,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:  {Transform: transformPod},
-			&corev1.Node{}: {Transform: transformNode},
+			&corev1.Pod{}:         {Transform: transformPod},
+			&corev1.Node{}:        {Transform: transformNode},
+			&appsv1.Deployment{}:  {Transform: transformWorkload},
+			&appsv1.StatefulSet{}: {Transform: transformWorkload},
+			&appsv1.DaemonSet{}:   {Transform: transformWorkload},
 		},
 	}
 }
@@ -52,6 +56,29 @@ func transformNode(in any) (any, error) {
 	node.ManagedFields = nil
 	node.Status.Images = nil
 	return node, nil
+}
+
+// transformWorkload drops from a Deployment, StatefulSet or DaemonSet what its
+// pods run, and the copy of the whole that kubectl apply keeps beside it. What
+// is left is how many pods there are to be, how they are rolled out, and what
+// has become of that. An update of the whole object would lose the rest, so
+// these kinds are only ever patched.
+func transformWorkload(in any) (any, error) {
+	switch o := in.(type) {
+	case *appsv1.Deployment:
+		o.Spec.Template.Spec = corev1.PodSpec{}
+	case *appsv1.StatefulSet:
+		o.Spec.Template.Spec = corev1.PodSpec{}
+		o.Spec.VolumeClaimTemplates = nil
+	case *appsv1.DaemonSet:
+		o.Spec.Template.Spec = corev1.PodSpec{}
+	default:
+		return nil, fmt.Errorf("%T in the cache of workloads", in)
+	}
+	object := in.(metav1.Object)
+	object.SetManagedFields(nil)
+	delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+	return in, nil
 }
 
 // transformPod keeps of a pod what says where it is, what it tolerates, and

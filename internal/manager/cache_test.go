@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,9 +119,79 @@ func TestTransformNode(t *testing.T) {
 	}
 }
 
+func TestTransformWorkload(t *testing.T) {
+	// What is dropped is in what the API server sends only, all else must stay.
+	metadata := func(sent bool) metav1.ObjectMeta {
+		m := metav1.ObjectMeta{
+			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", Generation: 3,
+			Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
+			OwnerReferences: []metav1.OwnerReference{{Name: "owner"}},
+		}
+		if sent {
+			m.Annotations[corev1.LastAppliedConfigAnnotation] = "{}"
+			m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
+		}
+		return m
+	}
+	template := func(sent bool) corev1.PodTemplateSpec {
+		p := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"e": "f"}}}
+		if sent {
+			p.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}
+		}
+		return p
+	}
+	claims := func(sent bool) []corev1.PersistentVolumeClaim {
+		if sent {
+			return []corev1.PersistentVolumeClaim{{}}
+		}
+		return nil
+	}
+	replicas := int32(2)
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	deployment := func(sent bool) any {
+		return &appsv1.Deployment{
+			ObjectMeta: metadata(sent),
+			Spec: appsv1.DeploymentSpec{
+				Replicas: &replicas, Selector: selector, Paused: true, Template: template(sent),
+				Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
+			},
+			Status: appsv1.DeploymentStatus{ObservedGeneration: 3, UpdatedReplicas: 1},
+		}
+	}
+	statefulSet := func(sent bool) any {
+		return &appsv1.StatefulSet{
+			ObjectMeta: metadata(sent),
+			Spec: appsv1.StatefulSetSpec{
+				Replicas: &replicas, Selector: selector, Template: template(sent), VolumeClaimTemplates: claims(sent),
+				UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
+			},
+			Status: appsv1.StatefulSetStatus{ObservedGeneration: 3, UpdateRevision: "r"},
+		}
+	}
+	daemonSet := func(sent bool) any {
+		return &appsv1.DaemonSet{
+			ObjectMeta: metadata(sent),
+			Spec: appsv1.DaemonSetSpec{
+				Selector: selector, Template: template(sent),
+				UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType},
+			},
+			Status: appsv1.DaemonSetStatus{ObservedGeneration: 3, DesiredNumberScheduled: 2},
+		}
+	}
+	for name, workload := range map[string]func(bool) any{"Deployment": deployment, "StatefulSet": statefulSet, "DaemonSet": daemonSet} {
+		got, err := transformWorkload(workload(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(workload(false), got); diff != "" {
+			t.Errorf("what the cache keeps of a %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestTransformsRefuseOtherKinds(t *testing.T) {
 	for name, transform := range map[string]func(any) (any, error){
-		"pod": transformPod, "node": transformNode, "any": transformAny,
+		"pod": transformPod, "node": transformNode, "workload": transformWorkload, "any": transformAny,
 	} {
 		if got, err := transform("a string"); err == nil {
 			t.Errorf("%s: got %v, want an error", name, got)

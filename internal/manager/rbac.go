@@ -37,6 +37,26 @@ package manager
 //
 // +kubebuilder:rbac:groups=node.k8s.io,resources=runtimeclasses,verbs=get;list;watch;create;patch;delete
 
+// scheduled-restart: a restart is one patch of the pod template; how it goes
+// on is read from the status. restart-opt-in: the annotations of a workload,
+// read only. Workloads are never created, replaced or deleted.
+//
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets,verbs=get;list;watch;patch
+
+// restart-opt-in: the annotation of a workload makes a ScheduledRestart, which
+// follows it and goes with it. It is written by server-side apply: patch, which
+// needs create where there is none yet. scheduled-restart reads them.
+//
+// That a ScheduledRestart names its workload as an owner needs no right to set
+// finalizers, not even with the admission plugin
+// OwnerReferencesPermissionEnforcement, as the workload may go first.
+//
+// +kubebuilder:rbac:groups=tidekeeper.dev,resources=scheduledrestarts,verbs=get;list;watch;create;patch;delete
+
+// scheduled-restart: status and conditions.
+//
+// +kubebuilder:rbac:groups=tidekeeper.dev,resources=scheduledrestarts/status,verbs=patch
+
 // all: events. The recorder creates an event, and patches its series when the
 // same happens again; it never sends an update.
 //

@@ -106,13 +106,14 @@ func start(dir string, args ...string) (*Cluster, error) {
 	return c, nil
 }
 
-// install installs the CRDs, and what the manager may do.
+// install installs the CRDs, what the manager may do, and the policies.
 func (c *Cluster) install() error {
 	config := filepath.Join(Root(), "config")
 	for _, args := range [][]string{
 		{"apply", "-k", filepath.Join(config, "crd")},
 		{"apply", "-f", filepath.Join(config, "manager", "namespace.yaml")},
 		{"apply", "-k", filepath.Join(config, "rbac")},
+		{"apply", "-k", filepath.Join(config, "policy")},
 		{"wait", "--for=condition=Established", "crd", "--all"},
 	} {
 		if _, err := c.Kubectl("", args...); err != nil {
