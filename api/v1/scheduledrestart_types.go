@@ -31,6 +31,11 @@ const (
 	// RestartedAtAnnotation on a pod template is what kubectl rollout restart
 	// writes, and so do we, with the time of the tick.
 	RestartedAtAnnotation = "kubectl.kubernetes.io/restartedAt"
+
+	// LastTickAnnotation on a workload is the last tick that was sent to it,
+	// written in the same patch as the template. It tells, also after the
+	// template was set back, that the tick was served.
+	LastTickAnnotation = "tidekeeper.dev/last-restart-tick"
 )
 
 // ScheduledRestartSpec says what is restarted, and when.

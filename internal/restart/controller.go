@@ -176,7 +176,10 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 // broken, paused, or another one of the same name.
 func (r *reconciler) send(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, workload client.Object, tick time.Time) error {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": workload.GetUID(), "resourceVersion": workload.GetResourceVersion()},
+		"metadata": map[string]any{
+			"uid": workload.GetUID(), "resourceVersion": workload.GetResourceVersion(),
+			"annotations": map[string]any{tidekeeperv1.LastTickAnnotation: clockTime(tick)},
+		},
 		"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 			tidekeeperv1.RestartedAtAnnotation: clockTime(tick),
 		}}}},

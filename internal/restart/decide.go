@@ -31,7 +31,8 @@ type inputs struct {
 
 	// slot: the restart holds a slot of the budget.
 	slot bool
-	// sent is the tick that this process has written into the template.
+	// sent is the tick that this process has sent last. The workload says so
+	// too, but kubectl rollout undo takes that back with the rest.
 	sent time.Time
 
 	now time.Time
@@ -164,7 +165,7 @@ func (d *decider) track() {
 		d.finish(tidekeeperv1.OutcomeFailed, ReasonTargetNotFound, fmt.Sprintf("%s %s was deleted meanwhile", d.spec.TargetRef.Kind, d.spec.TargetRef.Name))
 		return
 	}
-	at, served := t.serves(tick, d.now)
+	at, served := t.restartedFor(tick, d.now)
 	if !served {
 		d.sendAgain(tick)
 		return
@@ -192,13 +193,21 @@ func (d *decider) track() {
 // it, or somebody took it back.
 func (d *decider) sendAgain(tick time.Time) {
 	t := d.target
-	if d.sent.Equal(tick) {
+	if d.sent.Equal(tick) || t.sentFor(tick, d.now) {
+		if !d.live {
+			// The cache may not know yet that it was sent.
+			d.wantsLive = true
+			return
+		}
 		d.finish(tidekeeperv1.OutcomeFailed, ReasonReverted, fmt.Sprintf("the template of %s was set back while it was rolled out", t))
 		return
 	}
-	deadline := d.deadline(tick, d.status.Active.Trigger)
+	due, deadline := d.window(tick, d.status.Active.Trigger)
 	closed := closedGate(d.spec, t)
 	switch {
+	case d.now.Before(due):
+		// The clock that it was claimed by was ahead of this one.
+		d.wakeAt(due)
 	case d.now.After(deadline) && !d.live:
 		// It may have been sent, and the cache not know yet.
 		d.wantsLive = true
@@ -263,15 +272,11 @@ func (d *decider) start() {
 		d.settle(first, tidekeeperv1.OutcomeSkipped, ReasonSuperseded, "one restart serves this tick and the one of "+c.tick.UTC().Format(time.RFC3339))
 	}
 
-	deadline := d.deadline(c.tick, c.trigger)
+	_, deadline := d.window(c.tick, c.trigger)
 	closed := closedGate(d.spec, d.target)
-	at, served := time.Time{}, false
-	if d.target != nil {
-		at, served = d.target.serves(c.tick, d.now)
-	}
 	switch {
-	case served:
-		d.settle(c, tidekeeperv1.OutcomeSkipped, ReasonAlreadyRestarted, fmt.Sprintf("%s was restarted at %s", d.target, at.UTC().Format(time.RFC3339)))
+	case d.served(c):
+		d.settle(c, tidekeeperv1.OutcomeSkipped, ReasonAlreadyRestarted, fmt.Sprintf("%s was restarted since then", d.target))
 	case closed != nil && closed.forGood:
 		d.settle(c, tidekeeperv1.OutcomeSkipped, closed.reason, closed.message)
 	case d.now.After(deadline) && closed != nil:
@@ -291,6 +296,15 @@ func (d *decider) start() {
 	default:
 		d.claim(c)
 	}
+}
+
+// served tells whether the target was restarted for the candidate or later.
+func (d *decider) served(c *candidate) bool {
+	if d.target == nil {
+		return false
+	}
+	_, restarted := d.target.restartedFor(c.tick, d.now)
+	return restarted || d.target.sentFor(c.tick, d.now)
 }
 
 // requested returns the tick that the annotation asks for, if it is due.
@@ -397,13 +411,13 @@ func (d *decider) trim() {
 	}
 }
 
-// deadline is until when a tick may be started.
-func (d *decider) deadline(tick time.Time, trigger tidekeeperv1.Trigger) time.Time {
-	deadline := tick.Add(seconds(d.spec.StartingDeadlineSeconds))
+// window is when a tick is due, and until when it may be started.
+func (d *decider) window(tick time.Time, trigger tidekeeperv1.Trigger) (due, deadline time.Time) {
+	due = tick
 	if trigger == tidekeeperv1.TriggerSchedule {
-		deadline = deadline.Add(d.offset)
+		due = due.Add(d.offset)
 	}
-	return deadline
+	return due, due.Add(seconds(d.spec.StartingDeadlineSeconds))
 }
 
 // waitedForSlot tells whether the last status said that the tick waits for the

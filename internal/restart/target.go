@@ -26,8 +26,9 @@ const (
 type target struct {
 	kind, name string
 	uid        types.UID
-	// restartedAt is what the pod template says about its last restart.
-	restartedAt string
+	// restartedAt is what the pod template says about its last restart,
+	// lastTick what the workload itself says about the last tick sent to it.
+	restartedAt, lastTick string
 
 	deleting bool
 	// paused: changes of the template are not rolled out.
@@ -88,17 +89,31 @@ func targetOf(o client.Object) *target {
 		t.pods = o.Status.DesiredNumberScheduled
 		t.rollout = daemonSetRollout(o)
 	}
+	t.lastTick = o.GetAnnotations()[tidekeeperv1.LastTickAnnotation]
 	t.restartedAt = template.Annotations[tidekeeperv1.RestartedAtAnnotation]
 	return t
 }
 
 func (t *target) String() string { return t.kind + " " + t.name }
 
-// serves tells whether the template has been restarted for the tick, or since
-// then. What the template says counts only if it is a time that is not in the
-// future: anything else was not written by a restart that has happened.
-func (t *target) serves(tick, now time.Time) (at time.Time, ok bool) {
-	at, err := time.Parse(time.RFC3339, t.restartedAt)
+// restartedFor returns when the template was restarted, if that was for the
+// tick or later.
+func (t *target) restartedFor(tick, now time.Time) (at time.Time, ok bool) {
+	return notBefore(tick, t.restartedAt, now)
+}
+
+// sentFor tells whether the tick or a later one was sent to the workload, even
+// if somebody has set the template back since.
+func (t *target) sentFor(tick, now time.Time) bool {
+	_, ok := notBefore(tick, t.lastTick, now)
+	return ok
+}
+
+// notBefore reads a time that somebody wrote, and tells whether it is the tick
+// or later. It counts only if it is not in the future: anything else was not
+// written by a restart that has happened.
+func notBefore(tick time.Time, text string, now time.Time) (at time.Time, ok bool) {
+	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || at.Before(tick) || at.After(now) && !at.Equal(tick) {
 		return time.Time{}, false
 	}
