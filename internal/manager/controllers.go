@@ -19,6 +19,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/manager/index"
 	"tidekeeper.dev/tidekeeper/internal/nodepool"
+	"tidekeeper.dev/tidekeeper/internal/optin"
 	"tidekeeper.dev/tidekeeper/internal/restart"
 )
 
@@ -39,6 +40,13 @@ var allControllers = []controller{
 		},
 		indexes: []addIndex{index.AddRestartTarget},
 		setup:   setupRestart,
+	},
+	{
+		name: "restart-opt-in",
+		watches: []client.Object{
+			&tidekeeperv1.ScheduledRestart{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
+		},
+		setup: func(mgr ctrl.Manager, _ Options) error { return optin.SetupWithManager(mgr) },
 	},
 }
 

@@ -1,0 +1,125 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package optin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// fieldOwner owns, in server-side apply, what the annotations name.
+const fieldOwner = "tidekeeper-opt-in"
+
+// conflictDelay is how long a write that was overtaken by somebody else's
+// waits for the cache to show that one.
+const conflictDelay = 50 * time.Millisecond
+
+// reconciler carries out what [decide] says about one workload.
+type reconciler struct {
+	client   client.Client
+	recorder events.EventRecorder
+}
+
+// Reconcile implements [ctrl.TypedReconciler].
+func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Result, error) {
+	workload := newObject(request.kind)
+	if err := r.client.Get(ctx, request.NamespacedName, workload); err != nil {
+		// Without the workload there is nothing to do: what it owned is collected.
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	existing := &tidekeeperv1.ScheduledRestart{}
+	if err := r.client.Get(ctx, request.NamespacedName, existing); apierrors.IsNotFound(err) {
+		existing = nil
+	} else if err != nil {
+		return ctrl.Result{}, fmt.Errorf("get ScheduledRestart: %w", err)
+	}
+
+	d := decide(request.kind, workload, existing)
+	err := r.carryOut(ctx, &d, existing)
+	var refusal *apierrors.StatusError
+	switch {
+	case d.action == nothing:
+	case d.action == complain:
+		r.tell(workload, corev1.EventTypeWarning, d.reason, d.action, d.note)
+	case err == nil:
+		ctrl.LoggerFrom(ctx).V(1).Info("Following the annotations", "done", d.note)
+		r.tell(workload, corev1.EventTypeNormal, d.reason, d.action, d.note)
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	case apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		// Somebody else has deleted it, or the whole namespace.
+	case apierrors.IsInvalid(err) && errors.As(err, &refusal):
+		// It does not get better by trying again.
+		r.tell(workload, corev1.EventTypeWarning, EventInvalidOptIn, d.action, "nothing is changed: "+refusalText(refusal))
+	default:
+		err = fmt.Errorf("%s ScheduledRestart %s: %w", strings.ToLower(string(d.action)), request.Name, err)
+		if ctx.Err() == nil {
+			r.tell(workload, corev1.EventTypeWarning, EventFailed, d.action, err.Error())
+		}
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, nil
+}
+
+// carryOut does what was decided, to the ScheduledRestart that it was decided
+// on and no other.
+func (r *reconciler) carryOut(ctx context.Context, d *decision, existing *tidekeeperv1.ScheduledRestart) error {
+	switch d.action {
+	case create, update:
+		// By force: what the annotations name is theirs, whoever else sets it.
+		return r.client.Apply(ctx, d.apply, client.FieldOwner(fieldOwner), client.ForceOwnership)
+	case remove:
+		return r.client.Delete(ctx, existing, client.Preconditions{UID: &existing.UID, ResourceVersion: &existing.ResourceVersion})
+	default:
+		return nil
+	}
+}
+
+// noteLimit is how many bytes the API server takes in an event.
+const noteLimit = 1024
+
+// tell sends an event about the workload.
+func (r *reconciler) tell(workload client.Object, eventType, reason string, action action, note string) {
+	if len(note) > noteLimit {
+		note = strings.ToValidUTF8(note[:noteLimit], "")
+	}
+	r.recorder.Eventf(workload, nil, eventType, reason, string(action), "%s", note)
+}
+
+// refusalText says why the API server has refused an object. Its own words
+// begin with the kind and the name, which the event says already.
+func refusalText(err *apierrors.StatusError) string {
+	if err.ErrStatus.Details == nil || len(err.ErrStatus.Details.Causes) == 0 {
+		return err.Error()
+	}
+	causes := make([]string, len(err.ErrStatus.Details.Causes))
+	for i, cause := range err.ErrStatus.Details.Causes {
+		causes[i] = strings.TrimPrefix(cause.Field+": "+cause.Message, ": ")
+	}
+	return strings.Join(causes, "; ")
+}
+
+// newObject returns an empty object of one of the kinds that can opt in.
+func newObject(kind string) client.Object {
+	switch kind {
+	case kindDeployment:
+		return &appsv1.Deployment{}
+	case kindStatefulSet:
+		return &appsv1.StatefulSet{}
+	default:
+		return &appsv1.DaemonSet{}
+	}
+}

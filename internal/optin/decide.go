@@ -1,0 +1,214 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package optin
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
+
+	applyv1 "tidekeeper.dev/tidekeeper/api/applyconfiguration/api/v1"
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+var apiVersion = appsv1.SchemeGroupVersion.String()
+
+// noVersion is a resourceVersion that no object ever has, as the store counts
+// from there on. Applied with it, an object is created if there is none, and
+// else the apply is refused as a conflict, so that what somebody has created a
+// moment ago is not written over.
+const noVersion = "1"
+
+// action is what to do, in the words of an event.
+type action string
+
+const (
+	nothing action = ""
+	create  action = "Create"
+	update  action = "Update"
+	remove  action = "Delete"
+	// complain is an event on the workload, and nothing else.
+	complain action = "OptIn"
+)
+
+// decision is what to do about the ScheduledRestart of a workload.
+type decision struct {
+	action action
+	// apply is what to apply, to create or update.
+	apply *applyv1.ScheduledRestartApplyConfiguration
+	// reason and note are the event on the workload: of a complaint, else of
+	// the action when it is done.
+	reason, note string
+}
+
+// decide says what to do about the ScheduledRestart that has the name of the
+// workload, which is nil if there is none.
+func decide(kind string, workload metav1.Object, existing *tidekeeperv1.ScheduledRestart) decision {
+	if !workload.GetDeletionTimestamp().IsZero() {
+		// What the workload owns goes with it. Not to be made again meanwhile.
+		return decision{}
+	}
+	wish, err := parseWish(workload.GetAnnotations())
+	if err != nil {
+		return decision{action: complain, reason: EventInvalidOptIn, note: "nothing is changed: " + err.Error()}
+	}
+	name := workload.GetName()
+	origin := originOf(kind, workload, existing)
+	if !wish.in {
+		if origin != ours {
+			return decision{}
+		}
+		return decision{action: remove, reason: EventDeleted, note: fmt.Sprintf("deleted ScheduledRestart %s: the workload has no annotation %s=true any more",
+			name, tidekeeperv1.OptInAnnotation)}
+	}
+	switch origin {
+	case dying:
+		// When it is gone, the workload comes back here.
+		return decision{}
+	case foreign:
+		return decision{action: complain, reason: EventExists, note: fmt.Sprintf(
+			"ScheduledRestart %s exists already and is not from this opt-in: delete it, or take the annotation %s away", name, tidekeeperv1.OptInAnnotation)}
+	case absent:
+		next := record{Schedule: wish.schedule, TimeZone: wish.timeZone, Suspend: ptr.To(wish.schedule == nil)}
+		return decision{
+			action: create, reason: EventCreated, note: fmt.Sprintf("created ScheduledRestart %s: %s", name, next.news(nil)),
+			apply: configuration(kind, workload, next).WithResourceVersion(noVersion),
+		}
+	}
+
+	last := recordOn(existing)
+	next := record{Schedule: wish.schedule, TimeZone: wish.timeZone, Suspend: suspend(wish, existing, last)}
+	if origin == ours && last != nil && existing.Spec.TargetRef == targetRef(kind, workload) && next.isApplied(&existing.Spec, last) {
+		return decision{}
+	}
+	return decision{
+		action: update, reason: EventUpdated, note: fmt.Sprintf("updated ScheduledRestart %s: %s", name, next.news(last)),
+		// The UID too: with a version alone, an apply would create it again if
+		// it was deleted meanwhile.
+		apply: configuration(kind, workload, next).WithUID(existing.UID).WithResourceVersion(existing.ResourceVersion),
+	}
+}
+
+// origin is where a ScheduledRestart of a workload's name comes from.
+type origin int
+
+const (
+	// absent: there is none.
+	absent origin = iota
+	// ours: the opt-in of this workload has made it.
+	ours
+	// orphan: an opt-in has made it for a workload of this kind and name, which
+	// was then deleted without what it owned. The one that is there now takes
+	// it over, as it does its pods.
+	orphan
+	// dying: it is deleted already, or it is owned by a workload of this kind
+	// and name that is gone, and will be collected.
+	dying
+	// foreign: somebody else has made it, or has made it their own by taking
+	// off what says that it is from an opt-in.
+	foreign
+)
+
+func originOf(kind string, workload metav1.Object, existing *tidekeeperv1.ScheduledRestart) origin {
+	if existing == nil {
+		return absent
+	}
+	if !existing.DeletionTimestamp.IsZero() {
+		return dying
+	}
+	if _, made := existing.Annotations[tidekeeperv1.AppliedAnnotation]; !made {
+		return foreign
+	}
+	switch owner := metav1.GetControllerOf(existing); {
+	case owner == nil && existing.Spec.TargetRef == targetRef(kind, workload):
+		return orphan
+	case owner == nil || owner.APIVersion != apiVersion || owner.Kind != kind || owner.Name != workload.GetName():
+		return foreign
+	case owner.UID != workload.GetUID():
+		return dying
+	}
+	return ours
+}
+
+func targetRef(kind string, workload metav1.Object) tidekeeperv1.TargetRef {
+	return tidekeeperv1.TargetRef{Kind: kind, Name: workload.GetName()}
+}
+
+// suspend returns what to set suspend to. It is the opt-in's: true until there
+// is an annotation for the schedule, then false. If somebody has set it
+// otherwise it is theirs, and nil is returned, until the annotation for the
+// schedule next appears.
+func suspend(wish wish, existing *tidekeeperv1.ScheduledRestart, last *record) *bool {
+	switch {
+	case last == nil:
+		// It cannot be told whether the annotation is new. Nothing is enabled
+		// because of a record that was damaged.
+		return ptr.To(existing.Spec.Suspend)
+	case wish.schedule != nil && last.Schedule == nil:
+		return ptr.To(false)
+	case last.Suspend != nil && *last.Suspend == existing.Spec.Suspend:
+		return ptr.To(wish.schedule == nil)
+	default:
+		return nil
+	}
+}
+
+// isApplied tells whether applying r would change nothing that the annotations
+// name, as the last record and the spec are.
+func (r record) isApplied(spec *tidekeeperv1.ScheduledRestartSpec, last *record) bool {
+	return ptr.Equal(r.Schedule, last.Schedule) && ptr.Equal(r.TimeZone, last.TimeZone) &&
+		(r.Schedule == nil || *r.Schedule == spec.Schedule) &&
+		(r.TimeZone == nil || *r.TimeZone == spec.TimeZone) &&
+		(r.Suspend == nil || *r.Suspend == spec.Suspend)
+}
+
+// news tells what r sets, and what it sets no longer.
+func (r record) news(last *record) string {
+	var parts []string
+	if r.Suspend != nil {
+		parts = append(parts, map[bool]string{true: "suspended", false: "enabled"}[*r.Suspend])
+	}
+	tell := func(what string, value, before *string) {
+		if value != nil {
+			parts = append(parts, fmt.Sprintf("%s %q", what, *value))
+		} else if before != nil {
+			parts = append(parts, what+" no longer set by an annotation")
+		}
+	}
+	last = cmp.Or(last, &record{})
+	tell("schedule", r.Schedule, last.Schedule)
+	tell("time zone", r.TimeZone, last.TimeZone)
+	if len(parts) == 0 {
+		return "its target is the workload"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// configuration is what the opt-in applies: what the annotations name, and
+// nothing else.
+func configuration(kind string, workload metav1.Object, r record) *applyv1.ScheduledRestartApplyConfiguration {
+	spec := applyv1.ScheduledRestartSpec().
+		WithTargetRef(applyv1.TargetRef().WithKind(kind).WithName(workload.GetName()))
+	if r.Schedule != nil {
+		spec.WithSchedule(*r.Schedule)
+	}
+	if r.TimeZone != nil {
+		spec.WithTimeZone(*r.TimeZone)
+	}
+	if r.Suspend != nil {
+		spec.WithSuspend(*r.Suspend)
+	}
+	return applyv1.ScheduledRestart(workload.GetName(), workload.GetNamespace()).
+		WithAnnotations(map[string]string{tidekeeperv1.AppliedAnnotation: r.String()}).
+		// The deletion of the workload need not wait for it, so it does not block.
+		WithOwnerReferences(applymetav1.OwnerReference().
+			WithAPIVersion(apiVersion).WithKind(kind).
+			WithName(workload.GetName()).WithUID(workload.GetUID()).WithController(true)).
+		WithSpec(spec)
+}

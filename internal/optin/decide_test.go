@@ -1,0 +1,462 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package optin
+
+import (
+	"encoding/json"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	applyv1 "tidekeeper.dev/tidekeeper/api/applyconfiguration/api/v1"
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+const (
+	scheduleKey = tidekeeperv1.OptInScheduleAnnotation
+	zoneKey     = tidekeeperv1.OptInTimeZoneAnnotation
+)
+
+// web is the workload of these tests, a Deployment.
+func web(annotations map[string]string) *metav1.ObjectMeta {
+	return &metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-1", Annotations: annotations}
+}
+
+// RestartMaker builds the ScheduledRestart of the name of the workload.
+type RestartMaker struct{ o tidekeeperv1.ScheduledRestart }
+
+// MakeRestart begins one that a person has written for the workload.
+func MakeRestart() *RestartMaker {
+	return &RestartMaker{tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "sr-1", ResourceVersion: "7"},
+		Spec: tidekeeperv1.ScheduledRestartSpec{
+			TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}, Schedule: "0 0 * * *", TimeZone: "UTC",
+		},
+	}}
+}
+
+// Made begins one that the opt-in of the workload has made, with this record,
+// and that is as the record says.
+func Made(record string) *RestartMaker {
+	m := MakeRestart().Record(record).Owner("apps/v1", "Deployment", "web", "web-1")
+	if r := recordOn(&m.o); r != nil {
+		m.Schedule(ptr.Deref(r.Schedule, "0 0 * * *")).Zone(ptr.Deref(r.TimeZone, "UTC")).Suspend(ptr.Deref(r.Suspend, false))
+	}
+	return m
+}
+
+// Record sets the annotation with the record.
+func (m *RestartMaker) Record(record string) *RestartMaker {
+	m.o.Annotations = map[string]string{tidekeeperv1.AppliedAnnotation: record}
+	return m
+}
+
+// NoRecord takes the annotation with the record off.
+func (m *RestartMaker) NoRecord() *RestartMaker {
+	m.o.Annotations = nil
+	return m
+}
+
+// Owner sets the owner that controls it.
+func (m *RestartMaker) Owner(apiVersion, kind, name string, uid types.UID) *RestartMaker {
+	m.o.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}}
+	return m
+}
+
+// NoOwner takes all owners off.
+func (m *RestartMaker) NoOwner() *RestartMaker {
+	m.o.OwnerReferences = nil
+	return m
+}
+
+// Target sets what it restarts.
+func (m *RestartMaker) Target(kind, name string) *RestartMaker {
+	m.o.Spec.TargetRef = tidekeeperv1.TargetRef{Kind: kind, Name: name}
+	return m
+}
+
+// Schedule sets the schedule.
+func (m *RestartMaker) Schedule(schedule string) *RestartMaker {
+	m.o.Spec.Schedule = schedule
+	return m
+}
+
+// Zone sets the time zone.
+func (m *RestartMaker) Zone(zone string) *RestartMaker {
+	m.o.Spec.TimeZone = zone
+	return m
+}
+
+// Suspend sets suspend.
+func (m *RestartMaker) Suspend(suspend bool) *RestartMaker {
+	m.o.Spec.Suspend = suspend
+	return m
+}
+
+// HandEdited sets what no annotation names.
+func (m *RestartMaker) HandEdited() *RestartMaker {
+	m.o.Spec.HistoryLimit, m.o.Spec.SpreadSeconds, m.o.Labels = 3, 60, map[string]string{"a": "b"}
+	return m
+}
+
+// Deleted lets it wait for a finalizer.
+func (m *RestartMaker) Deleted() *RestartMaker {
+	m.o.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	return m
+}
+
+// Obj returns it.
+func (m *RestartMaker) Obj() *tidekeeperv1.ScheduledRestart {
+	if m == nil {
+		return nil
+	}
+	return m.o.DeepCopy()
+}
+
+// decideRow is one row of a table: with this workload and ScheduledRestart, this
+// is done.
+type decideRow struct {
+	name     string
+	workload *metav1.ObjectMeta
+	existing *RestartMaker
+
+	want action
+	// event is the event on the workload, if there is one.
+	event string
+	// spec, without the target, and record are what is applied, if anything.
+	spec   map[string]any
+	record string
+}
+
+func TestDecide(t *testing.T) {
+	deleting := web(in("true"))
+	deleting.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	const (
+		exists   = "Warning ScheduledRestartExists: ScheduledRestart web exists already and is not from this opt-in: delete it, or take the annotation tidekeeper.dev/scheduled-restart away"
+		deleted  = "Normal ScheduledRestartDeleted: deleted ScheduledRestart web: the workload has no annotation tidekeeper.dev/scheduled-restart=true any more"
+		badValue = `Warning InvalidOptIn: nothing is changed: tidekeeper.dev/scheduled-restart must be "true" or "false", not "yes"`
+		badZone  = `Warning InvalidOptIn: nothing is changed: tidekeeper.dev/restart-time-zone: unknown time zone "Mars": write a name from the IANA database, such as Europe/Berlin or UTC`
+	)
+	for _, tt := range []decideRow{
+		// It is made.
+		{
+			name: "opted in", workload: web(in("true")),
+			want: create, event: "Normal ScheduledRestartCreated: created ScheduledRestart web: suspended",
+			spec: map[string]any{"suspend": true}, record: `{"suspend":true}`,
+		},
+		{
+			name: "opted in with a schedule", workload: web(in("true", scheduleKey, "0 3 * * *")),
+			want: create, event: `Normal ScheduledRestartCreated: created ScheduledRestart web: enabled, schedule "0 3 * * *"`,
+			spec: map[string]any{"suspend": false, "schedule": "0 3 * * *"}, record: `{"schedule":"0 3 * * *","suspend":false}`,
+		},
+		{
+			name: "opted in with a time zone only", workload: web(in("true", zoneKey, "Europe/Berlin")),
+			want: create, event: `Normal ScheduledRestartCreated: created ScheduledRestart web: suspended, time zone "Europe/Berlin"`,
+			spec: map[string]any{"suspend": true, "timeZone": "Europe/Berlin"}, record: `{"timeZone":"Europe/Berlin","suspend":true}`,
+		},
+
+		// It is not.
+		{name: "no annotation", workload: web(nil)},
+		{name: "opted out", workload: web(in("false"))},
+		{name: "another value", workload: web(in("yes")), want: complain, event: badValue},
+		{name: "a schedule alone", workload: web(map[string]string{scheduleKey: "0 3 * * *"})},
+		{name: "an unknown zone", workload: web(in("true", scheduleKey, "0 3 * * *", zoneKey, "Mars")), want: complain, event: badZone},
+		{name: "a workload that is being deleted", workload: deleting},
+
+		// It follows.
+		{name: "nothing new", workload: web(in("true")), existing: Made(`{"suspend":true}`)},
+		{
+			name: "nothing new, all set", workload: web(in("true", scheduleKey, "0 3 * * *", zoneKey, "Europe/Berlin")),
+			existing: Made(`{"schedule":"0 3 * * *","timeZone":"Europe/Berlin","suspend":false}`),
+		},
+		{
+			name: "a schedule appears", workload: web(in("true", scheduleKey, "0 3 * * *")), existing: Made(`{"suspend":true}`),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: enabled, schedule "0 3 * * *"`,
+			spec: map[string]any{"suspend": false, "schedule": "0 3 * * *"}, record: `{"schedule":"0 3 * * *","suspend":false}`,
+		},
+		{
+			name: "a schedule is edited", workload: web(in("true", scheduleKey, "0 4 * * *")), existing: Made(`{"schedule":"0 3 * * *","suspend":false}`),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: enabled, schedule "0 4 * * *"`,
+			spec: map[string]any{"suspend": false, "schedule": "0 4 * * *"}, record: `{"schedule":"0 4 * * *","suspend":false}`,
+		},
+		{
+			name: "a schedule is taken away", workload: web(in("true")), existing: Made(`{"schedule":"0 3 * * *","suspend":false}`),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: suspended, schedule no longer set by an annotation`,
+			spec: map[string]any{"suspend": true}, record: `{"suspend":true}`,
+		},
+		{
+			name: "a time zone appears", workload: web(in("true", zoneKey, "Europe/Berlin")), existing: Made(`{"suspend":true}`),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: suspended, time zone "Europe/Berlin"`,
+			spec: map[string]any{"suspend": true, "timeZone": "Europe/Berlin"}, record: `{"timeZone":"Europe/Berlin","suspend":true}`,
+		},
+		{
+			name: "a time zone is taken away", workload: web(in("true", scheduleKey, "@daily")), existing: Made(`{"schedule":"@daily","timeZone":"UTC","suspend":false}`),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: enabled, schedule "@daily", time zone no longer set by an annotation`,
+			spec: map[string]any{"suspend": false, "schedule": "@daily"}, record: `{"schedule":"@daily","suspend":false}`,
+		},
+		{
+			name: "a bad value changes nothing of what there is", workload: web(in("true", scheduleKey, "0 4 * * *", zoneKey, "Mars")),
+			existing: Made(`{"schedule":"0 3 * * *","suspend":false}`), want: complain, event: badZone,
+		},
+		{
+			name: "nor does another value of the opt-in", workload: web(in("yes")),
+			existing: Made(`{"suspend":true}`), want: complain, event: badValue,
+		},
+
+		// What people do by hand.
+		{name: "they edit other fields", workload: web(in("true")), existing: Made(`{"suspend":true}`).HandEdited()},
+		{name: "they set a schedule and enable it", workload: web(in("true")), existing: Made(`{"suspend":true}`).Schedule("0 5 * * *").Suspend(false)},
+		{name: "they suspend it", workload: web(in("true", scheduleKey, "@daily")), existing: Made(`{"schedule":"@daily","suspend":false}`).Suspend(true)},
+		{
+			name: "then the schedule is edited", workload: web(in("true", scheduleKey, "@weekly")), existing: Made(`{"schedule":"@daily","suspend":false}`).Suspend(true),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: schedule "@weekly"`,
+			spec: map[string]any{"schedule": "@weekly"}, record: `{"schedule":"@weekly"}`,
+		},
+		{
+			name: "then the schedule is taken away", workload: web(in("true")), existing: Made(`{"schedule":"@daily"}`).Suspend(true),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: schedule no longer set by an annotation`,
+			spec: map[string]any{}, record: `{}`,
+		},
+		{
+			name: "then it appears again", workload: web(in("true", scheduleKey, "@daily")), existing: Made(`{}`).Suspend(true),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: enabled, schedule "@daily"`,
+			spec: map[string]any{"suspend": false, "schedule": "@daily"}, record: `{"schedule":"@daily","suspend":false}`,
+		},
+		{
+			name: "they edit what an annotation names", workload: web(in("true", scheduleKey, "@daily")), existing: Made(`{"schedule":"@daily","suspend":false}`).Schedule("@weekly"),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: enabled, schedule "@daily"`,
+			spec: map[string]any{"suspend": false, "schedule": "@daily"}, record: `{"schedule":"@daily","suspend":false}`,
+		},
+		{
+			name: "they point it elsewhere", workload: web(in("true")), existing: Made(`{"suspend":true}`).Suspend(false).Target("Deployment", "api"),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: its target is the workload`,
+			spec: map[string]any{}, record: `{}`,
+		},
+		{
+			name: "they damage the record of one that is suspended", workload: web(in("true", scheduleKey, "@daily")), existing: Made("?").Schedule("@daily").Suspend(true),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: suspended, schedule "@daily"`,
+			spec: map[string]any{"suspend": true, "schedule": "@daily"}, record: `{"schedule":"@daily","suspend":true}`,
+		},
+
+		// It goes, if it was made.
+		{name: "the annotation is taken away", workload: web(nil), existing: Made(`{"suspend":true}`), want: remove, event: deleted},
+		{name: "opted out after all", workload: web(in("false")), existing: Made(`{"suspend":true}`).HandEdited(), want: remove, event: deleted},
+		{name: "a bad schedule does not keep it", workload: web(map[string]string{scheduleKey: "nonsense"}), existing: Made(`{"suspend":true}`), want: remove, event: deleted},
+		{name: "it goes already", workload: web(nil), existing: Made(`{"suspend":true}`).Deleted()},
+		{name: "it goes and is to come back", workload: web(in("true")), existing: Made(`{"suspend":true}`).Deleted()},
+
+		// Those of others are not touched.
+		{name: "a person's", workload: web(nil), existing: MakeRestart()},
+		{name: "a person's, in the way", workload: web(in("true")), existing: MakeRestart(), want: complain, event: exists},
+		{name: "a person's in the way, going", workload: web(in("true")), existing: MakeRestart().Deleted()},
+		{
+			name: "a person's, owned by the workload", workload: web(nil),
+			existing: MakeRestart().Owner("apps/v1", "Deployment", "web", "web-1"),
+		},
+		{name: "one that a person has made their own", workload: web(in("true")), existing: Made(`{"suspend":true}`).NoRecord(), want: complain, event: exists},
+		{
+			name: "of another kind of the same name", workload: web(in("true")),
+			existing: Made(`{"suspend":true}`).Owner("apps/v1", "StatefulSet", "web", "web-2").Target("StatefulSet", "web"), want: complain, event: exists,
+		},
+		{
+			name: "of another kind of the same name, without the annotation", workload: web(nil),
+			existing: Made(`{"suspend":true}`).Owner("apps/v1", "StatefulSet", "web", "web-2").Target("StatefulSet", "web"),
+		},
+		{
+			name: "of another group's Deployment", workload: web(in("true")),
+			existing: Made(`{"suspend":true}`).Owner("apps.example.com/v1", "Deployment", "web", "web-2"), want: complain, event: exists,
+		},
+		{
+			name: "without an owner, for something else", workload: web(in("true")),
+			existing: Made(`{"suspend":true}`).NoOwner().Target("StatefulSet", "web"), want: complain, event: exists,
+		},
+
+		// The workload was deleted and created again.
+		{
+			name: "what the workload before it owned is collected", workload: web(in("true")),
+			existing: Made(`{"suspend":true}`).Owner("apps/v1", "Deployment", "web", "web-0"),
+		},
+		{
+			name: "what was left behind on purpose is taken over", workload: web(in("true", scheduleKey, "@daily")),
+			existing: Made(`{"schedule":"@daily"}`).Suspend(true).NoOwner(),
+			want:     update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: schedule "@daily"`,
+			spec: map[string]any{"schedule": "@daily"}, record: `{"schedule":"@daily"}`,
+		},
+		{name: "but not deleted", workload: web(nil), existing: Made(`{"suspend":true}`).NoOwner()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			existing := tt.existing.Obj()
+			got := decide("Deployment", tt.workload, existing)
+			if got.action != tt.want {
+				t.Fatalf("got %q, want %q: %s", got.action, tt.want, got.note)
+			}
+			event := ""
+			if got.reason != "" {
+				event = map[bool]string{true: "Warning ", false: "Normal "}[got.action == complain] + got.reason + ": " + got.note
+			}
+			if diff := cmp.Diff(tt.event, event); diff != "" {
+				t.Errorf("event (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.applied(), toJSON(t, got.apply)); diff != "" {
+				t.Errorf("applied (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// applied is all of what is applied: an apply gives back what it leaves out.
+func (row *decideRow) applied() map[string]any {
+	if row.want != create && row.want != update {
+		return nil
+	}
+	spec := maps.Clone(row.spec)
+	spec["targetRef"] = map[string]any{"kind": "Deployment", "name": "web"}
+	metadata := map[string]any{
+		"name": "web", "namespace": "shop", "annotations": map[string]any{"tidekeeper.dev/opt-in-applied": row.record},
+		"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "web-1", "controller": true}},
+		// Only if there is none.
+		"resourceVersion": "1",
+	}
+	if row.want == update {
+		// Only this one.
+		metadata["resourceVersion"], metadata["uid"] = "7", "sr-1"
+	}
+	return map[string]any{"apiVersion": "tidekeeper.dev/v1", "kind": "ScheduledRestart", "metadata": metadata, "spec": spec}
+}
+
+func toJSON(t *testing.T, configuration *applyv1.ScheduledRestartApplyConfiguration) map[string]any {
+	t.Helper()
+	if configuration == nil {
+		return nil
+	}
+	text, err := json.Marshal(configuration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := map[string]any{}
+	if err := json.Unmarshal(text, &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// Whatever people do to annotations and by hand, one write is enough to follow;
+// then there is nothing to do; and what has become of it is what they asked
+// for, each field by who set it last.
+func TestFollowing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		annotations := in("true")
+		var server *serverSide
+		// handSuspend is what a person has set suspend to, if that still stands.
+		var handSuspend *bool
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			_, hadSchedule := annotations[scheduleKey]
+			switch rapid.SampledFrom([]string{"schedule", "zone", "suspend", "edit schedule", "edit history"}).Draw(t, "step") {
+			case "schedule":
+				setOrDelete(annotations, scheduleKey, rapid.SampledFrom([]string{"", "@daily", "@weekly"}).Draw(t, "schedule"))
+			case "zone":
+				setOrDelete(annotations, zoneKey, rapid.SampledFrom([]string{"", "UTC", "Europe/Berlin"}).Draw(t, "zone"))
+			case "suspend":
+				if server != nil {
+					if value := rapid.Bool().Draw(t, "suspend"); value != server.o.Spec.Suspend {
+						server.o.Spec.Suspend, server.suspend, handSuspend = value, false, &value
+					}
+				}
+			case "edit schedule":
+				if server != nil && server.o.Spec.Schedule != "0 5 * * *" {
+					server.o.Spec.Schedule, server.schedule = "0 5 * * *", false
+				}
+			case "edit history":
+				if server != nil {
+					server.o.Spec.HistoryLimit++
+				}
+			}
+			_, hasSchedule := annotations[scheduleKey]
+			if hasSchedule && !hadSchedule {
+				handSuspend = nil
+			}
+
+			first := server == nil
+			d := decide("Deployment", web(annotations), server.object())
+			if d.action == create != first || d.action == remove || d.action == complain {
+				t.Fatalf("%s: %s", d.action, d.note)
+			}
+			if d.apply != nil {
+				server = server.apply(d.apply)
+			}
+			if d := decide("Deployment", web(annotations), server.object()); d.action != nothing {
+				t.Fatalf("a second write: %s: %s", d.action, d.note)
+			}
+
+			spec := server.o.Spec
+			if value, named := annotations[scheduleKey]; named && spec.Schedule != value {
+				t.Fatalf("schedule %q, want %q as the annotation says", spec.Schedule, value)
+			}
+			if value, named := annotations[zoneKey]; spec.TimeZone != value && (named || spec.TimeZone != "UTC") {
+				t.Fatalf("time zone %q, want %q as the annotation says", spec.TimeZone, value)
+			}
+			want := !hasSchedule
+			if handSuspend != nil {
+				want = *handSuspend
+			}
+			// Somebody who sets it back to what it was does not keep it from
+			// following: that cannot be told from never having touched it.
+			if spec.Suspend != want && (handSuspend == nil || hasSchedule == hadSchedule) {
+				t.Fatalf("suspend %t, want %t", spec.Suspend, want)
+			}
+			if handSuspend != nil && spec.Suspend != *handSuspend {
+				handSuspend = nil
+			}
+		}
+	})
+}
+
+func setOrDelete(annotations map[string]string, key, value string) {
+	if value == "" {
+		delete(annotations, key)
+	} else {
+		annotations[key] = value
+	}
+}
+
+// serverSide does what the API server does to an apply: what is applied is set
+// and owned; what was owned and is left out gets its default.
+type serverSide struct {
+	o                       *tidekeeperv1.ScheduledRestart
+	schedule, zone, suspend bool
+}
+
+func (s *serverSide) object() *tidekeeperv1.ScheduledRestart {
+	if s == nil {
+		return nil
+	}
+	return s.o.DeepCopy()
+}
+
+func (s *serverSide) apply(c *applyv1.ScheduledRestartApplyConfiguration) *serverSide {
+	if s == nil {
+		s = &serverSide{o: MakeRestart().Owner("apps/v1", "Deployment", "web", "web-1").Obj()}
+	}
+	s.o.Annotations = maps.Clone(c.Annotations)
+	s.schedule = applyField(&s.o.Spec.Schedule, c.Spec.Schedule, "0 0 * * *", s.schedule)
+	s.zone = applyField(&s.o.Spec.TimeZone, c.Spec.TimeZone, "UTC", s.zone)
+	s.suspend = applyField(&s.o.Spec.Suspend, c.Spec.Suspend, false, s.suspend)
+	return s
+}
+
+func applyField[T any](field, value *T, byDefault T, owned bool) bool {
+	switch {
+	case value != nil:
+		*field = *value
+	case owned:
+		*field = byDefault
+	}
+	return value != nil
+}

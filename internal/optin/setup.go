@@ -1,0 +1,41 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package optin
+
+import (
+	"fmt"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// SetupWithManager adds the controller "restart-opt-in" to the manager. The
+// manager's cache must have the informers of ScheduledRestarts, Deployments,
+// StatefulSets and DaemonSets.
+func SetupWithManager(mgr ctrl.Manager) error {
+	const name = "restart-opt-in"
+	b := builder.TypedControllerManagedBy[request](mgr).
+		Named(name).
+		WithLogConstructor(func(r *request) logr.Logger {
+			log := mgr.GetLogger().WithValues("controller", name)
+			if r != nil {
+				log = log.WithValues("kind", r.kind, "namespace", r.Namespace, "name", r.Name)
+			}
+			return log
+		}).
+		Watches(&tidekeeperv1.ScheduledRestart{}, handler.TypedEnqueueRequestsFromMapFunc(workloadsOfRestart),
+			builder.WithPredicates(restartChanges))
+	for _, kind := range kinds {
+		b.Watches(newObject(kind), handler.TypedEnqueueRequestsFromMapFunc(workloadsOf(kind)),
+			builder.WithPredicates(workloadChanges))
+	}
+	if err := b.Complete(&reconciler{client: mgr.GetClient(), recorder: mgr.GetEventRecorder("tidekeeper")}); err != nil {
+		return fmt.Errorf("opt-in to scheduled restarts: %w", err)
+	}
+	return nil
+}

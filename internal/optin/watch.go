@@ -1,0 +1,94 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package optin
+
+import (
+	"context"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// The kinds that can opt in, all of the group apps.
+const (
+	kindDeployment  = "Deployment"
+	kindStatefulSet = "StatefulSet"
+	kindDaemonSet   = "DaemonSet"
+)
+
+var kinds = []string{kindDeployment, kindStatefulSet, kindDaemonSet}
+
+// request is a workload to look at.
+type request struct {
+	kind string
+	types.NamespacedName
+}
+
+// workloadsOf maps a workload to itself.
+func workloadsOf(kind string) handler.TypedMapFunc[client.Object, request] {
+	return func(_ context.Context, o client.Object) []request {
+		return []request{{kind: kind, NamespacedName: client.ObjectKeyFromObject(o)}}
+	}
+}
+
+// workloadsOfRestart maps a ScheduledRestart to the workloads that may have
+// made it, or may want its name: of each kind that of its name.
+func workloadsOfRestart(_ context.Context, o client.Object) []request {
+	requests := make([]request, len(kinds))
+	for i, kind := range kinds {
+		requests[i] = request{kind: kind, NamespacedName: client.ObjectKeyFromObject(o)}
+	}
+	return requests
+}
+
+// workloadChanges lets through workloads that opt in and changes of the
+// annotations that say so. A workload that had opted in, and did so no more
+// while no manager ran, is found by its ScheduledRestart. A deletion is the
+// garbage collector's business.
+var workloadChanges = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return len(optInOf(e.Object)) > 0 },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return !maps.Equal(optInOf(e.ObjectOld), optInOf(e.ObjectNew)) || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+// optInOf returns the annotations of a workload that the opt-in is about.
+func optInOf(o client.Object) map[string]string {
+	all := o.GetAnnotations()
+	of := map[string]string{}
+	for _, key := range []string{tidekeeperv1.OptInAnnotation, tidekeeperv1.OptInScheduleAnnotation, tidekeeperv1.OptInTimeZoneAnnotation} {
+		if value, ok := all[key]; ok {
+			of[key] = value
+		}
+	}
+	return of
+}
+
+// restartChanges lets through ScheduledRestarts that opt-ins have made, if
+// something of them changes that the opt-in has written. Of what others have
+// made only the deletion counts, as it frees the name.
+var restartChanges = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return isMade(e.Object) },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld, e.ObjectNew
+		return (isMade(was) || isMade(is)) &&
+			(was.GetGeneration() != is.GetGeneration() ||
+				was.GetUID() != is.GetUID() ||
+				was.GetAnnotations()[tidekeeperv1.AppliedAnnotation] != is.GetAnnotations()[tidekeeperv1.AppliedAnnotation] ||
+				!equality.Semantic.DeepEqual(was.GetOwnerReferences(), is.GetOwnerReferences()))
+	},
+}
+
+func isMade(o client.Object) bool {
+	_, made := o.GetAnnotations()[tidekeeperv1.AppliedAnnotation]
+	return made
+}
