@@ -1,0 +1,193 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// TestRestartOnceWhereverItDies stops the manager between any two writes of a
+// restart: the API server refuses the next one, and then the manager is killed.
+// The next manager brings the restart to its end, and it happened once.
+func TestRestartOnceWhereverItDies(t *testing.T) {
+	cluster.AddNodes(t, "once", 1)
+	for _, tt := range []struct {
+		name, resource, group string
+		// allowed is the CEL expression of what is still let through.
+		allowed string
+	}{
+		{"before the claim", "scheduledrestarts/status", "tidekeeper.dev", "!has(object.status.active)"},
+		{"between the claim and the patch", "deployments", "apps",
+			"!('kubectl.kubernetes.io/restartedAt' in object.spec.template.metadata.?annotations.orValue({}))"},
+		{"between the patch and the end", "scheduledrestarts/status", "tidekeeper.dev", "!(has(oldObject.status.active) && !has(object.status.active))"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			name := "once-" + strings.Fields(tt.name)[len(strings.Fields(tt.name))-1]
+			d := workload(t, "Deployment", name).(*appsv1.Deployment)
+			generation := d.Generation
+			manager := cluster.StartManager(t)
+			r := restartOf("Deployment", name)
+			cluster.Apply(t, r)
+			eventuallyRestartIs(t, r, "Suspended")
+			lift := refuse(t, name, tt.group, tt.resource, tt.allowed)
+
+			tick := request(t, r)
+			framework.Eventually(t, "the write is refused", func() error {
+				if !strings.Contains(manager.Log(), "refused in this test") {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			manager.Kill(t)
+			lift()
+
+			cluster.StartManager(t)
+			eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
+			cluster.Refresh(t, d)
+			if d.Generation != generation+1 || len(r.Status.History) != 1 {
+				t.Errorf("the Deployment was changed %d times, and the history is %+v; want one restart", d.Generation-generation, r.Status.History)
+			}
+		})
+	}
+}
+
+// probe is a write to the status that is refused by each policy of refuse, so
+// that one can see whether it is in force.
+const probe = "1970-01-01T00:00:00Z"
+
+// refuse lets the API server refuse writes to the object of that name that the
+// expression does not allow, and returns a function that ends that.
+func refuse(t *testing.T, name, group, resource, allowed string) (lift func()) {
+	t.Helper()
+	if group == "tidekeeper.dev" {
+		allowed = fmt.Sprintf("object.status.?lastRequestTime.orValue('') != '%s' && %s", probe, allowed)
+	}
+	_, err := cluster.Kubectl(fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: %[1]s}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [%[2]q], apiVersions: [v1], operations: [UPDATE], resources: [%[3]q]}]
+  matchConditions: [{name: this, expression: "object.metadata.name == '%[1]s'"}]
+  validations: [{expression: %[4]q, message: refused in this test}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: %[1]s}
+spec: {policyName: %[1]s, validationActions: [Deny]}
+`, name, group, resource, allowed), "apply", "-f", "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lifted := false
+	lift = func() {
+		if lifted {
+			return
+		}
+		lifted = true
+		if out, err := cluster.Kubectl("", "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", name); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	}
+	t.Cleanup(lift)
+	// A policy takes a moment to be in force.
+	framework.Eventually(t, "the policy is in force", func() error {
+		args := []string{"patch", "deployment", name, "-p", `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"` + probe + `"}}}}}`}
+		if group == "tidekeeper.dev" {
+			args = []string{"patch", "scheduledrestart", name, "--subresource=status", "-p", `{"status":{"lastRequestTime":"` + probe + `"}}`}
+		}
+		out, err := cluster.Kubectl("", append(args, "--dry-run=server", "--type=merge")...)
+		if err == nil || !strings.Contains(out, "refused in this test") {
+			return fmt.Errorf("it is not: %s", out)
+		}
+		return nil
+	})
+	return lift
+}
+
+// TestRestartOnceAtFailover: of two managers the leader dies just when a tick is
+// due; the tick happens once.
+func TestRestartOnceAtFailover(t *testing.T) {
+	elect := []string{
+		"--leader-elect", "--leader-elect-resource-namespace=" + namespace,
+		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms",
+	}
+	cluster.AddNodes(t, "failover", 1)
+	d := workload(t, "Deployment", "failover").(*appsv1.Deployment)
+	generation := d.Generation
+	r := restartOf("Deployment", "failover")
+	leader := cluster.StartManager(t, elect...)
+	holder := eventuallyLeader(t, "")
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "Suspended")
+	const rounds = 4
+	for round := range rounds {
+		standby := cluster.StartManager(t, elect...)
+		tick := time.Now().Add(2 * time.Second).Truncate(time.Second).UTC()
+		cluster.Change(t, r, func() {
+			r.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: tick.Format(time.RFC3339)}
+		})
+		// Some moment around the tick, another one in each round.
+		time.Sleep(time.Until(tick) + time.Duration(round*8)*time.Millisecond)
+		leader.Kill(t)
+		eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
+		holder = eventuallyLeader(t, holder)
+		leader = standby
+	}
+	cluster.Refresh(t, d)
+	if d.Generation != generation+rounds || len(r.Status.History) != rounds {
+		t.Errorf("the Deployment was changed %d times, the history has %d records; want %d of each", d.Generation-generation, len(r.Status.History), rounds)
+	}
+}
+
+// TestRestartOnceUnderKills kills the manager again and again while restarts
+// are asked for: each happens once, or is on record with its reason.
+func TestRestartOnceUnderKills(t *testing.T) {
+	cluster.AddNodes(t, "kills", 1)
+	d := workload(t, "Deployment", "kills").(*appsv1.Deployment)
+	generation := d.Generation
+	r := restartOf("Deployment", "kills")
+	cluster.Apply(t, r)
+
+	var ticks []time.Time
+	for range 6 {
+		ticks = append(ticks, request(t, r))
+		for range 2 {
+			manager := cluster.LaunchManager(t)
+			time.Sleep(time.Duration(300+rand.IntN(900)) * time.Millisecond)
+			manager.Kill(t)
+		}
+	}
+	cluster.StartManager(t)
+	last := ticks[len(ticks)-1]
+	eventuallyRestart(t, r, framework.Patience, "has decided the last request", func() error {
+		ready := meta.FindStatusCondition(r.Status.Conditions, "Ready")
+		if r.Status.LastRequestTime == nil || r.Status.LastRequestTime.Time.Before(last) || r.Status.Active != nil || ready == nil {
+			return fmt.Errorf("status %+v", r.Status)
+		}
+		return nil
+	})
+	started := int64(0)
+	for _, record := range r.Status.History {
+		if record.StartedTime != nil {
+			started++
+		}
+	}
+	cluster.Refresh(t, d)
+	if changed := d.Generation - generation; changed != started || started == 0 {
+		t.Errorf("the Deployment was restarted %d times, and the history tells of %d: %+v", changed, started, r.Status.History)
+	}
+}
