@@ -1,0 +1,232 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/netresearch/go-cron"
+)
+
+// maxLength is far above the longest useful expression: all five fields with
+// every value written out have about 330 characters.
+const maxLength = 1024
+
+// searchYears is how far the calendar looks for its next time. The rarest date
+// that an expression can name is 29 February, at most eight years from the one
+// before (2096 to 2104, as 2100 is no leap year).
+const searchYears = 9
+
+// parser reads what expand has written. DowOrDom is cron's rule for the two day
+// fields: if neither is *, a day that matches one of them is enough.
+var parser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).
+	WithMaxSearchYears(searchYears)
+
+var descriptors = map[string]string{
+	"@yearly":   "0 0 1 1 *",
+	"@annually": "0 0 1 1 *",
+	"@monthly":  "0 0 1 * *",
+	"@weekly":   "0 0 * * 0",
+	"@daily":    "0 0 * * *",
+	"@midnight": "0 0 * * *",
+	"@hourly":   "0 * * * *",
+}
+
+// field is one of the five: what it is called in errors, and its values.
+type field struct {
+	name       string
+	first      int
+	last       int
+	names      []string // of first, first+1, ...
+	sundayAs7  bool
+	extensions bool // whether L, W and # mean something here in other programs
+}
+
+var fields = [5]field{
+	{name: "minute", first: 0, last: 59},
+	{name: "hour", first: 0, last: 23},
+	{name: "day of month", first: 1, last: 31, extensions: true},
+	{name: "month", first: 1, last: 12, names: []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
+	{name: "day of week", first: 0, last: 6, names: []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}, sundayAs7: true, extensions: true},
+}
+
+const hourField = 1
+
+// parseExpression returns the calendar of an expression, and whether that names
+// every hour of the day. Its errors say what is wrong and what to write instead.
+func parseExpression(expression string) (calendar *cron.SpecSchedule, everyHour bool, err error) {
+	texts, err := split(expression)
+	if err != nil {
+		return nil, false, err
+	}
+	expanded := make([]string, len(fields))
+	for i, f := range fields {
+		set, star, err := f.parse(texts[i])
+		if err != nil {
+			return nil, false, fmt.Errorf("%s %q: %w", f.name, texts[i], err)
+		}
+		expanded[i] = expand(set, star)
+		if i == hourField {
+			everyHour = bits.OnesCount64(set) == f.last-f.first+1
+		}
+	}
+	parsed, err := parser.Parse(strings.Join(expanded, " "))
+	if err != nil {
+		return nil, false, err
+	}
+	calendar, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return nil, false, fmt.Errorf("read as %T, which has no calendar", parsed)
+	}
+	// Any time will do: within searchYears of it there is every date that exists.
+	if calendar.Next(epoch).IsZero() {
+		return nil, false, errors.New("never happens: no month it names has a day it names")
+	}
+	return calendar, everyHour, nil
+}
+
+// split returns the five fields of an expression, and those of a descriptor.
+func split(expression string) ([]string, error) {
+	if len(expression) > maxLength {
+		return nil, fmt.Errorf("has %d characters, at most %d are read", len(expression), maxLength)
+	}
+	texts := strings.Fields(expression)
+	switch {
+	case len(texts) == 0:
+		return nil, errors.New(`is empty: write five fields, such as "0 3 * * *", or @daily`)
+	case strings.HasPrefix(texts[0], "TZ=") || strings.HasPrefix(texts[0], "CRON_TZ="):
+		return nil, errors.New("a time zone does not belong here: use spec.timeZone")
+	case texts[0] == "@every":
+		return nil, errors.New(`@every is not supported, as it has no fixed times: write such as "*/30 * * * *" or "0 */6 * * *"`)
+	case texts[0] == "@reboot":
+		return nil, errors.New(`@reboot is not supported, as it is no time: write five fields, such as "0 3 * * *"`)
+	case strings.HasPrefix(texts[0], "@"):
+		if five, ok := descriptors[texts[0]]; ok && len(texts) == 1 {
+			return strings.Fields(five), nil
+		}
+		return nil, errors.New("is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly")
+	case len(texts) > len(fields):
+		return nil, fmt.Errorf("has %d fields: write five (minute, hour, day and month, day of week), without seconds or years", len(texts))
+	case len(texts) < len(fields):
+		return nil, fmt.Errorf("has %d of the five fields minute, hour, day of month, month and day of week", len(texts))
+	}
+	return texts, nil
+}
+
+// parse returns the values that a field names, as a bit each, and whether it
+// leaves them open with a *, which counts in the rule for the two day fields.
+//
+// This is not left to go-cron (v0.9.1), which refuses THU for its H, takes 1/2
+// in the day of week to Sunday, which it also knows as 7, reads "*-5" as "*"
+// and accepts "," as a field without any value.
+func (f field) parse(text string) (set uint64, star bool, err error) {
+	for item := range strings.SplitSeq(text, ",") {
+		low, high, step, err := f.item(item)
+		if err != nil {
+			return 0, false, err
+		}
+		// As in Kubernetes' CronJob, * with a step is a list of values and not a *.
+		star = star || (isStar(item[:1]) && step == 1)
+		for value := low; value <= high; value += step {
+			if f.sundayAs7 && value == 7 {
+				set |= 1
+				continue
+			}
+			set |= 1 << value
+		}
+	}
+	return set, star, nil
+}
+
+// item returns the range and the step of one item of a field's list: *, a value,
+// or a range, and each with a step or without.
+func (f field) item(item string) (low, high, step int, err error) {
+	span, stepText, hasStep := strings.Cut(item, "/")
+	lowText, highText, isRange := strings.Cut(span, "-")
+	low, high = f.first, f.last
+	if !isStar(span) {
+		if low, err = f.value(lowText); err != nil {
+			return 0, 0, 0, f.explain(item, err)
+		}
+		switch {
+		case isRange:
+			if high, err = f.value(highText); err != nil {
+				return 0, 0, 0, f.explain(item, err)
+			}
+		case !hasStep: // A value with a step is a range to the field's end.
+			high = low
+		}
+	}
+	if low > high {
+		return 0, 0, 0, fmt.Errorf("%s ends before it begins: write it as two, as in 22-23,0-2", item)
+	}
+	if !hasStep {
+		return low, high, 1, nil
+	}
+	step, err = number(stepText)
+	if err != nil || step == 0 {
+		return 0, 0, 0, f.explain(item, fmt.Errorf("the step %q is no positive number", stepText))
+	}
+	// What "*/90" asks for is every 90 minutes, and what it would get is every hour.
+	if size := high - low + 1; step > 1 && step >= size {
+		return 0, 0, 0, fmt.Errorf("the step of %s is not shorter than its %d values: if only the first is meant, write %d", item, size, low)
+	}
+	return low, high, step, nil
+}
+
+func isStar(text string) bool { return text == "*" || text == "?" }
+
+// value returns the number that a text says by digits or by name.
+func (f field) value(text string) (int, error) {
+	for i, name := range f.names {
+		if strings.EqualFold(text, name) {
+			return f.first + i, nil
+		}
+	}
+	last := f.last
+	if f.sundayAs7 {
+		last = 7
+	}
+	value, err := number(text)
+	if err != nil || value < f.first || value > last {
+		return 0, fmt.Errorf("%q is not one of %d to %d", text, f.first, last)
+	}
+	return value, nil
+}
+
+func number(text string) (int, error) {
+	value, err := strconv.ParseUint(text, 10, 16) // no sign, unlike Atoi
+	return int(value), err
+}
+
+// dayExtensions are L, W and # as Quartz has them: L, LW, L-3, 15W, 5L, FRIL, FRI#3.
+var dayExtensions = regexp.MustCompile(`(?i)^(LW?|L-\d+|\d+[LW]|[a-z]{3}L|\w+#\w+)$`)
+
+// explain returns a better error than err for an item from another cron's language.
+func (f field) explain(item string, err error) error {
+	switch {
+	case strings.HasPrefix(item, "H"):
+		return errors.New("the H of Jenkins is not supported: write a number, and use spec.spreadSeconds to have objects start at different times")
+	case f.extensions && dayExtensions.MatchString(item):
+		return errors.New("the L, W and # of Quartz are not supported: write the days as numbers, ranges or names")
+	}
+	return err
+}
+
+// expand writes values in the one form that cron implementations agree on.
+func expand(set uint64, star bool) string {
+	if star {
+		return "*"
+	}
+	var values []string
+	for ; set != 0; set &= set - 1 {
+		values = append(values, strconv.Itoa(bits.TrailingZeros64(set)))
+	}
+	return strings.Join(values, ",")
+}
