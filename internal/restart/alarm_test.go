@@ -1,0 +1,107 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func TestAlarmDue(t *testing.T) {
+	c := clocktesting.NewFakeClock(at("03:00:00"))
+	a := newAlarm(c)
+	a.set(key("a", "soon"), at("03:00:10"))
+	a.set(key("a", "later"), at("03:01:00"))
+	a.set(key("a", "off"), at("03:00:05"))
+	a.set(key("a", "off"), time.Time{})
+	a.set(key("a", "moved"), at("03:00:01"))
+	a.set(key("a", "moved"), at("03:02:00"))
+	expect := func(wait time.Duration, want ...types.NamespacedName) {
+		t.Helper()
+		keys, w := a.due()
+		if diff := cmp.Diff(want, keys); diff != "" || w != wait {
+			t.Errorf("wait %s, want %s; due (-want +got):\n%s", w, wait, diff)
+		}
+	}
+	expect(10 * time.Second)
+	c.SetTime(at("03:00:10"))
+	expect(50*time.Second, key("a", "soon"))
+	// A clock that is set forward, or a machine that was suspended.
+	c.SetTime(at("05:00:00"))
+	expect(0, key("a", "later"), key("a", "moved"))
+	expect(0)
+}
+
+// TestAlarmKeepsOrder: whatever is set and taken back, what comes out is what
+// is set, in the order of its times.
+func TestAlarmKeepsOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := clocktesting.NewFakeClock(at("03:00:00"))
+		a := newAlarm(c)
+		set := map[types.NamespacedName]time.Time{}
+		names := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"})
+		t.Repeat(map[string]func(*rapid.T){
+			"set": func(t *rapid.T) {
+				k, when := key("n", names.Draw(t, "name")), c.Now().Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "in"))*time.Second)
+				a.set(k, when)
+				set[k] = when
+			},
+			"turn off": func(t *rapid.T) {
+				k := key("n", names.Draw(t, "name"))
+				a.set(k, time.Time{})
+				delete(set, k)
+			},
+			"wait": func(t *rapid.T) {
+				c.Step(time.Duration(rapid.IntRange(0, 30).Draw(t, "for")) * time.Second)
+				keys, _ := a.due()
+				last := time.Time{}
+				for _, k := range keys {
+					when, known := set[k]
+					if !known || when.After(c.Now()) || when.Before(last) {
+						t.Fatalf("%s comes at %s, set for %s (known: %v)", k, c.Now(), when, known)
+					}
+					last = when
+					delete(set, k)
+				}
+				for k, when := range set {
+					if !when.After(c.Now()) {
+						t.Fatalf("%s does not come at %s, set for %s", k, c.Now(), when)
+					}
+				}
+			},
+		})
+	})
+}
+
+// TestAlarmQueues: the loop queues a key when its time comes, also one that is
+// set to earlier while it waits.
+func TestAlarmQueues(t *testing.T) {
+	c := clocktesting.NewFakeClock(at("03:00:00"))
+	a := newAlarm(c)
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	a.set(key("n", "late"), at("04:00:00"))
+	if err := a.Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	a.set(key("n", "early"), at("03:00:00"))
+	if got, _ := queue.Get(); got.NamespacedName != key("n", "early") {
+		t.Errorf("queued %s, want early", got)
+	}
+	// Not before the loop waits for the clock.
+	for !c.HasWaiters() {
+		time.Sleep(time.Millisecond)
+	}
+	c.SetTime(at("04:00:00"))
+	if got, _ := queue.Get(); got.NamespacedName != key("n", "late") {
+		t.Errorf("queued %s, want late", got)
+	}
+}

@@ -1,0 +1,132 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+func key(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+func TestBudgetGoesByTick(t *testing.T) {
+	b := newBudget(1, 100)
+	first, late, early := key("a", "first"), key("a", "late"), key("a", "early")
+	if !b.take(first, at("03:00:00")) {
+		t.Fatal("no slot in an empty budget")
+	}
+	if b.take(late, at("03:02:00")) || b.take(early, at("03:01:00")) {
+		t.Fatal("a second slot in a budget of one")
+	}
+	if diff := cmp.Diff([]types.NamespacedName{early}, b.release(first)); diff != "" {
+		t.Errorf("who is next (-want +got):\n%s", diff)
+	}
+	if b.take(late, at("03:02:00")) {
+		t.Error("the later tick comes before the earlier one")
+	}
+	if !b.take(early, at("03:01:00")) {
+		t.Error("the earlier tick has no slot")
+	}
+	if !b.take(early, at("03:01:00")) {
+		t.Error("asking twice loses the slot")
+	}
+}
+
+func TestBudgetShare(t *testing.T) {
+	b := newBudget(4, 50)
+	for i := range 4 {
+		if got := b.take(key("greedy", fmt.Sprint(i)), at("03:00:00")); got != (i < 2) {
+			t.Errorf("slot %d of a namespace with a share of 2: %v", i, got)
+		}
+	}
+	if !b.take(key("other", "x"), at("03:05:00")) {
+		t.Error("who waits for the share of its own namespace holds up another")
+	}
+	if used, waiting := b.usage(); used != 3 || waiting != 2 {
+		t.Errorf("%d used, %d waiting; want 3, 2", used, waiting)
+	}
+	if one := newBudget(1, 1); !one.take(key("a", "a"), at("03:00:00")) {
+		t.Error("a small share is no slot at all; want at least one")
+	}
+}
+
+func TestBudgetIsRebuilt(t *testing.T) {
+	b := newBudget(1, 100)
+	b.hold(key("a", "x"))
+	b.hold(key("a", "y"))
+	if b.take(key("a", "z"), at("03:00:00")) {
+		t.Error("a slot beside two that were under way before, in a budget of one")
+	}
+	if next := b.release(key("a", "x")); next != nil {
+		t.Errorf("%v may go on while one is still under way", next)
+	}
+	if next := b.release(key("a", "y")); len(next) != 1 {
+		t.Errorf("%v may go on, want one", next)
+	}
+}
+
+// TestBudgetHolds: whoever asks and gives back in whatever order, no more run
+// than may, and nobody who could run is left waiting without being named.
+func TestBudgetHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.IntRange(1, 4).Draw(t, "limit")
+		b := newBudget(limit, rapid.IntRange(1, 100).Draw(t, "percent"))
+		running := map[types.NamespacedName]bool{}
+		keys := rapid.Custom(func(t *rapid.T) types.NamespacedName {
+			return key(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "name"))
+		})
+		ask := func(k types.NamespacedName, due time.Time) {
+			if b.take(k, due) {
+				running[k] = true
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"ask": func(t *rapid.T) {
+				ask(keys.Draw(t, "key"), at("03:00:00").Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "due"))*time.Minute))
+			},
+			"give back": func(t *rapid.T) {
+				k := keys.Draw(t, "key")
+				delete(running, k)
+				for _, next := range b.release(k) {
+					due, waits := b.since[next]
+					if !waits {
+						t.Fatalf("%s may go on, and does not wait", next)
+					}
+					if !b.take(next, due) {
+						t.Fatalf("%s may go on, and has no slot", next)
+					}
+					running[next] = true
+				}
+			},
+			"": func(t *rapid.T) {
+				perNamespace := map[string]int{}
+				for k := range running {
+					perNamespace[k.Namespace]++
+				}
+				if len(running) > limit {
+					t.Fatalf("%d run, of %d", len(running), limit)
+				}
+				for namespace, n := range perNamespace {
+					if n > b.share {
+						t.Fatalf("%d of namespace %s run, of %d", n, namespace, b.share)
+					}
+				}
+				if !slices.IsSortedFunc(b.line, byTurn) || len(b.line) != len(b.since) {
+					t.Fatalf("the line is in disorder: %v, %v", b.line, b.since)
+				}
+				if used, _ := b.usage(); used != len(running) {
+					t.Fatalf("%d slots are used by %d", used, len(running))
+				}
+			},
+		})
+	})
+}
