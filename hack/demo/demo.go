@@ -110,10 +110,21 @@ func (d *demo) startManager() error {
 
 // kubectl shows a kubectl command and what it prints.
 func (d *demo) kubectl(ctx context.Context, args ...string) error {
-	fmt.Printf("$ kubectl %s\n", strings.Join(args, " "))
+	fmt.Printf("$ kubectl %s\n", quoted(args))
 	out, err := d.output(ctx, "sandbox", append([]string{"kubectl", "--data-dir", d.dataDir}, args...)...)
 	fmt.Print(out)
 	return err
+}
+
+// quoted writes arguments as a person would type them.
+func quoted(args []string) string {
+	typed := make([]string, len(args))
+	for i, arg := range args {
+		if typed[i] = arg; strings.ContainsAny(arg, " *[]") {
+			typed[i] = "'" + arg + "'"
+		}
+	}
+	return strings.Join(typed, " ")
 }
 
 // show shows one of our own commands and what it prints.

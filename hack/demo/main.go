@@ -23,8 +23,9 @@ import (
 	"time"
 )
 
-// patience is how long a step waits for its effect.
-const patience = 60 * time.Second
+// patience is how long a step waits for its effect. A schedule ticks on the
+// minute.
+const patience = 90 * time.Second
 
 func main() {
 	once := flag.Bool("once", false, "end after the last step")

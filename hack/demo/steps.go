@@ -9,7 +9,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -28,11 +30,11 @@ var steps = []step{
 		}
 		return d.kubectl(ctx, "get", "nodes")
 	}},
-	{"The NodePool kind, and the manager", func(ctx context.Context, d *demo) error {
+	{"The kinds, and the manager", func(ctx context.Context, d *demo) error {
 		if err := d.kubectl(ctx, "apply", "-k", "config/crd"); err != nil {
 			return err
 		}
-		if err := d.kubectl(ctx, "wait", "--for=condition=Established", "crd/nodepools.tidekeeper.dev"); err != nil {
+		if err := d.kubectl(ctx, "wait", "--for=condition=Established", "crd/nodepools.tidekeeper.dev", "crd/scheduledrestarts.tidekeeper.dev"); err != nil {
 			return err
 		}
 		return d.startManager()
@@ -133,6 +135,54 @@ var steps = []step{
 		return d.kubectl(ctx, "get", "events", "--field-selector=involvedObject.kind=NodePool",
 			"-o", "custom-columns=TYPE:.type,REASON:.reason,POOL:.involvedObject.name,MESSAGE:.message")
 	}},
+	{"A Deployment opts in to scheduled restarts, and waits to be enabled", func(ctx context.Context, d *demo) error {
+		if err := d.kubectl(ctx, "annotate", "deployment", "web", tidekeeperv1.OptInAnnotation+"=true"); err != nil {
+			return err
+		}
+		if err := d.untilRestart(ctx, "web", "Suspended"); err != nil {
+			return err
+		}
+		return d.kubectl(ctx, "get", "scheduledrestarts")
+	}},
+	{"It is given a schedule and rolls at the next tick; one that is broken is left alone", func(ctx context.Context, d *demo) error {
+		if err := d.kubectl(ctx, "apply", "-f", "hack/demo/broken.yaml"); err != nil {
+			return err
+		}
+		if err := d.kubectl(ctx, "annotate", "deployment", "web", tidekeeperv1.OptInScheduleAnnotation+"=* * * * *"); err != nil {
+			return err
+		}
+		if err := d.untilRestart(ctx, "web", "Scheduled"); err != nil {
+			return err
+		}
+		if err := d.kubectl(ctx, "get", "scheduledrestarts"); err != nil {
+			return err
+		}
+		fmt.Println("  a schedule ticks on the minute, so this takes up to one ...")
+		if err := d.untilRolled(ctx, "web"); err != nil {
+			return err
+		}
+		if err := d.kubectl(ctx, "get", "scheduledrestart", "web", "-o",
+			"custom-columns=TICK:.status.history[*].scheduledTime,STARTED:.status.history[*].startedTime,COMPLETED:.status.history[*].completedTime,OUTCOME:.status.history[*].outcome,PODS:.status.history[*].pods"); err != nil {
+			return err
+		}
+		if err := d.untilRestart(ctx, "broken", "TargetUnhealthy"); err != nil {
+			return err
+		}
+		if err := d.until(ctx, "the broken Deployment was not restarted", func() error {
+			broken := &appsv1.Deployment{}
+			if err := d.read(ctx, broken, "deployment", "broken"); err != nil {
+				return err
+			}
+			return equal("", broken.Spec.Template.Annotations[tidekeeperv1.RestartedAtAnnotation])
+		}); err != nil {
+			return err
+		}
+		if err := d.kubectl(ctx, "get", "scheduledrestarts"); err != nil {
+			return err
+		}
+		// Enough for one demo: back to midnight.
+		return d.kubectl(ctx, "annotate", "deployment", "web", "broken", tidekeeperv1.OptInScheduleAnnotation+"-")
+	}},
 	{"A pool is deleted, and its nodes are clean", func(ctx context.Context, d *demo) error {
 		if err := d.kubectl(ctx, "delete", "nodepool", "worker", "--timeout=30s"); err != nil {
 			return err
@@ -176,6 +226,45 @@ func (d *demo) untilPool(ctx context.Context, name string, nodes int32) error {
 			return fmt.Errorf("it has no status yet")
 		}
 		return equal(fmt.Sprint("Healthy with ", nodes), fmt.Sprint(ready.Reason, " with ", pool.Status.NodeCount))
+	})
+}
+
+func (d *demo) restart(ctx context.Context, name string) (*tidekeeperv1.ScheduledRestart, error) {
+	restart := &tidekeeperv1.ScheduledRestart{}
+	return restart, d.read(ctx, restart, "scheduledrestart", name)
+}
+
+// untilRestart waits until a ScheduledRestart has its status.
+func (d *demo) untilRestart(ctx context.Context, name, reason string) error {
+	return d.until(ctx, fmt.Sprintf("scheduled restart %s is %s", name, reason), func() error {
+		restart, err := d.restart(ctx, name)
+		if err != nil {
+			return err
+		}
+		ready := meta.FindStatusCondition(restart.Status.Conditions, "Ready")
+		if ready == nil {
+			return fmt.Errorf("it has no status yet")
+		}
+		return equal(reason, ready.Reason)
+	})
+}
+
+// untilRolled waits until a tick has rolled the Deployment, and the template
+// carries that tick.
+func (d *demo) untilRolled(ctx context.Context, name string) error {
+	return d.until(ctx, fmt.Sprintf("a tick has rolled Deployment %s, and its template carries that tick", name), func() error {
+		restart, err := d.restart(ctx, name)
+		if err != nil {
+			return err
+		}
+		if len(restart.Status.History) == 0 || restart.Status.History[0].Outcome != tidekeeperv1.OutcomeSucceeded {
+			return fmt.Errorf("its history is %+v", restart.Status.History)
+		}
+		target := &appsv1.Deployment{}
+		if err := d.read(ctx, target, "deployment", name); err != nil {
+			return err
+		}
+		return equal(restart.Status.History[0].ScheduledTime.UTC().Format(time.RFC3339), target.Spec.Template.Annotations[tidekeeperv1.RestartedAtAnnotation])
 	})
 }
 
