@@ -162,7 +162,8 @@ func (d *decider) track() {
 	tick := active.ScheduledTime.Time
 	t := d.target
 	if t == nil || string(t.uid) != active.TargetUID || t.deleting {
-		d.finish(tidekeeperv1.OutcomeFailed, ReasonTargetNotFound, fmt.Sprintf("%s %s was deleted meanwhile", d.spec.TargetRef.Kind, d.spec.TargetRef.Name))
+		d.finish(tidekeeperv1.OutcomeFailed, ReasonTargetNotFound,
+			"the workload that was restarted was deleted meanwhile, or is not the target any more")
 		return
 	}
 	at, served := t.restartedFor(tick, d.now)

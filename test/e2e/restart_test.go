@@ -513,3 +513,87 @@ func TestRestartDeletedMeanwhile(t *testing.T) {
 		t.Errorf("the rollout was not left alone %v", err)
 	}
 }
+
+// Suspending during a restart lets it finish.
+func TestRestartSuspendedMeanwhile(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "pausing", 1)
+	d := deployment("pausing", 2, app)
+	d.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/containers-ready-after": "2s"}
+	cluster.Apply(t, d)
+	rolledOut(t, "Deployment", "pausing")
+	r := restartOf("Deployment", "pausing")
+	r.Spec.Suspend = false
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "Scheduled")
+	tick := request(t, r)
+	eventuallyRestartIs(t, r, "Restarting")
+	cluster.Change(t, r, func() { r.Spec.Suspend = true })
+	eventuallyRestart(t, r, framework.Patience, "goes on although it is suspended", func() error {
+		if r.Status.ObservedGeneration != r.Generation {
+			return errors.New("the edit was not seen yet")
+		}
+		if r.Status.Active == nil && len(r.Status.History) == 0 {
+			return fmt.Errorf("the restart is gone: %+v", r.Status)
+		}
+		return nil
+	})
+	eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
+	eventuallyRestartIs(t, r, "Suspended")
+}
+
+// Wrong input is refused by the API server in one answer where the schema can
+// say it, and else told by the condition Ready.
+func TestRestartWrongInput(t *testing.T) {
+	cluster.StartManager(t)
+	for name, tt := range map[string]struct{ spec, want string }{
+		"unknown zone":           {`{targetRef: {kind: Deployment, name: web}, timeZone: Mars/Base}`, "spec.timeZone: Invalid value: \"string\": unknown time zone Mars/Base evaluating rule: timeZone must be the IANA name of a time zone, for instance Europe/Berlin or UTC"},
+		"the machine's zone":     {`{targetRef: {kind: Deployment, name: web}, timeZone: Local}`, "timeZone must be the IANA name of a time zone"},
+		"a path for a zone":      {`{targetRef: {kind: Deployment, name: web}, timeZone: ../etc/passwd}`, "timeZone must be the IANA name of a time zone"},
+		"six fields":             {`{targetRef: {kind: Deployment, name: web}, schedule: "0 0 3 * * *"}`, "schedule must have the five fields of cron"},
+		"every":                  {`{targetRef: {kind: Deployment, name: web}, schedule: "@every 1h"}`, "schedule must have the five fields of cron"},
+		"a zone in the schedule": {`{targetRef: {kind: Deployment, name: web}, schedule: "TZ=UTC 0 3 * * *"}`, "the time zone does not belong into the schedule: set timeZone"},
+		"no schedule":            {`{targetRef: {kind: Deployment, name: web}, schedule: ""}`, "schedule must have the five fields of cron"},
+		"a kind we cannot roll":  {`{targetRef: {kind: CronJob, name: web}}`, `spec.targetRef.kind: Unsupported value: "CronJob": supported values: "Deployment", "StatefulSet", "DaemonSet"`},
+		"a name that is none":    {`{targetRef: {kind: Deployment, name: Web_1}}`, "name must be the name of a workload"},
+		"no target":              {`{schedule: "0 3 * * *"}`, "spec.targetRef: Required value"},
+		"negative deadline":      {`{targetRef: {kind: Deployment, name: web}, startingDeadlineSeconds: -1}`, "spec.startingDeadlineSeconds in body should be greater than or equal to 1"},
+		"negative spread":        {`{targetRef: {kind: Deployment, name: web}, spreadSeconds: -1}`, "spec.spreadSeconds in body should be greater than or equal to 0"},
+		"negative limit":         {`{targetRef: {kind: Deployment, name: web}, failureLimit: -1}`, "spec.failureLimit in body should be greater than or equal to 1"},
+		"unknown precondition":   {`{targetRef: {kind: Deployment, name: web}, precondition: Maybe}`, `supported values: "Healthy", "None"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifest := "apiVersion: tidekeeper.dev/v1\nkind: ScheduledRestart\nmetadata: {name: wrong, namespace: default}\nspec: " + tt.spec + "\n"
+			out, err := cluster.Kubectl(manifest, "apply", "-f", "-")
+			if err == nil {
+				cluster.Delete(t, restartOf("Deployment", "wrong"))
+				t.Fatalf("it was accepted: %s", out)
+			}
+			if !strings.Contains(out, tt.want) {
+				t.Errorf("refused with\n%s\nwant it to say\n%s", out, tt.want)
+			}
+		})
+	}
+
+	for schedule, want := range map[string]string{"0 3 30 2 *": "never", "99 3 * * *": "minute"} {
+		t.Run(schedule, func(t *testing.T) {
+			r := restartOf("Deployment", "wrong")
+			r.Spec.Suspend, r.Spec.Schedule = false, schedule
+			cluster.Apply(t, r)
+			eventuallyRestartIs(t, r, "InvalidSchedule")
+			ready := meta.FindStatusCondition(r.Status.Conditions, "Ready")
+			if ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, want) {
+				t.Errorf("Ready is %s: %q; want False, and something about %q", ready.Status, ready.Message, want)
+			}
+		})
+	}
+}
+
+// A request in words that cannot be understood is told once, and does nothing.
+func TestRestartWrongRequest(t *testing.T) {
+	cluster.StartManager(t)
+	r := restartOf("Deployment", "request")
+	r.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: "now!"}
+	cluster.Apply(t, r)
+	eventuallyEventAbout(t, "request", `Warning InvalidRequest: the annotation tidekeeper.dev/restart-now must be a time such as 2026-01-31T15:04:05Z, and is "now!"`)
+}
