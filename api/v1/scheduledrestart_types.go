@@ -43,8 +43,8 @@ type ScheduledRestartSpec struct {
 	// targetRef names the workload, in the same namespace.
 	TargetRef TargetRef `json:"targetRef"`
 
-	// schedule says at which ticks: the five fields of cron (minute, hour, day
-	// of the month, month, day of the week), or one of @hourly, @daily,
+	// schedule says at which ticks: the five fields of cron (minute, hour,
+	// day-of-month, month, day-of-week), or one of @hourly, @daily,
 	// @midnight, @weekly, @monthly, @yearly, @annually.
 	//
 	// +optional
@@ -284,13 +284,13 @@ type RestartRecord struct {
 type Outcome string
 
 const (
-	// OutcomeSucceeded: all pods were replaced and are available.
+	// OutcomeSucceeded means that all pods were replaced and are available.
 	OutcomeSucceeded Outcome = "Succeeded"
-	// OutcomeFailed: the restart was started and did not complete.
+	// OutcomeFailed means that the restart was started and did not complete.
 	OutcomeFailed Outcome = "Failed"
-	// OutcomeSkipped: there was nothing to do, or it must not be done.
+	// OutcomeSkipped means that there was nothing to do, or it must not be done.
 	OutcomeSkipped Outcome = "Skipped"
-	// OutcomeMissed: it could not be started before its deadline.
+	// OutcomeMissed means that it could not be started before its deadline.
 	OutcomeMissed Outcome = "Missed"
 )
 

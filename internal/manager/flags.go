@@ -71,7 +71,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 
 	restarts := sets.FlagSet("scheduled restarts")
 	restarts.IntVar(&o.RestartConcurrency, flagRestartConcurrency, o.RestartConcurrency,
-		"scheduled restarts that are looked at at the same time")
+		"scheduled restarts that are looked at in parallel")
 	restarts.IntVar(&o.MaxConcurrentRestarts, flagMaxConcurrentRestarts, o.MaxConcurrentRestarts,
 		"restarts that may be under way at once; others that are due wait, the earliest tick first")
 	restarts.IntVar(&o.RestartNamespaceShare, flagRestartNamespaceShare, o.RestartNamespaceShare,

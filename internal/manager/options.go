@@ -54,8 +54,8 @@ type Options struct {
 	// NoExecuteInterval is the time between two such shares. Default 30s.
 	NoExecuteInterval time.Duration
 
-	// RestartConcurrency is how many ScheduledRestarts are looked at at the
-	// same time. Default 16.
+	// RestartConcurrency is how many ScheduledRestarts are looked at in
+	// parallel. Default 16.
 	RestartConcurrency int
 
 	// MaxConcurrentRestarts is how many restarts may be under way at once in

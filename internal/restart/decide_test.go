@@ -5,6 +5,7 @@ package restart
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -376,7 +377,7 @@ func TestDecide(t *testing.T) {
 			for _, r := range d.records {
 				line := string(r.Outcome) + " " + r.Reason + " " + r.ScheduledTime.UTC().Format(time.TimeOnly)
 				if r.EarlierTicks > 0 {
-					line += " +" + string(rune('0'+r.EarlierTicks))
+					line += " +" + strconv.Itoa(int(r.EarlierTicks))
 				}
 				records = append(records, line)
 			}

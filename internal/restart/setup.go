@@ -23,7 +23,7 @@ import (
 // Options is what can be turned about scheduled restarts. Every field must be
 // set.
 type Options struct {
-	// Concurrency is how many ScheduledRestarts are looked at at the same time.
+	// Concurrency is how many ScheduledRestarts are looked at in parallel.
 	Concurrency int
 	// MaxConcurrent is how many restarts may be under way at once.
 	MaxConcurrent int

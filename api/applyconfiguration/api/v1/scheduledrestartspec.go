@@ -16,8 +16,8 @@ import (
 type ScheduledRestartSpecApplyConfiguration struct {
 	// targetRef names the workload, in the same namespace.
 	TargetRef *TargetRefApplyConfiguration `json:"targetRef,omitempty"`
-	// schedule says at which ticks: the five fields of cron (minute, hour, day
-	// of the month, month, day of the week), or one of @hourly, @daily,
+	// schedule says at which ticks: the five fields of cron (minute, hour,
+	// day-of-month, month, day-of-week), or one of @hourly, @daily,
 	// @midnight, @weekly, @monthly, @yearly, @annually.
 	Schedule *string `json:"schedule,omitempty"`
 	// timeZone of the schedule, by its IANA name, for instance Europe/Berlin.
