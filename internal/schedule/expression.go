@@ -134,10 +134,6 @@ func (f field) parse(text string) (set uint64, star bool, err error) {
 		// As in Kubernetes' CronJob, * with a step is a list of values and not a *.
 		star = star || (isStar(item[:1]) && step == 1)
 		for value := low; value <= high; value += step {
-			if f.sundayAs7 && value == 7 {
-				set |= 1
-				continue
-			}
 			set |= 1 << value
 		}
 	}
@@ -219,7 +215,8 @@ func (f field) explain(item string, err error) error {
 	return err
 }
 
-// expand writes values in the one form that cron implementations agree on.
+// expand writes values as a plain list, which leaves go-cron nothing to interpret
+// but that 7 is Sunday.
 func expand(set uint64, star bool) string {
 	if star {
 		return "*"

@@ -53,6 +53,7 @@ func TestParseRefuses(t *testing.T) {
 		{"*/60 * * * *", `minute "*/60": the step of */60 is not shorter than its 60 values: if only the first is meant, write 0`},
 		{"0 0 * * */7", `day of week "*/7": the step of */7 is not shorter than its 7 values: if only the first is meant, write 0`},
 		{"0 22-2 * * *", `hour "22-2": 22-2 ends before it begins: write it as two, as in 22-23,0-2`},
+		{"0 5-4 * * *", `hour "5-4": 5-4 ends before it begins: write it as two, as in 22-23,0-2`},
 		{"0 0 * * fri-mon", `day of week "fri-mon": fri-mon ends before it begins: write it as two, as in 22-23,0-2`},
 		{"H 3 * * *", `minute "H": ` + hash},
 		{"0 H(0-5) * * *", `hour "H(0-5)": ` + hash},

@@ -113,7 +113,7 @@ func instants(location *time.Location) *rapid.Generator[time.Time] {
 	return rapid.Custom(func(t *rapid.T) time.Time {
 		at := time.Unix(rapid.Int64Range(time.Date(1973, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(2110, 1, 1, 0, 0, 0, 0, time.UTC).Unix()).Draw(t, "at"), 0).UTC()
 		if _, end := at.In(location).ZoneBounds(); !end.IsZero() && rapid.IntRange(0, 9).Draw(t, "near") > 0 {
-			at = end.UTC().Add(time.Duration(rapid.IntRange(-36*60, 3*60).Draw(t, "minutes")) * time.Minute)
+			at = end.UTC().Add(time.Duration(rapid.OneOf(rapid.IntRange(-36*60, 3*60), rapid.IntRange(-90, 90)).Draw(t, "minutes")) * time.Minute)
 		}
 		return at.Add(time.Duration(rapid.SampledFrom([]int64{0, 0, 1, -1, 5e8, 59e9}).Draw(t, "nanoseconds")))
 	})

@@ -75,7 +75,7 @@ func (s *Schedule) String() string { return s.expression + " " + s.Zone() }
 // The two are Vixie cron's (crontab(5), cron(8)), with the difference that there
 // a * in the minute is enough, or a * with a step, to be an interval.
 func (s *Schedule) Next(after time.Time) (time.Time, bool) {
-	after = after.UTC().Round(0) // without the monotonic clock, which is not the zone's
+	after = after.UTC() // and without the monotonic clock, which must not get into a tick
 	if !s.everyHour {
 		wall := s.calendar.Next(shown(s.location, after))
 		if wall.IsZero() {
@@ -104,7 +104,7 @@ func (s *Schedule) Next(after time.Time) (time.Time, bool) {
 // backwards from upTo, and the missed ones are counted to [MaxMissed]. That
 // number means "that many or more".
 func (s *Schedule) Latest(after, upTo time.Time) (tick time.Time, missed int, ok bool) {
-	tick, ok = s.last(after.Round(0), upTo.UTC().Round(0))
+	tick, ok = s.last(upTo.UTC())
 	if !ok || !tick.After(after) {
 		return time.Time{}, 0, false
 	}
@@ -119,9 +119,8 @@ func (s *Schedule) Latest(after, upTo time.Time) (tick time.Time, missed int, ok
 	return tick, missed, true
 }
 
-// last returns the latest tick not after upTo. It looks no further back than
-// the last change of the clock before after.
-func (s *Schedule) last(after, upTo time.Time) (time.Time, bool) {
+// last returns the latest tick not after upTo.
+func (s *Schedule) last(upTo time.Time) (time.Time, bool) {
 	if !s.everyHour {
 		wall := s.previous(shown(s.location, upTo))
 		if wall.IsZero() {
@@ -138,16 +137,12 @@ func (s *Schedule) last(after, upTo time.Time) (time.Time, bool) {
 		if tick := wall.Add(-at.offset); at.start.IsZero() || !tick.Before(at.start) {
 			return tick, true
 		}
-		if !at.start.After(after) {
-			return time.Time{}, false
-		}
 		until = at.start.Add(-1)
 	}
 }
 
 // previous returns the latest wall time in the calendar that is not after the
-// given one. cron.Prev returns what is before a time, and of that with a
-// fraction of a second it leaves out the whole second too.
+// given one. cron.Prev begins with the second before the one it is given.
 func (s *Schedule) previous(wall time.Time) time.Time {
-	return s.calendar.Prev(wall.Truncate(time.Second).Add(time.Second))
+	return s.calendar.Prev(wall.Add(time.Second))
 }

@@ -90,6 +90,7 @@ func TestTicks(t *testing.T) {
 		{"Berlin overlap: its start", "0 2 * * *", "Europe/Berlin", "2026-10-24T12:00Z", "2026-10-25T02:00+02:00 2026-10-26T02:00+01:00"},
 		{"Berlin overlap: its end", "0 3 * * *", "Europe/Berlin", "2026-10-24T12:00Z", "2026-10-25T03:00+01:00 2026-10-26T03:00+01:00"},
 		{"Berlin overlap: asked in the second pass", "30 2 * * *", "Europe/Berlin", "2026-10-25T02:00+01:00", "2026-10-26T02:30+01:00"},
+		{"Berlin overlap: its end, asked in the second pass", "0 3 * * *", "Europe/Berlin", "2026-10-25T02:15+01:00", "2026-10-25T03:00+01:00 2026-10-26T03:00+01:00"},
 		{"Berlin overlap: every minute of an hour", "*/30 2 * * *", "Europe/Berlin", "2026-10-24T12:00Z", "2026-10-25T02:00+02:00 2026-10-25T02:30+02:00 2026-10-26T02:00+01:00"},
 		{"Berlin overlap: hourly", "30 * * * *", "Europe/Berlin", "2026-10-25T00:00Z", "2026-10-25T02:30+02:00 2026-10-25T02:30+01:00 2026-10-25T03:30+01:00"},
 		{"Berlin overlap: hourly, written as a range", "30 0-23 * * *", "Europe/Berlin", "2026-10-25T00:00Z", "2026-10-25T02:30+02:00 2026-10-25T02:30+01:00 2026-10-25T03:30+01:00"},
@@ -178,6 +179,8 @@ func TestLatest(t *testing.T) {
 		{"after is not included", "0 3 * * *", "", "2026-01-10T03:00Z", "2026-01-10T04:00Z", answer{}},
 		{"a clock that went back", "0 3 * * *", "", "2026-01-10T03:00Z", "2026-01-09T04:00Z", answer{}},
 		{"the same instant", "0 3 * * *", "", "2026-01-10T03:00Z", "2026-01-10T03:00Z", answer{}},
+		{"times in another zone", "0 3 * * *", "", "2026-01-10T12:00+05:00", "2026-01-11T07:59+05:00", answer{}},
+		{"times in another zone, later", "0 3 * * *", "", "2026-01-10T12:00+05:00", "2026-01-11T08:01+05:00", answer{"2026-01-11T03:00Z", 0, true}},
 		{"three nights", "0 3 * * *", "", "2026-01-10T03:00Z", "2026-01-13T09:00Z", answer{"2026-01-13T03:00Z", 2, true}},
 		{"exactly as many as are counted", "* * * * *", "", "2026-01-10T00:00Z", "2026-01-10T16:40Z", answer{"2026-01-10T16:40Z", 999, true}},
 		{"one more", "* * * * *", "", "2026-01-10T00:00Z", "2026-01-10T16:41Z", answer{"2026-01-10T16:41Z", 1000, true}},
@@ -202,6 +205,9 @@ func TestLatest(t *testing.T) {
 			tick, missed, ok := s.Latest(after, mustTime(t, test.upTo))
 			got := answer{Missed: missed, OK: ok}
 			if ok {
+				if tick.Location() != time.UTC {
+					t.Errorf("%s is not in UTC", tick)
+				}
 				got.Tick = tick.In(s.location).Format(layout)
 			} else if !tick.IsZero() {
 				t.Errorf("false with the tick %s", tick)
@@ -210,6 +216,14 @@ func TestLatest(t *testing.T) {
 				t.Errorf("latest tick of %s in (%s, %s] (-want +got):\n%s", s, test.after, test.upTo, diff)
 			}
 		})
+	}
+}
+
+func TestLatestBeforeTheYear1(t *testing.T) {
+	s := mustParse(t, "0 * * * *", "Europe/Berlin")
+	upTo := time.Date(-10, 1, 1, 0, 30, 0, 0, time.UTC)
+	if tick, missed, ok := s.Latest(upTo.Add(-90*time.Minute), upTo); !ok || missed != 1 || tick.After(upTo) {
+		t.Errorf("Latest up to %s is %s, %d, %t, want the second of two ticks", upTo, tick, missed, ok)
 	}
 }
 
