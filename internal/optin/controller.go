@@ -29,7 +29,9 @@ const conflictDelay = 50 * time.Millisecond
 
 // reconciler carries out what [decide] says about one workload.
 type reconciler struct {
-	client   client.Client
+	client client.Client
+	// live reads past the cache.
+	live     client.Reader
 	recorder events.EventRecorder
 }
 
@@ -48,6 +50,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 	}
 
 	d := decide(request.kind, workload, existing)
+	if d.adopt {
+		if stays, err := r.stays(ctx, request, workload); err != nil || !stays {
+			return ctrl.Result{}, err
+		}
+	}
 	err := r.carryOut(ctx, &d, existing)
 	var refusal *apierrors.StatusError
 	switch {
@@ -72,6 +79,17 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, nil
+}
+
+// stays tells whether the workload is there and not being deleted, whatever the
+// cache says. Else what is just being left behind on purpose would get its owner
+// back, and be collected with it.
+func (r *reconciler) stays(ctx context.Context, request request, workload client.Object) (bool, error) {
+	live := newObject(request.kind)
+	if err := r.live.Get(ctx, request.NamespacedName, live); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return live.GetUID() == workload.GetUID() && live.GetDeletionTimestamp().IsZero(), nil
 }
 
 // carryOut does what was decided, to the ScheduledRestart that it was decided

@@ -42,6 +42,8 @@ type decision struct {
 	action action
 	// apply is what to apply, to create or update.
 	apply *applyv1.ScheduledRestartApplyConfiguration
+	// adopt: only if the workload is really there and not being deleted.
+	adopt bool
 	// reason and note are the event on the workload: of a complaint, else of
 	// the action when it is done.
 	reason, note string
@@ -88,7 +90,7 @@ func decide(kind string, workload metav1.Object, existing *tidekeeperv1.Schedule
 		return decision{}
 	}
 	return decision{
-		action: update, reason: EventUpdated, note: fmt.Sprintf("updated ScheduledRestart %s: %s", name, next.news(last)),
+		action: update, adopt: origin == orphan, reason: EventUpdated, note: fmt.Sprintf("updated ScheduledRestart %s: %s", name, next.news(last)),
 		// The UID too: with a version alone, an apply would create it again if
 		// it was deleted meanwhile.
 		apply: configuration(kind, workload, next).WithUID(existing.UID).WithResourceVersion(existing.ResourceVersion),

@@ -5,13 +5,24 @@ package optin
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// What has failed is tried again after firstRetry, then after twice as long and
+// so on, at last every lastRetry. Each try is an event, and what fails here, such
+// as a quota that is used up, is nothing that mends itself in milliseconds.
+const (
+	firstRetry = time.Second
+	lastRetry  = 5 * time.Minute
 )
 
 // SetupWithManager adds the controller "restart-opt-in" to the manager. The
@@ -21,12 +32,15 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	const name = "restart-opt-in"
 	b := builder.TypedControllerManagedBy[request](mgr).
 		Named(name).
-		WithLogConstructor(func(r *request) logr.Logger {
-			log := mgr.GetLogger().WithValues("controller", name)
-			if r != nil {
-				log = log.WithValues("kind", r.kind, "namespace", r.Namespace, "name", r.Name)
-			}
-			return log
+		WithOptions(controller.TypedOptions[request]{
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[request](firstRetry, lastRetry),
+			LogConstructor: func(r *request) logr.Logger {
+				log := mgr.GetLogger().WithValues("controller", name)
+				if r != nil {
+					log = log.WithValues("kind", r.kind, "namespace", r.Namespace, "name", r.Name)
+				}
+				return log
+			},
 		}).
 		Watches(&tidekeeperv1.ScheduledRestart{}, handler.TypedEnqueueRequestsFromMapFunc(workloadsOfRestart),
 			builder.WithPredicates(restartChanges))
@@ -34,7 +48,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		b.Watches(newObject(kind), handler.TypedEnqueueRequestsFromMapFunc(workloadsOf(kind)),
 			builder.WithPredicates(workloadChanges))
 	}
-	if err := b.Complete(&reconciler{client: mgr.GetClient(), recorder: mgr.GetEventRecorder("tidekeeper")}); err != nil {
+	if err := b.Complete(&reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper")}); err != nil {
 		return fmt.Errorf("opt-in to scheduled restarts: %w", err)
 	}
 	return nil

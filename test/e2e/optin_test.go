@@ -1,0 +1,622 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	applyv1 "tidekeeper.dev/tidekeeper/api/applyconfiguration/api/v1"
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+const (
+	optInKey    = "tidekeeper.dev/scheduled-restart"
+	scheduleKey = "tidekeeper.dev/restart-schedule"
+	timeZoneKey = "tidekeeper.dev/restart-time-zone"
+)
+
+// A workload of each kind that is annotated gets a ScheduledRestart of its own
+// name, suspended, for every midnight.
+func TestS4_2_OptInMakesASuspendedOne(t *testing.T) {
+	cluster.StartManager(t)
+	forEachKind(t, func(t *testing.T, kind, name string) {
+		w := optInWorkload(kind, name, optInKey, "true")
+		cluster.Apply(t, w)
+		got := eventuallyOptIn(t, name, wanted{Suspend: true})
+		want := tidekeeperv1.TargetRef{Kind: kind, Name: name}
+		if err := diff(want, got.Spec.TargetRef); err != nil {
+			t.Errorf("target %v", err)
+		}
+		if !metav1.IsControlledBy(got, w) {
+			t.Errorf("it is owned by %v, want the workload", got.OwnerReferences)
+		}
+		eventuallyWorkloadEvent(t, kind, name, "Normal ScheduledRestartCreated: created ScheduledRestart "+name+": suspended")
+	})
+}
+
+// Without the annotation, or with another value, there is none. A value that is
+// neither true nor false is told of.
+func TestS4_2_OtherValuesMakeNone(t *testing.T) {
+	cluster.StartManager(t)
+	forEachKind(t, func(t *testing.T, kind, name string) {
+		names := []string{name + "-none", name + "-false", name + "-yes", name + "-eru", name + "-schedule"}
+		cluster.Apply(t, optInWorkload(kind, names[0]))
+		cluster.Apply(t, optInWorkload(kind, names[1], optInKey, "false"))
+		cluster.Apply(t, optInWorkload(kind, names[2], optInKey, "yes"))
+		cluster.Apply(t, optInWorkload(kind, names[3], "mtsre.meitu.com/eru", "true"))
+		cluster.Apply(t, optInWorkload(kind, names[4], scheduleKey, "0 3 * * *"))
+		eventuallyWorkloadEvent(t, kind, name+"-yes",
+			`Warning InvalidOptIn: nothing is changed: tidekeeper.dev/scheduled-restart must be "true" or "false", not "yes"`)
+		// What came before it has been looked at when this one is there.
+		cluster.Apply(t, optInWorkload(kind, name, optInKey, "true"))
+		eventuallyOptIn(t, name, wanted{Suspend: true})
+		for _, name := range names {
+			if restart := restartNamed(t, name); restart != nil {
+				t.Errorf("there is a ScheduledRestart %s: %+v", name, restart.Spec)
+			}
+		}
+	})
+}
+
+// Annotations for the schedule and the time zone set these fields and start it
+// enabled; they are followed when they are edited, and give back what they had
+// set when they are taken away.
+func TestS4_2_ScheduleAnnotations(t *testing.T) {
+	cluster.StartManager(t)
+	forEachKind(t, func(t *testing.T, kind, name string) {
+		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *", timeZoneKey, "Europe/Berlin")
+		cluster.Apply(t, w)
+		first := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *", TimeZone: "Europe/Berlin"})
+		eventuallyWorkloadEvent(t, kind, name, `Normal ScheduledRestartCreated: created ScheduledRestart `+name+`: enabled, schedule "0 3 * * *", time zone "Europe/Berlin"`)
+
+		annotate(t, w, scheduleKey, "0 4 * * *")
+		eventuallyOptIn(t, name, wanted{Schedule: "0 4 * * *", TimeZone: "Europe/Berlin"})
+		annotate(t, w, timeZoneKey, "")
+		eventuallyOptIn(t, name, wanted{Schedule: "0 4 * * *"})
+		annotate(t, w, scheduleKey, "")
+		eventuallyOptIn(t, name, wanted{Suspend: true})
+		eventuallyWorkloadEvent(t, kind, name, `Normal ScheduledRestartUpdated: updated ScheduledRestart `+name+`: suspended, schedule no longer set by an annotation`)
+
+		annotate(t, w, timeZoneKey, "America/New_York")
+		eventuallyOptIn(t, name, wanted{Suspend: true, TimeZone: "America/New_York"})
+		annotate(t, w, scheduleKey, "@weekly")
+		last := eventuallyOptIn(t, name, wanted{Schedule: "@weekly", TimeZone: "America/New_York"})
+		if first.UID != last.UID {
+			t.Error("it was replaced on the way")
+		}
+	})
+}
+
+// What no annotation names belongs to whoever edits it.
+func TestS4_2_HandEditsStand(t *testing.T) {
+	cluster.StartManager(t)
+	forEachKind(t, func(t *testing.T, kind, name string) {
+		w := optInWorkload(kind, name, optInKey, "true")
+		cluster.Apply(t, w)
+		restart := eventuallyOptIn(t, name, wanted{Suspend: true})
+
+		// With another client's server-side apply, there is no conflict either.
+		if out, err := cluster.Kubectl(fmt.Sprintf(`{apiVersion: tidekeeper.dev/v1, kind: ScheduledRestart,
+			metadata: {name: %s, namespace: default, labels: {team: one}}, spec: {historyLimit: 3, spreadSeconds: 60}}`, name),
+			"apply", "--server-side", "-f", "-"); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		cluster.Change(t, restart, func() { restart.Spec.Schedule, restart.Spec.Suspend = "0 5 * * *", false })
+		annotate(t, w, timeZoneKey, "Europe/Berlin")
+		want := wanted{Schedule: "0 5 * * *", TimeZone: "Europe/Berlin"}
+		restart = eventuallyOptIn(t, name, want)
+		if err := diff("3 60 one", fmt.Sprint(restart.Spec.HistoryLimit, restart.Spec.SpreadSeconds, " ", restart.Labels["team"])); err != nil {
+			t.Errorf("history limit, spread and label %v", err)
+		}
+
+		// An annotation for the schedule takes over, and enables it once: who
+		// suspends it later keeps it suspended, whatever becomes of the rest.
+		annotate(t, w, scheduleKey, "0 6 * * *")
+		restart = eventuallyOptIn(t, name, wanted{Schedule: "0 6 * * *", TimeZone: "Europe/Berlin"})
+		cluster.Change(t, restart, func() { restart.Spec.Suspend = true })
+		annotate(t, w, scheduleKey, "0 7 * * *")
+		restart = eventuallyOptIn(t, name, wanted{Schedule: "0 7 * * *", TimeZone: "Europe/Berlin", Suspend: true})
+
+		// What an annotation names is put back.
+		cluster.Change(t, restart, func() { restart.Spec.Schedule = "0 8 * * *" })
+		eventuallyOptIn(t, name, wanted{Schedule: "0 7 * * *", TimeZone: "Europe/Berlin", Suspend: true})
+		annotate(t, w, scheduleKey, "")
+		eventuallyOptIn(t, name, wanted{TimeZone: "Europe/Berlin", Suspend: true})
+	})
+}
+
+// Taking the annotation away deletes what it has made, also while no manager
+// runs; what is deleted by hand is made again as long as it stands there.
+func TestS4_2_TakenAway(t *testing.T) {
+	manager := cluster.StartManager(t)
+	forEachKind(t, func(t *testing.T, kind, name string) {
+		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *")
+		cluster.Apply(t, w)
+		first := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
+		cluster.Delete(t, first)
+		framework.Eventually(t, "there is another one", func() error {
+			second := restartNamed(t, name)
+			if second == nil || second.UID == first.UID {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		annotate(t, w, optInKey, "")
+		eventuallyGone(t, first)
+		eventuallyWorkloadEvent(t, kind, name,
+			"Normal ScheduledRestartDeleted: deleted ScheduledRestart "+name+": the workload has no annotation tidekeeper.dev/scheduled-restart=true any more")
+		annotate(t, w, optInKey, "true")
+		eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
+		annotate(t, w, optInKey, "false")
+		eventuallyGone(t, first)
+	})
+
+	leaves, comes := optInWorkload("Deployment", "s42-leaves", optInKey, "true"), optInWorkload("DaemonSet", "s42-comes")
+	cluster.Apply(t, leaves)
+	cluster.Apply(t, comes)
+	restart := eventuallyOptIn(t, "s42-leaves", wanted{Suspend: true})
+	manager.Kill(t)
+	annotate(t, leaves, optInKey, "")
+	annotate(t, comes, optInKey, "true")
+	cluster.StartManager(t)
+	eventuallyGone(t, restart)
+	eventuallyOptIn(t, "s42-comes", wanted{Suspend: true})
+}
+
+// A ScheduledRestart that a person has written is never touched.
+func TestS4_2_APersonsOwnIsNotTouched(t *testing.T) {
+	cluster.StartManager(t)
+	forEachKind(t, func(t *testing.T, kind, name string) {
+		own := &tidekeeperv1.ScheduledRestart{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
+			Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: kind, Name: name}, Schedule: "0 9 * * *", Suspend: true},
+		}
+		cluster.Apply(t, own)
+		before := own.DeepCopy()
+		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *")
+		cluster.Apply(t, w)
+		exists := "Warning ScheduledRestartExists: ScheduledRestart " + name + " exists already and is not from this opt-in: delete it, or take the annotation tidekeeper.dev/scheduled-restart away"
+		eventuallyWorkloadEvent(t, kind, name, exists)
+		annotate(t, w, scheduleKey, "0 4 * * *")
+		annotate(t, w, optInKey, "")
+		settled(t)
+		cluster.Refresh(t, own)
+		if err := errors.Join(diff(before.Spec, own.Spec), diff(before.Annotations, own.Annotations), diff(before.OwnerReferences, own.OwnerReferences)); err != nil || own.UID != before.UID {
+			t.Errorf("it was touched: %v", err)
+		}
+
+		// As soon as it is out of the way, the opt-in makes its own. A person
+		// makes that their own by taking the annotation off that says it was made.
+		annotate(t, w, optInKey, "true")
+		cluster.Delete(t, own)
+		made := eventuallyOptIn(t, name, wanted{Schedule: "0 4 * * *"})
+		cluster.Change(t, made, func() {
+			delete(made.Annotations, tidekeeperv1.AppliedAnnotation)
+			made.OwnerReferences, made.Spec.Schedule = nil, "0 10 * * *"
+		})
+		annotate(t, w, optInKey, "")
+		settled(t)
+		if kept := restartNamed(t, name); kept == nil || kept.UID != made.UID || kept.Spec.Schedule != "0 10 * * *" {
+			t.Errorf("it was not left to its new owner: %+v", kept)
+		}
+	})
+}
+
+// Of two workloads of one name the first keeps it; the other gets its own when
+// that is gone.
+func TestS4_2_TwoKindsOfOneName(t *testing.T) {
+	cluster.StartManager(t)
+	const name = "s42-two"
+	first := optInWorkload("Deployment", name, optInKey, "true")
+	cluster.Apply(t, first)
+	eventuallyOptIn(t, name, wanted{Suspend: true})
+	second := optInWorkload("StatefulSet", name, optInKey, "true", scheduleKey, "0 3 * * *")
+	cluster.Apply(t, second)
+	eventuallyWorkloadEvent(t, "StatefulSet", name,
+		"Warning ScheduledRestartExists: ScheduledRestart "+name+" exists already and is not from this opt-in: delete it, or take the annotation tidekeeper.dev/scheduled-restart away")
+	if restart := restartNamed(t, name); restart.Spec.TargetRef.Kind != "Deployment" || !restart.Spec.Suspend {
+		t.Errorf("the second has taken it: %+v", restart.Spec)
+	}
+	annotate(t, first, optInKey, "")
+	got := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
+	if !metav1.IsControlledBy(got, second) {
+		t.Errorf("it is owned by %v, want the StatefulSet", got.OwnerReferences)
+	}
+}
+
+// A bad value is an event on the workload, and nothing else: no ScheduledRestart,
+// no change of one, and no trying again.
+func TestS4_2_BadValues(t *testing.T) {
+	cluster.StartManager(t)
+	audit := cluster.Audit(t, "tidekeeper/")
+	for i, tt := range []struct{ key, value, want string }{
+		{scheduleKey, "0 0 3 * * *", `tidekeeper.dev/restart-schedule: schedule "0 0 3 * * *": has 6 fields: write five (minute, hour, day of month, month, day of week), without seconds or years`},
+		{scheduleKey, "0 3 30 2 *", `tidekeeper.dev/restart-schedule: schedule "0 3 30 2 *": never happens: no month it names has a day it names`},
+		{timeZoneKey, "Mars/Olympus", `tidekeeper.dev/restart-time-zone: unknown time zone "Mars/Olympus": write a name from the IANA database, such as Europe/Berlin or UTC`},
+		// What only the API server refuses: a tab, and a length.
+		{scheduleKey, "0\t3 * * *", `spec.schedule: Invalid value: `},
+		{scheduleKey, strings.TrimSuffix(strings.Repeat("0,", 130), ",") + " 3 * * *", `spec.schedule: Too long: may not be more than 256 bytes`},
+	} {
+		name := fmt.Sprintf("s42-bad-%d", i)
+		cluster.Apply(t, optInWorkload("Deployment", name, optInKey, "true", tt.key, tt.value))
+		eventuallyWorkloadEventPrefix(t, "Deployment", name, "Warning InvalidOptIn: nothing is changed: "+tt.want)
+		if restart := restartNamed(t, name); restart != nil {
+			t.Errorf("%q made a ScheduledRestart: %+v", tt.value, restart.Spec)
+		}
+	}
+	// Two were sent to the API server, once each.
+	time.Sleep(2 * time.Second)
+	if err := diff(2, len(writesTo(t, audit, "scheduledrestarts"))); err != nil {
+		t.Errorf("writes: %v", err)
+	}
+
+	w := optInWorkload("Deployment", "s42-bad", optInKey, "true", scheduleKey, "0 3 * * *")
+	cluster.Apply(t, w)
+	want := wanted{Schedule: "0 3 * * *"}
+	eventuallyOptIn(t, w.GetName(), want)
+	for _, bad := range [][2]string{{scheduleKey, "nonsense"}, {timeZoneKey, "Mars/Olympus"}, {optInKey, "TRUE"}} {
+		annotate(t, w, bad[0], bad[1])
+	}
+	eventuallyWorkloadEvent(t, "Deployment", w.GetName(), `Warning InvalidOptIn: nothing is changed: tidekeeper.dev/scheduled-restart must be "true" or "false", not "TRUE"`)
+	restart := restartNamed(t, w.GetName())
+	if restart == nil || diff(want, wantedOf(restart)) != nil {
+		t.Errorf("it was changed: %+v", restart)
+	}
+	// Corrected, it is followed again.
+	annotate(t, w, optInKey, "true", timeZoneKey, "UTC", scheduleKey, "0 4 * * *")
+	eventuallyOptIn(t, w.GetName(), wanted{Schedule: "0 4 * * *"})
+}
+
+// Once all is said and done, nothing is written, also by a manager that is
+// started anew.
+func TestS4_2_AtRestNothingIsWritten(t *testing.T) {
+	manager := cluster.StartManager(t)
+	for i, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		name := fmt.Sprintf("s42-rest-%d", i)
+		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 1 1 *")
+		cluster.Apply(t, w)
+		cluster.Apply(t, optInWorkload(kind, name+"-by-hand", optInKey, "true"))
+		eventuallyOptIn(t, name, wanted{Schedule: "0 3 1 1 *"})
+		restart := eventuallyOptIn(t, name+"-by-hand", wanted{Suspend: true})
+		cluster.Change(t, restart, func() { restart.Spec.Schedule, restart.Spec.Suspend = "0 4 1 1 *", false })
+	}
+	settled(t)
+	manager.Stop(t)
+	manager = cluster.StartManager(t)
+	audit := cluster.Audit(t, "tidekeeper/")
+	// What the manager does at once, and other people's writes to workloads.
+	touched := optInWorkload("Deployment", "s42-rest-0")
+	for i := range 5 {
+		annotate(t, touched, "example.com/deployed", fmt.Sprint(i))
+		time.Sleep(500 * time.Millisecond)
+	}
+	manager.Stop(t)
+	var writes []framework.Request
+	for _, request := range audit.Requests(t) {
+		if request.Writes() && request.Resource != "selfsubjectaccessreviews" {
+			writes = append(writes, request)
+		}
+	}
+	if len(writes) > 0 {
+		t.Errorf("at rest it writes %v", writes)
+	}
+}
+
+// What the opt-in sends to create cannot write over what somebody else has
+// created a moment before. This is the API server's doing: an apply under a
+// resourceVersion that is not the object's is a conflict, and creates the object
+// if there is none.
+func TestS4_2_CreationDoesNotOverwrite(t *testing.T) {
+	const name = "s42-moment"
+	apply := func() error {
+		return cluster.Client.Apply(t.Context(), applyv1.ScheduledRestart(name, metav1.NamespaceDefault).WithResourceVersion("1").
+			WithSpec(applyv1.ScheduledRestartSpec().WithTargetRef(applyv1.TargetRef().WithKind("Deployment").WithName(name))),
+			client.FieldOwner("tidekeeper-opt-in"), client.ForceOwnership)
+	}
+	if err := apply(); err != nil {
+		t.Fatalf("apply when there is none: %v", err)
+	}
+	t.Cleanup(func() {
+		cluster.Delete(t, &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}})
+	})
+	if err := apply(); !apierrors.IsConflict(err) {
+		t.Errorf("apply when there is one: got %v, want a conflict", err)
+	}
+}
+
+// After creation the status says that it waits to be started.
+func TestS4_3_CreatedAndWaiting(t *testing.T) {
+	cluster.StartManager(t)
+	forEachKind(t, func(t *testing.T, kind, name string) {
+		cluster.Apply(t, optInWorkload(kind, name, optInKey, "true"))
+		framework.Eventually(t, name+" is suspended and ready", func() error {
+			restart := restartNamed(t, name)
+			if restart == nil {
+				return errors.New("it is not there yet")
+			}
+			ready := meta.FindStatusCondition(restart.Status.Conditions, "Ready")
+			if ready == nil {
+				return errors.New("no condition Ready yet")
+			}
+			return diff("True Suspended", string(ready.Status)+" "+ready.Reason)
+		})
+	})
+}
+
+// A creation that fails says so, and is tried again.
+func TestS4_3_FailedCreationSaysSo(t *testing.T) {
+	cluster.StartManager(t)
+	const policy = "s43"
+	if _, err := cluster.Kubectl(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: s43}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [tidekeeper.dev], apiVersions: [v1], operations: [CREATE], resources: [scheduledrestarts]}]
+  validations: [{expression: "!object.metadata.name.startsWith('s43-')", message: "not tonight", reason: Forbidden}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: s43}
+spec: {policyName: s43, validationActions: [Deny]}
+`, "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	lift := func() {
+		if _, err := cluster.Kubectl("", "delete", "--ignore-not-found", "validatingadmissionpolicy,validatingadmissionpolicybinding", policy); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(lift)
+	probe := &tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{Name: "s43-probe", Namespace: metav1.NamespaceDefault},
+		Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "x"}},
+	}
+	framework.Eventually(t, "the policy is in force", func() error {
+		if err := cluster.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("creation answers: %v", err)
+		}
+		return nil
+	})
+	kinds := []string{"Deployment", "StatefulSet", "DaemonSet"}
+	for _, kind := range kinds {
+		name := "s43-" + strings.ToLower(kind)
+		cluster.Apply(t, optInWorkload(kind, name, optInKey, "true"))
+		eventuallyWorkloadEventPrefix(t, kind, name, "Warning ScheduledRestartFailed: create ScheduledRestart "+name+": ")
+	}
+	lift()
+	for _, kind := range kinds {
+		eventuallyOptIn(t, "s43-"+strings.ToLower(kind), wanted{Suspend: true})
+	}
+}
+
+// The workload's deletion deletes what its opt-in has made, and nothing else.
+func TestS4_6_DeletedWithTheWorkload(t *testing.T) {
+	cluster.StartManager(t)
+	own := &tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{Name: "s46-own", Namespace: metav1.NamespaceDefault},
+		Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "s46-deployment"}, Suspend: true},
+	}
+	cluster.Apply(t, own)
+	forEachKind(t, func(t *testing.T, kind, name string) {
+		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *")
+		cluster.Apply(t, w)
+		restart := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
+		cluster.Delete(t, w)
+		eventuallyGone(t, restart)
+
+		// Created again, and deleted in the foreground.
+		w = optInWorkload(kind, name, optInKey, "true")
+		cluster.Apply(t, w)
+		restart = eventuallyOptIn(t, name, wanted{Suspend: true})
+		if err := cluster.Client.Delete(t.Context(), w, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+			t.Fatal(err)
+		}
+		eventuallyGone(t, w)
+		eventuallyGone(t, restart)
+	})
+	cluster.Refresh(t, own)
+}
+
+// A workload that is deleted without what it owns, and created again, takes
+// its ScheduledRestart over, as it does its pods.
+func TestS4_6_OrphanIsTakenOver(t *testing.T) {
+	cluster.StartManager(t)
+	// A garbage collector that does not know the kind yet orphans nothing.
+	collected := optInWorkload("Deployment", "s46-collected", optInKey, "true")
+	cluster.Apply(t, collected)
+	restart := eventuallyOptIn(t, collected.GetName(), wanted{Suspend: true})
+	cluster.Delete(t, collected)
+	eventuallyGone(t, restart)
+
+	forEachKind(t, func(t *testing.T, kind, name string) {
+		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *")
+		cluster.Apply(t, w)
+		before := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
+		cluster.Change(t, before, func() { before.Spec.Suspend = true })
+		if err := cluster.Client.Delete(t.Context(), w, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+			t.Fatal(err)
+		}
+		eventuallyGone(t, w)
+		w = optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 4 * * *")
+		cluster.Apply(t, w)
+		after := eventuallyOptIn(t, name, wanted{Schedule: "0 4 * * *", Suspend: true})
+		if after.UID != before.UID || !metav1.IsControlledBy(after, w) {
+			t.Errorf("it was not taken over: %+v", after.ObjectMeta)
+		}
+	})
+}
+
+// forEachKind runs a test for each kind that can opt in, with a name that is
+// made from the names of the test and the kind.
+func forEachKind(t *testing.T, test func(t *testing.T, kind, name string)) {
+	t.Helper()
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		t.Run(kind, func(t *testing.T) {
+			name := strings.ToLower(strings.NewReplacer("Test", "", "_", "", "/", "-").Replace(t.Name()))
+			test(t, kind, name)
+		})
+	}
+}
+
+// optInWorkload makes one without pods, with annotations given as key, value….
+func optInWorkload(kind, name string, annotations ...string) client.Object {
+	d := deployment(name, 0, corev1.PodSpec{
+		// No node has it: a DaemonSet gets no pods either.
+		NodeSelector: map[string]string{"example.com/none": ""},
+		Containers:   []corev1.Container{{Name: "app", Image: "example.com/app:1"}},
+	})
+	var o client.Object = d
+	switch kind {
+	case "StatefulSet":
+		o = &appsv1.StatefulSet{ObjectMeta: d.ObjectMeta, Spec: appsv1.StatefulSetSpec{
+			Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template,
+		}}
+	case "DaemonSet":
+		o = &appsv1.DaemonSet{ObjectMeta: d.ObjectMeta, Spec: appsv1.DaemonSetSpec{
+			Selector: d.Spec.Selector, Template: d.Spec.Template,
+		}}
+	}
+	o.SetAnnotations(map[string]string{})
+	for pair := range slices.Chunk(annotations, 2) {
+		o.GetAnnotations()[pair[0]] = pair[1]
+	}
+	return o
+}
+
+// annotate sets annotations in one write, given as key, value…; an empty value
+// takes one away.
+func annotate(t *testing.T, o client.Object, annotations ...string) {
+	t.Helper()
+	cluster.Change(t, o, func() {
+		all := o.GetAnnotations()
+		if all == nil {
+			all = map[string]string{}
+		}
+		for pair := range slices.Chunk(annotations, 2) {
+			if pair[1] == "" {
+				delete(all, pair[0])
+			} else {
+				all[pair[0]] = pair[1]
+			}
+		}
+		o.SetAnnotations(all)
+	})
+}
+
+// restartNamed returns the ScheduledRestart of that name, or nil.
+func restartNamed(t *testing.T, name string) *tidekeeperv1.ScheduledRestart {
+	t.Helper()
+	restart := &tidekeeperv1.ScheduledRestart{}
+	err := cluster.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, restart)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return restart
+}
+
+// wanted is what an opt-in decides about. Empty texts are the defaults.
+type wanted struct {
+	Schedule, TimeZone string
+	Suspend            bool
+}
+
+func wantedOf(restart *tidekeeperv1.ScheduledRestart) wanted {
+	w := wanted{Schedule: restart.Spec.Schedule, TimeZone: restart.Spec.TimeZone, Suspend: restart.Spec.Suspend}
+	if w.Schedule == "0 0 * * *" {
+		w.Schedule = ""
+	}
+	if w.TimeZone == "UTC" {
+		w.TimeZone = ""
+	}
+	return w
+}
+
+// eventuallyOptIn waits until the ScheduledRestart is as wanted.
+func eventuallyOptIn(t *testing.T, name string, want wanted) *tidekeeperv1.ScheduledRestart {
+	t.Helper()
+	var restart *tidekeeperv1.ScheduledRestart
+	framework.Eventually(t, "ScheduledRestart "+name+" is as wanted", func() error {
+		if restart = restartNamed(t, name); restart == nil {
+			return errors.New("it is not there")
+		}
+		return diff(want, wantedOf(restart))
+	})
+	return restart
+}
+
+// settled waits until the opt-in has seen all that was written before: of each
+// kind, it sees things in the order in which they are written.
+func settled(t *testing.T) {
+	t.Helper()
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		w := optInWorkload(kind, fmt.Sprintf("settled-%d", time.Now().UnixNano()), optInKey, "true")
+		cluster.Apply(t, w)
+		eventuallyOptIn(t, w.GetName(), wanted{Suspend: true})
+	}
+}
+
+// writesTo returns the writes to a resource since the last call.
+func writesTo(t *testing.T, audit *framework.Audit, resource string) []framework.Request {
+	t.Helper()
+	return slices.DeleteFunc(audit.Requests(t), func(r framework.Request) bool {
+		return !r.Writes() || r.Resource != resource || r.Subresource != ""
+	})
+}
+
+// workloadEvents returns the events about a workload as "Type Reason: note".
+func workloadEvents(t *testing.T, kind, name string) []string {
+	t.Helper()
+	list := &corev1.EventList{}
+	if err := cluster.List(t.Context(), list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		t.Fatal(err)
+	}
+	var events []string
+	for _, e := range list.Items {
+		if e.InvolvedObject.Kind == kind && e.InvolvedObject.Name == name && e.ReportingController == "tidekeeper" {
+			events = append(events, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
+		}
+	}
+	return events
+}
+
+// eventuallyWorkloadEvent waits for an event on the workload.
+func eventuallyWorkloadEvent(t *testing.T, kind, name, want string) {
+	t.Helper()
+	framework.Eventually(t, kind+" "+name+" has an event", func() error {
+		if events := workloadEvents(t, kind, name); !slices.Contains(events, want) {
+			return fmt.Errorf("want %q, got %q", want, events)
+		}
+		return nil
+	})
+}
+
+// eventuallyWorkloadEventPrefix waits for an event that begins so.
+func eventuallyWorkloadEventPrefix(t *testing.T, kind, name, want string) {
+	t.Helper()
+	framework.Eventually(t, kind+" "+name+" has an event", func() error {
+		events := workloadEvents(t, kind, name)
+		if !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, want) }) {
+			return fmt.Errorf("want one that begins with %q, got %q", want, events)
+		}
+		return nil
+	})
+}
