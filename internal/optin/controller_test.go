@@ -1,0 +1,195 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package optin
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// What the API server answers to a write decides whether it is told of, and
+// whether it is tried again.
+func TestAnswers(t *testing.T) {
+	restarts := schema.GroupResource{Group: tidekeeperv1.GroupName, Resource: "scheduledrestarts"}
+	invalid := apierrors.NewInvalid(schema.GroupKind{Group: tidekeeperv1.GroupName, Kind: "ScheduledRestart"}, "web",
+		field.ErrorList{field.Invalid(field.NewPath("spec", "schedule"), "x", "must be better")})
+	terminating := apierrors.NewForbidden(restarts, "web", errors.New("going"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for _, tt := range []struct {
+		name        string
+		annotations map[string]string
+		existing    *RestartMaker
+		answer      error
+
+		event string
+		retry bool
+		delay time.Duration
+	}{
+		{name: "created", annotations: in("true"), event: "Normal ScheduledRestartCreated created ScheduledRestart web: suspended"},
+		{
+			name: "updated", annotations: in("true"), existing: Made(`{"schedule":"@daily"}`),
+			event: "Normal ScheduledRestartUpdated updated ScheduledRestart web: schedule no longer set by an annotation",
+		},
+		{
+			name: "deleted", existing: Made(`{"suspend":true}`),
+			event: "Normal ScheduledRestartDeleted deleted ScheduledRestart web: the workload has no annotation tidekeeper.dev/scheduled-restart=true any more",
+		},
+		{
+			name: "overtaken", annotations: in("true"), answer: apierrors.NewConflict(restarts, "web", errors.New("modified")),
+			delay: conflictDelay,
+		},
+		{name: "overtaken by a deletion", existing: Made(`{"suspend":true}`), answer: apierrors.NewNotFound(restarts, "web")},
+		{name: "in a namespace that goes", annotations: in("true"), answer: terminating},
+		{
+			name: "refused by the schema", annotations: in("true"), answer: invalid,
+			event: `Warning InvalidOptIn nothing is changed: spec.schedule: Invalid value: "x": must be better`,
+		},
+		{
+			name: "forbidden", annotations: in("true"), answer: apierrors.NewForbidden(restarts, "web", errors.New("quota")), retry: true,
+			event: `Warning ScheduledRestartFailed create ScheduledRestart web: scheduledrestarts.tidekeeper.dev "web" is forbidden: quota`,
+		},
+		{
+			name: "failed with a long story", existing: Made(`{"suspend":true}`), answer: errors.New(strings.Repeat("é", 1000)), retry: true,
+			event: "Warning ScheduledRestartFailed delete ScheduledRestart web: " + strings.Repeat("é", 497),
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			writes := 0
+			r, recorder := newReconciler(t, deployment(tt.annotations), tt.existing.Obj(), interceptor.Funcs{
+				Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+					writes++
+					return tt.answer
+				},
+				Delete: func(_ context.Context, _ client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+					writes++
+					options := (&client.DeleteOptions{}).ApplyOptions(opts)
+					if p := options.Preconditions; p == nil || *p.UID != o.GetUID() || *p.ResourceVersion != o.GetResourceVersion() {
+						t.Errorf("deleted with the preconditions %v", p)
+					}
+					return tt.answer
+				},
+			})
+			result, err := r.Reconcile(t.Context(), requestFor("Deployment", "web"))
+			if (err != nil) != tt.retry {
+				t.Errorf("error: got %v, want one: %t", err, tt.retry)
+			}
+			if diff := cmp.Diff(ctrl.Result{RequeueAfter: tt.delay}, result); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.event, told(recorder)); diff != "" {
+				t.Errorf("event (-want +got):\n%s", diff)
+			}
+			if writes != 1 {
+				t.Errorf("%d writes, want 1", writes)
+			}
+		})
+	}
+}
+
+// What is being left behind on purpose is not adopted again by the workload
+// that is going, which the cache may not know yet.
+func TestAdoptsOnlyForAWorkloadThatStays(t *testing.T) {
+	going := deployment(in("true"))
+	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{metav1.FinalizerOrphanDependents}
+	another := deployment(in("true"))
+	another.UID = "web-2"
+	for _, tt := range []struct {
+		name string
+		live *appsv1.Deployment
+		want int
+	}{
+		{name: "stays", live: deployment(in("true")), want: 1},
+		{name: "is going", live: going},
+		{name: "is gone"},
+		{name: "is another", live: another},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			writes := 0
+			r, _ := newReconciler(t, deployment(in("true")), Made(`{"suspend":true}`).NoOwner().Obj(), interceptor.Funcs{
+				Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+					writes++
+					return nil
+				},
+			})
+			live := fake.NewClientBuilder()
+			if tt.live != nil {
+				live.WithObjects(tt.live)
+			}
+			r.live = live.Build()
+			if _, err := r.Reconcile(t.Context(), requestFor("Deployment", "web")); err != nil {
+				t.Fatal(err)
+			}
+			if writes != tt.want {
+				t.Errorf("%d writes, want %d", writes, tt.want)
+			}
+		})
+	}
+}
+
+// Each kind is looked up as what it is; one that is gone needs nothing.
+func TestKinds(t *testing.T) {
+	for _, kind := range kinds {
+		r, recorder := newReconciler(t, deployment(in("yes")), nil, interceptor.Funcs{})
+		if _, err := r.Reconcile(t.Context(), requestFor(kind, "web")); err != nil {
+			t.Fatal(err)
+		}
+		if got := told(recorder); (got != "") != (kind == kindDeployment) {
+			t.Errorf("asked for a %s of the name of a Deployment, it told: %q", kind, got)
+		}
+	}
+}
+
+func requestFor(kind, name string) request {
+	return request{kind: kind, NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}
+}
+
+func deployment(annotations map[string]string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: *web(annotations)}
+}
+
+// newReconciler returns a reconciler that sees these objects.
+func newReconciler(t *testing.T, workload client.Object, existing *tidekeeperv1.ScheduledRestart, funcs interceptor.Funcs) (*reconciler, *events.FakeRecorder) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), tidekeeperv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(workload).WithInterceptorFuncs(funcs)
+	if existing != nil {
+		b.WithObjects(existing)
+	}
+	recorder := events.NewFakeRecorder(10)
+	c := b.Build()
+	return &reconciler{client: c, live: c, recorder: recorder}, recorder
+}
+
+// told returns the events, one a line.
+func told(recorder *events.FakeRecorder) string {
+	var all []string
+	for len(recorder.Events) > 0 {
+		all = append(all, <-recorder.Events)
+	}
+	return strings.Join(all, "\n")
+}

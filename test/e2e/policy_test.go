@@ -1,0 +1,247 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// Who may write ScheduledRestarts, but may not patch a workload, cannot have it
+// restarted: not by a new one, and by no change of one that exists.
+func TestPolicyRefusesWhoMayNotPatchTheTarget(t *testing.T) {
+	// No manager: what is admitted is what is tested.
+	alice := user(t, "alice", bindRole("alice", "tidekeeper-scheduledrestart-edit"), allow("alice",
+		// So that it is the policy that refuses, and not RBAC.
+		rule("tidekeeper.dev", "scheduledrestarts/status", "update", "patch"),
+		rule("apps", "deployments", "get", "list", "watch", "update", "delete")))
+	// Kubernetes' own role edit has ours in it.
+	bob := user(t, "bob", bindRole("bob", "edit"))
+	refused := func(resource, name string) string {
+		return fmt.Sprintf("ValidatingAdmissionPolicy 'tidekeeper-restart-rights' with binding 'tidekeeper-restart-rights' denied request: "+
+			"alice may not patch %s.apps %s in the namespace default, and so may not have it restarted", resource, name)
+	}
+	mustRefuse := func(t *testing.T, err error, resource, name string) {
+		t.Helper()
+		if want := refused(resource, name); !apierrors.IsForbidden(err) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	framework.Eventually(t, "alice may write ScheduledRestarts, and the policy is in force", func() error {
+		if err := alice.Create(t.Context(), restartFor("Deployment", "policy-wait", "policy-wait"), client.DryRunAll); err == nil || !strings.HasSuffix(err.Error(), refused("deployments", "policy-wait")) {
+			return fmt.Errorf("got %v", err)
+		}
+		return nil
+	})
+
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		resource := map[string]string{"Deployment": "deployments", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}[kind]
+		t.Run("alice may not create/"+kind, func(t *testing.T) {
+			mustRefuse(t, alice.Create(t.Context(), restartFor(kind, "policy-alice", "web")), resource, "web")
+			// Suspended or not: who unsuspends it later might not look.
+			suspended := restartFor(kind, "policy-alice", "web")
+			suspended.Spec.Suspend = true
+			mustRefuse(t, alice.Create(t.Context(), suspended), resource, "web")
+		})
+		t.Run("bob may/"+kind, func(t *testing.T) {
+			o := restartFor(kind, "policy-bob", "web")
+			if err := bob.Create(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			o.Spec.Schedule = "0 4 * * *"
+			if err := bob.Update(t.Context(), o); err != nil {
+				t.Error(err)
+			}
+			if err := bob.Delete(t.Context(), o); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+
+	o := restartFor("Deployment", "policy-web", "web")
+	o.Spec.Suspend = true
+	o.Annotations = map[string]string{tidekeeperv1.AppliedAnnotation: `{"suspend":true}`}
+	cluster.Apply(t, o)
+	for _, tt := range []struct{ name, patch, target string }{
+		{"to point it elsewhere", `{"spec":{"targetRef":{"name":"api"}}}`, "api"},
+		{"to unsuspend it", `{"spec":{"suspend":false}}`, "web"},
+		{"to take suspend away", `{"spec":{"suspend":null}}`, "web"},
+		{"to change the schedule", `{"spec":{"schedule":"* * * * *"}}`, "web"},
+		{"to change any of the spec", `{"spec":{"precondition":"None"}}`, "web"},
+		{"to restart it now", `{"metadata":{"annotations":{"tidekeeper.dev/restart-now":"2026-01-01T00:00:00Z"}}}`, "web"},
+		{"to have the opt-in take its annotations for new", `{"metadata":{"annotations":{"tidekeeper.dev/opt-in-applied":"{}"}}}`, "web"},
+		{"to take the opt-in's record away", `{"metadata":{"annotations":null}}`, "web"},
+		{"to hide it among other changes", `{"metadata":{"labels":{"a":"b"}},"spec":{"suspend":false}}`, "web"},
+	} {
+		t.Run("alice may not edit one/"+tt.name, func(t *testing.T) {
+			mustRefuse(t, alice.Patch(t.Context(), o.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(tt.patch))), "deployments", tt.target)
+		})
+		t.Run("bob may/"+tt.name, func(t *testing.T) {
+			if err := bob.Patch(t.Context(), o.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(tt.patch)), client.DryRunAll); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("alice may not by an apply", func(t *testing.T) {
+		mustRefuse(t, alice.Patch(t.Context(), o.DeepCopy(), client.RawPatch(types.ApplyYAMLPatchType, []byte(
+			`{apiVersion: tidekeeper.dev/v1, kind: ScheduledRestart, metadata: {name: policy-web}, spec: {suspend: false}}`,
+		)), client.ForceOwnership, client.FieldOwner("alice")), "deployments", "web")
+	})
+	t.Run("alice may not by the status", func(t *testing.T) {
+		// It is let through, and changes nothing but the status.
+		changed := o.DeepCopy()
+		if err := alice.Status().Patch(t.Context(), changed, client.RawPatch(types.MergePatchType, []byte(
+			`{"metadata":{"annotations":{"tidekeeper.dev/restart-now":"2026-01-01T00:00:00Z"}},"spec":{"suspend":false},"status":{"observedGeneration":1}}`,
+		))); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(diff(o.Spec, changed.Spec), diff(o.Annotations, changed.Annotations)); err != nil {
+			t.Errorf("it was changed: %v", err)
+		}
+	})
+	t.Run("alice may do what restarts nothing", func(t *testing.T) {
+		for _, patch := range []string{
+			`{"metadata":{"labels":{"a":"b"}}}`,
+			`{"metadata":{"annotations":{"example.com/note":"x"}}}`,
+			`{"metadata":{"finalizers":["example.com/wait"]}}`,
+			`{"metadata":{"finalizers":null}}`,
+		} {
+			if err := alice.Patch(t.Context(), o.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+				t.Errorf("%s: %v", patch, err)
+			}
+		}
+		if err := alice.Delete(t.Context(), o.DeepCopy()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A right to patch one workload is a right to have that one restarted.
+func TestPolicyAsksForThatVeryTarget(t *testing.T) {
+	dave := user(t, "dave", bindRole("dave", "tidekeeper-scheduledrestart-edit"),
+		allow("dave", withNames(rule("apps", "deployments", "patch"), "policy-one")))
+	framework.Eventually(t, "dave may have his own restarted", func() error {
+		return dave.Create(t.Context(), restartFor("Deployment", "policy-dave", "policy-one"), client.DryRunAll)
+	})
+	for _, tt := range []struct{ kind, name string }{{"Deployment", "policy-two"}, {"StatefulSet", "policy-one"}} {
+		if err := dave.Create(t.Context(), restartFor(tt.kind, "policy-dave", tt.name)); !apierrors.IsForbidden(err) {
+			t.Errorf("%s %s: got %v, want a refusal", tt.kind, tt.name, err)
+		}
+	}
+	o := restartFor("Deployment", "policy-dave", "policy-one")
+	if err := dave.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cluster.Delete(t, o) })
+	o.Spec.TargetRef.Name = "policy-two"
+	if err := dave.Update(t.Context(), o.DeepCopy()); !apierrors.IsForbidden(err) {
+		t.Errorf("to point it elsewhere: got %v, want a refusal", err)
+	}
+	// But he may point one away from there.
+	other := restartFor("Deployment", "policy-two", "policy-two")
+	cluster.Apply(t, other)
+	other.Spec.TargetRef.Name = "policy-one"
+	if err := dave.Update(t.Context(), other); err != nil {
+		t.Errorf("to point another at his own: %v", err)
+	}
+}
+
+// An opt-in by annotation needs the right to edit the workload, and no other.
+func TestPolicyLetsAnOptInThrough(t *testing.T) {
+	cluster.StartManager(t)
+	carol := user(t, "carol", allow("carol", rule("apps", "deployments", "get", "patch")))
+	w := optInWorkload("Deployment", "policy-optin")
+	cluster.Apply(t, w)
+	framework.Eventually(t, "carol may annotate", func() error {
+		return carol.Patch(t.Context(), w, client.RawPatch(types.MergePatchType, []byte(
+			`{"metadata":{"annotations":{"tidekeeper.dev/scheduled-restart":"true","tidekeeper.dev/restart-schedule":"0 3 * * *"}}}`)))
+	})
+	o := eventuallyOptIn(t, w.GetName(), wanted{Schedule: "0 3 * * *"})
+	if err := carol.Create(t.Context(), restartFor("Deployment", "policy-carol", "web")); !apierrors.IsForbidden(err) {
+		t.Errorf("carol creates one by herself: got %v, want a refusal", err)
+	}
+	annotate(t, w, optInKey, "")
+	eventuallyGone(t, o)
+}
+
+// The role view lets look, and no more.
+func TestPolicyRoles(t *testing.T) {
+	eve := user(t, "eve", bindRole("eve", "view"))
+	list := &tidekeeperv1.ScheduledRestartList{}
+	framework.Eventually(t, "who has the role view sees them", func() error {
+		return eve.List(t.Context(), list, client.InNamespace(metav1.NamespaceDefault))
+	})
+	if err := eve.Create(t.Context(), restartFor("Deployment", "policy-eve", "web")); !apierrors.IsForbidden(err) {
+		t.Errorf("who has the role view creates one: got %v, want a refusal", err)
+	}
+}
+
+// restartFor makes a ScheduledRestart for a workload that need not be there.
+func restartFor(kind, name, target string) *tidekeeperv1.ScheduledRestart {
+	return &tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
+		Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: kind, Name: target}, Schedule: "0 3 * * *"},
+	}
+}
+
+// user returns a client of a user who has these rights in the namespace default.
+func user(t *testing.T, name string, rights ...[]client.Object) client.Client {
+	t.Helper()
+	for _, o := range slices.Concat(rights...) {
+		cluster.Apply(t, o)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(cluster.Sandbox(t, "kubeconfig", "--user", name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	c, err := client.New(config, client.Options{Scheme: cluster.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// bindRole gives a user a ClusterRole in the namespace default.
+func bindRole(user, role string) []client.Object {
+	return []client.Object{binding(user, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, user+"-"+role)}
+}
+
+// allow gives a user a role of its own in the namespace default.
+func allow(user string, rules ...rbacv1.PolicyRule) []client.Object {
+	return []client.Object{
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user, Namespace: metav1.NamespaceDefault}, Rules: rules},
+		binding(user, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user}, user),
+	}
+}
+
+func binding(user string, role rbacv1.RoleRef, name string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
+		RoleRef:    role,
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+}
+
+func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+func withNames(r rbacv1.PolicyRule, names ...string) rbacv1.PolicyRule {
+	r.ResourceNames = names
+	return r
+}
