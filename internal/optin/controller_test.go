@@ -91,7 +91,7 @@ func TestAnswers(t *testing.T) {
 					return tt.answer
 				},
 			})
-			result, err := r.Reconcile(t.Context(), requestFor("Deployment", "web"))
+			result, err := r.Reconcile(t.Context(), requestFor("Deployment"))
 			if (err != nil) != tt.retry {
 				t.Errorf("error: got %v, want one: %t", err, tt.retry)
 			}
@@ -138,7 +138,7 @@ func TestAdoptsOnlyForAWorkloadThatStays(t *testing.T) {
 				live.WithObjects(tt.live)
 			}
 			r.live = live.Build()
-			if _, err := r.Reconcile(t.Context(), requestFor("Deployment", "web")); err != nil {
+			if _, err := r.Reconcile(t.Context(), requestFor("Deployment")); err != nil {
 				t.Fatal(err)
 			}
 			if writes != tt.want {
@@ -152,7 +152,7 @@ func TestAdoptsOnlyForAWorkloadThatStays(t *testing.T) {
 func TestKinds(t *testing.T) {
 	for _, kind := range kinds {
 		r, recorder := newReconciler(t, deployment(in("yes")), nil, interceptor.Funcs{})
-		if _, err := r.Reconcile(t.Context(), requestFor(kind, "web")); err != nil {
+		if _, err := r.Reconcile(t.Context(), requestFor(kind)); err != nil {
 			t.Fatal(err)
 		}
 		if got := told(recorder); (got != "") != (kind == kindDeployment) {
@@ -161,8 +161,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func requestFor(kind, name string) request {
-	return request{kind: kind, NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}
+func requestFor(kind string) request {
+	return request{kind: kind, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 }
 
 func deployment(annotations map[string]string) *appsv1.Deployment {

@@ -84,7 +84,7 @@ func TestRestartChanges(t *testing.T) {
 			t.Errorf("%s: its deletion, which frees the name, is not let through", name)
 		}
 	}
-	want := []request{requestFor("Deployment", "web"), requestFor("StatefulSet", "web"), requestFor("DaemonSet", "web")}
+	want := []request{requestFor("Deployment"), requestFor("StatefulSet"), requestFor("DaemonSet")}
 	got := workloadsOfRestart(t.Context(), MakeRestart().Obj())
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(request{})); diff != "" {
 		t.Errorf("workloads of a ScheduledRestart (-want +got):\n%s", diff)

@@ -244,7 +244,7 @@ func TestS4_2_BadValues(t *testing.T) {
 	cluster.StartManager(t)
 	audit := cluster.Audit(t, "tidekeeper/")
 	for i, tt := range []struct{ key, value, want string }{
-		{scheduleKey, "0 0 3 * * *", `tidekeeper.dev/restart-schedule: schedule "0 0 3 * * *": has 6 fields: write five (minute, hour, day of month, month, day of week), without seconds or years`},
+		{scheduleKey, "0 0 3 * * *", `tidekeeper.dev/restart-schedule: schedule "0 0 3 * * *": has 6 fields: write five`},
 		{scheduleKey, "0 3 30 2 *", `tidekeeper.dev/restart-schedule: schedule "0 3 30 2 *": never happens: no month it names has a day it names`},
 		{timeZoneKey, "Mars/Olympus", `tidekeeper.dev/restart-time-zone: unknown time zone "Mars/Olympus": write a name from the IANA database, such as Europe/Berlin or UTC`},
 		// What only the API server refuses: a tab, and a length.
@@ -388,8 +388,8 @@ spec: {policyName: s43, validationActions: [Deny]}
 		Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "x"}},
 	}
 	framework.Eventually(t, "the policy is in force", func() error {
-		if err := cluster.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
-			return fmt.Errorf("creation answers: %v", err)
+		if err := cluster.Create(t.Context(), probe.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("creation answers: %w", err)
 		}
 		return nil
 	})

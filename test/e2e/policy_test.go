@@ -43,7 +43,7 @@ func TestPolicyRefusesWhoMayNotPatchTheTarget(t *testing.T) {
 	}
 	framework.Eventually(t, "alice may write ScheduledRestarts, and the policy is in force", func() error {
 		if err := alice.Create(t.Context(), restartFor("Deployment", "policy-wait", "policy-wait"), client.DryRunAll); err == nil || !strings.HasSuffix(err.Error(), refused("deployments", "policy-wait")) {
-			return fmt.Errorf("got %v", err)
+			return fmt.Errorf("got %w", err)
 		}
 		return nil
 	})
