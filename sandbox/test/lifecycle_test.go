@@ -31,7 +31,7 @@ func TestForegroundUntilCtrlC(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer cmd.Process.Kill()
+	defer func() { _ = cmd.Process.Kill() }()
 	lines := bufio.NewScanner(stdout)
 	var said strings.Builder
 	for lines.Scan() {

@@ -110,7 +110,11 @@ func TestNodeMadeByOthersBecomesReady(t *testing.T) {
 	if _, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	defer client.CoreV1().Nodes().Delete(t.Context(), "foreign", metav1.DeleteOptions{})
+	defer func() {
+		if err := client.CoreV1().Nodes().Delete(t.Context(), "foreign", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	}()
 	waitFor(t, 10*time.Second, func() string {
 		n, err := client.CoreV1().Nodes().Get(t.Context(), "foreign", metav1.GetOptions{})
 		if err != nil {

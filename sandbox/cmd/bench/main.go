@@ -52,7 +52,7 @@ func run(ctx context.Context, binary string) error {
 		cmd.Stderr = os.Stderr
 		return cmd.Output()
 	}
-	defer sandbox("down")
+	defer func() { _, _ = sandbox("down") }()
 
 	start := time.Now()
 	if _, err := sandbox("up", "--detach"); err != nil {

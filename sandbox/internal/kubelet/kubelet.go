@@ -178,7 +178,7 @@ func silent(n *corev1.Node) bool {
 func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, error) {
 	n, err := k.nodes.Get(name)
 	if err != nil {
-		return 0, nil // It is gone.
+		return 0, ignoreNotFound(err)
 	}
 	if node.Reported(n) && node.Ready(n) != silent(n) {
 		return 0, nil
@@ -199,7 +199,8 @@ func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.
 	pod := obj.(*corev1.Pod)
 	n, err := k.nodes.Get(pod.Spec.NodeName)
 	if err != nil || silent(n) {
-		return 0, nil // Nobody looks after this pod.
+		// Nobody looks after this pod.
+		return 0, ignoreNotFound(err)
 	}
 	plan, mistake := planOf(pod, k.delays)
 	s, delay := next(pod, plan, mistake)

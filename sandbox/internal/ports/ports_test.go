@@ -28,12 +28,19 @@ func listen(number int, share bool) (net.Listener, error) {
 	return config.Listen(context.Background(), "tcp4", net.JoinHostPort(Loopback, strconv.Itoa(number)))
 }
 
+func release(t *testing.T, p *Port) {
+	t.Helper()
+	if err := p.Release(); err != nil {
+		t.Errorf("release port %d: %v", p.Number(), err)
+	}
+}
+
 func TestReservedPortIsForItsOwnerOnly(t *testing.T) {
 	p, err := Reserve(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Release()
+	t.Cleanup(func() { release(t, p) })
 	if l, err := listen(p.Number(), false); err == nil {
 		l.Close()
 		t.Error("somebody else could take the port")
@@ -59,13 +66,13 @@ func TestPreferredPort(t *testing.T) {
 	if q.Number() == p.Number() {
 		t.Error("a port was reserved twice")
 	}
-	q.Release()
-	p.Release()
+	release(t, q)
+	release(t, p)
 	again, err := Reserve(p.Number())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.Release()
+	t.Cleanup(func() { release(t, again) })
 	if again.Number() != p.Number() {
 		t.Errorf("got port %d, want the preferred %d, which is free", again.Number(), p.Number())
 	}

@@ -92,7 +92,7 @@ func TestCrashIsReportedWithTheEndOfTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := <-exits
-	if e.State != Crashed || e.Status.Exit != "exit code 3" || strings.Join(e.Tail, "") != "something is wrong" {
+	if e.State != Crashed || e.Exit != "exit code 3" || strings.Join(e.Tail, "") != "something is wrong" {
 		t.Errorf("reported: %+v", e)
 	}
 }
