@@ -15,6 +15,7 @@
 //	runtimeclass.go  the RuntimeClass of a pool
 //	level.go         sums of resources
 //	fleet.go         all pools, nodes and pods as one model with running sums
+//	fight.go         which nodes are written too often
 //	status.go        a pool's status and conditions, and when to write them
 //	news.go          many changes, told as few events
 //

@@ -546,6 +546,19 @@ func (f *fleet) failed(node string, plan *nodePlan, err error) todo {
 	return f.unlock()
 }
 
+// fought takes in that a node is written so often that the plan has to wait, for
+// the news.
+func (f *fleet) fought(node string, plan *nodePlan) todo {
+	f.lock()
+	for _, c := range plan.changes {
+		if p := f.pools[c.pool]; p != nil {
+			p.news.foughtOver(node)
+			f.todo.levels.Insert(c.pool)
+		}
+	}
+	return f.unlock()
+}
+
 // admit lets the pool's NoExecute taints reach these nodes.
 func (f *fleet) admit(pool string, nodes []string) todo {
 	f.lock()

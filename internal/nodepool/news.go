@@ -30,6 +30,8 @@ type news struct {
 	shaped sets.Set[string]
 	// putBack and replaced name the keys, by node, that others had changed.
 	putBack, replaced map[string][]slot
+	// fought are the nodes that never come to rest.
+	fought sets.Set[string]
 	// failures by node.
 	failures map[string]string
 
@@ -76,6 +78,15 @@ func (n *news) changed(node string, c change) {
 		}
 		n.shaped.Insert(node)
 	}
+}
+
+// foughtOver adds that a node never comes to rest.
+func (n *news) foughtOver(node string) {
+	n.fresh = true
+	if n.fought == nil {
+		n.fought = sets.New[string]()
+	}
+	n.fought.Insert(node)
 }
 
 // failed adds that a node could not be written.
@@ -138,6 +149,10 @@ func (n *news) announcements() []announcement {
 	}
 	if len(n.putBack) > 0 {
 		say(corev1.EventTypeWarning, EventDriftCorrected, "Correct", "put back what others had changed: %s", places(n.putBack))
+	}
+	if len(n.fought) > 0 {
+		say(corev1.EventTypeWarning, EventNodesFoughtOver, "Update",
+			"somebody else, or another pool, undoes what this pool does to %s again and again; it is slowed down", these(sets.List(n.fought)))
 	}
 	for _, message := range slices.Compact(slices.Sorted(maps.Values(n.failures))) {
 		var nodes []string

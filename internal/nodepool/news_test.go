@@ -66,6 +66,11 @@ func TestAnnouncements(t *testing.T) {
 			want: []string{"Warning DriftCorrected: put back what others had changed: label team on node n0, label team on node n1, label team on node n2, label team on node n3, label team on node n4 and 3 more"},
 		},
 		{
+			name: "a fight is told once for all its nodes",
+			add:  func(n *news) { n.foughtOver("b"); n.foughtOver("a"); n.foughtOver("a") },
+			want: []string{"Warning NodesFoughtOver: somebody else, or another pool, undoes what this pool does to 2 nodes (a, b) again and again; it is slowed down"},
+		},
+		{
 			name: "one failure of many nodes is one event",
 			add: func(n *news) {
 				n.failed("a", errors.New("denied"))

@@ -25,6 +25,7 @@ type nodeReconciler struct {
 	client  client.Client
 	fleet   *fleet
 	feed    *feed
+	fights  *fights
 	metrics *metrics
 	clock   clock.PassiveClock
 }
@@ -33,6 +34,9 @@ type nodeReconciler struct {
 func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	node := &corev1.Node{}
 	if err := r.client.Get(ctx, request.NamespacedName, node); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.fights.forget(request.Name)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	plan, end := r.fleet.begin(node)
@@ -41,8 +45,14 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		return ctrl.Result{}, nil
 	}
 
+	now := r.clock.Now()
+	if !r.fights.allow(node.Name, now) {
+		r.metrics.nodeWrites.WithLabelValues(resultDelayed).Inc()
+		r.feed.push(r.fleet.fought(node.Name, &plan))
+		return ctrl.Result{RequeueAfter: fightInterval}, nil
+	}
 	ctrl.LoggerFrom(ctx).V(1).Info("Patching node", "node", node.Name, "changes", fmt.Sprint(plan.changes))
-	patch := client.RawPatch(types.MergePatchType, plan.patch(node, r.clock.Now()))
+	patch := client.RawPatch(types.MergePatchType, plan.patch(node, now))
 	switch err := r.client.Patch(ctx, node, patch); {
 	case apierrors.IsNotFound(err):
 		return ctrl.Result{}, nil

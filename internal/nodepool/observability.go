@@ -70,6 +70,9 @@ const (
 	EventValueReplaced = "ValueReplaced"
 	// EventNodeUpdateFailed: the API server refused the change of a node.
 	EventNodeUpdateFailed = "NodeUpdateFailed"
+	// EventNodesFoughtOver: somebody, or another pool, undoes what the pool
+	// does to a node again and again; it is done less often.
+	EventNodesFoughtOver = "NodesFoughtOver"
 	// EventConflict: an older pool has a key that this pool asks for.
 	EventConflict = "Conflict"
 	// EventRuntimeClassConflict: a RuntimeClass of the pool's name belongs to
@@ -100,13 +103,14 @@ const (
 	resultWritten  = "written"
 	resultConflict = "conflict"
 	resultError    = "error"
+	resultDelayed  = "delayed"
 )
 
 func newMetrics(registry prometheus.Registerer, f *fleet) (*metrics, error) {
 	m := &metrics{
 		nodeWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidekeeper_nodepool_node_writes_total",
-			Help: "Patches sent to nodes, by result: written, conflict (the node had changed meanwhile; it is tried again) or error.",
+			Help: "Patches sent to nodes, by result: written, conflict (the node had changed meanwhile; it is tried again), error, or delayed (not sent yet, as the node never comes to rest).",
 		}, []string{"result"}),
 		corrections: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidekeeper_nodepool_drift_corrections_total",
@@ -117,7 +121,7 @@ func newMetrics(registry prometheus.Registerer, f *fleet) (*metrics, error) {
 			Help: "Writes of the status of a pool.",
 		}, []string{"pool"}),
 	}
-	for _, result := range []string{resultWritten, resultConflict, resultError} {
+	for _, result := range []string{resultWritten, resultConflict, resultError, resultDelayed} {
 		m.nodeWrites.WithLabelValues(result)
 	}
 	for _, c := range []prometheus.Collector{m.nodeWrites, m.corrections, m.statusWrites, fleetCollector{f}} {

@@ -54,7 +54,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		Named("nodepool-node").
 		WatchesRawSource(d.nodeSource()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.NodeConcurrency}).
-		Complete(&nodeReconciler{client: mgr.GetClient(), fleet: f, feed: d, metrics: m, clock: clock.RealClock{}}); err != nil {
+		Complete(&nodeReconciler{client: mgr.GetClient(), fleet: f, feed: d, fights: newFights(), metrics: m, clock: clock.RealClock{}}); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).

@@ -466,6 +466,34 @@ func TestDriftIsPutBack(t *testing.T) {
 		"label example.com/drift on node drift-1, taint example.com/drift:NoSchedule on node drift-1")
 }
 
+// Two pools that move a node in and out of each other, which no schema can see
+// coming, are told of it and slowed down.
+func TestFightIsSlowedDown(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "fight", 1, "--labels", "example.com/fight=yes")
+	chicken, egg := framework.Pool("fight-chicken"), framework.Pool("fight-egg")
+	chicken.Spec.Selector = &tidekeeperv1.NodeSelector{
+		MatchLabels:      map[string]tidekeeperv1.LabelValue{"example.com/fight": "yes"},
+		MatchExpressions: []tidekeeperv1.NodeSelectorRequirement{{Key: "example.com/egg", Operator: metav1.LabelSelectorOpDoesNotExist}},
+	}
+	chicken.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/chicken": "1"}
+	egg.Spec.Selector = &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{"example.com/chicken": "1"}}
+	egg.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/egg": "1"}
+	audit := cluster.Audit(t, "tidekeeper/")
+	cluster.Apply(t, chicken)
+	cluster.Apply(t, egg)
+	eventuallyEvent(t, "fight-egg", "Warning NodesFoughtOver: somebody else, or another pool, undoes what this pool does to node fight-1 again and again; it is slowed down")
+	writes := 0
+	for _, r := range audit.Requests(t) {
+		if r.Resource == "nodes" && r.Name == "fight-1" && r.Writes() {
+			writes++
+		}
+	}
+	if writes > 22 {
+		t.Errorf("the node was written %d times, want 20 and one in ten seconds", writes)
+	}
+}
+
 // Of two pools that ask for one key the older has it, the younger says so, and
 // gets it when the older goes.
 func TestConflict(t *testing.T) {
