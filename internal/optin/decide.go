@@ -142,32 +142,34 @@ func targetRef(kind string, workload metav1.Object) tidekeeperv1.TargetRef {
 	return tidekeeperv1.TargetRef{Kind: kind, Name: workload.GetName()}
 }
 
-// suspend returns what to set suspend to. It is the opt-in's: true until there
-// is an annotation for the schedule, then false. If somebody has set it
-// otherwise it is theirs, and nil is returned, until the annotation for the
-// schedule next appears.
+// suspend returns what to set suspend to. It follows the annotation for the
+// schedule: false when that appears, and true again when it goes. In between it
+// stays as it is; if somebody has set it otherwise it is theirs, also when the
+// annotation goes, and nil is returned.
 func suspend(wish wish, existing *tidekeeperv1.ScheduledRestart, last *record) *bool {
 	switch {
 	case last == nil:
-		// It cannot be told whether the annotation is new. Nothing is enabled
-		// because of a record that was damaged.
+		// It cannot be told what is new. Nothing is enabled, nor suspended,
+		// because a record was damaged.
 		return ptr.To(existing.Spec.Suspend)
 	case wish.schedule != nil && last.Schedule == nil:
 		return ptr.To(false)
-	case last.Suspend != nil && *last.Suspend == existing.Spec.Suspend:
-		return ptr.To(wish.schedule == nil)
-	default:
+	case last.Suspend == nil || *last.Suspend != existing.Spec.Suspend:
 		return nil
+	case wish.schedule == nil && last.Schedule != nil:
+		return ptr.To(true)
+	default:
+		return last.Suspend
 	}
 }
 
 // isApplied tells whether applying r would change nothing that the annotations
-// name, as the last record and the spec are.
+// name, as the last record and the spec are. Suspend changes only together with
+// the annotation for the schedule.
 func (r record) isApplied(spec *tidekeeperv1.ScheduledRestartSpec, last *record) bool {
 	return ptr.Equal(r.Schedule, last.Schedule) && ptr.Equal(r.TimeZone, last.TimeZone) &&
 		(r.Schedule == nil || *r.Schedule == spec.Schedule) &&
-		(r.TimeZone == nil || *r.TimeZone == spec.TimeZone) &&
-		(r.Suspend == nil || *r.Suspend == spec.Suspend)
+		(r.TimeZone == nil || *r.TimeZone == spec.TimeZone)
 }
 
 // news tells what r sets, and what it sets no longer.

@@ -236,6 +236,11 @@ func TestDecide(t *testing.T) {
 			spec: map[string]any{"suspend": false, "schedule": "@daily"}, record: `{"schedule":"@daily","suspend":false}`,
 		},
 		{
+			name: "they edit the time zone that an annotation names", workload: web(in("true", zoneKey, "UTC")), existing: Made(`{"timeZone":"UTC","suspend":true}`).Zone("Europe/Berlin"),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: suspended, time zone "UTC"`,
+			spec: map[string]any{"suspend": true, "timeZone": "UTC"}, record: `{"timeZone":"UTC","suspend":true}`,
+		},
+		{
 			name: "they point it elsewhere", workload: web(in("true")), existing: Made(`{"suspend":true}`).Suspend(false).Target("Deployment", "api"),
 			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: its target is the workload`,
 			spec: map[string]any{}, record: `{}`,
@@ -245,6 +250,12 @@ func TestDecide(t *testing.T) {
 			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: suspended, schedule "@daily"`,
 			spec: map[string]any{"suspend": true, "schedule": "@daily"}, record: `{"schedule":"@daily","suspend":true}`,
 		},
+		{
+			name: "they damage the record of one that they have enabled", workload: web(in("true")), existing: Made("?").Schedule("0 5 * * *").Suspend(false),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: enabled`,
+			spec: map[string]any{"suspend": false}, record: `{"suspend":false}`,
+		},
+		{name: "which stays enabled then", workload: web(in("true")), existing: Made(`{"suspend":false}`).Schedule("0 5 * * *")},
 
 		// It goes, if it was made.
 		{name: "the annotation is taken away", workload: web(nil), existing: Made(`{"suspend":true}`), want: remove, event: deleted},
@@ -282,6 +293,10 @@ func TestDecide(t *testing.T) {
 		// The workload was deleted and created again.
 		{
 			name: "what the workload before it owned is collected", workload: web(in("true")),
+			existing: Made(`{"schedule":"@daily"}`).Owner("apps/v1", "Deployment", "web", "web-0"),
+		},
+		{
+			name: "by the garbage collector", workload: web(nil),
 			existing: Made(`{"suspend":true}`).Owner("apps/v1", "Deployment", "web", "web-0"),
 		},
 		{
