@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart"
 )
 
 // fieldOwner owns, in server-side apply, what the annotations name.
@@ -37,7 +37,7 @@ type reconciler struct {
 
 // Reconcile implements [ctrl.TypedReconciler].
 func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Result, error) {
-	workload := newObject(request.kind)
+	workload := restart.NewWorkload(request.kind)
 	if err := r.client.Get(ctx, request.NamespacedName, workload); err != nil {
 		// Without the workload there is nothing to do: what it owned is collected.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -85,7 +85,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 // cache says. Else what is just being left behind on purpose would get its owner
 // back, and be collected with it.
 func (r *reconciler) stays(ctx context.Context, request request, workload client.Object) (bool, error) {
-	live := newObject(request.kind)
+	live := restart.NewWorkload(request.kind)
 	if err := r.live.Get(ctx, request.NamespacedName, live); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
@@ -128,16 +128,4 @@ func refusalText(err *apierrors.StatusError) string {
 		causes[i] = strings.TrimPrefix(cause.Field+": "+cause.Message, ": ")
 	}
 	return strings.Join(causes, "; ")
-}
-
-// newObject returns an empty object of one of the kinds that can opt in.
-func newObject(kind string) client.Object {
-	switch kind {
-	case kindDeployment:
-		return &appsv1.Deployment{}
-	case kindStatefulSet:
-		return &appsv1.StatefulSet{}
-	default:
-		return &appsv1.DaemonSet{}
-	}
 }

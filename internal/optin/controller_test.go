@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart"
 )
 
 // What the API server answers to a write decides whether it is told of, and
@@ -150,12 +151,12 @@ func TestAdoptsOnlyForAWorkloadThatStays(t *testing.T) {
 
 // Each kind is looked up as what it is; one that is gone needs nothing.
 func TestKinds(t *testing.T) {
-	for _, kind := range kinds {
+	for _, kind := range restart.Kinds() {
 		r, recorder := newReconciler(t, deployment(in("yes")), nil, interceptor.Funcs{})
 		if _, err := r.Reconcile(t.Context(), requestFor(kind)); err != nil {
 			t.Fatal(err)
 		}
-		if got := told(recorder); (got != "") != (kind == kindDeployment) {
+		if got := told(recorder); (got != "") != (kind == restart.KindDeployment) {
 			t.Errorf("asked for a %s of the name of a Deployment, it told: %q", kind, got)
 		}
 	}

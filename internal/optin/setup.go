@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart"
 )
 
 // What has failed is tried again after firstRetry, then after twice as long and
@@ -44,8 +45,8 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		}).
 		Watches(&tidekeeperv1.ScheduledRestart{}, handler.TypedEnqueueRequestsFromMapFunc(workloadsOfRestart),
 			builder.WithPredicates(restartChanges))
-	for _, kind := range kinds {
-		b.Watches(newObject(kind), handler.TypedEnqueueRequestsFromMapFunc(workloadsOf(kind)),
+	for _, kind := range restart.Kinds() {
+		b.Watches(restart.NewWorkload(kind), handler.TypedEnqueueRequestsFromMapFunc(workloadsOf(kind)),
 			builder.WithPredicates(workloadChanges))
 	}
 	if err := b.Complete(&reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper")}); err != nil {

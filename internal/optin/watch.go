@@ -15,16 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart"
 )
-
-// The kinds that can opt in, all of the group apps.
-const (
-	kindDeployment  = "Deployment"
-	kindStatefulSet = "StatefulSet"
-	kindDaemonSet   = "DaemonSet"
-)
-
-var kinds = []string{kindDeployment, kindStatefulSet, kindDaemonSet}
 
 // request is a workload to look at.
 type request struct {
@@ -42,8 +34,8 @@ func workloadsOf(kind string) handler.TypedMapFunc[client.Object, request] {
 // workloadsOfRestart maps a ScheduledRestart to the workloads that may have
 // made it, or may want its name: of each kind that of its name.
 func workloadsOfRestart(_ context.Context, o client.Object) []request {
-	requests := make([]request, len(kinds))
-	for i, kind := range kinds {
+	requests := make([]request, len(restart.Kinds()))
+	for i, kind := range restart.Kinds() {
 		requests[i] = request{kind: kind, NamespacedName: client.ObjectKeyFromObject(o)}
 	}
 	return requests

@@ -129,7 +129,7 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 // workload reads the target, nil if there is none.
 func (r *reconciler) workload(ctx context.Context, from client.Reader, restart *tidekeeperv1.ScheduledRestart) (client.Object, error) {
 	ref := restart.Spec.TargetRef
-	workload := newObject(ref.Kind)
+	workload := NewWorkload(ref.Kind)
 	err := from.Get(ctx, client.ObjectKey{Namespace: restart.Namespace, Name: ref.Name}, workload)
 	if apierrors.IsNotFound(err) {
 		return nil, nil

@@ -40,14 +40,14 @@ func makeInputs(changes ...func(*inputs)) inputs {
 		restart: &tidekeeperv1.ScheduledRestart{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "1", Generation: 1, CreationTimestamp: *metaAt("00:00:00")},
 			Spec: tidekeeperv1.ScheduledRestartSpec{
-				TargetRef: tidekeeperv1.TargetRef{Kind: kindDeployment, Name: "web"}, Schedule: "0 3 * * *", TimeZone: "UTC",
+				TargetRef: tidekeeperv1.TargetRef{Kind: KindDeployment, Name: "web"}, Schedule: "0 3 * * *", TimeZone: "UTC",
 				StartingDeadlineSeconds: 900, ProgressDeadlineSeconds: 1800, Precondition: tidekeeperv1.PreconditionHealthy,
 				FailureLimit: 3, HistoryLimit: 10,
 			},
 			Status: tidekeeperv1.ScheduledRestartStatus{ObservedGeneration: 1, NextScheduleTime: metaAt("03:00:00")},
 		},
 		ticks:  ticks,
-		target: &target{kind: kindDeployment, name: "web", uid: "t", pods: 3, rollout: rollout{available: true}},
+		target: &target{kind: KindDeployment, name: "web", uid: "t", pods: 3, rollout: rollout{available: true}},
 		slot:   true,
 		now:    at("03:00:01"),
 	}

@@ -52,8 +52,8 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		Named("scheduled-restart").
 		WatchesRawSource(a).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency})
-	for _, kind := range []string{kindDeployment, kindStatefulSet, kindDaemonSet} {
-		builder.Watches(newObject(kind), handler.EnqueueRequestsFromMapFunc(restartsOf(mgr.GetClient(), kind)))
+	for _, kind := range Kinds() {
+		builder.Watches(NewWorkload(kind), handler.EnqueueRequestsFromMapFunc(restartsOf(mgr.GetClient(), kind)))
 	}
 	if err := builder.Complete(r); err != nil {
 		return fmt.Errorf("scheduled restarts: %w", err)

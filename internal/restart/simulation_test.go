@@ -75,7 +75,7 @@ func newSimulation(seed uint64) *simulation {
 	s.restart = &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "1", Generation: 1, CreationTimestamp: metav1.Time{Time: s.now}},
 		Spec: tidekeeperv1.ScheduledRestartSpec{
-			TargetRef:               tidekeeperv1.TargetRef{Kind: kindDeployment, Name: "web"},
+			TargetRef:               tidekeeperv1.TargetRef{Kind: KindDeployment, Name: "web"},
 			StartingDeadlineSeconds: int32(60 + random.IntN(3600)), ProgressDeadlineSeconds: 1800,
 			Precondition: tidekeeperv1.PreconditionHealthy, FailureLimit: 100, HistoryLimit: 3,
 		},
@@ -85,7 +85,7 @@ func newSimulation(seed uint64) *simulation {
 }
 
 func (s *simulation) create() {
-	s.change(&target{kind: kindDeployment, name: "web", uid: types.UID(fmt.Sprint("uid-", s.version)), pods: 3, rollout: rollout{available: true}})
+	s.change(&target{kind: KindDeployment, name: "web", uid: types.UID(fmt.Sprint("uid-", s.version)), pods: 3, rollout: rollout{available: true}})
 }
 
 // change replaces the target; what it was is what a stale cache shows.

@@ -15,13 +15,6 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// The kinds that can be a target.
-const (
-	kindDeployment  = "Deployment"
-	kindStatefulSet = "StatefulSet"
-	kindDaemonSet   = "DaemonSet"
-)
-
 // target is a workload as far as a restart has to know it.
 type target struct {
 	kind, name string
@@ -56,35 +49,23 @@ type rollout struct {
 
 func (r rollout) complete() bool { return !r.updating && r.available }
 
-// newObject returns an empty workload of a kind.
-func newObject(kind string) client.Object {
-	switch kind {
-	case kindDeployment:
-		return &appsv1.Deployment{}
-	case kindStatefulSet:
-		return &appsv1.StatefulSet{}
-	default:
-		return &appsv1.DaemonSet{}
-	}
-}
-
 // targetOf reads a workload.
 func targetOf(o client.Object) *target {
 	t := &target{name: o.GetName(), uid: o.GetUID(), deleting: o.GetDeletionTimestamp() != nil}
 	var template *corev1.PodTemplateSpec
 	switch o := o.(type) {
 	case *appsv1.Deployment:
-		t.kind, template = kindDeployment, &o.Spec.Template
+		t.kind, template = KindDeployment, &o.Spec.Template
 		t.paused = o.Spec.Paused
 		t.pods = wanted(o.Spec.Replicas)
 		t.rollout = deploymentRollout(o)
 	case *appsv1.StatefulSet:
-		t.kind, template = kindStatefulSet, &o.Spec.Template
+		t.kind, template = KindStatefulSet, &o.Spec.Template
 		t.onDelete = o.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
 		t.pods = wanted(o.Spec.Replicas)
 		t.rollout = statefulSetRollout(o)
 	case *appsv1.DaemonSet:
-		t.kind, template = kindDaemonSet, &o.Spec.Template
+		t.kind, template = KindDaemonSet, &o.Spec.Template
 		t.onDelete = o.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 		t.pods = o.Status.DesiredNumberScheduled
 		t.rollout = daemonSetRollout(o)

@@ -79,9 +79,9 @@ func TestTargetOf(t *testing.T) {
 	template(&s.Spec.Template.ObjectMeta)
 	template(&ds.Spec.Template.ObjectMeta)
 	for o, want := range map[client.Object]target{
-		d:  {kind: kindDeployment, paused: true, deleting: true, pods: 1},
-		s:  {kind: kindStatefulSet, onDelete: true, pods: 1},
-		ds: {kind: kindDaemonSet, onDelete: true, pods: 7},
+		d:  {kind: KindDeployment, paused: true, deleting: true, pods: 1},
+		s:  {kind: KindStatefulSet, onDelete: true, pods: 1},
+		ds: {kind: KindDaemonSet, onDelete: true, pods: 7},
 	} {
 		want.name, want.uid, want.lastTick, want.restartedAt = "web", "1", "tick", "template"
 		got := *targetOf(o)

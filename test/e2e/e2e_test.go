@@ -19,7 +19,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -191,30 +190,3 @@ func relabel(t *testing.T, name string, labels map[string]string) {
 }
 
 func role(pool string) string { return tidekeeperv1.RoleLabelPrefix + pool }
-
-// eventsOn returns the events about a pool as "Type Reason: note".
-func eventsOn(t *testing.T, pool string) []string {
-	t.Helper()
-	list := &corev1.EventList{}
-	if err := cluster.List(t.Context(), list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
-		t.Fatal(err)
-	}
-	var events []string
-	for _, e := range list.Items {
-		if e.InvolvedObject.Kind == "NodePool" && e.InvolvedObject.Name == pool {
-			events = append(events, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
-		}
-	}
-	return events
-}
-
-// eventuallyEvent waits for an event on the pool.
-func eventuallyEvent(t *testing.T, pool, want string) {
-	t.Helper()
-	framework.Eventually(t, "pool "+pool+" has an event", func() error {
-		if events := eventsOn(t, pool); !slices.Contains(events, want) {
-			return fmt.Errorf("want %q, got %q", want, events)
-		}
-		return nil
-	})
-}

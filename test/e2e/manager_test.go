@@ -64,8 +64,9 @@ func TestS2_1_SchemeAndRESTMapper(t *testing.T) {
 	for _, r := range resources.APIResources {
 		names = append(names, r.Name)
 	}
-	if want := []string{"nodepools", "nodepools/status"}; !slices.Equal(names, want) {
-		t.Errorf("discovery finds %v, want %v", names, want)
+	slices.Sort(names)
+	if err := diff([]string{"nodepools", "nodepools/status", "scheduledrestarts", "scheduledrestarts/status"}, names); err != nil {
+		t.Errorf("what discovery finds %v", err)
 	}
 }
 
@@ -102,7 +103,10 @@ func TestS2_3_OneWatchPerKind(t *testing.T) {
 			}
 		}
 		// Streaming lists: the watch brings the list along.
-		return diff(map[string]int{"nodepools": 1, "nodes": 1, "pods": 1, "runtimeclasses": 1}, watches)
+		return diff(map[string]int{
+			"nodepools": 1, "nodes": 1, "pods": 1, "runtimeclasses": 1,
+			"scheduledrestarts": 1, "deployments": 1, "statefulsets": 1, "daemonsets": 1,
+		}, watches)
 	})
 }
 
@@ -114,7 +118,7 @@ func TestS2_4_ReadsComeFromTheCache(t *testing.T) {
 	members := addMembers(t, "s24", 3)
 	cluster.Apply(t, pool("s24"))
 	healthyWith(t, "s24", 3)
-	eventuallyEvent(t, "s24", "Normal NodesUpdated: brought 3 nodes (s24-1, s24-2, s24-3) up to date")
+	cluster.EventuallyEvent(t, "NodePool", "s24", "Normal NodesUpdated: brought 3 nodes (s24-1, s24-2, s24-3) up to date")
 	relabel(t, "s24-2", map[string]string{"example.com/s24": "by-hand"})
 	eventuallyShape(t, "s24-2", shapeFrom("s24"))
 	manager.Stop(t)
@@ -151,7 +155,7 @@ func TestS2_5_PodsByNodeFromAnIndex(t *testing.T) {
 	p.Spec.Taints = []tidekeeperv1.Taint{{Key: "example.com/s25", Effect: corev1.TaintEffectNoExecute}}
 	cluster.Apply(t, p)
 	healthyWith(t, "s25", 1)
-	eventuallyEvent(t, "s25", "Normal NodesEvicting: NoExecute taint goes onto node s25-1")
+	cluster.EventuallyEvent(t, "NodePool", "s25", "Normal NodesEvicting: NoExecute taint goes onto node s25-1")
 	for _, r := range audit.Requests(t) {
 		if r.Resource == "pods" {
 			t.Errorf("pods are asked of the API server: %s", r)

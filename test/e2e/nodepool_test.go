@@ -160,7 +160,7 @@ func TestS0_3_ForeignRuntimeClass(t *testing.T) {
 	if err := diff(message, got.Status.Conditions[0].Message); err != nil {
 		t.Error(err)
 	}
-	eventuallyEvent(t, "s03f", "Warning RuntimeClassConflict: "+message)
+	cluster.EventuallyEvent(t, "NodePool", "s03f", "Warning RuntimeClassConflict: "+message)
 	cluster.Refresh(t, class)
 	if class.ResourceVersion != version {
 		t.Errorf("the RuntimeClass was touched: %v", class)
@@ -360,9 +360,9 @@ func TestS0_8_Events(t *testing.T) {
 	cluster.Apply(t, pool("s08"))
 	eventuallyReason(t, "s08", "NoNodes")
 	addMembers(t, "s08", 40)
-	eventuallyEvent(t, "s08", "Normal NodesJoined: 40 nodes (s08-1, s08-10, s08-11, s08-12, s08-13 and 35 more) joined the pool")
+	cluster.EventuallyEvent(t, "NodePool", "s08", "Normal NodesJoined: 40 nodes (s08-1, s08-10, s08-11, s08-12, s08-13 and 35 more) joined the pool")
 	relabel(t, "s08-7", map[string]string{role("s08"): "-"})
-	eventuallyEvent(t, "s08", "Normal NodesLeft: node s08-7 left the pool")
+	cluster.EventuallyEvent(t, "NodePool", "s08", "Normal NodesLeft: node s08-7 left the pool")
 	out, err := cluster.Kubectl("", "describe", "nodepool", "s08")
 	if err != nil {
 		t.Fatal(err)
@@ -410,12 +410,12 @@ spec: {policyName: s08e, validationActions: [Deny]}
 	})
 	cluster.Apply(t, pool("s08e"))
 	framework.Eventually(t, "the refusal is told", func() error {
-		for _, event := range eventsOn(t, "s08e") {
+		for _, event := range cluster.Events(t, "NodePool", "s08e") {
 			if strings.HasPrefix(event, "Warning NodeUpdateFailed: could not update node s08e-1: ") && strings.Contains(event, "not in this house") {
 				return nil
 			}
 		}
-		return fmt.Errorf("events: %q", eventsOn(t, "s08e"))
+		return fmt.Errorf("events: %q", cluster.Events(t, "NodePool", "s08e"))
 	})
 	eventuallyReason(t, "s08e", "Updating")
 }
@@ -462,7 +462,7 @@ func TestDriftIsPutBack(t *testing.T) {
 	want.Labels["example.com/theirs"] = "1"
 	want.Taints = append([]string{"example.com/theirs=:PreferNoSchedule"}, want.Taints...)
 	eventuallyShape(t, "drift-1", want)
-	eventuallyEvent(t, "drift", "Warning DriftCorrected: put back what others had changed: "+
+	cluster.EventuallyEvent(t, "NodePool", "drift", "Warning DriftCorrected: put back what others had changed: "+
 		"label example.com/drift on node drift-1, taint example.com/drift:NoSchedule on node drift-1")
 }
 
@@ -482,7 +482,7 @@ func TestFightIsSlowedDown(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	cluster.Apply(t, chicken)
 	cluster.Apply(t, egg)
-	eventuallyEvent(t, "fight-egg", "Warning NodesFoughtOver: somebody else, or another pool, undoes what this pool does to node fight-1 again and again; it is slowed down")
+	cluster.EventuallyEvent(t, "NodePool", "fight-egg", "Warning NodesFoughtOver: somebody else, or another pool, undoes what this pool does to node fight-1 again and again; it is slowed down")
 	writes := 0
 	for _, r := range audit.Requests(t) {
 		if r.Resource == "nodes" && r.Name == "fight-1" && r.Writes() {
@@ -524,7 +524,7 @@ func TestConflict(t *testing.T) {
 			t.Errorf("the condition Conflicted is %s: %q, want True: %q", c.Status, c.Message, message)
 		}
 	}
-	eventuallyEvent(t, younger.Name, "Warning Conflict: "+message)
+	cluster.EventuallyEvent(t, "NodePool", younger.Name, "Warning Conflict: "+message)
 	eventuallyShape(t, "conflict-1", shape{Labels: map[string]string{"example.com/team": "older", "example.com/same": "1"}, Recorded: []string{"conflict-b"}})
 
 	cluster.Delete(t, older)

@@ -44,7 +44,7 @@ func TestS4_2_OptInMakesASuspendedOne(t *testing.T) {
 		if !metav1.IsControlledBy(got, w) {
 			t.Errorf("it is owned by %v, want the workload", got.OwnerReferences)
 		}
-		eventuallyWorkloadEvent(t, kind, name, "Normal ScheduledRestartCreated: created ScheduledRestart "+name+": suspended")
+		cluster.EventuallyEvent(t, kind, name, "Normal ScheduledRestartCreated: created ScheduledRestart "+name+": suspended")
 	})
 }
 
@@ -59,7 +59,7 @@ func TestS4_2_OtherValuesMakeNone(t *testing.T) {
 		cluster.Apply(t, optInWorkload(kind, names[2], optInKey, "yes"))
 		cluster.Apply(t, optInWorkload(kind, names[3], "mtsre.meitu.com/eru", "true"))
 		cluster.Apply(t, optInWorkload(kind, names[4], scheduleKey, "0 3 * * *"))
-		eventuallyWorkloadEvent(t, kind, name+"-yes",
+		cluster.EventuallyEvent(t, kind, name+"-yes",
 			`Warning InvalidOptIn: nothing is changed: tidekeeper.dev/scheduled-restart must be "true" or "false", not "yes"`)
 		// What came before it has been looked at when this one is there.
 		cluster.Apply(t, optInWorkload(kind, name, optInKey, "true"))
@@ -81,7 +81,7 @@ func TestS4_2_ScheduleAnnotations(t *testing.T) {
 		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *", timeZoneKey, "Europe/Berlin")
 		cluster.Apply(t, w)
 		first := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *", TimeZone: "Europe/Berlin"})
-		eventuallyWorkloadEvent(t, kind, name, `Normal ScheduledRestartCreated: created ScheduledRestart `+name+`: enabled, schedule "0 3 * * *", time zone "Europe/Berlin"`)
+		cluster.EventuallyEvent(t, kind, name, `Normal ScheduledRestartCreated: created ScheduledRestart `+name+`: enabled, schedule "0 3 * * *", time zone "Europe/Berlin"`)
 
 		annotate(t, w, scheduleKey, "0 4 * * *")
 		eventuallyOptIn(t, name, wanted{Schedule: "0 4 * * *", TimeZone: "Europe/Berlin"})
@@ -89,7 +89,7 @@ func TestS4_2_ScheduleAnnotations(t *testing.T) {
 		eventuallyOptIn(t, name, wanted{Schedule: "0 4 * * *"})
 		annotate(t, w, scheduleKey, "")
 		eventuallyOptIn(t, name, wanted{Suspend: true})
-		eventuallyWorkloadEvent(t, kind, name, `Normal ScheduledRestartUpdated: updated ScheduledRestart `+name+`: suspended, schedule no longer set by an annotation`)
+		cluster.EventuallyEvent(t, kind, name, `Normal ScheduledRestartUpdated: updated ScheduledRestart `+name+`: suspended, schedule no longer set by an annotation`)
 
 		annotate(t, w, timeZoneKey, "America/New_York")
 		eventuallyOptIn(t, name, wanted{Suspend: true, TimeZone: "America/New_York"})
@@ -157,7 +157,7 @@ func TestS4_2_TakenAway(t *testing.T) {
 		})
 		annotate(t, w, optInKey, "")
 		eventuallyGone(t, first)
-		eventuallyWorkloadEvent(t, kind, name,
+		cluster.EventuallyEvent(t, kind, name,
 			"Normal ScheduledRestartDeleted: deleted ScheduledRestart "+name+": the workload has no annotation tidekeeper.dev/scheduled-restart=true any more")
 		annotate(t, w, optInKey, "true")
 		eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
@@ -190,7 +190,7 @@ func TestS4_2_APersonsOwnIsNotTouched(t *testing.T) {
 		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *")
 		cluster.Apply(t, w)
 		exists := "Warning ScheduledRestartExists: ScheduledRestart " + name + " exists already and is not from this opt-in: delete it, or take the annotation tidekeeper.dev/scheduled-restart away"
-		eventuallyWorkloadEvent(t, kind, name, exists)
+		cluster.EventuallyEvent(t, kind, name, exists)
 		annotate(t, w, scheduleKey, "0 4 * * *")
 		annotate(t, w, optInKey, "")
 		settled(t)
@@ -226,7 +226,7 @@ func TestS4_2_TwoKindsOfOneName(t *testing.T) {
 	eventuallyOptIn(t, name, wanted{Suspend: true})
 	second := optInWorkload("StatefulSet", name, optInKey, "true", scheduleKey, "0 3 * * *")
 	cluster.Apply(t, second)
-	eventuallyWorkloadEvent(t, "StatefulSet", name,
+	cluster.EventuallyEvent(t, "StatefulSet", name,
 		"Warning ScheduledRestartExists: ScheduledRestart "+name+" exists already and is not from this opt-in: delete it, or take the annotation tidekeeper.dev/scheduled-restart away")
 	if restart := restartNamed(t, name); restart.Spec.TargetRef.Kind != "Deployment" || !restart.Spec.Suspend {
 		t.Errorf("the second has taken it: %+v", restart.Spec)
@@ -253,7 +253,7 @@ func TestS4_2_BadValues(t *testing.T) {
 	} {
 		name := fmt.Sprintf("s42-bad-%d", i)
 		cluster.Apply(t, optInWorkload("Deployment", name, optInKey, "true", tt.key, tt.value))
-		eventuallyWorkloadEventPrefix(t, "Deployment", name, "Warning InvalidOptIn: nothing is changed: "+tt.want)
+		cluster.EventuallyEvent(t, "Deployment", name, "Warning InvalidOptIn: nothing is changed: "+tt.want)
 		if restart := restartNamed(t, name); restart != nil {
 			t.Errorf("%q made a ScheduledRestart: %+v", tt.value, restart.Spec)
 		}
@@ -271,7 +271,7 @@ func TestS4_2_BadValues(t *testing.T) {
 	for _, bad := range [][2]string{{scheduleKey, "nonsense"}, {timeZoneKey, "Mars/Olympus"}, {optInKey, "TRUE"}} {
 		annotate(t, w, bad[0], bad[1])
 	}
-	eventuallyWorkloadEvent(t, "Deployment", w.GetName(), `Warning InvalidOptIn: nothing is changed: tidekeeper.dev/scheduled-restart must be "true" or "false", not "TRUE"`)
+	cluster.EventuallyEvent(t, "Deployment", w.GetName(), `Warning InvalidOptIn: nothing is changed: tidekeeper.dev/scheduled-restart must be "true" or "false", not "TRUE"`)
 	restart := restartNamed(t, w.GetName())
 	if restart == nil || diff(want, wantedOf(restart)) != nil {
 		t.Errorf("it was changed: %+v", restart)
@@ -397,7 +397,7 @@ spec: {policyName: s43, validationActions: [Deny]}
 	for _, kind := range kinds {
 		name := "s43-" + strings.ToLower(kind)
 		cluster.Apply(t, optInWorkload(kind, name, optInKey, "true"))
-		eventuallyWorkloadEventPrefix(t, kind, name, "Warning ScheduledRestartFailed: create ScheduledRestart "+name+": ")
+		cluster.EventuallyEvent(t, kind, name, "Warning ScheduledRestartFailed: create ScheduledRestart "+name+": ")
 	}
 	lift()
 	for _, kind := range kinds {
@@ -579,44 +579,5 @@ func writesTo(t *testing.T, audit *framework.Audit, resource string) []framework
 	t.Helper()
 	return slices.DeleteFunc(audit.Requests(t), func(r framework.Request) bool {
 		return !r.Writes() || r.Resource != resource || r.Subresource != ""
-	})
-}
-
-// workloadEvents returns the events about a workload as "Type Reason: note".
-func workloadEvents(t *testing.T, kind, name string) []string {
-	t.Helper()
-	list := &corev1.EventList{}
-	if err := cluster.List(t.Context(), list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
-		t.Fatal(err)
-	}
-	var events []string
-	for _, e := range list.Items {
-		if e.InvolvedObject.Kind == kind && e.InvolvedObject.Name == name && e.ReportingController == "tidekeeper" {
-			events = append(events, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
-		}
-	}
-	return events
-}
-
-// eventuallyWorkloadEvent waits for an event on the workload.
-func eventuallyWorkloadEvent(t *testing.T, kind, name, want string) {
-	t.Helper()
-	framework.Eventually(t, kind+" "+name+" has an event", func() error {
-		if events := workloadEvents(t, kind, name); !slices.Contains(events, want) {
-			return fmt.Errorf("want %q, got %q", want, events)
-		}
-		return nil
-	})
-}
-
-// eventuallyWorkloadEventPrefix waits for an event that begins so.
-func eventuallyWorkloadEventPrefix(t *testing.T, kind, name, want string) {
-	t.Helper()
-	framework.Eventually(t, kind+" "+name+" has an event", func() error {
-		events := workloadEvents(t, kind, name)
-		if !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, want) }) {
-			return fmt.Errorf("want one that begins with %q, got %q", want, events)
-		}
-		return nil
 	})
 }

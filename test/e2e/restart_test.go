@@ -130,33 +130,6 @@ func eventuallyRestartIs(t *testing.T, r *tidekeeperv1.ScheduledRestart, reason 
 	})
 }
 
-// eventsAbout returns the events about a ScheduledRestart as "Type Reason: note".
-func eventsAbout(t *testing.T, name string) []string {
-	t.Helper()
-	list := &corev1.EventList{}
-	if err := cluster.List(t.Context(), list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
-		t.Fatal(err)
-	}
-	var events []string
-	for _, e := range list.Items {
-		if e.InvolvedObject.Kind == "ScheduledRestart" && e.InvolvedObject.Name == name {
-			events = append(events, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
-		}
-	}
-	return events
-}
-
-func eventuallyEventAbout(t *testing.T, name, want string) {
-	t.Helper()
-	framework.Eventually(t, "scheduled restart "+name+" has an event", func() error {
-		events := eventsAbout(t, name)
-		if !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, want) }) {
-			return fmt.Errorf("want %q, got %q", want, events)
-		}
-		return nil
-	})
-}
-
 // The spec has a target, a switch and a schedule; the status says how it is,
 // with conditions and columns.
 func TestS4_1_SpecAndStatus(t *testing.T) {
@@ -243,7 +216,7 @@ func TestS4_5_EachTickRollsOnce(t *testing.T) {
 	if d.Generation != generation+2 {
 		t.Errorf("the Deployment was changed %d times, want 2", d.Generation-generation)
 	}
-	eventuallyEventAbout(t, "s45", "Normal RestartSucceeded: restarted Deployment s45, 2 pods in ")
+	cluster.EventuallyEvent(t, "ScheduledRestart", "s45", "Normal RestartSucceeded: restarted Deployment s45, 2 pods in ")
 }
 
 // All three kinds can be rolled.
@@ -377,7 +350,7 @@ func TestRestartLeavesBrokenAlone(t *testing.T) {
 	if got := restartedAt(t, d); got != "" {
 		t.Errorf("it was restarted, at %s", got)
 	}
-	eventuallyEventAbout(t, "broken", "Warning RestartMissed: TargetUnhealthy: until the deadline Deployment broken is not healthy")
+	cluster.EventuallyEvent(t, "ScheduledRestart", "broken", "Warning RestartMissed: TargetUnhealthy: until the deadline Deployment broken is not healthy")
 
 	cluster.Change(t, r, func() { r.Spec.Precondition = tidekeeperv1.PreconditionNone; r.Spec.ProgressDeadlineSeconds = 3 })
 	tick = request(t, r)
@@ -594,5 +567,5 @@ func TestRestartWrongRequest(t *testing.T) {
 	r := restartOf("Deployment", "request")
 	r.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: "now!"}
 	cluster.Apply(t, r)
-	eventuallyEventAbout(t, "request", `Warning InvalidRequest: the annotation tidekeeper.dev/restart-now must be a time such as 2026-01-31T15:04:05Z, and is "now!"`)
+	cluster.EventuallyEvent(t, "ScheduledRestart", "request", `Warning InvalidRequest: the annotation tidekeeper.dev/restart-now must be a time such as 2026-01-31T15:04:05Z, and is "now!"`)
 }

@@ -5,6 +5,9 @@ package framework
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,4 +77,32 @@ func (c *Cluster) Change(t testing.TB, o client.Object, change func()) {
 	if err := c.Patch(t.Context(), o, client.MergeFrom(before)); err != nil {
 		t.Fatalf("patch %T %s: %v", o, o.GetName(), err)
 	}
+}
+
+// Events returns the manager's events about an object as "Type Reason: note".
+func (c *Cluster) Events(t testing.TB, kind, name string) []string {
+	t.Helper()
+	list := &corev1.EventList{}
+	if err := c.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	var events []string
+	for _, e := range list.Items {
+		if e.InvolvedObject.Kind == kind && e.InvolvedObject.Name == name && e.ReportingController == "tidekeeper" {
+			events = append(events, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
+		}
+	}
+	return events
+}
+
+// EventuallyEvent waits for an event about an object that begins so.
+func (c *Cluster) EventuallyEvent(t testing.TB, kind, name, want string) {
+	t.Helper()
+	Eventually(t, kind+" "+name+" has an event", func() error {
+		events := c.Events(t, kind, name)
+		if !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, want) }) {
+			return fmt.Errorf("want %q, got %q", want, events)
+		}
+		return nil
+	})
 }
