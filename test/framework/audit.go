@@ -64,6 +64,43 @@ func (c *Cluster) Audit(t testing.TB, agent string) *Audit {
 // left out: they are how a leader lives.
 func (a *Audit) Requests(t testing.TB) []Request {
 	t.Helper()
+	var requests []Request
+	for _, e := range a.events(t) {
+		// A watch has answered when its stream begins; all else when it ends.
+		if e.Stage == "ResponseStarted" || e.Stage == "ResponseComplete" && e.Verb != "watch" {
+			requests = append(requests, e.Request)
+		}
+	}
+	return requests
+}
+
+// OpenWatches returns how many watches of each resource the clients have opened
+// since the last call and not ended: a watch is also ended by the API server,
+// for instance when a CRD becomes established, and then opened again.
+func (a *Audit) OpenWatches(t testing.TB) map[string]int {
+	t.Helper()
+	open := map[string]int{}
+	for _, e := range a.events(t) {
+		switch {
+		case e.Verb != "watch":
+		case e.Stage == "ResponseStarted":
+			open[e.Resource]++
+		case e.Stage == "ResponseComplete":
+			open[e.Resource]--
+		}
+	}
+	return open
+}
+
+// auditEvent is a request at one stage of its life.
+type auditEvent struct {
+	Request
+	Stage string
+}
+
+// events returns what was added to the audit log since the last call.
+func (a *Audit) events(t testing.TB) []auditEvent {
+	t.Helper()
 	file, err := os.Open(a.path)
 	if err != nil {
 		t.Fatal(err)
@@ -72,19 +109,19 @@ func (a *Audit) Requests(t testing.TB) []Request {
 	if _, err := file.Seek(a.offset, io.SeekStart); err != nil {
 		t.Fatal(err)
 	}
-	var requests []Request
+	var events []auditEvent
 	reader := bufio.NewReader(file)
 	for {
 		line, err := reader.ReadString('\n')
 		if err == io.EOF {
 			// The rest of a line that is still being written comes next time.
-			return requests
+			return events
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		a.offset += int64(len(line))
-		var event struct {
+		var logged struct {
 			Stage     string
 			Verb      string
 			UserAgent string
@@ -94,20 +131,15 @@ func (a *Audit) Requests(t testing.TB) []Request {
 			ResponseStatus           struct{ Code int }
 			RequestReceivedTimestamp time.Time
 		}
-		if err := json.Unmarshal([]byte(line), &event); err != nil {
+		if err := json.Unmarshal([]byte(line), &logged); err != nil {
 			t.Fatalf("a line of the audit log: %v\n%s", err, line)
 		}
-		// A watch has answered when its stream begins; all else when it ends.
-		stage := "ResponseComplete"
-		if event.Verb == "watch" {
-			stage = "ResponseStarted"
-		}
-		if event.Stage != stage || !strings.HasPrefix(event.UserAgent, a.agent) || event.ObjectRef.Resource == "leases" {
+		if !strings.HasPrefix(logged.UserAgent, a.agent) || logged.ObjectRef.Resource == "leases" {
 			continue
 		}
-		requests = append(requests, Request{
-			Verb: event.Verb, Resource: event.ObjectRef.Resource, Subresource: event.ObjectRef.Subresource, Name: event.ObjectRef.Name,
-			User: event.User.Username, Agent: event.UserAgent, Code: event.ResponseStatus.Code, Received: event.RequestReceivedTimestamp,
-		})
+		events = append(events, auditEvent{Stage: logged.Stage, Request: Request{
+			Verb: logged.Verb, Resource: logged.ObjectRef.Resource, Subresource: logged.ObjectRef.Subresource, Name: logged.ObjectRef.Name,
+			User: logged.User.Username, Agent: logged.UserAgent, Code: logged.ResponseStatus.Code, Received: logged.RequestReceivedTimestamp,
+		}})
 	}
 }
