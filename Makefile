@@ -99,6 +99,11 @@ fuzz: ## Run every fuzz test for FUZZTIME.
 bench-sandbox: ## Measure the sandbox.
 	$(MAKE) --no-print-directory -C sandbox bench
 
+.PHONY: bench-restart
+SIZE ?= full
+bench-restart: build-sandbox build-tidekeeper ## Measure scheduled restarts, beside a cron controller kept in memory. SIZE=small takes a minute.
+	SIZE=$(SIZE) SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test -v -count=1 -timeout=60m ./test/bench
+
 ##@ Code
 
 .PHONY: generate

@@ -97,6 +97,9 @@ func Run(t testing.TB, args ...string) *Manager {
 	return m
 }
 
+// Pid is the process ID.
+func (m *Manager) Pid() int { return m.process.Process.Pid }
+
 // Running tells whether the process runs.
 func (m *Manager) Running() bool {
 	select {

@@ -1,0 +1,110 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// buildBaseline builds the baseline the way that make build builds, so that
+// nearly all of it is compiled already, and returns its path.
+func buildBaseline(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "baseline")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", path, "./test/bench/baseline")
+	build.Dir = framework.Root()
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// startBaseline starts the baseline, with all rights and past the API server's
+// priority and fairness, waits until its timers are set, and returns what kills
+// it.
+func (b *bench) startBaseline(t *testing.T, path string, args ...string) (kill func()) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), path, append([]string{"--kubeconfig", b.Kubeconfig}, args...)...)
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// Wait says that it was killed, which it was.
+	kill = func() { _ = command.Process.Kill(); _ = command.Wait() }
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "timers:") {
+		kill()
+		t.Fatalf("the baseline does not start: %q, %v", line, err)
+	}
+	return kill
+}
+
+// annotate tells the baseline when the Deployments are due.
+func (b *bench) annotate(t *testing.T) time.Time {
+	t.Helper()
+	at := time.Now().Add(b.lead).Truncate(time.Second).UTC()
+	b.patch(t, at, fmt.Sprintf(`{"metadata":{"annotations":{"baseline.example.com/due-at":%q}}}`, at.Format(time.RFC3339)),
+		func(name string) client.Object { return deploymentOf(name) })
+	return at
+}
+
+// measureBaseline is measure for the baseline.
+func (b *bench) measureBaseline(t *testing.T, path string, rounds int, args ...string) outcome {
+	t.Helper()
+	all := outcome{writes: map[string]int{}}
+	for range rounds {
+		b.awaitQuiet(t)
+		at := b.annotate(t)
+		kill := b.startBaseline(t, path, args...)
+		// It has listed by now, which is no part of the restarts.
+		all.add(t, at, b.followBaseline(t, at, b.Audit(t, "baseline/")))
+		kill()
+	}
+	return all
+}
+
+// followBaseline is follow for the baseline, of which nothing is asserted: it
+// ends when all are patched, or none was for some seconds.
+func (b *bench) followBaseline(t *testing.T, at time.Time, audit *framework.Audit) []framework.Request {
+	t.Helper()
+	time.Sleep(time.Until(at.Add(2 * time.Second)))
+	var requests []framework.Request
+	for last := time.Now(); len(requests) < b.due && time.Since(last) < 3*time.Second; time.Sleep(50 * time.Millisecond) {
+		if more := audit.Requests(t); len(more) > 0 {
+			requests, last = append(requests, more...), time.Now()
+		}
+	}
+	return requests
+}
+
+// crashBaseline is crash for the baseline.
+func (b *bench) crashBaseline(t *testing.T, path string) outcome {
+	t.Helper()
+	b.awaitQuiet(t)
+	at := b.annotate(t)
+	kill := b.startBaseline(t, path)
+	time.Sleep(time.Until(at.Add(-time.Second)))
+	kill()
+	time.Sleep(time.Until(at.Add(time.Second)))
+	kill = b.startBaseline(t, path)
+	defer kill()
+	o := outcome{writes: map[string]int{}}
+	o.add(t, at, b.followBaseline(t, at, b.Audit(t, "baseline/")))
+	return o
+}

@@ -1,0 +1,177 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+func objectName(i int) string { return fmt.Sprintf("app-%05d", i) }
+
+// restartOf makes the ScheduledRestart of the Deployment of its name. Its
+// schedule is enabled, and half a day away from ticking.
+func restartOf(name string) *tidekeeperv1.ScheduledRestart {
+	return &tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
+		Spec: tidekeeperv1.ScheduledRestartSpec{
+			TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name},
+			Schedule:  daily(time.Now().Add(12 * time.Hour)),
+		},
+	}
+}
+
+// daily is the schedule that ticks at that minute of each day.
+func daily(at time.Time) string {
+	return fmt.Sprintf("%d %d * * *", at.UTC().Minute(), at.UTC().Hour())
+}
+
+// deploymentOf makes a Deployment without replicas: what is measured ends with
+// the patch of its template, and pods would only take the CPU time of the
+// machine that the API server and the manager share with them. A restart still
+// is a rollout, with a new ReplicaSet, that is followed to its end.
+func deploymentOf(name string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}}},
+			},
+		},
+	}
+}
+
+// populate makes schedules, each with its own Deployment, and waits until all
+// can tick.
+func (b *bench) populate(t *testing.T, count int) {
+	t.Helper()
+	forEach(t, 0, count, func(i int) error {
+		return errors.Join(b.Create(t.Context(), deploymentOf(objectName(i))), b.Create(t.Context(), restartOf(objectName(i))))
+	})
+	b.awaitScheduled(t, count)
+	framework.EventuallyWithin(t, 10*time.Minute, "all Deployments are complete", func() error {
+		list := &appsv1.DeploymentList{}
+		if err := b.List(t.Context(), list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			return err
+		}
+		for _, d := range list.Items {
+			if d.Status.ObservedGeneration < d.Generation {
+				return fmt.Errorf("deployment %s is not", d.Name)
+			}
+		}
+		return nil
+	})
+}
+
+// multiply makes more schedules, for the Deployments that are there. So many
+// Deployments would keep the control plane busy for minutes, and they too would
+// only be there.
+func (b *bench) multiply(t *testing.T, from, to int) {
+	t.Helper()
+	forEach(t, from, to, func(i int) error {
+		r := restartOf(objectName(i))
+		r.Spec.TargetRef.Name = objectName(i % from)
+		return b.Create(t.Context(), r)
+	})
+	b.awaitScheduled(t, to)
+}
+
+// awaitScheduled waits until so many schedules wait for their tick.
+func (b *bench) awaitScheduled(t *testing.T, count int) {
+	t.Helper()
+	framework.EventuallyWithin(t, 10*time.Minute, "all schedules run", func() error {
+		list := &tidekeeperv1.ScheduledRestartList{}
+		if err := b.List(t.Context(), list); err != nil {
+			return err
+		}
+		scheduled := 0
+		for _, r := range list.Items {
+			if c := meta.FindStatusCondition(r.Status.Conditions, "Ready"); c != nil && c.Reason == "Scheduled" {
+				scheduled++
+			}
+		}
+		if scheduled != count {
+			// The answer is long when there are many.
+			time.Sleep(time.Second)
+			return fmt.Errorf("%d of %d do", scheduled, count)
+		}
+		return nil
+	})
+}
+
+// forEach does something for each of these numbers, some at a time.
+func forEach(t *testing.T, from, to int, do func(i int) error) {
+	t.Helper()
+	queue := make(chan int)
+	var workers sync.WaitGroup
+	for range 32 {
+		workers.Go(func() {
+			for i := range queue {
+				if err := do(i); err != nil {
+					t.Errorf("%s: %v", objectName(i), err)
+				}
+			}
+		})
+	}
+	for i := from; i < to; i++ {
+		queue <- i
+	}
+	close(queue)
+	workers.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// cpuTime returns how much CPU time a process has used, in steps of 10 ms.
+func cpuTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The second field is the name, in parentheses; utime and stime are the
+	// fields 14 and 15, in hundredths of a second: see proc_pid_stat(5).
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	var total time.Duration
+	for _, field := range fields[11:13] {
+		ticks, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += time.Duration(ticks) * 10 * time.Millisecond
+	}
+	return total
+}
+
+// loadAverage returns how busy the machine was in the last minute.
+func loadAverage(t *testing.T) string {
+	t.Helper()
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	average, _, _ := strings.Cut(string(load), " ")
+	return average
+}

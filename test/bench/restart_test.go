@@ -1,0 +1,333 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// size is how much is measured.
+type size struct {
+	// schedules there are, of which so many are due at once.
+	schedules, due int
+	// rounds of that, whose figures are put together.
+	rounds int
+	// idle schedules, and how long they are watched.
+	idle  int
+	watch time.Duration
+	// lead is how long before it comes a tick is made known, quiet how long
+	// nothing must happen before something is measured.
+	lead, quiet time.Duration
+	// ticks: also let schedules tick, which takes up to two minutes.
+	ticks bool
+}
+
+var sizes = map[string]size{
+	"small": {schedules: 100, due: 20, rounds: 1, idle: 500, watch: 5 * time.Second, lead: 5 * time.Second, quiet: time.Second},
+	"full":  {schedules: 1000, due: 100, rounds: 5, idle: 10000, watch: time.Minute, lead: 8 * time.Second, quiet: 3 * time.Second, ticks: true},
+}
+
+// bench is a run.
+type bench struct {
+	*framework.Cluster
+	size
+	manager *framework.Manager
+}
+
+func TestRestart(t *testing.T) {
+	name := cmp.Or(os.Getenv("SIZE"), "small")
+	s, known := sizes[name]
+	if !known {
+		t.Fatalf("SIZE=%s: must be small or full", name)
+	}
+	start, load := time.Now(), loadAverage(t)
+	b := &bench{Cluster: framework.Start(t, "--nodes=1", "--audit"), size: s}
+	baseline := buildBaseline(t)
+
+	b.startManager(t)
+	b.populate(t, s.schedules)
+
+	ours := b.measure(t, s.rounds, b.request)
+	var ticks outcome
+	if s.ticks {
+		ticks = b.measure(t, 1, b.reschedule)
+	}
+	crash := b.crash(t)
+	b.manager.Stop(t)
+
+	limited := b.measureBaseline(t, baseline, 1)
+	unlimited := b.measureBaseline(t, baseline, s.rounds, "--qps=-1")
+	baselineCrash := b.crashBaseline(t, baseline)
+
+	b.startManager(t)
+	b.multiply(t, s.schedules, s.idle)
+	idle := b.rest(t)
+
+	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	row := func(cells ...any) {
+		for i, cell := range cells {
+			if i > 0 {
+				fmt.Fprint(out, "\t")
+			}
+			fmt.Fprint(out, cell)
+		}
+		fmt.Fprintln(out)
+	}
+	fmt.Fprintf(out, "\n%d schedules, %d due at once, %d rounds; %d idle for %s; load average %s at the start, %s at the end; %s in all\n\n",
+		s.schedules, s.due, s.rounds, s.idle, s.watch, load, loadAverage(t), time.Since(start).Round(time.Second))
+	row("WHAT", "MEASURED", "TO REACH", "BASELINE", "BASELINE WITHOUT CLIENT LIMITS")
+	row("lateness, median", millis(ours.lateness(50)), "", millis(limited.lateness(50)), millis(unlimited.lateness(50)))
+	row("lateness, 99th percentile", millis(ours.lateness(99)), "100 ms", millis(limited.lateness(99)), millis(unlimited.lateness(99)))
+	row("lateness, worst", millis(ours.lateness(100)), "", millis(limited.lateness(100)), millis(unlimited.lateness(100)))
+	row("… of which until the claim, median", millis(percentile(ours.claims, 50)), "", "claims nothing", "claims nothing")
+	row("… of which until the claim, 99th percentile", millis(percentile(ours.claims, 99)), "", "claims nothing", "claims nothing")
+	if s.ticks {
+		row("lateness of schedules, median", millis(ticks.lateness(50)), "", "", "")
+		row("lateness of schedules, 99th percentile", millis(ticks.lateness(99)), "100 ms", "", "")
+	}
+	row("writes per restart, most", ours.mostWrites(), "4", limited.mostWrites(), unlimited.mostWrites())
+	row("reads per restart, mean", fmt.Sprintf("%.2f", ours.meanReads()), "", fmt.Sprintf("%.2f", limited.meanReads()), fmt.Sprintf("%.2f", unlimited.meanReads()))
+	row("killed 1 s before the tick, started 1 s after it", crash.restarted(s.due), "all", baselineCrash.restarted(s.due), "")
+	row("… lateness, median", millis(crash.lateness(50)), "", millis(baselineCrash.lateness(50)), "")
+	row("… lateness, worst", millis(crash.lateness(100)), "", millis(baselineCrash.lateness(100)), "")
+	row("idle, API calls", idle.calls, "0", "", "")
+	row("idle, CPU of a core", fmt.Sprintf("%.2f %% (%d ms)", 100*idle.cpu.Seconds()/idle.took.Seconds(), idle.cpu.Milliseconds()), "not measurable", "", "")
+	if err := out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func millis(d time.Duration) string {
+	if d < 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+}
+
+// startManager starts it with the budget open, and logs as by default.
+func (b *bench) startManager(t *testing.T) {
+	t.Helper()
+	b.manager = b.StartManager(t, "--max-concurrent-restarts=100000", "--restart-namespace-share=100", "--restart-concurrency=64", "--log-level=info")
+}
+
+// outcome is what clients have asked for on behalf of ticks.
+type outcome struct {
+	// late is the time from each tick to the receipt of its patch, claims that
+	// to the receipt of the status write before it.
+	late, claims []time.Duration
+	// writes are counted by tick and object, reads as a whole.
+	writes map[string]int
+	reads  int
+}
+
+func (o outcome) lateness(percent int) time.Duration { return percentile(o.late, percent) }
+
+func (o outcome) mostWrites() int {
+	return slices.Max(append(slices.Collect(maps.Values(o.writes)), 0))
+}
+
+func (o outcome) meanReads() float64 { return float64(o.reads) / float64(max(1, len(o.late))) }
+
+func (o outcome) restarted(of int) string { return fmt.Sprintf("%d of %d restarted", len(o.late), of) }
+
+// percentile returns the smallest duration that so many percent do not exceed,
+// and -1 if there is none.
+func percentile(all []time.Duration, percent int) time.Duration {
+	if len(all) == 0 {
+		return -1
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
+}
+
+// request asks for a restart of each that is to be due, at the time that it
+// returns.
+//
+// A request takes the same way as a tick of the schedule: both set the alarm of
+// the object, and when it rings the same decision claims and sends the one or
+// the other. So it measures the same, without a wait for the next full minute.
+func (b *bench) request(t *testing.T) time.Time {
+	at := time.Now().Add(b.lead).Truncate(time.Second).UTC()
+	b.patch(t, at, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, tidekeeperv1.RestartNowAnnotation, at.Format(time.RFC3339)),
+		func(name string) client.Object { return restartOf(name) })
+	return at
+}
+
+// reschedule lets the schedule of each that is to be due tick soon.
+func (b *bench) reschedule(t *testing.T) time.Time {
+	at := time.Now().Add(b.lead + time.Minute).Truncate(time.Minute).UTC()
+	b.patch(t, at, fmt.Sprintf(`{"spec":{"schedule":%q}}`, daily(at)), func(name string) client.Object { return restartOf(name) })
+	return at
+}
+
+// patch patches an object of each that is to be due, which must be done well before a time.
+func (b *bench) patch(t *testing.T, before time.Time, patch string, object func(name string) client.Object) {
+	t.Helper()
+	forEach(t, 0, b.due, func(i int) error {
+		return b.Patch(t.Context(), object(objectName(i)), client.RawPatch(types.MergePatchType, []byte(patch)))
+	})
+	if left := time.Until(before); left < time.Second {
+		t.Fatalf("this machine is too busy to measure anything: the tick comes in %s, and was made known just now", left)
+	}
+}
+
+// measure lets restarts come due, each round at once, and checks that each has
+// happened once and with no more writes than it may take.
+func (b *bench) measure(t *testing.T, rounds int, arm func(*testing.T) time.Time) outcome {
+	t.Helper()
+	all := outcome{writes: map[string]int{}}
+	for range rounds {
+		b.awaitQuiet(t)
+		at := arm(t)
+		// What arming took is no part of the restart.
+		time.Sleep(time.Until(at.Add(-200 * time.Millisecond)))
+		all.add(t, at, b.follow(t, at, b.Audit(t, "tidekeeper/"), b.due))
+	}
+	for key, writes := range all.writes {
+		if writes > 4 {
+			t.Errorf("the restart %s took %d writes, want at most 4", key, writes)
+		}
+	}
+	return all
+}
+
+// follow reads the audit log from a tick until so many restarts are recorded,
+// and checks that there is one patch of each Deployment.
+func (b *bench) follow(t *testing.T, at time.Time, audit *framework.Audit, count int) []framework.Request {
+	t.Helper()
+	// Following takes CPU time, so it waits until the patches should be out.
+	time.Sleep(time.Until(at.Add(2 * time.Second)))
+	var requests []framework.Request
+	framework.Eventually(t, "all restarts are recorded", func() error {
+		requests = append(requests, audit.Requests(t)...)
+		recorded := 0
+		for _, r := range requests {
+			if r.Verb == "create" && r.Resource == "events" {
+				recorded++
+			}
+		}
+		if recorded < count {
+			return fmt.Errorf("%d of %d are", recorded, count)
+		}
+		return nil
+	})
+	// Whatever should not come has a moment to come.
+	time.Sleep(time.Second)
+	requests = append(requests, audit.Requests(t)...)
+	patches := map[string]int{}
+	for _, r := range requests {
+		if r.Resource == "deployments" && r.Verb == "patch" {
+			patches[r.Name]++
+			if r.Received.Before(at) {
+				t.Errorf("Deployment %s was patched %s before its tick", r.Name, at.Sub(r.Received))
+			}
+		}
+	}
+	for i := range b.due {
+		name := objectName(i)
+		if patches[name] != 1 {
+			t.Errorf("Deployment %s was patched %d times for one tick, want once", name, patches[name])
+		}
+	}
+	return requests
+}
+
+// add counts what was asked for on behalf of the restarts of one tick.
+func (o *outcome) add(t *testing.T, at time.Time, requests []framework.Request) {
+	t.Helper()
+	claimed := map[string]bool{}
+	for _, r := range requests {
+		// An event is named after its object.
+		name, _, _ := strings.Cut(r.Name, ".")
+		switch {
+		case r.Verb == "watch":
+		case !r.Writes():
+			o.reads++
+		default:
+			o.writes[fmt.Sprintf("of %s at %s", name, at.Format(time.TimeOnly))]++
+		}
+		switch {
+		case r.Code >= 300:
+			t.Logf("refused: %s", r)
+		case r.Verb != "patch":
+		case r.Resource == "deployments":
+			o.late = append(o.late, r.Received.Sub(at))
+		case r.Resource == "scheduledrestarts" && !claimed[name]:
+			claimed[name] = true
+			o.claims = append(o.claims, r.Received.Sub(at))
+		}
+	}
+}
+
+// crash has the manager dead when restarts come due.
+func (b *bench) crash(t *testing.T) outcome {
+	t.Helper()
+	b.awaitQuiet(t)
+	at := b.request(t)
+	time.Sleep(time.Until(at.Add(-time.Second)))
+	b.manager.Kill(t)
+	audit := b.Audit(t, "tidekeeper/")
+	time.Sleep(time.Until(at.Add(time.Second)))
+	b.startManager(t)
+	o := outcome{writes: map[string]int{}}
+	o.add(t, at, b.follow(t, at, audit, b.due))
+	return o
+}
+
+// idleness is what doing nothing costs.
+type idleness struct {
+	calls     int
+	cpu, took time.Duration
+}
+
+// rest watches the manager while there is nothing to do.
+func (b *bench) rest(t *testing.T) idleness {
+	t.Helper()
+	b.awaitQuiet(t)
+	audit := b.Audit(t, "tidekeeper/")
+	start, before := time.Now(), cpuTime(t, b.manager.Pid())
+	time.Sleep(b.watch)
+	idle := idleness{cpu: cpuTime(t, b.manager.Pid()) - before, took: time.Since(start)}
+	for _, r := range audit.Requests(t) {
+		// The API server ends a watch now and then, and it is begun again.
+		if r.Verb != "watch" {
+			idle.calls++
+			t.Errorf("with nothing to do the manager asked: %s", r)
+		}
+	}
+	return idle
+}
+
+// awaitQuiet waits until neither the manager nor the control plane have had
+// anything to do for a while.
+func (b *bench) awaitQuiet(t *testing.T) {
+	t.Helper()
+	audit, quietSince := b.Audit(t, ""), time.Now()
+	framework.EventuallyWithin(t, 10*time.Minute, "nothing is to do", func() error {
+		for _, r := range audit.Requests(t) {
+			if r.Writes() && (strings.HasPrefix(r.Agent, "tidekeeper/") || strings.HasPrefix(r.Agent, "kube-controller-manager/")) {
+				quietSince = time.Now()
+			}
+		}
+		if time.Since(quietSince) < b.quiet {
+			return errors.New("something was just now")
+		}
+		return nil
+	})
+}
