@@ -55,7 +55,7 @@ type Options struct {
 	NoExecuteInterval time.Duration
 
 	// RestartConcurrency is how many ScheduledRestarts are looked at in
-	// parallel. Default 16.
+	// parallel. Default 64.
 	RestartConcurrency int
 
 	// MaxConcurrentRestarts is how many restarts may be under way at once in
@@ -141,7 +141,7 @@ func DefaultOptions() Options {
 		StatusInterval:          5 * time.Second,
 		NoExecuteShare:          10,
 		NoExecuteInterval:       30 * time.Second,
-		RestartConcurrency:      16,
+		RestartConcurrency:      64,
 		MaxConcurrentRestarts:   20,
 		RestartNamespaceShare:   50,
 		MetricsBindAddress:      ":8443",

@@ -53,7 +53,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		WatchesRawSource(a).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency})
 	for _, kind := range Kinds() {
-		builder.Watches(NewWorkload(kind), handler.EnqueueRequestsFromMapFunc(restartsOf(mgr.GetClient(), kind)))
+		builder.Watches(NewWorkload(kind), handler.EnqueueRequestsFromMapFunc(restartsOf(mgr.GetCache(), kind)))
 	}
 	if err := builder.Complete(r); err != nil {
 		return fmt.Errorf("scheduled restarts: %w", err)
@@ -62,6 +62,8 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 }
 
 // restartsOf maps a workload to the ScheduledRestarts that it is the target of.
+// The reader is the cache itself: the client's list would wait, in the informer's
+// own goroutine, until all writes that are under way have come back.
 func restartsOf(reader client.Reader, kind string) handler.MapFunc {
 	return func(ctx context.Context, workload client.Object) []reconcile.Request {
 		list := &tidekeeperv1.ScheduledRestartList{}
