@@ -20,7 +20,7 @@ func key(namespace, name string) types.NamespacedName {
 
 func TestBudgetGoesByTick(t *testing.T) {
 	b := newBudget(1, 100)
-	first, late, early := key("a", "first"), key("a", "late"), key("a", "early")
+	first, late, early := key("a", "first"), key("a", "1-late"), key("a", "2-early")
 	if !b.take(first, at("03:00:00")) {
 		t.Fatal("no slot in an empty budget")
 	}
