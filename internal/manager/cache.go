@@ -32,6 +32,7 @@ func cacheOptions() cache.Options {
 			&appsv1.Deployment{}:  {Transform: transformWorkload},
 			&appsv1.StatefulSet{}: {Transform: transformWorkload},
 			&appsv1.DaemonSet{}:   {Transform: transformWorkload},
+			&appsv1.ReplicaSet{}:  {Transform: transformWorkload},
 		},
 	}
 }
@@ -58,8 +59,8 @@ func transformNode(in any) (any, error) {
 	return node, nil
 }
 
-// transformWorkload drops from a Deployment, StatefulSet or DaemonSet what its
-// pods run, and the copy of the whole that kubectl apply keeps beside it. What
+// transformWorkload drops from a Deployment, StatefulSet, DaemonSet or ReplicaSet
+// what its pods run, and the copy of the whole that kubectl apply keeps beside it. What
 // is left is how many pods there are to be, how they are rolled out, and what
 // has become of that. An update of the whole object would lose the rest, so
 // these kinds are only ever patched.
@@ -72,6 +73,8 @@ func transformWorkload(in any) (any, error) {
 		o.Spec.VolumeClaimTemplates = nil
 	case *appsv1.DaemonSet:
 		o.Spec.Template.Spec = corev1.PodSpec{}
+	case *appsv1.ReplicaSet:
+		o.Spec.Template.Spec = corev1.PodSpec{}
 	default:
 		return nil, fmt.Errorf("%T in the cache of workloads", in)
 	}
@@ -81,8 +84,8 @@ func transformWorkload(in any) (any, error) {
 	return in, nil
 }
 
-// transformPod keeps of a pod what says where it is, what it tolerates, and
-// what it requests. PodRequests of k8s.io/component-helpers, with whatever
+// transformPod keeps of a pod what says where it is, what it tolerates, who
+// controls it, and what it requests. PodRequests of k8s.io/component-helpers, with whatever
 // options, answers the same for the result as for the whole pod.
 func transformPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
@@ -98,6 +101,7 @@ func transformPod(in any) (any, error) {
 			UID:               pod.UID,
 			ResourceVersion:   pod.ResourceVersion,
 			DeletionTimestamp: pod.DeletionTimestamp,
+			OwnerReferences:   slimOwners(pod.OwnerReferences),
 		},
 		Spec: corev1.PodSpec{
 			NodeName:       pod.Spec.NodeName,
@@ -139,6 +143,18 @@ func transformPod(in any) (any, error) {
 		slim.Status.InitContainerStatuses = slimStatuses(pod.Status.InitContainerStatuses, pod.Spec.InitContainers)
 	}
 	return slim, nil
+}
+
+// slimOwners keeps the owner that controls the pod, which takes about 190 bytes a
+// pod. Only pod-count asks for it, but what the cache keeps does not depend on
+// which controllers run.
+func slimOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
+	for _, o := range owners {
+		if o.Controller != nil && *o.Controller {
+			return []metav1.OwnerReference{{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: o.UID, Controller: new(true)}}
+		}
+	}
+	return nil
 }
 
 func slimContainers(containers []corev1.Container) []corev1.Container {

@@ -56,6 +56,10 @@ func TestTransformPod(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", DeletionTimestamp: &deleted,
 			Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "8", Controller: new(false)},
+				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "9", Controller: new(true), BlockOwnerDeletion: new(true)},
+			},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
 		},
 		Spec: corev1.PodSpec{
@@ -80,6 +84,9 @@ func TestTransformPod(t *testing.T) {
 	want := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", DeletionTimestamp: &deleted,
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "9", Controller: new(true)},
+			},
 		},
 		Spec: corev1.PodSpec{
 			NodeName:    "n1",
@@ -178,7 +185,16 @@ func TestTransformWorkload(t *testing.T) {
 			Status: appsv1.DaemonSetStatus{ObservedGeneration: 3, DesiredNumberScheduled: 2},
 		}
 	}
-	for name, workload := range map[string]func(bool) any{"Deployment": deployment, "StatefulSet": statefulSet, "DaemonSet": daemonSet} {
+	replicaSet := func(sent bool) any {
+		return &appsv1.ReplicaSet{
+			ObjectMeta: metadata(sent),
+			Spec:       appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: selector, Template: template(sent)},
+			Status:     appsv1.ReplicaSetStatus{ObservedGeneration: 3, Replicas: 2},
+		}
+	}
+	for name, workload := range map[string]func(bool) any{
+		"Deployment": deployment, "StatefulSet": statefulSet, "DaemonSet": daemonSet, "ReplicaSet": replicaSet,
+	} {
 		got, err := transformWorkload(workload(true))
 		if err != nil {
 			t.Fatal(err)

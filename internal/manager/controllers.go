@@ -20,6 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager/index"
 	"tidekeeper.dev/tidekeeper/internal/nodepool"
 	"tidekeeper.dev/tidekeeper/internal/optin"
+	"tidekeeper.dev/tidekeeper/internal/podcount"
 	"tidekeeper.dev/tidekeeper/internal/restart"
 )
 
@@ -47,6 +48,14 @@ var allControllers = []controller{
 			&tidekeeperv1.ScheduledRestart{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
 		},
 		setup: func(mgr ctrl.Manager, _ Options) error { return optin.SetupWithManager(mgr) },
+	},
+	{
+		name: "pod-count",
+		// It writes to every ReplicaSet.
+		offByDefault: true,
+		watches:      []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}},
+		indexes:      []addIndex{index.AddPodController},
+		setup:        func(mgr ctrl.Manager, _ Options) error { return podcount.SetupWithManager(mgr) },
 	},
 }
 

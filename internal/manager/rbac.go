@@ -57,6 +57,11 @@ package manager
 //
 // +kubebuilder:rbac:groups=tidekeeper.dev,resources=scheduledrestarts/status,verbs=patch
 
+// pod-count: the label pod-count, by one patch when it differs. Without that
+// controller, which is off by default, this right can be taken away.
+//
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch;patch
+
 // all: events. The recorder creates an event, and patches its series when the
 // same happens again; it never sends an update.
 //

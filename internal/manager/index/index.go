@@ -13,6 +13,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -35,4 +36,24 @@ func podNodeName(object client.Object) []string {
 		return nil
 	}
 	return []string{pod.Spec.NodeName}
+}
+
+// PodController finds pods by the UID of the object that controls them, such as
+// a ReplicaSet.
+const PodController = "metadata.controller"
+
+// AddPodController adds the index PodController.
+func AddPodController(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, PodController, podController); err != nil {
+		return fmt.Errorf("index %s of pods: %w", PodController, err)
+	}
+	return nil
+}
+
+func podController(object client.Object) []string {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner == nil {
+		return nil
+	}
+	return []string{string(owner.UID)}
 }

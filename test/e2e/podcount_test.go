@@ -1,0 +1,267 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/internal/podcount"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// replicaSet makes a ReplicaSet that has no labels of its own.
+func replicaSet(name string, replicas int32) *appsv1.ReplicaSet {
+	d := deployment(name, replicas, app)
+	return &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: d.Namespace},
+		Spec:       appsv1.ReplicaSetSpec{Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template},
+	}
+}
+
+// eventuallyCounted waits until the label of a ReplicaSet says so many.
+func eventuallyCounted(t *testing.T, rs *appsv1.ReplicaSet, want string) {
+	t.Helper()
+	framework.Eventually(t, "replica set "+rs.Name+" is counted", func() error {
+		cluster.Refresh(t, rs)
+		return diff(want, rs.Labels[podcount.Label])
+	})
+}
+
+// podsOf returns the pods of a ReplicaSet that are to stay.
+func podsOf(t *testing.T, rs *appsv1.ReplicaSet) []*corev1.Pod {
+	t.Helper()
+	list := &corev1.PodList{}
+	if err := cluster.List(t.Context(), list, client.InNamespace(rs.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	var pods []*corev1.Pod
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], rs) && list.Items[i].DeletionTimestamp == nil {
+			pods = append(pods, &list.Items[i])
+		}
+	}
+	return pods
+}
+
+// writes returns how often each ReplicaSet of the test was written.
+func writes(t *testing.T, audit *framework.Audit, prefix string) map[string]int {
+	t.Helper()
+	written := map[string]int{}
+	for _, r := range audit.Requests(t) {
+		if r.Writes() && strings.HasPrefix(r.Name, prefix) {
+			written[fmt.Sprint(r.Verb, " ", r.Resource, " ", r.Name)]++
+		}
+	}
+	return written
+}
+
+// Unless it is asked for, no ReplicaSet is labelled, nor even looked at.
+func TestS1_OffByDefault(t *testing.T) {
+	audit := cluster.Audit(t, "tidekeeper/")
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "s1off", 1)
+	rs := replicaSet("s1off", 1)
+	cluster.Apply(t, rs)
+	framework.Eventually(t, "the replica set is up", func() error {
+		cluster.Refresh(t, rs)
+		return diff(int32(1), rs.Status.ReadyReplicas)
+	})
+	time.Sleep(time.Second)
+	cluster.Refresh(t, rs)
+	if len(rs.Labels) > 0 {
+		t.Errorf("it has labels: %v", rs.Labels)
+	}
+	for _, r := range audit.Requests(t) {
+		if r.Resource == "replicasets" {
+			t.Errorf("asked for: %s", r)
+		}
+	}
+}
+
+// A ReplicaSet's label is the number of its pods, whatever happens to them.
+func TestS1_PodCount(t *testing.T) {
+	cluster.StartManager(t, "--controllers=pod-count")
+	cluster.AddNodes(t, "s1", 1)
+	rs := replicaSet("s1", 3)
+	cluster.Apply(t, rs)
+	eventuallyCounted(t, rs, "3")
+
+	framework.Eventually(t, "kubectl get rs -L pod-count", func() error {
+		out, err := cluster.Kubectl("", "get", "rs", "s1", "-L", "pod-count")
+		if err != nil {
+			return err
+		}
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if err := diff([]string{"NAME", "DESIRED", "CURRENT", "READY", "AGE", "POD-COUNT"}, strings.Fields(lines[0])); err != nil {
+			t.Fatalf("columns %v", err)
+		}
+		if !regexp.MustCompile(`^s1 +3 +3 +3 +\S+ +3$`).MatchString(lines[1]) {
+			return fmt.Errorf("it prints %q", lines[1])
+		}
+		return nil
+	})
+
+	scale := func(replicas int32) { cluster.Change(t, rs, func() { rs.Spec.Replicas = &replicas }) }
+	scale(0)
+	eventuallyCounted(t, rs, "0")
+	scale(2)
+	eventuallyCounted(t, rs, "2")
+
+	// A pod that is released and replaced is not counted twice.
+	released := podsOf(t, rs)[0]
+	cluster.Change(t, released, func() { released.Labels["app"] = "s1-released" })
+	t.Cleanup(func() { cluster.Delete(t, released) })
+	framework.Eventually(t, "the released pod is replaced", func() error {
+		cluster.Refresh(t, released)
+		return errors.Join(diff(0, len(released.OwnerReferences)), diff(2, len(podsOf(t, rs))))
+	})
+	eventuallyCounted(t, rs, "2")
+	if err := diff(map[string]string{podcount.Label: "2"}, rs.Labels); err != nil {
+		t.Errorf("labels %v", err)
+	}
+
+	// Nothing else of it was ever written.
+	var written []string
+	for _, entry := range rs.ManagedFields {
+		if entry.Manager == "tidekeeper" {
+			written = append(written, entry.FieldsV1.GetRawString())
+		}
+	}
+	if err := diff([]string{`{"f:metadata":{"f:labels":{".":{},"f:pod-count":{}}}}`}, written); err != nil {
+		t.Errorf("fields written %v", err)
+	}
+}
+
+// The ReplicaSet of a Deployment is counted, and the Deployment does not mind.
+func TestS1_DeploymentRollsOn(t *testing.T) {
+	cluster.StartManager(t, "--controllers=pod-count")
+	cluster.AddNodes(t, "s1roll", 1)
+	d := deployment("s1roll", 2, app)
+	cluster.Apply(t, d)
+	rolledOut(t, "Deployment", "s1roll")
+	if out, err := cluster.Kubectl("", "rollout", "restart", "deployment/s1roll"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	rolledOut(t, "Deployment", "s1roll")
+	framework.Eventually(t, "old and new are counted", func() error {
+		list := &appsv1.ReplicaSetList{}
+		if err := cluster.List(t.Context(), list, client.InNamespace(d.Namespace), client.MatchingLabels{"app": "s1roll"}); err != nil {
+			return err
+		}
+		counts := map[string]int{}
+		for _, rs := range list.Items {
+			counts[rs.Labels[podcount.Label]]++
+		}
+		return diff(map[string]int{"0": 1, "2": 1}, counts)
+	})
+}
+
+// While nobody else acts on pods, each pod that comes, goes or changes owner
+// counts at once, and pods of others never do.
+func TestS1_EveryPodCounts(t *testing.T) {
+	cluster.StartManager(t, "--controllers=pod-count")
+	cluster.AddNodes(t, "s1each", 1)
+	a, b := replicaSet("s1each-a", 2), replicaSet("s1each-b", 1)
+	cluster.Apply(t, a)
+	cluster.Apply(t, b)
+	eventuallyCounted(t, a, "2")
+	eventuallyCounted(t, b, "1")
+
+	cluster.Sandbox(t, "component", "pause", "kube-controller-manager")
+	resume := func() { cluster.Sandbox(t, "component", "resume", "kube-controller-manager") }
+	t.Cleanup(resume)
+	owner := func(rs *appsv1.ReplicaSet) []metav1.OwnerReference {
+		return []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
+	}
+	add := func(name string, owners []metav1.OwnerReference) {
+		cluster.Apply(t, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: a.Namespace, Labels: a.Spec.Selector.MatchLabels, OwnerReferences: owners},
+			Spec:       app,
+		})
+	}
+
+	// One more, and two with the same labels that are not its own.
+	add("s1each-more", owner(a))
+	add("s1each-orphan", nil)
+	add("s1each-foreign", owner(b))
+	eventuallyCounted(t, a, "3")
+	eventuallyCounted(t, b, "2")
+
+	// From one owner to another.
+	moved := podsOf(t, a)[0]
+	cluster.Change(t, moved, func() { moved.OwnerReferences = owner(b) })
+	eventuallyCounted(t, a, "2")
+	eventuallyCounted(t, b, "3")
+
+	// One that terminates does not count any more, though it is there.
+	leaving := podsOf(t, b)[0]
+	cluster.Change(t, leaving, func() { leaving.Finalizers = []string{"example.com/stay"} })
+	t.Cleanup(func() {
+		_ = cluster.Patch(context.WithoutCancel(t.Context()), leaving, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+	})
+	cluster.Delete(t, leaving)
+	eventuallyCounted(t, b, "2")
+	cluster.Refresh(t, leaving)
+
+	// One that has failed neither.
+	ended := podsOf(t, a)[0]
+	cluster.Refresh(t, ended)
+	ended.Status.Phase = corev1.PodFailed
+	if err := cluster.Status().Update(t.Context(), ended); err != nil {
+		t.Fatal(err)
+	}
+	eventuallyCounted(t, a, "1")
+}
+
+// The label is written when it is wrong, and never otherwise.
+func TestS1_NothingIsWrittenAtRest(t *testing.T) {
+	manager := cluster.StartManager(t, "--controllers=pod-count")
+	cluster.AddNodes(t, "s1rest", 1)
+	rs := replicaSet("s1rest", 2)
+	cluster.Apply(t, rs)
+	eventuallyCounted(t, rs, "2")
+	framework.Eventually(t, "the replica set is up", func() error {
+		cluster.Refresh(t, rs)
+		return diff(int32(2), rs.Status.ReadyReplicas)
+	})
+
+	// What is changed by hand is put back, with one write each.
+	audit := cluster.Audit(t, "tidekeeper/")
+	cluster.Change(t, rs, func() { rs.Labels[podcount.Label] = "many" })
+	eventuallyCounted(t, rs, "2")
+	cluster.Change(t, rs, func() { delete(rs.Labels, podcount.Label) })
+	eventuallyCounted(t, rs, "2")
+	time.Sleep(time.Second)
+	if err := diff(map[string]int{"patch replicasets s1rest": 2}, writes(t, audit, "s1rest")); err != nil {
+		t.Errorf("writes %v", err)
+	}
+
+	// Other changes are none of its business.
+	cluster.Change(t, rs, func() { rs.Annotations = map[string]string{"example.com/note": "x"} })
+	pod := podsOf(t, rs)[0]
+	cluster.Change(t, pod, func() { pod.Annotations = map[string]string{"example.com/note": "x"} })
+	time.Sleep(time.Second)
+
+	// A manager that finds everything right writes nothing, and keeps to that.
+	manager.Stop(t)
+	cluster.StartManager(t, "--controllers=pod-count")
+	time.Sleep(3 * time.Second)
+	for _, r := range audit.Requests(t) {
+		// A watch that begins brings its list along.
+		if (r.Resource == "replicasets" || r.Resource == "pods") && r.Verb != "watch" {
+			t.Errorf("at rest: %s", r)
+		}
+	}
+}
