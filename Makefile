@@ -78,10 +78,10 @@ test-unit: ## Run the tests that need no cluster.
 
 # -count=1: Go's test cache does not know that the binaries changed.
 .PHONY: test-e2e
-test-e2e: build-sandbox build-tidekeeper ## Run the black-box tests on the sandbox.
+test-e2e: build-sandbox build-tidekeeper build-kubectl-tide ## Run the black-box tests on the sandbox.
 	@packages=$$($(GO) list ./... | grep /test/ || true); \
 	if [ -z "$$packages" ]; then echo "no black-box tests yet"; else set -x; \
-	SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test $(RACE) -count=1 -p=1 -timeout=30m $$packages; fi
+	SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper TIDE_BIN=$(BIN)/kubectl-tide $(GO) test $(RACE) -count=1 -p=1 -timeout=30m $$packages; fi
 
 .PHONY: test-sandbox
 test-sandbox: ## Run the sandbox's own tests.

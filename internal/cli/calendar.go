@@ -156,7 +156,7 @@ func (c calendar) table(namespaces bool, local *time.Location, s screen) *table 
 		greatest = max(greatest, m.Count)
 	}
 	if s.terminal {
-		t.header = []string{"DAY", "TIME", "STARTS", "HERD", "RESTARTS"}
+		t.header, t.uncut = []string{"DAY", "TIME", "STARTS", "HERD", "RESTARTS"}, 4
 	}
 	lastDay := ""
 	for _, m := range c.minutes {

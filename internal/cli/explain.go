@@ -69,9 +69,17 @@ change of the clock moves or repeats, and the first after a change, are marked.`
 // otherwise.
 func parseTime(text string, in *time.Location) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, text, in); err == nil {
-			return t, nil
+		t, err := time.ParseInLocation(layout, text, in)
+		if err != nil {
+			continue
 		}
+		// A time that the clock shows twice is the first of the two, as for ticks.
+		if s := stretchAround(t, in); layout != time.RFC3339 && !s.start.IsZero() {
+			if shift := s.offset - offsetAt(s.start.Add(-1), in); shift < 0 && t.Before(s.start.Add(-shift)) {
+				t = t.Add(shift)
+			}
+		}
+		return t, nil
 	}
 	return time.Time{}, fmt.Errorf("%q is no time: write such as 2027-03-26, 2027-03-26T12:00 or 2027-03-26T12:00:00+01:00", text)
 }

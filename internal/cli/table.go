@@ -16,6 +16,8 @@ import (
 type table struct {
 	header []string
 	rows   [][]cell
+	// uncut is how many columns, from the left, are never cut.
+	uncut int
 }
 
 // cell is a text, and perhaps a colour.
@@ -45,7 +47,7 @@ func (t *table) writeTo(out io.Writer, s screen) error {
 		}
 		rows = append(rows, clean)
 	}
-	widths := fit(widthsOf(rows), s.width)
+	widths := fit(widthsOf(rows), s.width, t.uncut)
 	var text strings.Builder
 	for _, row := range rows {
 		pending := 0 // blanks go before a cell, so that no line ends with some
@@ -79,9 +81,9 @@ func widthsOf(rows [][]cell) []int {
 	return widths
 }
 
-// fit takes from the widest columns until all fit into the width; 0 is no
-// limit. If they cannot, the terminal wraps the lines.
-func fit(widths []int, width int) []int {
+// fit takes from the widest columns, but for the first few, until all fit into
+// the width; 0 is no limit. If they cannot, the terminal wraps the lines.
+func fit(widths []int, width, uncut int) []int {
 	if width <= 0 {
 		return widths
 	}
@@ -90,13 +92,13 @@ func fit(widths []int, width int) []int {
 		total += w
 	}
 	for ; total > width; total-- {
-		widest := 0
-		for i, w := range widths {
-			if w >= widths[widest] {
+		widest := -1
+		for i := uncut; i < len(widths); i++ {
+			if widths[i] > narrowest && (widest < 0 || widths[i] >= widths[widest]) {
 				widest = i
 			}
 		}
-		if widths[widest] <= narrowest {
+		if widest < 0 {
 			break
 		}
 		widths[widest]--

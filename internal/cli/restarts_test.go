@@ -1,0 +1,187 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// aRestart makes a ScheduledRestart of the Deployment of that name.
+func aRestart(name, expression string, changes ...func(*tidekeeperv1.ScheduledRestart)) tidekeeperv1.ScheduledRestart {
+	r := tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
+		Spec: tidekeeperv1.ScheduledRestartSpec{
+			TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Schedule: expression, TimeZone: "UTC", FailureLimit: 3,
+		},
+	}
+	for _, change := range changes {
+		change(&r)
+	}
+	return r
+}
+
+func at(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
+
+func ready(status metav1.ConditionStatus, reason string) func(*tidekeeperv1.ScheduledRestart) {
+	return func(r *tidekeeperv1.ScheduledRestart) {
+		r.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: status, Reason: reason}}
+	}
+}
+
+func lines(t *testing.T, tab *table, s screen) []string {
+	t.Helper()
+	var out strings.Builder
+	if err := tab.writeTo(&out, s); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+}
+
+func TestRestartsTable(t *testing.T) {
+	items := []tidekeeperv1.ScheduledRestart{
+		aRestart("api", "0 3 * * *", ready("True", "Scheduled"), func(r *tidekeeperv1.ScheduledRestart) {
+			r.Status.NextScheduleTime = at(noon.Add(15 * time.Hour))
+			r.Status.LastSuccessfulTime = at(noon.Add(-9 * time.Hour))
+			r.Status.History = []tidekeeperv1.RestartRecord{{ScheduledTime: *at(noon.Add(-9 * time.Hour)), Outcome: tidekeeperv1.OutcomeSucceeded}}
+		}),
+		aRestart("new", "@daily"),
+		aRestart("off", "@daily", ready("True", "Suspended"), func(r *tidekeeperv1.ScheduledRestart) { r.Spec.Suspend = true }),
+		aRestart("sick", "@hourly", ready("True", "TargetUnhealthy"), func(r *tidekeeperv1.ScheduledRestart) {
+			r.Status.NextScheduleTime = at(noon)
+			r.Status.History = []tidekeeperv1.RestartRecord{
+				{ScheduledTime: *at(noon.Add(-time.Hour)), Outcome: tidekeeperv1.OutcomeMissed, Reason: "TargetUnhealthy"}}
+		}),
+		aRestart("busy", "@hourly", ready("False", "Restarting"), func(r *tidekeeperv1.ScheduledRestart) {
+			r.Status.Active = &tidekeeperv1.ActiveRestart{ScheduledTime: *at(noon.Add(-time.Minute)), StartedTime: *at(noon.Add(-time.Minute))}
+		}),
+	}
+	want := []string{
+		"NAME   TARGET            SCHEDULE    STATUS            LAST   OUTCOME                  SUCCESS   NEXT",
+		"api    Deployment/api    0 3 * * *   Scheduled         9h     Succeeded                9h        tomorrow 03:00 (in 15h)",
+		"new    Deployment/new    @daily      Unknown           -      -                        never     -",
+		"off    Deployment/off    @daily      Suspended         -      -                        never     -",
+		"sick   Deployment/sick   @hourly     TargetUnhealthy   60m    Missed/TargetUnhealthy   never     due since today 12:00",
+		"busy   Deployment/busy   @hourly     Restarting        -      -                        never     under way for 60s",
+	}
+	if diff := cmp.Diff(want, lines(t, restartsTable(items, false, false, noon, time.UTC), screen{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	head := lines(t, restartsTable(items, true, true, noon, time.UTC), screen{})[0]
+	if got := strings.Fields(head); got[0] != "NAMESPACE" || got[len(got)-1] != "MESSAGE" {
+		t.Errorf("the columns of -A -o wide are %s", head)
+	}
+}
+
+func TestLastSuccessBefore(t *testing.T) {
+	day := noon.Add(-24 * time.Hour)
+	for _, tc := range []struct {
+		last *metav1.Time
+		want bool
+	}{{nil, true}, {at(day.Add(-time.Second)), true}, {at(day), false}, {at(noon), false}} {
+		r := aRestart("web", "@daily")
+		r.Status.LastSuccessfulTime = tc.last
+		if got := lastSuccessBefore(&r, day); got != tc.want {
+			t.Errorf("%s: %v, want %v", tc.last, got, tc.want)
+		}
+	}
+}
+
+func TestHistoryTable(t *testing.T) {
+	r := aRestart("web", "@daily", func(r *tidekeeperv1.ScheduledRestart) {
+		r.Status.Active = &tidekeeperv1.ActiveRestart{ScheduledTime: *at(noon.Add(-30 * time.Second)), StartedTime: *at(noon.Add(-20 * time.Second)), Trigger: "Request"}
+		r.Status.History = []tidekeeperv1.RestartRecord{
+			{ScheduledTime: *at(noon.Add(-12 * time.Hour)), StartedTime: at(noon.Add(-12*time.Hour + time.Second)), CompletedTime: *at(noon.Add(-12*time.Hour + 91*time.Second)),
+				Trigger: "Schedule", Outcome: tidekeeperv1.OutcomeSucceeded, Pods: 12},
+			{ScheduledTime: *at(noon.Add(-36 * time.Hour)), CompletedTime: *at(noon.Add(-35 * time.Hour)), Trigger: "Schedule",
+				Outcome: tidekeeperv1.OutcomeMissed, Reason: "Superseded", Message: "a later tick is due already", EarlierTicks: 2},
+		}
+	})
+	want := []string{
+		"TICK                      TRIGGER    OUTCOME             WAITED   TOOK   PODS   MESSAGE",
+		"2026-11-21 11:59:30 UTC   Request    Restarting          10s      20s    -",
+		"2026-11-21 00:00:00 UTC   Schedule   Succeeded           1s       90s    12",
+		"2026-11-20 00:00:00 UTC   Schedule   Missed/Superseded   -        -      -      a later tick is due already; so were 2 ticks before it",
+	}
+	if diff := cmp.Diff(want, lines(t, historyTable(&r, noon, time.UTC), screen{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCalendar(t *testing.T) {
+	spread := func(r *tidekeeperv1.ScheduledRestart) { r.Spec.SpreadSeconds = 3600 }
+	offset := schedule.Spread("spread", time.Hour)
+	items := []tidekeeperv1.ScheduledRestart{
+		aRestart("a", "0 13 * * *"), aRestart("b", "0 13 * * *"), aRestart("c", "0 13,14 * * *"),
+		aRestart("spread", "0 12 * * *", spread), // its tick is now, its start is to come
+		aRestart("off", "* * * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.Suspend = true }),
+		aRestart("failed", "* * * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Status.ConsecutiveFailures = 3 }),
+		aRestart("wrong", "60 * * * *"),
+		aRestart("later", "30 14 * * *"),
+		aRestart("past", "0 12 * * *"),
+	}
+	c := calendarOf(items, noon, noon.Add(2*time.Hour))
+	var got []string
+	for _, m := range c.minutes {
+		var names []string
+		for _, s := range m.Starts {
+			names = append(names, s.Name)
+		}
+		got = append(got, fmt.Sprintf("%s %d %s", m.Time.Format("15:04"), m.Count, strings.Join(names, " ")))
+	}
+	want := []string{noon.Add(offset).Format("15:04") + " 1 spread", "13:00 3 a b c", "14:00 1 c"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(c.problems) != 1 || !strings.HasPrefix(c.problems[0], "shop/wrong: schedule ") {
+		t.Errorf("problems %q, want one about shop/wrong", c.problems)
+	}
+	tab := lines(t, c.table(true, time.UTC, screen{terminal: true, width: 60}), screen{terminal: true, width: 60})
+	if diff := cmp.Diff([]string{
+		"DAY          TIME    STARTS   HERD               RESTARTS",
+		"             13:00   3        ████████████████   shop/a, sh…",
+	}, []string{tab[0], tab[2]}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Ten thousand schedules are worked out at human speed.
+func TestCalendarIsFast(t *testing.T) {
+	items := make([]tidekeeperv1.ScheduledRestart, 10000)
+	for i := range items {
+		items[i] = aRestart(fmt.Sprint("r", i), fmt.Sprintf("%d %d * * *", i%60, i%24), func(r *tidekeeperv1.ScheduledRestart) { r.Spec.SpreadSeconds = 600 })
+	}
+	began := time.Now()
+	c := calendarOf(items, noon, noon.Add(7*24*time.Hour))
+	total := 0
+	for _, m := range c.minutes {
+		total += m.Count
+	}
+	if total != 70000 || time.Since(began) > 5*time.Second {
+		t.Errorf("%d starts in %s, want 70000 in less than 5s", total, time.Since(began))
+	}
+}
+
+func TestRequestTime(t *testing.T) {
+	r := aRestart("web", "@daily")
+	now := noon.Add(300 * time.Millisecond)
+	if got := requestTime(&r, now); !got.Equal(noon) {
+		t.Errorf("%s, want whole seconds", got)
+	}
+	r.Status.LastRequestTime = at(noon)
+	if got := requestTime(&r, now); !got.Equal(noon.Add(time.Second)) {
+		t.Errorf("%s, want a second after the last request", got)
+	}
+}

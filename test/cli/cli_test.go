@@ -1,0 +1,236 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cli tests the kubectl plugin as people run it: kubectl tide, as a
+// process, on what it prints, with a terminal and without.
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+var (
+	cluster framework.Cluster
+	// path is a directory with kubectl and its plugin.
+	path string
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	var err error
+	if path, err = links(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(path)
+	return framework.Main(m, &cluster)
+}
+
+// links makes a directory for the PATH.
+func links() (string, error) {
+	sandbox := cmp.Or(os.Getenv("SANDBOX_BIN"), filepath.Join(framework.Root(), "bin", "sandbox"))
+	tide := cmp.Or(os.Getenv("TIDE_BIN"), filepath.Join(framework.Root(), "bin", "kubectl-tide"))
+	for _, binary := range []string{sandbox, tide} {
+		if _, err := os.Stat(binary); err != nil {
+			return "", fmt.Errorf("%w: run make build, or set SANDBOX_BIN and TIDE_BIN", err)
+		}
+	}
+	dir, err := os.MkdirTemp("", "tide-path-")
+	if err != nil {
+		return "", err
+	}
+	if out, err := exec.Command(sandbox, "links", dir).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return dir, errors.Join(os.Symlink(tide, filepath.Join(dir, "kubectl-tide")), os.Symlink(tide, filepath.Join(dir, "kubectl_complete-tide")))
+}
+
+// result is what a run of kubectl tide left.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+// command is a run of kubectl tide, which may be made to differ.
+type command struct {
+	kubeconfig string
+	env        []string
+	args       []string
+}
+
+func (c command) process() *exec.Cmd {
+	p := exec.Command(filepath.Join(path, "kubectl"), append([]string{"tide"}, c.args...)...)
+	// UTC and no colours of whoever runs the tests.
+	p.Env = append([]string{
+		"PATH=" + path + ":/usr/bin:/bin", "HOME=" + path, "TZ=UTC", "TERM=xterm", "KUBECONFIG=" + cmp.Or(c.kubeconfig, cluster.Kubeconfig),
+	}, c.env...)
+	return p
+}
+
+// run runs kubectl tide without a terminal.
+func (c command) run(t *testing.T) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	p := c.process()
+	p.Stdout, p.Stderr = &stdout, &stderr
+	return result{code: code(t, p.Run()), stdout: stdout.String(), stderr: stderr.String()}
+}
+
+// runOn runs kubectl tide on a terminal of so many columns, and returns what
+// that shows.
+func (c command) runOn(t *testing.T, columns int) result {
+	t.Helper()
+	ours, theirs := terminal(t, columns)
+	p := c.process()
+	p.Stdin, p.Stdout, p.Stderr = theirs, theirs, theirs
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	var shown bytes.Buffer
+	_, _ = io.Copy(&shown, ours) // ends with an error when the last process has closed it
+	return result{code: code(t, p.Wait()), stdout: strings.ReplaceAll(shown.String(), "\r\n", "\n")}
+}
+
+// terminal opens a pseudo terminal: our end, and that of the program.
+func terminal(t *testing.T, columns int) (ours, theirs *os.File) {
+	t.Helper()
+	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("this machine has no pseudo terminals: %v", err)
+	}
+	t.Cleanup(func() { ours.Close() })
+	if err := unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(ours.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)}); err != nil {
+		t.Fatal(err)
+	}
+	theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ours, theirs
+}
+
+func code(t *testing.T, err error) int {
+	t.Helper()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	default:
+		t.Fatal(err)
+		return -1
+	}
+}
+
+// tide runs kubectl tide, and wants it to succeed without a word on stderr.
+func tide(t *testing.T, args ...string) string {
+	t.Helper()
+	r := command{args: args}.run(t)
+	if r.code != 0 || r.stderr != "" {
+		t.Fatalf("kubectl tide %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+	}
+	return r.stdout
+}
+
+// fields are the words of each line of a table.
+func fields(text string) [][]string {
+	var rows [][]string
+	for line := range strings.Lines(text) {
+		rows = append(rows, strings.Fields(line))
+	}
+	return rows
+}
+
+// aNamespace makes a namespace of that name.
+func aNamespace(t *testing.T, name string) {
+	t.Helper()
+	cluster.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+}
+
+// aDeployment makes a Deployment of two pods and waits until it is up.
+func aDeployment(t *testing.T, namespace, name string) {
+	t.Helper()
+	labels := map[string]string{"app": name}
+	replicas := int32(2)
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}}},
+			},
+		},
+	}
+	cluster.Apply(t, d)
+	if out, err := cluster.Kubectl("", "-n", namespace, "rollout", "status", "deployment/"+name, "--timeout=60s"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// aRestart makes a ScheduledRestart of the Deployment of that name.
+func aRestart(t *testing.T, namespace, name, schedule string, change func(*tidekeeperv1.ScheduledRestart)) *tidekeeperv1.ScheduledRestart {
+	t.Helper()
+	r := &tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app": name}},
+		Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Schedule: schedule},
+	}
+	if change != nil {
+		change(r)
+	}
+	cluster.Apply(t, r)
+	return r
+}
+
+// eventuallyStatus waits until kubectl tide shows a ScheduledRestart like this.
+func eventuallyStatus(t *testing.T, namespace, name, want string) {
+	t.Helper()
+	framework.Eventually(t, name+" is "+want, func() error {
+		for _, row := range fields(tide(t, "restarts", "-n", namespace)) {
+			if row[0] == name && strings.Contains(strings.Join(row, " "), want) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s", tide(t, "restarts", "-n", namespace))
+	})
+}
+
+// at is a time as annotations have it.
+func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// diff returns how two values differ, as an error.
+func diff(want, got any) error {
+	if d := gocmp.Diff(want, got, gocmp.AllowUnexported(result{})); d != "" {
+		return fmt.Errorf("(-want +got):\n%s", d)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// What goes wrong is one line on stderr, and an exit code.
+func TestErrors(t *testing.T) {
+	nobody := filepath.Join(t.TempDir(), "nobody")
+	if err := os.WriteFile(nobody, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "nobody")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name, kubeconfig, args string
+		code                   int
+		want                   string
+	}{
+		{"no server", "", "restarts --server http://127.0.0.1:1", 4, "error: the cluster at http://127.0.0.1:1 cannot be reached: connection refused"},
+		{"no kubeconfig", "/nowhere", "restarts", 4, "error: no cluster is configured: set KUBECONFIG or --kubeconfig"},
+		{"no such kubeconfig", "", "restarts --kubeconfig /nowhere", 1, "error: kubeconfig: stat /nowhere: no such file or directory"},
+		{"no such context", "", "restarts --context other", 1, `error: context "other" does not exist`},
+		{"no rights", nobody, "restarts -n default", 5, `error: scheduledrestarts.tidekeeper.dev is forbidden: User "nobody" cannot list resource "scheduledrestarts"`},
+		{"no rights to all namespaces", nobody, "restarts next -A", 5, `error: scheduledrestarts.tidekeeper.dev is forbidden: User "nobody"`},
+		{"no such object", "", "restarts history web -n default", 3, `error: there is no ScheduledRestart "web" in the namespace "default"`},
+		{"no such object to restart", "", "restarts now web", 3, `error: there is no ScheduledRestart "web" in the namespace "default"`},
+		{"no name", "", "restarts now", 1, "error: kubectl tide restarts now wants one name, and got 0: see kubectl tide restarts now --help"},
+		{"no such command", "", "restart hisory", 1, `error: unknown command "hisory" for "kubectl tide restarts": did you mean history?`},
+		{"no such flag", "", "restarts --colour", 1, "error: unknown flag: --colour: see kubectl tide restarts --help"},
+		{"no such format", "", "restarts -o xml", 1, "error: -o xml: write one of json, yaml, name, wide"},
+		{"no such format of a history", "", "restarts history web -o wide", 1, "error: -o wide: write one of json, yaml"},
+		{"no selector", "", "restarts -l a=b=c", 1, "error: --selector: "},
+		{"no length of time", "", "restarts --older-than soon", 1, `error: invalid argument "soon" for "--older-than" flag: write a length of time such as 30m, 24h or 7d`},
+		{"too far", "", "restarts next --for 52w", 1, "error: --for: at most 31d are worked out"},
+		{"no schedule", "/nowhere", "restarts explain 60 * * * *", 1, `error: schedule "60 * * * *": minute "60": "60" is not one of 0 to 59`},
+		{"no time zone", "/nowhere", "restarts explain @daily --time-zone CEST", 1, `error: unknown time zone "CEST": write a name from the IANA database`},
+		{"no time", "/nowhere", "restarts explain @daily --from noon", 1, `error: "noon" is no time: write such as 2027-03-26`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := command{kubeconfig: tc.kubeconfig, args: strings.Fields(tc.args)}.run(t)
+			if r.code != tc.code || r.stdout != "" || !strings.HasPrefix(r.stderr, tc.want) || strings.Count(r.stderr, "\n") != 1 {
+				t.Errorf("exit code %d, want %d; stdout %q\nstderr %s  want %s", r.code, tc.code, r.stdout, r.stderr, tc.want)
+			}
+		})
+	}
+	if r := (command{args: []string{"restarts", "-n", "empty"}}).run(t); r.code != 0 || r.stdout != "" || r.stderr != "There are no scheduled restarts in the namespace empty.\n" {
+		t.Errorf("nothing there: %+v", r)
+	}
+}
+
+// A cluster without the CRDs is told from one without objects.
+func TestCRDsMissing(t *testing.T) {
+	other := framework.Start(t)
+	if out, err := other.Kubectl("", "delete", "crd", "--all"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, args := range []string{"restarts", "restarts -A", "restarts next", "restarts history web", "restarts now web"} {
+		framework.Eventually(t, "kubectl tide "+args, func() error {
+			r := command{kubeconfig: other.Kubeconfig, args: strings.Fields(args)}.run(t)
+			return diff(result{code: 6, stderr: "error: the cluster does not know the kind ScheduledRestart: install it with kubectl apply -k config/crd\n"}, r)
+		})
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for _, args := range []string{"--help", "restarts --help", "restarts history --help", "restarts next --help", "restarts now --help",
+		"restarts suspend --help", "restarts resume --help", "restarts explain --help", "completion --help"} {
+		out := tide(t, strings.Fields(args)...)
+		for _, want := range []string{"Usage:\n  kubectl tide", "Examples:\n  kubectl tide "} {
+			if !strings.Contains(out, want) {
+				t.Errorf("kubectl tide %s has no %q:\n%s", args, want, out)
+			}
+		}
+	}
+	if out := tide(t, "--version"); !strings.HasPrefix(out, "kubectl tide ") || strings.Count(out, "\n") != 1 {
+		t.Errorf("--version prints %q", out)
+	}
+}
+
+// kubectl completes the names of real objects.
+func TestCompletion(t *testing.T) {
+	aNamespace(t, "complete")
+	aRestart(t, "complete", "web", "0 3 * * *", nil)
+	complete := func(args ...string) string {
+		p := command{}.process()
+		p.Args = append([]string{p.Args[0], "__complete", "tide"}, args...)
+		out, err := p.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	if got := complete("restarts", "history", "-n", "complete", ""); got != "web\t0 3 * * * of Deployment web\n:4\n" {
+		t.Errorf("names: %q", got)
+	}
+	if got := complete("restarts", "-n", "compl"); !strings.Contains(got, "complete\n") {
+		t.Errorf("namespaces: %q", got)
+	}
+	if got := complete("restarts", "expl"); !strings.HasPrefix(got, "explain\t") {
+		t.Errorf("commands: %q", got)
+	}
+	if got := tide(t, "completion"); got != "#!/bin/sh\nexec kubectl tide __complete \"$@\"\n" {
+		t.Errorf("kubectl tide completion prints %q", got)
+	}
+	if got := tide(t, "completion", "bash"); !strings.Contains(got, "kubectl-tide") {
+		t.Errorf("kubectl tide completion bash prints %q", got)
+	}
+}

@@ -1,0 +1,182 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// A restart is asked for, happens, and is told of.
+func TestRestartsNowListHistory(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "now", 2)
+	aNamespace(t, "now")
+	aDeployment(t, "now", "web")
+	aDeployment(t, "now", "never")
+	r := aRestart(t, "now", "web", "0 3 * * 1-5", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.TimeZone = "Europe/Berlin" })
+	aRestart(t, "now", "never", "@daily", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.Suspend = true })
+	eventuallyStatus(t, "now", "web", "Scheduled")
+	eventuallyStatus(t, "now", "never", "Suspended")
+
+	began := time.Now().Truncate(time.Second)
+	out := tide(t, "restarts", "now", "web", "-n", "now")
+	cluster.Refresh(t, r)
+	asked := r.Annotations[tidekeeperv1.RestartNowAnnotation]
+	if want := "scheduledrestart.tidekeeper.dev/web: asked for a restart of Deployment web at " + asked + "\n"; out != want {
+		t.Errorf("now prints %q, want %q", out, want)
+	}
+	if tick, err := time.Parse("2006-01-02T15:04:05Z", asked); err != nil || tick.Before(began) || tick.After(time.Now()) {
+		t.Errorf("asked for %s, want now: %v", asked, err)
+	}
+	eventuallyStatus(t, "now", "web", "Succeeded")
+
+	rows := fields(tide(t, "restarts", "-n", "now"))
+	if diff := cmp.Diff(strings.Fields("NAME TARGET SCHEDULE STATUS LAST OUTCOME SUCCESS NEXT"), rows[0]); diff != "" {
+		t.Errorf("columns (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(strings.Fields("never Deployment/never @daily Suspended - - never -"), rows[1]); diff != "" {
+		t.Errorf("a suspended one (-want +got):\n%s", diff)
+	}
+	if got := strings.Join(rows[2], " "); !regexp.MustCompile(`^web Deployment/web 0 3 \* \* 1-5 Scheduled \d+s Succeeded \d+s (today|tomorrow|[MTWFS][a-z]{2}) 0[12]:00 \(in \w+\)$`).MatchString(got) {
+		t.Errorf("the list says %q", got)
+	}
+	history := tide(t, "restarts", "history", "web", "-n", "now")
+	if !regexp.MustCompile(`^TICK +TRIGGER +OUTCOME +WAITED +TOOK +PODS +MESSAGE\n\S+ \S+ UTC +Request +Succeeded +\ds +\d+s +2\n$`).MatchString(history) {
+		t.Errorf("the history is\n%s", history)
+	}
+	var records []tidekeeperv1.RestartRecord
+	if err := json.Unmarshal([]byte(tide(t, "restarts", "history", "web", "-n", "now", "-o", "json")), &records); err != nil || len(records) != 1 || at(records[0].ScheduledTime.Time) != asked {
+		t.Errorf("the history as JSON: %+v, %v", records, err)
+	}
+
+	// Hygiene: who had no success for a day.
+	if got := tide(t, "restarts", "-n", "now", "--older-than", "24h", "-o", "name"); got != "scheduledrestart.tidekeeper.dev/never\n" {
+		t.Errorf("--older-than 24h: %q", got)
+	}
+	if got := tide(t, "restarts", "-A", "-l", "app=web", "-o", "jsonpath={.items[*].metadata.name}"); got != "web" {
+		t.Errorf("-A -l -o jsonpath: %q", got)
+	}
+	var list tidekeeperv1.ScheduledRestartList
+	if err := json.Unmarshal([]byte(tide(t, "restarts", "-n", "now", "-o", "json")), &list); err != nil || len(list.Items) != 2 || list.Items[0].Kind != "ScheduledRestart" {
+		t.Errorf("-o json: %d items, %v", len(list.Items), err)
+	}
+	if got := tide(t, "restarts", "-n", "now", "-o", "yaml"); !strings.Contains(got, "kind: ScheduledRestart\n") {
+		t.Errorf("-o yaml:\n%s", got)
+	}
+	if rows := fields(tide(t, "restarts", "-A", "-o", "wide")); rows[0][0] != "NAMESPACE" || rows[1][0] != "now" || rows[0][len(rows[0])-1] != "MESSAGE" {
+		t.Errorf("-A -o wide: %q", rows)
+	}
+}
+
+// Suspended is suspended, and resumed is resumed, also after too many failures.
+func TestRestartsSuspendResume(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "sus", 1)
+	aNamespace(t, "sus")
+	aDeployment(t, "sus", "web")
+	r := aRestart(t, "sus", "web", "0 3 * * *", nil)
+	eventuallyStatus(t, "sus", "web", "Scheduled")
+	const name = "scheduledrestart.tidekeeper.dev/web"
+	for _, step := range []struct{ verb, want, status string }{
+		{"resume", name + " is not suspended; next start ", "Scheduled"},
+		{"suspend", name + " suspended\n", "Suspended"},
+		{"suspend", name + " is suspended already\n", "Suspended"},
+		{"resume", name + " resumed; next start ", "Scheduled"},
+	} {
+		if got := tide(t, "restarts", step.verb, "web", "-n", "sus"); !strings.HasPrefix(got, step.want) {
+			t.Errorf("%s prints %q, want %q", step.verb, got, step.want)
+		}
+		eventuallyStatus(t, "sus", "web", step.status)
+	}
+	cluster.Refresh(t, r)
+	r.Status.ConsecutiveFailures = r.Spec.FailureLimit
+	if err := cluster.Status().Update(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	eventuallyStatus(t, "sus", "web", "FailureLimit")
+	if got := tide(t, "restarts", "next", "-n", "sus", "--for", "7d", "-o", "json"); strings.TrimSpace(got) != "[]" {
+		t.Errorf("a stopped schedule is in the calendar: %s", got)
+	}
+	if got := tide(t, "restarts", "resume", "web", "-n", "sus"); !strings.HasPrefix(got, name+" resumed; next start ") {
+		t.Errorf("resume prints %q", got)
+	}
+	eventuallyStatus(t, "sus", "web", "Scheduled")
+}
+
+// The calendar shows the herd, spread counted in and suspended ones left out.
+func TestRestartsNext(t *testing.T) {
+	aNamespace(t, "next")
+	for _, name := range []string{"a", "b", "c"} {
+		aRestart(t, "next", name, "0 3 * * *", nil)
+	}
+	aRestart(t, "next", "off", "* * * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.Suspend = true })
+	spread := aRestart(t, "next", "spread", "0 3 * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.SpreadSeconds = 86400 })
+	var calendar []struct {
+		Time   time.Time
+		Count  int
+		Starts []struct {
+			Name        string
+			Tick, Start time.Time
+		}
+	}
+	if err := json.Unmarshal([]byte(tide(t, "restarts", "next", "-n", "next", "--for", "24h", "-o", "json")), &calendar); err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, minute := range calendar {
+		for _, s := range minute.Starts {
+			counts[s.Name]++
+			if s.Start.Truncate(time.Minute) != minute.Time || s.Tick.Hour() != 3 || s.Name == spread.Name && s.Start.Equal(s.Tick) {
+				t.Errorf("start %+v in the minute of %s", s, minute.Time)
+			}
+		}
+		if minute.Time.Hour() == 3 && minute.Time.Minute() == 0 && minute.Count < 3 {
+			t.Errorf("at 03:00 start %d, want 3", minute.Count)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1, "c": 1, "spread": 1}, counts); diff != "" {
+		t.Errorf("starts of a day (-want +got):\n%s", diff)
+	}
+	if got := tide(t, "restarts", "next", "-A"); !strings.HasPrefix(got, "DAY ") || !regexp.MustCompile(`03:00 +3 +next/a, next/b, next/c\n`).MatchString(got) {
+		t.Errorf("the calendar is\n%s", got)
+	}
+	// On a terminal there is a bar, and no line is longer than the screen.
+	shown := command{args: []string{"restarts", "next", "-A"}}.runOn(t, 60)
+	if shown.code != 0 || !strings.Contains(shown.stdout, "████████████████\x1b[0m") {
+		t.Errorf("on a terminal: exit code %d\n%s", shown.code, shown.stdout)
+	}
+	for line := range strings.Lines(regexp.MustCompile(`\x1b\[\d*m`).ReplaceAllString(shown.stdout, "")) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 60 {
+			t.Errorf("%d columns on a screen of 60: %s", n, line)
+		}
+	}
+	quiet := command{args: []string{"restarts", "next", "-A"}, env: []string{"NO_COLOR=1"}}.runOn(t, 60)
+	if strings.Contains(quiet.stdout, "\x1b") || !strings.Contains(quiet.stdout, "█") {
+		t.Errorf("with NO_COLOR:\n%q", quiet.stdout)
+	}
+}
+
+// explain needs no cluster.
+func TestRestartsExplain(t *testing.T) {
+	c := command{kubeconfig: "/nowhere", args: []string{"restarts", "explain", "30 2 * * *", "--time-zone", "Europe/Berlin", "--from", "2027-03-27"}}
+	r := c.run(t)
+	want := `at 02:30, every day (Europe/Berlin)
+
+TICK                         UTC                    CLOCK
+Sat 27 Mar 2027 02:30 CET    2027-03-27T01:30:00Z
+Sun 28 Mar 2027 03:00 CEST   2027-03-28T01:00:00Z   02:00 to 02:59 do not exist: runs at their end
+Mon 29 Mar 2027 02:30 CEST   2027-03-29T00:30:00Z
+`
+	if r.code != 0 || r.stderr != "" || !strings.HasPrefix(r.stdout, want) || strings.Count(r.stdout, "\n") != 13 {
+		t.Errorf("exit code %d, stderr %q (-want +got):\n%s", r.code, r.stderr, cmp.Diff(want, r.stdout))
+	}
+}
