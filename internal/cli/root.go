@@ -73,7 +73,8 @@ workloads and the pools of nodes.
 
 Exit codes: 0 done, 1 an error, 3 no such object, 4 the cluster cannot be
 reached, 5 not allowed, 6 the cluster does not know Tidekeeper's kinds.`,
-		Example: `  kubectl tide restarts -A                    # what ran, what is next
+		Example: `  kubectl tide pools                          # the water level
+  kubectl tide restarts -A                    # what ran, what is next
   kubectl tide restarts --older-than 24h      # not restarted with success for a day
   kubectl tide restarts next --for 24h -A     # the calendar of the coming day
   kubectl tide restarts now web -n shop
@@ -95,7 +96,7 @@ reached, 5 not allowed, 6 the cluster does not know Tidekeeper's kinds.`,
 	a.flags.AddFlags(cmd.PersistentFlags())
 	cmd.PersistentFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = !shownFlags[f.Name] })
 	a.completeFlags(cmd)
-	cmd.AddCommand(a.restartsCommand(), a.completionCommand())
+	cmd.AddCommand(a.poolsCommand(), a.restartsCommand(), a.completionCommand())
 	return cmd
 }
 

@@ -18,6 +18,8 @@ type table struct {
 	rows   [][]cell
 	// uncut is how many columns, from the left, are never cut.
 	uncut int
+	// widths that the columns have at least.
+	widths []int
 }
 
 // cell is a text, and perhaps a colour.
@@ -35,19 +37,12 @@ const (
 // writeTo prints the table. What is wider than a terminal is cut, the widest
 // columns first; elsewhere nothing is.
 func (t *table) writeTo(out io.Writer, s screen) error {
-	rows := make([][]cell, 0, len(t.rows)+1)
-	head := make([]cell, len(t.header))
-	for i, text := range t.header {
-		head[i] = cell{text: text}
+	rows := t.cells()
+	widths := widthsOf(rows)
+	for i := range min(len(widths), len(t.widths)) {
+		widths[i] = max(widths[i], t.widths[i])
 	}
-	for _, row := range append([][]cell{head}, t.rows...) {
-		clean := make([]cell, len(row))
-		for i, c := range row {
-			clean[i] = cell{printable(c.text), c.hue}
-		}
-		rows = append(rows, clean)
-	}
-	widths := fit(widthsOf(rows), s.width, t.uncut)
+	widths = fit(widths, s.width, t.uncut)
 	var text strings.Builder
 	for _, row := range rows {
 		pending := 0 // blanks go before a cell, so that no line ends with some
@@ -66,6 +61,24 @@ func (t *table) writeTo(out io.Writer, s screen) error {
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+// cells returns all cells, the header's too, with nothing in them that cannot
+// be printed.
+func (t *table) cells() [][]cell {
+	rows := make([][]cell, 0, len(t.rows)+1)
+	head := make([]cell, len(t.header))
+	for i, text := range t.header {
+		head[i] = cell{text: text}
+	}
+	for _, row := range append([][]cell{head}, t.rows...) {
+		clean := make([]cell, len(row))
+		for i, c := range row {
+			clean[i] = cell{printable(c.text), c.hue}
+		}
+		rows = append(rows, clean)
+	}
+	return rows
 }
 
 func widthsOf(rows [][]cell) []int {

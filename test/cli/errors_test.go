@@ -61,16 +61,20 @@ func TestCRDsMissing(t *testing.T) {
 	if out, err := other.Kubectl("", "delete", "crd", "--all"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, args := range []string{"restarts", "restarts -A", "restarts next", "restarts history web", "restarts now web"} {
+	for args, kind := range map[string]string{
+		"restarts": "ScheduledRestart", "restarts -A": "ScheduledRestart", "restarts next": "ScheduledRestart",
+		"restarts history web": "ScheduledRestart", "restarts now web": "ScheduledRestart",
+		"pools": "NodePool", "pools describe worker": "NodePool",
+	} {
 		framework.Eventually(t, "kubectl tide "+args, func() error {
 			r := command{kubeconfig: other.Kubeconfig, args: strings.Fields(args)}.run(t)
-			return diff(result{code: 6, stderr: "error: the cluster does not know the kind ScheduledRestart: install it with kubectl apply -k config/crd\n"}, r)
+			return diff(result{code: 6, stderr: "error: the cluster does not know the kind " + kind + ": install it with kubectl apply -k config/crd\n"}, r)
 		})
 	}
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	for _, args := range []string{"--help", "restarts --help", "restarts history --help", "restarts next --help", "restarts now --help",
+	for _, args := range []string{"--help", "pools --help", "pools describe --help", "restarts --help", "restarts history --help", "restarts next --help", "restarts now --help",
 		"restarts suspend --help", "restarts resume --help", "restarts explain --help", "completion --help"} {
 		out := tide(t, strings.Fields(args)...)
 		for _, want := range []string{"Usage:\n  kubectl tide", "Examples:\n  kubectl tide "} {

@@ -1,0 +1,143 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+const big = `
+apiVersion: v1
+kind: Pod
+metadata: {name: big}
+spec:
+  nodeName: pools-2
+  containers: [{name: app, image: "example.com/app:1", resources: {requests: {cpu: "8", memory: 16Gi}}}]
+`
+
+// The pools of a cluster, with a terminal and without, one in detail, and as
+// they change.
+func TestPools(t *testing.T) {
+	cluster.StartManager(t, "--status-interval=1s")
+	cluster.AddNodes(t, "pools", 2, "--labels", "node-role.kubernetes.io/worker=")
+	pool := framework.Pool("worker")
+	pool.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/pool": "worker"}
+	cluster.Apply(t, pool)
+	if out, err := cluster.Kubectl(big, "apply", "-f", "-"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Cleanup(func() {
+		_, _ = cluster.Kubectl("", "delete", "pod", "big", "--grace-period=0", "--force", "--ignore-not-found")
+	})
+	framework.Eventually(t, "the pool has its level", func() error {
+		return diff("worker Healthy 2/2 25% 12%", strings.Join(fields(tide(t, "pools"))[1][:5], " "))
+	})
+
+	if diff := cmp.Diff(strings.Fields("NAME STATUS READY CPU MEMORY PODS CONFLICTS AGE"), fields(tide(t, "pools"))[0]); diff != "" {
+		t.Errorf("columns (-want +got):\n%s", diff)
+	}
+	shown := command{args: []string{"pools"}}.runOn(t, 100)
+	if !strings.Contains(shown.stdout, "\x1b[32mHealthy\x1b[0m") || !strings.Contains(shown.stdout, "██▌·······  25%   █▎········  12%") {
+		t.Errorf("on a terminal:\n%s", shown.stdout)
+	}
+	if narrow := (command{args: []string{"pools"}, env: []string{"NO_COLOR=1"}}).runOn(t, 70); strings.ContainsAny(narrow.stdout, "█·\x1b") || !strings.Contains(narrow.stdout, " 25% ") {
+		t.Errorf("on a narrow terminal:\n%s", narrow.stdout)
+	}
+	if got := tide(t, "pools", "-o", "name"); got != "nodepool.tidekeeper.dev/worker\n" {
+		t.Errorf("-o name: %q", got)
+	}
+	var list tidekeeperv1.NodePoolList
+	if err := json.Unmarshal([]byte(tide(t, "pools", "-o", "json")), &list); err != nil || len(list.Items) != 1 || list.Items[0].Status.RequestedPercent["cpu"] != 25 {
+		t.Errorf("-o json: %+v, %v", list.Items, err)
+	}
+
+	described := tide(t, "pools", "describe", "worker")
+	for _, want := range []string{
+		`(?m)^Status: +Healthy, 2 nodes are Ready and up to date$`, `(?m)^Members: +nodes with node-role.kubernetes.io/worker$`,
+		`(?m)^Requested: +cpu +25%   8 of 32$`, `(?m)^Applied: +label example.com/pool=worker$`,
+		`\npools-2 +yes +50% +25% +\d+% +-\npools-1 +yes +0% +0% +\d+% +-\n`,
+	} {
+		if !regexp.MustCompile(want).MatchString(described) {
+			t.Errorf("describe has no %s:\n%s", want, described)
+		}
+	}
+	framework.Eventually(t, "the events are told", func() error {
+		return diff(true, strings.Contains(tide(t, "pools", "describe", "worker"), " NodesUpdated "))
+	})
+
+	// -w prints a line for each change, and ends in order.
+	p := command{args: []string{"pools", "-w"}}.process()
+	stdout, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	came := make(chan string, 100)
+	go func() {
+		defer close(came)
+		for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
+			came <- scanner.Text()
+		}
+	}()
+	await := func(want string) {
+		t.Helper()
+		for patience := time.After(framework.Patience); ; {
+			select {
+			case line := <-came:
+				if regexp.MustCompile(want).MatchString(line) {
+					return
+				}
+			case <-patience:
+				t.Fatalf("pools -w did not print %s", want)
+			}
+		}
+	}
+	await(`^worker +Healthy +2/2 +25% `)
+	if out, err := cluster.Kubectl("", "delete", "pod", "big", "--grace-period=0", "--force"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	await(`^worker +Healthy +2/2 +0% `)
+	if err := p.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	for range came {
+		continue
+	}
+	if got := code(t, p.Wait()); got != 130 {
+		t.Errorf("after Ctrl-C, pools -w ends with %d, want 130", got)
+	}
+}
+
+func TestPoolsErrors(t *testing.T) {
+	nobody := filepath.Join(t.TempDir(), "nobody")
+	if err := os.WriteFile(nobody, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "nobody")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]result{
+		"pools describe none":          {code: 3, stderr: "error: there is no NodePool \"none\"\n"},
+		"pools -w -o json":             {code: 1, stderr: "error: -w goes with a table: kubectl get nodepools -w -o json follows the objects\n"},
+		"pools":                        {stderr: "There are no node pools.\n"},
+		"pools --kubeconfig " + nobody: {code: 5, stderr: "error: nodepools.tidekeeper.dev is forbidden: User \"nobody\" cannot list resource \"nodepools\" in API group \"tidekeeper.dev\" at the cluster scope\n"},
+		"pools descibe":                {code: 1, stderr: "error: unknown command \"descibe\" for \"kubectl tide pools\": did you mean describe?\n"},
+		"pools describe":               {code: 1, stderr: "error: kubectl tide pools describe wants one name, and got 0: see kubectl tide pools describe --help\n"},
+	} {
+		if err := diff(want, command{args: strings.Fields(args)}.run(t)); err != nil {
+			t.Errorf("kubectl tide %s %v", args, err)
+		}
+	}
+}
