@@ -89,7 +89,7 @@ type start struct {
 }
 
 // calendarOf works out what is started after a time and not after another. A
-// tick that is due and waits is started at any time, and counts as now.
+// tick that is due already, and waits for something, has no time and is not in it.
 func calendarOf(items []tidekeeperv1.ScheduledRestart, now, until time.Time) calendar {
 	var c calendar
 	// Many have the same schedule and differ only in their spread.
