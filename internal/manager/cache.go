@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"tidekeeper.dev/tidekeeper/internal/podstartup"
 )
 
 // cacheOptions says what the shared cache keeps. It holds every pod of the
@@ -85,8 +87,9 @@ func transformWorkload(in any) (any, error) {
 }
 
 // transformPod keeps of a pod what says where it is, what it tolerates, who
-// controls it, and what it requests. PodRequests of k8s.io/component-helpers, with whatever
-// options, answers the same for the result as for the whole pod.
+// controls it, what it requests, and in sum how it came up. PodRequests of
+// k8s.io/component-helpers, with whatever options, answers the same for the
+// result as for the whole pod.
 func transformPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
 	if !ok {
@@ -130,6 +133,10 @@ func transformPod(in any) (any, error) {
 			}}
 			break
 		}
+	}
+	// How the pod came up, in one condition for what stands in many fields.
+	if summary := podstartup.Summarize(pod); summary != nil {
+		slim.Status.Conditions = append(slim.Status.Conditions, *summary)
 	}
 	// A container's status counts where it differs from the container's spec,
 	// that is while the container is resized. Else, which is nearly always, it

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"pgregory.net/rapid"
+
+	"tidekeeper.dev/tidekeeper/internal/podstartup"
 )
 
 // The water level is computed from what the cache keeps, so what the cache
@@ -73,8 +75,10 @@ func TestTransformPod(t *testing.T) {
 			Volumes:        []corev1.Volume{{Name: "v"}},
 		},
 		Status: corev1.PodStatus{
-			Phase:      corev1.PodRunning,
-			Conditions: []corev1.PodCondition{{Type: corev1.PodReady}},
+			Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: deleted, Reason: "r", Message: "m"},
+			},
 			ContainerStatuses: []corev1.ContainerStatus{
 				{Name: "c", Image: "i", AllocatedResources: requests, Resources: both(requests)},
 				{Name: "resized", Image: "i", AllocatedResources: more, Resources: both(requests)},
@@ -99,6 +103,9 @@ func TestTransformPod(t *testing.T) {
 		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{
+				{Type: podstartup.SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: deleted, Message: "-,-,-,-,-"},
+			},
 			ContainerStatuses: []corev1.ContainerStatus{{
 				Name: "resized", AllocatedResources: more, Resources: &corev1.ResourceRequirements{Requests: requests},
 			}},

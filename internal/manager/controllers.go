@@ -21,6 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool"
 	"tidekeeper.dev/tidekeeper/internal/optin"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
+	"tidekeeper.dev/tidekeeper/internal/podstartup"
 	"tidekeeper.dev/tidekeeper/internal/restart"
 )
 
@@ -48,6 +49,11 @@ var allControllers = []controller{
 			&tidekeeperv1.ScheduledRestart{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
 		},
 		setup: func(mgr ctrl.Manager, _ Options) error { return optin.SetupWithManager(mgr) },
+	},
+	{
+		name:    "pod-startup",
+		watches: []client.Object{&corev1.Pod{}, &corev1.Node{}, &tidekeeperv1.NodePool{}},
+		setup:   func(mgr ctrl.Manager, _ Options) error { return podstartup.SetupWithManager(mgr) },
 	},
 	{
 		name: "pod-count",

@@ -13,8 +13,9 @@ package manager
 //
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
 
-// nodepool: what the pods on a node request is the pool's water level. Pods
-// are only read.
+// nodepool: what the pods on a node request is the pool's water level.
+// pod-startup: how they come up. pod-count: how many a ReplicaSet has. Pods are
+// only read.
 //
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 

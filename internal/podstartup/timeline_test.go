@@ -195,6 +195,11 @@ func TestTimelineOf(t *testing.T) {
 		{name: "a readiness gate was last", pod: up().with(func(p *corev1.Pod) {
 			p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "early"}, {ConditionType: "late"}, {ConditionType: "later"}}
 		}).is("early", 9).is("later", 30).is("late", 20), want: strings.Replace(allStages, "16s", "16s [ReadinessGate later;]", 1)},
+		{name: "a readiness gate that opened early", pod: up().with(func(p *corev1.Pod) {
+			p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "early"}}
+		}).is("early", 9), want: allStages},
+		{name: "two reasons at once", pod: aPod().isNot(corev1.PodScheduled, 0, "B", "").isNot(corev1.PodScheduled, 0, "A", ""), want: "scheduled 0s… [Scheduler B;]\n"},
+		{name: "two reasons at once, the other way", pod: aPod().isNot(corev1.PodScheduled, 0, "A", "").isNot(corev1.PodScheduled, 0, "B", ""), want: "scheduled 0s… [Scheduler B;]\n"},
 		{name: "init containers took long", pod: up().init("fetch", corev1.ContainerStatus{State: terminated(1, 3, 0)}),
 			want: strings.Replace(allStages, "initialized 2s", "initialized 2s [InitContainer fetch; Completed; 2s;]", 1)},
 		{name: "a restart on the way", pod: up().with(func(p *corev1.Pod) {

@@ -1,0 +1,47 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podstartup
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metricStage is the name of the histogram of stages.
+const metricStage = "tidekeeper_pod_startup_stage_seconds"
+
+// buckets of the histogram for those who do not scrape native ones. Lengths are
+// in whole seconds, so that the first bucket is all below two.
+var buckets = []float64{1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
+
+// metrics are the histograms of start-ups. Their series are as many as there are
+// pools and stages, whatever the number of pods.
+type metrics struct {
+	stages *prometheus.HistogramVec
+}
+
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	m := &metrics{stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:                            metricStage,
+		Help:                            "How long pods were in each stage of their start-up, exact to a second, observed when the pod first became ready. pool is the node pool of its node, the oldest if there are several.",
+		Buckets:                         buckets,
+		NativeHistogramBucketFactor:     1.1,
+		NativeHistogramMaxBucketNumber:  100,
+		NativeHistogramMinResetDuration: time.Hour,
+	}, []string{"stage", "pool"})}
+	return m, registry.Register(m.stages)
+}
+
+// observe counts the start-up of one pod.
+func (m *metrics) observe(pool string, lengths map[StageName]time.Duration) {
+	for stage, length := range lengths {
+		m.stages.WithLabelValues(string(stage), pool).Observe(length.Seconds())
+	}
+}
+
+// forget drops the series of a pool that is gone.
+func (m *metrics) forget(pool string) {
+	m.stages.DeletePartialMatch(prometheus.Labels{"pool": pool})
+}

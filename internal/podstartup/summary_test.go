@@ -1,0 +1,82 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podstartup
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+)
+
+func TestSummarize(t *testing.T) {
+	// notYet is a pod whose containers started after 7 s, not ready since then.
+	notYet := func(since int, s corev1.ContainerStatus) *podMaker {
+		return aPod().is(corev1.PodScheduled, 1).is(corev1.PodInitialized, 3).container(s).isNot(corev1.PodReady, since, "ContainersNotReady", "")
+	}
+	mayHave := &corev1.PodCondition{Type: SummaryCondition, Status: corev1.ConditionFalse}
+	for _, tt := range []struct {
+		name string
+		pod  *podMaker
+		want *corev1.PodCondition
+	}{
+		{name: "ready", pod: up(), want: &corev1.PodCondition{
+			Type: SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: at(31), Message: "1,2,4,8,16",
+		}},
+		{name: "the end of one stage is not known, and so are two lengths", pod: up().with(dropCondition(corev1.PodInitialized)), want: &corev1.PodCondition{
+			Type: SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: at(31), Message: "1,-,-,8,16",
+		}},
+		{name: "just created", pod: aPod()},
+		{name: "its containers do not start", pod: notYet(2, corev1.ContainerStatus{State: waiting("ContainerCreating", "")})},
+		{name: "on the way up", pod: notYet(2, corev1.ContainerStatus{State: running(7)})},
+		{name: "not ready any more", pod: notYet(20, corev1.ContainerStatus{State: running(7)}), want: mayHave},
+		{name: "not ready since the second in which it started", pod: notYet(7, corev1.ContainerStatus{State: running(7)}), want: mayHave},
+		{name: "started again, so when it first did is not known", pod: notYet(2, corev1.ContainerStatus{State: running(9), RestartCount: 1}), want: mayHave},
+		{name: "it says nothing", pod: aPod().container(corev1.ContainerStatus{State: running(7)}), want: mayHave},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Summarize(&tt.pod.pod)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Fatalf("summary (-want +got):\n%s", diff)
+			}
+			if got == nil {
+				return
+			}
+			summed := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{*got}}}
+			if diff := cmp.Diff(got, Summarize(summed)); diff != "" {
+				t.Errorf("summed up twice (-once +twice):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What is read from a summary is what the timeline says, but for what it does
+// not know itself.
+func TestSummaryKeepsTheLengths(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		timeline := TimelineOf(drawPod(t))
+		lengths := decode(encode(timeline))
+		known := 0
+		for i, s := range timeline.Stages {
+			got, ok := lengths[s.Name]
+			if want := !s.Estimated && (i == 0 || !timeline.Stages[i-1].Estimated); ok != want {
+				t.Fatalf("%s is known: %t, want %t", s.Name, ok, want)
+			}
+			if ok {
+				known++
+				if got != s.Length {
+					t.Fatalf("%s: got %s, want %s", s.Name, got, s.Length)
+				}
+			}
+		}
+		if known != len(lengths) {
+			t.Fatalf("%d lengths of %d stages", len(lengths), known)
+		}
+	})
+	if diff := cmp.Diff(map[StageName]time.Duration{Initialized: 2 * time.Second}, decode("x,2,-1,,1e3,7,8")); diff != "" {
+		t.Errorf("of what makes no sense (-want +got):\n%s", diff)
+	}
+}

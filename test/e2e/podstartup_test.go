@@ -1,0 +1,175 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/internal/podstartup"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// slowly makes a Deployment for the nodes of a pool whose pods take some
+// seconds in two of their stages.
+func slowly(pool string, replicas int32) *appsv1.Deployment {
+	d := deployment(pool, replicas, corev1.PodSpec{
+		NodeSelector: map[string]string{role(pool): ""},
+		Tolerations:  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		Containers:   app.Containers,
+	})
+	d.Spec.Template.Annotations = map[string]string{
+		"sandbox.tidekeeper.dev/initialized-after":      "2s",
+		"sandbox.tidekeeper.dev/containers-ready-after": "4s",
+	}
+	return d
+}
+
+// startups returns how many pods of a pool the manager has counted in a stage,
+// and how many seconds they took in it.
+func startups(t *testing.T, manager *framework.Manager, pool string, stage podstartup.StageName) (count int, sum float64) {
+	t.Helper()
+	_, body, err := get(t, manager.Metrics+"/metrics", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(what string) float64 {
+		line := regexp.MustCompile(fmt.Sprintf(`(?m)^tidekeeper_pod_startup_stage_seconds_%s\{pool="%s",stage="%s"\} (\S+)$`, what, pool, stage))
+		found := line.FindStringSubmatch(body)
+		if found == nil {
+			return 0
+		}
+		value, err := strconv.ParseFloat(found[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	return int(read("count")), read("sum")
+}
+
+func eventuallyCountedStartups(t *testing.T, manager *framework.Manager, pool string, want int) {
+	t.Helper()
+	framework.Eventually(t, "start-ups are counted", func() error {
+		got, _ := startups(t, manager, pool, podstartup.Ready)
+		return diff(want, got)
+	})
+}
+
+// How pods come up is counted by stage and pool, once for each pod; a manager
+// that starts anew counts none of them again, and of those on their way each.
+func TestPodStartupIsCountedOnce(t *testing.T) {
+	manager := cluster.StartManager(t)
+	addMembers(t, "startup", 1)
+	cluster.Apply(t, pool("startup"))
+	healthyWith(t, "startup", 1)
+	// The pods of the second in which a manager begins are not counted.
+	time.Sleep(time.Second)
+	d := slowly("startup", 3)
+	cluster.Apply(t, d)
+	eventuallyCountedStartups(t, manager, "startup", 3)
+
+	// Times are in whole seconds, so that a length is exact to one either way.
+	for stage, want := range map[podstartup.StageName]float64{
+		podstartup.Scheduled: 0, podstartup.Initialized: 2, podstartup.ContainersStarted: 0, podstartup.ContainersReady: 4, podstartup.Ready: 0,
+	} {
+		count, sum := startups(t, manager, "startup", stage)
+		if err := diff(3, count); err != nil {
+			t.Errorf("pods in %s %v", stage, err)
+		}
+		if mean := sum / 3; mean < want-1 || mean > want+1 {
+			t.Errorf("%s took %f s on average, want %f", stage, mean, want)
+		}
+	}
+
+	// To come back is not to come up.
+	pods := &corev1.PodList{}
+	if err := cluster.List(t.Context(), pods, client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
+		t.Fatal(err)
+	}
+	for _, status := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue} {
+		pod := &pods.Items[0]
+		cluster.Refresh(t, pod)
+		before := pod.DeepCopy()
+		for i := range pod.Status.Conditions {
+			if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+				c.Status, c.LastTransitionTime = status, metav1.Now()
+			}
+		}
+		if err := cluster.Status().Patch(t.Context(), pod, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+	}
+	eventuallyReady(t, d)
+	eventuallyCountedStartups(t, manager, "startup", 3)
+
+	// Two more are on their way while the manager is not.
+	cluster.Change(t, d, func() { d.Spec.Replicas = new(int32(5)) })
+	manager.Kill(t)
+	manager = cluster.StartManager(t)
+	eventuallyReady(t, d)
+	eventuallyCountedStartups(t, manager, "startup", 2)
+	time.Sleep(2 * time.Second)
+	eventuallyCountedStartups(t, manager, "startup", 2)
+
+	// And once more, with all of them ready.
+	manager.Kill(t)
+	manager = cluster.StartManager(t)
+	time.Sleep(2 * time.Second)
+	eventuallyCountedStartups(t, manager, "startup", 0)
+}
+
+// A pod on a node that is in no pool is counted too, and the series of a pool
+// that is gone go with it.
+func TestPodStartupByPool(t *testing.T) {
+	manager := cluster.StartManager(t)
+	addMembers(t, "startup-gone", 1)
+	p := pool("startup-gone")
+	cluster.Apply(t, p)
+	healthyWith(t, "startup-gone", 1)
+	cluster.AddNodes(t, "startup-none", 1)
+	time.Sleep(time.Second)
+	in := deployment("startup-in", 1, app)
+	in.Spec.Template.Spec.NodeName = "startup-gone-1"
+	out := deployment("startup-out", 1, app)
+	out.Spec.Template.Spec.NodeName = "startup-none-1"
+	cluster.Apply(t, in)
+	cluster.Apply(t, out)
+	eventuallyCountedStartups(t, manager, "startup-gone", 1)
+	eventuallyCountedStartups(t, manager, "", 1)
+	cluster.Delete(t, p)
+	eventuallyGone(t, p)
+	eventuallyCountedStartups(t, manager, "startup-gone", 0)
+}
+
+// Of two managers only the one that leads counts, and who takes over does not
+// count what the other has.
+func TestPodStartupIsTheLeaders(t *testing.T) {
+	elect := []string{
+		"--leader-elect", "--leader-elect-resource-namespace=" + namespace,
+		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms",
+	}
+	leader := cluster.StartManager(t, elect...)
+	addMembers(t, "startup-lead", 1)
+	cluster.Apply(t, pool("startup-lead"))
+	healthyWith(t, "startup-lead", 1)
+	standby := cluster.StartManager(t, elect...)
+	time.Sleep(time.Second)
+	d := slowly("startup-lead", 2)
+	cluster.Apply(t, d)
+	eventuallyCountedStartups(t, leader, "startup-lead", 2)
+	leader.Stop(t)
+	cluster.Change(t, d, func() { d.Spec.Replicas = new(int32(3)) })
+	eventuallyReady(t, d)
+	eventuallyCountedStartups(t, standby, "startup-lead", 1)
+}
