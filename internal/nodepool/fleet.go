@@ -169,7 +169,7 @@ func (f *fleet) put(pool *tidekeeperv1.NodePool) {
 	affected := sets.New[string]()
 	if old == nil || !equality.Semantic.DeepEqual(old.Spec.Selector, pool.Spec.Selector) {
 		affected = affected.Union(p.members)
-		p.selector, p.invalid = nodeSelector(pool)
+		p.selector, p.invalid = Selector(pool)
 		for _, n := range f.nodes {
 			f.enrol(n)
 		}

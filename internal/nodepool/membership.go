@@ -15,11 +15,11 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// nodeSelector returns the rule that makes a node a member of the pool: its
+// Selector returns the rule that makes a node a member of the pool: its
 // selector, or without one, the label node-role.kubernetes.io/<name> with any
 // value. The schema refuses what this function returns an error for; an error
 // therefore means a pool that was stored under an older schema.
-func nodeSelector(pool *tidekeeperv1.NodePool) (labels.Selector, error) {
+func Selector(pool *tidekeeperv1.NodePool) (labels.Selector, error) {
 	if pool.Spec.Selector == nil {
 		role, err := labels.NewRequirement(tidekeeperv1.RoleLabelPrefix+pool.Name, selection.Exists, nil)
 		if err != nil {
@@ -46,9 +46,9 @@ func nodeSelector(pool *tidekeeperv1.NodePool) (labels.Selector, error) {
 	return compiled, nil
 }
 
-// bySeniority orders pools by who wins a key that both ask for: the older one,
+// BySeniority orders pools by who wins a key that both ask for: the older one,
 // and of two equally old ones the first by name.
-func bySeniority(a, b *tidekeeperv1.NodePool) int {
+func BySeniority(a, b *tidekeeperv1.NodePool) int {
 	return cmp.Or(
 		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 		cmp.Compare(a.Name, b.Name),

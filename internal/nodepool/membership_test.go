@@ -84,9 +84,9 @@ func TestNodeSelector(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			selector, err := nodeSelector(tc.pool.Obj())
+			selector, err := Selector(tc.pool.Obj())
 			if err != nil {
-				t.Fatalf("nodeSelector: %v", err)
+				t.Fatalf("Selector: %v", err)
 			}
 			for _, node := range tc.yes {
 				if !selector.Matches(labels.Set(node.Obj().Labels)) {
@@ -119,9 +119,9 @@ func TestNodeSelectorRefuses(t *testing.T) {
 		{"a name too long for a role label", MakePool(strings.Repeat("x", 64)), "does not make a role label"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			selector, err := nodeSelector(tc.pool.Obj())
+			selector, err := Selector(tc.pool.Obj())
 			if err == nil || selector != nil {
-				t.Fatalf("nodeSelector = %v, %v; want no selector and an error", selector, err)
+				t.Fatalf("Selector = %v, %v; want no selector and an error", selector, err)
 			}
 			if !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %q does not say %q", err, tc.want)
@@ -169,7 +169,7 @@ func namesBySeniority(makers []*PoolMaker) []string {
 	for _, m := range makers {
 		pools = append(pools, m.Obj())
 	}
-	slices.SortFunc(pools, bySeniority)
+	slices.SortFunc(pools, BySeniority)
 	names := []string{}
 	for _, p := range pools {
 		names = append(names, p.Name)

@@ -107,7 +107,7 @@ func planNode(node *corev1.Node, claims []claim) nodePlan {
 
 	plan := nodePlan{set: map[slot]string{}, remove: map[slot]bool{}, record: record{}}
 	members := slices.DeleteFunc(slices.Clone(claims), func(c claim) bool { return !c.member })
-	slices.SortFunc(members, func(a, b claim) int { return bySeniority(a.pool, b.pool) })
+	slices.SortFunc(members, func(a, b claim) int { return BySeniority(a.pool, b.pool) })
 
 	// What the node should have, and from whom.
 	type wish struct {

@@ -280,7 +280,7 @@ func (w *world) claims(t *rapid.T, node *corev1.Node, mayEvict bool) []claim {
 	recorded := w.record(t, node)
 	claims := []claim{}
 	for _, pool := range w.pools {
-		selector, err := nodeSelector(pool)
+		selector, err := Selector(pool)
 		if err != nil {
 			t.Fatalf("pool %s: %v", pool.Name, err)
 		}
@@ -366,7 +366,7 @@ func (w *world) check(t *rapid.T) {
 func (w *world) checkNoFlapping(t *rapid.T) {
 	for at, owners := range w.owners {
 		for before, after := range pairs(owners) {
-			if bySeniority(before, after) <= 0 {
+			if BySeniority(before, after) <= 0 {
 				t.Fatalf("%s of node %s was written for pool %s, then for pool %s", at.slot, at.node, before.Name, after.Name)
 			}
 		}
@@ -479,7 +479,7 @@ func TestPlanShapesMembers(t *testing.T) {
 					members = append(members, c.pool)
 				}
 			}
-			slices.SortFunc(members, bySeniority)
+			slices.SortFunc(members, BySeniority)
 			is := slotsOf(node)
 			settled := map[slot]bool{}
 			for _, pool := range members {

@@ -3,17 +3,9 @@
 
 package nodepool
 
-import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
-	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-)
+import corev1 "k8s.io/api/core/v1"
 
 // For those who look at pools from outside, as the kubectl plugin does.
-
-// Selector returns the rule that makes a node a member of the pool.
-func Selector(pool *tidekeeperv1.NodePool) (labels.Selector, error) { return nodeSelector(pool) }
 
 // Level returns what pods request of a node, counted as the pool's status
 // counts it, and the share of what the node has for pods, in whole percent.

@@ -116,7 +116,7 @@ func nodesAre(n int) string {
 }
 
 func selectorText(pool *tidekeeperv1.NodePool) string {
-	selector, err := nodeSelector(pool)
+	selector, err := Selector(pool)
 	if err != nil {
 		return err.Error()
 	}
