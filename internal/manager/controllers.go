@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,12 +49,12 @@ var allControllers = []controller{
 		watches: []client.Object{
 			&tidekeeperv1.ScheduledRestart{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
 		},
-		setup: func(mgr ctrl.Manager, _ Options) error { return optin.SetupWithManager(mgr) },
+		setup: func(mgr ctrl.Manager, _ Options, _ clock.Clock) error { return optin.SetupWithManager(mgr) },
 	},
 	{
 		name:    "pod-startup",
 		watches: []client.Object{&corev1.Pod{}, &corev1.Node{}, &tidekeeperv1.NodePool{}},
-		setup:   func(mgr ctrl.Manager, _ Options) error { return podstartup.SetupWithManager(mgr) },
+		setup:   func(mgr ctrl.Manager, _ Options, _ clock.Clock) error { return podstartup.SetupWithManager(mgr) },
 	},
 	{
 		name: "pod-count",
@@ -61,7 +62,7 @@ var allControllers = []controller{
 		offByDefault: true,
 		watches:      []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}},
 		indexes:      []addIndex{index.AddPodController},
-		setup:        func(mgr ctrl.Manager, _ Options) error { return podcount.SetupWithManager(mgr) },
+		setup:        func(mgr ctrl.Manager, _ Options, _ clock.Clock) error { return podcount.SetupWithManager(mgr) },
 	},
 }
 
@@ -81,7 +82,7 @@ type controller struct {
 	indexes []addIndex
 
 	// setup adds it to the manager.
-	setup func(mgr ctrl.Manager, opts Options) error
+	setup func(mgr ctrl.Manager, opts Options, c clock.Clock) error
 }
 
 type addIndex = func(context.Context, client.FieldIndexer) error
@@ -152,19 +153,21 @@ func kindsOf(controllers []controller) []client.Object {
 	return kinds
 }
 
-func setupNodePool(mgr ctrl.Manager, opts Options) error {
+func setupNodePool(mgr ctrl.Manager, opts Options, c clock.Clock) error {
 	return nodepool.SetupWithManager(mgr, nodepool.Options{
 		NodeConcurrency:   opts.NodeConcurrency,
 		StatusInterval:    opts.StatusInterval,
 		NoExecuteShare:    opts.NoExecuteShare,
 		NoExecuteInterval: opts.NoExecuteInterval,
+		Clock:             c,
 	})
 }
 
-func setupRestart(mgr ctrl.Manager, opts Options) error {
+func setupRestart(mgr ctrl.Manager, opts Options, c clock.Clock) error {
 	return restart.SetupWithManager(mgr, restart.Options{
 		Concurrency:    opts.RestartConcurrency,
 		MaxConcurrent:  opts.MaxConcurrentRestarts,
 		NamespaceShare: opts.RestartNamespaceShare,
+		Clock:          c,
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,6 +38,12 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 // stopped in order. An error's text is meant for the person who started it:
 // each of its lines says what is wrong and what to do.
 func Run(ctx context.Context, opts Options) error {
+	return RunWithClock(ctx, opts, clock.RealClock{})
+}
+
+// RunWithClock is [Run] by another clock than that of the machine, for tests of
+// what happens when a clock is set or differs from another's.
+func RunWithClock(ctx context.Context, opts Options, c clock.Clock) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
@@ -50,7 +57,7 @@ func Run(ctx context.Context, opts Options) error {
 	if err := Preflight(ctx, cfg, opts); err != nil {
 		return err
 	}
-	mgr, err := New(cfg, opts)
+	mgr, err := New(cfg, opts, c)
 	if err != nil {
 		return err
 	}
@@ -63,8 +70,8 @@ func Run(ctx context.Context, opts Options) error {
 }
 
 // New puts a manager together, with the controllers that opts choose. It does
-// not talk to the cluster yet.
-func New(cfg *rest.Config, opts Options) (ctrl.Manager, error) {
+// not talk to the cluster yet. The controllers go by the clock.
+func New(cfg *rest.Config, opts Options, clk clock.Clock) (ctrl.Manager, error) {
 	chosen, err := chooseControllers(opts.Controllers, allControllers)
 	if err != nil {
 		return nil, err
@@ -128,7 +135,7 @@ func New(cfg *rest.Config, opts Options) (ctrl.Manager, error) {
 				return nil, err
 			}
 		}
-		if err := c.setup(mgr, opts); err != nil {
+		if err := c.setup(mgr, opts, clk); err != nil {
 			return nil, fmt.Errorf("setting up the controller %s: %w", c.name, err)
 		}
 	}

@@ -34,6 +34,8 @@ type Options struct {
 	// NoExecuteInterval is for how long at least a node counts as being
 	// emptied.
 	NoExecuteInterval time.Duration
+	// Clock says what time it is.
+	Clock clock.PassiveClock
 }
 
 // SetupWithManager adds the two controllers of node pools to the manager:
@@ -54,7 +56,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		Named("nodepool-node").
 		WatchesRawSource(d.nodeSource()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.NodeConcurrency}).
-		Complete(&nodeReconciler{client: mgr.GetClient(), fleet: f, feed: d, fights: newFights(), metrics: m, clock: clock.RealClock{}}); err != nil {
+		Complete(&nodeReconciler{client: mgr.GetClient(), fleet: f, feed: d, fights: newFights(), metrics: m, clock: options.Clock}); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
@@ -63,7 +65,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		Watches(&nodev1.RuntimeClass{}, handler.EnqueueRequestsFromMapFunc(poolOfRuntimeClass)).
 		Complete(&poolReconciler{
 			client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"),
-			fleet: f, feed: d, metrics: m, clock: clock.RealClock{}, options: options, written: map[string]time.Time{},
+			fleet: f, feed: d, metrics: m, clock: options.Clock, options: options, written: map[string]time.Time{},
 		}); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}

@@ -30,6 +30,8 @@ type Options struct {
 	// NamespaceShare is how many percent of them, and at least one, may be of
 	// one namespace.
 	NamespaceShare int
+	// Clock says what time it is, and when so much of it has passed.
+	Clock clock.Clock
 }
 
 // SetupWithManager adds the controller "scheduled-restart" to the manager. The
@@ -41,10 +43,10 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return fmt.Errorf("scheduled restarts: register metrics: %w", err)
 	}
-	a := newAlarm(clock.RealClock{})
+	a := newAlarm(options.Clock)
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"),
-		budget: b, alarm: a, metrics: m, clock: clock.RealClock{},
+		budget: b, alarm: a, metrics: m, clock: options.Clock,
 		sent: map[types.NamespacedName]sentTick{}, told: map[types.NamespacedName]string{},
 	}
 	builder := ctrl.NewControllerManagedBy(mgr).
