@@ -6,9 +6,7 @@ package bench
 import (
 	"bufio"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,20 +15,6 @@ import (
 
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
-
-// buildBaseline builds the baseline the way that make build builds, so that
-// nearly all of it is compiled already, and returns its path.
-func buildBaseline(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "baseline")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", path, "./test/bench/baseline")
-	build.Dir = framework.Root()
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return path
-}
 
 // startBaseline starts the baseline, with all rights and past the API server's
 // priority and fairness, waits until its timers are set, and returns what kills

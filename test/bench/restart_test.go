@@ -58,7 +58,7 @@ func TestRestart(t *testing.T) {
 	}
 	start, load := time.Now(), loadAverage(t)
 	b := &bench{Cluster: framework.Start(t, "--nodes=1", "--audit"), size: s}
-	baseline := buildBaseline(t)
+	baseline := framework.Build(t, "./test/bench/baseline")
 
 	b.startManager(t)
 	b.populate(t, s.schedules)

@@ -6,6 +6,7 @@ package framework
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -41,6 +43,8 @@ type Cluster struct {
 
 	// manager is the kubeconfig that managers run with.
 	manager string
+	// managerBinary is what is started as the manager; "": the manager.
+	managerBinary string
 }
 
 // managerUser is who the manager is in a cluster; what it may do is what
@@ -167,6 +171,29 @@ func (c *Cluster) Sandbox(t testing.TB, args ...string) string {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// WithManager returns the same cluster, but the managers that are started on it
+// are another binary, which takes the flags of the manager.
+func (c *Cluster) WithManager(path string) *Cluster {
+	other := *c
+	other.managerBinary = path
+	return &other
+}
+
+// Component does something to a component of the control plane: kill, pause,
+// resume or start.
+func (c *Cluster) Component(t testing.TB, action, name string) {
+	t.Helper()
+	c.Sandbox(t, "component", action, name)
+}
+
+// AwaitAPIServer waits until the API server answers, after it was away.
+func (c *Cluster) AwaitAPIServer(t testing.TB) {
+	t.Helper()
+	Eventually(t, "the API server answers", func() error {
+		return c.Get(context.WithoutCancel(t.Context()), client.ObjectKey{Name: "default"}, &corev1.Namespace{})
+	})
 }
 
 // AddNodes adds ready nodes named <prefix>-1 and so on, which the sandbox

@@ -42,7 +42,7 @@ func (c *Cluster) StartManager(t testing.TB, args ...string) *Manager {
 func (c *Cluster) LaunchManager(t testing.TB, args ...string) *Manager {
 	t.Helper()
 	probes, metrics := freeAddress(t), freeAddress(t)
-	m := Run(t, append([]string{
+	m := run(t, c.managerBinary, append([]string{
 		"--kubeconfig", c.manager,
 		"--health-probe-bind-address", probes, "--metrics-bind-address", metrics, "--metrics-secure=false",
 		"--log-level=debug", "--log-format=text",
@@ -76,6 +76,15 @@ func Run(t testing.TB, args ...string) *Manager {
 	path, err := binary("TIDEKEEPER_BIN", "tidekeeper")
 	if err != nil {
 		t.Fatal(err)
+	}
+	return run(t, path, args...)
+}
+
+// run starts the binary at a path, or the manager if there is none.
+func run(t testing.TB, path string, args ...string) *Manager {
+	t.Helper()
+	if path == "" {
+		return Run(t, args...)
 	}
 	m := &Manager{process: exec.Command(path, args...), done: make(chan struct{})}
 	m.process.Stdout, m.process.Stderr = &m.log, &m.log
@@ -117,6 +126,14 @@ func (m *Manager) Kill(t testing.TB) {
 		t.Fatal(err)
 	}
 	<-m.done
+}
+
+// Signal sends a signal, for instance SIGSTOP: the machine is suspended.
+func (m *Manager) Signal(t testing.TB, signal syscall.Signal) {
+	t.Helper()
+	if err := m.process.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Stop asks the manager to stop, as a kubelet would, waits until it has, and

@@ -1,0 +1,27 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"testing"
+)
+
+// Build builds a program that only tests need, the way that make build builds,
+// so that nearly all of it is compiled already, and returns its path. The
+// package is named from the root of the repository, for instance ./test/x.
+func Build(t testing.TB, pkg string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), path.Base(pkg))
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", file, pkg)
+	build.Dir = Root()
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return file
+}

@@ -1,0 +1,62 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Metrics is what a manager says of itself at one moment.
+type Metrics map[string]*dto.MetricFamily
+
+// ReadMetrics reads the metrics, which must be served over plain HTTP.
+func (m *Manager) ReadMetrics(t testing.TB) Metrics {
+	t.Helper()
+	metrics, err := m.readMetrics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return metrics
+}
+
+func (m *Manager) readMetrics() (Metrics, error) {
+	response, err := http.Get(m.Metrics + "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s/metrics answers %s", m.Metrics, response.Status)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(response.Body)
+}
+
+// Sum returns the sum of a counter or gauge over all its labels, 0 if there is
+// none of that name.
+func (m Metrics) Sum(name string) float64 {
+	sum := 0.0
+	for _, metric := range m[name].GetMetric() {
+		sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+	}
+	return sum
+}
+
+// AssertSound fails the test if the manager has ended, or a reconcile of it has
+// panicked: what recovers from a panic goes on, and is broken all the same.
+func (m *Manager) AssertSound(t testing.TB) {
+	t.Helper()
+	if !m.Running() {
+		t.Fatal("the manager has ended")
+	}
+	if panics := m.ReadMetrics(t).Sum("controller_runtime_reconcile_panics_total"); panics > 0 {
+		t.Errorf("%.0f reconciles have panicked", panics)
+	}
+}
