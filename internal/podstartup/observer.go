@@ -46,7 +46,7 @@ func (o *observer) lead(now time.Time) {
 // set looks at a pod that has appeared or changed; first: it was there before
 // the manager looked.
 func (o *observer) set(pod *corev1.Pod, first bool) {
-	summary := condition(pod, SummaryCondition)
+	summary := Condition(pod, SummaryCondition)
 	if summary == nil || !first && !isTrue(summary) {
 		return
 	}

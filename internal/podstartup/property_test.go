@@ -153,8 +153,8 @@ func TestEveryPodHasATimeline(t *testing.T) {
 		if err := check(timeline.At(drawTime(t, "now").Time)); err != nil {
 			t.Fatalf("some time later: %v", err)
 		}
-		if timeline.Ready() != isTrue(condition(pod, corev1.PodReady)) {
-			t.Fatalf("ready %t, and its condition is %v", timeline.Ready(), condition(pod, corev1.PodReady))
+		if timeline.Ready() != isTrue(Condition(pod, corev1.PodReady)) {
+			t.Fatalf("ready %t, and its condition is %v", timeline.Ready(), Condition(pod, corev1.PodReady))
 		}
 
 		// The order of the conditions, and saying one twice, change nothing.

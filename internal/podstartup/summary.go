@@ -25,10 +25,10 @@ const SummaryCondition corev1.PodConditionType = "tidekeeper.dev/start-up"
 // Summarize returns the condition SummaryCondition of a pod, or nil if it has
 // none. Of a pod that is summed up already it returns what is there.
 func Summarize(pod *corev1.Pod) *corev1.PodCondition {
-	if c := condition(pod, SummaryCondition); c != nil {
+	if c := Condition(pod, SummaryCondition); c != nil {
 		return &corev1.PodCondition{Type: SummaryCondition, Status: c.Status, LastTransitionTime: c.LastTransitionTime, Message: c.Message}
 	}
-	ready := condition(pod, corev1.PodReady)
+	ready := Condition(pod, corev1.PodReady)
 	switch {
 	case isTrue(ready):
 		return &corev1.PodCondition{

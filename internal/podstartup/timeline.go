@@ -243,9 +243,9 @@ func ended(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// condition returns the condition of that type, or nil. Of several the last to
+// Condition returns the condition of that type, or nil. Of several the last to
 // have changed counts, whatever their order.
-func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+func Condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	var found *corev1.PodCondition
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
@@ -269,7 +269,7 @@ func isTrue(c *corev1.PodCondition) bool { return c != nil && c.Status == corev1
 // ofCondition finds the end of a stage in a condition.
 func ofCondition(kind corev1.PodConditionType) func(*corev1.Pod) milestone {
 	return func(pod *corev1.Pod) milestone {
-		c := condition(pod, kind)
+		c := Condition(pod, kind)
 		if !isTrue(c) {
 			return milestone{}
 		}
@@ -284,7 +284,7 @@ func scheduled(pod *corev1.Pod) milestone {
 	if m := ofCondition(corev1.PodScheduled)(pod); m.reached && !m.at.IsZero() {
 		return m
 	}
-	m := milestone{reached: pod.Spec.NodeName != "" || isTrue(condition(pod, corev1.PodScheduled)), inexact: true}
+	m := milestone{reached: pod.Spec.NodeName != "" || isTrue(Condition(pod, corev1.PodScheduled)), inexact: true}
 	if pod.Status.StartTime != nil {
 		m.reached, m.at = true, pod.Status.StartTime.Time
 	}

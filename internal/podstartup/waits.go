@@ -66,7 +66,7 @@ var imageReasons = map[string]bool{
 }
 
 func waitsForScheduler(pod *corev1.Pod, stage Stage) []Wait {
-	c := condition(pod, corev1.PodScheduled)
+	c := Condition(pod, corev1.PodScheduled)
 	if stage.Done || c == nil || c.Reason == "" && c.Message == "" {
 		return nil
 	}
@@ -146,7 +146,7 @@ func waitsForGates(pod *corev1.Pod, stage Stage) []Wait {
 	var waits []Wait
 	var last time.Time
 	for _, gate := range pod.Spec.ReadinessGates {
-		c := condition(pod, gate.ConditionType)
+		c := Condition(pod, gate.ConditionType)
 		w := Wait{Kind: ForReadinessGate, Name: string(gate.ConditionType), Reason: ReasonNotSet}
 		if c != nil {
 			w.Reason, w.Message = c.Reason, c.Message
