@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,6 +46,15 @@ func newMapper() meta.RESTMapper {
 
 // client returns a client of the cluster that the flags name.
 func (a *app) client() (client.WithWatch, error) {
+	config, err := a.config()
+	if err != nil {
+		return nil, err
+	}
+	return client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: newMapper()})
+}
+
+// config says how to reach the cluster that the flags name.
+func (a *app) config() (*rest.Config, error) {
 	if raw, err := a.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && len(raw.Clusters) == 0 &&
 		*a.flags.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		// Otherwise it would be localhost:8080, for reasons of history.
@@ -56,7 +66,7 @@ func (a *app) client() (client.WithWatch, error) {
 	}
 	config.UserAgent = "kubectl-tide/" + version.String()
 	config.QPS = -1 // one command asks for little, and a person waits for it
-	return client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: newMapper()})
+	return config, nil
 }
 
 // namespace returns the namespace that the flags and the kubeconfig name, and

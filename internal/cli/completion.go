@@ -6,6 +6,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,6 +77,18 @@ func (a *app) nameOfRestart() cobra.CompletionFunc {
 	return a.names(func() client.ObjectList { return &tidekeeperv1.ScheduledRestartList{} }, false)
 }
 
+// namesOfPods completes the names of pods, one after the other.
+func (a *app) namesOfPods() cobra.CompletionFunc {
+	complete := a.names(func() client.ObjectList { return &corev1.PodList{} }, true)
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		names, directive := complete(cmd, args, toComplete)
+		return slices.DeleteFunc(names, func(name string) bool {
+			name, _, _ = strings.Cut(name, "\t")
+			return slices.Contains(args, name)
+		}), directive
+	}
+}
+
 // names completes the names of the objects that there are. What goes wrong is
 // not told: a person is typing.
 func (a *app) names(list func() client.ObjectList, always bool) cobra.CompletionFunc {
@@ -95,7 +109,8 @@ func (a *app) names(list func() client.ObjectList, always bool) cobra.Completion
 		defer cancel()
 		objects := list()
 		options := []client.ListOption{}
-		if _, ok := objects.(*tidekeeperv1.ScheduledRestartList); ok {
+		switch objects.(type) {
+		case *tidekeeperv1.ScheduledRestartList, *corev1.PodList:
 			options = append(options, client.InNamespace(namespace))
 		}
 		if err := c.List(ctx, objects, options...); err != nil {
@@ -116,6 +131,10 @@ func namesOf(objects client.ObjectList) []string {
 	case *tidekeeperv1.NodePoolList:
 		for i := range objects.Items {
 			names = append(names, objects.Items[i].Name)
+		}
+	case *corev1.PodList:
+		for i := range objects.Items {
+			names = append(names, objects.Items[i].Name+"\t"+string(objects.Items[i].Status.Phase))
 		}
 	case *corev1.NamespaceList:
 		for i := range objects.Items {

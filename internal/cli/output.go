@@ -64,29 +64,30 @@ func (o *output) print(printer printers.ResourcePrinter, list runtime.Object, ou
 	return meta.EachListItem(list, func(item runtime.Object) error { return printer.PrintObj(item, out) })
 }
 
-// data is the flag -o of a command that shows something that is no object.
-type data string
+// data is the flag -o of a command that shows something that is no object: json
+// and yaml, and what else the command has.
+type data struct{ format, help string }
 
-func (d *data) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVarP((*string)(d), "output", "o", "", "json|yaml")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+func (d *data) addTo(cmd *cobra.Command, more ...string) {
+	formats := append([]string{"json", "yaml"}, more...)
+	d.help = strings.Join(formats, ", ")
+	cmd.Flags().StringVarP(&d.format, "output", "o", "", strings.Join(formats, "|"))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // check refuses a format that there is not, before anything is asked for.
 func (d data) check() error {
-	switch d {
-	case "", "json", "yaml":
+	if d.format == "" || slices.Contains(strings.Split(d.help, ", "), d.format) {
 		return nil
-	default:
-		return fmt.Errorf("-o %s: write one of json, yaml", string(d))
 	}
+	return fmt.Errorf("-o %s: write one of %s", d.format, d.help)
 }
 
 // print prints a value, and tells whether it has: not if a table is wanted.
 func (d data) print(out io.Writer, value any) (bool, error) {
 	var text []byte
 	var err error
-	switch d {
+	switch d.format {
 	case "json":
 		text, err = json.MarshalIndent(value, "", "    ")
 		text = append(text, '\n')

@@ -100,14 +100,13 @@ func (a *app) followPools(ctx context.Context, c client.WithWatch, list *tidekee
 	shown := map[string]string{}
 	began := a.now()
 	// The columns stay where the table had them.
-	widths := widthsOf(poolsTable(list.Items, wide, began, a.screen).cells())
+	widths := poolsTable(list.Items, wide, began, a.screen).atLeast()
 	line := func(pool *tidekeeperv1.NodePool, now time.Time) (string, error) {
 		t := poolsTable([]tidekeeperv1.NodePool{*pool}, wide, now, a.screen)
-		t.widths = widths
+		t.widths, t.bare = widths, true
 		var text strings.Builder
 		err := t.writeTo(&text, a.screen)
-		_, row, _ := strings.Cut(text.String(), "\n")
-		return row, err
+		return text.String(), err
 	}
 	for i := range list.Items {
 		row, err := line(&list.Items[i], began)

@@ -255,27 +255,29 @@ const mostEvents = 10
 
 // eventsTable are the last events, the latest last.
 func eventsTable(events []corev1.Event, now time.Time) *table {
-	when := func(e *corev1.Event) time.Time {
-		switch {
-		case e.Series != nil:
-			return e.Series.LastObservedTime.Time
-		case !e.LastTimestamp.IsZero():
-			return e.LastTimestamp.Time
-		case !e.EventTime.IsZero():
-			return e.EventTime.Time
-		default:
-			return e.CreationTimestamp.Time
-		}
-	}
 	sorted := slices.Clone(events)
-	slices.SortStableFunc(sorted, func(a, b corev1.Event) int { return when(&a).Compare(when(&b)) })
+	slices.SortStableFunc(sorted, func(a, b corev1.Event) int { return lastSeen(&a).Compare(lastSeen(&b)) })
 	t := &table{header: []string{"LAST", "TYPE", "EVENT", "MESSAGE"}}
 	for _, e := range sorted[max(0, len(sorted)-mostEvents):] {
 		h := plain
 		if e.Type == corev1.EventTypeWarning {
 			h = yellow
 		}
-		t.rows = append(t.rows, []cell{{ago(when(&e), now), plain}, {e.Type, h}, {e.Reason, plain}, {e.Message, plain}})
+		t.rows = append(t.rows, []cell{{ago(lastSeen(&e), now), plain}, {e.Type, h}, {e.Reason, plain}, {e.Message, plain}})
 	}
 	return t
+}
+
+// lastSeen is when an event last happened.
+func lastSeen(e *corev1.Event) time.Time {
+	switch {
+	case e.Series != nil:
+		return e.Series.LastObservedTime.Time
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	default:
+		return e.CreationTimestamp.Time
+	}
 }

@@ -67,9 +67,9 @@ var shownFlags = map[string]bool{"kubeconfig": true, "context": true, "namespace
 func (a *app) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubectl-tide",
-		Short: "Node pools and scheduled restarts of a cluster that Tidekeeper keeps",
+		Short: "Node pools, scheduled restarts and pod start-up of a cluster",
 		Long: `kubectl tide shows and steers what Tidekeeper keeps: the scheduled restarts of
-workloads and the pools of nodes.
+workloads and the pools of nodes. It also shows how pods come up, on any cluster.
 
 Exit codes: 0 done, 1 an error, 3 no such object, 4 the cluster cannot be
 reached, 5 not allowed, 6 the cluster does not know Tidekeeper's kinds.`,
@@ -78,6 +78,8 @@ reached, 5 not allowed, 6 the cluster does not know Tidekeeper's kinds.`,
   kubectl tide restarts --older-than 24h      # not restarted with success for a day
   kubectl tide restarts next --for 24h -A     # the calendar of the coming day
   kubectl tide restarts now web -n shop
+  kubectl tide pods watch -l app=web          # each transition as it happens
+  kubectl tide pods slow -A                   # the slowest starters, and why
   kubectl tide restarts explain "0 3 * * 1-5" --time-zone Europe/Berlin`,
 		Version:           version.String(),
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl tide"},
@@ -96,7 +98,7 @@ reached, 5 not allowed, 6 the cluster does not know Tidekeeper's kinds.`,
 	a.flags.AddFlags(cmd.PersistentFlags())
 	cmd.PersistentFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = !shownFlags[f.Name] })
 	a.completeFlags(cmd)
-	cmd.AddCommand(a.poolsCommand(), a.restartsCommand(), a.completionCommand())
+	cmd.AddCommand(a.poolsCommand(), a.restartsCommand(), a.podsCommand(), a.completionCommand())
 	return cmd
 }
 

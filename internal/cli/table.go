@@ -20,6 +20,8 @@ type table struct {
 	uncut int
 	// widths that the columns have at least.
 	widths []int
+	// bare: the header is left out; the columns are as wide as with it.
+	bare bool
 }
 
 // cell is a text, and perhaps a colour.
@@ -38,11 +40,10 @@ const (
 // columns first; elsewhere nothing is.
 func (t *table) writeTo(out io.Writer, s screen) error {
 	rows := t.cells()
-	widths := widthsOf(rows)
-	for i := range min(len(widths), len(t.widths)) {
-		widths[i] = max(widths[i], t.widths[i])
+	widths := fit(t.atLeast(), s.width, t.uncut)
+	if t.bare {
+		rows = rows[1:]
 	}
-	widths = fit(widths, s.width, t.uncut)
 	var text strings.Builder
 	for _, row := range rows {
 		pending := 0 // blanks go before a cell, so that no line ends with some
@@ -79,6 +80,15 @@ func (t *table) cells() [][]cell {
 		rows = append(rows, clean)
 	}
 	return rows
+}
+
+// atLeast returns how wide the columns are if nothing is cut.
+func (t *table) atLeast() []int {
+	widths := widthsOf(t.cells())
+	for i := range min(len(widths), len(t.widths)) {
+		widths[i] = max(widths[i], t.widths[i])
+	}
+	return widths
 }
 
 func widthsOf(rows [][]cell) []int {

@@ -1,0 +1,139 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podwatch
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/podstartup"
+)
+
+// containers adds what has happened to the containers of one list.
+func (d *difference) containers(was, is []corev1.ContainerStatus) {
+	for i := range is {
+		if first := statusOf(is, is[i].Name); first == &is[i] {
+			d.container(statusOf(was, is[i].Name), &is[i])
+		}
+	}
+	for i := range was {
+		if statusOf(was, was[i].Name) == &was[i] && statusOf(is, was[i].Name) == nil {
+			d.container(&was[i], &corev1.ContainerStatus{Name: was[i].Name})
+		}
+	}
+}
+
+// statusOf returns the status of a container, the first of several, or nil.
+func statusOf(statuses []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
+	for i := range statuses {
+		if statuses[i].Name == name {
+			return &statuses[i]
+		}
+	}
+	return nil
+}
+
+// container adds the starts and ends that one state of a container tells of and
+// the one before does not: of the run before the last, then of the last, or what
+// it waits for.
+func (d *difference) container(was, is *corev1.ContainerStatus) {
+	if was == nil {
+		was = &corev1.ContainerStatus{}
+	}
+	from := stateOf(was)
+	add := func(t Transition) {
+		t.Kind, t.Name, t.From, t.Restarts = Container, is.Name, from, is.RestartCount
+		t.Again = t.From == t.To
+		from = t.To
+		d.add(t)
+	}
+	if last := is.LastTerminationState.Terminated; last != nil && !endKnown(was, last) {
+		if start := last.StartedAt.Time; !start.IsZero() && !startKnown(was, start) {
+			add(Transition{To: Running, Time: start})
+		}
+		add(end(last))
+	}
+	to := stateOf(is)
+	switch s := is.State; to {
+	case Terminated:
+		if endKnown(was, s.Terminated) && from == to {
+			return
+		}
+		if start := s.Terminated.StartedAt.Time; !start.IsZero() && !startKnown(was, start) {
+			add(Transition{To: Running, Time: start})
+		}
+		add(end(s.Terminated))
+	case Running:
+		if from != to || !startKnown(was, s.Running.StartedAt.Time) {
+			add(Transition{To: Running, Time: s.Running.StartedAt.Time})
+		}
+	case Waiting:
+		if from != to || was.State.Waiting.Reason != s.Waiting.Reason || is.RestartCount > was.RestartCount {
+			add(Transition{To: Waiting, Reason: s.Waiting.Reason, Message: s.Waiting.Message})
+		}
+	default:
+		if from != to {
+			add(Transition{})
+		}
+	}
+}
+
+func stateOf(s *corev1.ContainerStatus) string {
+	switch {
+	case s.State.Terminated != nil:
+		return Terminated
+	case s.State.Running != nil:
+		return Running
+	case s.State.Waiting != nil:
+		return Waiting
+	default:
+		return ""
+	}
+}
+
+// end is the transition of a container that ended.
+func end(t *corev1.ContainerStateTerminated) Transition {
+	message := fmt.Sprintf("exit code %d", t.ExitCode)
+	if t.Message != "" {
+		message += ": " + t.Message
+	}
+	return Transition{To: Terminated, Time: t.FinishedAt.Time, Reason: t.Reason, Message: message}
+}
+
+// startKnown tells whether a container's status told already that it was
+// started then.
+func startKnown(s *corev1.ContainerStatus, at time.Time) bool {
+	for _, state := range []corev1.ContainerState{s.LastTerminationState, s.State} {
+		if state.Running != nil && sameTime(state.Running.StartedAt.Time, at) || state.Terminated != nil && sameTime(state.Terminated.StartedAt.Time, at) {
+			return true
+		}
+	}
+	return false
+}
+
+// endKnown tells whether a container's status told already that it ended so.
+func endKnown(s *corev1.ContainerStatus, t *corev1.ContainerStateTerminated) bool {
+	for _, known := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
+		if known != nil && known.ExitCode == t.ExitCode && sameTime(known.StartedAt.Time, t.StartedAt.Time) && sameTime(known.FinishedAt.Time, t.FinishedAt.Time) {
+			return true
+		}
+	}
+	return false
+}
+
+func sameTime(a, b time.Time) bool {
+	return a.Truncate(podstartup.Grain).Equal(b.Truncate(podstartup.Grain))
+}
+
+func trimContainers(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var trimmed []corev1.ContainerStatus
+	for _, s := range statuses {
+		trimmed = append(trimmed, corev1.ContainerStatus{
+			Name: s.Name, State: s.State, LastTerminationState: s.LastTerminationState, RestartCount: s.RestartCount,
+		})
+	}
+	return trimmed
+}
