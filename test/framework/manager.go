@@ -4,17 +4,10 @@
 package framework
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
 )
 
 // Manager is a running manager process.
@@ -22,9 +15,7 @@ type Manager struct {
 	// Probes is the URL of its health probes, Metrics that of its metrics.
 	Probes, Metrics string
 
-	process *exec.Cmd
-	log     log
-	done    chan struct{}
+	*process
 }
 
 // StartManager starts the manager with the rights that config/rbac gives it,
@@ -42,7 +33,7 @@ func (c *Cluster) StartManager(t testing.TB, args ...string) *Manager {
 func (c *Cluster) LaunchManager(t testing.TB, args ...string) *Manager {
 	t.Helper()
 	probes, metrics := freeAddress(t), freeAddress(t)
-	m := run(t, c.managerBinary, append([]string{
+	m := runManager(t, c.managerBinary, append([]string{
 		"--kubeconfig", c.manager,
 		"--health-probe-bind-address", probes, "--metrics-bind-address", metrics, "--metrics-secure=false",
 		"--log-level=debug", "--log-format=text",
@@ -77,108 +68,16 @@ func Run(t testing.TB, args ...string) *Manager {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return run(t, path, args...)
+	return runManager(t, path, args...)
 }
 
-// run starts the binary at a path, or the manager if there is none.
-func run(t testing.TB, path string, args ...string) *Manager {
+// runManager starts the binary at a path, or the manager if there is none.
+func runManager(t testing.TB, path string, args ...string) *Manager {
 	t.Helper()
 	if path == "" {
 		return Run(t, args...)
 	}
-	m := &Manager{process: exec.Command(path, args...), done: make(chan struct{})}
-	m.process.Stdout, m.process.Stderr = &m.log, &m.log
-	if err := m.process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = m.process.Wait()
-		close(m.done)
-	}()
-	t.Cleanup(func() {
-		if m.Running() {
-			m.Stop(t)
-		}
-		if t.Failed() {
-			t.Logf("the log of the manager:\n%s", m.Log())
-		}
-	})
-	return m
-}
-
-// Pid is the process ID.
-func (m *Manager) Pid() int { return m.process.Process.Pid }
-
-// Running tells whether the process runs.
-func (m *Manager) Running() bool {
-	select {
-	case <-m.done:
-		return false
-	default:
-		return true
-	}
-}
-
-// Kill ends the manager as a crash would.
-func (m *Manager) Kill(t testing.TB) {
-	t.Helper()
-	if err := m.process.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		t.Fatal(err)
-	}
-	<-m.done
-}
-
-// Signal sends a signal, for instance SIGSTOP: the machine is suspended.
-func (m *Manager) Signal(t testing.TB, signal syscall.Signal) {
-	t.Helper()
-	if err := m.process.Process.Signal(signal); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Stop asks the manager to stop, as a kubelet would, waits until it has, and
-// fails the test if it does not do so in order.
-func (m *Manager) Stop(t testing.TB) {
-	t.Helper()
-	if err := m.process.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		t.Fatal(err)
-	}
-	if code := m.Wait(t); code != 0 {
-		t.Errorf("the manager ended with exit code %d, want 0:\n%s", code, m.Log())
-	}
-}
-
-// Wait waits until the manager has ended and returns its exit code.
-func (m *Manager) Wait(t testing.TB) int {
-	t.Helper()
-	select {
-	case <-m.done:
-	case <-time.After(Patience):
-		_ = m.process.Process.Kill()
-		t.Fatalf("the manager did not end within %s:\n%s", Patience, m.Log())
-	}
-	return m.process.ProcessState.ExitCode()
-}
-
-// Log returns what the manager has printed.
-func (m *Manager) Log() string { return m.log.String() }
-
-// log collects the output of a process that still runs.
-type log struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
+	return &Manager{process: run(t, "manager", path, args...)}
 }
 
 // freeAddress returns a loopback address that nobody listens on.

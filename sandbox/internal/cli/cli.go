@@ -83,7 +83,7 @@ container ever runs.`,
 	})
 	cmd.AddCommand(
 		newUp(r), newDown(r), newStatus(r), newKubectl(r), newKubeconfig(r),
-		newAddNodes(r), newNode(r), newComponent(r), newLinks(),
+		newAddNodes(r), newNode(r), newComponent(r), newProxy(r), newLinks(),
 	)
 	return cmd
 }

@@ -183,7 +183,13 @@ func mayOverwrite(kubeconfig string) error {
 	if kubeconfig == "" {
 		return nil
 	}
-	refusal := fmt.Errorf("%s exists and is not the kubeconfig of a sandbox: give another --kubeconfig, or remove it first", kubeconfig)
+	return MayOverwrite(kubeconfig, contextName, fmt.Errorf(
+		"%s exists and is not the kubeconfig of a sandbox: give another --kubeconfig, or remove it first", kubeconfig))
+}
+
+// MayOverwrite returns the refusal if there is a file of that name that is not
+// a kubeconfig of the one cluster of that name.
+func MayOverwrite(kubeconfig, cluster string, refusal error) error {
 	data, err := os.ReadFile(kubeconfig)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -200,7 +206,7 @@ func mayOverwrite(kubeconfig string) error {
 	if err != nil {
 		return refusal
 	}
-	if _, ours := config.Clusters[contextName]; !ours || len(config.Clusters) > 1 {
+	if _, ours := config.Clusters[cluster]; !ours || len(config.Clusters) > 1 {
 		return refusal
 	}
 	return nil

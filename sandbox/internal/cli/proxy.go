@@ -1,0 +1,167 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
+)
+
+// proxyFlags are the flags of the proxy.
+type proxyFlags struct {
+	kubeconfig, write, scenario, log, listen, control string
+}
+
+func newProxy(r *root) *cobra.Command {
+	var f proxyFlags
+	cmd := &cobra.Command{
+		Use:   "proxy --write-kubeconfig FILE",
+		Short: "Stand between an operator and an API server, and do to it what a bad day does",
+		Long: `Stand between an operator and an API server, and do to it what a bad day does.
+
+The operator is started with the kubeconfig that the proxy writes, and is the
+user of the kubeconfig that the proxy was given. Requests that bring a bearer
+token stay those of the token's user. Without a scenario everything is passed
+on as it is; rules can be added at any time through the proxy's own API, which
+is for everybody on this machine. Each request is a line of JSON in the log.`,
+		Example: `  # In front of the sandbox, or of any cluster.
+  sandbox proxy --write-kubeconfig ./proxied
+  sandbox proxy --kubeconfig ~/.kube/config --write-kubeconfig ./proxied --scenario bad-day.yaml
+
+  # The third patch of a node is committed, and its answer is lost.
+  rules:
+  - match: {verbs: [patch], resources: [nodes]}
+    count: {from: 3, times: 1}
+    fault: {kind: LoseAnswer}`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return r.runProxy(cmd, f) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "how the proxy reaches the API server, and as whom (default the sandbox's administrator)")
+	flags.StringVar(&f.write, "write-kubeconfig", "", "where the kubeconfig for the clients of the proxy is written (required)")
+	flags.StringVar(&f.scenario, "scenario", "", "a file with the rules to begin with")
+	flags.StringVar(&f.log, "log", "", "where the log is written (default standard output)")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "the address for the clients; port 0 is any that is free")
+	flags.StringVar(&f.control, "control", "127.0.0.1:0", "the loopback address of the proxy's own API; port 0 is any that is free")
+	return cmd
+}
+
+func (r *root) runProxy(cmd *cobra.Command, f proxyFlags) error {
+	o, err := r.proxyOptions(f)
+	if err != nil {
+		return err
+	}
+	log, err := openLog(cmd, f.log)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	o.Log = log
+	server, err := proxy.Start(o)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(f.write, server.Kubeconfig, 0o600); err != nil {
+		return errors.Join(fmt.Errorf("write the kubeconfig: %w", err), server.Close())
+	}
+	// Standard output may be the log.
+	fmt.Fprintf(cmd.ErrOrStderr(), `The proxy is ready, rules in force: %d.
+  in front of  %s
+  listens on   %s
+  control      %s/rules
+  kubeconfig   %s
+`, len(o.Rules), o.Upstream.Host, server.URL, server.Control, f.write)
+	return server.Run(cmd.Context())
+}
+
+// proxyOptions checks what the flags say, before anything is written.
+func (r *root) proxyOptions(f proxyFlags) (proxy.Options, error) {
+	o := proxy.Options{Listen: f.listen, Control: f.control}
+	if f.write == "" {
+		return o, errors.New("--write-kubeconfig is missing: name the file that the operator will be started with")
+	}
+	if err := cluster.MayOverwrite(f.write, proxy.ContextName, fmt.Errorf(
+		"%s exists and is not the kubeconfig of a proxy: give another --write-kubeconfig, or remove it first", f.write)); err != nil {
+		return o, err
+	}
+	if err := checkAddresses(f); err != nil {
+		return o, err
+	}
+	if f.scenario != "" {
+		text, err := os.ReadFile(f.scenario)
+		if err != nil {
+			return o, fmt.Errorf("--scenario: %w", err)
+		}
+		if o.Rules, err = fault.Parse(text); err != nil {
+			return o, fmt.Errorf("--scenario %s: %w", f.scenario, err)
+		}
+	}
+	if f.kubeconfig == "" {
+		dir, err := r.dir()
+		if err != nil {
+			return o, err
+		}
+		f.kubeconfig = dir.Kubeconfig()
+		if o.Upstream, err = dir.RESTConfig(); err != nil {
+			return o, err
+		}
+	}
+	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: f.kubeconfig}, nil)
+	var err error
+	if o.Upstream, err = config.ClientConfig(); err != nil {
+		return o, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	o.Namespace, _, err = config.Namespace()
+	return o, err
+}
+
+// checkAddresses refuses to let strangers steer, and a kubeconfig that leads
+// nowhere.
+func checkAddresses(f proxyFlags) error {
+	host, _, err := net.SplitHostPort(f.control)
+	if err != nil {
+		return fmt.Errorf("--control %q: want an address like 127.0.0.1:8002", f.control)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("--control %q: it asks nobody for a password, so it must be a loopback address", f.control)
+	}
+	host, _, err = net.SplitHostPort(f.listen)
+	if err != nil {
+		return fmt.Errorf("--listen %q: want an address like 127.0.0.1:8001", f.listen)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		return fmt.Errorf("--listen %q: name the address that clients are to use", f.listen)
+	}
+	return nil
+}
+
+// openLog opens the log anew; closing it leaves standard output open.
+func openLog(cmd *cobra.Command, file string) (io.WriteCloser, error) {
+	if file == "" {
+		return nopCloser{cmd.OutOrStdout()}, nil
+	}
+	log, err := os.Create(filepath.Clean(file))
+	if err != nil {
+		return nil, fmt.Errorf("--log: %w", err)
+	}
+	return log, nil
+}
+
+type nopCloser struct{ io.Writer }
+
+// Close does nothing.
+func (nopCloser) Close() error { return nil }

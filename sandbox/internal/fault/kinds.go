@@ -1,0 +1,120 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"maps"
+	"slices"
+)
+
+// Kind is a kind of fault.
+type Kind string
+
+// Faults of requests.
+const (
+	// Error answers with a Status of Code, and does not send the request on.
+	// Reason and Message replace what an API server says with such a code;
+	// RetryAfter is when it asks the client to come back.
+	Error Kind = "Error"
+	// Close closes the connection, and does not send the request on.
+	Close Kind = "Close"
+	// Hang does not send the request on and does not answer: not before For has
+	// passed or the rule is removed, and then it closes the connection.
+	Hang Kind = "Hang"
+	// Delay sends the request on after For.
+	Delay Kind = "Delay"
+	// LoseAnswer sends the request on and, when the API server has answered,
+	// closes the connection instead of passing the answer on.
+	LoseAnswer Kind = "LoseAnswer"
+	// HangAnswer sends the request on and does not pass the answer on; it ends
+	// like Hang.
+	HangAnswer Kind = "HangAnswer"
+	// Stale answers a read as of ResourceVersion; without one, as of the first
+	// read of that kind that came when the rule was there, and which is let
+	// through.
+	Stale Kind = "Stale"
+)
+
+// Faults of watches, done at an event.
+const (
+	// Freeze holds the event and all that comes after it back, with the
+	// connection open, until the rule is removed.
+	Freeze Kind = "Freeze"
+	// DropEvent leaves the event out.
+	DropEvent Kind = "DropEvent"
+	// DuplicateEvent passes the event on twice.
+	DuplicateEvent Kind = "DuplicateEvent"
+	// DelayEvent passes the event on after For, and what comes after it later.
+	DelayEvent Kind = "DelayEvent"
+	// CutWatch breaks the stream off before the event.
+	CutWatch Kind = "CutWatch"
+	// ExpireWatch tells the client 410 Expired instead of the event, and ends
+	// the stream.
+	ExpireWatch Kind = "ExpireWatch"
+)
+
+// field is a field of Fault that not every kind has.
+type field string
+
+const (
+	fieldCode            field = "code"
+	fieldReason          field = "reason"
+	fieldMessage         field = "message"
+	fieldRetryAfter      field = "retryAfter"
+	fieldFor             field = "for"
+	fieldResourceVersion field = "resourceVersion"
+)
+
+// traits are what a kind can be done to and what it can be told.
+type traits struct {
+	// verbs is what it can be done to; nil is any.
+	verbs []string
+	// events: it is done to events and not to requests.
+	events bool
+	fields []field
+	// needs are those of the fields that must be given.
+	needs []field
+}
+
+var (
+	answered = []string{"get", "list", "create", "update", "patch", "delete", "deletecollection"}
+	watches  = []string{"watch", "watchlist"}
+)
+
+// kinds are all faults. An answer that never ends, that of a watch, cannot be
+// lost; the same is had by CutWatch.
+var kinds = map[Kind]traits{
+	Error:      {fields: []field{fieldCode, fieldReason, fieldMessage, fieldRetryAfter}, needs: []field{fieldCode}},
+	Close:      {},
+	Hang:       {fields: []field{fieldFor}},
+	Delay:      {fields: []field{fieldFor}, needs: []field{fieldFor}},
+	LoseAnswer: {verbs: answered},
+	HangAnswer: {verbs: answered, fields: []field{fieldFor}},
+	Stale:      {verbs: []string{"get", "list", "watchlist"}, fields: []field{fieldResourceVersion}},
+
+	Freeze:         {verbs: watches, events: true},
+	DropEvent:      {verbs: watches, events: true},
+	DuplicateEvent: {verbs: watches, events: true},
+	DelayEvent:     {verbs: watches, events: true, fields: []field{fieldFor}, needs: []field{fieldFor}},
+	CutWatch:       {verbs: watches, events: true},
+	ExpireWatch:    {verbs: watches, events: true},
+}
+
+// Kinds returns the names of all faults, sorted.
+func Kinds() []Kind { return slices.Sorted(maps.Keys(kinds)) }
+
+// given returns which of its fields a fault sets.
+func (f Fault) given() []field {
+	var given []field
+	for name, set := range map[field]bool{
+		fieldCode: f.Code != 0, fieldReason: f.Reason != "", fieldMessage: f.Message != "", fieldRetryAfter: f.RetryAfter != 0,
+		fieldFor: f.For != 0, fieldResourceVersion: f.ResourceVersion != "",
+	} {
+		if set {
+			given = append(given, name)
+		}
+	}
+	slices.Sort(given)
+	return given
+}

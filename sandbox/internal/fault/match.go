@@ -1,0 +1,111 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Request is what rules look at in a request.
+type Request struct {
+	// Verb is Kubernetes' own, or VerbWatchList.
+	Verb string
+	// Resource is empty in a request that is not for a resource.
+	schema.GroupResource
+	Subresource, Namespace, Name string
+	UserAgent, Path              string
+}
+
+// VerbWatchList is the verb of a watch that begins with a list, as client-go
+// asks for it (sendInitialEvents=true).
+const VerbWatchList = "watchlist"
+
+// Event is what rules look at in an event of a watch.
+type Event struct {
+	// Type is empty for the end of the stream, and for bytes whose meaning is
+	// not known.
+	Type            string
+	Namespace, Name string
+	// Initial: it belongs to the list at the beginning of a streaming list.
+	Initial bool
+}
+
+// aliases are verbs that stand for several.
+var aliases = map[string][]string{
+	"read":  {"get", "list", "watch", VerbWatchList},
+	"watch": {"watch", VerbWatchList},
+	"write": {"create", "update", "patch", "delete", "deletecollection"},
+}
+
+// Matches tells whether the request is one that is meant.
+func (m Match) Matches(r Request) bool {
+	if (len(m.Paths) > 0) != (r.Resource == "") {
+		return false
+	}
+	return fits(m.Verbs, func(pattern string) bool { return verbFits(pattern, r.Verb) }) &&
+		fits(m.Resources, func(pattern string) bool { return resourceFits(pattern, r) }) &&
+		fits(m.Namespaces, is(r.Namespace)) && fits(m.Names, is(r.Name)) &&
+		fits(m.UserAgents, is(r.UserAgent)) && fits(m.Paths, is(r.Path))
+}
+
+// Matches tells whether the event is one that is meant.
+func (e Events) Matches(event Event) bool {
+	if event.Initial && !e.Initial {
+		return false
+	}
+	types := e.Types
+	if len(types) == 0 {
+		types = []string{"ADDED", "MODIFIED", "DELETED"}
+	}
+	return fits(types, is(event.Type)) && fits(e.Namespaces, is(event.Namespace)) && fits(e.Names, is(event.Name))
+}
+
+// all tells whether no event is preferred to another.
+func (e Events) all() bool { return len(e.Types)+len(e.Namespaces)+len(e.Names) == 0 }
+
+// fits tells whether something fits a list of patterns; of those with "!" it
+// must fit none, and of the others one.
+func fits(patterns []string, one func(string) bool) bool {
+	wanted, found := false, false
+	for _, pattern := range patterns {
+		if unwanted, not := strings.CutPrefix(pattern, "!"); not {
+			if one(unwanted) {
+				return false
+			}
+			continue
+		}
+		wanted = true
+		found = found || one(pattern)
+	}
+	return found || !wanted
+}
+
+func is(value string) func(string) bool {
+	return func(pattern string) bool { return globFits(pattern, value) }
+}
+
+// globFits is not path.Match: "*" goes across slashes, which user agents and
+// paths are full of, and no other character means anything.
+func globFits(pattern, value string) bool {
+	if !strings.Contains(pattern, "*") {
+		return pattern == value
+	}
+	expression := "(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$"
+	matched, err := regexp.MatchString(expression, value)
+	return matched && err == nil
+}
+
+func verbFits(pattern, verb string) bool {
+	return pattern == verb || slices.Contains(aliases[pattern], verb)
+}
+
+func resourceFits(pattern string, r Request) bool {
+	resource, subresource, _ := strings.Cut(pattern, "/")
+	name, group, grouped := strings.Cut(resource, ".")
+	return globFits(name, r.Resource) && globFits(subresource, r.Subresource) && (!grouped || globFits(group, r.Group))
+}

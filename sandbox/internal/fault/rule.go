@@ -1,0 +1,99 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"fmt"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Rule says what goes wrong, with which requests or events, and with the
+// how-manieth of them.
+type Rule struct {
+	// Name identifies the rule in the log and in the API. Absent: rule-1 and so
+	// on, by its place in the file.
+	Name   string `json:"name" yaml:"name"`
+	Match  Match  `json:"match,omitzero" yaml:"match"`
+	Events Events `json:"events,omitzero" yaml:"events"`
+	Count  Count  `json:"count,omitzero" yaml:"count"`
+	Fault  Fault  `json:"fault" yaml:"fault"`
+}
+
+// Match chooses requests. A request must fit each of the lists that are not
+// empty, and fits a list if it fits one entry without "!" (or there is none)
+// and no entry with it. "*" in an entry stands for any characters.
+type Match struct {
+	// Verbs are those of Kubernetes; "watchlist" is a watch that begins with a
+	// list, "read" is get, list and watch, "write" is everything else.
+	Verbs []string `json:"verbs,omitempty" yaml:"verbs"`
+	// Resources are written like nodes, deployments.apps, pods/status or
+	// */scale. Without a group any group is meant, without a subresource none.
+	Resources  []string `json:"resources,omitempty" yaml:"resources"`
+	Namespaces []string `json:"namespaces,omitempty" yaml:"namespaces"`
+	Names      []string `json:"names,omitempty" yaml:"names"`
+	UserAgents []string `json:"userAgents,omitempty" yaml:"userAgents"`
+	// Paths choose requests that are not for a resource, like /readyz or
+	// /apis*. Without it, a rule means requests for resources only.
+	Paths []string `json:"paths,omitempty" yaml:"paths"`
+}
+
+// Events chooses events of the watches that Match chooses.
+type Events struct {
+	// Types of events. Absent: ADDED, MODIFIED and DELETED.
+	Types      []string `json:"types,omitempty" yaml:"types"`
+	Namespaces []string `json:"namespaces,omitempty" yaml:"namespaces"`
+	Names      []string `json:"names,omitempty" yaml:"names"`
+	// Initial includes the events that are the list at the beginning of a
+	// streaming list, and the bookmark that ends it.
+	Initial bool `json:"initial,omitempty" yaml:"initial"`
+}
+
+// Count chooses among what a rule means, in the order in which it comes.
+type Count struct {
+	// From is the first that the fault is done to; 1 is the first of all, and
+	// the default.
+	From int `json:"from,omitempty" yaml:"from"`
+	// Every is the distance to the next one; 1, the default, is each.
+	Every int `json:"every,omitempty" yaml:"every"`
+	// Times limits how often the fault is done; 0 is without a limit.
+	Times int `json:"times,omitempty" yaml:"times"`
+}
+
+// Fault is what is done. Which of the fields a kind has stands at the kind.
+type Fault struct {
+	Kind Kind `json:"kind" yaml:"kind"`
+
+	Code       int      `json:"code,omitempty" yaml:"code"`
+	Reason     string   `json:"reason,omitempty" yaml:"reason"`
+	Message    string   `json:"message,omitempty" yaml:"message"`
+	RetryAfter Duration `json:"retryAfter,omitzero" yaml:"retryAfter"`
+
+	For Duration `json:"for,omitzero" yaml:"for"`
+
+	ResourceVersion string `json:"resourceVersion,omitempty" yaml:"resourceVersion"`
+}
+
+// Duration is written like 2s or 1m30s.
+type Duration time.Duration
+
+// UnmarshalYAML reads a duration that is positive.
+func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
+	parsed, err := time.ParseDuration(node.Value)
+	if err != nil || parsed <= 0 {
+		return fmt.Errorf("line %d: %q is no duration: want one like 2s or 500ms", node.Line, node.Value)
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// String writes it as it is read.
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalText is String, for JSON.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// Seconds returns the whole seconds.
+func (d Duration) Seconds() int { return int(time.Duration(d) / time.Second) }

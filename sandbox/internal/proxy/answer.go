@@ -1,0 +1,73 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+)
+
+// methods are what verbs are in HTTP, as far as it matters for the reason of an
+// error: a conflict of a creation is another than that of an update.
+func method(verb string) string {
+	if verb == "create" {
+		return http.MethodPost
+	}
+	return verb
+}
+
+// statusOf is the Status that answers a request with an error.
+func statusOf(r fault.Request, f fault.Fault) metav1.Status {
+	status := apierrors.NewGenericServerResponse(f.Code, method(r.Verb), r.GroupResource, r.Name,
+		cmp.Or(f.Message, http.StatusText(f.Code)), f.RetryAfter.Seconds(), false).Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	status.Reason = metav1.StatusReason(cmp.Or(f.Reason, string(status.Reason)))
+	status.Message = cmp.Or(f.Message, status.Message)
+	return status
+}
+
+// answer writes an error. It is JSON for every client: an API server writes
+// errors so too when it does not get as far as to know what the client wants.
+func answer(w http.ResponseWriter, status metav1.Status) error {
+	body, err := json.Marshal(status)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+	if after := status.Details; after != nil && after.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(after.RetryAfterSeconds)))
+	}
+	w.WriteHeader(int(status.Code))
+	_, err = w.Write(body)
+	return err
+}
+
+// expired is what a watch is told whose resourceVersion is too old.
+func expired() metav1.Status {
+	status := apierrors.NewResourceExpired("too old resource version").Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	return status
+}
+
+// noStreamingLists is what an API server says that does not know them; clients
+// then ask for a list.
+func noStreamingLists(r fault.Request) metav1.Status {
+	return statusOf(r, fault.Fault{Code: http.StatusUnprocessableEntity,
+		Message: "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"})
+}
+
+// notFound is what a read of an object is told that does not exist.
+func notFound(r fault.Request) metav1.Status {
+	status := apierrors.NewNotFound(r.GroupResource, r.Name).Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	return status
+}

@@ -1,0 +1,73 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+)
+
+// entry is a line of the log: a request that has ended, or a fault that was
+// done to an event of a watch that goes on.
+type entry struct {
+	// Time is when the request, or the event, arrived.
+	Time time.Time `json:"time"`
+	// ID counts the requests; the faults of a watch's events have its ID.
+	ID   int64  `json:"id"`
+	Verb string `json:"verb"`
+	// Resource is written like deployments.apps/status; Path stands instead of
+	// it when the request is not for one.
+	Resource  string `json:"resource,omitempty"`
+	Path      string `json:"path,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	UserAgent string `json:"userAgent"`
+	// Event is the type of the event that a fault was done to.
+	Event string `json:"event,omitempty"`
+	// Status is what the client was answered, absent if it was not; Upstream is
+	// what the API server answered, absent if it was not asked or did not.
+	Status   int `json:"status,omitempty"`
+	Upstream int `json:"upstream,omitempty"`
+	// Events is how many events a watch has passed on.
+	Events int64      `json:"events,omitempty"`
+	Fault  fault.Kind `json:"fault,omitempty"`
+	Rule   string     `json:"rule,omitempty"`
+	// Error is why the API server could not be asked.
+	Error string `json:"error,omitempty"`
+	// Bytes is how long the body of the answer was that the client got.
+	Bytes   int64   `json:"bytes"`
+	Seconds float64 `json:"seconds"`
+}
+
+func newEntry(id int64, r fault.Request, now time.Time) entry {
+	e := entry{Time: now, ID: id, Verb: r.Verb, Namespace: r.Namespace, Name: r.Name, UserAgent: r.UserAgent}
+	if r.Resource == "" {
+		e.Path = r.Path
+	} else {
+		e.Resource = resource(r)
+	}
+	return e
+}
+
+// log writes entries, one line each.
+type log struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+func (l *log) write(e entry) {
+	e.Seconds = time.Since(e.Time).Seconds()
+	line, err := json.Marshal(e)
+	if err != nil {
+		return // There is nothing in it that JSON cannot say.
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// A log that cannot be written to must not be a fault of its own.
+	_, _ = l.out.Write(append(line, '\n'))
+}

@@ -1,0 +1,58 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// protobufPrefix is what objects in Kubernetes' protobuf begin with.
+var protobufPrefix = []byte("k8s\x00")
+
+// metadata returns the metadata of an encoded object, empty if the bytes are
+// none that are known. It works for any kind, because each has its metadata in
+// the same place.
+func metadata(encoded []byte) metav1.ObjectMeta {
+	var object metav1.PartialObjectMetadata
+	if raw, ok := fromEnvelope(encoded); ok {
+		if object.Unmarshal(raw.Raw) != nil {
+			return metav1.ObjectMeta{}
+		}
+	} else if json.Unmarshal(encoded, &object) != nil {
+		return metav1.ObjectMeta{}
+	}
+	return object.ObjectMeta
+}
+
+// listVersion returns the resourceVersion of an encoded list.
+func listVersion(encoded []byte) string {
+	var list metav1.PartialObjectMetadataList
+	if raw, ok := fromEnvelope(encoded); ok {
+		if list.Unmarshal(raw.Raw) != nil {
+			return ""
+		}
+		return list.ResourceVersion
+	}
+	var object struct {
+		Metadata metav1.ListMeta `json:"metadata"`
+	}
+	if json.Unmarshal(encoded, &object) != nil {
+		return ""
+	}
+	return object.Metadata.ResourceVersion
+}
+
+// fromEnvelope opens the envelope of an object in protobuf.
+func fromEnvelope(encoded []byte) (runtime.Unknown, bool) {
+	var envelope runtime.Unknown
+	content, is := bytes.CutPrefix(encoded, protobufPrefix)
+	if !is || envelope.Unmarshal(content) != nil {
+		return runtime.Unknown{}, false
+	}
+	return envelope, true
+}

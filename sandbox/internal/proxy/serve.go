@@ -1,0 +1,160 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	stdlog "log"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/pki"
+)
+
+// ContextName is the name of the cluster, the user and the context in the
+// kubeconfigs of proxies.
+const ContextName = "sandbox-proxy"
+
+// Options are how a proxy is set up.
+type Options struct {
+	// Upstream reaches the API server, as the user that clients with the
+	// proxy's kubeconfig are to be.
+	Upstream *rest.Config
+	// Namespace is the default namespace of the kubeconfig.
+	Namespace string
+	// Listen and Control are the addresses of the proxy and of its own API.
+	Listen, Control string
+	Rules           []fault.Rule
+	// Log is where the log goes.
+	Log io.Writer
+}
+
+// Server is a proxy that serves.
+type Server struct {
+	// URL is where the proxy is, Control where its own API is.
+	URL, Control string
+	// Kubeconfig is how clients reach it.
+	Kubeconfig []byte
+
+	proxy, control *http.Server
+	failed         chan error
+}
+
+// Start starts a proxy. It serves when this returns, until Close is called.
+func Start(o Options) (*Server, error) {
+	rules := fault.NewBook()
+	if err := rules.Add(o.Rules...); err != nil {
+		return nil, err
+	}
+	handler, err := New(o.Upstream, rules, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := pki.NewAuthority(ContextName + "-ca")
+	if err != nil {
+		return nil, err
+	}
+	client, err := ca.Client(ContextName)
+	if err != nil {
+		return nil, err
+	}
+	config, err := tlsConfig(ca, o.Listen)
+	if err != nil {
+		return nil, err
+	}
+	clients, err := net.Listen("tcp", o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	control, err := net.Listen("tcp", o.Control)
+	if err != nil {
+		clients.Close()
+		return nil, fmt.Errorf("--control: %w", err)
+	}
+	s := &Server{
+		URL:     "https://" + clients.Addr().String(),
+		Control: "http://" + control.Addr().String(),
+		proxy:   newServer(handler, config),
+		control: newServer(handler.Control(), nil),
+		failed:  make(chan error, 2),
+	}
+	if s.Kubeconfig, err = kubeconfig(s.URL, o.Namespace, ca, client); err != nil {
+		return nil, err
+	}
+	go func() { s.failed <- s.proxy.ServeTLS(clients, "", "") }()
+	go func() { s.failed <- s.control.Serve(control) }()
+	return s, nil
+}
+
+// Run returns when the context ends, or with what the proxy failed of.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.Close()
+	select {
+	case err := <-s.failed:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// Close ends the proxy at once; all connections break.
+func (s *Server) Close() error { return errors.Join(s.proxy.Close(), s.control.Close()) }
+
+func newServer(handler http.Handler, config *tls.Config) *http.Server {
+	return &http.Server{
+		Handler: handler, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second,
+		// It would tell of each connection that a client breaks off.
+		ErrorLog: stdlog.New(io.Discard, "", 0),
+	}
+}
+
+// tlsConfig asks clients for a certificate, and takes none for an answer.
+func tlsConfig(ca *pki.Authority, listen string) (*tls.Config, error) {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	names, addresses := []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	if ip := net.ParseIP(host); ip != nil {
+		addresses = append(addresses, ip)
+	} else {
+		names = append(names, host)
+	}
+	pair, err := ca.Server(ContextName, names, addresses)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	if err != nil {
+		return nil, err
+	}
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(ca.Cert)
+	return &tls.Config{
+		Certificates: []tls.Certificate{certificate},
+		ClientCAs:    clients,
+		ClientAuth:   tls.VerifyClientCertIfGiven,
+		MinVersion:   tls.VersionTLS12,
+	}, nil
+}
+
+func kubeconfig(url, namespace string, ca *pki.Authority, client pki.Pair) ([]byte, error) {
+	return clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{ContextName: {Server: url, CertificateAuthorityData: ca.Cert}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{ContextName: {ClientCertificateData: client.Cert, ClientKeyData: client.Key}},
+		Contexts:       map[string]*clientcmdapi.Context{ContextName: {Cluster: ContextName, AuthInfo: ContextName, Namespace: namespace}},
+		CurrentContext: ContextName,
+	})
+}

@@ -1,0 +1,69 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"k8s.io/client-go/rest"
+)
+
+// upstream sends requests to the API server: those of clients that have the
+// proxy's own certificate as the user of the kubeconfig, all others as whoever
+// they say they are.
+type upstream struct {
+	url *url.URL
+	// trusted and others speak HTTP/2 where they can.
+	trusted, others http.RoundTripper
+	// HTTP/2 cannot change to another protocol, which exec and port-forward do.
+	trustedUpgrade, othersUpgrade http.RoundTripper
+}
+
+func newUpstream(config *rest.Config) (*upstream, error) {
+	target, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the API server: %w", err)
+	}
+	config = rest.CopyConfig(config)
+	// What is compressed for the client stays so, and what is not does too.
+	config.DisableCompression = true
+	u := &upstream{url: target}
+	for transport, variant := range map[*http.RoundTripper]*rest.Config{
+		&u.trusted: config, &u.others: rest.AnonymousClientConfig(config),
+		&u.trustedUpgrade: http1(config), &u.othersUpgrade: http1(rest.AnonymousClientConfig(config)),
+	} {
+		if *transport, err = rest.TransportFor(variant); err != nil {
+			return nil, fmt.Errorf("the credentials for the API server: %w", err)
+		}
+	}
+	return u, nil
+}
+
+func http1(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.NextProtos = []string{"http/1.1"}
+	return config
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
+
+// RoundTrip sends a request on.
+func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+	trusted, upgrade := exchangeOf(r.Context()).trusted, r.Header.Get("Upgrade") != ""
+	transport := u.others
+	switch {
+	case trusted && upgrade:
+		transport = u.trustedUpgrade
+	case trusted:
+		transport = u.trusted
+	case upgrade:
+		transport = u.othersUpgrade
+	}
+	return transport.RoundTrip(r)
+}
