@@ -18,7 +18,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -139,11 +138,7 @@ func eventuallyReason(t *testing.T, name, reason string) *tidekeeperv1.NodePool 
 
 // is tells whether the condition Ready has the reason, for the spec as it is now.
 func is(pool *tidekeeperv1.NodePool, reason string) error {
-	ready := meta.FindStatusCondition(pool.Status.Conditions, "Ready")
-	if ready == nil {
-		return errors.New("no condition Ready yet")
-	}
-	return diff(fmt.Sprint(reason, " of generation ", pool.Generation), fmt.Sprint(ready.Reason, " of generation ", ready.ObservedGeneration))
+	return framework.ReadyIs(pool.Status.Conditions, pool.Generation, reason)
 }
 
 // healthyWith waits until the pool is healthy with so many nodes.

@@ -43,19 +43,8 @@ func everyMinute(r *tidekeeperv1.ScheduledRestart) *tidekeeperv1.ScheduledRestar
 // request asks for a restart, and returns the tick.
 func request(t *testing.T, r *tidekeeperv1.ScheduledRestart) time.Time {
 	t.Helper()
-	// Not before the last restart: ticks are in whole seconds.
-	tick := time.Now().Truncate(time.Second).UTC()
-	cluster.Change(t, r, func() {
-		if r.Annotations == nil {
-			r.Annotations = map[string]string{}
-		}
-		r.Annotations[tidekeeperv1.RestartNowAnnotation] = tick.Format(time.RFC3339)
-	})
-	return tick
+	return cluster.RequestRestart(t, r, time.Now())
 }
-
-// app is a pod of one container.
-var app = corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}}}
 
 // workload makes a workload of a kind and waits until it is up.
 func workload(t *testing.T, kind, name string) client.Object {
@@ -122,11 +111,7 @@ func eventuallyOutcome(t *testing.T, r *tidekeeperv1.ScheduledRestart, tick time
 func eventuallyRestartIs(t *testing.T, r *tidekeeperv1.ScheduledRestart, reason string) {
 	t.Helper()
 	eventuallyRestart(t, r, framework.Patience, "is "+reason, func() error {
-		ready := meta.FindStatusCondition(r.Status.Conditions, "Ready")
-		if ready == nil {
-			return errors.New("no condition Ready yet")
-		}
-		return diff(fmt.Sprint(reason, " of generation ", r.Generation), fmt.Sprint(ready.Reason, " of generation ", ready.ObservedGeneration))
+		return framework.ReadyIs(r.Status.Conditions, r.Generation, reason)
 	})
 }
 

@@ -5,13 +5,16 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,6 +61,51 @@ func Node(name string) *corev1.Node {
 // Pool returns a reference to a node pool.
 func Pool(name string) *tidekeeperv1.NodePool {
 	return &tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// Deployment makes a Deployment of pods with that spec.
+func Deployment(name string, replicas int32, spec corev1.PodSpec) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+		},
+	}
+}
+
+// App is a pod of one container.
+var App = corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}}}
+
+// ScheduledRestart returns a reference to a ScheduledRestart.
+func ScheduledRestart(name string) *tidekeeperv1.ScheduledRestart {
+	return &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
+}
+
+// RequestRestart asks a ScheduledRestart for a restart now, and returns its tick,
+// which is in whole seconds.
+func (c *Cluster) RequestRestart(t testing.TB, r *tidekeeperv1.ScheduledRestart, tick time.Time) time.Time {
+	t.Helper()
+	tick = tick.Truncate(time.Second).UTC()
+	c.Change(t, r, func() {
+		metav1.SetMetaDataAnnotation(&r.ObjectMeta, tidekeeperv1.RestartNowAnnotation, tick.Format(time.RFC3339))
+	})
+	return tick
+}
+
+// ReadyIs returns nil if the condition Ready has the reason, for that generation
+// of the spec.
+func ReadyIs(conditions []metav1.Condition, generation int64, reason string) error {
+	ready := meta.FindStatusCondition(conditions, "Ready")
+	if ready == nil {
+		return errors.New("no condition Ready yet")
+	}
+	if ready.Reason != reason || ready.ObservedGeneration != generation {
+		return fmt.Errorf("it is %s of generation %d, and should be %s of %d: %s", ready.Reason, ready.ObservedGeneration, reason, generation, ready.Message)
+	}
+	return nil
 }
 
 // Refresh reads an object anew.
