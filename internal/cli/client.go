@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/migrate"
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
 
@@ -41,6 +42,9 @@ func newMapper() meta.RESTMapper {
 	mapper.Add(core.WithKind("Pod"), meta.RESTScopeNamespace)
 	mapper.Add(core.WithKind("Event"), meta.RESTScopeNamespace)
 	mapper.Add(core.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(migrate.NodePoolKind, meta.RESTScopeRoot)
+	mapper.Add(migrate.EruKind, meta.RESTScopeNamespace)
+	mapper.Add(migrate.DeploymentKind, meta.RESTScopeNamespace)
 	return mapper
 }
 

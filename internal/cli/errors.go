@@ -28,19 +28,28 @@ const (
 	exitInterrupted = 130 // as a shell has it
 )
 
-// failure is an error that has a code of its own.
+// failure is an error that has a code of its own. Without an error in it there
+// is nothing to say that was not said.
 type failure struct {
 	code int
 	err  error
 }
 
-func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Error() string {
+	if f.err == nil {
+		return fmt.Sprintf("exit code %d", f.code)
+	}
+	return f.err.Error()
+}
 func (f *failure) Unwrap() error { return f.err }
 
 // fail prints an error in one line and returns the exit code.
 func (a *app) fail(ctx context.Context, err error) int {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return exitInterrupted
+	}
+	if known := (*failure)(nil); errors.As(err, &known) && known.err == nil {
+		return known.code
 	}
 	code, message := explainError(err)
 	fmt.Fprintln(a.errOut, "error: "+oneLine(message))

@@ -98,7 +98,7 @@ reached, 5 not allowed, 6 the cluster does not know Tidekeeper's kinds.`,
 	a.flags.AddFlags(cmd.PersistentFlags())
 	cmd.PersistentFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = !shownFlags[f.Name] })
 	a.completeFlags(cmd)
-	cmd.AddCommand(a.poolsCommand(), a.restartsCommand(), a.podsCommand(), a.completionCommand())
+	cmd.AddCommand(a.poolsCommand(), a.restartsCommand(), a.podsCommand(), a.migrateCommand(), a.completionCommand())
 	return cmd
 }
 

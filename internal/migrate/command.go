@@ -1,0 +1,57 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"strings"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// Command is something that no manifest can say, as it is about a part of an
+// object that belongs to somebody else: applying a part of a Deployment can
+// take the rest of it away.
+type Command struct {
+	// Object names the original.
+	Object string
+	// Why it is needed.
+	Why string
+	// Line is the command, for a shell.
+	Line string
+}
+
+// quote quotes a word for a shell, if it needs that.
+func quote(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,", r)
+	}
+	if word != "" && strings.TrimLeftFunc(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// kubectl returns the line of a kubectl command.
+func kubectl(words ...string) string {
+	line := "kubectl"
+	for _, word := range words {
+		line += " " + quote(word)
+	}
+	return line
+}
+
+// in returns the words that name a namespace.
+func in(namespace string) []string {
+	if namespace == "" {
+		return nil
+	}
+	return []string{"-n", namespace}
+}
+
+// restartsResource is the full name of our resource: while the original's CRD is
+// there too, "eru" may be its.
+const (
+	restartsResource = "scheduledrestarts." + tidekeeperv1.GroupName
+	poolsResource    = "nodepools." + tidekeeperv1.GroupName
+)

@@ -1,0 +1,45 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"fmt"
+	"strings"
+
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+)
+
+// cron reads a schedule of the original, in the dialects that cron libraries
+// have: with a time zone before it, or with the seconds as a sixth field. It
+// returns five fields or a word such as @daily, and the zone, "" if it names none.
+func cron(text string, r *remarks) (expression, zone string, ok bool) {
+	const field = "spec.schedule"
+	words := strings.Fields(text)
+	if len(words) > 0 {
+		for _, prefix := range []string{"CRON_TZ=", "TZ="} {
+			if name, found := strings.CutPrefix(words[0], prefix); found {
+				zone, words = name, words[1:]
+				break
+			}
+		}
+	}
+	if len(words) == 6 && words[0] == "0" {
+		words = words[1:]
+		r.note(field, fmt.Sprintf("the first of the six fields of %.64q is the second 0", text), "")
+	}
+	if len(words) == 0 {
+		r.leftOut(field, "there is none, so that nothing was ever restarted", "write one, such as 0 0 * * *")
+		return "", "", false
+	}
+	expression = strings.Join(words, " ")
+	_, err := schedule.Parse(expression, zone)
+	if err == nil && len(expression) > maxSchedule {
+		err = fmt.Errorf("has more than %d characters", maxSchedule)
+	}
+	if err != nil {
+		r.leftOut(field, err.Error(), "change it and convert it again")
+		return "", "", false
+	}
+	return expression, zone, true
+}

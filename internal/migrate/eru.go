@@ -1,0 +1,198 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	applyv1 "tidekeeper.dev/tidekeeper/api/applyconfiguration/api/v1"
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// eruSpec is the spec of an Eru. Its Go field is called DeploymentName, and what
+// the API server shows of it is deploymentname.
+type eruSpec struct {
+	Deploymentname string `json:"deploymentname"`
+	DeploymentName string `json:"deploymentName"`
+	Enabled        bool   `json:"enabled"`
+	Schedule       string `json:"schedule"`
+}
+
+// defaultSchedule is the same for the original and for ours.
+const defaultSchedule = "0 0 * * *"
+
+// maxSchedule is the bound of the CRD.
+const maxSchedule = 256
+
+// restart is what an Eru asks for.
+type restart struct {
+	deployment         string
+	enabled            bool
+	schedule, timeZone string
+}
+
+// restarts converts Erus, and the Deployments that ask for one.
+//
+// Where the original made an Eru by itself, because of the annotation on its
+// Deployment, ours does so too: the annotation is carried over and not the Eru,
+// so that it is deleted with the Deployment as before.
+func (result *Result) restarts(erus, deployments map[key]Object, options Options) {
+	unzoned := 0
+	targets := map[key]string{}
+	for _, o := range sorted(erus) {
+		r := &remarks{object: describe(o)}
+		wish, ok := readEru(o, r)
+		if ok {
+			targets[keyOf(o)] = wish.deployment
+			if wish.timeZone == "" {
+				unzoned++
+				wish.timeZone = cmp.Or(options.TimeZone, "UTC")
+			}
+			wish.enabled = wish.enabled && !options.Suspended
+			if deployment, found := deployments[keyOf(o)]; found && wish.deployment == o.GetName() && optsIn(deployment) {
+				result.optIn(o, deployment, wish, options, r)
+			} else {
+				result.restart(o, wish, deployments, options, r)
+			}
+		}
+		result.Remarks = append(result.Remarks, r.list...)
+	}
+	for _, o := range sorted(deployments) {
+		r := &remarks{object: describe(o)}
+		_, found := erus[keyOf(o)]
+		target, read := targets[keyOf(o)]
+		switch {
+		case read && optsIn(o) && target != o.GetName():
+			r.leftOut(index("metadata.annotations", OptInAnnotation), "the Eru of its name is for another Deployment", "rename one of the two")
+		case found || !mentioned(o):
+		case !optsIn(o):
+			r.note(index("metadata.annotations", OptInAnnotation), fmt.Sprintf("is %.64q and not \"true\", which the original takes no notice of", o.GetAnnotations()[OptInAnnotation]), "")
+		default:
+			unzoned++
+			result.optIn(o, o, restart{deployment: o.GetName(), schedule: defaultSchedule, timeZone: cmp.Or(options.TimeZone, "UTC")}, options, r)
+		}
+		result.Remarks = append(result.Remarks, r.list...)
+	}
+	if unzoned > 0 && options.TimeZone == "" {
+		result.Remarks = append(result.Remarks, Remark{
+			Weight: Note, Field: "spec.timeZone",
+			Why:     fmt.Sprintf("UTC for %s: the original has no such field and ran on the clock of its controller", plural(unzoned, "schedule")),
+			Instead: "--time-zone Asia/Shanghai, if that is where it ran",
+		})
+	}
+}
+
+func optsIn(deployment Object) bool { return deployment.GetAnnotations()[OptInAnnotation] == "true" }
+
+func readEru(o Object, r *remarks) (restart, bool) {
+	var spec eruSpec
+	if !readSpec(o, &spec, r) {
+		return restart{}, false
+	}
+	deployment := cmp.Or(spec.Deploymentname, spec.DeploymentName)
+	switch {
+	case deployment == "":
+		r.leftOut("spec.deploymentname", "there is none", "name a Deployment of the same namespace")
+		return restart{}, false
+	case spec.Deploymentname != "" && spec.DeploymentName != "" && spec.Deploymentname != spec.DeploymentName:
+		r.leftOut("spec.deploymentName", "differs from spec.deploymentname", "keep one of the two")
+		return restart{}, false
+	case len(validation.IsDNS1123Subdomain(deployment)) > 0:
+		r.leftOut("spec.deploymentname", fmt.Sprintf("%.64q is no name of a Deployment", deployment), "lower-case letters, digits, '-' and '.'")
+		return restart{}, false
+	}
+	expression, zone, ok := cron(spec.Schedule, r)
+	if !ok {
+		return restart{}, false
+	}
+	for field, value := range map[string]any{"deploymentName": deployment, "enabled": spec.Enabled, "schedule": spec.Schedule} {
+		text, err := json.Marshal(value)
+		if mirror, found := o.GetAnnotations()[EruKind.Group+"/"+field]; found && (err != nil || mirror != string(text)) {
+			r.note(index("metadata.annotations", EruKind.Group+"/"+field), fmt.Sprintf("is %.64s, and the spec has %.64s: the original had not seen the change yet", mirror, text), "the spec counts")
+		}
+	}
+	return restart{deployment: deployment, enabled: spec.Enabled, schedule: expression, timeZone: zone}, true
+}
+
+// restart converts an Eru that stands for itself.
+func (result *Result) restart(o Object, wish restart, deployments map[key]Object, options Options, r *remarks) {
+	labels, annotations := carried(o, r)
+	restart := applyv1.ScheduledRestart(o.GetName(), o.GetNamespace()).WithLabels(labels).WithAnnotations(annotations).
+		WithSpec(applyv1.ScheduledRestartSpec().
+			WithTargetRef(applyv1.TargetRef().WithKind(DeploymentKind.Kind).WithName(wish.deployment)).
+			WithSchedule(wish.schedule).WithTimeZone(wish.timeZone).WithSuspend(!wish.enabled))
+	if o.GetNamespace() == "" {
+		restart.Namespace = nil
+	}
+	result.Restarts = append(result.Restarts, restart)
+	_, exists := deployments[key{o.GetNamespace(), wish.deployment}]
+	_, mirrored := o.GetAnnotations()[EruKind.Group+"/deploymentName"]
+	switch {
+	case !exists && options.Complete:
+		r.note("spec.deploymentname", "there is no Deployment "+wish.deployment, "it will say TargetNotFound and wait for one")
+	case !exists && mirrored:
+		r.note("", "the original made it, because of an annotation on its Deployment, which is not among what was read: it will not be deleted with that",
+			"read the Deployment too, if it is still annotated")
+	}
+}
+
+// optIn converts the annotation on a Deployment, and the Eru that was made of
+// it, if there is one: o is either.
+func (result *Result) optIn(o, deployment Object, wish restart, options Options, r *remarks) {
+	if o.GroupVersionKind() == EruKind {
+		labels, annotations := carried(o, r)
+		for _, k := range slices.Sorted(maps.Keys(labels)) {
+			r.leftOut(index("metadata.labels", k), "the opt-in makes the object, and knows of no labels", "kubectl label it afterwards")
+		}
+		for _, k := range slices.Sorted(maps.Keys(annotations)) {
+			r.leftOut(index("metadata.annotations", k), "the opt-in makes the object, and knows of no annotations", "kubectl annotate it afterwards")
+		}
+	}
+	namespace, name := deployment.GetNamespace(), deployment.GetName()
+	wanted := [][2]string{{tidekeeperv1.OptInAnnotation, "true"}}
+	if wish.enabled {
+		wanted = append(wanted, [2]string{tidekeeperv1.OptInScheduleAnnotation, wish.schedule})
+	}
+	if wish.timeZone != "UTC" {
+		wanted = append(wanted, [2]string{tidekeeperv1.OptInTimeZoneAnnotation, wish.timeZone})
+	}
+	words := append([]string{"annotate", "deployment", name}, in(namespace)...)
+	missing := 0
+	for _, annotation := range wanted {
+		if deployment.GetAnnotations()[annotation[0]] != annotation[1] {
+			words = append(words, annotation[0]+"="+annotation[1])
+			missing++
+		}
+	}
+	if missing == 0 {
+		r.note("", "is opted in already", "")
+		return
+	}
+	result.Commands = append(result.Commands, Command{
+		Object: describe(deployment), Why: "the opt-in is an annotation on the Deployment, in its manifest or by command: a manifest of the annotation alone could damage it",
+		Line: kubectl(words...),
+	})
+	if !wish.enabled && wish.schedule != defaultSchedule && !options.Suspended {
+		restart := append([]string{restartsResource + "/" + name}, in(namespace)...)
+		result.Commands = append(result.Commands, Command{
+			Object: r.object, Why: "it is disabled, and an annotation with its schedule would enable it",
+			Line: kubectl(append([]string{"wait", "--for=create", "--timeout=60s"}, restart...)...) + " && " +
+				kubectl(append([]string{"patch"}, append(restart, "--type=merge", "-p", `{"spec":{"schedule":`+strconv.Quote(wish.schedule)+`}}`)...)...),
+		})
+	}
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}

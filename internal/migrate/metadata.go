@@ -1,0 +1,99 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// named tells whether the object has a name that the API server accepts. One
+// that is read from a file may have anything.
+func named(o Object, r *remarks) bool {
+	switch {
+	case o.GetName() == "":
+		r.leftOut("metadata.name", "there is none", "give it one")
+	case len(validation.IsDNS1123Subdomain(o.GetName())) > 0:
+		r.leftOut("metadata.name", "is no name of an object", "lower-case letters, digits, '-' and '.'")
+	case o.GetNamespace() != "" && len(validation.IsDNS1123Label(o.GetNamespace())) > 0:
+		r.leftOut("metadata.namespace", "is no name of a namespace", "lower-case letters, digits and '-'")
+	case o.GroupVersionKind() == NodePoolKind && len(o.GetName()) > validation.LabelValueMaxLength:
+		r.leftOut("metadata.name", "has more than 63 characters, and cannot be the name of a label node-role.kubernetes.io/<name>", "make a pool of a shorter name with a selector")
+	default:
+		return true
+	}
+	return false
+}
+
+// dying tells whether the object is being deleted.
+func dying(o Object, r *remarks) bool {
+	if o.GetDeletionTimestamp() == nil {
+		return false
+	}
+	r.leftOut("", "is being deleted", "wait until it is gone, or make a new one")
+	return true
+}
+
+// tools put keys on objects by which they find again what is theirs. On ours
+// they would delete it together with the original, or fight over it.
+var tools = []string{
+	"kubectl.kubernetes.io/", "app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/", "meta.helm.sh/", "argocd.argoproj.io/",
+	"kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "config.kubernetes.io/", "tidekeeper.dev/",
+}
+
+// carried returns the labels and annotations of an original that ours gets too.
+func carried(o Object, r *remarks) (labels, annotations map[string]string) {
+	labels, annotations = map[string]string{}, map[string]string{}
+	for _, k := range slices.Sorted(maps.Keys(o.GetLabels())) {
+		v := o.GetLabels()[k]
+		switch {
+		case among(tools, k):
+			r.leftOut(index("metadata.labels", k), "belongs to the tool that manages the original", "have the tool manage the new object")
+		case len(validation.IsQualifiedName(k)) > 0 || len(validation.IsValidLabelValue(v)) > 0:
+			r.leftOut(index("metadata.labels", k), "is no valid label", "")
+		default:
+			labels[k] = v
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(o.GetAnnotations())) {
+		switch {
+		case strings.HasPrefix(k, EruKind.Group+"/"), k == lastApplied:
+			// The mirror of the spec, and what kubectl writes anew.
+		case among(tools, k):
+			r.leftOut(index("metadata.annotations", k), "belongs to the tool that manages the original", "have the tool manage the new object")
+		case len(validation.IsQualifiedName(strings.ToLower(k))) > 0:
+			r.leftOut(index("metadata.annotations", k), "is no valid annotation", "")
+		default:
+			annotations[k] = o.GetAnnotations()[k]
+		}
+	}
+	if owners := o.GetOwnerReferences(); len(owners) > 0 {
+		r.leftOut("metadata.ownerReferences", "the new object is not deleted with its owner", "delete it when the owner is deleted")
+	}
+	if finalizers := o.GetFinalizers(); len(finalizers) > 0 {
+		r.note("metadata.finalizers", "are for the original's controller to take off", "docs/migrate.md says how to delete the original without it")
+	}
+	return labels, annotations
+}
+
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// The keys that the CRD of NodePool refuses, as they belong to somebody else. A
+// test holds them against the CRD.
+var (
+	guardedLabels = []string{
+		"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build",
+		"topology.kubernetes.io/", "beta.kubernetes.io/", "failure-domain.beta.kubernetes.io/", "kubelet.kubernetes.io/", "tidekeeper.dev/",
+	}
+	guardedTaints = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "tidekeeper.dev/"}
+)
+
+// among tells whether a list of keys, and of prefixes that end with a slash,
+// has the key.
+func among(list []string, key string) bool {
+	return slices.ContainsFunc(list, func(g string) bool { return key == g || strings.HasSuffix(g, "/") && strings.HasPrefix(key, g) })
+}

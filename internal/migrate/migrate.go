@@ -1,0 +1,152 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	applyv1 "tidekeeper.dev/tidekeeper/api/applyconfiguration/api/v1"
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// The originals.
+var (
+	NodePoolKind   = schema.GroupVersionKind{Group: "nodes.lailin.xyz", Version: "v1", Kind: "NodePool"}
+	EruKind        = schema.GroupVersionKind{Group: "mtsre.meitu.com", Version: "v1", Kind: "Eru"}
+	DeploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+)
+
+// OptInAnnotation on a Deployment, with the value "true", asks the original for
+// an Eru.
+const OptInAnnotation = "mtsre.meitu.com/eru"
+
+// Object is an object that was read.
+type Object struct {
+	*unstructured.Unstructured
+	// Source is the file that it is from, "" if there is none to tell.
+	Source string
+}
+
+// Options say how to convert.
+type Options struct {
+	// TimeZone that the original's controller ran in; "" is UTC, with a remark.
+	TimeZone string
+	// Suspended leaves every schedule suspended, so that ours can be there while
+	// the original's controller still runs.
+	Suspended bool
+	// Complete says that the objects are all that there are, so that a Deployment
+	// that is not among them does not exist.
+	Complete bool
+}
+
+// Result is ours, in the order of namespace and name.
+type Result struct {
+	Pools    []*applyv1.NodePoolApplyConfiguration
+	Restarts []*applyv1.ScheduledRestartApplyConfiguration
+	Commands []Command
+	Remarks  []Remark
+}
+
+// key tells objects of one kind apart.
+type key struct{ namespace, name string }
+
+func keyOf(o Object) key { return key{o.GetNamespace(), o.GetName()} }
+
+func (k key) String() string { return k.namespace + "/" + k.name }
+
+// Convert turns originals into ours. Of two objects of one kind and name the
+// first counts. What is neither an original nor a Deployment is left alone.
+func Convert(objects []Object, options Options) Result {
+	var result Result
+	originals := map[schema.GroupVersionKind]map[key]Object{NodePoolKind: {}, EruKind: {}, DeploymentKind: {}}
+	others := map[string]int{}
+	for _, o := range objects {
+		kind := o.GroupVersionKind()
+		r := remarks{object: describe(o)}
+		of, known := originals[kind]
+		switch {
+		case kind.Group == tidekeeperv1.GroupName:
+			r.note("", "is Tidekeeper's already", "")
+		case !known && (kind.Group == NodePoolKind.Group || kind.Group == EruKind.Group):
+			r.leftOut("apiVersion", "only "+NodePoolKind.GroupVersion().String()+" NodePool and "+EruKind.GroupVersion().String()+" Eru can be read", "convert it to one of these")
+		case !known:
+			others[kind.Kind]++
+		case kind == DeploymentKind && !mentioned(o):
+			of[keyOf(o)] = o
+		case !named(o, &r) || dying(o, &r):
+		default:
+			if first, twice := of[keyOf(o)]; twice {
+				r.leftOut("", "was read before, from "+origin(first), "keep one of the two")
+			} else {
+				of[keyOf(o)] = o
+			}
+		}
+		result.Remarks = append(result.Remarks, r.list...)
+	}
+	if len(others) > 0 {
+		result.Remarks = append(result.Remarks, Remark{Weight: Note, Why: othersSay(others)})
+	}
+	for _, o := range sorted(originals[NodePoolKind]) {
+		result.nodePool(o)
+	}
+	result.restarts(originals[EruKind], originals[DeploymentKind], options)
+	return result
+}
+
+// mentioned tells whether a Deployment has the original's annotation.
+func mentioned(o Object) bool {
+	_, found := o.GetAnnotations()[OptInAnnotation]
+	return found
+}
+
+func sorted(objects map[key]Object) []Object {
+	keys := slices.SortedFunc(maps.Keys(objects), func(a, b key) int { return strings.Compare(a.String(), b.String()) })
+	list := make([]Object, len(keys))
+	for i, k := range keys {
+		list[i] = objects[k]
+	}
+	return list
+}
+
+// describe names an object, and says where it is from.
+func describe(o Object) string {
+	name := o.GetKind() + " " + o.GetName()
+	if o.GetNamespace() != "" {
+		name = o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+	}
+	if len(name) > 400 {
+		name = name[:400] + "…"
+	}
+	if o.Source != "" {
+		name += " (" + o.Source + ")"
+	}
+	return oneLine(name)
+}
+
+func origin(o Object) string { return cmp.Or(o.Source, "the cluster") }
+
+// othersSay counts what is left alone.
+func othersSay(others map[string]int) string {
+	var total int
+	for _, n := range others {
+		total += n
+	}
+	kinds := slices.Sorted(maps.Keys(others))
+	if len(kinds) > 5 {
+		kinds = append(kinds[:5], "…")
+	}
+	for i, k := range kinds {
+		if len(k) > 63 {
+			kinds[i] = k[:63] + "…"
+		}
+	}
+	return fmt.Sprintf("%s of other kinds left alone (%s)", plural(total, "object"), strings.Join(kinds, ", "))
+}

@@ -1,0 +1,48 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// readSpec reads the spec of an original. What it does not know is said and
+// left out; of a field that has the wrong type nothing can be told, so then the
+// object is left out, and false is returned.
+func readSpec(o Object, into any, r *remarks) bool {
+	for _, field := range slices.Sorted(maps.Keys(o.Object)) {
+		switch field {
+		case "apiVersion", "kind", "metadata", "spec", "status":
+		default:
+			r.leftOut(field, "the original has no such field", "is it to be in the spec?")
+		}
+	}
+	text, err := json.Marshal(o.Object["spec"])
+	if err != nil {
+		r.leftOut("spec", err.Error(), "")
+		return false
+	}
+	unknown, err := kjson.UnmarshalStrict(text, into)
+	if err != nil {
+		field, why := "spec", err.Error()
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			field, why = "spec."+wrong.Field, "has a value of the wrong type, "+wrong.Value
+			if wrong.Field == "" {
+				field = "spec"
+			}
+		}
+		r.leftOut(field, why, "write it as the original has it (a text that looks like a number or a boolean needs quotes), and convert it again")
+		return false
+	}
+	for _, err := range unknown {
+		r.leftOut("spec", err.Error(), "is it misspelt?")
+	}
+	return true
+}
