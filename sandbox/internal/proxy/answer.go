@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// methods are what verbs are in HTTP, as far as it matters for the reason of an
+// method is what a verb is in HTTP, as far as it matters for the reason of an
 // error: a conflict of a creation is another than that of an update.
 func method(verb string) string {
 	if verb == "create" {
@@ -27,6 +27,9 @@ func method(verb string) string {
 
 // statusOf is the Status that answers a request with an error.
 func statusOf(r fault.Request, f fault.Fault) metav1.Status {
+	if f.Code == http.StatusGone && f.Reason == "" && f.Message == "" {
+		return expired()
+	}
 	status := apierrors.NewGenericServerResponse(f.Code, method(r.Verb), r.GroupResource, r.Name,
 		cmp.Or(f.Message, http.StatusText(f.Code)), f.RetryAfter.Seconds(), false).Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
@@ -37,18 +40,19 @@ func statusOf(r fault.Request, f fault.Fault) metav1.Status {
 
 // answer writes an error. It is JSON for every client: an API server writes
 // errors so too when it does not get as far as to know what the client wants.
-func answer(w http.ResponseWriter, status metav1.Status) error {
+func answer(w http.ResponseWriter, status metav1.Status) {
 	body, err := json.Marshal(status)
 	if err != nil {
-		return err
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
 	}
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 	if after := status.Details; after != nil && after.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(after.RetryAfterSeconds)))
 	}
 	w.WriteHeader(int(status.Code))
-	_, err = w.Write(body)
-	return err
+	// A client that is gone needs no answer.
+	_, _ = w.Write(body)
 }
 
 // expired is what a watch is told whose resourceVersion is too old.
