@@ -23,7 +23,7 @@ CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
 MODULES := . sandbox hack/tools
-GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml
+GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml docs/reference
 
 # $(call build,name,command): says what is built, and how long it took.
 define build
@@ -107,10 +107,11 @@ bench-restart: build-sandbox build-tidekeeper ## Measure scheduled restarts, bes
 ##@ Code
 
 .PHONY: generate
-generate: ## Regenerate what is generated: deep copies, apply configurations, CRDs, roles.
+generate: ## Regenerate what is generated: deep copies, apply configurations, CRDs, roles, reference pages.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt applyconfiguration:headerFile=hack/boilerplate.go.txt \
 		crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=tidekeeper paths=./internal/manager/... output:rbac:dir=config/rbac
+	$(GO) run ./hack/reference
 
 .PHONY: verify
 verify: generate ## Check that generated code, go.mod files and formatting are as they should be.

@@ -1,0 +1,123 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docs holds the documents, and what keeps them true.
+package docs
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const root = ".."
+
+// pages returns the text of each page, by its path from the root.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, err := filepath.Glob("*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := map[string]string{}
+	for _, file := range append(append(files, below...), "../README.md", "../CONTRIBUTING.md", "../sandbox/README.md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result[filepath.Join("docs", file)] = string(text)
+	}
+	return result
+}
+
+// testFunctions returns the names of all tests, fuzz tests and benchmarks.
+func testFunctions(t *testing.T) []string {
+	t.Helper()
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
+	var names []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, match := range function.FindAllStringSubmatch(string(text), -1) {
+			names = append(names, match[1])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// Every test that a page names is there. One that ends with … stands for all
+// that begin so.
+func TestNamedTestsExist(t *testing.T) {
+	functions := testFunctions(t)
+	named := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*…?)`")
+	found := 0
+	for page, text := range pages(t) {
+		for _, match := range named.FindAllStringSubmatch(text, -1) {
+			found++
+			prefix, all := strings.CutSuffix(match[1], "…")
+			if !slices.ContainsFunc(functions, func(f string) bool { return f == match[1] || all && strings.HasPrefix(f, prefix) }) {
+				t.Errorf("%s names %s, which is not there", page, match[1])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no page names a test")
+	}
+}
+
+// Every file that a page links to, or names by its path from the root, is there.
+func TestNamedFilesExist(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
+	path := regexp.MustCompile("`((?:api|charts|cmd|config|docs|hack|internal|sandbox|test)/[\\w./-]*[\\w/])`")
+	code := regexp.MustCompile("`[^`]*`")
+	for page, text := range pages(t) {
+		for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
+			if _, err := os.Stat(filepath.Join(root, filepath.Dir(page), match[1])); err != nil {
+				t.Errorf("%s links to %s: %v", page, match[1], err)
+			}
+		}
+		for _, match := range path.FindAllStringSubmatch(text, -1) {
+			_, err := os.Stat(filepath.Join(root, match[1]))
+			if _, inModule := os.Stat(filepath.Join(root, filepath.Dir(page), match[1])); err != nil && inModule != nil {
+				t.Errorf("%s names %s: %v", page, match[1], err)
+			}
+		}
+	}
+}
+
+// origins.md has all rows.
+func TestOriginsAreComplete(t *testing.T) {
+	text, err := os.ReadFile("origins.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row, last := range map[int]int{0: 9, 1: 0, 2: 9, 4: 8} {
+		for n := range max(1, last) {
+			name := fmt.Sprintf("S%d", row)
+			if last > 0 {
+				name = fmt.Sprintf("S%d.%d", row, n+1)
+			}
+			line := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \|.*$`).FindString(string(text))
+			if cells := strings.Split(line, "|"); len(cells) != 7 {
+				t.Errorf("the row %s is not there, or is not complete: %q", name, line)
+			} else if !strings.Contains(cells[4], "`Test") {
+				t.Errorf("the row %s names no test: %q", name, line)
+			}
+		}
+	}
+}
