@@ -46,7 +46,8 @@ func (d *difference) container(was, is *corev1.ContainerStatus) {
 	from := stateOf(was)
 	add := func(t Transition) {
 		t.Kind, t.Name, t.From, t.Restarts = Container, is.Name, from, is.RestartCount
-		t.Again = t.From == t.To
+		// It can wait for one thing after the other without having run.
+		t.Again = t.From == t.To && (t.To != Waiting || is.RestartCount > was.RestartCount)
 		from = t.To
 		d.add(t)
 	}

@@ -205,7 +205,8 @@ func (d *difference) deletion() {
 }
 
 // inOrder returns the transitions in the order of their times. One without a
-// time stays behind the one that it followed.
+// time stays behind the one that it followed, and what happened to one container
+// stays in order, even if it tells that it ended before it started.
 func (d *difference) inOrder() []Transition {
 	type placed struct {
 		at time.Time
@@ -213,9 +214,12 @@ func (d *difference) inOrder() []Transition {
 	}
 	var list []placed
 	var at time.Time
-	for _, t := range d.transitions {
+	for i, t := range d.transitions {
 		if !t.Time.IsZero() {
 			at = t.Time
+		}
+		if i > 0 && t.Kind == Container && t.Name == list[i-1].Name && at.Before(list[i-1].at) {
+			at = list[i-1].at
 		}
 		list = append(list, placed{at, t})
 	}

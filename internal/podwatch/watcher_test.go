@@ -1,0 +1,386 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	cachetesting "k8s.io/client-go/tools/cache/testing"
+)
+
+func TestMain(m *testing.M) {
+	// client-go's own log of errors waits on the clock outside of the bubbles.
+	utilruntime.ErrorHandlers = nil
+	os.Exit(m.Run())
+}
+
+// source is an API server that can be told to fail.
+type source struct {
+	*cachetesting.FakeControllerSource
+	mu    sync.Mutex
+	fault error
+}
+
+func (s *source) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (s *source) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = err
+}
+
+func (s *source) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fault
+}
+
+func (s *source) List(options metav1.ListOptions) (runtime.Object, error) {
+	if err := s.failure(); err != nil {
+		return nil, err
+	}
+	list, err := s.FakeControllerSource.List(options)
+	if err != nil {
+		return nil, err
+	}
+	// The kind that a client returns.
+	pods := &corev1.PodList{ListMeta: list.(*corev1.List).ListMeta}
+	for _, item := range list.(*corev1.List).Items {
+		pods.Items = append(pods.Items, *item.Object.(*corev1.Pod))
+	}
+	return pods, nil
+}
+
+func (s *source) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	if err := s.failure(); err != nil {
+		return nil, err
+	}
+	return s.FakeControllerSource.Watch(options)
+}
+
+// teller collects what is told.
+type teller struct {
+	mu    sync.Mutex
+	lines []string
+	fault func(t Transition) error
+}
+
+func (r *teller) note(line string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, line)
+}
+
+func (r *teller) tell(t Transition) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fault != nil {
+		if err := r.fault(t); err != nil {
+			return err
+		}
+	}
+	r.lines = append(r.lines, t.Pod+": "+tell(t))
+	return nil
+}
+
+// take returns what was told since the last time.
+func (r *teller) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lines := r.lines
+	r.lines = nil
+	return lines
+}
+
+// watching runs a watcher in a bubble of its own, in which time is what the test
+// makes it, and wants it to end with nothing left: a goroutine that is left over
+// fails the bubble.
+func watching(t *testing.T, w *Watcher, there []*corev1.Pod, test func(s *source, told *teller, result chan error)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{FakeControllerSource: cachetesting.NewFakeControllerSource()}
+		defer s.Shutdown()
+		for _, pod := range there {
+			s.Add(pod)
+		}
+		told := &teller{}
+		w.Source, w.Tell = s, told.tell
+		w.Began = func(pods, unready int) { told.note(fmt.Sprintf("began with %d, %d not ready", pods, unready)) }
+		w.Lost = func(err error) { told.note("lost: " + err.Error()) }
+		w.Regained = func() { told.note("regained") }
+		w.Dropped = func(key string, transitions int, err error) {
+			told.note(fmt.Sprintf("dropped %d of %s: %v", transitions, key, err))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		result := make(chan error, 1)
+		go func() { result <- w.Run(ctx) }()
+		settle()
+		test(s, told, result)
+		cancel()
+		if err := <-result; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("it ends with %v", err)
+		}
+	})
+}
+
+// settle lets everything happen that is due.
+func settle() {
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
+
+func want(t *testing.T, told *teller, lines ...string) {
+	t.Helper()
+	if diff := cmp.Diff(lines, told.take()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func named(name string, changes ...change) *corev1.Pod {
+	p := pod(changes...)
+	p.Name = name
+	return p
+}
+
+func TestWatch(t *testing.T) {
+	there := []*corev1.Pod{pod(phase(corev1.PodRunning), yes(corev1.PodReady, 1))}
+	watching(t, &Watcher{}, there, func(s *source, told *teller, _ chan error) {
+		lines := told.take()
+		slices.Sort(lines)
+		if diff := cmp.Diff([]string{"began with 1, 0 not ready", "web: ? Found"}, lines); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		s.Add(named("db"))
+		settle()
+		want(t, told, "db: 0 Created", "db: ? Phase >Pending")
+		// However fast it changes, each state is told, in order.
+		s.Modify(named("db", yes(corev1.PodScheduled, 1)))
+		s.Modify(named("db", yes(corev1.PodScheduled, 1), no(corev1.PodReady, 2, "ContainersNotReady")))
+		s.Modify(named("db", yes(corev1.PodScheduled, 1), yes(corev1.PodReady, 2)))
+		s.Modify(named("db", yes(corev1.PodScheduled, 1), no(corev1.PodReady, 2, "ContainersNotReady")))
+		settle()
+		want(t, told, "db: 1 Condition PodScheduled >True", "db: 2 Condition Ready >False ContainersNotReady",
+			"db: 2 Condition Ready False>True", "db: 2 Condition Ready True>False ContainersNotReady")
+		s.Delete(named("db"))
+		settle()
+		want(t, told, "db: ? Deleted")
+		s.Add(named("db"))
+		settle()
+		want(t, told, "db: 0 Created", "db: ? Phase >Pending")
+	})
+}
+
+func TestWatchHistoryAndNames(t *testing.T) {
+	there := []*corev1.Pod{named("db", yes(corev1.PodScheduled, 1)), named("other")}
+	watching(t, &Watcher{History: true, Names: map[string]bool{"db": true}}, there, func(s *source, told *teller, _ chan error) {
+		lines := slices.DeleteFunc(told.take(), func(line string) bool { return line == "began with 1, 1 not ready" })
+		if diff := cmp.Diff([]string{"db: 0 Created", "db: ? Phase >Pending", "db: 1 Condition PodScheduled >True"}, lines); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		s.Modify(named("other", phase(corev1.PodRunning)))
+		settle()
+		want(t, told)
+	})
+}
+
+// What happened while nobody was connected is told from what is left of it, and
+// nothing that was told before.
+func TestWatchGoesOnAfterALostConnection(t *testing.T) {
+	there := []*corev1.Pod{named("db", yes(corev1.PodScheduled, 1)), named("gone"), named("new", yes(corev1.PodScheduled, 1))}
+	watching(t, &Watcher{}, there, func(s *source, told *teller, _ chan error) {
+		told.take()
+		s.fail(&net.OpError{Op: "dial", Err: errors.New("connection refused")})
+		s.ResetWatch()
+		settle()
+		want(t, told, "lost: dial: connection refused")
+		s.ModifyDropWatch(named("db", yes(corev1.PodScheduled, 1), no(corev1.PodReady, 2, "ContainersNotReady")))
+		s.ModifyDropWatch(named("db", yes(corev1.PodScheduled, 1), yes(corev1.PodInitialized, 3), yes(corev1.PodReady, 9)))
+		s.DeleteDropWatch(named("gone"))
+		s.DeleteDropWatch(named("new", yes(corev1.PodScheduled, 1)))
+		anew := named("new")
+		anew.UID = "another"
+		s.AddDropWatch(anew)
+		time.Sleep(time.Minute)
+		s.fail(nil)
+		time.Sleep(time.Minute)
+		settle()
+		lines := told.take()
+		slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(a[:2], b[:2]) })
+		if diff := cmp.Diff([]string{
+			"db: 3 Condition Initialized >True", "db: 9 Condition Ready >True",
+			"gone: ? Deleted",
+			"new: ? Deleted", "new: 0 Created", "new: ? Phase >Pending",
+			"regained",
+		}, lines); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What cannot be told is tried three times more and then dropped, with a word;
+// what was told of it is not told twice, and the next change is.
+func TestThreeMoreTriesAndADrop(t *testing.T) {
+	watching(t, &Watcher{}, []*corev1.Pod{named("db")}, func(s *source, told *teller, _ chan error) {
+		told.take()
+		tries := 0
+		failing := func(t Transition) error {
+			if t.Pod == "db" && t.Name == string(corev1.PodReady) {
+				tries++
+				return errors.New("no space left")
+			}
+			return nil
+		}
+		told.mu.Lock()
+		told.fault = failing
+		told.mu.Unlock()
+		s.Modify(named("db", yes(corev1.PodScheduled, 1), no(corev1.PodReady, 1, "R")))
+		s.Modify(named("db", yes(corev1.PodScheduled, 1), yes(corev1.PodReady, 2)))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want(t, told, "db: 1 Condition PodScheduled >True", "dropped 2 of shop/db: no space left")
+		if tries != 4 {
+			t.Errorf("%d tries, want 4", tries)
+		}
+		// The same again: a key that was dropped begins anew.
+		s.Modify(named("db", yes(corev1.PodScheduled, 1), no(corev1.PodReady, 3, "R")))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want(t, told, "dropped 1 of shop/db: no space left")
+		if tries != 8 {
+			t.Errorf("%d tries, want 8", tries)
+		}
+		told.mu.Lock()
+		told.fault = nil
+		told.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want(t, told)
+		s.Modify(named("db", yes(corev1.PodScheduled, 1), yes(corev1.PodReady, 4)))
+		settle()
+		want(t, told, "db: 4 Condition Ready False>True")
+	})
+}
+
+// A try that succeeds is the last.
+func TestATryThatSucceedsIsTheLast(t *testing.T) {
+	watching(t, &Watcher{}, []*corev1.Pod{named("db")}, func(s *source, told *teller, _ chan error) {
+		told.take()
+		failures := 3
+		told.mu.Lock()
+		told.fault = func(Transition) error {
+			if failures--; failures >= 0 {
+				return errors.New("busy")
+			}
+			return nil
+		}
+		told.mu.Unlock()
+		s.Modify(named("db", yes(corev1.PodScheduled, 1)))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want(t, told, "db: 1 Condition PodScheduled >True")
+	})
+}
+
+// Without the right to watch there is no point in going on; an API server that
+// has only just started may refuse for a while.
+func TestRefusals(t *testing.T) {
+	forbidden := apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("no"))
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{FakeControllerSource: cachetesting.NewFakeControllerSource(), fault: forbidden}
+		defer s.Shutdown()
+		w := &Watcher{Source: s, Began: func(int, int) { t.Error("it began") }}
+		begin := time.Now()
+		if err := w.Run(t.Context()); !apierrors.IsForbidden(err) || time.Since(begin) > 2*time.Second {
+			t.Errorf("it ends with %v after %s", err, time.Since(begin))
+		}
+	})
+	watching(t, &Watcher{}, nil, func(s *source, told *teller, result chan error) {
+		want(t, told, "began with 0, 0 not ready")
+		s.fail(forbidden)
+		s.ResetWatch()
+		time.Sleep(20 * time.Second)
+		s.fail(nil)
+		time.Sleep(20 * time.Second)
+		want(t, told, "lost: "+forbidden.Error(), "regained")
+		s.fail(forbidden)
+		s.ResetWatch()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		select {
+		case err := <-result:
+			if !apierrors.IsForbidden(err) {
+				t.Errorf("it ends with %v", err)
+			}
+			result <- nil
+		default:
+			t.Error("it goes on although it is refused for minutes")
+		}
+	})
+}
+
+// What was read is told before the end.
+func TestWhatWasReadIsToldBeforeTheEnd(t *testing.T) {
+	const pods = 50
+	var there []*corev1.Pod
+	for i := range pods {
+		there = append(there, named(fmt.Sprint("pod-", i)))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{FakeControllerSource: cachetesting.NewFakeControllerSource()}
+		defer s.Shutdown()
+		for _, pod := range there {
+			s.Add(pod)
+		}
+		told := &teller{}
+		ctx, cancel := context.WithCancel(t.Context())
+		w := &Watcher{Source: s, Began: func(int, int) { cancel() }, Tell: func(t Transition) error {
+			time.Sleep(time.Second) // a slow reader
+			return told.tell(t)
+		}}
+		if err := w.Run(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("it ends with %v", err)
+		}
+		if got := len(told.take()); got != pods {
+			t.Errorf("%d lines, want %d", got, pods)
+		}
+	})
+}
+
+func TestUnreachable(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want bool
+	}{
+		{&net.OpError{Op: "dial", Err: errors.New("refused")}, true},
+		{apierrors.NewServiceUnavailable("starting"), true},
+		{apierrors.NewTooManyRequestsError("busy"), true},
+		{apierrors.NewResourceExpired("too old"), false},
+		{apierrors.NewBadRequest("no"), false},
+		{&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonTimeout, Details: &metav1.StatusDetails{
+			Causes: []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}},
+		}}}, false},
+	} {
+		if got := unreachable(tc.err); got != tc.want {
+			t.Errorf("%v: %t, want %t", tc.err, got, tc.want)
+		}
+	}
+}
