@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command reference writes docs/reference: the manager's flags, as the manager
-// has them, and the kinds, as their CRDs have them. Run it in the root of the
+// Command reference writes docs/reference: the manager's flags and metrics, as
+// the manager has them, and the kinds, as their CRDs have them. Run it in the root of the
 // repository; make generate does.
 package main
 
@@ -33,11 +33,15 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	measured, err := metrics()
+	if err != nil {
+		return err
+	}
 	dir := filepath.Join("docs", "reference")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"api.md": kinds, "configuration.md": configuration()} {
+	for name, text := range map[string]string{"api.md": kinds, "configuration.md": configuration(), "metrics.md": measured} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return err
 		}

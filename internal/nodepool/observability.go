@@ -106,6 +106,13 @@ const (
 	resultDelayed  = "delayed"
 )
 
+// RegisterMetrics registers the metrics of this package with nothing behind them,
+// for whoever lists them.
+func RegisterMetrics(registry prometheus.Registerer) error {
+	_, err := newMetrics(registry, newFleet())
+	return err
+}
+
 func newMetrics(registry prometheus.Registerer, f *fleet) (*metrics, error) {
 	m := &metrics{
 		nodeWrites: prometheus.NewCounterVec(prometheus.CounterOpts{

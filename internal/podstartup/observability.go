@@ -22,6 +22,13 @@ type metrics struct {
 	stages *prometheus.HistogramVec
 }
 
+// RegisterMetrics registers the metrics of this package with nothing behind them,
+// for whoever lists them.
+func RegisterMetrics(registry prometheus.Registerer) error {
+	_, err := newMetrics(registry)
+	return err
+}
+
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:                            metricStage,

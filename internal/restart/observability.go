@@ -89,6 +89,13 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 }
 
+// RegisterMetrics registers the metrics of this package with nothing behind them,
+// for whoever lists them.
+func RegisterMetrics(registry prometheus.Registerer) error {
+	_, err := newMetrics(registry, newBudget(0, 0))
+	return err
+}
+
 func newMetrics(registry prometheus.Registerer, b *budget) (*metrics, error) {
 	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
 		return prometheus.HistogramOpts{
