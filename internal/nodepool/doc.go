@@ -18,6 +18,8 @@
 //	fight.go         which nodes are written too often
 //	status.go        a pool's status and conditions, and when to write them
 //	news.go          many changes, told as few events
+//	future.go        what nodes come to look like if all that is carried out
+//	preview.go, preview_pods.go  what a change of pools would do to nodes and pods
 //
 // The controllers act: node_controller.go patches one node, pool_controller.go
 // looks after one pool's finalizer, RuntimeClass, status and events, and

@@ -83,18 +83,37 @@ func evicting(pool *tidekeeperv1.NodePool) []corev1.Taint {
 }
 
 // isVictim tells whether the taints drive the pod out of its node, at once or
-// when its tolerationSeconds end. Of several tolerations that match a taint,
-// the first counts, as for the taint eviction controller of Kubernetes.
+// when its tolerationSeconds end.
 func isVictim(pod *corev1.Pod, taints []corev1.Taint) bool {
+	_, goes := eviction(pod, taints)
+	return goes
+}
+
+// eviction returns how long after they are put on its node the taints drive the
+// pod out, and whether they ever do. Of several tolerations that match a taint,
+// the first counts, as for the taint eviction controller of Kubernetes.
+func eviction(pod *corev1.Pod, taints []corev1.Taint) (after time.Duration, goes bool) {
 	if terminal(pod) {
-		return false
+		return 0, false
 	}
-	return slices.ContainsFunc(taints, func(taint corev1.Taint) bool {
+	for _, taint := range taints {
 		i := slices.IndexFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
 			return t.ToleratesTaint(logr.Discard(), &taint, true)
 		})
-		return i < 0 || pod.Spec.Tolerations[i].TolerationSeconds != nil
-	})
+		if i < 0 {
+			return 0, true
+		}
+		limit := pod.Spec.Tolerations[i].TolerationSeconds
+		if limit == nil {
+			continue
+		}
+		// Nobody waits longer than a century, and more would not fit.
+		wait := time.Duration(min(max(*limit, 0), 100*365*24*3600)) * time.Second
+		if !goes || wait < after {
+			after, goes = wait, true
+		}
+	}
+	return after, goes
 }
 
 // lastEviction returns when the latest of the taints was put on the node, or
