@@ -4,10 +4,14 @@
 package cli
 
 import (
+	"context"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
@@ -27,6 +31,7 @@ var scheme = newScheme()
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(s))
+	utilruntime.Must(nodev1.AddToScheme(s))
 	utilruntime.Must(tidekeeperv1.AddToScheme(s))
 	return s
 }
@@ -45,6 +50,7 @@ func newMapper() meta.RESTMapper {
 	mapper.Add(migrate.NodePoolKind, meta.RESTScopeRoot)
 	mapper.Add(migrate.EruKind, meta.RESTScopeNamespace)
 	mapper.Add(migrate.DeploymentKind, meta.RESTScopeNamespace)
+	mapper.Add(nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), meta.RESTScopeRoot)
 	return mapper
 }
 
@@ -81,4 +87,41 @@ func (a *app) namespace(all bool) (string, error) {
 	}
 	namespace, _, err := a.flags.ToRawKubeConfigLoader().Namespace()
 	return namespace, err
+}
+
+// fromCache lets the API server answer with what it has in memory, in one piece:
+// of nodes and pods there may be many, and a moment's delay does no harm.
+func fromCache() client.ListOption {
+	return &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
+}
+
+// fewNodes is how many nodes are asked for their pods one by one; for more, all
+// pods of the cluster are read at once.
+const fewNodes = 8
+
+// running leaves out the pods that have ended, as nobody here counts them.
+var running = client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed")}
+
+// podsOf returns the pods of these nodes, and perhaps others.
+func podsOf(ctx context.Context, c client.Client, nodes []string) ([]corev1.Pod, error) {
+	questions := []client.ListOption{}
+	switch {
+	case len(nodes) == 0:
+		return nil, nil
+	case len(nodes) > fewNodes:
+		questions = append(questions, running)
+	default:
+		for _, node := range nodes {
+			questions = append(questions, client.MatchingFields{"spec.nodeName": node})
+		}
+	}
+	var all []corev1.Pod
+	for _, question := range questions {
+		pods := &corev1.PodList{}
+		if err := c.List(ctx, pods, fromCache(), question); err != nil {
+			return nil, err
+		}
+		all = append(all, pods.Items...)
+	}
+	return all, nil
 }

@@ -21,6 +21,7 @@ import (
 // Exit codes, for scripts.
 const (
 	exitError       = 1
+	exitChanges     = 2 // a plan that found changes
 	exitNotFound    = 3
 	exitUnreachable = 4
 	exitForbidden   = 5

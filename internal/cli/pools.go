@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -56,21 +55,34 @@ On a terminal that is drawn as bars.`,
 			if printer != nil {
 				return output.print(printer, list, a.out)
 			}
+			wide := output.is("wide")
+			t := poolsTable(list.Items, wide, a.now(), a.screen)
 			if len(list.Items) == 0 {
 				a.sayNothingFound("node pools", true, selector != "")
-			} else if err := poolsTable(list.Items, output.is("wide"), a.now(), a.screen).writeTo(a.out, a.screen); err != nil {
+			} else if err := t.writeTo(a.out, a.screen); err != nil {
 				return err
 			}
 			if !follow {
 				return nil
 			}
-			return a.followPools(cmd.Context(), c, list, selector, output.is("wide"))
+			chosen, err := labels.Parse(selector)
+			if err != nil {
+				return err
+			}
+			f := &follower{
+				app: a, kind: poolKind, list: list, empty: func() client.ObjectList { return &tidekeeperv1.NodePoolList{} },
+				options: client.ListOptions{LabelSelector: chosen}, widths: t.atLeast(),
+				table: func(o client.Object, now time.Time) *table {
+					return poolsTable([]tidekeeperv1.NodePool{*o.(*tidekeeperv1.NodePool)}, wide, now, a.screen)
+				},
+			}
+			return f.follow(cmd.Context(), c)
 		},
 	}
 	cmd.Flags().StringVarP(&selector, "selector", "l", "", "only those with these labels, such as team=web")
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "go on, with a line for each change")
 	output.addTo(cmd)
-	cmd.AddCommand(a.describePoolCommand())
+	cmd.AddCommand(a.describePoolCommand(), a.planPoolsCommand())
 	return cmd
 }
 
@@ -88,70 +100,6 @@ func listPools(ctx context.Context, c client.Client, selector string) (*tidekeep
 		list.Items[i].SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(poolKind))
 	}
 	return list, nil
-}
-
-// followPools prints a line for each pool that changes what the table shows of
-// it. A watch that the API server ends is begun again.
-func (a *app) followPools(ctx context.Context, c client.WithWatch, list *tidekeeperv1.NodePoolList, selector string, wide bool) error {
-	chosen, err := labels.Parse(selector)
-	if err != nil {
-		return err
-	}
-	shown := map[string]string{}
-	began := a.now()
-	// The columns stay where the table had them.
-	widths := poolsTable(list.Items, wide, began, a.screen).atLeast()
-	line := func(pool *tidekeeperv1.NodePool, now time.Time) (string, error) {
-		t := poolsTable([]tidekeeperv1.NodePool{*pool}, wide, now, a.screen)
-		t.widths, t.bare = widths, true
-		var text strings.Builder
-		err := t.writeTo(&text, a.screen)
-		return text.String(), err
-	}
-	for i := range list.Items {
-		row, err := line(&list.Items[i], began)
-		if err != nil {
-			return err
-		}
-		shown[list.Items[i].Name] = row
-	}
-	for {
-		w, err := c.Watch(ctx, &tidekeeperv1.NodePoolList{}, client.MatchingLabelsSelector{Selector: chosen})
-		if err != nil {
-			return aboutKind(err, poolKind, "", "")
-		}
-		for event := range w.ResultChan() {
-			pool, ok := event.Object.(*tidekeeperv1.NodePool)
-			if !ok {
-				continue
-			}
-			if event.Type == watch.Deleted {
-				delete(shown, pool.Name)
-				fmt.Fprintf(a.out, "%s was deleted\n", printable(pool.Name))
-				continue
-			}
-			// That it grows older is no change.
-			same, err := line(pool, began)
-			if err != nil {
-				return err
-			}
-			if shown[pool.Name] == same {
-				continue
-			}
-			shown[pool.Name] = same
-			row, err := line(pool, a.now())
-			if err != nil {
-				return err
-			}
-			fmt.Fprint(a.out, row)
-		}
-		w.Stop()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Second):
-		}
-	}
 }
 
 // levels are the resources that every pool is shown with; those of its own,

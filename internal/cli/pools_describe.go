@@ -56,10 +56,6 @@ type poolFacts struct {
 	events []corev1.Event
 }
 
-// fewNodes is how many nodes are asked for their pods one by one; for more, all
-// pods of the cluster are read at once.
-const fewNodes = 8
-
 // gatherPool reads what describe shows. Pods and events may be out of bounds
 // for whoever asks, and are then left out.
 func (a *app) gatherPool(ctx context.Context, c client.Client, name string) (poolFacts, error) {
@@ -73,30 +69,25 @@ func (a *app) gatherPool(ctx context.Context, c client.Client, name string) (poo
 	}
 	f.selector = selector.String()
 	nodes := &corev1.NodeList{}
-	if err := c.List(ctx, nodes, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := c.List(ctx, nodes, fromCache(), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return f, err
 	}
 	f.members = nodes.Items
 
-	questions := [][]client.ListOption{{}}
-	if len(f.members) <= fewNodes {
-		questions = nil
-		for _, node := range f.members {
-			questions = append(questions, []client.ListOption{client.MatchingFields{"spec.nodeName": node.Name}})
-		}
+	names := make([]string, len(f.members))
+	for i := range f.members {
+		names[i] = f.members[i].Name
 	}
-	f.pods = map[string][]*corev1.Pod{}
-	for _, question := range questions {
-		pods := &corev1.PodList{}
-		if err := c.List(ctx, pods, question...); apierrors.IsForbidden(err) {
-			fmt.Fprintln(a.errOut, "the nodes' levels are left out: "+oneLine(err.Error()))
-			f.pods = nil
-			break
-		} else if err != nil {
-			return f, err
-		}
-		for i := range pods.Items {
-			f.pods[pods.Items[i].Spec.NodeName] = append(f.pods[pods.Items[i].Spec.NodeName], &pods.Items[i])
+	pods, err := podsOf(ctx, c, names)
+	switch {
+	case apierrors.IsForbidden(err):
+		fmt.Fprintln(a.errOut, "the nodes' levels are left out: "+oneLine(err.Error()))
+	case err != nil:
+		return f, err
+	default:
+		f.pods = map[string][]*corev1.Pod{}
+		for i := range pods {
+			f.pods[pods[i].Spec.NodeName] = append(f.pods[pods[i].Spec.NodeName], &pods[i])
 		}
 	}
 

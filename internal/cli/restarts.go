@@ -22,7 +22,7 @@ import (
 const restartKind = "ScheduledRestart"
 
 func (a *app) restartsCommand() *cobra.Command {
-	var all bool
+	var all, follow bool
 	var selector string
 	var older span
 	output := newOutput("json|yaml|name|wide")
@@ -35,6 +35,7 @@ tick, how long ago it last succeeded, and when it is started next, on the clock
 of this machine.`,
 		Example: `  kubectl tide restarts -n shop
   kubectl tide restarts -A -o wide
+  kubectl tide restarts -n shop -w
   kubectl tide restarts -A --older-than 24h           # no success for a day, or ever
   kubectl tide restarts -A --older-than 7d -o name`,
 		Args: noArguments,
@@ -42,6 +43,12 @@ of this machine.`,
 			printer, err := output.printer("wide")
 			if err != nil {
 				return err
+			}
+			switch {
+			case follow && printer != nil:
+				return fmt.Errorf("-w goes with a table: kubectl get scheduledrestarts -w -o %s follows the objects", *output.flags.OutputFormat)
+			case follow && older > 0:
+				return fmt.Errorf("-w and --older-than do not go together: what is older changes with the time alone")
 			}
 			list, err := a.listRestarts(cmd.Context(), all, selector)
 			if err != nil {
@@ -55,20 +62,50 @@ of this machine.`,
 			if printer != nil {
 				return output.print(printer, list, a.out)
 			}
+			wide := output.is("wide")
+			t := restartsTable(list.Items, all, wide, a.now(), a.local)
 			if len(list.Items) == 0 {
-				a.sayNothingFound("scheduled restarts", all, older > 0)
+				a.sayNothingFound("scheduled restarts", all, older > 0 || selector != "")
+			} else if err := t.writeTo(a.out, a.screen); err != nil {
+				return err
+			}
+			if !follow {
 				return nil
 			}
-			t := restartsTable(list.Items, all, output.is("wide"), a.now(), a.local)
-			return t.writeTo(a.out, a.screen)
+			return a.followRestarts(cmd.Context(), list, t, all, wide, selector)
 		},
 	}
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "those of all namespaces")
 	cmd.Flags().StringVarP(&selector, "selector", "l", "", "only those with these labels, such as app=web")
+	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "go on, with a line for each change")
 	cmd.Flags().Var(&older, "older-than", "only those whose last success is longer ago than this, or that had none; such as 24h or 7d")
 	output.addTo(cmd)
 	cmd.AddCommand(a.historyCommand(), a.nextCommand(), a.nowCommand(), a.suspendCommand(true), a.suspendCommand(false), a.explainCommand())
 	return cmd
+}
+
+// followRestarts goes on where a table ends.
+func (a *app) followRestarts(ctx context.Context, list *tidekeeperv1.ScheduledRestartList, t *table, all, wide bool, selector string) error {
+	chosen, err := labels.Parse(selector)
+	if err != nil {
+		return err
+	}
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	namespace, err := a.namespace(all)
+	if err != nil {
+		return err
+	}
+	f := &follower{
+		app: a, kind: restartKind, namespace: namespace, list: list, empty: func() client.ObjectList { return &tidekeeperv1.ScheduledRestartList{} },
+		options: client.ListOptions{Namespace: namespace, LabelSelector: chosen}, widths: t.atLeast(),
+		table: func(o client.Object, now time.Time) *table {
+			return restartsTable([]tidekeeperv1.ScheduledRestart{*o.(*tidekeeperv1.ScheduledRestart)}, all, wide, now, a.local)
+		},
+	}
+	return f.follow(ctx, c)
 }
 
 // sayNothingFound says on stderr that there is nothing to show.

@@ -43,7 +43,9 @@ func TestLevel(t *testing.T) {
 // previewText is a preview in lines, for tables.
 func previewText(previews []NodePreview) []string {
 	var lines []string
-	say := func(format string, args ...any) { lines = append(lines, strings.TrimSpace(fmt.Sprintf(format, args...))) }
+	say := func(format string, args ...any) {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf(format, args...)))
+	}
 	for _, p := range previews {
 		for _, pool := range p.Joins {
 			say("%s joins %s", p.Name, pool)
@@ -74,7 +76,9 @@ func previewText(previews []NodePreview) []string {
 func TestPreviewNodes(t *testing.T) {
 	type pools = []*tidekeeperv1.NodePool
 	worker := func() *PoolMaker { return MakePool("worker").CreatedAt(1).Labels("tier", "silver") }
-	younger := func() *PoolMaker { return MakePool("young").CreatedAt(2).MatchLabels("zone", "a").Labels("tier", "gold") }
+	younger := func() *PoolMaker {
+		return MakePool("young").CreatedAt(2).MatchLabels("zone", "a").Labels("tier", "gold")
+	}
 	for _, tc := range []struct {
 		name          string
 		before, after pools

@@ -1,0 +1,118 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// lastApplied is where kubectl apply keeps the manifest that it applied last.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// Who writes when kubectl applies, in its two ways.
+const (
+	clientSideApplier = "kubectl-client-side-apply"
+	serverSideApplier = "kubectl"
+)
+
+// readPools returns the NodePools in files, directories or stdin, as kubectl
+// apply reads them, and how many objects of other kinds there are beside them.
+// No cluster is asked.
+func readPools(files resource.FilenameOptions) (pools []*unstructured.Unstructured, others int, err error) {
+	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, &files).Flatten().Do().Infos()
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, info := range infos {
+		object, ok := info.Object.(*unstructured.Unstructured)
+		if !ok || object.GroupVersionKind().Group != tidekeeperv1.SchemeGroupVersion.Group || object.GetKind() != poolKind {
+			others++
+			continue
+		}
+		name := object.GetName()
+		switch {
+		case object.GroupVersionKind() != tidekeeperv1.SchemeGroupVersion.WithKind(poolKind):
+			return nil, 0, fmt.Errorf("%s: apiVersion %s: only %s is known", info.Source, object.GetAPIVersion(), tidekeeperv1.SchemeGroupVersion)
+		case name == "":
+			return nil, 0, fmt.Errorf("%s: a NodePool has no name", info.Source)
+		case slices.ContainsFunc(pools, func(p *unstructured.Unstructured) bool { return p.GetName() == name }):
+			return nil, 0, fmt.Errorf("%s: the NodePool %q is there twice", info.Source, name)
+		}
+		pools = append(pools, object)
+	}
+	if len(pools) == 0 {
+		return nil, 0, fmt.Errorf("there is no NodePool in what -f names")
+	}
+	return pools, others, nil
+}
+
+// dryApply returns what the API server would make of a pool (live; nil: there is
+// none) if the manifest was applied, without doing so. It is applied the way it
+// was the last time, as only so it takes away what was in the manifest then and
+// no longer is: as kubectl apply does it, or server-side by whoever did.
+func dryApply(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (*tidekeeperv1.NodePool, error) {
+	if live != nil && live.Annotations[lastApplied] != "" {
+		return dryPatch(ctx, c, manifest, live)
+	}
+	manifest = manifest.DeepCopy()
+	manifest.SetManagedFields(nil)
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(manifest), client.DryRunAll, client.ForceOwnership, client.FieldOwner(applierOf(live)))
+	if err != nil {
+		return nil, err
+	}
+	pool := &tidekeeperv1.NodePool{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(manifest.Object, pool); err != nil {
+		return nil, fmt.Errorf("the answer of the API server: %w", err)
+	}
+	return pool, nil
+}
+
+// dryPatch is dryApply for what kubectl apply has applied without --server-side.
+func dryPatch(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (*tidekeeperv1.NodePool, error) {
+	modified, err := json.Marshal(manifest)
+	if err != nil {
+		return nil, err
+	}
+	current, err := json.Marshal(live)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch([]byte(live.Annotations[lastApplied]), modified, current)
+	if err != nil {
+		return nil, fmt.Errorf("compare with what was applied last (the annotation %s): %w", lastApplied, err)
+	}
+	pool := live.DeepCopy()
+	err = c.Patch(ctx, pool, client.RawPatch(types.MergePatchType, patch), client.DryRunAll, client.FieldOwner(clientSideApplier), client.FieldValidation(metav1.FieldValidationStrict))
+	return pool, err
+}
+
+// applierOf returns who has applied the pool server-side: a GitOps tool has a
+// name of its own. Without one, or if there are several, it is kubectl.
+func applierOf(live *tidekeeperv1.NodePool) string {
+	var names []string
+	if live != nil {
+		for _, f := range live.ManagedFields {
+			if f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == "" {
+				names = append(names, f.Manager)
+			}
+		}
+	}
+	if len(names) != 1 {
+		return serverSideApplier
+	}
+	return names[0]
+}
