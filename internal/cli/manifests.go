@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,35 +30,58 @@ const (
 	serverSideApplier = "kubectl"
 )
 
-// readPools returns the NodePools in files, directories or stdin, as kubectl
-// apply reads them, and how many objects of other kinds there are beside them.
-// No cluster is asked.
-func readPools(files resource.FilenameOptions) (pools []*unstructured.Unstructured, others int, err error) {
-	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, &files).Flatten().Do().Infos()
-	if err != nil {
-		return nil, 0, err
+// readManifests hands over each object in files, directories or stdin (-), with
+// where it is from, as kubectl apply reads them. No cluster is asked.
+func (a *app) readManifests(files resource.FilenameOptions, each func(o *unstructured.Unstructured, source string)) error {
+	builder := resource.NewLocalBuilder().Unstructured().Flatten()
+	named := files
+	named.Filenames = slices.DeleteFunc(slices.Clone(files.Filenames), func(f string) bool { return f == "-" })
+	if len(named.Filenames) > 0 || named.Kustomize != "" {
+		builder.FilenameParam(false, &named)
 	}
-	for _, info := range infos {
-		object, ok := info.Object.(*unstructured.Unstructured)
-		if !ok || object.GroupVersionKind().Group != tidekeeperv1.SchemeGroupVersion.Group || object.GetKind() != poolKind {
-			others++
-			continue
+	if len(named.Filenames) < len(files.Filenames) {
+		builder.Stream(a.in, "standard input")
+	}
+	return builder.Do().Visit(func(info *resource.Info, err error) error {
+		if err != nil {
+			return err
 		}
-		name := object.GetName()
+		if o, ok := info.Object.(*unstructured.Unstructured); ok {
+			each(o, info.Source)
+		}
+		return nil
+	})
+}
+
+// readPools returns the NodePools in manifests, and how many objects of other
+// kinds there are beside them.
+func (a *app) readPools(files resource.FilenameOptions) (pools []*unstructured.Unstructured, others int, err error) {
+	var wrong error
+	err = a.readManifests(files, func(o *unstructured.Unstructured, source string) {
+		name, kind := o.GetName(), o.GroupVersionKind()
 		switch {
-		case object.GroupVersionKind() != tidekeeperv1.SchemeGroupVersion.WithKind(poolKind):
-			return nil, 0, fmt.Errorf("%s: apiVersion %s: only %s is known", info.Source, object.GetAPIVersion(), tidekeeperv1.SchemeGroupVersion)
+		case kind.Group != tidekeeperv1.SchemeGroupVersion.Group || kind.Kind != poolKind:
+			others++
+		case kind != tidekeeperv1.SchemeGroupVersion.WithKind(poolKind):
+			wrong = fmt.Errorf("%s: apiVersion %s: only %s is known", source, o.GetAPIVersion(), tidekeeperv1.SchemeGroupVersion)
 		case name == "":
-			return nil, 0, fmt.Errorf("%s: a NodePool has no name", info.Source)
+			wrong = fmt.Errorf("%s: a NodePool has no name", source)
 		case slices.ContainsFunc(pools, func(p *unstructured.Unstructured) bool { return p.GetName() == name }):
-			return nil, 0, fmt.Errorf("%s: the NodePool %q is there twice", info.Source, name)
+			wrong = fmt.Errorf("%s: the NodePool %q is there twice", source, name)
+		default:
+			pools = append(pools, o)
 		}
-		pools = append(pools, object)
+	})
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case wrong != nil:
+		return nil, 0, wrong
+	case len(pools) == 0:
+		return nil, 0, errors.New("there is no NodePool in what was given")
+	default:
+		return pools, others, nil
 	}
-	if len(pools) == 0 {
-		return nil, 0, fmt.Errorf("there is no NodePool in what -f names")
-	}
-	return pools, others, nil
 }
 
 // dryApply returns what the API server would make of a pool (live; nil: there is

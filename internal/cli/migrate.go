@@ -114,23 +114,9 @@ func (a *app) originals(ctx context.Context, from origins) (objects []migrate.Ob
 }
 
 func (a *app) originalsOfFiles(from origins) ([]migrate.Object, error) {
-	builder := resource.NewLocalBuilder().Unstructured().Flatten()
-	files := slices.DeleteFunc(slices.Clone(from.files), func(f string) bool { return f == "-" })
-	if len(files) > 0 {
-		builder.FilenameParam(false, &resource.FilenameOptions{Filenames: files, Recursive: from.recursive})
-	}
-	if len(files) < len(from.files) {
-		builder.Stream(a.in, "standard input")
-	}
 	var objects []migrate.Object
-	err := builder.Do().Visit(func(info *resource.Info, err error) error {
-		if err != nil {
-			return err
-		}
-		if o, ok := info.Object.(*unstructured.Unstructured); ok {
-			objects = append(objects, migrate.Object{Unstructured: o, Source: info.Source})
-		}
-		return nil
+	err := a.readManifests(resource.FilenameOptions{Filenames: from.files, Recursive: from.recursive}, func(o *unstructured.Unstructured, source string) {
+		objects = append(objects, migrate.Object{Unstructured: o, Source: source})
 	})
 	if err != nil {
 		return nil, &failure{exitError, fmt.Errorf("nothing is converted: %w", err)}

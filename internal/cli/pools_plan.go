@@ -141,7 +141,7 @@ func (a *app) planThePoolsThemselves(ctx context.Context, c client.Client, plan 
 	var manifests []*unstructured.Unstructured
 	if len(files.Filenames) > 0 || files.Kustomize != "" {
 		var others int
-		if manifests, others, err = readPools(files); err != nil {
+		if manifests, others, err = a.readPools(files); err != nil {
 			return nil, nil, err
 		}
 		if others > 0 {
