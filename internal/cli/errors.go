@@ -22,6 +22,7 @@ import (
 const (
 	exitError       = 1
 	exitChanges     = 2 // a plan that found changes
+	exitByHand      = 2 // a migration that leaves something to a person
 	exitNotFound    = 3
 	exitUnreachable = 4
 	exitForbidden   = 5

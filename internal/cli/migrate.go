@@ -25,9 +25,6 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// exitByHand is the exit code when stderr names something that is left to do.
-const exitByHand = 2
-
 func (a *app) migrateCommand() *cobra.Command {
 	var from origins
 	var options migrate.Options
@@ -125,10 +122,12 @@ func (a *app) originalsOfFiles(from origins) ([]migrate.Object, error) {
 }
 
 // partialError says that some of it could not be read.
-type partialError struct{ first error }
+type partialError struct{ reasons error }
 
-func (p *partialError) Error() string { return "not all could be read: " + p.first.Error() }
-func (p *partialError) Unwrap() error { return p.first }
+func (p *partialError) Error() string {
+	return "not all could be read: " + strings.ReplaceAll(p.reasons.Error(), "\n", "; ")
+}
+func (p *partialError) Unwrap() error { return p.reasons }
 
 // originalsOfCluster reads from the cluster what may be read there.
 func (a *app) originalsOfCluster(ctx context.Context) (objects []migrate.Object, complete bool, err error) {
@@ -136,8 +135,7 @@ func (a *app) originalsOfCluster(ctx context.Context) (objects []migrate.Object,
 	if err != nil {
 		return nil, false, err
 	}
-	var failed *partialError
-	unknown := 0
+	var refused error
 	complete = true
 	for _, kind := range []schema.GroupVersionKind{migrate.NodePoolKind, migrate.EruKind, migrate.DeploymentKind} {
 		// Of Deployments only the metadata is needed.
@@ -146,21 +144,16 @@ func (a *app) originalsOfCluster(ctx context.Context) (objects []migrate.Object,
 		case err == nil:
 			objects = append(objects, items...)
 		case apierrors.IsNotFound(err):
-			unknown++
 			fmt.Fprintf(a.errOut, "note: the cluster does not know the kind %s of %s: there is none to convert\n", kind.Kind, kind.GroupVersion())
 		case apierrors.IsForbidden(err):
 			complete = complete && kind != migrate.DeploymentKind
-			if failed == nil {
-				failed = &partialError{err}
-			} else {
-				failed = &partialError{errors.Join(failed.first, err)}
-			}
+			refused = errors.Join(refused, err)
 		default:
 			return nil, false, err
 		}
 	}
-	if failed != nil {
-		return objects, complete, failed
+	if refused != nil {
+		return objects, complete, &partialError{refused}
 	}
 	return objects, complete, nil
 }
@@ -208,6 +201,9 @@ func (a *app) printMigrated(result migrate.Result, output string) (byHand int, e
 			byHand++
 		}
 		fmt.Fprintln(a.errOut, r)
+	}
+	if len(result.Pools)+len(result.Restarts)+len(result.Commands)+byHand == 0 {
+		fmt.Fprintln(a.errOut, "note: there is nothing to convert")
 	}
 	if output == "commands" {
 		for _, c := range result.Commands {
