@@ -15,6 +15,7 @@ import (
 
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"tidekeeper.dev/tidekeeper/internal/podcache"
 	"tidekeeper.dev/tidekeeper/internal/podstartup"
 )
 
@@ -28,6 +29,8 @@ func cacheOptions() cache.Options {
 		// this it would silently list and watch that kind from then on.
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            transformAny,
+		// Of pods there are many.
+		NewInformer: podcache.NewInformer,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:         {Transform: transformPod},
 			&corev1.Node{}:        {Transform: transformNode},
@@ -49,16 +52,31 @@ func transformAny(in any) (any, error) {
 	return in, nil
 }
 
-// transformNode drops the list of images beside what transformAny drops: the
-// longest part of a node.
+// transformNode keeps of a node what pools ask of it: its labels, annotations and
+// taints, what it has, and whether it is ready.
 func transformNode(in any) (any, error) {
 	node, ok := in.(*corev1.Node)
 	if !ok {
 		return nil, fmt.Errorf("%T in the cache of nodes", in)
 	}
-	node.ManagedFields = nil
-	node.Status.Images = nil
-	return node, nil
+	slim := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:              node.Name,
+			UID:               node.UID,
+			ResourceVersion:   node.ResourceVersion,
+			DeletionTimestamp: node.DeletionTimestamp,
+			Labels:            node.Labels,
+			Annotations:       node.Annotations,
+		},
+		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints},
+		Status: corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable},
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			slim.Status.Conditions = []corev1.NodeCondition{{Type: condition.Type, Status: condition.Status}}
+		}
+	}
+	return slim, nil
 }
 
 // transformWorkload drops from a Deployment, StatefulSet, DaemonSet or ReplicaSet

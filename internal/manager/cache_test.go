@@ -117,16 +117,35 @@ func TestTransformPod(t *testing.T) {
 }
 
 func TestTransformNode(t *testing.T) {
+	now := metav1.Now()
+	has := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+	metadata := metav1.ObjectMeta{
+		Name: "n1", UID: "1", ResourceVersion: "2", DeletionTimestamp: &now,
+		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
+	}
+	taints := []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute, TimeAdded: &now}}
+	sent := metadata
+	sent.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 	got, err := transformNode(&corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n1", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}},
-		Status:     corev1.NodeStatus{Phase: corev1.NodeRunning, Images: []corev1.ContainerImage{{SizeBytes: 1}}},
+		ObjectMeta: sent,
+		Spec:       corev1.NodeSpec{Taints: taints, ProviderID: "cloud://n1"},
+		Status: corev1.NodeStatus{
+			Phase: corev1.NodeRunning, Capacity: has, Allocatable: has, Images: []corev1.ContainerImage{{SizeBytes: 1}},
+			Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse},
+				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, Message: "kubelet is posting ready status"},
+			},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
-		Status:     corev1.NodeStatus{Phase: corev1.NodeRunning},
+		ObjectMeta: metadata,
+		Spec:       corev1.NodeSpec{Taints: taints},
+		Status: corev1.NodeStatus{
+			Capacity: has, Allocatable: has, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
 	}
 	if diff := cmp.Diff(any(want), got); diff != "" {
 		t.Errorf("what the cache keeps of a node (-want +got):\n%s", diff)

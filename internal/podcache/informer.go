@@ -1,0 +1,134 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcache
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+)
+
+// NewInformer returns an informer: of pods one that keeps them as records, of all
+// else client-go's own. It is meant for the field NewInformer of the options of
+// controller-runtime's cache.
+func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+	inner := cache.NewSharedIndexInformer(lw, object, resync, indexers)
+	if _, ok := object.(*corev1.Pod); !ok {
+		return inner
+	}
+	return &informer{inner}
+}
+
+// informer hands out pods and keeps records.
+type informer struct{ cache.SharedIndexInformer }
+
+// SetTransform sets what is done to each pod before it is kept.
+func (i *informer) SetTransform(transform cache.TransformFunc) error {
+	return i.SharedIndexInformer.SetTransform(func(object any) (any, error) {
+		if _, done := object.(*record); done {
+			return object, nil
+		}
+		if transform != nil {
+			var err error
+			if object, err = transform(object); err != nil {
+				return nil, err
+			}
+		}
+		pod, ok := object.(*corev1.Pod)
+		if !ok {
+			return nil, fmt.Errorf("%T in the cache of pods", object)
+		}
+		return recordOf(pod)
+	})
+}
+
+func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return i.SharedIndexInformer.AddEventHandler(handler{h})
+}
+
+func (i *informer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler, resync time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(handler{h}, resync)
+}
+
+func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	return i.SharedIndexInformer.AddEventHandlerWithOptions(handler{h}, options)
+}
+
+func (i *informer) AddIndexers(indexers cache.Indexers) error {
+	return i.SharedIndexInformer.AddIndexers(ofPods(indexers))
+}
+
+func (i *informer) GetStore() cache.Store { return i.GetIndexer() }
+
+func (i *informer) GetIndexer() cache.Indexer { return indexer{i.SharedIndexInformer.GetIndexer()} }
+
+// ofPods lets indexes see pods.
+func ofPods(indexers cache.Indexers) cache.Indexers {
+	of := cache.Indexers{}
+	for name, index := range indexers {
+		of[name] = func(object any) ([]string, error) { return index(podOf(object)) }
+	}
+	return of
+}
+
+// podOf returns the pod of a record, and anything else as it is.
+func podOf(object any) any {
+	switch o := object.(type) {
+	case *record:
+		return o.pod()
+	case cache.DeletedFinalStateUnknown:
+		return cache.DeletedFinalStateUnknown{Key: o.Key, Obj: podOf(o.Obj)}
+	default:
+		return object
+	}
+}
+
+// handler hands pods to a handler.
+type handler struct{ cache.ResourceEventHandler }
+
+func (h handler) OnAdd(object any, first bool) { h.ResourceEventHandler.OnAdd(podOf(object), first) }
+func (h handler) OnUpdate(old, object any) {
+	h.ResourceEventHandler.OnUpdate(podOf(old), podOf(object))
+}
+func (h handler) OnDelete(object any) { h.ResourceEventHandler.OnDelete(podOf(object)) }
+
+// indexer reads pods from a store of records.
+type indexer struct{ cache.Indexer }
+
+func (i indexer) AddIndexers(indexers cache.Indexers) error {
+	return i.Indexer.AddIndexers(ofPods(indexers))
+}
+
+func (i indexer) List() []any { return podsOf(i.Indexer.List()) }
+
+func (i indexer) Get(object any) (any, bool, error) {
+	found, exists, err := i.Indexer.Get(object)
+	return podOf(found), exists, err
+}
+
+func (i indexer) GetByKey(key string) (any, bool, error) {
+	found, exists, err := i.Indexer.GetByKey(key)
+	return podOf(found), exists, err
+}
+
+func (i indexer) Index(name string, object any) ([]any, error) {
+	found, err := i.Indexer.Index(name, object)
+	return podsOf(found), err
+}
+
+func (i indexer) ByIndex(name, value string) ([]any, error) {
+	found, err := i.Indexer.ByIndex(name, value)
+	return podsOf(found), err
+}
+
+func podsOf(objects []any) []any {
+	pods := make([]any, len(objects))
+	for i, object := range objects {
+		pods[i] = podOf(object)
+	}
+	return pods
+}
