@@ -99,8 +99,8 @@ type nodeState struct {
 	pools []*poolState
 	// record as the node carries it; empty if it is unreadable.
 	record record
-	// plan is what has to be done to the node.
-	plan nodePlan
+	// outlook is what is to be known of the plan for the node.
+	outlook outlook
 }
 
 // podState is all that is kept of a pod.
@@ -425,26 +425,28 @@ func (f *fleet) trace(n *nodeState, sign int) {
 	}
 }
 
-// replan decides anew what has to be done to a node, and keeps the answer.
+// replan decides anew what has to be done to a node, and keeps what others ask
+// about it: the plan itself is made again by who carries it out.
 func (f *fleet) replan(n *nodeState) {
-	old := n.plan
-	n.plan = nodePlan{}
+	old := n.outlook
+	n.outlook = outlook{}
 	if n.object != nil {
-		n.plan = planNode(n.object, f.claims(n.object, n.record))
-		if !n.plan.empty() {
+		plan := planNode(n.object, f.claims(n.object, n.record))
+		n.outlook = plan.outlook()
+		if n.outlook.due {
 			f.todo.nodes.Insert(n.name)
 		}
 	}
-	f.mark(n.name, old.unshaped, n.plan.unshaped, func(p *poolState) sets.Set[string] { return p.unshaped })
-	f.mark(n.name, old.heldBack, n.plan.heldBack, func(p *poolState) sets.Set[string] { return p.heldBack })
+	f.mark(n.name, old.unshaped, n.outlook.unshaped, func(p *poolState) sets.Set[string] { return p.unshaped })
+	f.mark(n.name, old.heldBack, n.outlook.heldBack, func(p *poolState) sets.Set[string] { return p.heldBack })
 	for _, pool := range old.evicts {
 		// The taint is there, or no longer asked for: should it ever be put
 		// on this node again, it waits its turn again.
-		if p := f.pools[pool]; p != nil && !slices.Contains(n.plan.evicts, pool) {
+		if p := f.pools[pool]; p != nil && !slices.Contains(n.outlook.evicts, pool) {
 			p.admitted.Delete(n.name)
 		}
 	}
-	if slices.Equal(old.conflicts, n.plan.conflicts) {
+	if slices.Equal(old.conflicts, n.outlook.conflicts) {
 		return
 	}
 	for _, c := range old.conflicts {
@@ -453,7 +455,7 @@ func (f *fleet) replan(n *nodeState) {
 			f.todo.pools.Insert(c.pool)
 		}
 	}
-	for _, c := range n.plan.conflicts {
+	for _, c := range n.outlook.conflicts {
 		p := f.pools[c.pool]
 		p.conflicts[n.name] = append(p.conflicts[n.name], c)
 		f.todo.pools.Insert(c.pool)
@@ -607,7 +609,7 @@ func (f *fleet) evictees(pool string) (list []evictee, look sets.Set[string]) {
 func (f *fleet) everything() todo {
 	f.lock()
 	for name, n := range f.nodes {
-		if !n.plan.empty() {
+		if n.outlook.due {
 			f.todo.nodes.Insert(name)
 		}
 	}

@@ -236,7 +236,7 @@ func snapshot(f *fleet) map[string]any {
 		slices.Sort(pools)
 		all["node "+name] = map[string]any{
 			"pools": pools, "ready": n.ready, "pods": n.pods, "requested": f.registry.list(n.requested),
-			"outdated": !n.plan.empty(), "known": n.object != nil,
+			"outdated": n.outlook.due, "known": n.object != nil,
 		}
 	}
 	all["pods"] = len(f.pods)

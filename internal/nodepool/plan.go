@@ -82,6 +82,19 @@ func (p *nodePlan) empty() bool {
 	return len(p.set) == 0 && len(p.remove) == 0 && !p.recordChanged
 }
 
+// outlook is what is left of a plan to be remembered: there is one for each node.
+type outlook struct {
+	// due: something has to be written.
+	due bool
+	// The others are as in the plan.
+	conflicts                  []conflict
+	unshaped, heldBack, evicts []string
+}
+
+func (p *nodePlan) outlook() outlook {
+	return outlook{due: !p.empty(), conflicts: p.conflicts, unshaped: p.unshaped, heldBack: p.heldBack, evicts: p.evicts}
+}
+
 // planNode decides what to write to a node. The claims are all pools that
 // select the node and all existing pools that its record names, in any order.
 //
