@@ -45,14 +45,14 @@ func nextEvictions(nodes []evictee, share int, settle time.Duration, now time.Ti
 		switch {
 		case n.waiting && n.victims == 0:
 			admit = append(admit, n.node)
-		case n.waiting && now.Sub(n.since) < settle:
+		case n.waiting && settling(n.since, settle, now):
 			// It is being emptied already, and counts, for another taint of
 			// the pool; one more makes no second node of it.
 			admit = append(admit, n.node)
 			budget--
 		case n.waiting:
 			waiting = append(waiting, n)
-		case n.admitted || n.victims > 0 || now.Sub(n.since) < settle:
+		case n.admitted || n.victims > 0 || settling(n.since, settle, now):
 			budget--
 		}
 	}
@@ -69,6 +69,14 @@ func nextEvictions(nodes []evictee, share int, settle time.Duration, now time.Ti
 	}
 	slices.Sort(admit)
 	return admit, again
+}
+
+// settling tells whether a node that was tainted at that time is still being
+// emptied, as far as the time says. One that lies further ahead than the leaders'
+// clocks may reasonably differ was written by a clock that was wrong, and set back
+// since: to wait for it would hold up the pool for as long as it was wrong by.
+func settling(since time.Time, settle time.Duration, now time.Time) bool {
+	return now.Sub(since).Abs() < settle
 }
 
 // evicting returns the pool's taints that evict, or nil.

@@ -121,6 +121,16 @@ func TestNextEvictions(t *testing.T) {
 			again: 15 * time.Second,
 		},
 		{
+			name:  "a time far ahead is of a clock that was wrong, and holds nothing up",
+			nodes: []evictee{tainted("a", -3*time.Hour, 0), waits("b", 1)}, share: 50,
+			admit: []string{"b"},
+		},
+		{
+			name:  "but its victims count",
+			nodes: []evictee{tainted("a", -3*time.Hour, 2), waits("b", 1)}, share: 50,
+			again: 15 * time.Second,
+		},
+		{
 			name:  "more nodes than the share may be under way, for instance after it was made smaller",
 			nodes: []evictee{tainted("a", 0, 1), tainted("b", 0, 1), tainted("c", 0, 1), waits("d", 1)}, share: 25,
 			again: 15 * time.Second,

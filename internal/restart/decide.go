@@ -159,6 +159,11 @@ func (d *decider) advance(after time.Time) {
 // track follows the restart that is under way.
 func (d *decider) track() {
 	active := d.status.Active
+	if active.StartedTime.After(d.now) {
+		// The clock that it was claimed by was ahead of this one, or was set back.
+		// By that time it would end before it began, and the deadline be as late.
+		active.StartedTime = metav1.Time{Time: d.now}
+	}
 	tick := active.ScheduledTime.Time
 	t := d.target
 	if t == nil || string(t.uid) != active.TargetUID || t.deleting {

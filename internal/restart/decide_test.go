@@ -457,3 +457,18 @@ func TestHistory(t *testing.T) {
 		t.Errorf("history: %+v, want what was just missed, then what succeeded before", history)
 	}
 }
+
+// TestClockSetBack: a clock that is set back by hours while a restart is under
+// way neither ends it before it began, nor moves its deadline by as much.
+func TestClockSetBack(t *testing.T) {
+	in := makeInputs(active, withTarget(sentTo), now("00:10:00"))
+	d := decide(in)
+	if !d.status.Active.StartedTime.Time.Equal(in.now) || !d.wake.Equal(in.now.Add(30*time.Minute)) {
+		t.Errorf("started at %s, looked at again at %s; want now, and after the half hour that it may take", d.status.Active.StartedTime, d.wake)
+	}
+	in.target.rollout = rollout{available: true}
+	last := decide(in).status.History[0]
+	if last.Outcome != tidekeeperv1.OutcomeSucceeded || last.CompletedTime.Before(last.StartedTime) {
+		t.Errorf("record %+v; want that it succeeded, and did not end before it began", last)
+	}
+}

@@ -1,0 +1,79 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package optin
+
+import (
+	"testing"
+
+	"k8s.io/utils/ptr"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+)
+
+// FuzzDecide: whatever somebody writes into the annotations of a workload, and
+// into the record on its ScheduledRestart, nothing crashes, only what is from the
+// opt-in is written or deleted, and only what the annotations name is applied.
+func FuzzDecide(f *testing.F) {
+	for _, value := range []string{"true", "false", "", "TRUE", "\x00"} {
+		for _, record := range []string{"", "{}", "null", "[", `{"schedule":"@daily","suspend":false}`, `{"suspend":"yes"}`} {
+			f.Add(value, "0 3 * * *", "Europe/Berlin", record, true, true)
+		}
+	}
+	f.Add("true", "0 0 30 2 *", "Local", "{}", false, true)
+	f.Add("true", "", "", "{}", true, false)
+	f.Add("true", "TZ=UTC @daily", "../../etc/passwd", "\xff", false, false)
+	f.Fuzz(func(t *testing.T, value, cron, zone, text string, made, owned bool) {
+		existing := MakeRestart()
+		if made {
+			existing.Record(text)
+		}
+		if owned {
+			existing.Owner("apps/v1", "Deployment", "web", "web-1")
+		}
+		annotations := in(value)
+		if cron != "-" {
+			annotations[scheduleKey] = cron
+		}
+		if zone != "-" {
+			annotations[zoneKey] = zone
+		}
+		o := existing.Obj()
+		d := decide("Deployment", web(annotations), o)
+
+		switch d.action {
+		case create:
+			t.Errorf("it is created, and exists: %s", d.note)
+		case update:
+			if value != "true" || !made {
+				t.Errorf("it is written, for the value %q of one that was made by an opt-in: %t", value, made)
+			}
+			checkApplied(t, &d, cron, zone, o)
+		case remove:
+			if value == "true" || !made || !owned {
+				t.Errorf("it is deleted, for the value %q of one that was made by an opt-in: %t, %t", value, made, owned)
+			}
+		}
+		if d := decide("Deployment", web(annotations), nil); d.action == create {
+			checkApplied(t, &d, cron, zone, nil)
+		}
+	})
+}
+
+// checkApplied fails the test if something else is applied than what the
+// annotations say, or something that is no schedule.
+func checkApplied(t *testing.T, d *decision, cron, zone string, existing *tidekeeperv1.ScheduledRestart) {
+	t.Helper()
+	spec := d.apply.Spec
+	expression, name := ptr.Deref(spec.Schedule, cron), ptr.Deref(spec.TimeZone, zone)
+	if expression != cron || name != zone {
+		t.Errorf("schedule %q in zone %q is applied, and the annotations say %q in %q", expression, name, cron, zone)
+	}
+	if _, err := schedule.Parse(ptr.Deref(spec.Schedule, "@daily"), ptr.Deref(spec.TimeZone, "")); err != nil {
+		t.Errorf("what is applied is none: %v", err)
+	}
+	if existing != nil && recordOn(existing) == nil && (spec.Suspend == nil || *spec.Suspend != existing.Spec.Suspend) {
+		t.Error("a damaged record has changed whether it is suspended")
+	}
+}
