@@ -95,7 +95,7 @@ func TestWrongInput(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"--help"}, {"up", "--help"}, {"down", "-h"}, {"status", "-h"}, {"kubeconfig", "-h"}, {"add-nodes", "-h"},
-		{"node"}, {"node", "ready", "-h"}, {"component", "pause", "-h"}, {"links", "-h"},
+		{"node"}, {"node", "ready", "-h"}, {"component", "pause", "-h"}, {"links", "-h"}, {"proxy", "-h"},
 	} {
 		r := command(t, args...)
 		if r.code != 0 || !strings.Contains(r.stdout, "Usage:") || r.stderr != "" {

@@ -1,0 +1,117 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestMistakes(t *testing.T) {
+	for name, tc := range map[string]struct{ scenario, want string }{
+		"empty":              {"", "line 1: there are no rules"},
+		"no rules":           {"rules: []", "line 1: there are no rules"},
+		"not YAML":           {"rules:\n\t- a", "line 2: found character that cannot start any token"},
+		"a list":             {"- a", "line 1: cannot unmarshal"},
+		"unknown":            {"rule: []", `line 1: a scenario has no field "rule"`},
+		"unknown deep down":  {"rules:\n- fault:\n    kind: Error\n    status: 500", `line 4: a fault has no field "status"`},
+		"twice":              {"rules:\n- name: a\n  name: b", `line 3: mapping key "name" already defined at line 2`},
+		"two documents":      {"rules: [{fault: {kind: Close}}]\n---\nrules: []", "more than one YAML document"},
+		"no fault":           {"rules:\n- name: a", `line 2: rule "a": fault.kind ""`},
+		"the second rule":    {"rules:\n- fault: {kind: Close}\n\n- fault: {kind: close}", `line 4: rule "rule-2": fault.kind "close"`},
+		"name":               {"rules: [{name: A b, fault: {kind: Close}}]", "cannot be a name"},
+		"same name":          {"rules:\n- {name: a, fault: {kind: Close}}\n- {name: a, fault: {kind: Close}}", `line 3: rule "a": another rule has that name`},
+		"verb":               {"rules: [{match: {verbs: [PATCH]}, fault: {kind: Close}}]", `match.verbs "PATCH": want one of get,`},
+		"verb of the kind":   {"rules: [{match: {verbs: [get]}, fault: {kind: Freeze}}]", `match.verbs "get": Freeze is done only to watch, watchlist`},
+		"answer of a watch":  {"rules: [{match: {verbs: [watch]}, fault: {kind: LoseAnswer}}]", "LoseAnswer is done only to get,"},
+		"resource":           {"rules: [{match: {resources: [Nodes]}, fault: {kind: Close}}]", `match.resources "Nodes"`},
+		"subresource":        {"rules: [{match: {resources: [pods/]}, fault: {kind: Close}}]", `match.resources "pods/"`},
+		"no name":            {`rules: [{match: {names: [""]}, fault: {kind: Close}}]`, `match.names: "" fits nothing`},
+		"path and resource":  {"rules: [{match: {paths: [/a], names: [b]}, fault: {kind: Close}}]", "leave resources, namespaces and names out"},
+		"path of an event":   {"rules: [{match: {paths: [/a]}, fault: {kind: Freeze}}]", "match.paths: Freeze is done only"},
+		"path":               {"rules: [{match: {paths: [a]}, fault: {kind: Close}}]", `match.paths "a": want one that begins with "/"`},
+		"events of requests": {"rules: [{events: {names: [a]}, fault: {kind: Close}}]", "Close is done to requests and not to events"},
+		"event type":         {"rules: [{events: {types: [Added]}, fault: {kind: DropEvent}}]", `events.types "Added": want one of ADDED`},
+		"negative count":     {"rules: [{count: {from: -1}, fault: {kind: Close}}]", "cannot be negative"},
+		"times of a freeze":  {"rules: [{count: {times: 1}, fault: {kind: Freeze}}]", "only from makes sense"},
+		"no code":            {"rules: [{fault: {kind: Error}}]", "fault.code: Error needs it"},
+		"code":               {"rules: [{fault: {kind: Error, code: 200}}]", "fault.code 200: want an HTTP status from 400 to 599"},
+		"code of others":     {"rules: [{fault: {kind: Delay, for: 1s, code: 500}}]", "fault.code: Delay has no such field, but for"},
+		"field of none":      {"rules: [{fault: {kind: Close, for: 1s}}]", "fault.for: Close has no such field"},
+		"duration":           {"rules:\n- fault:\n    kind: Delay\n    for: 5", `line 4: "5" is no duration`},
+		"negative duration":  {"rules: [{fault: {kind: Delay, for: -1s}}]", `"-1s" is no duration`},
+		"part of a second":   {"rules: [{fault: {kind: Error, code: 429, retryAfter: 1500ms}}]", "want whole seconds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse([]byte(tc.scenario))
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v, want one line with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+var block = regexp.MustCompile("(?s)```yaml\n(rules:.*?)```")
+
+// TestPage: what the manual shows can be used.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "fault-proxy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := block.FindAllSubmatch(page, -1)
+	if len(blocks) == 0 {
+		t.Fatal("there are no scenarios on the page")
+	}
+	for _, b := range blocks {
+		if _, err := Parse(b[1]); err != nil {
+			t.Errorf("%v\n%s", err, b[1])
+		}
+	}
+	for _, kind := range Kinds() {
+		if !strings.Contains(string(page), "`"+string(kind)+"`") {
+			t.Errorf("the page does not say what %s is", kind)
+		}
+	}
+}
+
+// FuzzParse: whatever is written, the answer is rules or one line that says what
+// is wrong; and rules are the same after the API has shown them.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"rules: [{fault: {kind: Close}}]",
+		"rules:\n- name: a\n  match: {verbs: [write], resources: [nodes, '!*/status'], names: ['*'], userAgents: [x/*]}\n  count: {from: 2, every: 3, times: 1}\n  fault: {kind: Error, code: 429, retryAfter: 2s}",
+		"rules:\n- events: {types: [BOOKMARK], initial: true}\n  fault: {kind: DelayEvent, for: 1m}",
+		"rules: &a [{fault: {kind: Close}, name: *a}]", "rules: [null]", "{", "rules: {}", "a: &x [*x]",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		rules, err := Parse(text)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("an error of several lines: %q", err)
+			}
+			return
+		}
+		shown, err := json.Marshal(map[string]any{"rules": rules})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse(shown)
+		if err != nil || shownAs(rules) != shownAs(again) {
+			t.Errorf("%s is read as %+v, %v", shown, again, err)
+		}
+	})
+}
+
+// shownAs is how the API shows rules: an empty list is the same as none.
+func shownAs(rules []Rule) string {
+	text, _ := json.Marshal(rules)
+	return string(text)
+}
