@@ -31,9 +31,9 @@ const largestBody = 8 << 20
 // body, and puts it back.
 func describe(r *http.Request) (fault.Request, error) {
 	described := fault.Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path, UserAgent: r.UserAgent()}
-	info, err := resolver.NewRequestInfo(r)
-	if err != nil || !info.IsResourceRequest {
-		// What is not understood is passed on like any other path.
+	// What is not understood is passed on like any other path.
+	info, _ := resolver.NewRequestInfo(r)
+	if info == nil || !info.IsResourceRequest {
 		return described, nil
 	}
 	described.Verb = info.Verb
@@ -43,9 +43,11 @@ func describe(r *http.Request) (fault.Request, error) {
 		described.Verb = fault.VerbWatchList
 	}
 	if info.Verb == "create" && info.Name == "" {
-		if described.Name, err = nameInBody(r); err != nil {
+		name, err := nameInBody(r)
+		if err != nil {
 			return described, fmt.Errorf("read the body: %w", err)
 		}
+		described.Name = name
 	}
 	return described, nil
 }
