@@ -107,6 +107,14 @@ func dryApply(ctx context.Context, c client.Client, manifest *unstructured.Unstr
 
 // dryPatch is dryApply for what kubectl apply has applied without --server-side.
 func dryPatch(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (*tidekeeperv1.NodePool, error) {
+	// The annotation stands in the manifest too, or it would be taken away.
+	manifest = manifest.DeepCopy()
+	annotations := manifest.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[lastApplied] = live.Annotations[lastApplied]
+	manifest.SetAnnotations(annotations)
 	modified, err := json.Marshal(manifest)
 	if err != nil {
 		return nil, err

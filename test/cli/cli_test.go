@@ -43,7 +43,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(path)
-	return framework.Main(m, &cluster)
+	return framework.Main(m, &cluster, "--audit")
 }
 
 // links makes a directory for the PATH.
@@ -75,6 +75,7 @@ type result struct {
 type command struct {
 	kubeconfig string
 	env        []string
+	stdin      string
 	args       []string
 }
 
@@ -84,6 +85,7 @@ func (c command) process() *exec.Cmd {
 	p.Env = append([]string{
 		"PATH=" + path + ":/usr/bin:/bin", "HOME=" + path, "TZ=UTC", "TERM=xterm", "KUBECONFIG=" + cmp.Or(c.kubeconfig, cluster.Kubeconfig),
 	}, c.env...)
+	p.Stdin = strings.NewReader(c.stdin)
 	return p
 }
 

@@ -64,7 +64,8 @@ func TestCRDsMissing(t *testing.T) {
 	for args, kind := range map[string]string{
 		"restarts": "ScheduledRestart", "restarts -A": "ScheduledRestart", "restarts next": "ScheduledRestart",
 		"restarts history web": "ScheduledRestart", "restarts now web": "ScheduledRestart",
-		"pools": "NodePool", "pools describe worker": "NodePool",
+		"pools": "NodePool", "pools describe worker": "NodePool", "pools -w": "NodePool", "restarts -w": "ScheduledRestart",
+		"pools plan --delete worker": "NodePool", "pools plan -f " + manifest(t, planned): "NodePool",
 	} {
 		framework.Eventually(t, "kubectl tide "+args, func() error {
 			r := command{kubeconfig: other.Kubeconfig, args: strings.Fields(args)}.run(t)
@@ -74,7 +75,7 @@ func TestCRDsMissing(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	for _, args := range []string{"--help", "pools --help", "pools describe --help", "restarts --help", "restarts history --help", "restarts next --help", "restarts now --help",
+	for _, args := range []string{"--help", "pools --help", "pools describe --help", "pools plan --help", "restarts --help", "restarts history --help", "restarts next --help", "restarts now --help",
 		"restarts suspend --help", "restarts resume --help", "restarts explain --help", "completion --help"} {
 		out := tide(t, strings.Fields(args)...)
 		for _, want := range []string{"Usage:\n  kubectl tide", "Examples:\n  kubectl tide "} {

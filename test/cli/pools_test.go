@@ -4,14 +4,12 @@
 package cli
 
 import (
-	"bufio"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -79,46 +77,13 @@ func TestPools(t *testing.T) {
 	})
 
 	// -w prints a line for each change, and ends in order.
-	p := command{args: []string{"pools", "-w"}}.process()
-	stdout, err := p.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	came := make(chan string, 100)
-	go func() {
-		defer close(came)
-		for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
-			came <- scanner.Text()
-		}
-	}()
-	await := func(want string) {
-		t.Helper()
-		for patience := time.After(framework.Patience); ; {
-			select {
-			case line := <-came:
-				if regexp.MustCompile(want).MatchString(line) {
-					return
-				}
-			case <-patience:
-				t.Fatalf("pools -w did not print %s", want)
-			}
-		}
-	}
-	await(`^worker +Healthy +2/2 +25% `)
+	w := follow(t, command{args: []string{"pools", "-w"}})
+	w.await(t, `^worker +Healthy +2/2 +25% `)
 	if out, err := cluster.Kubectl("", "delete", "pod", "big", "--grace-period=0", "--force"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	await(`^worker +Healthy +2/2 +0% `)
-	if err := p.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	for range came {
-		continue
-	}
-	if got := code(t, p.Wait()); got != 130 {
+	w.await(t, `^worker +Healthy +2/2 +0% `)
+	if got := w.interrupt(t); got != 130 {
 		t.Errorf("after Ctrl-C, pools -w ends with %d, want 130", got)
 	}
 }

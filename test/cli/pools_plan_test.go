@@ -1,0 +1,282 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+const planned = `
+apiVersion: tidekeeper.dev/v1
+kind: NodePool
+metadata: {name: planned}
+spec:
+  labels: {example.com/tier: silver, example.com/old: "1"}
+`
+
+// plan runs kubectl tide pools plan and wants it to find changes.
+func plan(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	r := command{stdin: stdin, args: append([]string{"pools", "plan"}, args...)}.run(t)
+	if r.code != 2 || r.stderr != "" {
+		t.Fatalf("plan %s: exit code %d, want 2\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+	}
+	return r.stdout
+}
+
+// What a plan says is what comes: on the nodes, and to the pods.
+func TestPoolsPlan(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "plan", 2, "--labels", "node-role.kubernetes.io/planned=")
+	aNamespace(t, "plan")
+	for name, tolerations := range map[string][]corev1.Toleration{
+		"goes": nil, "stays": {{Key: "example.com/maintenance", Operator: corev1.TolerationOpExists}},
+	} {
+		cluster.Apply(t, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "plan"},
+			Spec:       corev1.PodSpec{NodeName: "plan-1", Tolerations: tolerations, Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}}},
+		})
+	}
+	t.Cleanup(func() { _, _ = cluster.Kubectl("", "delete", "nodepool", "planned", "--ignore-not-found") })
+	apply := func(manifest string) {
+		t.Helper()
+		if out, err := cluster.Kubectl(manifest, "apply", "-f", "-"); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		framework.Eventually(t, "the pool is in force", func() error {
+			return diff("planned Healthy 2/2", strings.Join(fields(tide(t, "pools"))[1][:3], " "))
+		})
+	}
+
+	created := plan(t, planned, "-f", "-")
+	want := `Pools:         planned would be created
+Nodes:         2 would change, 2 join, 0 leave
+Pods:          none would be evicted or kept from coming back
+
+2 nodes: plan-1, plan-2
+  joins the pool planned
+  + label example.com/old=1
+  + label example.com/tier=silver
+`
+	if err := diff(want, created); err != nil {
+		t.Error(err)
+	}
+	var pools tidekeeperv1.NodePoolList
+	if err := cluster.List(t.Context(), &pools); err != nil || len(pools.Items) > 0 {
+		t.Fatalf("planning has created %d pools, %v", len(pools.Items), err)
+	}
+	apply(planned)
+	if got := tide(t, "pools", "plan", "--filename", manifest(t, planned)); got != "Pools:         planned would stay as it is\nNothing would change on nodes or pods.\n" {
+		t.Errorf("a plan of what is there:\n%s", got)
+	}
+
+	// A key changes, one goes, and a taint evicts.
+	change := strings.Replace(planned, `silver, example.com/old: "1"}`, "gold}\n  taints: [{key: example.com/maintenance, effect: NoExecute}]", 1)
+	shown := plan(t, change, "-f", "-")
+	for _, want := range []string{
+		"Pools:         planned would change\nNodes:         2 would change, 0 join, 0 leave\nPods:          1 would be evicted from 1 node, ",
+		"\n2 nodes: plan-1, plan-2\n  - label example.com/old=1\n  ~ label example.com/tier=gold, now \"silver\"\n  + taint example.com/maintenance:NoExecute\n",
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("the plan has no %q:\n%s", want, shown)
+		}
+	}
+	if !regexp.MustCompile(`\nplan +Pod/goes +1 +1 +evicted +taint example.com/maintenance:NoExecute +nobody starts it again\n`).MatchString(shown) {
+		t.Errorf("the plan does not say which pod goes:\n%s", shown)
+	}
+	if wide := plan(t, change, "-f", "-", "-o", "wide"); !strings.Contains(wide, "\nnode plan-1\n") || !strings.Contains(wide, "\nnode plan-2\n") {
+		t.Errorf("-o wide does not name each node by itself:\n%s", wide)
+	}
+	var machine struct {
+		Pools []struct{ Name, Action string }
+		Nodes []nodepool.NodePreview
+		Pods  []nodepool.PodPreview
+	}
+	if err := json.Unmarshal([]byte(plan(t, change, "-f", "-", "-o", "json")), &machine); err != nil || len(machine.Nodes) != 2 || len(machine.Pods) != 1 ||
+		machine.Pods[0].Fate != "Evicted" || machine.Pools[0].Action != "Change" || len(machine.Nodes[0].Changes) != 3 {
+		t.Errorf("-o json: %+v, %v", machine, err)
+	}
+	terminal := command{args: []string{"pools", "plan", "-f", manifest(t, change)}}.runOn(t, 60)
+	if terminal.code != 2 || !strings.Contains(terminal.stdout, "\x1b[32m  + taint") || !strings.Contains(terminal.stdout, "\x1b[31mevict") {
+		t.Errorf("on a terminal: exit code %d\n%s", terminal.code, terminal.stdout)
+	}
+
+	apply(change)
+	framework.Eventually(t, "the pod that the plan names is evicted, and no other", func() error {
+		var pods corev1.PodList
+		if err := cluster.List(t.Context(), &pods, client.InNamespace("plan")); err != nil {
+			return err
+		}
+		var names []string
+		for _, p := range pods.Items {
+			names = append(names, p.Name)
+		}
+		return diff([]string{"stays"}, names)
+	})
+	for _, name := range []string{"plan-1", "plan-2"} {
+		node := framework.Node(name)
+		cluster.Refresh(t, node)
+		if _, old := node.Labels["example.com/old"]; old || node.Labels["example.com/tier"] != "gold" {
+			t.Errorf("node %s has the labels %v", name, node.Labels)
+		}
+	}
+
+	gone := plan(t, "", "--delete", "planned")
+	for _, want := range []string{"planned would be deleted\n", "  leaves the pool planned\n  - label example.com/tier=gold\n  - taint example.com/maintenance:NoExecute\n"} {
+		if !strings.Contains(gone, want) {
+			t.Errorf("the plan of a deletion has no %q:\n%s", want, gone)
+		}
+	}
+}
+
+// manifest writes a file.
+func manifest(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "pool.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// Pools that are older keep their keys, what a new NoSchedule taint strands is
+// named by workload, and what a DaemonSet has is told as such.
+func TestPoolsPlanConflictsAndStranded(t *testing.T) {
+	cluster.AddNodes(t, "strand", 1, "--labels", "node-role.kubernetes.io/strand=,node-role.kubernetes.io/elder=")
+	aNamespace(t, "strand")
+	aDeployment(t, "strand", "web")
+	elder := framework.Pool("elder")
+	elder.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/team": "a"}
+	cluster.Apply(t, elder)
+	shown := plan(t, `
+apiVersion: tidekeeper.dev/v1
+kind: NodePool
+metadata: {name: strand}
+spec:
+  labels: {example.com/team: b}
+  taints: [{key: example.com/only, effect: NoSchedule}]
+  handler: runc
+`, "-f", "-")
+	for _, want := range []string{
+		"Conflicts:     begin on 1 node, end on 0\n", "RuntimeClass:  node-pool-strand would be created, handler runc\n",
+		"  ! label example.com/team: the older pool elder has it, strand asks for it in vain\n",
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("the plan has no %q:\n%s", want, shown)
+		}
+	}
+	var pods corev1.PodList
+	if err := cluster.List(t.Context(), &pods, client.InNamespace("strand"), client.MatchingFields{"spec.nodeName": "strand-1"}); err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`\nstrand +Deployment/web +(\d+) +1 +could not come back +taint example.com/only:NoSchedule\n`).FindStringSubmatch(shown)
+	if n := len(pods.Items); n > 0 && (row == nil || row[1] != fmt.Sprint(n)) {
+		t.Errorf("%d pods would be stranded:\n%s", n, shown)
+	}
+}
+
+// However many nodes and pods there are, the API server is asked a few times.
+func TestFewRequests(t *testing.T) {
+	cluster.AddNodes(t, "few", 20, "--labels", "node-role.kubernetes.io/few=")
+	few := framework.Pool("few")
+	cluster.Apply(t, few)
+	taints := manifest(t, "apiVersion: tidekeeper.dev/v1\nkind: NodePool\nmetadata: {name: few}\nspec: {taints: [{key: t, effect: NoSchedule}]}\n")
+	for _, tc := range []struct {
+		args string
+		code int
+		want []string
+	}{
+		{"pools", 0, []string{"list nodepools"}},
+		{"pools describe few", 0, []string{"get nodepools", "list events", "list nodes", "list pods"}},
+		{"pools plan -f " + taints, 2, []string{"list nodepools", "list nodes", "list pods", "patch nodepools"}},
+		{"restarts -A", 0, []string{"list scheduledrestarts"}},
+	} {
+		audit := cluster.Audit(t, "kubectl-tide/")
+		if r := (command{args: strings.Fields(tc.args)}).run(t); r.code != tc.code {
+			t.Errorf("%s: exit code %d\n%s", tc.args, r.code, r.stderr)
+		}
+		var asked []string
+		framework.Eventually(t, "the audit log has it all", func() error {
+			for _, r := range audit.Requests(t) {
+				asked = append(asked, r.Verb+" "+r.Resource)
+			}
+			slices.Sort(asked)
+			return diff(tc.want, asked)
+		})
+	}
+}
+
+func TestPoolsPlanErrors(t *testing.T) {
+	nobody := filepath.Join(t.TempDir(), "nobody")
+	if err := os.WriteFile(nobody, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "nobody")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := manifest(t, planned)
+	for _, tc := range []struct {
+		name, kubeconfig, args, stdin string
+		code                          int
+		want                          string
+	}{
+		{"nothing to plan", "", "", "", 1, "error: say what to plan: -f FILE, -k DIRECTORY or --delete NAME"},
+		{"no such file", "", "-f /nowhere", "", 1, `error: the path "/nowhere" does not exist`},
+		{"no pool in it", "", "-f -", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", 1, "error: there is no NodePool in what was given"},
+		{"a misspelt field", "", "-f -", strings.Replace(planned, "labels", "labls", 1), 1, "error: failed to create typed patch object (/planned; tidekeeper.dev/v1, Kind=NodePool): .spec.labls: field not declared in schema"},
+		{"a guarded key", "", "-f -", strings.Replace(planned, "example.com/tier", "kubernetes.io/os", 1), 1, `error: NodePool.tidekeeper.dev "planned" is invalid: spec.labels: Invalid value: `},
+		{"a wrong format", "", "-f " + file + " -o name", "", 1, "error: -o name: write one of json, yaml, wide"},
+		{"no such pool", "", "--delete none", "", 3, `error: there is no NodePool "none"`},
+		{"no server", "", "-f " + file + " --server http://127.0.0.1:1", "", 4, "error: the cluster at http://127.0.0.1:1 cannot be reached: connection refused"},
+		{"no rights", nobody, "-f " + file, "", 5, `error: nodepools.tidekeeper.dev is forbidden: User "nobody" cannot list resource "nodepools"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := command{kubeconfig: tc.kubeconfig, stdin: tc.stdin, args: append([]string{"pools", "plan"}, strings.Fields(tc.args)...)}.run(t)
+			if r.code != tc.code || r.stdout != "" || !strings.HasPrefix(r.stderr, tc.want) || strings.Count(r.stderr, "\n") != 1 {
+				t.Errorf("exit code %d, want %d; stdout %q\nstderr %s  want %s", r.code, tc.code, r.stdout, r.stderr, tc.want)
+			}
+		})
+	}
+}
+
+// -w tells of a deletion also if it happens while no watch is open.
+func TestWatchMissesNoDeletion(t *testing.T) {
+	proxy := cluster.StartProxy(t, "")
+	aNamespace(t, "gap")
+	pool := framework.Pool("gap")
+	cluster.Apply(t, pool)
+	r := aRestart(t, "gap", "gap", "@daily", nil)
+	pools := follow(t, command{kubeconfig: proxy.Kubeconfig, args: []string{"pools", "-w"}})
+	restarts := follow(t, command{kubeconfig: proxy.Kubeconfig, args: []string{"restarts", "-n", "gap", "-w"}})
+	pools.await(t, `^gap +Unknown +0/0 `)
+	restarts.await(t, `^gap +Deployment/gap +@daily `)
+	pool.Status.NodeCount = 7
+	if err := cluster.Status().Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Change(t, r, func() { r.Spec.Schedule = "@hourly" })
+	pools.await(t, `^gap +Unknown +0/7 `)
+	restarts.await(t, `^gap +Deployment/gap +@hourly `)
+
+	const both = "match: {resources: [nodepools, scheduledrestarts]}"
+	proxy.Freeze(t, both)
+	cluster.Delete(t, pool)
+	cluster.Delete(t, r)
+	proxy.Cut(t, both)
+	proxy.Thaw(t)
+	pools.await(t, `^gap was deleted$`)
+	restarts.await(t, `^gap was deleted$`)
+}
