@@ -405,6 +405,27 @@ func anys[T any](list []T) []any {
 	return result
 }
 
+// Nothing that is read gets at the terminal, or out of a comment in a script.
+func TestHostileTextIsShownHarmless(t *testing.T) {
+	objects, err := read([]byte(`{"apiVersion":"nodes.lailin.xyz/v1","kind":"NodePool","metadata":{"name":"a\u001b[31m\u202eb\nc"}}
+---
+{"apiVersion":"nodes.lailin.xyz/v1","kind":"NodePool","metadata":{"name":"worker"},"spec":{"labels":{"a":"b"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects[1].Source = "old\nrm -r x.yaml"
+	result := Convert(objects, Options{})
+	if want, got := "left out: NodePool a [31m b c: metadata.name: is no name of an object: lower-case letters, digits, '-' and '.'", result.Remarks[0].String(); got != want {
+		t.Errorf("the remark is %q, want %q", got, want)
+	}
+	if want, got := "NodePool worker (old rm -r x.yaml)", result.Commands[0].Object; got != want {
+		t.Errorf("the comment is about %q, want %q", got, want)
+	}
+	if got := (Remark{Weight: Note, Why: "a\x1b[31m\nb"}).String(); got != "note: a [31m b" {
+		t.Errorf("a remark says %q", got)
+	}
+}
+
 func TestQuote(t *testing.T) {
 	for word, want := range map[string]string{"web": "web", "": "''", "0 3 * * *": "'0 3 * * *'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "a=b": "a=b"} {
 		if got := quote(word); got != want {
