@@ -22,8 +22,8 @@ TOOL := $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
-MODULES := . sandbox hack/tools
-GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml docs/reference
+MODULES := . sandbox hack/tools hack/helm
+GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml charts/tidekeeper/files docs/reference
 
 # $(call build,name,command): says what is built, and how long it took.
 define build
@@ -55,6 +55,12 @@ ifneq ($(wildcard cmd/kubectl-tide),)
 	$(call build,kubectl-tide,CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/kubectl-tide ./cmd/kubectl-tide)
 endif
 
+# Helm is compiled only for what installs by it: from an empty cache that takes
+# minutes.
+.PHONY: build-helm
+build-helm:
+	$(call build,helm,cd hack/helm && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/helm helm.sh/helm/v4/cmd/helm)
+
 .PHONY: demo
 demo: build-sandbox build-tidekeeper ## Show a node pool on a real control plane. DEMO=once ends by itself.
 	$(GO) run ./hack/demo $(if $(filter once,$(DEMO)),--once)
@@ -70,7 +76,7 @@ clean: ## Remove what was built.
 ##@ Tests
 
 .PHONY: test
-test: test-unit test-e2e test-sandbox ## Run all tests: unit, property, black-box on the sandbox, and the sandbox's own.
+test: test-unit test-e2e test-sandbox ## Run all tests: unit, property, black-box on the sandbox, an installation's life, and the sandbox's own.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
@@ -79,9 +85,15 @@ test-unit: ## Run the tests that need no cluster.
 # -count=1: Go's test cache does not know that the binaries changed.
 .PHONY: test-e2e
 test-e2e: build-sandbox build-tidekeeper build-kubectl-tide ## Run the black-box tests on the sandbox.
-	@packages=$$($(GO) list ./... | grep /test/ || true); \
+	@packages=$$($(GO) list ./... | grep /test/ | grep -v /test/install || true); \
 	if [ -z "$$packages" ]; then echo "no black-box tests yet"; else set -x; \
 	SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper TIDE_BIN=$(BIN)/kubectl-tide $(GO) test $(RACE) -count=1 -p=1 -timeout=30m $$packages; fi
+
+.PHONY: test-install
+test-install: build-sandbox build-tidekeeper build-helm ## Install, upgrade, use and uninstall on a sandbox. FULL=1 uses it by all black-box tests.
+	$(GO) test -c $(RACE) -o $(BIN)/e2e.test ./test/e2e
+	FULL=$(FULL) SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper HELM_BIN=$(BIN)/helm E2E_BIN=$(BIN)/e2e.test \
+		$(GO) test $(RACE) -count=1 -timeout=45m ./test/install
 
 .PHONY: test-sandbox
 test-sandbox: ## Run the sandbox's own tests.
@@ -107,10 +119,11 @@ bench-restart: build-sandbox build-tidekeeper ## Measure scheduled restarts, bes
 ##@ Code
 
 .PHONY: generate
-generate: ## Regenerate what is generated: deep copies, apply configurations, CRDs, roles, reference pages.
+generate: ## Regenerate what is generated: deep copies, apply configurations, CRDs, roles, their copies in the chart, reference pages.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt applyconfiguration:headerFile=hack/boilerplate.go.txt \
 		crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=tidekeeper paths=./internal/manager/... output:rbac:dir=config/rbac
+	hack/copy-into-chart
 	$(GO) run ./hack/reference
 
 .PHONY: verify
@@ -153,6 +166,14 @@ vulncheck: ## Look for known vulnerabilities that our code can reach. VULNDB=URL
 .PHONY: reproducible
 reproducible: ## Build the binaries twice, elsewhere and from an empty cache the second time, and compare.
 	GO=$(GO) VERSION=$(VERSION) LDFLAGS='$(LDFLAGS)' hack/reproducible
+
+# The version of the chart is that of what it installs, without the v. IMAGE and
+# DIGEST name a published image.
+.PHONY: chart
+chart: build-helm ## Package the chart into bin/. IMAGE=registry/name DIGEST=sha256:….
+	@chart=$$(mktemp -d)/tidekeeper; cp -r charts/tidekeeper $$chart; \
+	if [ -n "$(IMAGE)" ]; then sed -i -e 's|^  repository: tidekeeper$$|  repository: $(IMAGE)|' -e 's|^  digest: ""$$|  digest: "$(DIGEST)"|' $$chart/values.yaml; fi; \
+	$(BIN)/helm package $$chart --version $(VERSION:v%=%) --app-version $(VERSION) --destination $(BIN); rm -r $$(dirname $$chart)
 
 ##@ Cluster
 

@@ -1,8 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tidekeeper runs the Tidekeeper manager. What it does is all in
-// internal/manager; this is only the command line.
+// Command tidekeeper runs the Tidekeeper manager, and what an installation needs
+// besides. What it does is all in internal/manager; this is only the command
+// line.
 package main
 
 import (
@@ -48,12 +49,7 @@ func newCommand() *cobra.Command {
 		Short:   "Runs the Tidekeeper manager",
 		Long:    "tidekeeper runs the Tidekeeper manager: the controllers that keep node pools in shape.",
 		Version: version.String(),
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown argument %q: tidekeeper takes only flags, see tidekeeper --help", args[0])
-			}
-			return nil
-		},
+		Args:    onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return manager.Run(cmd.Context(), opts)
 		},
@@ -61,6 +57,7 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see tidekeeper --help", err)
@@ -71,5 +68,6 @@ func newCommand() *cobra.Command {
 		cmd.Flags().AddFlagSet(sets.FlagSets[name])
 	}
 	cliflag.SetUsageAndHelpFunc(cmd, sets, 0)
+	cmd.AddCommand(newCheck(), newCleanup())
 	return cmd
 }

@@ -60,6 +60,12 @@ current-context: c
 		{"unknown controller", []string{"--controllers=foo"}, nil, `Error: --controllers=foo: there is no controller "foo"; there are: nodepool, scheduled-restart, restart-opt-in, pod-startup, pod-count`},
 		{"unknown flag", []string{"--foo"}, nil, "Error: unknown flag: --foo: see tidekeeper --help"},
 		{"an argument", []string{"start"}, nil, `Error: unknown argument "start": tidekeeper takes only flags, see tidekeeper --help`},
+		{"not a namespace", []string{"--namespaces=shop,Shop"}, nil, `Error: --namespaces=shop,Shop: "Shop" is not the name of a namespace: …`},
+		{"check without a namespace", []string{"check", "--kubeconfig=" + unreachable}, nil, "Error: --leader-elect-resource-namespace is empty: name the namespace that the manager runs in"},
+		{"check, nobody there", []string{"check", "--kubeconfig=" + unreachable, "--leader-elect-resource-namespace=x"}, nil, "Error: cannot reach the API server at https://127.0.0.1:1: …"},
+		{"cleanup, nobody there", []string{"cleanup", "--kubeconfig=" + unreachable}, nil, "Error: …"},
+		{"cleanup with an argument", []string{"cleanup", "all"}, nil, `Error: unknown argument "all": tidekeeper cleanup takes only flags, see tidekeeper cleanup --help`},
+		{"cleanup with an unknown flag", []string{"cleanup", "--now"}, nil, "Error: unknown flag: --now: see tidekeeper --help"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			stdout, stderr, code := tidekeeper(t, dir, tc.env, tc.args...)

@@ -15,6 +15,7 @@ import (
 
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/podcache"
 	"tidekeeper.dev/tidekeeper/internal/podstartup"
 )
@@ -23,8 +24,10 @@ import (
 // cluster, so what it keeps of a pod decides how much memory the manager
 // needs. A controller that reads a field that is thrown away here reads zero:
 // add the field, and the test beside this file if it must stay.
-func cacheOptions() cache.Options {
-	return cache.Options{
+//
+// What only controllers limited to namespaces watch is kept of these only.
+func cacheOptions(chosen []controller, namespaces []string) cache.Options {
+	options := cache.Options{
 		// A read of a kind that no chosen controller watches is a bug. Without
 		// this it would silently list and watch that kind from then on.
 		ReaderFailOnMissingInformer: true,
@@ -38,8 +41,24 @@ func cacheOptions() cache.Options {
 			&appsv1.StatefulSet{}: {Transform: transformWorkload},
 			&appsv1.DaemonSet{}:   {Transform: transformWorkload},
 			&appsv1.ReplicaSet{}:  {Transform: transformWorkload},
+			// As all others.
+			&tidekeeperv1.ScheduledRestart{}: {},
 		},
 	}
+	if len(namespaces) == 0 {
+		return options
+	}
+	in := map[string]cache.Config{}
+	for _, namespace := range namespaces {
+		in[namespace] = cache.Config{}
+	}
+	for kind, of := range options.ByObject {
+		if _, inNone := kind.(*corev1.Node); !inNone && isLimited(kind, chosen) {
+			of.Namespaces = in
+			options.ByObject[kind] = of
+		}
+	}
+	return options
 }
 
 // transformAny drops who set which field, which nothing here asks.

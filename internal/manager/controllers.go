@@ -41,15 +41,17 @@ var allControllers = []controller{
 		watches: []client.Object{
 			&tidekeeperv1.ScheduledRestart{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
 		},
-		indexes: []addIndex{index.AddRestartTarget},
-		setup:   setupRestart,
+		indexes:      []addIndex{index.AddRestartTarget},
+		inNamespaces: true,
+		setup:        setupRestart,
 	},
 	{
 		name: "restart-opt-in",
 		watches: []client.Object{
 			&tidekeeperv1.ScheduledRestart{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
 		},
-		setup: func(mgr ctrl.Manager, _ Options, _ clock.Clock) error { return optin.SetupWithManager(mgr) },
+		inNamespaces: true,
+		setup:        func(mgr ctrl.Manager, _ Options, _ clock.Clock) error { return optin.SetupWithManager(mgr) },
 	},
 	{
 		name:    "pod-startup",
@@ -62,6 +64,7 @@ var allControllers = []controller{
 		offByDefault: true,
 		watches:      []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}},
 		indexes:      []addIndex{index.AddPodController},
+		inNamespaces: true,
 		setup:        func(mgr ctrl.Manager, _ Options, _ clock.Clock) error { return podcount.SetupWithManager(mgr) },
 	},
 }
@@ -80,6 +83,10 @@ type controller struct {
 
 	// indexes on the cache that it looks things up by.
 	indexes []addIndex
+
+	// inNamespaces says that it is about namespaced objects only, and can be
+	// limited to some namespaces by --namespaces.
+	inNamespaces bool
 
 	// setup adds it to the manager.
 	setup func(mgr ctrl.Manager, opts Options, c clock.Clock) error
@@ -135,6 +142,22 @@ func controllerNames(controllers []controller) []string {
 		names[i] = c.name
 	}
 	return names
+}
+
+// limitedNames returns the names of the controllers that --namespaces limits.
+func limitedNames(controllers []controller) []string {
+	return controllerNames(slices.DeleteFunc(slices.Clone(controllers), func(c controller) bool { return !c.inNamespaces }))
+}
+
+// isLimited tells whether none of the controllers needs a kind outside of the
+// namespaces that --namespaces names.
+func isLimited(kind client.Object, controllers []controller) bool {
+	for _, c := range controllers {
+		if !c.inNamespaces && slices.ContainsFunc(c.watches, func(o client.Object) bool { return reflect.TypeOf(o) == reflect.TypeOf(kind) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // kindsOf returns one object of each kind that the controllers watch, in the

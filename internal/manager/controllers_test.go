@@ -4,6 +4,8 @@
 package manager
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,5 +68,41 @@ func TestEveryControllerSaysWhatItWatches(t *testing.T) {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		}
+	}
+}
+
+// With --namespaces the cache keeps a kind of these only, unless a controller
+// that is about the whole cluster needs it.
+func TestCacheIsLimitedToNamespaces(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		controllers []string
+		want        []string
+	}{
+		{"by default", []string{"*"}, []string{"*v1.DaemonSet", "*v1.Deployment", "*v1.ReplicaSet", "*v1.ScheduledRestart", "*v1.StatefulSet"}},
+		{"nothing that needs the pods of all", []string{"pod-count"}, []string{"*v1.DaemonSet", "*v1.Deployment", "*v1.Pod", "*v1.ReplicaSet", "*v1.ScheduledRestart", "*v1.StatefulSet"}},
+		{"one that does", []string{"pod-count", "pod-startup"}, []string{"*v1.DaemonSet", "*v1.Deployment", "*v1.ReplicaSet", "*v1.ScheduledRestart", "*v1.StatefulSet"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			chosen, err := chooseControllers(tt.controllers, allControllers)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for kind, of := range cacheOptions(chosen, []string{"shop"}).ByObject {
+				if len(of.Namespaces) > 0 {
+					got = append(got, fmt.Sprintf("%T", kind))
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("limited are %q, want %q", got, tt.want)
+			}
+			for kind, of := range cacheOptions(chosen, nil).ByObject {
+				if len(of.Namespaces) > 0 {
+					t.Errorf("without --namespaces %T is limited", kind)
+				}
+			}
+		})
 	}
 }

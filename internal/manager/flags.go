@@ -17,6 +17,7 @@ const (
 	flagKubeAPIQPS              = "kube-api-qps"
 	flagKubeAPIBurst            = "kube-api-burst"
 	flagControllers             = "controllers"
+	flagNamespaces              = "namespaces"
 	flagNodeConcurrency         = "node-concurrency"
 	flagStatusInterval          = "status-interval"
 	flagNoExecuteShare          = "no-execute-share"
@@ -58,6 +59,9 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	controllers.StringSliceVar(&o.Controllers, flagControllers, o.Controllers,
 		fmt.Sprintf("controllers to run: '*' all that are on by default, 'foo' that one, '-foo' not that one. There are: %s",
 			strings.Join(controllerNames(allControllers), ", ")))
+	controllers.StringSliceVar(&o.Namespaces, flagNamespaces, o.Namespaces,
+		fmt.Sprintf("namespaces that %s are limited to (default: all). The others are about the whole cluster",
+			strings.Join(limitedNames(allControllers), ", ")))
 
 	nodePools := sets.FlagSet("node pools")
 	nodePools.IntVar(&o.NodeConcurrency, flagNodeConcurrency, o.NodeConcurrency,

@@ -90,7 +90,7 @@ func New(cfg *rest.Config, opts Options, clk clock.Clock) (ctrl.Manager, error) 
 
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
-		Cache:  cacheOptions(),
+		Cache:  cacheOptions(chosen, opts.Namespaces),
 		Client: client.Options{
 			FieldOwner: "tidekeeper",
 			Cache: &client.CacheOptions{

@@ -10,7 +10,10 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Options is what an operator of Tidekeeper can turn. Each field is one flag;
@@ -34,6 +37,11 @@ type Options struct {
 	// default, "nodepool" that one, "-nodepool" not that one. The first that
 	// matches a controller counts. Default "*".
 	Controllers []string
+
+	// Namespaces limits scheduled-restart, restart-opt-in and pod-count to these
+	// namespaces, in which alone they then need rights. The others are about the
+	// whole cluster. Default: none, which means all namespaces.
+	Namespaces []string
 
 	// NodeConcurrency is how many nodes are brought into shape at the same
 	// time. Default 32. Lower it if the API server suffers when a pool of
@@ -169,6 +177,7 @@ func (o Options) Validate() error {
 		between(flagKubeAPIQPS, o.KubeAPIQPS, 0, 100_000),
 		between(flagKubeAPIBurst, o.KubeAPIBurst, 1, 100_000),
 		controllersErr,
+		namespaces(flagNamespaces, o.Namespaces),
 		between(flagNodeConcurrency, o.NodeConcurrency, 1, 1024),
 		between(flagStatusInterval, o.StatusInterval, 100*time.Millisecond, time.Hour),
 		between(flagNoExecuteShare, o.NoExecuteShare, 1, 100),
@@ -224,6 +233,15 @@ func oneOf(flag, value string, allowed ...string) error {
 		return nil
 	}
 	return fmt.Errorf("--%s=%q: must be one of %q", flag, value, allowed)
+}
+
+func namespaces(flag string, values []string) error {
+	for _, value := range values {
+		if problems := validation.IsDNS1123Label(value); len(problems) > 0 {
+			return fmt.Errorf("--%s=%s: %q is not the name of a namespace: %s", flag, strings.Join(values, ","), value, problems[0])
+		}
+	}
+	return nil
 }
 
 func notEmpty(flag, value string) error {

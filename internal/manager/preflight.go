@@ -47,7 +47,7 @@ func Preflight(ctx context.Context, cfg *rest.Config, opts Options) error {
 	if _, err := server.ServerVersion(); err != nil {
 		return explainUnreachable(cfg.Host, err)
 	}
-	resources, err := resourcesOf(server, cfg.Host, chosen)
+	resources, err := resourcesOf(server, cfg.Host, chosen, opts.Namespaces)
 	if err != nil {
 		return err
 	}
@@ -57,6 +57,13 @@ func Preflight(ctx context.Context, cfg *rest.Config, opts Options) error {
 		return fmt.Errorf("the API server at %s: %w", cfg.Host, err)
 	}
 	return checkMayWatch(ctx, authorization.SelfSubjectAccessReviews(), cfg.Host, resources)
+}
+
+// watched is a resource that the controllers watch, and in which namespaces:
+// none means all, or that it is in none.
+type watched struct {
+	schema.GroupVersionResource
+	namespaces []string
 }
 
 func explainUnreachable(host string, err error) error {
@@ -77,12 +84,12 @@ func explainUnreachable(host string, err error) error {
 
 // resourcesOf returns the resources that the controllers watch, or an error
 // that names the kinds that the cluster does not know.
-func resourcesOf(server discovery.ServerResourcesInterface, host string, chosen []controller) ([]schema.GroupVersionResource, error) {
+func resourcesOf(server discovery.ServerResourcesInterface, host string, chosen []controller, namespaces []string) ([]watched, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
-	var resources []schema.GroupVersionResource
+	var resources []watched
 	var missing, missingOurs []string
 	known := map[schema.GroupVersion]map[string]string{} // resources by kind
 	for _, object := range kindsOf(chosen) {
@@ -108,7 +115,11 @@ func resourcesOf(server discovery.ServerResourcesInterface, host string, chosen 
 		resource, ok := known[gv][gvk.Kind]
 		switch {
 		case ok:
-			resources = append(resources, gv.WithResource(resource))
+			w := watched{GroupVersionResource: gv.WithResource(resource)}
+			if isLimited(object, chosen) {
+				w.namespaces = namespaces
+			}
+			resources = append(resources, w)
 		case gv.Group == tidekeeperv1.GroupName:
 			missingOurs = append(missingOurs, gvk.Kind)
 		default:
@@ -129,24 +140,23 @@ func resourcesOf(server discovery.ServerResourcesInterface, host string, chosen 
 // checkMayWatch returns an error that names the resources that these
 // credentials may not list and watch.
 func checkMayWatch(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface,
-	host string, resources []schema.GroupVersionResource,
+	host string, resources []watched,
 ) error {
 	var denied []string
 	for _, r := range resources {
-		for _, verb := range []string{"list", "watch"} {
-			review, err := reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-				Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-					ResourceAttributes: &authorizationv1.ResourceAttributes{
-						Verb: verb, Group: r.Group, Version: r.Version, Resource: r.Resource,
-					},
-				},
-			}, metav1.CreateOptions{})
-			if err != nil {
+		namespaces := r.namespaces
+		if len(namespaces) == 0 {
+			namespaces = []string{metav1.NamespaceAll}
+		}
+		for _, namespace := range namespaces {
+			may, err := mayWatch(ctx, reviews, r.GroupVersionResource, namespace)
+			switch {
+			case err != nil:
 				return fmt.Errorf("asking the API server at %s for our rights: %w", host, err)
-			}
-			if !review.Status.Allowed {
+			case !may && namespace != "":
+				denied = append(denied, fmt.Sprintf("%s in the namespace %s", r.GroupResource(), namespace))
+			case !may:
 				denied = append(denied, r.GroupResource().String())
-				break
 			}
 		}
 	}
@@ -155,4 +165,23 @@ func checkMayWatch(ctx context.Context, reviews authorizationclient.SelfSubjectA
 			host, strings.Join(denied, ", "))
 	}
 	return nil
+}
+
+// mayWatch tells whether these credentials may list and watch a resource.
+func mayWatch(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface,
+	r schema.GroupVersionResource, namespace string,
+) (bool, error) {
+	for _, verb := range []string{"list", "watch"} {
+		review, err := reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: namespace, Verb: verb, Group: r.Group, Version: r.Version, Resource: r.Resource,
+				},
+			},
+		}, metav1.CreateOptions{})
+		if err != nil || !review.Status.Allowed {
+			return false, err
+		}
+	}
+	return true, nil
 }

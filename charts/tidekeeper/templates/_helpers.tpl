@@ -1,0 +1,76 @@
+{{/*
+Copyright The Tidekeeper Authors.
+SPDX-License-Identifier: Apache-2.0
+*/}}
+
+{{/* The labels of everything that is installed. */}}
+{{- define "tidekeeper.labels" -}}
+app.kubernetes.io/name: tidekeeper
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{/*
+The objects of one of the files, which are copies of those in config, with the
+labels, in the namespace of the release. Takes root, path and, if there is one,
+annotations.
+*/}}
+{{- define "tidekeeper.objects" -}}
+{{- $root := .root -}}
+{{- $path := .path -}}
+{{- $annotations := .annotations -}}
+{{- $text := $root.Files.Get $path | replace "tidekeeper-system" $root.Release.Namespace -}}
+{{- range splitList "\n---\n" (printf "\n%s" $text) }}
+{{- $object := fromYaml . }}
+{{- if hasKey $object "Error" }}{{ fail (printf "%s: %s" $path $object.Error) }}{{ end }}
+{{- if $object }}
+{{- $_ := set $object.metadata "labels" (merge (dict) (include "tidekeeper.labels" $root | fromYaml) ($object.metadata.labels | default dict)) }}
+{{- with $annotations }}
+{{- $_ := set $object.metadata "annotations" (merge (dict) . ($object.metadata.annotations | default dict)) }}
+{{- end }}
+---
+{{ toYaml $object }}
+{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* The image. */}}
+{{- define "tidekeeper.image" -}}
+{{- with .Values.image -}}
+{{- if .digest }}{{ printf "%s@%s" .repository .digest }}{{ else }}{{ printf "%s:%s" .repository (default $.Chart.AppVersion .tag) }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{/*
+The controllers to run, by the rule of the flag --controllers: the first entry
+that names one counts, and "*" is all that are on by default.
+*/}}
+{{- define "tidekeeper.controllers" -}}
+{{- $entries := .Values.controllers -}}
+{{- $chosen := list -}}
+{{- range $name := list "nodepool" "scheduled-restart" "restart-opt-in" "pod-startup" "pod-count" -}}
+{{- $on := and (has "*" $entries) (ne $name "pod-count") -}}
+{{- range reverse $entries -}}
+{{- if eq . $name }}{{ $on = true }}{{ else if eq . (print "-" $name) }}{{ $on = false }}{{ end -}}
+{{- end -}}
+{{- if $on }}{{ $chosen = append $chosen $name }}{{ end -}}
+{{- end -}}
+{{- toJson $chosen -}}
+{{- end }}
+
+{{/* The security of a pod and of its one container: the profile restricted. */}}
+{{- define "tidekeeper.podSecurityContext" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+{{- define "tidekeeper.securityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
