@@ -33,7 +33,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-const namespace = "tidekeeper-system"
+const namespace = framework.ManagerNamespace
 
 // The scheme maps our kind to its Go type, the RESTMapper to its resource, and
 // discovery finds it by the names that people type.
@@ -225,18 +225,8 @@ func TestS2_8_EveryEventCounts(t *testing.T) {
 // Probes answer; metrics answer whoever may read them, and nobody else.
 func TestS2_9_ProbesAndMetrics(t *testing.T) {
 	// The metrics endpoint shows the certificate that it is given.
-	certificate, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	for name, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	trusted := x509.NewCertPool()
-	trusted.AppendCertsFromPEM(certificate)
+	trusted := mountCertificate(t, dir, "first")
 
 	manager := cluster.StartManager(t, "--metrics-secure=true", "--metrics-cert-dir="+dir)
 	for _, probe := range []string{"/healthz", "/readyz"} {
@@ -266,6 +256,57 @@ func TestS2_9_ProbesAndMetrics(t *testing.T) {
 			return diff(want, code)
 		})
 	}
+}
+
+// A certificate that is renewed is shown without a restart.
+func TestS2_9_CertificateIsReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	first := mountCertificate(t, dir, "first")
+	manager := cluster.StartManager(t, "--metrics-secure=true", "--metrics-cert-dir="+dir)
+	url := strings.Replace(manager.Metrics, "http:", "https:", 1) + "/metrics"
+	framework.Eventually(t, "the first certificate is shown", func() error {
+		_, _, err := get(t, url, "", first)
+		return err
+	})
+	second := mountCertificate(t, dir, "second")
+	framework.Eventually(t, "the second certificate is shown", func() error {
+		_, _, err := get(t, url, "", second)
+		return err
+	})
+	if _, _, err := get(t, url, "", first); err == nil {
+		t.Error("the first certificate is shown too")
+	}
+}
+
+// mountCertificate makes a certificate and puts it into the directory as a kubelet
+// puts a secret there: at once, by a link to a directory of that name. It returns
+// the certificate as what to trust.
+func mountCertificate(t *testing.T, dir, name string) *x509.CertPool {
+	t.Helper()
+	certificate, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	if err == nil {
+		err = os.Mkdir(filepath.Join(dir, name), 0o700)
+	}
+	for file, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name, file), content, 0o600)
+		}
+		if _, missing := os.Lstat(filepath.Join(dir, file)); err == nil && missing != nil {
+			err = os.Symlink(filepath.Join("..data", file), filepath.Join(dir, file))
+		}
+	}
+	if err == nil {
+		err = os.Symlink(name, filepath.Join(dir, "..new"))
+	}
+	if err == nil {
+		err = os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(certificate)
+	return trusted
 }
 
 // The metrics show the pool, exactly.

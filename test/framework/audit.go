@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +18,11 @@ import (
 
 // Request is one request as the API server's audit log tells it.
 type Request struct {
-	Verb, Resource, Subresource, Name, User, Agent string
-	Code                                           int
-	Received                                       time.Time
+	Verb, Group, Resource, Subresource, Namespace, Name, User, Agent string
+	Code                                                             int
+	Received                                                         time.Time
+	// Denied says that whoever asked has no right to.
+	Denied bool
 }
 
 func (r Request) String() string {
@@ -65,7 +68,7 @@ func (c *Cluster) Audit(t testing.TB, agent string) *Audit {
 func (a *Audit) Requests(t testing.TB) []Request {
 	t.Helper()
 	var requests []Request
-	for _, e := range a.events(t) {
+	for _, e := range a.eventsOfAgent(t) {
 		// A watch has answered when its stream begins; all else when it ends.
 		if e.Stage == "ResponseStarted" || e.Stage == "ResponseComplete" && e.Verb != "watch" {
 			requests = append(requests, e.Request)
@@ -80,7 +83,7 @@ func (a *Audit) Requests(t testing.TB) []Request {
 func (a *Audit) OpenWatches(t testing.TB) map[string]int {
 	t.Helper()
 	open := map[string]int{}
-	for _, e := range a.events(t) {
+	for _, e := range a.eventsOfAgent(t) {
 		switch {
 		case e.Verb != "watch":
 		case e.Stage == "ResponseStarted":
@@ -98,16 +101,28 @@ type auditEvent struct {
 	Stage string
 }
 
-// events returns what was added to the audit log since the last call.
-func (a *Audit) events(t testing.TB) []auditEvent {
+// eventsOfAgent returns what was added to the audit log since the last call, of
+// the clients that are followed and without leases.
+func (a *Audit) eventsOfAgent(t testing.TB) []auditEvent {
 	t.Helper()
-	file, err := os.Open(a.path)
+	all, err := a.events()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return slices.DeleteFunc(all, func(e auditEvent) bool {
+		return !strings.HasPrefix(e.Agent, a.agent) || e.Resource == "leases"
+	})
+}
+
+// events returns what was added to the audit log since the last call.
+func (a *Audit) events() ([]auditEvent, error) {
+	file, err := os.Open(a.path)
+	if err != nil {
+		return nil, err
+	}
 	defer file.Close()
 	if _, err := file.Seek(a.offset, io.SeekStart); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	var events []auditEvent
 	reader := bufio.NewReader(file)
@@ -115,10 +130,10 @@ func (a *Audit) events(t testing.TB) []auditEvent {
 		line, err := reader.ReadString('\n')
 		if err == io.EOF {
 			// The rest of a line that is still being written comes next time.
-			return events
+			return events, nil
 		}
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		a.offset += int64(len(line))
 		var logged struct {
@@ -126,20 +141,20 @@ func (a *Audit) events(t testing.TB) []auditEvent {
 			Verb      string
 			UserAgent string
 			User      struct{ Username string }
-			ObjectRef struct{ Resource, Subresource, Name string }
+			ObjectRef struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 
 			ResponseStatus           struct{ Code int }
 			RequestReceivedTimestamp time.Time
+			Annotations              map[string]string
 		}
 		if err := json.Unmarshal([]byte(line), &logged); err != nil {
-			t.Fatalf("a line of the audit log: %v\n%s", err, line)
-		}
-		if !strings.HasPrefix(logged.UserAgent, a.agent) || logged.ObjectRef.Resource == "leases" {
-			continue
+			return nil, fmt.Errorf("a line of the audit log: %w\n%s", err, line)
 		}
 		events = append(events, auditEvent{Stage: logged.Stage, Request: Request{
-			Verb: logged.Verb, Resource: logged.ObjectRef.Resource, Subresource: logged.ObjectRef.Subresource, Name: logged.ObjectRef.Name,
+			Verb: logged.Verb, Group: logged.ObjectRef.APIGroup, Resource: logged.ObjectRef.Resource, Subresource: logged.ObjectRef.Subresource,
+			Namespace: logged.ObjectRef.Namespace, Name: logged.ObjectRef.Name,
 			User: logged.User.Username, Agent: logged.UserAgent, Code: logged.ResponseStatus.Code, Received: logged.RequestReceivedTimestamp,
+			Denied: logged.Annotations["authorization.k8s.io/decision"] == "forbid",
 		}})
 	}
 }

@@ -47,21 +47,23 @@ type Cluster struct {
 	managerBinary string
 }
 
-// managerUser is who the manager is in a cluster; what it may do is what
-// config/rbac says, in tests too.
-const managerUser = "system:serviceaccount:tidekeeper-system:tidekeeper"
-
 // Main runs the tests of a package against a sandbox of their own, which is
 // there before the first of them and gone after the last. It returns the exit
 // code. The arguments are those of sandbox up.
-func Main(m *testing.M, cluster *Cluster, args ...string) int {
+//
+// If TIDEKEEPER_SANDBOX names the data directory of a sandbox that runs, with
+// Tidekeeper installed, the tests run against that one and leave it there.
+func Main(m interface{ Run() int }, cluster *Cluster, args ...string) int {
+	if dir := os.Getenv("TIDEKEEPER_SANDBOX"); dir != "" {
+		return attached(m, cluster, dir)
+	}
 	dir, err := os.MkdirTemp("", "tidekeeper-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	started, err := start(filepath.Join(dir, "sandbox"), args...)
+	started, err := start(filepath.Join(dir, "sandbox"), (*Cluster).install, args...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -75,8 +77,47 @@ func Main(m *testing.M, cluster *Cluster, args ...string) int {
 	return code
 }
 
-// Start starts another sandbox, for a test that wants one to itself.
+// attached is Main against a sandbox of somebody else.
+func attached(m interface{ Run() int }, cluster *Cluster, dir string) int {
+	kubeconfigs, err := os.MkdirTemp("", "tidekeeper-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(kubeconfigs)
+	c := &Cluster{Dir: dir, Kubeconfig: filepath.Join(kubeconfigs, "kubeconfig"), manager: filepath.Join(kubeconfigs, "manager.kubeconfig")}
+	admin, err := c.run("kubeconfig", "--data-dir", dir)
+	if err == nil {
+		err = os.WriteFile(c.Kubeconfig, []byte(admin), 0o600)
+	}
+	if err == nil {
+		err = c.connect()
+	}
+	if err == nil {
+		err = c.becomeManager()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	*cluster = *c
+	return m.Run()
+}
+
+// Start starts another sandbox with Tidekeeper installed, for a test that wants
+// one to itself.
 func Start(t testing.TB, args ...string) *Cluster {
+	t.Helper()
+	return startFor(t, (*Cluster).install, args...)
+}
+
+// StartEmpty starts a sandbox without anything of Tidekeeper in it.
+func StartEmpty(t testing.TB, args ...string) *Cluster {
+	t.Helper()
+	return startFor(t, func(*Cluster) error { return nil }, args...)
+}
+
+func startFor(t testing.TB, install func(*Cluster) error, args ...string) *Cluster {
 	t.Helper()
 	// A path of its own and not t.TempDir, which may be too long for a socket.
 	dir, err := os.MkdirTemp("", "tidekeeper-")
@@ -84,7 +125,7 @@ func Start(t testing.TB, args ...string) *Cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	cluster, err := start(filepath.Join(dir, "sandbox"), args...)
+	cluster, err := start(filepath.Join(dir, "sandbox"), install, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,15 +137,16 @@ func Start(t testing.TB, args ...string) *Cluster {
 	return cluster
 }
 
-func start(dir string, args ...string) (*Cluster, error) {
-	c := &Cluster{Dir: dir, Kubeconfig: filepath.Join(filepath.Dir(dir), "kubeconfig")}
+func start(dir string, install func(*Cluster) error, args ...string) (*Cluster, error) {
+	parent := filepath.Dir(dir)
+	c := &Cluster{Dir: dir, Kubeconfig: filepath.Join(parent, "kubeconfig"), manager: filepath.Join(parent, "manager.kubeconfig")}
 	if _, err := c.run(append([]string{"up", "--detach", "--data-dir", dir, "--kubeconfig", c.Kubeconfig}, args...)...); err != nil {
 		return nil, err
 	}
 	if err := c.connect(); err != nil {
 		return nil, errors.Join(err, c.stop())
 	}
-	if err := c.install(); err != nil {
+	if err := install(c); err != nil {
 		return nil, errors.Join(err, c.stop())
 	}
 	return c, nil
@@ -117,6 +159,7 @@ func (c *Cluster) install() error {
 		{"apply", "-k", filepath.Join(config, "crd")},
 		{"apply", "-f", filepath.Join(config, "manager", "namespace.yaml")},
 		{"apply", "-k", filepath.Join(config, "rbac")},
+		{"apply", "-k", filepath.Join(config, "rbac", "pod_count")},
 		{"apply", "-k", filepath.Join(config, "policy")},
 		{"wait", "--for=condition=Established", "crd", "--all"},
 	} {
@@ -124,13 +167,7 @@ func (c *Cluster) install() error {
 			return err
 		}
 	}
-	c.manager = filepath.Join(filepath.Dir(c.Dir), "manager.kubeconfig")
-	kubeconfig, err := c.run("kubeconfig", "--data-dir", c.Dir, "--user", managerUser,
-		"--group", "system:serviceaccounts", "--group", "system:serviceaccounts:tidekeeper-system")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(c.manager, []byte(kubeconfig), 0o600)
+	return c.becomeManager()
 }
 
 func (c *Cluster) connect() (err error) {
@@ -155,7 +192,7 @@ func (c *Cluster) stop() error {
 
 // run runs the sandbox command and returns what it printed.
 func (c *Cluster) run(args ...string) (string, error) {
-	binary, err := binary("SANDBOX_BIN", "sandbox")
+	binary, err := Binary("SANDBOX_BIN", "sandbox")
 	if err != nil {
 		return "", err
 	}
@@ -211,7 +248,7 @@ func (c *Cluster) AddNodes(t testing.TB, prefix string, count int, args ...strin
 // Kubectl runs kubectl as the administrator and returns what it printed, on
 // either channel, and its error.
 func (c *Cluster) Kubectl(stdin string, args ...string) (string, error) {
-	binary, err := binary("SANDBOX_BIN", "sandbox")
+	binary, err := Binary("SANDBOX_BIN", "sandbox")
 	if err != nil {
 		return "", err
 	}
@@ -231,8 +268,9 @@ func output(command *exec.Cmd) (string, error) {
 	return all.String(), nil
 }
 
-// binary returns the path of a binary of this repository.
-func binary(variable, name string) (string, error) {
+// Binary returns the path of a binary of this repository, which a variable of the
+// environment can name.
+func Binary(variable, name string) (string, error) {
 	path := cmp.Or(os.Getenv(variable), filepath.Join(Root(), "bin", name))
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%s does not exist: run make build, or set %s", path, variable)

@@ -64,7 +64,7 @@ func (m *Manager) AwaitReady(t testing.TB) {
 // Run starts the manager with just these arguments, and does not wait.
 func Run(t testing.TB, args ...string) *Manager {
 	t.Helper()
-	path, err := binary("TIDEKEEPER_BIN", "tidekeeper")
+	path, err := Binary("TIDEKEEPER_BIN", "tidekeeper")
 	if err != nil {
 		t.Fatal(err)
 	}

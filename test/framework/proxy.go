@@ -42,7 +42,7 @@ type Passed struct {
 // rules of a scenario if there is one, and stops it when the test ends.
 func (c *Cluster) StartProxy(t testing.TB, scenario string) *Proxy {
 	t.Helper()
-	path, err := binary("SANDBOX_BIN", "sandbox")
+	path, err := Binary("SANDBOX_BIN", "sandbox")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,187 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Right is one verb on one resource that RBAC grants. An empty Namespace means
+// all of them, an empty Name any.
+type Right struct{ Verb, Group, Resource, Namespace, Name string }
+
+func (r Right) String() string {
+	s := r.Verb + " " + r.Resource
+	if r.Group != "" {
+		s += "." + r.Group
+	}
+	if r.Name != "" {
+		s += " " + r.Name
+	}
+	if r.Namespace != "" {
+		s += " in " + r.Namespace
+	}
+	return s
+}
+
+// lets tells whether the right lets the request through.
+func (r Right) lets(q Request) bool {
+	resource := q.Resource
+	if q.Subresource != "" {
+		resource += "/" + q.Subresource
+	}
+	return r.Verb == q.Verb && r.Group == q.Group && r.Resource == resource &&
+		(r.Namespace == "" || r.Namespace == q.Namespace) && (r.Name == "" || r.Name == q.Name)
+}
+
+// CompareRights returns what is wrong with the rights of somebody who has asked
+// for this, one line each: a request that was denied, a right that holds for
+// more than can be seen, and a right that was never used. Those in inside are
+// not asked for by a request of their own: the API server looks for them while
+// it serves another.
+func CompareRights(granted []Right, asked []Request, inside []Right) []string {
+	problems := map[string]bool{}
+	for _, q := range asked {
+		if q.Denied {
+			problems[fmt.Sprintf("denied: %s, group %q, namespace %q", q, q.Group, q.Namespace)] = true
+		}
+	}
+	for _, r := range granted {
+		switch {
+		case r.Verb == "*" || r.Group == "*" || strings.Contains(r.Resource, "*"):
+			problems["wildcard: "+r.String()] = true
+		case slices.Contains(inside, r):
+		case !slices.ContainsFunc(asked, r.lets):
+			problems["granted and never used: "+r.String()] = true
+		}
+	}
+	for _, r := range inside {
+		if !slices.Contains(granted, r) {
+			problems["said to be needed and not granted: "+r.String()] = true
+		}
+	}
+	lines := make([]string, 0, len(problems))
+	for line := range problems {
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// ManagerRights returns what is granted to the manager's service account by
+// name. What Kubernetes grants to everyone is not among it.
+func (c *Cluster) ManagerRights(ctx context.Context) ([]Right, error) {
+	var rights []Right
+	mine := func(subjects []rbacv1.Subject) bool {
+		return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+			return s.Kind == rbacv1.ServiceAccountKind && s.Name == ManagerAccount && s.Namespace == ManagerNamespace
+		})
+	}
+	everywhere := &rbacv1.ClusterRoleBindingList{}
+	if err := c.List(ctx, everywhere); err != nil {
+		return nil, err
+	}
+	for _, binding := range everywhere.Items {
+		if !mine(binding.Subjects) {
+			continue
+		}
+		rules, err := c.rules(ctx, "", binding.RoleRef)
+		if err != nil {
+			return nil, err
+		}
+		rights = append(rights, rightsOf(rules, "")...)
+	}
+	somewhere := &rbacv1.RoleBindingList{}
+	if err := c.List(ctx, somewhere); err != nil {
+		return nil, err
+	}
+	for _, binding := range somewhere.Items {
+		if !mine(binding.Subjects) {
+			continue
+		}
+		rules, err := c.rules(ctx, binding.Namespace, binding.RoleRef)
+		if err != nil {
+			return nil, err
+		}
+		rights = append(rights, rightsOf(rules, binding.Namespace)...)
+	}
+	return rights, nil
+}
+
+// rules returns the rules of the role that a binding refers to.
+func (c *Cluster) rules(ctx context.Context, namespace string, ref rbacv1.RoleRef) ([]rbacv1.PolicyRule, error) {
+	if ref.Kind == "Role" {
+		role := &rbacv1.Role{}
+		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, role)
+		return role.Rules, err
+	}
+	role := &rbacv1.ClusterRole{}
+	err := c.Get(ctx, client.ObjectKey{Name: ref.Name}, role)
+	return role.Rules, err
+}
+
+func rightsOf(rules []rbacv1.PolicyRule, namespace string) []Right {
+	var rights []Right
+	for _, rule := range rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					for _, name := range names {
+						rights = append(rights, Right{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name})
+					}
+				}
+			}
+		}
+		for _, url := range rule.NonResourceURLs {
+			rights = append(rights, Right{Verb: strings.Join(rule.Verbs, ","), Resource: url})
+		}
+	}
+	return rights
+}
+
+// ManagerRequests returns what the managers have asked for since the sandbox was
+// started, which must have been with --audit.
+func (c *Cluster) ManagerRequests() ([]Request, error) {
+	audit := &Audit{path: filepath.Join(c.Dir, "audit.log")}
+	events, err := audit.events()
+	if err != nil {
+		return nil, err
+	}
+	var requests []Request
+	for _, e := range events {
+		if e.User == ManagerUser {
+			requests = append(requests, e.Request)
+		}
+	}
+	return requests, nil
+}
+
+// CheckLeastPrivilege compares what the managers have asked for with what they
+// were granted; see [CompareRights]. It is for after a whole suite of tests.
+func (c *Cluster) CheckLeastPrivilege(inside []Right) error {
+	granted, err := c.ManagerRights(context.Background())
+	if err != nil {
+		return err
+	}
+	asked, err := c.ManagerRequests()
+	if err != nil {
+		return err
+	}
+	if problems := CompareRights(granted, asked, inside); len(problems) > 0 {
+		return fmt.Errorf("the rights of the manager, by what it asked for in %d requests:\n%s",
+			len(asked), strings.Join(problems, "\n"))
+	}
+	return nil
+}

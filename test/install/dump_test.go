@@ -1,0 +1,103 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// dump returns every object of every kind that the API server has, by resource,
+// namespace and name, without what changes by itself: versions, status, and
+// events, which are deleted after an hour. The resources are among the keys.
+func dump(t *testing.T, cluster *framework.Cluster) map[string]map[string]any {
+	t.Helper()
+	server, err := discovery.NewDiscoveryClientForConfig(cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := server.ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := dynamic.NewForConfig(cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]map[string]any{}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, resource := range list.APIResources {
+			gvr := gv.WithResource(resource.Name)
+			if !slices.Contains(resource.Verbs, "list") || resource.Name == "events" {
+				continue
+			}
+			all[gvr.String()] = map[string]any{}
+			found, err := objects.Resource(gvr).List(t.Context(), metav1.ListOptions{})
+			if apierrors.IsNotFound(err) {
+				continue // a kind that is just going
+			} else if err != nil {
+				t.Fatalf("list %s: %v", gvr, err)
+			}
+			for _, o := range found.Items {
+				strip(&o)
+				all[fmt.Sprintf("%s %s/%s", gvr, o.GetNamespace(), o.GetName())] = o.Object
+			}
+		}
+	}
+	return all
+}
+
+// strip takes off what changes by itself.
+func strip(o *unstructured.Unstructured) {
+	o.SetResourceVersion("")
+	o.SetManagedFields(nil)
+	o.SetGeneration(0)
+	unstructured.RemoveNestedField(o.Object, "status")
+	if o.GetKind() == "Lease" {
+		unstructured.RemoveNestedField(o.Object, "spec")
+	}
+}
+
+// eventuallyAsBefore waits until the cluster is what it was. What controllers of
+// Kubernetes clear away after an object, they do in their own time.
+func eventuallyAsBefore(t *testing.T, cluster *framework.Cluster, before map[string]map[string]any) {
+	t.Helper()
+	framework.EventuallyWithin(t, 2*framework.Patience, "the cluster is as it was before", func() error {
+		after := dump(t, cluster)
+		var problems []string
+		for key := range before {
+			if _, ok := after[key]; !ok {
+				problems = append(problems, "gone: "+key)
+			} else if d := cmp.Diff(before[key], after[key]); d != "" {
+				problems = append(problems, "changed: "+key+" (-before +after):\n"+d)
+			}
+		}
+		for key := range after {
+			if _, ok := before[key]; !ok {
+				problems = append(problems, "left behind: "+key)
+			}
+		}
+		if len(problems) > 0 {
+			slices.Sort(problems)
+			return fmt.Errorf("%d differences:\n%s", len(problems), strings.Join(problems, "\n"))
+		}
+		return nil
+	})
+}

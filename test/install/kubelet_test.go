@@ -1,0 +1,68 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// runPod waits for a pod with the label, whose node has not come yet, and does
+// what a kubelet would: it runs the pod's one container, as a process with a
+// token of the pod's service account, and reports how that ended. It returns
+// what the process printed.
+func runPod(t *testing.T, cluster *framework.Cluster, name string) string {
+	t.Helper()
+	pods := &corev1.PodList{}
+	framework.Eventually(t, "there is the pod "+name, func() error {
+		if err := cluster.List(t.Context(), pods, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": name}); err != nil {
+			return err
+		}
+		if len(pods.Items) != 1 {
+			return fmt.Errorf("there are %d", len(pods.Items))
+		}
+		return nil
+	})
+	pod := &pods.Items[0]
+	if pod.Spec.NodeName != "" || len(pod.Spec.Containers) != 1 {
+		t.Fatalf("the pod %s has the node %q and %d containers, want none and one", pod.Name, pod.Spec.NodeName, len(pod.Spec.Containers))
+	}
+	container := pod.Spec.Containers[0]
+	process := framework.Run(t, append(container.Args, "--kubeconfig", cluster.AccountKubeconfig(t, namespace, pod.Spec.ServiceAccountName))...)
+	phase := corev1.PodSucceeded
+	code := process.Wait(t)
+	if code != 0 {
+		phase = corev1.PodFailed
+	}
+	patch := fmt.Sprintf(`{"status":{"phase":%q,"containerStatuses":[{"name":%q,"image":%q,"imageID":"","state":{"terminated":{"exitCode":%d}}}]}}`,
+		phase, container.Name, container.Image, code)
+	if err := cluster.Status().Patch(t.Context(), pod, client.RawPatch(types.StrategicMergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	return process.Log()
+}
+
+// helmWithPod runs helm, and what it waits for in a pod.
+func helmWithPod(t *testing.T, cluster *framework.Cluster, pod string, args ...string) (fromHelm, fromPod string, err error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		fromHelm, err = helm(t, args...)
+		if err != nil {
+			err = errors.Join(err, errors.New(fromHelm))
+		}
+		done <- err
+	}()
+	fromPod = runPod(t, cluster, pod)
+	err = <-done
+	return fromHelm, fromPod, err
+}

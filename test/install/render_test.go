@@ -1,0 +1,235 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// objects are those of one rendering, by kind, namespace and name.
+type objects map[string]map[string]any
+
+func parse(t *testing.T, text string) objects {
+	t.Helper()
+	all := objects{}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(text), 4096)
+	for {
+		o := unstructured.Unstructured{}
+		if err := decoder.Decode(&o.Object); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if len(o.Object) == 0 {
+			continue
+		}
+		// The labels by which whoever installs an object knows it again.
+		labels := o.GetLabels()
+		maps.DeleteFunc(labels, func(key, _ string) bool {
+			return strings.HasPrefix(key, "app.kubernetes.io/") || key == "helm.sh/chart"
+		})
+		if len(labels) == 0 {
+			labels = nil
+		}
+		o.SetLabels(labels)
+		key := strings.Trim(fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName()), "/")
+		if _, twice := all[key]; twice {
+			t.Errorf("%s is there twice", key)
+		}
+		all[key] = o.Object
+	}
+}
+
+func renderChart(t *testing.T, args ...string) objects {
+	t.Helper()
+	return parse(t, mustHelm(t, append([]string{"template", release, chartDir(), "--namespace", namespace}, args...)...))
+}
+
+func renderKustomize(t *testing.T) objects {
+	t.Helper()
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(framework.Root(), "config", "default"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := resources.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, string(text))
+}
+
+// What the chart installs by default is, object by object, what kustomize
+// installs. Helm makes the namespace itself, and has what it runs before an
+// uninstall besides.
+func TestChartAndKustomizeInstallTheSame(t *testing.T) {
+	chart, kustomize := renderChart(t, "--no-hooks", "--set=image.tag=latest"), renderKustomize(t)
+	delete(kustomize, "Namespace /"+namespace)
+	for _, key := range []string{"ServiceAccount " + namespace + "/tidekeeper-cleanup", "ClusterRole /tidekeeper-cleanup", "ClusterRoleBinding /tidekeeper-cleanup"} {
+		if _, ok := chart[key]; !ok {
+			t.Errorf("the chart has no %s", key)
+		}
+		delete(chart, key)
+	}
+	if len(kustomize) < 20 {
+		t.Fatalf("only %d objects: %q", len(kustomize), slices.Sorted(maps.Keys(kustomize)))
+	}
+	if d := cmp.Diff(slices.Sorted(maps.Keys(kustomize)), slices.Sorted(maps.Keys(chart))); d != "" {
+		t.Fatalf("what is installed (-kustomize +chart):\n%s", d)
+	}
+	for key := range kustomize {
+		if d := cmp.Diff(kustomize[key], chart[key]); d != "" {
+			t.Errorf("%s (-kustomize +chart):\n%s", key, d)
+		}
+	}
+}
+
+// The rights are those of the controllers that run, where they run.
+func TestChartGrantsWhatIsChosen(t *testing.T) {
+	everywhere := func(roles ...string) []string {
+		for i := range roles {
+			roles[i] = "ClusterRoleBinding /tidekeeper-" + roles[i]
+		}
+		return roles
+	}
+	in := func(namespace string, roles ...string) []string {
+		for i := range roles {
+			roles[i] = "RoleBinding " + namespace + "/tidekeeper-" + roles[i]
+		}
+		return roles
+	}
+	for _, tt := range []struct {
+		name string
+		set  string
+		want [][]string
+	}{
+		{"by default", "", [][]string{everywhere("events", "nodepool", "pod-startup", "restart-opt-in", "scheduled-restart")}},
+		{"all", "controllers={*,pod-count}", [][]string{everywhere("events", "nodepool", "pod-count", "pod-startup", "restart-opt-in", "scheduled-restart")}},
+		{"one", "controllers={nodepool}", [][]string{everywhere("events", "nodepool")}},
+		{"not that one", "controllers={*,-nodepool,-pod-startup}", [][]string{everywhere("events", "restart-opt-in", "scheduled-restart")}},
+		{"the first counts", "controllers={-nodepool,nodepool,scheduled-restart}", [][]string{everywhere("events", "scheduled-restart")}},
+		{"in namespaces", "namespaces={a,b}", [][]string{
+			everywhere("nodepool", "pod-startup"),
+			in("a", "events", "restart-opt-in", "scheduled-restart"), in("b", "events", "restart-opt-in", "scheduled-restart"), in("default", "events"),
+		}},
+		{"nothing of the cluster", "controllers={scheduled-restart},namespaces={a}", [][]string{in("a", "events", "scheduled-restart")}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for key := range renderChart(t, "--no-hooks", "--set="+tt.set) {
+				if strings.Contains(key, "Binding ") && !strings.Contains(key, "Policy") {
+					got = append(got, key)
+				}
+			}
+			want := slices.Concat(tt.want...)
+			want = append(want, "RoleBinding "+namespace+"/tidekeeper", "ClusterRoleBinding /tidekeeper-metrics-auth")
+			if _, cleans := renderChart(t, "--no-hooks", "--set="+tt.set)["ClusterRoleBinding /tidekeeper-cleanup"]; cleans {
+				want = append(want, "ClusterRoleBinding /tidekeeper-cleanup")
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("bindings (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// The chart knows every controller that has a role.
+func TestChartKnowsAllControllers(t *testing.T) {
+	all := renderChart(t, "--no-hooks")
+	bound := renderChart(t, "--no-hooks", "--set=controllers={*,pod-count}")
+	text, err := os.ReadFile(filepath.Join(framework.Root(), "config", "rbac", "role.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range parse(t, string(text)) {
+		role, ok := strings.CutPrefix(key, "ClusterRole /")
+		if _, binds := bound["ClusterRoleBinding /"+role]; ok && !binds {
+			t.Errorf("%s is never bound", role)
+		}
+		if _, there := all[key]; !there {
+			t.Errorf("there is no %s", key)
+		}
+	}
+}
+
+// Each switch takes off what it is for, and nothing else.
+func TestChartSwitches(t *testing.T) {
+	all := renderChart(t)
+	for set, want := range map[string][]string{
+		"policies.enabled=false":            {"ValidatingAdmissionPolicy ", "ValidatingAdmissionPolicyBinding "},
+		"crds.install=false":                {"CustomResourceDefinition ", "Job " + namespace + "/tidekeeper-cleanup", "ServiceAccount " + namespace + "/tidekeeper-cleanup", "ClusterRole /tidekeeper-cleanup", "ClusterRoleBinding /tidekeeper-cleanup"},
+		"crds.keep=true":                    {"Job " + namespace + "/tidekeeper-cleanup", "ServiceAccount " + namespace + "/tidekeeper-cleanup", "ClusterRole /tidekeeper-cleanup", "ClusterRoleBinding /tidekeeper-cleanup"},
+		"networkPolicy.enabled=false":       {"NetworkPolicy "},
+		"podDisruptionBudget.enabled=false": {"PodDisruptionBudget "},
+		"metrics.enabled=false":             {"Service ", "ClusterRole /tidekeeper-metrics-auth", "ClusterRoleBinding /tidekeeper-metrics-auth", "ClusterRole /tidekeeper-metrics-reader"},
+	} {
+		t.Run(set, func(t *testing.T) {
+			rest := renderChart(t, "--set="+set)
+			for key := range all {
+				_, stays := rest[key]
+				goes := slices.ContainsFunc(want, func(prefix string) bool {
+					return strings.HasPrefix(key, prefix) && (key == prefix || strings.HasSuffix(prefix, " "))
+				})
+				if stays == goes {
+					t.Errorf("%s: stays %t", key, stays)
+				}
+			}
+			for key := range rest {
+				if _, ok := all[key]; !ok {
+					t.Errorf("%s is new", key)
+				}
+			}
+		})
+	}
+	for key, o := range renderChart(t, "--set=crds.keep=true") {
+		policy, _, _ := unstructured.NestedString(o, "metadata", "annotations", "helm.sh/resource-policy")
+		if is := strings.HasPrefix(key, "CustomResourceDefinition "); is != (policy == "keep") {
+			t.Errorf("%s has the resource policy %q", key, policy)
+		}
+	}
+}
+
+// Wrong values are refused before anything is installed, by the name of the value.
+func TestChartRefusesWrongValues(t *testing.T) {
+	for set, want := range map[string]string{
+		"replica=3":                     "additional properties 'replica' not allowed",
+		"replicas=two":                  "at '/replicas': got string, want integer",
+		"image.pullPolicy=Sometimes":    "at '/image/pullPolicy'",
+		"image.digest=latest":           "at '/image/digest'",
+		"controllers={node-pool}":       "at '/controllers/0'",
+		"controllers=nodepool":          "at '/controllers': got string, want array",
+		"namespaces={Shop}":             "at '/namespaces/0'",
+		"settings.kubeconfig=x":         "invalid propertyName 'kubeconfig'",
+		"crds.enabled=true":             "at '/crds': additional properties 'enabled' not allowed",
+		"networkPolicy.egressPorts={x}": "at '/networkPolicy/egressPorts/0'",
+	} {
+		t.Run(set, func(t *testing.T) {
+			out, err := helm(t, "template", release, chartDir(), "--set="+set)
+			if err == nil {
+				t.Fatal("it is taken")
+			}
+			if !strings.Contains(out, want) {
+				t.Errorf("refused with\n%s\nwant it to say\n%s", out, want)
+			}
+		})
+	}
+}
