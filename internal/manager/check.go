@@ -42,7 +42,9 @@ func Check(ctx context.Context, opts Options, timeout time.Duration, out io.Writ
 		return fmt.Errorf("the API server at %s: %w", cfg.Host, err)
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(context.Context) (bool, error) {
+		// Not by the context of the poll: a request that its end cuts off would
+		// be what is told, and not what is waited for.
 		lease, err := clients.CoordinationV1().Leases(opts.LeaderElectNamespace).Get(ctx, leaseName, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
