@@ -74,6 +74,7 @@ workloads and the pools of nodes. It also shows how pods come up, on any cluster
 Exit codes: 0 done, 1 an error, 3 no such object, 4 the cluster cannot be
 reached, 5 not allowed, 6 the cluster does not know Tidekeeper's kinds.`,
 		Example: `  kubectl tide pools                          # the water level
+  kubectl tide pools plan -f worker.yaml      # what applying it would do
   kubectl tide restarts -A                    # what ran, what is next
   kubectl tide restarts --older-than 24h      # not restarted with success for a day
   kubectl tide restarts next --for 24h -A     # the calendar of the coming day
