@@ -72,11 +72,17 @@ func TestCRDsMissing(t *testing.T) {
 			return diff(result{code: 6, stderr: "error: the cluster does not know the kind " + kind + ": install it with kubectl apply -k config/crd\n"}, r)
 		})
 	}
+	// Pods are everywhere.
+	r := command{kubeconfig: other.Kubeconfig, args: []string{"pods", "slow"}}.run(t)
+	if err := diff(result{stderr: "There are no pods in the namespace default.\n"}, r); err != nil {
+		t.Errorf("kubectl tide pods slow %v", err)
+	}
 }
 
 func TestHelpAndVersion(t *testing.T) {
 	for _, args := range []string{"--help", "pools --help", "pools describe --help", "pools plan --help", "restarts --help", "restarts history --help", "restarts next --help", "restarts now --help",
-		"restarts suspend --help", "restarts resume --help", "restarts explain --help", "completion --help"} {
+		"restarts suspend --help", "restarts resume --help", "restarts explain --help", "completion --help",
+		"pods --help", "pods watch --help", "pods timeline --help", "pods slow --help"} {
 		out := tide(t, strings.Fields(args)...)
 		for _, want := range []string{"Usage:\n  kubectl tide", "Examples:\n  kubectl tide "} {
 			if !strings.Contains(out, want) {

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"bufio"
+	"io"
 	"os"
 	"os/exec"
 	"regexp"
@@ -17,15 +18,21 @@ import (
 
 // following is a run of kubectl tide that goes on.
 type following struct {
-	process *exec.Cmd
-	lines   chan string
+	process        *exec.Cmd
+	stdout, stderr lines
+	// rest are the lines on stdout that nobody has awaited when it has ended.
+	rest []string
 }
 
 // follow starts a command that goes on, and ends it with the test.
 func follow(t *testing.T, c command) *following {
 	t.Helper()
-	f := &following{process: c.process(), lines: make(chan string, 100)}
+	f := &following{process: c.process()}
 	stdout, err := f.process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := f.process.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,32 +45,14 @@ func follow(t *testing.T, c command) *following {
 			_ = f.process.Wait()
 		}
 	})
-	go func() {
-		defer close(f.lines)
-		for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
-			f.lines <- scanner.Text()
-		}
-	}()
+	f.stdout, f.stderr = linesOf(stdout), linesOf(stderr)
 	return f
 }
 
-// await waits for a line like this.
+// await waits for a line on stdout like this.
 func (f *following) await(t *testing.T, pattern string) {
 	t.Helper()
-	what := strings.Join(f.process.Args[1:], " ")
-	for patience := time.After(framework.Patience); ; {
-		select {
-		case line, open := <-f.lines:
-			switch {
-			case regexp.MustCompile(pattern).MatchString(line):
-				return
-			case !open:
-				t.Fatalf("kubectl %s ended, and did not print %s", what, pattern)
-			}
-		case <-patience:
-			t.Fatalf("kubectl %s did not print %s", what, pattern)
-		}
-	}
+	f.stdout.await(t, 1, pattern)
 }
 
 // interrupt is Ctrl-C. It returns the exit code.
@@ -72,8 +61,46 @@ func (f *following) interrupt(t *testing.T) int {
 	if err := f.process.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	for range f.lines {
+	for line := range f.stdout {
+		f.rest = append(f.rest, line)
+	}
+	for range f.stderr {
 		continue
 	}
 	return code(t, f.process.Wait())
+}
+
+// lines are those of an output, as they come.
+type lines chan string
+
+func linesOf(out io.Reader) lines {
+	l := make(lines, 10000) // enough for a test that does not look
+	go func() {
+		defer close(l)
+		for scanner := bufio.NewScanner(out); scanner.Scan(); {
+			l <- scanner.Text()
+		}
+	}()
+	return l
+}
+
+// await returns the lines up to the n-th that is like this.
+func (l lines) await(t *testing.T, n int, pattern string) []string {
+	t.Helper()
+	var came []string
+	for patience := time.After(framework.Patience); n > 0; {
+		select {
+		case line, open := <-l:
+			if !open {
+				t.Fatalf("it ended, and did not print %s, but\n%s", pattern, strings.Join(came, "\n"))
+			}
+			came = append(came, line)
+			if regexp.MustCompile(pattern).MatchString(line) {
+				n--
+			}
+		case <-patience:
+			t.Fatalf("it did not print %s, but\n%s", pattern, strings.Join(came, "\n"))
+		}
+	}
+	return came
 }
