@@ -32,7 +32,7 @@ func Summarize(pod *corev1.Pod) *corev1.PodCondition {
 	switch {
 	case isTrue(ready):
 		return &corev1.PodCondition{
-			Type: SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: ready.LastTransitionTime, Message: encode(TimelineOf(pod)),
+			Type: SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: ready.LastTransitionTime, Message: encode(stagesOf(pod)),
 		}
 	case mayHaveBeenReady(pod, ready):
 		return &corev1.PodCondition{Type: SummaryCondition, Status: corev1.ConditionFalse}

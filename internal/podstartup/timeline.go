@@ -173,6 +173,18 @@ var stages = []struct {
 //
 // It has no side effects.
 func TimelineOf(pod *corev1.Pod) Timeline {
+	t := stagesOf(pod)
+	for i := range t.Stages {
+		t.Stages[i].Waits = stages[i].waits(pod, t.Stages[i])
+	}
+	t.Restarts = restarts(pod, t)
+	t.share()
+	return t
+}
+
+// stagesOf is the timeline with nothing but how long each stage took: all that
+// a cache wants to know, which asks at each change of each pod.
+func stagesOf(pod *corev1.Pod) Timeline {
 	ends := make([]milestone, len(stages))
 	through := 0 // how many stages the pod is through with
 	for i, s := range stages {
@@ -181,7 +193,7 @@ func TimelineOf(pod *corev1.Pod) Timeline {
 			through = i + 1
 		}
 	}
-	t := Timeline{Created: creation(pod, ends[:through]), Ended: ended(pod)}
+	t := Timeline{Created: creation(pod, ends[:through]), Ended: ended(pod), Stages: make([]Stage, 0, len(stages))}
 
 	// From the end: nothing came after what came later.
 	var next time.Time
@@ -212,11 +224,6 @@ func TimelineOf(pod *corev1.Pod) Timeline {
 	if through < len(stages) && !t.Ended {
 		t.Stages = append(t.Stages, Stage{Name: stages[through].name, Start: start})
 	}
-	for i := range t.Stages {
-		t.Stages[i].Waits = stages[i].waits(pod, t.Stages[i])
-	}
-	t.Restarts = restarts(pod, t)
-	t.share()
 	return t
 }
 
