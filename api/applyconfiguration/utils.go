@@ -33,6 +33,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1.NodeSelectorApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NodeSelectorRequirement"):
 		return &apiv1.NodeSelectorRequirementApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("PodStartup"):
+		return &apiv1.PodStartupApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("RestartRecord"):
 		return &apiv1.RestartRecordApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ScheduledRestart"):

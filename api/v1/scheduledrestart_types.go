@@ -270,12 +270,50 @@ type RestartRecord struct {
 	// +kubebuilder:validation:Minimum=0
 	Pods int32 `json:"pods,omitempty"`
 
+	// podStartup tells how long the new pods took to become ready. It is told
+	// of a restart that succeeded, if the manager knows of pods.
+	//
+	// +optional
+	PodStartup *PodStartup `json:"podStartup,omitempty"`
+
 	// earlierTicks is how many ticks before this one shared its fate, for
 	// instance while no manager ran; 1000 stands for that many or more.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	EarlierTicks int32 `json:"earlierTicks,omitempty"`
+}
+
+// PodStartup sums up how long the new pods of a restart took, each from its
+// creation until it was ready. Pods tell it in whole seconds.
+type PodStartup struct {
+	// pods is how many are counted: those that were ready when the restart was
+	// completed. What was gone again by then is not.
+	//
+	// +kubebuilder:validation:Minimum=1
+	Pods int32 `json:"pods"`
+
+	// medianSeconds is how long half of them took at most.
+	//
+	// +kubebuilder:validation:Minimum=0
+	MedianSeconds int32 `json:"medianSeconds"`
+
+	// maxSeconds is how long the slowest took.
+	//
+	// +kubebuilder:validation:Minimum=0
+	MaxSeconds int32 `json:"maxSeconds"`
+
+	// medianChangeSeconds is how much longer the median is than that of the
+	// restart before, less than 0 if it is shorter. Absent if the history knew
+	// of none.
+	//
+	// +optional
+	MedianChangeSeconds *int32 `json:"medianChangeSeconds,omitempty"`
+
+	// maxChangeSeconds is the same of the slowest.
+	//
+	// +optional
+	MaxChangeSeconds *int32 `json:"maxChangeSeconds,omitempty"`
 }
 
 // Outcome is what became of a tick.

@@ -19,7 +19,9 @@ func (a *app) historyCommand() *cobra.Command {
 		Use:   "history NAME",
 		Short: "What became of the ticks of a scheduled restart",
 		Long: `history shows what became of the ticks, the latest first: when each was, on the
-clock of this machine, how long it waited and took, and why it did not succeed.`,
+clock of this machine, how long it waited and took, and why it did not succeed.
+READY IN is how long the new pods took to become ready, the median and the WORST of
+them, and in parentheses how much longer that was than at the restart before.`,
 		Example: `  kubectl tide restarts history web -n shop
   kubectl tide restarts history web -o json | jq '.[0].outcome'`,
 		Args:              oneName,
@@ -53,12 +55,12 @@ clock of this machine, how long it waited and took, and why it did not succeed.`
 // historyTable is the history for people, with the restart that is under way on
 // top.
 func historyTable(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.Location) *table {
-	t := &table{header: []string{"TICK", "TRIGGER", "OUTCOME", "WAITED", "TOOK", "PODS", "MESSAGE"}}
+	t := &table{header: []string{"TICK", "TRIGGER", "OUTCOME", "WAITED", "TOOK", "PODS", "READY IN", "WORST", "MESSAGE"}}
 	if active := r.Status.Active; active != nil {
 		t.rows = append(t.rows, []cell{
 			{tickWords(active.ScheduledTime.Time, local), plain}, {string(active.Trigger), plain}, {"Restarting", plain},
 			{between(active.ScheduledTime.Time, active.StartedTime.Time), plain}, {between(active.StartedTime.Time, now), plain}, {"-", plain},
-			{"", plain},
+			{"-", plain}, {"-", plain}, {"", plain},
 		})
 	}
 	for _, record := range r.Status.History {
@@ -71,6 +73,7 @@ func historyTable(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.L
 		if record.Outcome == tidekeeperv1.OutcomeSucceeded {
 			pods = fmt.Sprint(record.Pods)
 		}
+		median, worst := startupWords(record)
 		message := record.Message
 		if n := record.EarlierTicks; n > 0 {
 			if message != "" {
@@ -83,10 +86,39 @@ func historyTable(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.L
 		}
 		t.rows = append(t.rows, []cell{
 			{tickWords(record.ScheduledTime.Time, local), plain}, {string(record.Trigger), plain}, {outcome, h},
-			{waited, plain}, {took, plain}, {pods, plain}, {message, plain},
+			{waited, plain}, {took, plain}, {pods, plain},
+			{median, plain}, {worst, plain}, {message, plain},
 		})
 	}
 	return t
+}
+
+// startupWords says how long the new pods of a restart took to become ready, and
+// how many of them are counted if those are not all.
+func startupWords(record tidekeeperv1.RestartRecord) (median, worst string) {
+	s := record.PodStartup
+	if s == nil {
+		return "-", "-"
+	}
+	median = withChange(s.MedianSeconds, s.MedianChangeSeconds)
+	if s.Pods != record.Pods {
+		median += ", " + plural(int(s.Pods), "pod")
+	}
+	return median, withChange(s.MaxSeconds, s.MaxChangeSeconds)
+}
+
+// withChange is a length of time in seconds, and how much longer it is than
+// before.
+func withChange(length int32, change *int32) string {
+	words := func(n int32) string { return duration.HumanDuration(time.Duration(n) * time.Second) }
+	switch {
+	case change == nil:
+		return words(length)
+	case *change < 0:
+		return words(length) + " (-" + words(-*change) + ")"
+	default:
+		return words(length) + " (+" + words(*change) + ")"
+	}
 }
 
 // tickWords is a tick, exactly.

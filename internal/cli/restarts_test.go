@@ -104,16 +104,20 @@ func TestHistoryTable(t *testing.T) {
 		r.Status.Active = &tidekeeperv1.ActiveRestart{ScheduledTime: *at(noon.Add(-30 * time.Second)), StartedTime: *at(noon.Add(-20 * time.Second)), Trigger: "Request"}
 		r.Status.History = []tidekeeperv1.RestartRecord{
 			{ScheduledTime: *at(noon.Add(-12 * time.Hour)), StartedTime: at(noon.Add(-12*time.Hour + time.Second)), CompletedTime: *at(noon.Add(-12*time.Hour + 91*time.Second)),
-				Trigger: "Schedule", Outcome: tidekeeperv1.OutcomeSucceeded, Pods: 12},
+				Trigger: "Schedule", Outcome: tidekeeperv1.OutcomeSucceeded, Pods: 12,
+				PodStartup: &tidekeeperv1.PodStartup{Pods: 12, MedianSeconds: 4, MaxSeconds: 150, MedianChangeSeconds: new(int32(-2)), MaxChangeSeconds: new(int32(0))}},
+			{ScheduledTime: *at(noon.Add(-24 * time.Hour)), StartedTime: at(noon.Add(-24 * time.Hour)), CompletedTime: *at(noon.Add(-24*time.Hour + time.Second)),
+				Trigger: "Schedule", Outcome: tidekeeperv1.OutcomeSucceeded, Pods: 2, PodStartup: &tidekeeperv1.PodStartup{Pods: 1, MedianSeconds: 6, MaxSeconds: 150}},
 			{ScheduledTime: *at(noon.Add(-36 * time.Hour)), CompletedTime: *at(noon.Add(-35 * time.Hour)), Trigger: "Schedule",
 				Outcome: tidekeeperv1.OutcomeMissed, Reason: "Superseded", Message: "a later tick is due already", EarlierTicks: 2},
 		}
 	})
 	want := []string{
-		"TICK                      TRIGGER    OUTCOME             WAITED   TOOK   PODS   MESSAGE",
-		"2026-11-21 11:59:30 UTC   Request    Restarting          10s      20s    -",
-		"2026-11-21 00:00:00 UTC   Schedule   Succeeded           1s       90s    12",
-		"2026-11-20 00:00:00 UTC   Schedule   Missed/Superseded   -        -      -      a later tick is due already; so were 2 ticks before it",
+		"TICK                      TRIGGER    OUTCOME             WAITED   TOOK   PODS   READY IN    WORST         MESSAGE",
+		"2026-11-21 11:59:30 UTC   Request    Restarting          10s      20s    -      -           -",
+		"2026-11-21 00:00:00 UTC   Schedule   Succeeded           1s       90s    12     4s (-2s)    2m30s (+0s)",
+		"2026-11-20 12:00:00 UTC   Schedule   Succeeded           0s       1s     2      6s, 1 pod   2m30s",
+		"2026-11-20 00:00:00 UTC   Schedule   Missed/Superseded   -        -      -      -           -             a later tick is due already; so were 2 ticks before it",
 	}
 	if diff := cmp.Diff(want, lines(t, historyTable(&r, noon, time.UTC), screen{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

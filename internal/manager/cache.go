@@ -140,6 +140,7 @@ func transformPod(in any) (any, error) {
 			Namespace:         pod.Namespace,
 			UID:               pod.UID,
 			ResourceVersion:   pod.ResourceVersion,
+			CreationTimestamp: pod.CreationTimestamp,
 			DeletionTimestamp: pod.DeletionTimestamp,
 			OwnerReferences:   slimOwners(pod.OwnerReferences),
 		},
@@ -190,8 +191,8 @@ func transformPod(in any) (any, error) {
 }
 
 // slimOwners keeps the owner that controls the pod, which takes about 190 bytes a
-// pod. Only pod-count asks for it, but what the cache keeps does not depend on
-// which controllers run.
+// pod. Not every controller asks for it, but what the cache keeps does not depend
+// on which of them run.
 func slimOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	for _, o := range owners {
 		if o.Controller != nil && *o.Controller {

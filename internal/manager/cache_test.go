@@ -5,6 +5,7 @@ package manager
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +15,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 	"pgregory.net/rapid"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/podstartup"
 )
 
@@ -48,6 +50,7 @@ func TestTransformPodKeepsRequests(t *testing.T) {
 
 func TestTransformPod(t *testing.T) {
 	deleted := metav1.Now()
+	created := metav1.NewTime(deleted.Add(-time.Hour))
 	always := corev1.ContainerRestartPolicyAlways
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	more := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}
@@ -56,8 +59,8 @@ func TestTransformPod(t *testing.T) {
 	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", DeletionTimestamp: &deleted,
-			Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
+			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", CreationTimestamp: created, DeletionTimestamp: &deleted,
+			Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d", tidekeeperv1.RestartedAtAnnotation: "03:00"},
 			OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "8", Controller: new(false)},
 				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "9", Controller: new(true), BlockOwnerDeletion: new(true)},
@@ -87,7 +90,7 @@ func TestTransformPod(t *testing.T) {
 	}
 	want := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", DeletionTimestamp: &deleted,
+			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", CreationTimestamp: created, DeletionTimestamp: &deleted,
 			OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "9", Controller: new(true)},
 			},
@@ -104,7 +107,7 @@ func TestTransformPod(t *testing.T) {
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning,
 			Conditions: []corev1.PodCondition{
-				{Type: podstartup.SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: deleted, Message: "-,-,-,-,-"},
+				{Type: podstartup.SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: deleted, Reason: "03:00", Message: "-,-,-,-,-"},
 			},
 			ContainerStatuses: []corev1.ContainerStatus{{
 				Name: "resized", AllocatedResources: more, Resources: &corev1.ResourceRequirements{Requests: requests},

@@ -42,6 +42,7 @@ var allControllers = []controller{
 			&tidekeeperv1.ScheduledRestart{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
 		},
 		indexes:      []addIndex{index.AddRestartTarget},
+		podIndexes:   []addIndex{index.AddPodRestart(podstartup.RestartedAt)},
 		inNamespaces: true,
 		setup:        setupRestart,
 	},
@@ -83,6 +84,10 @@ type controller struct {
 
 	// indexes on the cache that it looks things up by.
 	indexes []addIndex
+
+	// podIndexes are indexes on pods, of a controller that makes use of pods but
+	// can do without: they are there only if another one watches pods.
+	podIndexes []addIndex
 
 	// inNamespaces says that it is about namespaced objects only, and can be
 	// limited to some namespaces by --namespaces.
@@ -134,6 +139,19 @@ func chooseControllers(selectors []string, known []controller) ([]controller, er
 			flagControllers, strings.Join(selectors, ","), strings.Join(names, ", "))
 	}
 	return result, nil
+}
+
+// indexesOf returns the indexes that the controllers have together.
+func indexesOf(controllers []controller) []addIndex {
+	var indexes []addIndex
+	pods := slices.ContainsFunc(kindsOf(controllers), func(kind client.Object) bool { _, ok := kind.(*corev1.Pod); return ok })
+	for _, c := range controllers {
+		indexes = append(indexes, c.indexes...)
+		if pods {
+			indexes = append(indexes, c.podIndexes...)
+		}
+	}
+	return indexes
 }
 
 func controllerNames(controllers []controller) []string {

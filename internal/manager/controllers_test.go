@@ -106,3 +106,17 @@ func TestCacheIsLimitedToNamespaces(t *testing.T) {
 		})
 	}
 }
+
+// An index on pods starts their informer, so that who can do without pods has
+// his only where another controller watches them.
+func TestIndexesOf(t *testing.T) {
+	for selectors, want := range map[string]int{"scheduled-restart": 1, "nodepool": 1, "scheduled-restart,nodepool": 3, "*,pod-count": 4} {
+		chosen, err := chooseControllers(strings.Split(selectors, ","), allControllers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(indexesOf(chosen)); got != want {
+			t.Errorf("--controllers=%s has %d indexes, want %d", selectors, got, want)
+		}
+	}
+}

@@ -129,12 +129,12 @@ func New(cfg *rest.Config, opts Options, clk clock.Clock) (ctrl.Manager, error) 
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range chosen {
-		for _, addIndex := range c.indexes {
-			if err := addIndex(context.Background(), mgr.GetFieldIndexer()); err != nil {
-				return nil, err
-			}
+	for _, addIndex := range indexesOf(chosen) {
+		if err := addIndex(context.Background(), mgr.GetFieldIndexer()); err != nil {
+			return nil, err
 		}
+	}
+	for _, c := range chosen {
 		if err := c.setup(mgr, opts, clk); err != nil {
 			return nil, fmt.Errorf("setting up the controller %s: %w", c.name, err)
 		}

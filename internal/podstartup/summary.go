@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
 // SummaryCondition is the type of a condition that pods have in the manager's
@@ -16,7 +18,7 @@ import (
 // timeline is made from would take several times as much:
 //
 //   - True: the pod is ready, since its LastTransitionTime; the message has the
-//     stages.
+//     stages, and the reason the restart that made the pod, if one did.
 //   - False: the pod is not ready, and it cannot be told that it never was.
 //
 // A pod without it has never been ready.
@@ -26,18 +28,41 @@ const SummaryCondition corev1.PodConditionType = "tidekeeper.dev/start-up"
 // none. Of a pod that is summed up already it returns what is there.
 func Summarize(pod *corev1.Pod) *corev1.PodCondition {
 	if c := Condition(pod, SummaryCondition); c != nil {
-		return &corev1.PodCondition{Type: SummaryCondition, Status: c.Status, LastTransitionTime: c.LastTransitionTime, Message: c.Message}
+		return &corev1.PodCondition{
+			Type: SummaryCondition, Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+		}
 	}
 	ready := Condition(pod, corev1.PodReady)
 	switch {
 	case isTrue(ready):
 		return &corev1.PodCondition{
-			Type: SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: ready.LastTransitionTime, Message: encode(stagesOf(pod)),
+			Type: SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: ready.LastTransitionTime,
+			Reason: pod.Annotations[tidekeeperv1.RestartedAtAnnotation], Message: encode(stagesOf(pod)),
 		}
 	case mayHaveBeenReady(pod, ready):
 		return &corev1.PodCondition{Type: SummaryCondition, Status: corev1.ConditionFalse}
 	}
 	return nil
+}
+
+// RestartedAt returns which restart made a pod that is summed up and ready: the
+// annotation kubectl.kubernetes.io/restartedAt, "" if there is none.
+func RestartedAt(pod *corev1.Pod) string {
+	if c := Condition(pod, SummaryCondition); isTrue(c) {
+		return c.Reason
+	}
+	return ""
+}
+
+// ReadyAfter returns how long a pod that is summed up took from its creation
+// until it was ready; false if it is not ready, or tells what cannot be.
+func ReadyAfter(pod *corev1.Pod) (time.Duration, bool) {
+	c := Condition(pod, SummaryCondition)
+	if !isTrue(c) || pod.CreationTimestamp.IsZero() {
+		return 0, false
+	}
+	created, ready := pod.CreationTimestamp.Truncate(Grain), c.LastTransitionTime.Truncate(Grain)
+	return ready.Sub(created), possible(created, ready)
 }
 
 // mayHaveBeenReady tells whether a pod that is not ready could have been before.

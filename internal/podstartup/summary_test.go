@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 )
 
@@ -25,6 +26,11 @@ func TestSummarize(t *testing.T) {
 	}{
 		{name: "ready", pod: up(), want: &corev1.PodCondition{
 			Type: SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: at(31), Message: "1,2,4,8,16",
+		}},
+		{name: "ready, made by a restart", pod: up().with(func(p *corev1.Pod) {
+			p.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "then"}
+		}), want: &corev1.PodCondition{
+			Type: SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: at(31), Reason: "then", Message: "1,2,4,8,16",
 		}},
 		{name: "the end of one stage is not known, and so are two lengths", pod: up().with(dropCondition(corev1.PodInitialized)), want: &corev1.PodCondition{
 			Type: SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: at(31), Message: "1,-,-,8,16",
@@ -78,5 +84,33 @@ func TestSummaryKeepsTheLengths(t *testing.T) {
 	})
 	if diff := cmp.Diff(map[StageName]time.Duration{Initialized: 2 * time.Second}, decode("x,2,-1,,1e3,7,8")); diff != "" {
 		t.Errorf("of what makes no sense (-want +got):\n%s", diff)
+	}
+}
+
+// How long a pod took as a whole is kept too, also where a stage is not known.
+func TestReadyAfter(t *testing.T) {
+	summed := func(pod *corev1.Pod) *corev1.Pod {
+		s := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: pod.CreationTimestamp}}
+		if c := Summarize(pod); c != nil {
+			s.Status.Conditions = []corev1.PodCondition{*c}
+		}
+		return s
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		pod := drawPod(t)
+		timeline := TimelineOf(pod)
+		want := timeline.Ready() && !timeline.Stages[len(timeline.Stages)-1].Estimated && !pod.CreationTimestamp.IsZero()
+		switch got, ok := ReadyAfter(summed(pod)); {
+		case ok != want:
+			t.Fatalf("how long it took is known: %t, want %t\n%s", ok, want, tell(timeline))
+		case ok && got != timeline.Whole():
+			t.Fatalf("it took %s, want %s\n%s", got, timeline.Whole(), tell(timeline))
+		}
+	})
+	if got, ok := ReadyAfter(summed(&up().with(dropCondition(corev1.PodInitialized)).pod)); !ok || got != 31*time.Second {
+		t.Errorf("without one stage it took %s (%t), want 31s", got, ok)
+	}
+	if got := RestartedAt(summed(&up().isNot(corev1.PodReady, 40, "", "").pod)); got != "" {
+		t.Errorf("a pod that is not ready any more was made by %q", got)
 	}
 }

@@ -31,7 +31,10 @@ const conflictDelay = 50 * time.Millisecond
 type reconciler struct {
 	client client.Client
 	// live reads past the cache.
-	live     client.Reader
+	live client.Reader
+	// cache is read past the client where a kind may not be in it: the client
+	// would start to watch it.
+	cache    client.Reader
 	recorder events.EventRecorder
 	budget   *budget
 	alarm    *alarm
@@ -116,6 +119,12 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 		}
 		if in.live, in.target = true, nil; workload != nil {
 			in.target = targetOf(workload)
+		}
+		d = decide(in)
+	}
+	if d.wantsStartups {
+		if in.startups, err = r.startupsOf(ctx, restart.Namespace, in.target); err != nil {
+			return decision{}, nil, err
 		}
 		d = decide(in)
 	}
@@ -216,6 +225,10 @@ func announce(ref tidekeeperv1.TargetRef, record *tidekeeperv1.RestartRecord) (e
 	case tidekeeperv1.OutcomeSucceeded:
 		note = fmt.Sprintf("restarted %s %s, %d pods in %s (tick %s)", ref.Kind, ref.Name, record.Pods,
 			record.CompletedTime.Sub(record.StartedTime.Time).Round(time.Second), tick)
+		if s := record.PodStartup; s != nil {
+			note += fmt.Sprintf("; new pods were ready in %s, at worst %s",
+				withChange(s.MedianSeconds, s.MedianChangeSeconds), withChange(s.MaxSeconds, s.MaxChangeSeconds))
+		}
 		if record.Message != "" {
 			note += "; " + record.Message
 		}
@@ -228,6 +241,14 @@ func announce(ref tidekeeperv1.TargetRef, record *tidekeeperv1.RestartRecord) (e
 		eventType, reason = corev1.EventTypeWarning, EventFailed
 	}
 	return eventType, reason, fmt.Sprintf("%s: %s (tick %s)", record.Reason, record.Message, tick)
+}
+
+// withChange words a length of time, and how much longer it was than before.
+func withChange(length int32, change *int32) string {
+	if change == nil {
+		return seconds(length).String()
+	}
+	return fmt.Sprintf("%s (%+ds)", seconds(length), *change)
 }
 
 // tellWrongRequest makes one event of an annotation that asks for a restart in

@@ -29,6 +29,10 @@ type inputs struct {
 	target *target
 	live   bool
 
+	// startups is how long the new pods took to become ready, nil if nobody has
+	// asked yet. Who knows nothing about pods says that there are none.
+	startups []time.Duration
+
 	// slot: the restart holds a slot of the budget.
 	slot bool
 	// sent is the tick that this process has sent last. The workload says so
@@ -56,6 +60,10 @@ type decision struct {
 	// wantsLive: the cache is not good enough for this; decide again with what
 	// the API server says itself.
 	wantsLive bool
+
+	// wantsStartups: the restart is complete; decide again with how long its
+	// pods took. It is asked for only here, as it means to look at all of them.
+	wantsStartups bool
 
 	// wake is when to decide again if nothing happens before; zero: never.
 	wake time.Time
@@ -180,6 +188,8 @@ func (d *decider) track() {
 	switch {
 	case t.rollout.exceeded:
 		d.finish(tidekeeperv1.OutcomeFailed, ReasonProgressDeadline, fmt.Sprintf("%s has exceeded its own progress deadline: %s", t, t.rollout.message))
+	case t.rollout.complete() && d.startups == nil:
+		d.wantsStartups = true
 	case t.rollout.complete():
 		message := ""
 		if at.After(tick) {
@@ -233,14 +243,15 @@ func (d *decider) sendAgain(tick time.Time) {
 func (d *decider) finish(outcome tidekeeperv1.Outcome, reason, message string) {
 	active := d.status.Active
 	d.status.Active = nil
-	pods := int32(0)
-	if d.target != nil && outcome == tidekeeperv1.OutcomeSucceeded {
-		pods = d.target.pods
-	}
-	d.record(tidekeeperv1.RestartRecord{
+	record := tidekeeperv1.RestartRecord{
 		ScheduledTime: active.ScheduledTime, Trigger: active.Trigger, StartedTime: &active.StartedTime,
-		Outcome: outcome, Reason: reason, Message: message, Pods: pods,
-	})
+		Outcome: outcome, Reason: reason, Message: message,
+	}
+	if outcome == tidekeeperv1.OutcomeSucceeded {
+		record.Pods = d.target.pods
+		record.PodStartup = startupOf(d.startups, d.status.History)
+	}
+	d.record(record)
 	switch outcome {
 	case tidekeeperv1.OutcomeSucceeded:
 		d.status.ConsecutiveFailures = 0

@@ -92,6 +92,12 @@ func sentTo(t *target) {
 	t.rollout = rollout{updating: true, message: "1 of 3 pods are updated"}
 }
 
+// complete ends the rollout of the target.
+func complete(t *target) { t.rollout = rollout{available: true} }
+
+// noPods: how they came up was asked for, and nobody knows.
+func noPods(in *inputs) { in.startups = []time.Duration{} }
+
 func suspended(spec *tidekeeperv1.ScheduledRestartSpec) { spec.Suspend = true }
 
 func TestDecide(t *testing.T) {
@@ -107,6 +113,7 @@ func TestDecide(t *testing.T) {
 		active  bool
 		slot    bool     // wants one
 		live    bool     // wants the target live
+		asks    bool     // wants to know how long the pods took
 		records []string // outcome reason tick [earlier]
 	}{
 		// Waiting for the tick.
@@ -270,14 +277,18 @@ func TestDecide(t *testing.T) {
 			ready: "True/Restarting", active: true, next: tomorrow, wake: at("03:30:01"),
 		},
 		{
-			name: "a complete rollout is a success", in: makeInputs(active, withTarget(sentTo), withTarget(func(t *target) { t.rollout = rollout{available: true} }), now("03:02:00")),
+			name: "how the pods of a complete rollout came up is asked for", in: makeInputs(active, withTarget(sentTo), withTarget(complete), now("03:02:00")),
+			ready: "True/Restarting", active: true, next: tomorrow, asks: true,
+		},
+		{
+			name: "a complete rollout is a success", in: makeInputs(active, withTarget(sentTo), withTarget(complete), noPods, now("03:02:00")),
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Succeeded  03:00:00"},
 		},
 		{
 			name: "a complete rollout of somebody else's restart is a success too",
 			in: makeInputs(active, withTarget(sentTo), withTarget(func(t *target) {
 				t.rollout, t.restartedAt = rollout{available: true}, clockTime(at("03:01:00"))
-			}), now("03:02:00")),
+			}), noPods, now("03:02:00")),
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Succeeded  03:00:00"},
 		},
 		{
@@ -365,7 +376,7 @@ func TestDecide(t *testing.T) {
 			d := decide(tt.in)
 			got := map[string]any{
 				"ready": "", "next": time.Time{}, "wake": d.wake, "send": d.send, "active": d.status.Active != nil,
-				"wants slot": d.wantsSlot, "wants live": d.wantsLive,
+				"wants slot": d.wantsSlot, "wants live": d.wantsLive, "asks for pods": d.wantsStartups,
 			}
 			if ready := meta.FindStatusCondition(d.status.Conditions, ConditionReady); ready != nil {
 				got["ready"] = string(ready.Status) + "/" + ready.Reason
@@ -384,7 +395,7 @@ func TestDecide(t *testing.T) {
 			got["records"] = records
 			want := map[string]any{
 				"ready": tt.ready, "next": tt.next, "wake": tt.wake, "send": tt.send, "active": tt.active,
-				"wants slot": tt.slot, "wants live": tt.live, "records": tt.records,
+				"wants slot": tt.slot, "wants live": tt.live, "asks for pods": tt.asks, "records": tt.records,
 			}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateApproxTime(0)); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
@@ -427,7 +438,8 @@ func TestFailureLimit(t *testing.T) {
 	succeed := func(in *inputs) {
 		active(in)
 		sentTo(in.target)
-		in.target.rollout = rollout{available: true}
+		complete(in.target)
+		noPods(in)
 		in.now = at("03:02:00")
 	}
 	status := tidekeeperv1.ScheduledRestartStatus{ObservedGeneration: 1}

@@ -14,9 +14,10 @@
 //	target.go     a Deployment, StatefulSet or DaemonSet, as far as it matters
 //	gates.go      what must hold before a restart is started
 //	decide.go     what to do about a ScheduledRestart now, and its next status
+//	startup.go    how long the new pods took to become ready
 //	status.go     its conditions
 //	budget.go     how many restarts run at once, and who is next
 //
-// The controller in controller.go acts, alarm.go wakes it when something is
-// due, and observability.go has the names that dashboards and alerts depend on.
+// The controller in controller.go acts, pods.go finds the pods that a restart
+// made, alarm.go wakes the controller when something is due, and observability.go has the names that dashboards and alerts depend on.
 package restart

@@ -36,7 +36,8 @@ type Options struct {
 
 // SetupWithManager adds the controller "scheduled-restart" to the manager. The
 // manager's cache must have the informers of ScheduledRestarts (with the index
-// [index.RestartTarget]), Deployments, StatefulSets and DaemonSets.
+// [index.RestartTarget]), Deployments, StatefulSets and DaemonSets. If it has that
+// of Pods too, it must have the index [index.PodRestart].
 func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	b := newBudget(options.MaxConcurrent, options.NamespaceShare)
 	m, err := newMetrics(ctrlmetrics.Registry, b)
@@ -45,7 +46,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	}
 	a := newAlarm(options.Clock)
 	r := &reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"),
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(), recorder: mgr.GetEventRecorder("tidekeeper"),
 		budget: b, alarm: a, metrics: m, clock: options.Clock,
 		sent: map[types.NamespacedName]sentTick{}, told: map[types.NamespacedName]string{},
 	}

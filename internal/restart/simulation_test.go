@@ -179,6 +179,16 @@ func (s *simulation) reconcile() {
 		in.live, in.target, seenVersion = true, s.target, s.version
 		d = decide(in)
 	}
+	if d.wantsStartups {
+		if !in.target.rollout.complete() {
+			panic("the pods of a rollout that goes on are looked at")
+		}
+		in.startups = make([]time.Duration, s.random.IntN(4))
+		for i := range in.startups {
+			in.startups[i] = time.Duration(s.random.IntN(60)) * time.Second
+		}
+		d = decide(in)
+	}
 	if d.wantsSlot && s.random.IntN(3) > 0 {
 		in.slot = true
 		d = decide(in)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
 // A restart is asked for, happens, and is told of.
@@ -50,7 +51,7 @@ func TestRestartsNowListHistory(t *testing.T) {
 		t.Errorf("the list says %q", got)
 	}
 	history := tide(t, "restarts", "history", "web", "-n", "now")
-	if !regexp.MustCompile(`^TICK +TRIGGER +OUTCOME +WAITED +TOOK +PODS +MESSAGE\n\S+ \S+ UTC +Request +Succeeded +\ds +\d+s +2\n$`).MatchString(history) {
+	if !regexp.MustCompile(`^TICK +TRIGGER +OUTCOME +WAITED +TOOK +PODS +READY IN +WORST +MESSAGE\n\S+ \S+ UTC +Request +Succeeded +\ds +\d+s +2 +\ds +\ds\n$`).MatchString(history) {
 		t.Errorf("the history is\n%s", history)
 	}
 	var records []tidekeeperv1.RestartRecord
@@ -74,6 +75,44 @@ func TestRestartsNowListHistory(t *testing.T) {
 	}
 	if rows := fields(tide(t, "restarts", "-A", "-o", "wide")); rows[0][0] != "NAMESPACE" || rows[1][0] != "now" || rows[0][len(rows[0])-1] != "MESSAGE" {
 		t.Errorf("-A -o wide: %q", rows)
+	}
+}
+
+// The history shows how long the new pods took to become ready, and that it was
+// less than at the restart before.
+func TestRestartsHistoryTellsPodStartup(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "ready", 2)
+	aNamespace(t, "ready")
+	aDeployment(t, "ready", "web")
+	r := aRestart(t, "ready", "web", "@daily", nil)
+	eventuallyStatus(t, "ready", "web", "Scheduled")
+	restart := func(readyAfter string) {
+		t.Helper()
+		patch := `{"spec":{"strategy":{"rollingUpdate":{"maxSurge":"100%"}},"template":{"metadata":{"annotations":{"sandbox.tidekeeper.dev/containers-ready-after":"` + readyAfter + `"}}}}}`
+		for _, args := range [][]string{{"patch", "deployment", "web", "-p", patch}, {"rollout", "status", "deployment/web", "--timeout=60s"}} {
+			if out, err := cluster.Kubectl("", append([]string{"-n", "ready"}, args...)...); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		}
+		before := len(r.Status.History)
+		tide(t, "restarts", "now", "web", "-n", "ready")
+		framework.Eventually(t, "web is restarted", func() error {
+			cluster.Refresh(t, r)
+			return diff(before+1, len(r.Status.History))
+		})
+	}
+	restart("3s")
+	restart("0s")
+	// Times are in whole seconds, so that a length is exact to one either way.
+	history := tide(t, "restarts", "history", "web", "-n", "ready")
+	if !regexp.MustCompile(`READY IN +WORST +MESSAGE\n.* 2 +[01]s \(-[1-4]s\) +[01]s \(-[1-4]s\)\n.* 2 +[2-5]s +[2-5]s\n$`).MatchString(history) {
+		t.Errorf("the history is\n%s", history)
+	}
+	cluster.EventuallyEvent(t, "ScheduledRestart", "web", "Normal RestartSucceeded: restarted Deployment web, 2 pods in ")
+	events := strings.Join(cluster.Events(t, "ScheduledRestart", "web"), "\n")
+	if !regexp.MustCompile(`; new pods were ready in [01]s \(-[1-4]s\), at worst [01]s \(-[1-4]s\)(\n|$)`).MatchString(events) {
+		t.Errorf("the events are\n%s", events)
 	}
 }
 

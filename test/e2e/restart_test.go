@@ -221,6 +221,9 @@ func TestS4_5_AllKinds(t *testing.T) {
 			if record.Trigger != tidekeeperv1.TriggerRequest || int(record.Pods) != len(pods) {
 				t.Errorf("record %+v, want a request, %d pods", record, len(pods))
 			}
+			if s := record.PodStartup; s == nil || int(s.Pods) != len(pods) || s.MedianChangeSeconds != nil {
+				t.Errorf("the record says of its pods' start-up %+v, want that of %d, and nothing before", s, len(pods))
+			}
 			if err := diff(tick.Format(time.RFC3339), restartedAt(t, o)); err != nil {
 				t.Errorf("the template %v", err)
 			}
@@ -553,4 +556,25 @@ func TestRestartWrongRequest(t *testing.T) {
 	r.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: "now!"}
 	cluster.Apply(t, r)
 	cluster.EventuallyEvent(t, "ScheduledRestart", "request", `Warning InvalidRequest: the annotation tidekeeper.dev/restart-now must be a time such as 2026-01-31T15:04:05Z, and is "now!"`)
+}
+
+// Without a controller that watches pods they are not watched for the sake of
+// the history, which then says nothing about their start-up.
+func TestRestartWithoutPods(t *testing.T) {
+	audit := cluster.Audit(t, "tidekeeper/")
+	cluster.StartManager(t, "--controllers=scheduled-restart")
+	cluster.AddNodes(t, "nopods", 1)
+	workload(t, "Deployment", "nopods")
+	r := restartOf("Deployment", "nopods")
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "Suspended")
+	record := eventuallyOutcome(t, r, request(t, r), tidekeeperv1.OutcomeSucceeded, "")
+	if record.Pods != 2 || record.PodStartup != nil {
+		t.Errorf("record %+v, want a success of 2 pods and nothing about their start-up", record)
+	}
+	for _, asked := range audit.Requests(t) {
+		if asked.Resource == "pods" {
+			t.Errorf("pods are asked for: %s", asked)
+		}
+	}
 }

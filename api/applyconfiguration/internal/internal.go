@@ -180,6 +180,24 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: atomic
 - name: dev.tidekeeper.tidekeeper.api.v1.Outcome
   scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.PodStartup
+  map:
+    fields:
+    - name: maxChangeSeconds
+      type:
+        scalar: numeric
+    - name: maxSeconds
+      type:
+        scalar: numeric
+    - name: medianChangeSeconds
+      type:
+        scalar: numeric
+    - name: medianSeconds
+      type:
+        scalar: numeric
+    - name: pods
+      type:
+        scalar: numeric
 - name: dev.tidekeeper.tidekeeper.api.v1.Precondition
   scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.RestartRecord
@@ -197,6 +215,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: outcome
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.Outcome
+    - name: podStartup
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.PodStartup
     - name: pods
       type:
         scalar: numeric

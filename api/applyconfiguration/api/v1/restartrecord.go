@@ -31,6 +31,9 @@ type RestartRecordApplyConfiguration struct {
 	Message *string `json:"message,omitempty"`
 	// pods is how many pods the target had when its restart was completed.
 	Pods *int32 `json:"pods,omitempty"`
+	// podStartup tells how long the new pods took to become ready. It is told
+	// of a restart that succeeded, if the manager knows of pods.
+	PodStartup *PodStartupApplyConfiguration `json:"podStartup,omitempty"`
 	// earlierTicks is how many ticks before this one shared its fate, for
 	// instance while no manager ran; 1000 stands for that many or more.
 	EarlierTicks *int32 `json:"earlierTicks,omitempty"`
@@ -103,6 +106,14 @@ func (b *RestartRecordApplyConfiguration) WithMessage(value string) *RestartReco
 // If called multiple times, the Pods field is set to the value of the last call.
 func (b *RestartRecordApplyConfiguration) WithPods(value int32) *RestartRecordApplyConfiguration {
 	b.Pods = &value
+	return b
+}
+
+// WithPodStartup sets the PodStartup field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodStartup field is set to the value of the last call.
+func (b *RestartRecordApplyConfiguration) WithPodStartup(value *PodStartupApplyConfiguration) *RestartRecordApplyConfiguration {
+	b.PodStartup = value
 	return b
 }
 
