@@ -81,7 +81,7 @@ func TestCRDsMissing(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	for _, args := range []string{"--help", "pools --help", "pools describe --help", "pools plan --help", "restarts --help", "restarts history --help", "restarts next --help", "restarts now --help",
-		"restarts suspend --help", "restarts resume --help", "restarts explain --help", "completion --help",
+		"restarts suspend --help", "restarts resume --help", "restarts explain --help", "migrate --help", "completion --help",
 		"pods --help", "pods watch --help", "pods timeline --help", "pods slow --help"} {
 		out := tide(t, strings.Fields(args)...)
 		for _, want := range []string{"Usage:\n  kubectl tide", "Examples:\n  kubectl tide "} {
