@@ -13,11 +13,12 @@ import (
 
 // Build builds a program that only tests need, the way that make build builds,
 // so that nearly all of it is compiled already, and returns its path. The
-// package is named from the root of the repository, for instance ./test/x.
-func Build(t testing.TB, pkg string) string {
+// package is named from the root of the repository, for instance ./test/x; flags
+// are those of go build.
+func Build(t testing.TB, pkg string, flags ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), path.Base(pkg))
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", file, pkg)
+	build := exec.CommandContext(t.Context(), "go", append(append([]string{"build", "-trimpath", "-o", file}, flags...), pkg)...)
 	build.Dir = Root()
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -121,7 +121,31 @@ func (p *Proxy) Cut(t testing.TB, match string) {
 // Passed returns the log so far.
 func (p *Proxy) Passed(t testing.TB) []Passed {
 	t.Helper()
-	text, err := os.ReadFile(p.log)
+	return p.PassedSince(t, 0)
+}
+
+// Mark returns where the log ends now.
+func (p *Proxy) Mark(t testing.TB) int64 {
+	t.Helper()
+	info, err := os.Stat(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// PassedSince returns what was added to the log since a mark.
+func (p *Proxy) PassedSince(t testing.TB, mark int64) []Passed {
+	t.Helper()
+	file, err := os.Open(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(mark, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +161,21 @@ func (p *Proxy) Passed(t testing.TB) []Passed {
 		passed = append(passed, one)
 	}
 	return passed
+}
+
+// Watch is a watch that goes through the proxy.
+type Watch struct {
+	Resource string
+	// Passed is how many events its client has been sent.
+	Passed int
+}
+
+// Watches returns the watches that are open.
+func (p *Proxy) Watches(t testing.TB) []Watch {
+	t.Helper()
+	var list struct{ Watches []Watch }
+	p.call(t, http.MethodGet, "/watches", "", &list)
+	return list.Watches
 }
 
 func (p *Proxy) call(t testing.TB, method, path, body string, answer any) {
