@@ -76,7 +76,7 @@ clean: ## Remove what was built.
 ##@ Tests
 
 .PHONY: test
-test: test-unit test-e2e test-sandbox ## Run all tests: unit, property, black-box on the sandbox, an installation's life, and the sandbox's own.
+test: test-unit test-e2e test-install test-sandbox ## Run all tests: unit, property, black-box on the sandbox, an installation's life, and the sandbox's own.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.

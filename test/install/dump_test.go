@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
@@ -25,7 +26,9 @@ import (
 // events, which are deleted after an hour. The resources are among the keys.
 func dump(t *testing.T, cluster *framework.Cluster) map[string]map[string]any {
 	t.Helper()
-	server, err := discovery.NewDiscoveryClientForConfig(cluster.Config)
+	config := rest.CopyConfig(cluster.Config)
+	config.WarningHandler = rest.NoWarnings{} // every kind is listed, deprecated ones too
+	server, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +36,7 @@ func dump(t *testing.T, cluster *framework.Cluster) map[string]map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := dynamic.NewForConfig(cluster.Config)
+	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}

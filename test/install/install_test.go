@@ -353,7 +353,7 @@ func (i *installation) limited(t *testing.T) {
 // blackBox runs tests of test/e2e against the installation. With FULL they are all
 // of them, and they end with a comparison of what was asked and what is granted.
 func (i *installation) blackBox(t *testing.T) {
-	i.helm(t, helmArgs("upgrade", chartDir(), "replicas=0", "controllers={*,pod-count}", "cleanup.timeoutSeconds=2")...)
+	i.helm(t, helmArgs("upgrade", chartDir(), "replicas=0", "controllers={*,pod-count}", "cleanup.timeoutSeconds=10")...)
 	args := []string{"-test.timeout=30m"}
 	if os.Getenv("FULL") == "" {
 		args = append(args, "-test.run=^("+strings.Join(chosen, "|")+")$")
@@ -384,7 +384,7 @@ func (i *installation) uninstallInVain(t *testing.T) {
 	i.applyPool(t)
 	i.manager.Kill(t)
 	_, said, err := helmWithPod(t, i.Cluster, "tidekeeper-cleanup", "uninstall", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig)
-	if err == nil || !strings.Contains(said, "after 2s these node pools are still there: tide") {
+	if err == nil || !strings.Contains(said, "after 10s these node pools are still there: tide") {
 		t.Errorf("got %v and\n%s", err, said)
 	}
 	i.Refresh(t, framework.Pool("tide"))
@@ -395,7 +395,6 @@ func (i *installation) uninstallInVain(t *testing.T) {
 }
 
 func (i *installation) uninstall(t *testing.T) {
-	i.helm(t, helmArgs("upgrade", chartDir(), "replicas=0")...)
 	i.applyPool(t)
 	_, said, err := helmWithPod(t, i.Cluster, "tidekeeper-cleanup", "uninstall", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig, "--wait")
 	if err != nil {

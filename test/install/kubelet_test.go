@@ -6,6 +6,7 @@ package install
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,10 @@ func runPod(t *testing.T, cluster *framework.Cluster, name string) string {
 		if err := cluster.List(t.Context(), pods, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": name}); err != nil {
 			return err
 		}
+		// That of the run before may still be there.
+		pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
+			return p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodPending
+		})
 		if len(pods.Items) != 1 {
 			return fmt.Errorf("there are %d", len(pods.Items))
 		}
