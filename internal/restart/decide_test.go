@@ -478,7 +478,8 @@ func TestClockSetBack(t *testing.T) {
 	if !d.status.Active.StartedTime.Time.Equal(in.now) || !d.wake.Equal(in.now.Add(30*time.Minute)) {
 		t.Errorf("started at %s, looked at again at %s; want now, and after the half hour that it may take", d.status.Active.StartedTime, d.wake)
 	}
-	in.target.rollout = rollout{available: true}
+	complete(in.target)
+	noPods(&in)
 	last := decide(in).status.History[0]
 	if last.Outcome != tidekeeperv1.OutcomeSucceeded || last.CompletedTime.Before(last.StartedTime) {
 		t.Errorf("record %+v; want that it succeeded, and did not end before it began", last)
