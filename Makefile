@@ -107,6 +107,15 @@ fuzz: ## Run every fuzz test for FUZZTIME.
 			(set -x; cd "$$(dirname "$$file")" && $(GO) test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) .) || exit 1; \
 		done; done
 
+.PHONY: faults
+faults: build-sandbox build-tidekeeper ## Play all faults and bad edits, of which make test plays a slice. Takes half an hour.
+	FAULTS=all SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test -v -count=1 -p=1 -timeout=240m ./test/fault/...
+
+.PHONY: soak
+SOAK ?= 1h
+soak: build-sandbox build-tidekeeper ## Churn for SOAK, and see that the manager does not grow.
+	SOAK=$(SOAK) SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test -v -count=1 -timeout=100h -run='^TestSoak$$' ./test/fault/outage
+
 .PHONY: bench-sandbox
 bench-sandbox: ## Measure the sandbox.
 	$(MAKE) --no-print-directory -C sandbox bench

@@ -350,10 +350,7 @@ func TestS2_9_PoolMetrics(t *testing.T) {
 // Of two managers one acts; the other takes over at once when it stops in
 // order, and soon when it does not.
 func TestS2_9_Election(t *testing.T) {
-	elect := []string{
-		"--leader-elect", "--leader-elect-resource-namespace=" + namespace,
-		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms",
-	}
+	elect := framework.Elect
 	first := cluster.StartManager(t, elect...)
 	leader := eventuallyLeader(t, "")
 	// The standby is ready too.

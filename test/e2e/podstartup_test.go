@@ -155,10 +155,7 @@ func TestPodStartupByPool(t *testing.T) {
 // Of two managers only the one that leads counts, and who takes over does not
 // count what the other has.
 func TestPodStartupIsTheLeaders(t *testing.T) {
-	elect := []string{
-		"--leader-elect", "--leader-elect-resource-namespace=" + namespace,
-		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms",
-	}
+	elect := framework.Elect
 	leader := cluster.StartManager(t, elect...)
 	addMembers(t, "startup-lead", 1)
 	cluster.Apply(t, pool("startup-lead"))

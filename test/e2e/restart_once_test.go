@@ -121,10 +121,7 @@ spec: {policyName: %[1]s, validationActions: [Deny]}
 // TestRestartOnceAtFailover: of two managers the leader dies just when a tick is
 // due; the tick happens once.
 func TestRestartOnceAtFailover(t *testing.T) {
-	elect := []string{
-		"--leader-elect", "--leader-elect-resource-namespace=" + namespace,
-		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms",
-	}
+	elect := framework.Elect
 	cluster.AddNodes(t, "failover", 1)
 	d := workload(t, "Deployment", "failover").(*appsv1.Deployment)
 	generation := d.Generation

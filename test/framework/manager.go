@@ -32,7 +32,7 @@ func (c *Cluster) StartManager(t testing.TB, args ...string) *Manager {
 // LaunchManager is StartManager without the wait.
 func (c *Cluster) LaunchManager(t testing.TB, args ...string) *Manager {
 	t.Helper()
-	probes, metrics := freeAddress(t), freeAddress(t)
+	probes, metrics := FreeAddress(t), FreeAddress(t)
 	m := runManager(t, c.managerBinary, append([]string{
 		"--kubeconfig", c.manager,
 		"--health-probe-bind-address", probes, "--metrics-bind-address", metrics, "--metrics-secure=false",
@@ -40,6 +40,13 @@ func (c *Cluster) LaunchManager(t testing.TB, args ...string) *Manager {
 	}, args...)...)
 	m.Probes, m.Metrics = "http://"+probes, "http://"+metrics
 	return m
+}
+
+// Elect are the arguments by which managers elect a leader, and a standby takes
+// over within seconds.
+var Elect = []string{
+	"--leader-elect", "--leader-elect-resource-namespace=tidekeeper-system",
+	"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms",
 }
 
 // AwaitReady waits until the manager says that it is ready.
@@ -80,8 +87,8 @@ func runManager(t testing.TB, path string, args ...string) *Manager {
 	return &Manager{process: run(t, "manager", path, args...)}
 }
 
-// freeAddress returns a loopback address that nobody listens on.
-func freeAddress(t testing.TB) string {
+// FreeAddress returns a loopback address that nobody listens on.
+func FreeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

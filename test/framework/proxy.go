@@ -46,7 +46,7 @@ func (c *Cluster) StartProxy(t testing.TB, scenario string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, control := t.TempDir(), freeAddress(t)
+	dir, control := t.TempDir(), FreeAddress(t)
 	p := &Proxy{Kubeconfig: filepath.Join(dir, "kubeconfig"), control: "http://" + control, log: filepath.Join(dir, "log")}
 	args := []string{"proxy", "--kubeconfig", c.manager, "--write-kubeconfig", p.Kubeconfig, "--log", p.log, "--control", control}
 	if scenario != "" {

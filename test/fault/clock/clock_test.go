@@ -1,0 +1,352 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clock sets the wall clocks of managers: back and forth by hours, a
+// minute apart, across a change to summer time, and on by hours while the machine
+// was suspended. Each tick is started once, within its deadline, or not at all.
+//
+// The manager is the real one with another clock, see package manager.
+package clock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+var cluster framework.Cluster
+
+func TestMain(m *testing.M) { os.Exit(framework.Main(m, &cluster, "--nodes=1")) }
+
+// scene is a Deployment with a ScheduledRestart, in a cluster whose managers have
+// clocks of their own.
+type scene struct {
+	*framework.Cluster
+	deployment *appsv1.Deployment
+	restart    *tidekeeperv1.ScheduledRestart
+}
+
+// newScene makes a scene whose pods take some time to come up. The schedule is
+// suspended, as the cluster's own clock is not that of the managers.
+func newScene(t *testing.T, schedule string, pods time.Duration) *scene {
+	t.Helper()
+	s := &scene{
+		Cluster:    cluster.WithClocks(t),
+		deployment: framework.Deployment("clock", 1, framework.App), restart: framework.ScheduledRestart("clock"),
+	}
+	s.deployment.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/containers-ready-after": pods.String()}
+	s.Apply(t, s.deployment)
+	framework.Eventually(t, "the Deployment is up", func() error {
+		s.Refresh(t, s.deployment)
+		if s.deployment.Status.ReadyReplicas != 1 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	s.restart.Spec = tidekeeperv1.ScheduledRestartSpec{
+		TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "clock"}, Schedule: schedule, Suspend: true, StartingDeadlineSeconds: 60,
+		// Longer than any step of the clock.
+		ProgressDeadlineSeconds: 24 * 60 * 60,
+	}
+	s.Apply(t, s.restart)
+	return s
+}
+
+// start starts a manager with a clock.
+func (s *scene) start(t *testing.T, c framework.Clock, args ...string) *framework.Manager {
+	t.Helper()
+	return s.StartManager(t, append([]string{c.Flag()}, args...)...)
+}
+
+// enable lets the schedule run, from now on by the manager's clock.
+func (s *scene) enable(t *testing.T) {
+	t.Helper()
+	s.eventuallyIs(t, "Suspended")
+	s.Change(t, s.restart, func() { s.restart.Spec.Suspend = false })
+	s.eventuallyIs(t, "Scheduled")
+}
+
+func (s *scene) eventuallyIs(t *testing.T, reason string) {
+	t.Helper()
+	framework.Eventually(t, "the ScheduledRestart is "+reason, func() error {
+		s.Refresh(t, s.restart)
+		return framework.ReadyIs(s.restart.Status.Conditions, s.restart.Generation, reason)
+	})
+}
+
+// tell words what became of a tick.
+func tell(tick time.Time, outcome tidekeeperv1.Outcome, reason string, earlier int32) string {
+	return fmt.Sprintf("%s %s %s and %d before", tick.UTC().Format("2006-01-02 15:04:05"), outcome, reason, earlier)
+}
+
+func succeeded(tick time.Time) string { return tell(tick, tidekeeperv1.OutcomeSucceeded, "", 0) }
+
+// eventually waits until the history is this, the latest first, and nothing is
+// under way.
+func (s *scene) eventually(t *testing.T, what string, want ...string) {
+	t.Helper()
+	framework.Eventually(t, what, func() error {
+		s.Refresh(t, s.restart)
+		if active := s.restart.Status.Active; active != nil {
+			return fmt.Errorf("the tick %s is under way", active.ScheduledTime)
+		}
+		return s.history(want)
+	})
+	s.sent(t, want)
+}
+
+// stays looks for some time whether the history stays as it is.
+func (s *scene) stays(t *testing.T, what string, want ...string) {
+	t.Helper()
+	// The clock is looked at each second.
+	time.Sleep(2500 * time.Millisecond)
+	s.Refresh(t, s.restart)
+	if err := s.history(want); err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+	s.sent(t, want)
+}
+
+func (s *scene) history(want []string) error {
+	var got []string
+	for _, r := range s.restart.Status.History {
+		got = append(got, tell(r.ScheduledTime.Time, r.Outcome, r.Reason, r.EarlierTicks))
+		if r.CompletedTime.Before(&r.ScheduledTime) || r.StartedTime != nil && r.CompletedTime.Before(r.StartedTime) {
+			return fmt.Errorf("a tick has ended before it began: %+v", r)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		return fmt.Errorf("history (-want +got):\n%s", diff)
+	}
+	return nil
+}
+
+// sent fails the test unless the template was written once for each tick that
+// was started.
+func (s *scene) sent(t *testing.T, history []string) {
+	t.Helper()
+	started := int64(0)
+	for _, r := range s.restart.Status.History {
+		if r.StartedTime != nil {
+			started++
+		}
+	}
+	s.Refresh(t, s.deployment)
+	if got := s.deployment.Generation - 1; got != started {
+		t.Errorf("the template was written %d times; the history is %q", got, history)
+	}
+}
+
+// hour is a full hour some days from now, by no zone's change of the clock.
+var hour = time.Now().UTC().AddDate(0, 0, 2).Truncate(24 * time.Hour).Add(10 * time.Hour)
+
+// TestBackAndForth sets the clock back and forth by hours.
+func TestBackAndForth(t *testing.T) {
+	s := newScene(t, "0 * * * *", 0)
+	at := func(hours time.Duration) time.Time { return hour.Add(hours * time.Hour) }
+	clock := framework.NewClock(t, at(0).Add(-30*time.Minute))
+	s.start(t, clock)
+	s.enable(t)
+
+	clock.Set(t, at(0).Add(-time.Second))
+	history := []string{succeeded(at(0))}
+	s.eventually(t, "a tick comes", history...)
+
+	clock.Set(t, at(-2).Add(-time.Second))
+	s.stays(t, "back by two hours, a tick that was not decided then is no tick now", history...)
+	clock.Set(t, at(0).Add(-time.Second))
+	s.stays(t, "the same tick comes a second time", history...)
+
+	clock.Set(t, at(1).Add(-time.Second))
+	history = append([]string{succeeded(at(1))}, history...)
+	s.eventually(t, "the next tick comes", history...)
+
+	clock.Set(t, at(6).Add(30*time.Minute))
+	history = append([]string{
+		tell(at(6), tidekeeperv1.OutcomeMissed, "DeadlineExceeded", 0),
+		tell(at(5), tidekeeperv1.OutcomeMissed, "Superseded", 3),
+	}, history...)
+	s.eventually(t, "on by five hours and a half, it is too late", history...)
+
+	clock.Set(t, at(2))
+	s.stays(t, "back by four hours, ticks that were missed do not come back", history...)
+	// A new spec starts from now. What the template has seen it does not see again.
+	s.Change(t, s.restart, func() { s.restart.Spec.FailureLimit = 5 })
+	s.eventuallyIs(t, "Scheduled")
+	clock.Set(t, at(3).Add(-time.Second))
+	history = append([]string{succeeded(at(3))}, history...)
+	s.eventually(t, "a new spec starts from now", history...)
+}
+
+// TestSetBackWhileActive sets the clock back by hours while a restart is under
+// way: it ends as ever.
+func TestSetBackWhileActive(t *testing.T) {
+	s := newScene(t, "0 * * * *", 3*time.Second)
+	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
+	s.start(t, clock)
+	s.enable(t)
+	clock.Set(t, hour.Add(-time.Second))
+	s.eventuallyIs(t, "Restarting")
+	clock.Set(t, hour.Add(-3*time.Hour))
+	s.Change(t, s.restart, func() { s.restart.Spec.HistoryLimit = 5 })
+	framework.Eventually(t, "it has ended", func() error {
+		s.Refresh(t, s.restart)
+		if s.restart.Status.Active != nil || len(s.restart.Status.History) != 1 {
+			return fmt.Errorf("status %+v", s.restart.Status)
+		}
+		return nil
+	})
+	record := s.restart.Status.History[0]
+	if record.Outcome != tidekeeperv1.OutcomeSucceeded || record.CompletedTime.Before(record.StartedTime) {
+		t.Errorf("the record is %+v; want that it succeeded, and has not ended before it began", record)
+	}
+	s.sent(t, nil)
+}
+
+// TestLeaderAhead has a leader whose clock is a minute ahead die in the midst of
+// a restart. For the next leader the tick is still to come, and it does not come
+// twice.
+func TestLeaderAhead(t *testing.T) {
+	s := newScene(t, "* * * * *", 2*time.Second)
+	ahead, behind := framework.NewClock(t, hour.Add(-30*time.Second)), framework.NewClock(t, hour.Add(-90*time.Second))
+	leader := s.start(t, ahead, framework.Elect...)
+	s.enable(t)
+	s.start(t, behind, framework.Elect...)
+
+	ahead.Set(t, hour.Add(-time.Second))
+	behind.Set(t, hour.Add(-61*time.Second))
+	s.eventuallyIs(t, "Restarting")
+	leader.Kill(t)
+	framework.Eventually(t, "the next leader brings it to its end", func() error {
+		s.Refresh(t, s.restart)
+		if s.restart.Status.Active != nil {
+			return errors.New("it is under way")
+		}
+		return nil
+	})
+	behind.Set(t, hour.Add(-time.Second))
+	time.Sleep(2500 * time.Millisecond) // The clock is looked at each second.
+	behind.Set(t, hour.Add(59*time.Second))
+	framework.Eventually(t, "the tick after it comes", func() error {
+		s.Refresh(t, s.restart)
+		if len(s.restart.Status.History) < 2 || s.restart.Status.Active != nil {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	for i, want := range []time.Time{hour.Add(time.Minute), hour} {
+		if r := s.restart.Status.History[i]; !r.ScheduledTime.Time.Equal(want) || r.Outcome != tidekeeperv1.OutcomeSucceeded {
+			t.Errorf("record %d is %+v; want that %s succeeded", i, r, want)
+		}
+	}
+	s.sent(t, nil)
+}
+
+// TestSuspended suspends the machine over ticks: what is too late by then is not
+// done, and the next tick comes in time.
+func TestSuspended(t *testing.T) {
+	s := newScene(t, "0 * * * *", 0)
+	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
+	manager := s.start(t, clock)
+	s.enable(t)
+	manager.Signal(t, syscall.SIGSTOP)
+	clock.Set(t, hour.Add(3*time.Hour+20*time.Minute))
+	manager.Signal(t, syscall.SIGCONT)
+	history := []string{
+		tell(hour.Add(3*time.Hour), tidekeeperv1.OutcomeMissed, "DeadlineExceeded", 0),
+		tell(hour.Add(2*time.Hour), tidekeeperv1.OutcomeMissed, "Superseded", 2),
+	}
+	s.eventually(t, "what is too late is on record", history...)
+	clock.Set(t, hour.Add(4*time.Hour-time.Second))
+	s.eventually(t, "the next tick comes", append([]string{succeeded(hour.Add(4 * time.Hour))}, history...)...)
+}
+
+// TestSuspendedLeader suspends the leader for longer than its lease, over a tick.
+// The next leader does it; the old one, awake again, ends and does nothing.
+func TestSuspendedLeader(t *testing.T) {
+	s := newScene(t, "0 * * * *", 0)
+	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
+	leader := s.start(t, clock, framework.Elect...)
+	s.enable(t)
+	s.start(t, clock, framework.Elect...)
+	leader.Signal(t, syscall.SIGSTOP)
+	clock.Set(t, hour.Add(-time.Second))
+	s.eventually(t, "the next leader restarts", succeeded(hour))
+	leader.Signal(t, syscall.SIGCONT)
+	if code := leader.Wait(t); code == 0 {
+		t.Error("the old leader ended as if it was asked to")
+	}
+	s.stays(t, "the old leader woke up", succeeded(hour))
+}
+
+// TestSummerTimeWhileActive changes the zone's clock to summer time while a
+// restart is under way, and has a tick in the gap; then back, with a tick in the
+// hour that comes twice.
+func TestSummerTimeWhileActive(t *testing.T) {
+	s := newScene(t, "30 2 * * *", 3*time.Second)
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spring, autumn := change(t, berlin, time.March), change(t, berlin, time.October)
+
+	clock := framework.NewClock(t, spring.Add(-time.Hour))
+	s.start(t, clock)
+	s.Change(t, s.restart, func() { s.restart.Spec.TimeZone = "Europe/Berlin" })
+	s.enable(t)
+	clock.Set(t, spring.Add(-2*time.Second))
+	request := s.RequestRestart(t, s.restart, spring.Add(-2*time.Second))
+	s.eventuallyIs(t, "Restarting")
+	history := []string{succeeded(spring), succeeded(request)}
+	s.eventually(t, "a tick in the gap comes at its end, after the restart that was under way", history...)
+
+	first := autumn.Add(-30 * time.Minute)
+	clock.Set(t, first.Add(-time.Hour))
+	framework.Eventually(t, "the summer has passed", func() error {
+		s.Refresh(t, s.restart)
+		if next := s.restart.Status.NextScheduleTime; next == nil || !next.Time.Equal(first) {
+			return fmt.Errorf("the next tick is %s, and should be %s", next, first)
+		}
+		return nil
+	})
+	missed := len(s.restart.Status.History)
+	clock.Set(t, first.Add(-time.Second))
+	s.eventuallyIs(t, "Restarting")
+	clock.Set(t, autumn.Add(-time.Second))
+	framework.Eventually(t, "a tick in the hour that comes twice comes", func() error {
+		s.Refresh(t, s.restart)
+		if len(s.restart.Status.History) != missed+1 || s.restart.Status.Active != nil {
+			return fmt.Errorf("status %+v", s.restart.Status)
+		}
+		return nil
+	})
+	if r := s.restart.Status.History[0]; !r.ScheduledTime.Time.Equal(first) || r.Outcome != tidekeeperv1.OutcomeSucceeded {
+		t.Errorf("the record is %+v; want that %s succeeded", r, first)
+	}
+	clock.Set(t, autumn.Add(30*time.Minute-time.Second))
+	time.Sleep(2500 * time.Millisecond) // The clock is looked at each second.
+	s.Refresh(t, s.restart)
+	if got := len(s.restart.Status.History); got != missed+1 {
+		t.Errorf("the tick came a second time: %+v", s.restart.Status.History)
+	}
+	s.sent(t, nil)
+}
+
+// change returns when the zone's clock is changed in that month of next year.
+func change(t *testing.T, zone *time.Location, month time.Month) time.Time {
+	t.Helper()
+	_, end := time.Date(time.Now().Year()+1, month, 1, 0, 0, 0, 0, zone).ZoneBounds()
+	if end.Month() != month {
+		t.Fatalf("the clock of %s is changed on %s", zone, end)
+	}
+	return end
+}

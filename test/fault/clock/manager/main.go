@@ -1,0 +1,80 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command manager is the Tidekeeper manager with a wall clock that can be set:
+// it is as far from the machine's as the file of --clock-file says, at any moment,
+// for instance -2h30m. As when a real clock is set, the monotonic clock goes on.
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/spf13/pflag"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"tidekeeper.dev/tidekeeper/internal/manager"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	options := manager.DefaultOptions()
+	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	file := flags.String("clock-file", "", "`file` that says how far the wall clock is from the machine's")
+	sets := options.Flags()
+	for _, name := range sets.Order {
+		flags.AddFlagSet(sets.FlagSets[name])
+	}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	return manager.RunWithClock(ctrl.SetupSignalHandler(), options, wallClock{file: *file})
+}
+
+// wallClock is the machine's clock, set to another time. Its timers are the
+// machine's: setting a clock does not touch them.
+type wallClock struct {
+	clock.RealClock
+	file string
+}
+
+// Now implements [clock.PassiveClock].
+func (c wallClock) Now() time.Time {
+	text, err := os.ReadFile(c.file)
+	if err != nil {
+		panic(err)
+	}
+	offset, err := time.ParseDuration(strings.TrimSpace(string(text)))
+	if err != nil {
+		panic(fmt.Errorf("%s: %w", c.file, err))
+	}
+	return set(time.Now(), offset)
+}
+
+// Since implements [clock.PassiveClock].
+func (c wallClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// set returns a time with the wall clock set by an offset and the monotonic
+// clock as it is. Package time has no function for that, as Add moves both; so
+// this writes the monotonic reading back to where time.Time keeps it. The test
+// beside this file sees to it that it is there.
+func set(t time.Time, offset time.Duration) time.Time {
+	type layout struct {
+		wall      uint64
+		monotonic int64
+		location  *time.Location
+	}
+	moved := t.Add(offset)
+	(*layout)(unsafe.Pointer(&moved)).monotonic = (*layout)(unsafe.Pointer(&t)).monotonic
+	return moved
+}

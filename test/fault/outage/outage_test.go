@@ -1,0 +1,374 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package outage takes things away from a manager at work: the API server, etcd,
+// the right to be served at all, and itself for days. When they are back, the end
+// is the same as if nothing had been, and each restart has happened once. The
+// soak in this package churns for as long as one likes and sees that the manager
+// does not grow.
+//
+// FAULTS=all makes the outages longer.
+package outage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+var cluster framework.Cluster
+
+func TestMain(m *testing.M) { os.Exit(framework.Main(m, &cluster, "--nodes=1", "--audit")) }
+
+// long is how long an outage lasts.
+func long(slice, whole time.Duration) time.Duration {
+	if os.Getenv("FAULTS") == "all" {
+		return whole
+	}
+	return slice
+}
+
+// work is a pool with nodes, and a Deployment with a ScheduledRestart, all under
+// one name.
+type work struct {
+	name       string
+	pool       *tidekeeperv1.NodePool
+	deployment *appsv1.Deployment
+	restart    *tidekeeperv1.ScheduledRestart
+	nodes      int
+}
+
+// newWork makes work, whose restarts take some seconds.
+func newWork(t *testing.T, name string, nodes int) *work {
+	t.Helper()
+	w := &work{
+		name: name, nodes: nodes, pool: framework.Pool(name), deployment: framework.Deployment(name, 1, framework.App),
+		restart: framework.ScheduledRestart(name),
+	}
+	for i := range nodes {
+		cluster.Apply(t, w.node(i))
+	}
+	w.pool.Spec = tidekeeperv1.NodePoolSpec{
+		Labels: map[string]tidekeeperv1.LabelValue{w.key(): "1"},
+		Taints: []tidekeeperv1.Taint{{Key: w.key(), Effect: corev1.TaintEffectNoSchedule}},
+	}
+	cluster.Apply(t, w.pool)
+	w.deployment.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/containers-ready-after": "2s"}
+	cluster.Apply(t, w.deployment)
+	w.restart.Spec = tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Suspend: true}
+	cluster.Apply(t, w.restart)
+	return w
+}
+
+func (w *work) key() string { return "example.com/" + w.name }
+
+func (w *work) node(i int) *corev1.Node {
+	node := framework.Node(fmt.Sprintf("%s-%d", w.name, i))
+	node.Labels = map[string]string{tidekeeperv1.RoleLabelPrefix + w.name: ""}
+	return node
+}
+
+// settled tells whether all is as it should be: the pool's nodes have the label's
+// value and nothing else, and the restart has nothing under way.
+func (w *work) settled(t *testing.T, value string) error {
+	t.Helper()
+	cluster.Refresh(t, w.pool)
+	cluster.Refresh(t, w.restart)
+	if w.restart.Status.Active != nil {
+		return errors.New("a restart is under way")
+	}
+	if int(w.pool.Status.NodeCount) != w.nodes {
+		return fmt.Errorf("the pool has %d nodes, and should have %d", w.pool.Status.NodeCount, w.nodes)
+	}
+	for i := range w.nodes {
+		node := w.node(i)
+		cluster.Refresh(t, node)
+		if on := node.Labels[w.key()]; on != value || len(node.Spec.Taints) != 1 || node.Spec.Taints[0].Key != w.key() {
+			return fmt.Errorf("node %s has %s=%q and the taints %v", node.Name, w.key(), on, node.Spec.Taints)
+		}
+	}
+	return errors.Join(
+		framework.ReadyIs(w.pool.Status.Conditions, w.pool.Generation, "Healthy"),
+		framework.ReadyIs(w.restart.Status.Conditions, w.restart.Generation, "Suspended"),
+	)
+}
+
+// up waits until all is as it should be for the first time.
+func (w *work) up(t *testing.T) {
+	t.Helper()
+	framework.Eventually(t, w.name+" is up", func() error {
+		cluster.Refresh(t, w.deployment)
+		if w.deployment.Status.ReadyReplicas != 1 {
+			return errors.New("the Deployment is not up")
+		}
+		return w.settled(t, "1")
+	})
+}
+
+// begin gives the manager something to do.
+func (w *work) begin(t *testing.T) (tick time.Time) {
+	t.Helper()
+	cluster.Change(t, w.pool, func() { w.pool.Spec.Labels[w.key()] = "2" })
+	return cluster.RequestRestart(t, w.restart, time.Now())
+}
+
+// ends waits until that is done, and sees that it was done once.
+func (w *work) ends(t *testing.T, tick time.Time) {
+	t.Helper()
+	framework.EventuallyWithin(t, 2*time.Minute, w.name+" comes to its end", func() error {
+		if err := w.settled(t, "2"); err != nil {
+			return err
+		}
+		if history := w.restart.Status.History; len(history) != 1 || !history[0].ScheduledTime.Time.Equal(tick) || history[0].Outcome != tidekeeperv1.OutcomeSucceeded {
+			return fmt.Errorf("the history is %+v", history)
+		}
+		return nil
+	})
+	cluster.Refresh(t, w.deployment)
+	if w.deployment.Generation != 2 {
+		t.Errorf("the template was written %d times, want once", w.deployment.Generation-1)
+	}
+}
+
+// keeper starts managers as a kubelet does: again when one has ended, a moment
+// later.
+type keeper struct {
+	stop, stopped chan struct{}
+	all           []*framework.Manager
+}
+
+func keep(t *testing.T, args ...string) *keeper {
+	k := &keeper{stop: make(chan struct{}), stopped: make(chan struct{})}
+	go func() {
+		defer close(k.stopped)
+		for {
+			manager := cluster.LaunchManager(t, args...)
+			k.all = append(k.all, manager)
+			for manager.Running() {
+				select {
+				case <-k.stop:
+					manager.Stop(t)
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+			select {
+			case <-k.stop:
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	return k
+}
+
+// end stops the last manager, and sees that none has panicked.
+func (k *keeper) end(t *testing.T) {
+	t.Helper()
+	close(k.stop)
+	<-k.stopped
+	for _, manager := range k.all {
+		if strings.Contains(manager.Log(), "panic") {
+			t.Errorf("a manager has panicked:\n%s", manager.Log())
+		}
+	}
+	t.Logf("%d managers were started", len(k.all))
+}
+
+// TestControlPlaneDies kills the API server, then etcd, in the midst of work, for
+// longer than a leader keeps its lease.
+func TestControlPlaneDies(t *testing.T) {
+	first, second := keep(t, framework.Elect...), keep(t, framework.Elect...)
+	for _, component := range []string{"kube-apiserver", "etcd"} {
+		t.Run(component, func(t *testing.T) {
+			w := newWork(t, "dies-"+component, 20)
+			w.up(t)
+			tick := w.begin(t)
+			cluster.Component(t, "kill", component)
+			time.Sleep(long(4*time.Second, 30*time.Second)) // the outage
+			cluster.Component(t, "start", component)
+			cluster.AwaitAPIServer(t)
+			w.ends(t, tick)
+		})
+	}
+	first.end(t)
+	second.end(t)
+}
+
+// TestTooManyRequests has the API server answer 429 to whatever the manager asks,
+// while there is work. It lives on, asks seldom, and does the work once.
+func TestTooManyRequests(t *testing.T) {
+	manager := cluster.StartManager(t)
+	w := newWork(t, "starved", 20)
+	w.up(t)
+	feed := starve(t)
+	audit := cluster.Audit(t, "tidekeeper/")
+	tick := w.begin(t)
+	outage := long(15*time.Second, 5*time.Minute)
+	time.Sleep(outage)
+	refused, passed := 0, 0
+	for _, r := range audit.Requests(t) {
+		switch {
+		case r.Code == 429:
+			refused++
+		case r.Writes():
+			passed++
+		}
+	}
+	t.Logf("in %s, %d requests were refused, %.1f a second; there were 21 objects to write", outage, refused, float64(refused)/outage.Seconds())
+	if refused == 0 || passed > 0 {
+		t.Errorf("%d requests were refused and %d writes were not; it was not starved", refused, passed)
+	}
+	// The API server asks to come back after a second, and what fails comes back
+	// ever later.
+	if most := 3 * 21 * outage.Seconds(); float64(refused) > most {
+		t.Errorf("%d requests in %s: more than %.0f, which is a storm", refused, outage, most)
+	}
+	feed()
+	w.ends(t, tick)
+	manager.AssertSound(t)
+}
+
+// starve lets the API server's priority and fairness refuse whatever the manager
+// asks, and returns a function that ends that.
+func starve(t *testing.T) (feed func()) {
+	t.Helper()
+	const manifest = `
+apiVersion: flowcontrol.apiserver.k8s.io/v1
+kind: PriorityLevelConfiguration
+metadata: {name: starved}
+spec: {type: Limited, limited: {nominalConcurrencyShares: 0, lendablePercent: 0, borrowingLimitPercent: 0, limitResponse: {type: Reject}}}
+---
+apiVersion: flowcontrol.apiserver.k8s.io/v1
+kind: FlowSchema
+metadata: {name: starved}
+spec:
+  priorityLevelConfiguration: {name: starved}
+  matchingPrecedence: 1
+  rules:
+  - subjects: [{kind: ServiceAccount, serviceAccount: {namespace: tidekeeper-system, name: tidekeeper}}]
+    resourceRules: [{verbs: ["*"], apiGroups: ["*"], resources: ["*"], clusterScope: true, namespaces: ["*"]}]
+`
+	if out, err := cluster.Kubectl(manifest, "apply", "-f", "-"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	fed := false
+	feed = func() {
+		if fed {
+			return
+		}
+		fed = true
+		if out, err := cluster.Kubectl(manifest, "delete", "-f", "-"); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	}
+	t.Cleanup(feed)
+	framework.Eventually(t, "the manager is refused", func() error {
+		out, err := cluster.Kubectl("", "get", "nodes", "--as=system:serviceaccount:tidekeeper-system:tidekeeper", "--request-timeout=2s")
+		if err == nil {
+			return errors.New("it is not")
+		}
+		if !strings.Contains(out, "too many requests") && !strings.Contains(out, "Too many requests") && !strings.Contains(out, "TooManyRequests") && !strings.Contains(out, "deadline") {
+			return fmt.Errorf("it is, but: %s", out)
+		}
+		return nil
+	})
+	return feed
+}
+
+// TestAwayForDays starts a manager that was away for three days, in which every
+// schedule had hundreds of ticks and the nodes have changed. It catches up with a
+// bounded number of writes, restarts each workload once at most, and not all at
+// the same time.
+func TestAwayForDays(t *testing.T) {
+	const schedules, budget = 12, 3
+	c := cluster.WithClocks(t)
+	begin := time.Now().Truncate(24 * time.Hour).Add(24*time.Hour + 30*time.Second)
+	clock := framework.NewClock(t, begin)
+	args := []string{clock.Flag(), fmt.Sprint("--max-concurrent-restarts=", budget), "--restart-namespace-share=100"}
+	manager := c.StartManager(t, args...)
+	pool := newWork(t, "away", 10)
+	pool.up(t)
+	all := make([]*work, schedules)
+	for i := range all {
+		all[i] = newWork(t, fmt.Sprintf("away-%d", i), 0)
+	}
+	for _, w := range all {
+		framework.Eventually(t, w.name+" is suspended", func() error {
+			cluster.Refresh(t, w.deployment)
+			cluster.Refresh(t, w.restart)
+			if w.deployment.Status.ReadyReplicas != 1 {
+				return errors.New("the Deployment is not up")
+			}
+			return framework.ReadyIs(w.restart.Status.Conditions, w.restart.Generation, "Suspended")
+		})
+		cluster.Change(t, w.restart, func() { w.restart.Spec.Suspend, w.restart.Spec.Schedule = false, "*/5 * * * *" })
+		framework.Eventually(t, w.name+" has a next tick", func() error {
+			cluster.Refresh(t, w.restart)
+			return framework.ReadyIs(w.restart.Status.Conditions, w.restart.Generation, "Scheduled")
+		})
+	}
+	manager.Kill(t)
+
+	// Three days, in which the pool changes too.
+	tick := begin.Truncate(5*time.Minute).AddDate(0, 0, 3)
+	clock.Set(t, tick.Add(20*time.Second))
+	cluster.Change(t, pool.pool, func() { pool.pool.Spec.Labels[pool.key()] = "2" })
+	audit := cluster.Audit(t, "manager/")
+	manager = c.StartManager(t, args...)
+	most := 0
+	framework.EventuallyWithin(t, 2*time.Minute, "all is caught up with", func() error {
+		active, open := 0, 0
+		for _, w := range all {
+			cluster.Refresh(t, w.restart)
+			if w.restart.Status.Active != nil {
+				active++
+			}
+			if len(w.restart.Status.History) != 2 {
+				open++
+			}
+		}
+		most = max(most, active)
+		if active+open > 0 {
+			return fmt.Errorf("%d are under way and %d are to come", active, open)
+		}
+		return pool.settled(t, "2")
+	})
+	if most > budget {
+		t.Errorf("%d restarts were under way at once, of %d that may", most, budget)
+	}
+	for _, w := range all {
+		last, before := w.restart.Status.History[0], w.restart.Status.History[1]
+		if last.Outcome != tidekeeperv1.OutcomeSucceeded || !last.ScheduledTime.Time.Equal(tick) ||
+			before.Outcome != tidekeeperv1.OutcomeMissed || before.EarlierTicks != 3*24*12-2 {
+			t.Errorf("%s: the history is %+v; want the last tick, and all before it in one", w.name, w.restart.Status.History)
+		}
+		if cluster.Refresh(t, w.deployment); w.deployment.Generation != 2 {
+			t.Errorf("%s: the template was written %d times, want once", w.name, w.deployment.Generation-1)
+		}
+	}
+	writes := map[string]int{}
+	total := 0
+	for _, r := range audit.Requests(t) {
+		if r.Writes() && r.Resource != "events" {
+			writes[r.Resource+"/"+r.Subresource+" "+r.Name]++
+			total++
+		}
+	}
+	for what, count := range writes {
+		if most := 8; count > most {
+			t.Errorf("%s was written %d times, more than %d", what, count, most)
+		}
+	}
+	t.Logf("after three days, %d schedules of %d ticks each and 10 nodes took %d writes; at most %d restarts at once", schedules, 3*24*12, total, most)
+	manager.AssertSound(t)
+}

@@ -1,0 +1,164 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package outage
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// sample is how big the manager is at rest.
+type sample struct {
+	at         time.Duration
+	rss, heap  float64 // MiB
+	goroutines float64
+	series     int
+}
+
+// TestSoak churns nodes, pods, pools and restarts for SOAK. After each round all
+// is deleted, and the manager is as big as it was after the rounds at the start:
+// nothing is left of what is gone, and its queues are empty.
+func TestSoak(t *testing.T) {
+	duration, err := time.ParseDuration(cmp.Or(os.Getenv("SOAK"), "30s"))
+	if err != nil {
+		t.Fatalf("SOAK: %v", err)
+	}
+	profiles := framework.FreeAddress(t)
+	manager := cluster.StartManager(t, "--pprof-bind-address", profiles, "--log-level=info")
+	var samples []sample
+	start := time.Now()
+	// The first rounds are those in which caches and pools of the runtime fill.
+	const warm = 2
+	for round := 0; round < warm+2 || time.Since(start) < duration; round++ {
+		t.Run(fmt.Sprint("round ", round), func(t *testing.T) { churn(t, fmt.Sprint("soak-", round)) })
+		if t.Failed() {
+			return
+		}
+		s := measure(t, manager, profiles)
+		s.at = time.Since(start).Round(time.Second)
+		samples = append(samples, s)
+	}
+
+	var table strings.Builder
+	out := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "AFTER\tRSS MiB\tHEAP MiB\tGOROUTINES\tSERIES")
+	for _, i := range shown(len(samples)) {
+		s := samples[i]
+		fmt.Fprintf(out, "%s\t%.1f\t%.2f\t%.0f\t%d\n", s.at, s.rss, s.heap, s.goroutines, s.series)
+	}
+	if err := out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d rounds\n%s", len(samples), table.String())
+
+	samples = samples[warm:]
+	third := (len(samples) + 2) / 3
+	early, late := samples[:third], samples[len(samples)-third:]
+	flat := func(what string, factor, slack float64, of func(sample) float64) {
+		t.Helper()
+		if was, is := median(early, of), median(late, of); is > was*factor+slack {
+			t.Errorf("%s has grown from %.1f to %.1f", what, was, is)
+		}
+	}
+	flat("RSS in MiB", 1.25, 8, func(s sample) float64 { return s.rss })
+	flat("the heap in MiB", 1.1, 1, func(s sample) float64 { return s.heap })
+	flat("the number of goroutines", 1, 4, func(s sample) float64 { return s.goroutines })
+	flat("the number of metric series", 1, 8, func(s sample) float64 { return float64(s.series) })
+	manager.AssertSound(t)
+}
+
+// churn has work done, edits it, moves nodes in and out, replaces pods, and
+// deletes all of it.
+func churn(t *testing.T, name string) {
+	w := newWork(t, name, 10)
+	w.up(t)
+	tick := w.begin(t)
+	guests := w.nodes
+	for i := range 5 {
+		// A guest comes for a moment, and a node goes and comes back.
+		guest := w.node(guests + i)
+		cluster.Apply(t, guest)
+		cluster.Delete(t, guest)
+		node := framework.Node(w.node(i).Name)
+		cluster.Change(t, node, func() { node.Labels[w.key()] = "by hand" })
+	}
+	for _, replicas := range []int32{5, 1} {
+		cluster.Change(t, w.deployment, func() { w.deployment.Spec.Replicas = &replicas })
+	}
+	framework.EventuallyWithin(t, 2*time.Minute, name+" comes to its end", func() error {
+		if err := w.settled(t, "2"); err != nil {
+			return err
+		}
+		if len(w.restart.Status.History) == 0 || !w.restart.Status.History[0].ScheduledTime.Time.Equal(tick) {
+			return fmt.Errorf("the history is %+v", w.restart.Status.History)
+		}
+		return nil
+	})
+	// The test's cleanup deletes it.
+}
+
+// measure waits until nothing is queued, and says how big the manager is then.
+func measure(t *testing.T, manager *framework.Manager, profiles string) sample {
+	t.Helper()
+	var metrics framework.Metrics
+	framework.Eventually(t, "the queues are empty and the pools gone", func() error {
+		metrics = manager.ReadMetrics(t)
+		if queued := metrics.Sum("workqueue_depth") + metrics.Sum("workqueue_unfinished_work_seconds"); queued > 0 {
+			return fmt.Errorf("%.0f are queued", metrics.Sum("workqueue_depth"))
+		}
+		pods := &corev1.PodList{}
+		if err := cluster.List(t.Context(), pods); err != nil {
+			return err
+		}
+		if len(pods.Items) > 0 {
+			return fmt.Errorf("%d pods are there still", len(pods.Items))
+		}
+		return nil
+	})
+	// The heap is what is left after a garbage collection, which this asks for.
+	response, err := http.Get("http://" + profiles + "/debug/pprof/heap?gc=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	metrics = manager.ReadMetrics(t)
+	const mebi = 1 << 20
+	s := sample{
+		rss: metrics.Sum("process_resident_memory_bytes") / mebi, heap: metrics.Sum("go_memstats_heap_alloc_bytes") / mebi,
+		goroutines: metrics.Sum("go_goroutines"),
+	}
+	for _, family := range metrics {
+		s.series += len(family.Metric)
+	}
+	return s
+}
+
+// shown returns which of so many samples to show: ten at most.
+func shown(count int) []int {
+	var indexes []int
+	for i := range min(count, 10) {
+		indexes = append(indexes, i*(count-1)/max(1, min(count, 10)-1))
+	}
+	return indexes
+}
+
+func median(samples []sample, of func(sample) float64) float64 {
+	values := make([]float64, len(samples))
+	for i, s := range samples {
+		values[i] = of(s)
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
