@@ -92,7 +92,7 @@ func churn(t *testing.T, name string) {
 		cluster.Apply(t, guest)
 		cluster.Delete(t, guest)
 		node := framework.Node(w.node(i).Name)
-		cluster.Change(t, node, func() { node.Labels[w.key()] = "by hand" })
+		cluster.Change(t, node, func() { node.Labels[w.key()] = "by-hand" })
 	}
 	for _, replicas := range []int32{5, 1} {
 		cluster.Change(t, w.deployment, func() { w.deployment.Spec.Replicas = &replicas })
