@@ -56,7 +56,8 @@ type look struct {
 
 // lookOf leaves out what the kubelet and the control plane put there.
 func lookOf(node *corev1.Node) look {
-	l := look{Labels: node.Labels, Annotations: maps.Clone(node.Annotations)}
+	l := look{Labels: maps.Clone(node.Labels), Annotations: maps.Clone(node.Annotations)}
+	maps.DeleteFunc(l.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "beta.kubernetes.io/") })
 	maps.DeleteFunc(l.Annotations, func(key, _ string) bool {
 		return key == tidekeeperv1.RecordAnnotation || strings.Contains(key, "kubernetes.io/")
 	})

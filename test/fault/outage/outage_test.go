@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package outage takes things away from a manager at work: the API server, etcd,
-// the right to be served at all, and itself for days. When they are back, the end
+// and itself for days. When they are back, the end
 // is the same as if nothing had been, and each restart has happened once. The
 // soak in this package churns for as long as one likes and sees that the manager
 // does not grow.
@@ -202,87 +202,6 @@ func TestControlPlaneDies(t *testing.T) {
 	}
 	first.end(t)
 	second.end(t)
-}
-
-// TestTooManyRequests has the API server answer 429 to whatever the manager asks,
-// while there is work. It lives on, asks seldom, and does the work once.
-func TestTooManyRequests(t *testing.T) {
-	manager := cluster.StartManager(t)
-	w := newWork(t, "starved", 20)
-	w.up(t)
-	feed := starve(t)
-	audit := cluster.Audit(t, "tidekeeper/")
-	tick := w.begin(t)
-	outage := long(15*time.Second, 5*time.Minute)
-	time.Sleep(outage)
-	refused, passed := 0, 0
-	for _, r := range audit.Requests(t) {
-		switch {
-		case r.Code == 429:
-			refused++
-		case r.Writes():
-			passed++
-		}
-	}
-	t.Logf("in %s, %d requests were refused, %.1f a second; there were 21 objects to write", outage, refused, float64(refused)/outage.Seconds())
-	if refused == 0 || passed > 0 {
-		t.Errorf("%d requests were refused and %d writes were not; it was not starved", refused, passed)
-	}
-	// The API server asks to come back after a second, and what fails comes back
-	// ever later.
-	if most := 3 * 21 * outage.Seconds(); float64(refused) > most {
-		t.Errorf("%d requests in %s: more than %.0f, which is a storm", refused, outage, most)
-	}
-	feed()
-	w.ends(t, tick)
-	manager.AssertSound(t)
-}
-
-// starve lets the API server's priority and fairness refuse whatever the manager
-// asks, and returns a function that ends that.
-func starve(t *testing.T) (feed func()) {
-	t.Helper()
-	const manifest = `
-apiVersion: flowcontrol.apiserver.k8s.io/v1
-kind: PriorityLevelConfiguration
-metadata: {name: starved}
-spec: {type: Limited, limited: {nominalConcurrencyShares: 0, lendablePercent: 0, borrowingLimitPercent: 0, limitResponse: {type: Reject}}}
----
-apiVersion: flowcontrol.apiserver.k8s.io/v1
-kind: FlowSchema
-metadata: {name: starved}
-spec:
-  priorityLevelConfiguration: {name: starved}
-  matchingPrecedence: 2
-  rules:
-  - subjects: [{kind: ServiceAccount, serviceAccount: {namespace: tidekeeper-system, name: tidekeeper}}]
-    resourceRules: [{verbs: ["*"], apiGroups: ["*"], resources: ["*"], clusterScope: true, namespaces: ["*"]}]
-`
-	if out, err := cluster.Kubectl(manifest, "apply", "-f", "-"); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	fed := false
-	feed = func() {
-		if fed {
-			return
-		}
-		fed = true
-		if out, err := cluster.Kubectl(manifest, "delete", "-f", "-"); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
-	}
-	t.Cleanup(feed)
-	framework.Eventually(t, "the manager is refused", func() error {
-		out, err := cluster.Kubectl("", "get", "nodes", "--as=system:serviceaccount:tidekeeper-system:tidekeeper", "--request-timeout=2s")
-		if err == nil {
-			return errors.New("it is not")
-		}
-		if !strings.Contains(out, "too many requests") && !strings.Contains(out, "Too many requests") && !strings.Contains(out, "TooManyRequests") && !strings.Contains(out, "deadline") {
-			return fmt.Errorf("it is, but: %s", out)
-		}
-		return nil
-	})
-	return feed
 }
 
 // TestAwayForDays starts a manager that was away for three days, in which every
