@@ -22,7 +22,7 @@ TOOL := $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
-MODULES := . sandbox hack/tools hack/helm
+MODULES := . sandbox hack/tools hack/helm hack/plot
 GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml charts/tidekeeper/files docs/reference
 
 # $(call build,name,command): says what is built, and how long it took.
@@ -120,10 +120,17 @@ soak: build-sandbox build-tidekeeper ## Churn for SOAK, and see that the manager
 bench-sandbox: ## Measure the sandbox.
 	$(MAKE) --no-print-directory -C sandbox bench
 
-.PHONY: bench-restart
-SIZE ?= full
-bench-restart: build-sandbox build-tidekeeper ## Measure scheduled restarts, beside a cron controller kept in memory. SIZE=small takes a minute.
-	SIZE=$(SIZE) SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test -v -count=1 -timeout=60m ./test/bench
+# What is measured and the profiles go to OUT; make plots draws what is recorded
+# in test/scale/results.
+.PHONY: bench
+SCALE ?= small
+OUT ?= $(BIN)/bench
+bench: build-sandbox build-tidekeeper ## Measure Tidekeeper beside bare clients and simple controllers. SCALE=small takes minutes, medium and full (5,000 nodes, 150,000 pods) much longer.
+	SCALE=$(SCALE) OUT=$(abspath $(OUT)) SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test -v -count=1 -timeout=3h ./test/scale
+
+.PHONY: plots
+plots: ## Draw the plots of docs/performance.md and write its tables, from what is recorded in test/scale/results.
+	cd hack/plot && $(GO) run . $(CURDIR)/test/scale/results $(CURDIR)/docs/performance.md
 
 ##@ Code
 

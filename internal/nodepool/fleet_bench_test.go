@@ -54,7 +54,7 @@ func (c *crowd) event() {
 // What one pod costs does not depend on how many there are. An event here is a
 // pod that comes and goes.
 func BenchmarkPodEvent(b *testing.B) {
-	for _, pods := range []int{1_000, 10_000, 150_000} {
+	for _, pods := range []int{3_000, 30_000, 150_000} {
 		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {
 			c := newCrowd(pods)
 			b.ReportAllocs()

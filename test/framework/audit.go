@@ -20,7 +20,7 @@ import (
 type Request struct {
 	Verb, Group, Resource, Subresource, Namespace, Name, User, Agent string
 	Code                                                             int
-	Received                                                         time.Time
+	Received, Answered                                               time.Time
 	// Denied says that whoever asked has no right to.
 	Denied bool
 }
@@ -136,6 +136,10 @@ func (a *Audit) events() ([]auditEvent, error) {
 			return nil, err
 		}
 		a.offset += int64(len(line))
+		// Of the many lines of others none is worth to be decoded.
+		if !strings.Contains(line, a.agent) {
+			continue
+		}
 		var logged struct {
 			Stage     string
 			Verb      string
@@ -146,6 +150,7 @@ func (a *Audit) events() ([]auditEvent, error) {
 			ResponseStatus           struct{ Code int }
 			RequestReceivedTimestamp time.Time
 			Annotations              map[string]string
+			StageTimestamp           time.Time
 		}
 		if err := json.Unmarshal([]byte(line), &logged); err != nil {
 			return nil, fmt.Errorf("a line of the audit log: %w\n%s", err, line)
@@ -154,7 +159,8 @@ func (a *Audit) events() ([]auditEvent, error) {
 			Verb: logged.Verb, Group: logged.ObjectRef.APIGroup, Resource: logged.ObjectRef.Resource, Subresource: logged.ObjectRef.Subresource,
 			Namespace: logged.ObjectRef.Namespace, Name: logged.ObjectRef.Name,
 			User: logged.User.Username, Agent: logged.UserAgent, Code: logged.ResponseStatus.Code, Received: logged.RequestReceivedTimestamp,
-			Denied: logged.Annotations["authorization.k8s.io/decision"] == "forbid",
+			Denied:   logged.Annotations["authorization.k8s.io/decision"] == "forbid",
+			Answered: logged.StageTimestamp,
 		}})
 	}
 }

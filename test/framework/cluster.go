@@ -185,6 +185,19 @@ func (c *Cluster) connect() (err error) {
 	return err
 }
 
+// ManagerConfig returns how a client reaches the API server with the rights of
+// the manager, without limits of its own. Its requests bear this user agent.
+func (c *Cluster) ManagerConfig(t testing.TB, agent string) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", c.manager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	config.UserAgent = agent
+	return config
+}
+
 func (c *Cluster) stop() error {
 	_, err := c.run("down", "--data-dir", c.Dir)
 	return err

@@ -56,16 +56,21 @@ func (m *Manager) AwaitReady(t testing.TB) {
 		if !m.Running() {
 			t.Fatalf("the manager ended while starting:\n%s", m.Log())
 		}
-		response, err := http.Get(m.Probes + "/readyz")
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("readyz answers %s", response.Status)
-		}
-		return nil
+		return m.Ready()
 	})
+}
+
+// Ready returns nil if the manager says that it is ready.
+func (m *Manager) Ready() error {
+	response, err := http.Get(m.Probes + "/readyz")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("readyz answers %s", response.Status)
+	}
+	return nil
 }
 
 // Run starts the manager with just these arguments, and does not wait.

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package scale
 
 import (
 	"bufio"
@@ -16,12 +16,12 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// startBaseline starts the baseline, with all rights and past the API server's
-// priority and fairness, waits until its timers are set, and returns what kills
-// it.
-func (b *bench) startBaseline(t *testing.T, path string, args ...string) (kill func()) {
+// startBaseline starts a baseline, with all rights and past the API server's
+// priority and fairness, waits until it says that it has begun, and returns what
+// kills it.
+func startBaseline(t *testing.T, c *framework.Cluster, path, says string, args ...string) (kill func()) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), path, append([]string{"--kubeconfig", b.Kubeconfig}, args...)...)
+	command := exec.CommandContext(t.Context(), path, append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
 	stdout, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func (b *bench) startBaseline(t *testing.T, path string, args ...string) (kill f
 	// Wait says that it was killed, which it was.
 	kill = func() { _ = command.Process.Kill(); _ = command.Wait() }
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil || !strings.HasPrefix(line, "timers:") {
+	if err != nil || !strings.HasPrefix(line, says) {
 		kill()
 		t.Fatalf("the baseline does not start: %q, %v", line, err)
 	}
@@ -55,7 +55,7 @@ func (b *bench) measureBaseline(t *testing.T, path string, rounds int, args ...s
 	for range rounds {
 		b.awaitQuiet(t)
 		at := b.annotate(t)
-		kill := b.startBaseline(t, path, args...)
+		kill := startBaseline(t, b.Cluster, path, "timers:", args...)
 		// It has listed by now, which is no part of the restarts.
 		all.add(t, at, b.followBaseline(t, at, b.Audit(t, "baseline/")))
 		kill()
@@ -82,11 +82,11 @@ func (b *bench) crashBaseline(t *testing.T, path string) outcome {
 	t.Helper()
 	b.awaitQuiet(t)
 	at := b.annotate(t)
-	kill := b.startBaseline(t, path)
+	kill := startBaseline(t, b.Cluster, path, "timers:")
 	time.Sleep(time.Until(at.Add(-time.Second)))
 	kill()
 	time.Sleep(time.Until(at.Add(time.Second)))
-	kill = b.startBaseline(t, path)
+	kill = startBaseline(t, b.Cluster, path, "timers:")
 	defer kill()
 	o := outcome{writes: map[string]int{}}
 	o.add(t, at, b.followBaseline(t, at, b.Audit(t, "baseline/")))

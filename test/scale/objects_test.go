@@ -1,15 +1,11 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package scale
 
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -65,7 +61,7 @@ func deploymentOf(name string) *appsv1.Deployment {
 // can tick.
 func (b *bench) populate(t *testing.T, count int) {
 	t.Helper()
-	forEach(t, 0, count, func(i int) error {
+	forEach(t, 32, 0, count, func(i int) error {
 		return errors.Join(b.Create(t.Context(), deploymentOf(objectName(i))), b.Create(t.Context(), restartOf(objectName(i))))
 	})
 	b.awaitScheduled(t, count)
@@ -81,19 +77,6 @@ func (b *bench) populate(t *testing.T, count int) {
 		}
 		return nil
 	})
-}
-
-// multiply makes more schedules, for the Deployments that are there. So many
-// Deployments would keep the control plane busy for minutes, and they too would
-// only be there.
-func (b *bench) multiply(t *testing.T, from, to int) {
-	t.Helper()
-	forEach(t, from, to, func(i int) error {
-		r := restartOf(objectName(i))
-		r.Spec.TargetRef.Name = objectName(i % from)
-		return b.Create(t.Context(), r)
-	})
-	b.awaitScheduled(t, to)
 }
 
 // awaitScheduled waits until so many schedules wait for their tick.
@@ -117,61 +100,4 @@ func (b *bench) awaitScheduled(t *testing.T, count int) {
 		}
 		return nil
 	})
-}
-
-// forEach does something for each of these numbers, some at a time.
-func forEach(t *testing.T, from, to int, do func(i int) error) {
-	t.Helper()
-	queue := make(chan int)
-	var workers sync.WaitGroup
-	for range 32 {
-		workers.Go(func() {
-			for i := range queue {
-				if err := do(i); err != nil {
-					t.Errorf("%s: %v", objectName(i), err)
-				}
-			}
-		})
-	}
-	for i := from; i < to; i++ {
-		queue <- i
-	}
-	close(queue)
-	workers.Wait()
-	if t.Failed() {
-		t.FailNow()
-	}
-}
-
-// cpuTime returns how much CPU time a process has used, in steps of 10 ms.
-func cpuTime(t *testing.T, pid int) time.Duration {
-	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The second field is the name, in parentheses; utime and stime are the
-	// fields 14 and 15, in hundredths of a second: see proc_pid_stat(5).
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(rest)
-	var total time.Duration
-	for _, field := range fields[11:13] {
-		ticks, err := strconv.Atoi(field)
-		if err != nil {
-			t.Fatal(err)
-		}
-		total += time.Duration(ticks) * 10 * time.Millisecond
-	}
-	return total
-}
-
-// loadAverage returns how busy the machine was in the last minute.
-func loadAverage(t *testing.T) string {
-	t.Helper()
-	load, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	average, _, _ := strings.Cut(string(load), " ")
-	return average
 }

@@ -1,10 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package scale
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,9 +27,6 @@ type size struct {
 	schedules, due int
 	// rounds of that, whose figures are put together.
 	rounds int
-	// idle schedules, and how long they are watched.
-	idle  int
-	watch time.Duration
 	// lead is how long before it comes a tick is made known, quiet how long
 	// nothing must happen before something is measured.
 	lead, quiet time.Duration
@@ -39,8 +35,8 @@ type size struct {
 }
 
 var sizes = map[string]size{
-	"small": {schedules: 100, due: 20, rounds: 1, idle: 500, watch: 5 * time.Second, lead: 5 * time.Second, quiet: time.Second},
-	"full":  {schedules: 1000, due: 100, rounds: 5, idle: 10000, watch: time.Minute, lead: 8 * time.Second, quiet: 3 * time.Second, ticks: true},
+	"small": {schedules: 100, due: 20, rounds: 1, lead: 5 * time.Second, quiet: time.Second},
+	"full":  {schedules: 1000, due: 100, rounds: 5, lead: 8 * time.Second, quiet: 3 * time.Second, ticks: true},
 }
 
 // bench is a run.
@@ -51,14 +47,14 @@ type bench struct {
 }
 
 func TestRestart(t *testing.T) {
-	name := cmp.Or(os.Getenv("SIZE"), "small")
+	name := scaleName()
 	s, known := sizes[name]
 	if !known {
-		t.Fatalf("SIZE=%s: must be small or full", name)
+		t.Fatalf("SCALE=%s: must be small or full", name)
 	}
 	start, load := time.Now(), loadAverage(t)
 	b := &bench{Cluster: framework.Start(t, "--nodes=1", "--audit"), size: s}
-	baseline := framework.Build(t, "./test/bench/baseline")
+	baseline := framework.Build(t, "./test/scale/baseline/cron")
 
 	b.startManager(t)
 	b.populate(t, s.schedules)
@@ -75,10 +71,6 @@ func TestRestart(t *testing.T) {
 	unlimited := b.measureBaseline(t, baseline, s.rounds, "--qps=-1")
 	baselineCrash := b.crashBaseline(t, baseline)
 
-	b.startManager(t)
-	b.multiply(t, s.schedules, s.idle)
-	idle := b.rest(t)
-
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	row := func(cells ...any) {
 		for i, cell := range cells {
@@ -89,8 +81,8 @@ func TestRestart(t *testing.T) {
 		}
 		fmt.Fprintln(out)
 	}
-	fmt.Fprintf(out, "\n%d schedules, %d due at once, %d rounds; %d idle for %s; load average %s at the start, %s at the end; %s in all\n\n",
-		s.schedules, s.due, s.rounds, s.idle, s.watch, load, loadAverage(t), time.Since(start).Round(time.Second))
+	fmt.Fprintf(out, "\n%d schedules, %d due at once, %d rounds; load average %s at the start, %s at the end; %s in all\n\n",
+		s.schedules, s.due, s.rounds, load, loadAverage(t), time.Since(start).Round(time.Second))
 	row("WHAT", "MEASURED", "TO REACH", "BASELINE", "BASELINE WITHOUT CLIENT LIMITS")
 	row("lateness, median", millis(ours.lateness(50)), "", millis(limited.lateness(50)), millis(unlimited.lateness(50)))
 	row("lateness, 99th percentile", millis(ours.lateness(99)), "100 ms", millis(limited.lateness(99)), millis(unlimited.lateness(99)))
@@ -106,8 +98,6 @@ func TestRestart(t *testing.T) {
 	row("killed 1 s before the tick, started 1 s after it", crash.restarted(s.due), "all", baselineCrash.restarted(s.due), "")
 	row("… lateness, median", millis(crash.lateness(50)), "", millis(baselineCrash.lateness(50)), "")
 	row("… lateness, worst", millis(crash.lateness(100)), "", millis(baselineCrash.lateness(100)), "")
-	row("idle, API calls", idle.calls, "0", "", "")
-	row("idle, CPU of a core", fmt.Sprintf("%.2f %% (%d ms)", 100*idle.cpu.Seconds()/idle.took.Seconds(), idle.cpu.Milliseconds()), "not measurable", "", "")
 	if err := out.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +169,7 @@ func (b *bench) reschedule(t *testing.T) time.Time {
 // patch patches an object of each that is to be due, which must be done well before a time.
 func (b *bench) patch(t *testing.T, before time.Time, patch string, object func(name string) client.Object) {
 	t.Helper()
-	forEach(t, 0, b.due, func(i int) error {
+	forEach(t, 32, 0, b.due, func(i int) error {
 		return b.Patch(t.Context(), object(objectName(i)), client.RawPatch(types.MergePatchType, []byte(patch)))
 	})
 	if left := time.Until(before); left < time.Second {
@@ -288,30 +278,6 @@ func (b *bench) crash(t *testing.T) outcome {
 	o := outcome{writes: map[string]int{}}
 	o.add(t, at, b.follow(t, at, audit, b.due))
 	return o
-}
-
-// idleness is what doing nothing costs.
-type idleness struct {
-	calls     int
-	cpu, took time.Duration
-}
-
-// rest watches the manager while there is nothing to do.
-func (b *bench) rest(t *testing.T) idleness {
-	t.Helper()
-	b.awaitQuiet(t)
-	audit := b.Audit(t, "tidekeeper/")
-	start, before := time.Now(), cpuTime(t, b.manager.Pid())
-	time.Sleep(b.watch)
-	idle := idleness{cpu: cpuTime(t, b.manager.Pid()) - before, took: time.Since(start)}
-	for _, r := range audit.Requests(t) {
-		// The API server ends a watch now and then, and it is begun again.
-		if r.Verb != "watch" {
-			idle.calls++
-			t.Errorf("with nothing to do the manager asked: %s", r)
-		}
-	}
-	return idle
 }
 
 // awaitQuiet waits until neither the manager nor the control plane have had

@@ -1,0 +1,264 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command plot draws the plots of docs/performance.md from recorded runs of the
+// benchmark, and writes their tables into that page.
+//
+//	plot RESULTS PAGE
+//
+// RESULTS is the directory with the recorded runs, PAGE the page; the plots are
+// put into a directory beside it that is named like the page.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image/color"
+	"io/fs"
+	"log"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// figure is one row of a run.
+type figure struct {
+	Key, What, Unit, LimitIs, BesideIs string
+	Value, Limit, Beside, Within       float64
+	Most                               *float64
+}
+
+// run is a recorded run.
+type run struct {
+	Scale, Load                   string
+	Nodes, Pods, Schedules, Cores int
+	Figures                       []figure
+}
+
+func (r *run) figure(key string) (figure, bool) {
+	for _, f := range r.Figures {
+		if f.Key == key {
+			return f, true
+		}
+	}
+	return figure{}, false
+}
+
+// sizes are the runs, from small to large.
+var sizes = []string{"small", "medium", "full"}
+
+func main() {
+	if len(os.Args) != 3 {
+		log.Fatal("usage: plot RESULTS PAGE")
+	}
+	if err := draws(os.Args[1], os.Args[2]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func draws(results, page string) error {
+	var runs []run
+	for _, size := range sizes {
+		text, err := os.ReadFile(filepath.Join(results, size+".json"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		var r run
+		if err := json.Unmarshal(text, &r); err != nil {
+			return fmt.Errorf("%s.json: %w", size, err)
+		}
+		runs = append(runs, r)
+	}
+	if len(runs) == 0 {
+		return fmt.Errorf("no recorded run in %s", results)
+	}
+	dir := strings.TrimSuffix(page, filepath.Ext(page))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, c := range charts {
+		if err := c.draw(runs, dir); err != nil {
+			return fmt.Errorf("%s: %w", c.file, err)
+		}
+	}
+	return writeTables(runs, page)
+}
+
+// chart is one plot.
+type chart struct {
+	file, title, x, y string
+	// size is what grows.
+	size func(run) int
+	// lines are what is drawn.
+	lines []line
+}
+
+type line struct {
+	name  string
+	value func(run) float64
+}
+
+func value(key string) func(run) float64 {
+	return func(r run) float64 { f, _ := r.figure(key); return f.Value }
+}
+
+func limit(key string) func(run) float64 {
+	return func(r run) float64 { f, _ := r.figure(key); return f.Limit }
+}
+
+func beside(key string) func(run) float64 {
+	return func(r run) float64 { f, _ := r.figure(key); return f.Beside }
+}
+
+func nodes(r run) int     { return r.Nodes }
+func pods(r run) int      { return r.Pods }
+func schedules(r run) int { return r.Schedules }
+
+var charts = []chart{
+	{"label.svg", "A label to all nodes of a pool", "nodes", "seconds", nodes, []line{
+		{"Tidekeeper", value("label")}, {"bare client, 32 at a time", limit("label")},
+		{"one by one", value("label-one-by-one")}, {"one by one, client-go's limits", beside("label")},
+	}},
+	{"memory.svg", "Memory", "pods", "MiB", pods, []line{
+		{"resident", value("memory")}, {"live heap", value("memory-live")}, {"cache", value("memory-cache")}, {"the pods as stored", limit("memory")},
+	}},
+	{"startup.svg", "Start-up to the first correct status", "pods", "seconds", pods, []line{
+		{"Tidekeeper", value("startup")}, {"bare list", limit("startup")},
+	}},
+	{"due.svg", "Schedules due at once, until all are patched", "schedules", "seconds", schedules, []line{
+		{"Tidekeeper", value("due")}, {"bare client, same writes", limit("due")}, {"bare client, patch only", beside("due")},
+	}},
+	{"event.svg", "One pod event, from the cache to the sums", "pods", "nanoseconds", pods, []line{
+		{"Tidekeeper", func(r run) float64 { f, _ := r.figure(fmt.Sprintf("event-%d", r.Pods)); return f.Value }},
+	}},
+}
+
+// colours that are told apart by all eyes (Okabe and Ito).
+var colours = []color.Color{
+	color.RGBA{R: 0, G: 114, B: 178, A: 255}, color.RGBA{R: 230, G: 159, B: 0, A: 255},
+	color.RGBA{R: 0, G: 158, B: 115, A: 255}, color.RGBA{R: 204, G: 121, B: 167, A: 255},
+}
+
+// draw draws the chart with both axes logarithmic: what is proportional is a
+// straight line with the same slope as the diagonal, what is flat is level.
+func (c chart) draw(runs []run, dir string) error {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.title, c.x, c.y
+	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
+	p.Legend.Top, p.Legend.Left = true, true
+	p.Add(plotter.NewGrid())
+	least, most := math.Inf(+1), 0.0
+	for i, l := range c.lines {
+		var points plotter.XYs
+		for _, r := range runs {
+			if y := l.value(r); y > 0 {
+				points = append(points, plotter.XY{X: float64(c.size(r)), Y: y})
+				least, most = math.Min(least, y), math.Max(most, y)
+			}
+		}
+		if len(points) == 0 {
+			continue
+		}
+		drawn, marks, err := plotter.NewLinePoints(points)
+		if err != nil {
+			return err
+		}
+		drawn.Color, drawn.Width = colours[i], vg.Points(1.5)
+		marks.Color, marks.Shape = colours[i], draw.CircleGlyph{}
+		p.Add(drawn, marks)
+		p.Legend.Add(l.name, drawn, marks)
+	}
+	if most == 0 {
+		return errors.New("nothing to draw")
+	}
+	// Whole decades, and room for the legend above.
+	p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(least))), math.Pow(10, math.Ceil(math.Log10(most))+1)
+	return p.Save(14*vg.Centimeter, 10*vg.Centimeter, filepath.Join(dir, c.file))
+}
+
+// writeTables puts the table of each run between its marks in the page.
+func writeTables(runs []run, page string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		begin, end := fmt.Appendf(nil, "<!-- table of SCALE=%s -->\n", r.Scale), []byte("<!-- end of the table -->")
+		head, rest, found := bytes.Cut(text, begin)
+		if !found {
+			continue
+		}
+		_, tail, found := bytes.Cut(rest, end)
+		if !found {
+			return fmt.Errorf("%s: the table of SCALE=%s does not end", page, r.Scale)
+		}
+		text = bytes.Join([][]byte{head, begin, r.table(), end, tail}, nil)
+	}
+	return os.WriteFile(page, text, 0o644)
+}
+
+func (r *run) table() []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "\n%d nodes, %d pods, %d schedules; %d cores, shared with everything else, load average %s at the start:\n\n",
+		r.Nodes, r.Pods, r.Schedules, r.Cores, r.Load)
+	fmt.Fprintln(&out, "| what | measured | limit | × | to reach | instead |\n|---|---|---|---|---|---|")
+	for _, f := range r.Figures {
+		ratio, target := "", ""
+		if f.Limit > 0 {
+			ratio = fmt.Sprintf("%.2f", f.Value/f.Limit)
+		}
+		reached := "reached"
+		switch {
+		case f.Within > 0:
+			target = fmt.Sprintf("at most %g × the limit", f.Within)
+			if f.Value > f.Within*f.Limit {
+				reached = "**missed**"
+			}
+		case f.Most != nil:
+			target = strings.TrimSpace(fmt.Sprintf("at most %g %s", *f.Most, f.Unit))
+			if f.Value > *f.Most {
+				reached = "**missed**"
+			}
+		}
+		if target != "" {
+			target += ": " + reached
+		}
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s |\n", f.What, number(f.Value, f.Unit), told(f.Limit, f.Unit, f.LimitIs), ratio, target, told(f.Beside, f.Unit, f.BesideIs))
+	}
+	fmt.Fprintln(&out)
+	return out.Bytes()
+}
+
+func told(value float64, unit, is string) string {
+	if is == "" {
+		return ""
+	}
+	return number(value, unit) + ", " + is
+}
+
+// number writes so many digits as were measured.
+func number(value float64, unit string) string {
+	digits := 0
+	switch {
+	case value == math.Trunc(value):
+	case value < 1:
+		digits = 3
+	case value < 10:
+		digits = 2
+	case value < 100:
+		digits = 1
+	}
+	return strings.TrimSpace(fmt.Sprintf("%.*f %s", digits, value, unit))
+}

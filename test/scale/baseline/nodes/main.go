@@ -1,0 +1,58 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command nodes is no part of Tidekeeper. It is what the benchmark compares node
+// pools with: what a small controller does when a label of its pool changes, as
+// people write it. It lists the nodes and updates them one by one. It keeps no
+// record of what it has put there, and so could not take it off again.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server")
+	// 0 is client-go's default, 5 requests a second after the first 10.
+	qps := flag.Float64("qps", 0, "requests per second; 0 is client-go's default, -1 no limit")
+	label := flag.String("label", "", "the label that the nodes are to have")
+	nodes := flag.Int("nodes", 0, "to how many nodes it is put")
+	flag.Parse()
+	if err := run(*kubeconfig, float32(*qps), *label, *nodes); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(kubeconfig string, qps float32, label string, nodes int) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = qps
+	config.UserAgent = "baseline/1"
+	client, err := corev1.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	list, err := client.Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	fmt.Println("updating:", nodes)
+	for i := range list.Items[:nodes] {
+		node := &list.Items[i]
+		node.Labels[label] = "1"
+		if _, err := client.Nodes().Update(ctx, node, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("update node %s: %w", node.Name, err)
+		}
+	}
+	return nil
+}

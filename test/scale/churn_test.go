@@ -1,0 +1,129 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// churnRate is how many times a second a pod comes, becomes ready or goes.
+const churnRate = 500
+
+// put writes pods as they are now, and counts what they request.
+func (r *run) put(t *testing.T, numbers []int, change func(*corev1.Pod)) {
+	t.Helper()
+	var pending []operation
+	for _, i := range numbers {
+		pod := podOf(i, r.nodes, r.report.start)
+		if change != nil {
+			change(pod)
+		}
+		value, err := stored(pod, corev1.SchemeGroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pending = append(pending, operation{podKey(pod), value})
+		if !r.there[i] {
+			r.there[i] = true
+			r.requested += requestOf(i)
+		}
+	}
+	r.writeEach(t, pending)
+}
+
+// drop deletes pods.
+func (r *run) drop(t *testing.T, numbers []int) {
+	t.Helper()
+	var pending []operation
+	for _, i := range numbers {
+		pending = append(pending, operation{key: podKey(podOf(i, r.nodes, r.report.start))})
+		delete(r.there, i)
+		r.requested -= requestOf(i)
+	}
+	r.writeEach(t, pending)
+}
+
+// writeEach makes each write a revision of its own, as the API server does: a
+// watch that is broken off and begun again after a revision would miss what else
+// that one changed.
+func (r *run) writeEach(t *testing.T, operations []operation) {
+	t.Helper()
+	forEach(t, 8, 0, len(operations), func(i int) error { return r.etcd.write(operations[i : i+1]) })
+}
+
+// addPod adds one pod, without an owner who would count it.
+func (r *run) addPod(t *testing.T) {
+	t.Helper()
+	r.put(t, []int{r.pods + len(r.there)}, orphan)
+}
+
+func orphan(pod *corev1.Pod) { pod.OwnerReferences = nil }
+
+// podChurn lets pods come, become ready and go, all the time.
+func (r *run) podChurn(t *testing.T, files map[string][]byte) {
+	t.Helper()
+	r.awaitIdle(t)
+	const ticks = 10 // a second
+	const each = churnRate / ticks / 3
+	generations := int(r.churn.Seconds()) * ticks
+	batch := func(generation int) (numbers []int) {
+		for i := range each {
+			numbers = append(numbers, 2*r.pods+generation*each+i)
+		}
+		return numbers
+	}
+	notReady := func(pod *corev1.Pod) {
+		orphan(pod)
+		for i := range pod.Status.Conditions {
+			if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
+				c.Status = corev1.ConditionFalse
+			}
+		}
+	}
+	profile := r.profileCPU(r.churn)
+	audit := r.Audit(t, "tidekeeper/")
+	start, before := time.Now(), cpuTime(t, r.manager.Pid())
+	tick := time.NewTicker(time.Second / ticks)
+	defer tick.Stop()
+	for generation := range generations {
+		<-tick.C
+		r.put(t, batch(generation), notReady)
+		if generation >= 5 {
+			r.put(t, batch(generation-5), orphan)
+		}
+		if generation >= 10 {
+			r.drop(t, batch(generation-10))
+		}
+	}
+	took := time.Since(start)
+	used := (cpuTime(t, r.manager.Pid()) - before).Seconds() / took.Seconds()
+	events := float64(each * (3*generations - 15))
+	var status float64
+	for _, request := range audit.Requests(t) {
+		switch {
+		case request.Resource == "nodepools" && request.Subresource == "status":
+			status++
+		case request.Verb != "watch":
+			t.Errorf("while pods come and go the manager asked: %s", request)
+		}
+	}
+	files[r.report.Scale+"-cpu.pprof"] = <-profile
+
+	for generation := max(0, generations-10); generation < generations; generation++ {
+		r.drop(t, batch(generation))
+	}
+	r.awaitLevel(t)
+	r.report.add(figure{
+		Key: "churn-cpu", What: fmt.Sprintf("%.0f pod events a second: CPU", events/took.Seconds()), Value: 100 * used, Unit: "% of a core", Most: new(10.0),
+	})
+	r.report.add(figure{
+		Key: "churn-status", What: "… writes of the pool's status", Value: status,
+		Limit: 1 + math.Ceil(took.Seconds()/5), LimitIs: "one, and one every 5 s", Within: 1,
+	})
+}

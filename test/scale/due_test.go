@@ -1,0 +1,171 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// schedulesDue measures schedules that all tick at the same time.
+func (r *run) schedulesDue(t *testing.T) {
+	t.Helper()
+	r.manager.Stop(t)
+	// Rollouts take the CPU time of the machine that the API server and its
+	// clients share, and so long as to drown what is measured: the patches.
+	r.Component(t, "kill", "kube-controller-manager")
+	r.putDeployments(t)
+	r.start(t, "--max-concurrent-restarts=100000", "--restart-namespace-share=100")
+	at := time.Now().Add(r.lead).Truncate(time.Second).UTC()
+	forEach(t, 64, 0, r.schedules, func(i int) error {
+		restart := restartOf(objectName(i))
+		restart.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: at.Format(time.RFC3339)}
+		return r.Create(t.Context(), restart)
+	})
+	r.awaitScheduled(t)
+	if left := time.Until(at); left < time.Second {
+		t.Fatalf("this machine is too busy to measure anything: the tick comes in %s, and was made known just now", left)
+	}
+	audit := r.Audit(t, "tidekeeper/")
+	time.Sleep(time.Until(at.Add(-500 * time.Millisecond)))
+	for _, request := range audit.Requests(t) {
+		if request.Verb != "watch" {
+			t.Errorf("while the schedules wait the manager asked: %s", request)
+		}
+	}
+	var late []time.Duration
+	var last time.Time
+	patched := map[string]int{}
+	framework.EventuallyWithin(t, r.patience, "all workloads are restarted", func() error {
+		// Reading the log takes CPU time from those who are measured.
+		time.Sleep(200 * time.Millisecond)
+		for _, request := range audit.Requests(t) {
+			if request.Resource != "deployments" || request.Verb != "patch" || request.Code >= 300 {
+				continue
+			}
+			patched[request.Name]++
+			late = append(late, request.Received.Sub(at))
+			if request.Answered.After(last) {
+				last = request.Answered
+			}
+		}
+		if len(patched) < r.schedules {
+			return fmt.Errorf("%d of %d are", len(patched), r.schedules)
+		}
+		return nil
+	})
+	for name, times := range patched {
+		if times != 1 {
+			t.Errorf("Deployment %s was patched %d times for one tick, want once", name, times)
+		}
+	}
+	r.manager.Stop(t)
+	both, patchOnly := r.bareRestarts(t, true), r.bareRestarts(t, false)
+	r.report.add(figure{
+		Key: "due", What: fmt.Sprintf("%d schedules due at once, until all are patched", r.schedules), Value: last.Sub(at).Seconds(), Unit: "s",
+		Limit: both.Seconds(), LimitIs: "a bare client, 64 at a time, with the same two writes each", Within: 1.2,
+		Beside: patchOnly.Seconds(), BesideIs: "a bare client that patches and writes no status",
+	})
+	for _, percent := range []int{50, 99, 100} {
+		r.report.add(figure{
+			Key: fmt.Sprintf("late-%d", percent), What: fmt.Sprintf("… lateness, %s", map[int]string{50: "median", 99: "99th percentile", 100: "worst"}[percent]),
+			Value: percentile(late, percent).Seconds(), Unit: "s",
+		})
+	}
+}
+
+// putDeployments makes one Deployment for each schedule, complete and without
+// replicas.
+func (r *run) putDeployments(t *testing.T) {
+	t.Helper()
+	var pending []operation
+	for i := range r.schedules {
+		d := deploymentOf(objectName(i))
+		d.UID, d.Generation, d.CreationTimestamp = uid(3, i), 1, metav1.NewTime(r.report.start)
+		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+		d.Spec.RevisionHistoryLimit, d.Spec.ProgressDeadlineSeconds = new(int32(10)), new(int32(600))
+		d.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyAlways
+		d.Spec.Template.Spec.DNSPolicy = corev1.DNSClusterFirst
+		d.Spec.Template.Spec.SchedulerName = corev1.DefaultSchedulerName
+		d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(30))
+		d.Spec.Template.Spec.SecurityContext = &corev1.PodSecurityContext{}
+		d.Spec.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
+		d.Spec.Template.Spec.Containers[0].TerminationMessagePath = "/dev/termination-log"
+		d.Spec.Template.Spec.Containers[0].TerminationMessagePolicy = corev1.TerminationMessageReadFile
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}, {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue},
+		}}
+		value, err := stored(d, appsv1.SchemeGroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pending = append(pending, operation{"/registry/deployments/default/" + d.Name, value}); len(pending) == txnSize {
+			r.write(t, pending)
+			pending = nil
+		}
+	}
+	r.write(t, pending)
+}
+
+// awaitScheduled waits until each schedule knows its next tick.
+func (r *run) awaitScheduled(t *testing.T) {
+	t.Helper()
+	framework.EventuallyWithin(t, r.patience, "all schedules wait for their tick", func() error {
+		list := &tidekeeperv1.ScheduledRestartList{}
+		if err := r.List(t.Context(), list); err != nil {
+			return err
+		}
+		waiting := 0
+		for i := range list.Items {
+			if list.Items[i].Status.NextScheduleTime != nil {
+				waiting++
+			}
+		}
+		if waiting < r.schedules {
+			time.Sleep(time.Second)
+			return fmt.Errorf("%d of %d do", waiting, r.schedules)
+		}
+		return nil
+	})
+}
+
+// bareRestarts does nothing but what has to be done for all restarts: the patch
+// of the template and, with claims, the status write before it.
+func (r *run) bareRestarts(t *testing.T, claims bool) time.Duration {
+	t.Helper()
+	bare, err := client.New(r.ManagerConfig(t, "bare/1"), client.Options{Scheme: r.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC().Format(time.RFC3339)
+	if !claims {
+		now = time.Now().Add(time.Second).UTC().Format(time.RFC3339)
+	}
+	claim := rawPatch(t, map[string]any{"status": map[string]any{"lastScheduleTime": now, "active": map[string]any{
+		"scheduledTime": now, "startedTime": now, "trigger": tidekeeperv1.TriggerRequest, "targetUID": "bare",
+	}}})
+	restart := rawPatch(t, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{tidekeeperv1.LastTickAnnotation: now}},
+		"spec":     map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{tidekeeperv1.RestartedAtAnnotation: now}}}},
+	})
+	begin := time.Now()
+	forEach(t, 64, 0, r.schedules, func(i int) error {
+		var err error
+		if claims {
+			err = bare.Status().Patch(t.Context(), restartOf(objectName(i)), claim)
+		}
+		return errors.Join(err, bare.Patch(t.Context(), deploymentOf(objectName(i)), restart))
+	})
+	return time.Since(begin)
+}

@@ -1,0 +1,227 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// poolName is the pool that has all nodes.
+const poolName = "all"
+
+func poolOf(labels map[string]tidekeeperv1.LabelValue) *tidekeeperv1.NodePool {
+	return &tidekeeperv1.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Name: poolName},
+		Spec: tidekeeperv1.NodePoolSpec{
+			Selector: &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{corev1.LabelOSStable: "linux"}},
+			Labels:   labels,
+		},
+	}
+}
+
+// labels measures how long a label takes to all nodes.
+func (r *run) labels(t *testing.T) {
+	t.Helper()
+	if err := r.Create(t.Context(), poolOf(map[string]tidekeeperv1.LabelValue{"scale.example.com/first": "1"})); err != nil {
+		t.Fatal(err)
+	}
+	var ours, bare []time.Duration
+	var last writes
+	for round := range r.rounds {
+		r.start(t)
+		r.awaitPool(t, func(p *tidekeeperv1.NodePool) bool { return int(p.Status.NodeCount) == r.nodes && isHealthy(p) })
+		key := fmt.Sprintf("scale.example.com/round-%d", round)
+		audit, begin := r.Audit(t, "tidekeeper/"), time.Now()
+		r.patch(t, framework.Pool(poolName), map[string]any{"spec": map[string]any{"labels": map[string]string{key: "1"}}})
+		took, requests := r.followNodes(t, audit, begin, r.nodes)
+		ours = append(ours, took)
+		r.awaitPool(t, isHealthy)
+		last = countWrites(append(requests, audit.Requests(t)...))
+		if last.node != 1 {
+			t.Errorf("a node was written to %d times for one label, want once", last.node)
+		}
+		r.checkLabel(t, key)
+		r.manager.Stop(t)
+
+		bare = append(bare, r.bareLabels(t, fmt.Sprintf("scale.example.com/bare-%d", round)))
+	}
+
+	baseline := framework.Build(t, "./test/scale/baseline/nodes")
+	perNode := func(nodes int, args ...string) float64 {
+		audit, begin := r.Audit(t, "baseline/"), time.Now()
+		kill := startBaseline(t, r.Cluster, baseline, "updating:", append([]string{fmt.Sprintf("--nodes=%d", nodes)}, args...)...)
+		defer kill()
+		took, _ := r.followNodes(t, audit, begin, nodes)
+		return took.Seconds() / float64(nodes)
+	}
+	limited := perNode(r.oneByOne, "--label=scale.example.com/limited")
+	unlimited := perNode(r.nodes, "--label=scale.example.com/unlimited", "--qps=-1")
+
+	r.report.add(figure{
+		Key: "label", What: fmt.Sprintf("a label to %d nodes, from the apply to the last node right", r.nodes), Value: median(ours), Unit: "s",
+		Limit: median(bare), LimitIs: "a bare client, 32 at a time", Within: 1.2,
+		Beside: limited * float64(r.nodes), BesideIs: fmt.Sprintf("one by one under client-go's limits, by %d nodes", r.oneByOne),
+	})
+	r.report.add(figure{Key: "label-one-by-one", What: "… one by one, with no limit in the client", Value: unlimited * float64(r.nodes), Unit: "s"})
+	r.report.add(figure{Key: "label-node-writes", What: "… writes to a node, most", Value: float64(last.node), Most: new(1.0)})
+	r.report.add(figure{
+		Key: "label-status-writes", What: "… writes of the pool's status", Value: float64(last.status),
+		Limit: 1 + math.Ceil(last.span.Seconds()), LimitIs: "one, and one a second", Within: 1,
+	})
+}
+
+// writes are what one change of a pool has taken.
+type writes struct {
+	// node is the most writes that a node got, status the writes of the pool's
+	// status, span the time from the first of these to the last.
+	node, status int
+	span         time.Duration
+}
+
+func countWrites(requests []framework.Request) writes {
+	var w writes
+	perNode := map[string]int{}
+	var first time.Time
+	for _, r := range requests {
+		switch {
+		case !r.Writes():
+		case r.Resource == "nodes":
+			perNode[r.Name]++
+			w.node = max(w.node, perNode[r.Name])
+		case r.Resource == "nodepools" && r.Subresource == "status":
+			w.status++
+			if first.IsZero() {
+				first = r.Received
+			}
+			w.span = r.Received.Sub(first)
+		}
+	}
+	return w
+}
+
+// followNodes waits until so many nodes were written to, and returns how long
+// after a time the last was, and all requests.
+func (r *run) followNodes(t *testing.T, audit *framework.Audit, begin time.Time, nodes int) (time.Duration, []framework.Request) {
+	t.Helper()
+	var requests []framework.Request
+	var last time.Time
+	done := map[string]bool{}
+	framework.EventuallyWithin(t, r.patience, "all nodes are written to", func() error {
+		more := audit.Requests(t)
+		requests = append(requests, more...)
+		for _, request := range more {
+			if request.Resource == "nodes" && request.Writes() && request.Code < 300 {
+				done[request.Name] = true
+				if request.Answered.After(last) {
+					last = request.Answered
+				}
+			}
+		}
+		if len(done) < nodes {
+			// Reading the log takes CPU time from those who are measured.
+			time.Sleep(200 * time.Millisecond)
+			return fmt.Errorf("%d of %d are", len(done), nodes)
+		}
+		return nil
+	})
+	return last.Sub(begin), requests
+}
+
+// bareLabels does nothing but what has to be done to all nodes: a patch of about
+// the same size, by the same user and as many at a time.
+func (r *run) bareLabels(t *testing.T, key string) time.Duration {
+	t.Helper()
+	bare, err := client.New(r.ManagerConfig(t, "bare/1"), client.Options{Scheme: r.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := &corev1.NodeList{}
+	if err := bare.List(t.Context(), nodes); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	forEach(t, 32, 0, len(nodes.Items), func(i int) error {
+		node := &nodes.Items[i]
+		return bare.Patch(t.Context(), node, rawPatch(t, map[string]any{"metadata": map[string]any{
+			"resourceVersion": node.ResourceVersion,
+			"labels":          map[string]string{key: "1"},
+			"annotations":     map[string]string{"scale.example.com/bare": `{"` + poolName + `":{"labels":{"` + key + `":"1"}}}`},
+		}}))
+	})
+	return time.Since(begin)
+}
+
+// checkLabel sees that all nodes have a label.
+func (r *run) checkLabel(t *testing.T, key string) {
+	t.Helper()
+	nodes := &metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := r.List(t.Context(), nodes, client.HasLabels{key}); err != nil {
+		t.Fatal(err)
+	}
+	if len(nodes.Items) != r.nodes {
+		t.Errorf("%d of %d nodes have the label %s", len(nodes.Items), r.nodes, key)
+	}
+}
+
+// awaitPool waits until the pool is as it should be.
+func (r *run) awaitPool(t *testing.T, right func(*tidekeeperv1.NodePool) bool) {
+	t.Helper()
+	pool := framework.Pool(poolName)
+	framework.EventuallyWithin(t, r.patience, "the status of the pool is right", func() error {
+		r.Refresh(t, pool)
+		if !right(pool) {
+			return fmt.Errorf("it is %+v", pool.Status)
+		}
+		return nil
+	})
+}
+
+func isHealthy(p *tidekeeperv1.NodePool) bool {
+	c := meta.FindStatusCondition(p.Status.Conditions, "Ready")
+	return c != nil && c.Reason == "Healthy" && c.ObservedGeneration == p.Generation
+}
+
+func (r *run) patch(t *testing.T, o client.Object, patch map[string]any) {
+	t.Helper()
+	if err := r.Patch(t.Context(), o, rawPatch(t, patch)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rawPatch(t *testing.T, patch map[string]any) client.Patch {
+	t.Helper()
+	body, err := json.Marshal(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.RawPatch(types.MergePatchType, body)
+}
+
+// median returns the middle one, in seconds.
+func median(all []time.Duration) float64 {
+	return percentile(all, 50).Seconds()
+}
+
+func strategicPatch(t *testing.T, patch map[string]any) client.Patch {
+	t.Helper()
+	body, err := json.Marshal(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.RawPatch(types.StrategicMergePatchType, body)
+}

@@ -1,0 +1,98 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// forEach does something for each of these numbers, so many at a time.
+func forEach(t *testing.T, workers, from, to int, do func(i int) error) {
+	t.Helper()
+	queue := make(chan int)
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for i := range queue {
+				if err := do(i); err != nil {
+					t.Errorf("%d: %v", i, err)
+				}
+			}
+		})
+	}
+	for i := from; i < to; i++ {
+		queue <- i
+	}
+	close(queue)
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// cpuTime returns how much CPU time a process has used, in steps of 10 ms.
+func cpuTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	total := time.Duration(0)
+	// utime and stime are the fields 14 and 15, in hundredths of a second: see
+	// proc_pid_stat(5).
+	for _, field := range processStat(t, pid)[11:13] {
+		ticks, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += time.Duration(ticks) * 10 * time.Millisecond
+	}
+	return total
+}
+
+// processStat returns the fields of /proc/PID/stat from the third on.
+func processStat(t *testing.T, pid int) []string {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The second field is the name, in parentheses.
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return strings.Fields(rest)
+}
+
+// residentMiB returns how much memory a process has now, and had at most, in MiB.
+func residentMiB(t *testing.T, pid int) (now, most float64) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
+		switch {
+		case err != nil:
+		case name == "VmRSS":
+			now = kib / 1024
+		case name == "VmHWM":
+			most = kib / 1024
+		}
+	}
+	return now, most
+}
+
+// loadAverage returns how busy the machine was in the last minute.
+func loadAverage(t *testing.T) string {
+	t.Helper()
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	average, _, _ := strings.Cut(string(load), " ")
+	return average
+}

@@ -1,0 +1,191 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// start starts the manager and waits until it is ready.
+func (r *run) start(t *testing.T, args ...string) {
+	t.Helper()
+	r.manager = r.LaunchManager(t, slices.Concat([]string{"--log-level=info"}, args)...)
+	framework.EventuallyWithin(t, r.patience, "the manager is ready", r.manager.Ready)
+}
+
+// startUp measures how long the manager takes, from nothing, to a status that is
+// right, beside a client that only lists the same objects.
+func (r *run) startUp(t *testing.T) {
+	t.Helper()
+	var ours, bare []time.Duration
+	for range r.rounds {
+		bare = append(bare, r.bareList(t))
+		if r.manager != nil && r.manager.Running() {
+			r.manager.Stop(t)
+		}
+		// A pod more or less, so that the status that is there is wrong.
+		r.addPod(t)
+		begin := time.Now()
+		r.manager = r.LaunchManager(t, "--log-level=info", "--pprof-bind-address="+r.pprof)
+		r.awaitLevel(t)
+		ours = append(ours, time.Since(begin))
+	}
+	r.report.add(figure{
+		Key: "startup", What: "start-up, from the start of the process to the first correct status", Value: median(ours), Unit: "s",
+		Limit: median(bare), LimitIs: "a bare list of the same objects", Within: 1.3,
+	})
+}
+
+// bareList lists, without pages, what the manager follows.
+func (r *run) bareList(t *testing.T) time.Duration {
+	t.Helper()
+	bare, err := client.New(r.ManagerConfig(t, "bare/1"), client.Options{Scheme: r.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	for _, list := range []client.ObjectList{&tidekeeperv1.NodePoolList{}, &corev1.NodeList{}, &corev1.PodList{}} {
+		// From the API server's own memory, as an informer does.
+		if err := bare.List(t.Context(), list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return time.Since(begin)
+}
+
+// awaitLevel waits until the status counts all pods and what they request.
+func (r *run) awaitLevel(t *testing.T) {
+	t.Helper()
+	pool := framework.Pool(poolName)
+	framework.EventuallyWithin(t, r.patience, "the pool counts all pods", func() error {
+		r.Refresh(t, pool)
+		pods, cpu := pool.Status.Requested[corev1.ResourcePods], pool.Status.Requested[corev1.ResourceCPU]
+		if pods.Value() != int64(len(r.there)) || cpu.MilliValue() != r.requested {
+			return fmt.Errorf("it counts %s pods that request %s, and there are %d that request %dm", &pods, &cpu, len(r.there), r.requested)
+		}
+		return nil
+	})
+}
+
+// atRest watches the manager while there is nothing to do.
+func (r *run) atRest(t *testing.T, key, what string) {
+	t.Helper()
+	r.awaitIdle(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	go r.heartbeats(ctx, t)
+	defer cancel()
+	audit := r.Audit(t, "tidekeeper/")
+	start, before := time.Now(), cpuTime(t, r.manager.Pid())
+	time.Sleep(r.rest)
+	used := (cpuTime(t, r.manager.Pid()) - before).Seconds() / time.Since(start).Seconds()
+	var reads, writes float64
+	for _, request := range audit.Requests(t) {
+		switch {
+		case request.Verb == "watch":
+			// The API server ends a watch now and then, and it is begun again.
+			continue
+		case request.Writes():
+			writes++
+		default:
+			reads++
+		}
+		t.Errorf("%s: with nothing to do the manager asked: %s", what, request)
+	}
+	r.report.add(figure{Key: key + "-writes", What: what + ": writes", Value: writes, Most: new(0.0)})
+	r.report.add(figure{Key: key + "-reads", What: "… reads", Value: reads, Most: new(0.0)})
+	r.report.add(figure{Key: key + "-cpu", What: "… CPU", Value: 100 * used, Unit: "% of a core", Most: new(1.0)})
+}
+
+// heartbeats reports each node's status every five minutes, as kubelets do when
+// nothing has changed; the leases are the sandbox's.
+func (r *run) heartbeats(ctx context.Context, t *testing.T) {
+	tick := time.NewTicker(5 * time.Minute / time.Duration(r.nodes))
+	defer tick.Stop()
+	for i := 0; ; i = (i + 1) % r.nodes {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		node := framework.Node(nodeName(i))
+		body := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
+			"type": corev1.NodeReady, "status": corev1.ConditionTrue, "lastHeartbeatTime": metav1.Now(),
+		}}}}
+		if err := r.Status().Patch(ctx, node, strategicPatch(t, body)); err != nil && ctx.Err() == nil {
+			t.Errorf("report the status of node %s: %v", node.Name, err)
+			return
+		}
+	}
+}
+
+// awaitIdle waits until the manager and the control plane have next to nothing
+// to do.
+func (r *run) awaitIdle(t *testing.T) {
+	t.Helper()
+	const window = 2 * time.Second
+	pids := r.processes(t)
+	if r.manager != nil && r.manager.Running() {
+		pids = append(pids, r.manager.Pid())
+	}
+	used := func() (all time.Duration) {
+		for _, pid := range pids {
+			all += cpuTime(t, pid)
+		}
+		return all
+	}
+	// What the leases of so many nodes cost in any case.
+	most := 0.3 + float64(r.nodes)/5_000
+	framework.EventuallyWithin(t, r.patience, "the control plane is idle", func() error {
+		before := used()
+		time.Sleep(window)
+		if cores := (used() - before).Seconds() / window.Seconds(); cores > most {
+			return fmt.Errorf("it uses %.1f cores", cores)
+		}
+		return nil
+	})
+}
+
+// processes returns the process IDs of the components.
+func (r *run) processes(t *testing.T) []int {
+	t.Helper()
+	lock, err := os.ReadFile(filepath.Join(r.Dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := strings.TrimSpace(string(lock))
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		// A process that ends meanwhile is none of them.
+		if stat, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat")); err == nil {
+			_, rest, _ := strings.Cut(string(stat), ") ")
+			if strings.Fields(rest)[1] == parent {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}

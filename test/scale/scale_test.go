@@ -1,0 +1,103 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// extent is how much is measured, and for how long.
+type extent struct {
+	world
+	// rounds of what takes little time.
+	rounds int
+	// rest is how long the manager is watched at rest, churn how long while
+	// pods come and go.
+	rest, churn time.Duration
+	// lead is how long it may take to make the schedules.
+	lead time.Duration
+	// patience is how long something may take that is waited for.
+	patience time.Duration
+	// oneByOne is how many nodes a controller with client-go's limits is given.
+	oneByOne int
+}
+
+var extents = map[string]extent{
+	"small":  {world: world{100, 3_000, 200}, rounds: 1, rest: 4 * time.Second, churn: 3 * time.Second, lead: 6 * time.Second, patience: time.Minute, oneByOne: 15},
+	"medium": {world: world{1_000, 30_000, 2_000}, rounds: 3, rest: 30 * time.Second, churn: 20 * time.Second, lead: 30 * time.Second, patience: 5 * time.Minute, oneByOne: 100},
+	"full":   {world: world{5_000, 150_000, 10_000}, rounds: 3, rest: time.Minute, churn: 30 * time.Second, lead: 2 * time.Minute, patience: 20 * time.Minute, oneByOne: 100},
+}
+
+// run is a run of the benchmark.
+type run struct {
+	*framework.Cluster
+	extent
+	report  *report
+	etcd    *etcd
+	manager *framework.Manager
+	// pprof is where the manager serves profiles.
+	pprof string
+	// there are the numbers of the pods, requested is the CPU that they request,
+	// in thousandths of a core.
+	there     map[int]bool
+	requested int64
+}
+
+// nodesAtOnce is how many nodes are added within the time that the sandbox allows
+// itself, however busy the machine is.
+const nodesAtOnce = 500
+
+// TestScale measures, and prints a table. It fails if the manager, whatever the
+// time it takes, does more than it must: a write or list at rest, more than one
+// write to a node. With SCALE=full it takes a quarter of an hour or more.
+func TestScale(t *testing.T) {
+	e, known := extents[scaleName()]
+	if !known {
+		t.Fatalf("SCALE=%s: must be small, medium or full", scaleName())
+	}
+	report := newReport(t, e.world)
+	cluster := framework.Start(t, "--audit", fmt.Sprintf("--nodes=%d", min(e.nodes, nodesAtOnce)))
+	for have := nodesAtOnce; have < e.nodes; have += nodesAtOnce {
+		cluster.Sandbox(t, "add-nodes", fmt.Sprintf("--count=%d", min(e.nodes-have, nodesAtOnce)))
+	}
+	r := &run{Cluster: cluster, extent: e, report: report, etcd: newEtcd(t, cluster), pprof: framework.FreeAddress(t), there: map[int]bool{}}
+	files := map[string][]byte{}
+	// Also if a later row fails.
+	defer report.print(t)
+
+	r.step(t, "a label on all nodes")
+	r.labels(t)
+	r.step(t, "putting pods there")
+	stored := r.populate(t)
+	r.awaitIdle(t)
+	r.step(t, "start-up")
+	r.startUp(t)
+	r.step(t, "at rest")
+	r.atRest(t, "rest", fmt.Sprintf("at rest, %d nodes and %d pods, kubelets heartbeating", r.nodes, r.pods))
+	r.step(t, "memory")
+	r.memory(t, stored, files)
+	r.step(t, "pods come and go")
+	r.podChurn(t, files)
+	r.step(t, "failover")
+	r.failover(t)
+	r.step(t, "schedules")
+	r.schedulesDue(t)
+	r.step(t, "one event")
+	r.podEvent(t)
+
+	report.save(t, files)
+}
+
+func (r *run) step(t *testing.T, what string) {
+	t.Helper()
+	t.Logf("%s after %s", what, time.Since(r.report.start).Round(time.Second))
+}
+
+func scaleName() string { return cmp.Or(os.Getenv("SCALE"), "small") }
