@@ -49,14 +49,11 @@ func cleanup(ctx context.Context, c client.Client, timeout time.Duration, out io
 		}
 		// What has worked once is tried again.
 		reached = true
-		switch {
-		case last != nil:
-			return false, nil
-		case len(left) == 0:
+		if last == nil && len(left) == 0 {
 			fmt.Fprintln(out, "There are no node pools.")
 			return true, nil
 		}
-		if text := strings.Join(left, ", "); text != told {
+		if text := strings.Join(left, ", "); last == nil && text != told {
 			told = text
 			fmt.Fprintf(out, "Waiting until the nodes of these node pools are clean: %s\n", text)
 		}

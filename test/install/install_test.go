@@ -83,9 +83,9 @@ func helmArgs(command, chart string, sets ...string) []string {
 	return args
 }
 
-func (i *installation) helm(t *testing.T, args ...string) string {
+func (i *installation) helm(t *testing.T, args ...string) {
 	t.Helper()
-	return mustHelm(t, append(args, "--kubeconfig", i.Kubeconfig)...)
+	mustHelm(t, append(args, "--kubeconfig", i.Kubeconfig)...)
 }
 
 // install installs a chart that is made from this one to look like an older one:
@@ -277,7 +277,7 @@ func (i *installation) upgrade(t *testing.T) {
 }
 
 func (i *installation) test(t *testing.T) {
-	_, said, err := helmWithPod(t, i.Cluster, "tidekeeper-check", "test", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig)
+	said, err := helmWithPod(t, i.Cluster, "tidekeeper-check", "test", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig)
 	if err != nil || !strings.Contains(said, " leads.") {
 		t.Errorf("helm test: %v\n%s", err, said)
 	}
@@ -383,7 +383,7 @@ func (i *installation) uninstallInVain(t *testing.T) {
 	i.start()
 	i.applyPool(t)
 	i.manager.Kill(t)
-	_, said, err := helmWithPod(t, i.Cluster, "tidekeeper-cleanup", "uninstall", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig)
+	said, err := helmWithPod(t, i.Cluster, "tidekeeper-cleanup", "uninstall", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig)
 	if err == nil || !strings.Contains(said, "after 10s these node pools are still there: tide") {
 		t.Errorf("got %v and\n%s", err, said)
 	}
@@ -396,7 +396,7 @@ func (i *installation) uninstallInVain(t *testing.T) {
 
 func (i *installation) uninstall(t *testing.T) {
 	i.applyPool(t)
-	_, said, err := helmWithPod(t, i.Cluster, "tidekeeper-cleanup", "uninstall", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig, "--wait")
+	said, err := helmWithPod(t, i.Cluster, "tidekeeper-cleanup", "uninstall", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig, "--wait")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}

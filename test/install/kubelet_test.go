@@ -4,7 +4,6 @@
 package install
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -55,19 +54,18 @@ func runPod(t *testing.T, cluster *framework.Cluster, name string) string {
 	return process.Log()
 }
 
-// helmWithPod runs helm, and what it waits for in a pod.
-func helmWithPod(t *testing.T, cluster *framework.Cluster, pod string, args ...string) (fromHelm, fromPod string, err error) {
+// helmWithPod runs helm, and what it waits for in a pod. It returns what that
+// printed.
+func helmWithPod(t *testing.T, cluster *framework.Cluster, pod string, args ...string) (said string, err error) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() {
-		var err error
-		fromHelm, err = helm(t, args...)
+		out, err := helm(t, args...)
 		if err != nil {
-			err = errors.Join(err, errors.New(fromHelm))
+			err = fmt.Errorf("%w\n%s", err, out)
 		}
 		done <- err
 	}()
-	fromPod = runPod(t, cluster, pod)
-	err = <-done
-	return fromHelm, fromPod, err
+	said = runPod(t, cluster, pod)
+	return said, <-done
 }
