@@ -27,7 +27,7 @@ import (
 var cluster framework.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(framework.Main(m, &cluster, "--nodes=0", "--audit"))
+	os.Exit(framework.Main(suite{m}, &cluster, "--nodes=0", "--audit"))
 }
 
 // pool makes a pool with one label and one taint named after it.

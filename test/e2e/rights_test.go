@@ -4,8 +4,50 @@
 package e2e
 
 import (
+	"flag"
+	"fmt"
+	"os"
 	"testing"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
 )
+
+// suite runs the tests, and then holds what the managers have asked for in all
+// of them against what they were granted. That says something only after the
+// whole suite.
+type suite struct{ *testing.M }
+
+func (s suite) Run() int {
+	code := s.M.Run()
+	if code != 0 || !whole() {
+		return code
+	}
+	if err := cluster.CheckLeastPrivilege(askedInside); err != nil {
+		fmt.Fprintf(os.Stderr, "--- FAIL: least privilege: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+// whole tells whether all tests of the package were to run.
+func whole() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list", "test.short"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() != f.DefValue {
+			return false
+		}
+	}
+	return true
+}
+
+// askedInside are the rights that the API server asks for while it serves
+// another request, which the audit log does not show.
+var askedInside = []framework.Right{
+	// By a server-side apply of what is not there yet.
+	{Verb: "create", Group: "tidekeeper.dev", Resource: "scheduledrestarts"},
+	// By the admission plugin OwnerReferencesPermissionEnforcement, of who makes
+	// a RuntimeClass that names its pool as an owner that must not go first.
+	{Verb: "update", Group: "tidekeeper.dev", Resource: "nodepools/finalizers"},
+}
 
 // Where the API server does not stream its lists to watches, they are asked for.
 func TestRightsToList(t *testing.T) {
