@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
 // Where an allocation was made says what it is for.
@@ -54,7 +56,9 @@ func (r *run) memory(t *testing.T, stored int, files map[string][]byte) {
 func heapMiB(t *testing.T, profile string, options ...string) float64 {
 	t.Helper()
 	args := append([]string{"tool", "pprof", "-sample_index=inuse_space", "-unit=kb", "-nodecount=1000000", "-nodefraction=0", "-top"}, options...)
-	out, err := exec.CommandContext(t.Context(), "go", append(args, profile)...).CombinedOutput()
+	command := exec.CommandContext(t.Context(), "go", append(args, profile)...)
+	command.Dir = framework.Root()
+	out, err := command.CombinedOutput()
 	found := regexp.MustCompile(`accounting for ([0-9.]+)(?:kB)?,`).FindSubmatch(out)
 	if err != nil || found == nil {
 		t.Fatalf("go %v: %v\n%s", args, err, out)
