@@ -54,7 +54,7 @@ func (r *run) drop(t *testing.T, numbers []int) {
 // that one changed.
 func (r *run) writeEach(t *testing.T, operations []operation) {
 	t.Helper()
-	forEach(t, 8, 0, len(operations), func(i int) error { return r.etcd.write(operations[i : i+1]) })
+	forEach(t, 8, len(operations), func(i int) error { return r.etcd.write(operations[i : i+1]) })
 }
 
 // addPod adds one pod, without an owner who would count it.

@@ -28,7 +28,7 @@ func (r *run) schedulesDue(t *testing.T) {
 	r.putDeployments(t)
 	r.start(t, "--max-concurrent-restarts=100000", "--restart-namespace-share=100")
 	at := time.Now().Add(r.lead).Truncate(time.Second).UTC()
-	forEach(t, 64, 0, r.schedules, func(i int) error {
+	forEach(t, 64, r.schedules, func(i int) error {
 		restart := restartOf(objectName(i))
 		restart.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: at.Format(time.RFC3339)}
 		return r.Create(t.Context(), restart)
@@ -160,7 +160,7 @@ func (r *run) bareRestarts(t *testing.T, claims bool) time.Duration {
 		"spec":     map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{tidekeeperv1.RestartedAtAnnotation: now}}}},
 	})
 	begin := time.Now()
-	forEach(t, 64, 0, r.schedules, func(i int) error {
+	forEach(t, 64, r.schedules, func(i int) error {
 		var err error
 		if claims {
 			err = bare.Status().Patch(t.Context(), restartOf(objectName(i)), claim)

@@ -154,7 +154,7 @@ func (r *run) bareLabels(t *testing.T, key string) time.Duration {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	forEach(t, 32, 0, len(nodes.Items), func(i int) error {
+	forEach(t, 32, len(nodes.Items), func(i int) error {
 		node := &nodes.Items[i]
 		return bare.Patch(t.Context(), node, rawPatch(t, map[string]any{"metadata": map[string]any{
 			"resourceVersion": node.ResourceVersion,

@@ -61,7 +61,7 @@ func deploymentOf(name string) *appsv1.Deployment {
 // can tick.
 func (b *bench) populate(t *testing.T, count int) {
 	t.Helper()
-	forEach(t, 32, 0, count, func(i int) error {
+	forEach(t, 32, count, func(i int) error {
 		return errors.Join(b.Create(t.Context(), deploymentOf(objectName(i))), b.Create(t.Context(), restartOf(objectName(i))))
 	})
 	b.awaitScheduled(t, count)

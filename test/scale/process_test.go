@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// forEach does something for each of these numbers, so many at a time.
-func forEach(t *testing.T, workers, from, to int, do func(i int) error) {
+// forEach does something for each number from 0 on, so many at a time.
+func forEach(t *testing.T, workers, count int, do func(i int) error) {
 	t.Helper()
 	queue := make(chan int)
 	var all sync.WaitGroup
@@ -27,7 +27,7 @@ func forEach(t *testing.T, workers, from, to int, do func(i int) error) {
 			}
 		})
 	}
-	for i := from; i < to; i++ {
+	for i := range count {
 		queue <- i
 	}
 	close(queue)

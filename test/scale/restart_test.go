@@ -169,7 +169,7 @@ func (b *bench) reschedule(t *testing.T) time.Time {
 // patch patches an object of each that is to be due, which must be done well before a time.
 func (b *bench) patch(t *testing.T, before time.Time, patch string, object func(name string) client.Object) {
 	t.Helper()
-	forEach(t, 32, 0, b.due, func(i int) error {
+	forEach(t, 32, b.due, func(i int) error {
 		return b.Patch(t.Context(), object(objectName(i)), client.RawPatch(types.MergePatchType, []byte(patch)))
 	})
 	if left := time.Until(before); left < time.Second {

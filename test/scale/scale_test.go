@@ -89,8 +89,11 @@ func TestScale(t *testing.T) {
 	r.failover(t)
 	r.step(t, "schedules")
 	r.schedulesDue(t)
-	r.step(t, "one event")
-	r.podEvent(t)
+	// As a test it would mostly compile; the pure floor has one of its own.
+	if os.Getenv("SCALE") != "" {
+		r.step(t, "one event")
+		r.podEvent(t)
+	}
 
 	report.save(t, files)
 }

@@ -6,6 +6,7 @@ package scale
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,12 +112,21 @@ func podOf(i, nodes int, now time.Time) *corev1.Pod {
 			AllocatedResources: c.Resources.Requests, Resources: &c.Resources,
 		})
 	}
-	pod.ManagedFields = []metav1.ManagedFieldsEntry{
-		managed("kube-controller-manager", "", at, map[string]any{"metadata": pod.ObjectMeta, "spec": pod.Spec}),
-		managed("kubelet", "status", at, map[string]any{"status": pod.Status}),
-	}
+	// Which fields are set is the same for all.
+	fieldsOnce.Do(func() {
+		fieldsOfPods = []metav1.ManagedFieldsEntry{
+			managed("kube-controller-manager", "", at, map[string]any{"metadata": pod.ObjectMeta, "spec": pod.Spec}),
+			managed("kubelet", "status", at, map[string]any{"status": pod.Status}),
+		}
+	})
+	pod.ManagedFields = fieldsOfPods
 	return pod
 }
+
+var (
+	fieldsOnce   sync.Once
+	fieldsOfPods []metav1.ManagedFieldsEntry
+)
 
 // managed says that a manager has set all these fields.
 func managed(manager, subresource string, at metav1.Time, fields map[string]any) metav1.ManagedFieldsEntry {
@@ -133,7 +143,7 @@ func managed(manager, subresource string, at metav1.Time, fields map[string]any)
 	}
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &at, FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: text}, Subresource: subresource,
+		FieldsV1: metav1.NewFieldsV1(string(text)), Subresource: subresource,
 	}
 }
 
