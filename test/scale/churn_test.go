@@ -119,9 +119,12 @@ func (r *run) podChurn(t *testing.T, files map[string][]byte) {
 		r.drop(t, batch(generation))
 	}
 	r.awaitLevel(t)
-	r.report.add(figure{
-		Key: "churn-cpu", What: fmt.Sprintf("%.0f pod events a second: CPU", events/took.Seconds()), Value: 100 * used, Unit: "% of a core", Most: new(10.0),
-	})
+	cpu := figure{Key: "churn-cpu", What: fmt.Sprintf("%.0f pod events a second: CPU", events/took.Seconds()), Value: 100 * used, Unit: "% of a core"}
+	if events/took.Seconds() > 0.9*churnRate {
+		// Of fewer events the target says nothing.
+		cpu.Most = new(10.0)
+	}
+	r.report.add(cpu)
 	r.report.add(figure{
 		Key: "churn-status", What: "… writes of the pool's status", Value: status,
 		Limit: 1 + math.Ceil(took.Seconds()/5), LimitIs: "one, and one every 5 s", Within: 1,
