@@ -13,9 +13,9 @@ import (
 type Weight string
 
 const (
-	// Note: nothing is lost, and there is nothing to do.
+	// Note means that nothing is lost, and there is nothing to do.
 	Note Weight = "note"
-	// LeftOut: something of the original is not in what comes out.
+	// LeftOut means that something of the original is not in what comes out.
 	LeftOut Weight = "left out"
 )
 

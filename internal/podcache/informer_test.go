@@ -46,7 +46,9 @@ func TestInformerHandsOutPods(t *testing.T) {
 	}
 	seen := make(chan string, 10)
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(object any, first bool) { seen <- fmt.Sprintf("%s came, first: %t", object.(*corev1.Pod).Name, first) },
+		AddFunc: func(object any, first bool) {
+			seen <- fmt.Sprintf("%s came, first: %t", object.(*corev1.Pod).Name, first)
+		},
 		UpdateFunc: func(old, object any) {
 			seen <- fmt.Sprintf("%s went from %s to %s", object.(*corev1.Pod).Name, old.(*corev1.Pod).Spec.NodeName, object.(*corev1.Pod).Spec.NodeName)
 		},

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) {
 	// client-go's own log of errors waits on the clock outside of the bubbles.
-	utilruntime.ErrorHandlers = nil
+	utilruntime.ErrorHandlers = nil //nolint:reassign // The way that it is meant to be set.
 	os.Exit(m.Run())
 }
 

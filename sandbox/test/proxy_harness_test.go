@@ -30,7 +30,7 @@ type faultProxy struct {
 }
 
 // startProxy starts a proxy in front of a sandbox that ends with the test.
-func startProxy(t *testing.T, s sandbox, scenario string, args ...string) *faultProxy {
+func startProxy(t *testing.T, s sandbox, scenario string) *faultProxy {
 	t.Helper()
 	dir := t.TempDir()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -40,7 +40,7 @@ func startProxy(t *testing.T, s sandbox, scenario string, args ...string) *fault
 	control := listener.Addr().String()
 	listener.Close()
 	p := &faultProxy{kubeconfig: filepath.Join(dir, "kubeconfig"), control: "http://" + control, log: filepath.Join(dir, "log")}
-	args = append([]string{"proxy", "--data-dir", s.dir, "--write-kubeconfig", p.kubeconfig, "--log", p.log, "--control", control}, args...)
+	args := []string{"proxy", "--data-dir", s.dir, "--write-kubeconfig", p.kubeconfig, "--log", p.log, "--control", control}
 	if scenario != "" {
 		file := filepath.Join(dir, "scenario.yaml")
 		if err := os.WriteFile(file, []byte(scenario), 0o600); err != nil {

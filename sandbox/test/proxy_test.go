@@ -46,9 +46,10 @@ func inNamespace(t *testing.T, s sandbox) (string, typedv1.ConfigMapInterface) {
 	return namespace.Name, client.CoreV1().ConfigMaps(namespace.Name)
 }
 
-func create(t testing.TB, client typedv1.ConfigMapInterface, name, v string) {
+// create creates a ConfigMap of version 1.
+func create(t testing.TB, client typedv1.ConfigMapInterface, name string) {
 	t.Helper()
-	if _, err := client.Create(t.Context(), configMap(name, v), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Create(t.Context(), configMap(name, "1"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -68,7 +69,7 @@ func TestProxyPassesOn(t *testing.T) {
 	namespace, _ := inNamespace(t, s)
 	for _, protobuf := range []bool{false, true} {
 		maps := p.client(t, protobuf).CoreV1().ConfigMaps(namespace)
-		create(t, maps, "plain", "1")
+		create(t, maps, "plain")
 		update(t, maps, "plain", "2")
 		if got, err := maps.Get(t.Context(), "plain", metav1.GetOptions{}); err != nil || got.Data[version] != "2" {
 			t.Errorf("protobuf %t: %v, %v", protobuf, got, err)
@@ -151,7 +152,7 @@ func TestProxyRetryAfter(t *testing.T) {
 	p := startProxy(t, s, `rules: [{name: busy, match: {verbs: [create]}, count: {times: 1}, fault: {kind: Error, code: 429, retryAfter: 1s}}]`)
 	namespace, _ := inNamespace(t, s)
 	start := time.Now()
-	create(t, p.client(t, false).CoreV1().ConfigMaps(namespace), "patient", "1")
+	create(t, p.client(t, false).CoreV1().ConfigMaps(namespace), "patient")
 	if took := time.Since(start); took < time.Second {
 		t.Errorf("the client came back after %s, told to do so after 1s", took)
 	}
@@ -172,8 +173,8 @@ rules:
 	maps := p.client(t, false).CoreV1().ConfigMaps(namespace)
 	config := p.config(t)
 	config.UserAgent = "somebody/1.0 (else)"
-	create(t, clientFor(t, config).CoreV1().ConfigMaps(namespace), "not-counted", "1")
-	create(t, maps, "first", "1")
+	create(t, clientFor(t, config).CoreV1().ConfigMaps(namespace), "not-counted")
+	create(t, maps, "first")
 	update(t, maps, "first", "2")
 	if err := maps.Delete(t.Context(), "first", metav1.DeleteOptions{}); !apierrors.IsInternalError(err) {
 		t.Errorf("the third write: %v", err)
@@ -220,7 +221,7 @@ func TestProxyStale(t *testing.T) {
 	for _, protobuf := range []bool{false, true} {
 		namespace, direct := inNamespace(t, s)
 		maps := p.client(t, protobuf).CoreV1().ConfigMaps(namespace)
-		create(t, direct, "old", "1")
+		create(t, direct, "old")
 		p.add(t, "- {name: stale, match: {resources: [configmaps]}, fault: {kind: Stale}}")
 		seen := func() string {
 			got, err := maps.Get(t.Context(), "old", metav1.GetOptions{})
@@ -243,7 +244,7 @@ func TestProxyStale(t *testing.T) {
 			t.Errorf("protobuf %t: at first %q, want %q", protobuf, got, want)
 		}
 		update(t, direct, "old", "2")
-		create(t, direct, "young", "1")
+		create(t, direct, "young")
 		if got, want := seen(), "old=1: old=1"; got != want {
 			t.Errorf("protobuf %t: the old world is %q, want %q", protobuf, got, want)
 		}

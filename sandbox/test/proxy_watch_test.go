@@ -71,7 +71,7 @@ func TestProxyInformer(t *testing.T) {
 	p := startProxy(t, s, "")
 	for _, protobuf := range []bool{false, true} {
 		namespace, direct := inNamespace(t, s)
-		create(t, direct, "a", "1")
+		create(t, direct, "a")
 		informer, lister := inform(t, p.client(t, protobuf), namespace)
 		awaitSynced(t, informer)
 		match := fmt.Sprintf("match: {resources: [configmaps], namespaces: [%s]}", namespace)
@@ -79,7 +79,7 @@ func TestProxyInformer(t *testing.T) {
 		// Frozen, the client goes on reading an old world.
 		p.call(t, http.MethodPost, "/freeze", match)
 		update(t, direct, "a", "2")
-		create(t, direct, "b", "1")
+		create(t, direct, "b")
 		p.awaitFrozen(t, "configmaps", 2)
 		if a, b := knows(t, lister, "a"), knows(t, lister, "b"); a != "1" || b != "" {
 			t.Errorf("protobuf %t: frozen, the informer knows a as %q and b as %q", protobuf, a, b)
@@ -137,7 +137,7 @@ rules:
   fault: {kind: DropEvent}
 `, initial))
 			namespace, direct := inNamespace(t, s)
-			create(t, direct, "a", "1")
+			create(t, direct, "a")
 			informer, lister := inform(t, p.client(t, true), namespace)
 			if initial {
 				p.awaitFired(t, "bookmarks", 1)
@@ -160,7 +160,7 @@ func TestProxyStaleInformer(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
 	namespace, direct := inNamespace(t, s)
-	create(t, direct, "a", "1")
+	create(t, direct, "a")
 	old, err := direct.Get(t.Context(), "a", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func TestProxyWatch(t *testing.T) {
 				defer watching.Stop()
 				start := time.Now()
 				for _, name := range []string{"first", "second", "third"} {
-					create(t, direct, name, "1")
+					create(t, direct, name)
 				}
 				if got := collect(watching); got != tc.want {
 					t.Errorf("seen: %s\nwant: %s", got, tc.want)

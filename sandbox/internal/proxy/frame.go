@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"mime"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -149,6 +150,6 @@ func readFrame(frames io.Reader) ([]byte, error) {
 		if !errors.Is(err, io.ErrShortBuffer) {
 			return buffer[:read], err
 		}
-		buffer = append(buffer, make([]byte, len(buffer))...)
+		buffer = slices.Concat(buffer, make([]byte, len(buffer)))
 	}
 }

@@ -69,9 +69,9 @@ func nameInBody(r *http.Request) (string, error) {
 // resource is how the log writes which resource a request is for.
 func resource(r fault.Request) string {
 	if r.Subresource != "" {
-		return r.GroupResource.String() + "/" + r.Subresource
+		return r.String() + "/" + r.Subresource
 	}
-	return r.GroupResource.String()
+	return r.String()
 }
 
 // errAborted is why a connection was closed without an answer.

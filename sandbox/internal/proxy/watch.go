@@ -104,7 +104,8 @@ func (s *stream) pass(f frame, encoding *encoding) bool {
 	case fault.DropEvent:
 		return true
 	case fault.DuplicateEvent:
-		return s.write(f.bytes) && s.write(f.bytes)
+		once := s.write(f.bytes)
+		return once && s.write(f.bytes)
 	case fault.DelayEvent:
 		return pause(s.done, due) && s.write(f.bytes)
 	case fault.ExpireWatch:

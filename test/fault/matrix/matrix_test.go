@@ -67,7 +67,7 @@ func TestMatrix(t *testing.T) {
 	}
 	close(queue)
 	wait.Wait()
-	print(t, table)
+	show(t, table)
 }
 
 // lanes is how many clusters the scenarios are spread over.
@@ -176,8 +176,8 @@ func (f *fault) where(undisturbed *outcome) string {
 	return fmt.Sprintf("write %d (%s): %s", f.at, describe(undisturbed.writes[f.at-1]), f.name)
 }
 
-// print shows what was done.
-func print(t *testing.T, table []row) {
+// show prints what was done.
+func show(t *testing.T, table []row) {
 	lines := []string{fmt.Sprintf("%-38s %6s %6s %7s %5s %7s %6s %10s %6s", "SCENARIO", "WRITES", "EVENTS", "FAULTS", "RUN", "REACHED", "PASSED", "MOST MORE", "TOOK")}
 	var sum row
 	line := func(r row) string {

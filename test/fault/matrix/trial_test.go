@@ -101,7 +101,8 @@ func TestTrial(t *testing.T) {
 			t.Fatal("in a cleanup")
 		})
 		t.Errorf("one %d", 1)
-		t.Fatalf("two")
+		fatal := t.Fatalf
+		fatal("two")
 		order = append(order, "after Fatal")
 	})
 	if want := []string{"one 1", "two", "in a cleanup"}; !slices.Equal(failures, want) {
