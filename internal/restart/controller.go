@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -160,6 +161,7 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 			return fmt.Errorf("write status: %w", err)
 		}
 	}
+	r.metrics.schedules.set(key, meta.FindStatusCondition(d.status.Conditions, ConditionReady).Reason)
 	for i := range d.records {
 		r.tell(restart, &d.records[i])
 	}
@@ -291,6 +293,7 @@ func (r *reconciler) rebuildBudget(ctx context.Context) error {
 // forget drops all that is kept of a ScheduledRestart that is gone.
 func (r *reconciler) forget(key types.NamespacedName) {
 	r.alarm.set(key, time.Time{})
+	r.metrics.schedules.set(key, "")
 	r.mu.Lock()
 	delete(r.sent, key)
 	delete(r.told, key)

@@ -82,11 +82,32 @@ const (
 	EventReconcileFailed = "ReconcileFailed"
 )
 
+// readyReasons are the reasons of the condition Ready.
+var readyReasons = []string{
+	ReasonScheduled, ReasonSuspended, ReasonRestarting,
+	ReasonTargetPaused, ReasonTargetRolling, ReasonTargetUnhealthy, ReasonBudget,
+	ReasonInvalidSchedule, ReasonFailureLimit, ReasonTargetNotFound, ReasonStrategyOnDelete,
+}
+
+// tickReasons are the reasons of each outcome of a tick.
+var tickReasons = map[tidekeeperv1.Outcome][]string{
+	tidekeeperv1.OutcomeSucceeded: {""},
+	tidekeeperv1.OutcomeFailed:    {ReasonTimeout, ReasonProgressDeadline, ReasonTargetNotFound, ReasonReverted},
+	tidekeeperv1.OutcomeSkipped: {
+		ReasonSuspended, ReasonInvalidSchedule, ReasonFailureLimit, ReasonStrategyOnDelete, ReasonAlreadyRestarted, ReasonSuperseded,
+	},
+	tidekeeperv1.OutcomeMissed: {
+		ReasonTargetNotFound, ReasonTargetPaused, ReasonTargetRolling, ReasonTargetUnhealthy, ReasonBudget,
+		ReasonDeadlineExceeded, ReasonSuperseded,
+	},
+}
+
 // metrics of the controller.
 type metrics struct {
-	ticks    *prometheus.CounterVec
-	lateness prometheus.Histogram
-	duration *prometheus.HistogramVec
+	ticks     *prometheus.CounterVec
+	lateness  prometheus.Histogram
+	duration  *prometheus.HistogramVec
+	schedules *tally
 }
 
 // RegisterMetrics registers the metrics of this package with nothing behind them,
@@ -108,6 +129,10 @@ func newMetrics(registry prometheus.Registerer, b *budget) (*metrics, error) {
 			Name: "tidekeeper_restart_ticks_total",
 			Help: "Ticks that were decided, by outcome (Succeeded, Failed, Skipped, Missed) and reason.",
 		}, []string{"outcome", "reason"}),
+		schedules: newTally(prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tidekeeper_restart_schedules",
+			Help: "ScheduledRestarts by the reason of their condition Ready, which is the STATUS column of kubectl get scheduledrestarts. Counted by the leader; a standby has none.",
+		}, []string{"reason"})),
 		lateness: prometheus.NewHistogram(histogram("tidekeeper_restart_start_lateness_seconds",
 			"From the time at which a restart was due to the time at which it was sent to its target.",
 			[]float64{.01, .05, .1, .5, 1, 5, 30, 120, 600, 3600})),
@@ -115,10 +140,11 @@ func newMetrics(registry prometheus.Registerer, b *budget) (*metrics, error) {
 			"From the start of a restart to its end, by kind of the target and outcome.",
 			[]float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600}), []string{"kind", "outcome"}),
 	}
-	for _, outcome := range []tidekeeperv1.Outcome{
-		tidekeeperv1.OutcomeSucceeded, tidekeeperv1.OutcomeFailed, tidekeeperv1.OutcomeSkipped, tidekeeperv1.OutcomeMissed,
-	} {
-		m.ticks.WithLabelValues(string(outcome), "")
+	// A series that begins with its first tick would hide that one from rate().
+	for outcome, reasons := range tickReasons {
+		for _, reason := range reasons {
+			m.ticks.WithLabelValues(string(outcome), reason)
+		}
 	}
 	slots := func(state, help string, value func() int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -126,7 +152,7 @@ func newMetrics(registry prometheus.Registerer, b *budget) (*metrics, error) {
 		}, func() float64 { return float64(value()) })
 	}
 	for _, c := range []prometheus.Collector{
-		m.ticks, m.lateness, m.duration,
+		m.ticks, m.lateness, m.duration, m.schedules.gauge,
 		slots("active", "Restarts that are under way, which is how much of the budget is used.", func() int { used, _ := b.usage(); return used }),
 		slots("waiting_for_budget", "Restarts that are due and wait for the budget.", func() int { _, waiting := b.usage(); return waiting }),
 		slots("budget", "How many restarts may be under way at once.", func() int { return b.limit }),

@@ -6,10 +6,12 @@ package restart
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -200,7 +202,13 @@ func (s *simulation) reconcile() {
 	after := s.restart.DeepCopy()
 	after.Status = *d.status.DeepCopy()
 	s.restart = after
+	if reason := meta.FindStatusCondition(d.status.Conditions, ConditionReady).Reason; !slices.Contains(readyReasons, reason) {
+		panic(fmt.Sprintf("no series counts the reason %q", reason))
+	}
 	for _, r := range d.records {
+		if !slices.Contains(tickReasons[r.Outcome], r.Reason) {
+			panic(fmt.Sprintf("no series counts the ticks that are %s for %q", r.Outcome, r.Reason))
+		}
 		s.records = append(s.records, r)
 		s.log("record: %s %s %s, earlier %d", clockTime(r.ScheduledTime.Time), r.Outcome, r.Reason, r.EarlierTicks)
 	}
