@@ -214,4 +214,4 @@ undeploy: delete-pools ## Delete the node pools, while the manager still cleans 
 # keep their taints for ever.
 .PHONY: delete-pools
 delete-pools:
-	@if $(KUBECTL) get crd nodepools.tidekeeper.dev >/dev/null 2>&1; then $(KUBECTL) delete nodepools --all --timeout=60s; fi
+	@if $(KUBECTL) get crd nodepools.tidekeeper.dev >/dev/null 2>&1; then $(KUBECTL) delete nodepools.tidekeeper.dev --all --timeout=60s; fi

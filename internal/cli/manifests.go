@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -129,7 +131,22 @@ func dryPatch(ctx context.Context, c client.Client, manifest *unstructured.Unstr
 	}
 	pool := live.DeepCopy()
 	err = c.Patch(ctx, pool, client.RawPatch(types.MergePatchType, patch), client.DryRunAll, client.FieldOwner(clientSideApplier), client.FieldValidation(metav1.FieldValidationStrict))
-	return pool, err
+	return pool, withoutPatch(err, live.Name)
+}
+
+// withoutPatch leaves out of an error about a field that does not exist the whole
+// patch that it stands in.
+func withoutPatch(err error, name string) error {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return err
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if i := strings.LastIndex(cause.Message, "unknown field "); cause.Field == "patch" && i >= 0 {
+			return fmt.Errorf("NodePool %q: %s", name, cause.Message[i:])
+		}
+	}
+	return err
 }
 
 // applierOf returns who has applied the pool server-side: a GitOps tool has a

@@ -53,7 +53,9 @@ func TestPoolsPlan(t *testing.T) {
 			Spec:       corev1.PodSpec{NodeName: "plan-1", Tolerations: tolerations, Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}}},
 		})
 	}
-	t.Cleanup(func() { _, _ = cluster.Kubectl("", "delete", "nodepool", "planned", "--ignore-not-found") })
+	t.Cleanup(func() {
+		_, _ = cluster.Kubectl("", "delete", "nodepools.tidekeeper.dev", "planned", "--ignore-not-found")
+	})
 	apply := func(manifest string) {
 		t.Helper()
 		if out, err := cluster.Kubectl(manifest, "apply", "-f", "-"); err != nil {
@@ -84,6 +86,10 @@ Pods:          none would be evicted or kept from coming back
 	apply(planned)
 	if got := tide(t, "pools", "plan", "--filename", manifest(t, planned)); got != "Pools:         planned would stay as it is\nNothing would change on nodes or pods.\n" {
 		t.Errorf("a plan of what is there:\n%s", got)
+	}
+	misspelt := command{stdin: strings.Replace(planned, "labels", "labls", 1), args: []string{"pools", "plan", "-f", "-"}}.run(t)
+	if want := (result{stderr: `error: NodePool "planned": unknown field "spec.labls"` + "\n", code: 1}); misspelt != want {
+		t.Errorf("a misspelt field of a pool that is there: %+v, want %+v", misspelt, want)
 	}
 
 	// A key changes, one goes, and a taint evicts.
