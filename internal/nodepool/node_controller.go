@@ -6,7 +6,6 @@ package nodepool
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,10 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// conflictDelay is how long a write that was overtaken by somebody else's
-// waits for the cache to show that one.
-const conflictDelay = 50 * time.Millisecond
 
 // nodeReconciler brings one node into the shape that its pools ask for.
 type nodeReconciler struct {
@@ -58,7 +53,7 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		return ctrl.Result{}, nil
 	case apierrors.IsConflict(err):
 		r.metrics.nodeWrites.WithLabelValues(resultConflict).Inc()
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		return ctrl.Result{}, err
 	case err != nil:
 		r.metrics.nodeWrites.WithLabelValues(resultError).Inc()
 		r.feed.push(r.fleet.failed(node.Name, &plan, err))

@@ -65,10 +65,7 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	}
 
 	again, err := r.reconcile(ctx, pool, &v)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
-	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
 		r.recorder.Eventf(pool, nil, corev1.EventTypeWarning, EventReconcileFailed, "Reconcile", "%s", err)
 	}
 	return ctrl.Result{RequeueAfter: again}, client.IgnoreNotFound(err)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/overtaken"
 )
 
 // Options is what can be turned about node pools. Every field must be set.
@@ -56,17 +57,17 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		Named("nodepool-node").
 		WatchesRawSource(d.nodeSource()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.NodeConcurrency}).
-		Complete(&nodeReconciler{client: mgr.GetClient(), fleet: f, feed: d, fights: newFights(), metrics: m, clock: options.Clock}); err != nil {
+		Complete(overtaken.Retry(&nodeReconciler{client: mgr.GetClient(), fleet: f, feed: d, fights: newFights(), metrics: m, clock: options.Clock})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool").
 		WatchesRawSource(d.poolSource()).
 		Watches(&nodev1.RuntimeClass{}, handler.EnqueueRequestsFromMapFunc(poolOfRuntimeClass)).
-		Complete(&poolReconciler{
+		Complete(overtaken.Retry(&poolReconciler{
 			client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"),
 			fleet: f, feed: d, metrics: m, clock: options.Clock, options: options, written: map[string]time.Time{},
-		}); err != nil {
+		})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,10 +21,6 @@ import (
 
 // fieldOwner owns, in server-side apply, what the annotations name.
 const fieldOwner = "tidekeeper-opt-in"
-
-// conflictDelay is how long a write that was overtaken by somebody else's
-// waits for the cache to show that one.
-const conflictDelay = 50 * time.Millisecond
 
 // reconciler carries out what [decide] says about one workload.
 type reconciler struct {
@@ -65,7 +60,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 		ctrl.LoggerFrom(ctx).V(1).Info("Following the annotations", "done", d.note)
 		r.tell(workload, corev1.EventTypeNormal, d.reason, d.action, d.note)
 	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		return ctrl.Result{}, err
 	case apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// Somebody else has deleted it, or the whole namespace.
 	case apierrors.IsInvalid(err) && errors.As(err, &refusal):

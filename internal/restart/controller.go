@@ -24,10 +24,6 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// conflictDelay is how long a write that was overtaken by somebody else's
-// waits for the cache to show that one.
-const conflictDelay = 50 * time.Millisecond
-
 // reconciler carries out what [decide] says about one ScheduledRestart.
 type reconciler struct {
 	client client.Client
@@ -82,11 +78,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	err = r.carryOut(ctx, key, restart, target, &d)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
-	}
 	if err != nil {
-		if ctx.Err() == nil {
+		if !apierrors.IsConflict(err) && ctx.Err() == nil {
 			r.recorder.Eventf(restart, nil, corev1.EventTypeWarning, EventReconcileFailed, "Reconcile", "%s", err)
 		}
 		return ctrl.Result{}, err

@@ -18,6 +18,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/manager/index"
+	"tidekeeper.dev/tidekeeper/internal/overtaken"
 )
 
 // Options is what can be turned about scheduled restarts. Every field must be
@@ -58,7 +59,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	for _, kind := range Kinds() {
 		builder.Watches(NewWorkload(kind), handler.EnqueueRequestsFromMapFunc(restartsOf(mgr.GetCache(), kind)))
 	}
-	if err := builder.Complete(r); err != nil {
+	if err := builder.Complete(overtaken.Retry(r)); err != nil {
 		return fmt.Errorf("scheduled restarts: %w", err)
 	}
 	return nil

@@ -52,6 +52,17 @@ type outcome struct {
 	reached bool
 }
 
+// sent is how many of the writes have reached the API server.
+func (o *outcome) sent() int {
+	n := 0
+	for _, write := range o.writes {
+		if write.Upstream != 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // play plays a scenario: undisturbed if there is no fault, else to the same end
 // as the undisturbed run that is given.
 func (l *lane) play(t testing.TB, s scenario, f *fault, undisturbed *outcome) outcome {

@@ -105,8 +105,8 @@ func playAll(t *testing.T, l *lane, s scenario, number int) row {
 		var o outcome
 		failures := try(t, func(t testing.TB) {
 			o = l.play(t, s, &f, &undisturbed)
-			if more := len(o.writes) - len(undisturbed.writes); more > extraWrites {
-				t.Errorf("%d writes, %d more than undisturbed:", len(o.writes), more)
+			if more := o.sent() - undisturbed.sent(); more > extraWrites {
+				t.Errorf("%d writes have reached the API server, %d more than undisturbed:", o.sent(), more)
 				for _, write := range o.writes {
 					t.Log(describe(write))
 				}
@@ -116,7 +116,7 @@ func playAll(t *testing.T, l *lane, s scenario, number int) row {
 		if o.reached {
 			r.reached++
 		}
-		r.mostMore = max(r.mostMore, len(o.writes)-len(undisturbed.writes))
+		r.mostMore = max(r.mostMore, o.sent()-undisturbed.sent())
 		if len(failures) == 0 {
 			r.passed++
 			continue

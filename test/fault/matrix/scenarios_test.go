@@ -6,6 +6,7 @@ package matrix
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,7 +106,7 @@ var scenarios = []scenario{
 		done: func(w *world) error {
 			node := framework.Node(w.node(1))
 			w.Refresh(w, node)
-			if node.Labels["example.com/size"] != "10" || len(node.Spec.Taints) != 2 {
+			if node.Labels["example.com/size"] != "10" || len(node.Spec.Taints) < 2 {
 				return fmt.Errorf("labels %v, taints %v", node.Labels, node.Spec.Taints)
 			}
 			return w.poolIs("", 2, "Healthy")
@@ -272,7 +273,8 @@ func (w *world) isClean(name string) error {
 	if err := w.Get(w.Context(), client.ObjectKeyFromObject(node), node); err != nil {
 		return err
 	}
-	if node.Labels["example.com/size"] != "" || node.Annotations[tidekeeperv1.RecordAnnotation] != "" || len(node.Spec.Taints) != 1 {
+	tainted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "example.com/pool" })
+	if node.Labels["example.com/size"] != "" || node.Annotations[tidekeeperv1.RecordAnnotation] != "" || tainted {
 		return fmt.Errorf("node %s has labels %v, annotations %v and taints %v", name, node.Labels, node.Annotations, node.Spec.Taints)
 	}
 	return nil

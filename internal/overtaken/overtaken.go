@@ -1,0 +1,38 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package overtaken says what a controller does when somebody else was quicker.
+package overtaken
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// A write that was overtaken waits for the cache to show by what. That takes
+// some milliseconds, unless the watch stands still, and then nobody knows how
+// long: so the waits double.
+const (
+	firstDelay = 50 * time.Millisecond
+	lastDelay  = 5 * time.Second
+)
+
+// Retry returns a reconciler that does what another does, but to which a
+// conflict (HTTP 409) is no failure: it is tried again after a while, without an
+// error in the log and in the metrics.
+func Retry[R comparable](inner reconcile.TypedReconciler[R]) reconcile.TypedReconciler[R] {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[R](firstDelay, lastDelay)
+	return reconcile.TypedFunc[R](func(ctx context.Context, request R) (ctrl.Result, error) {
+		result, err := inner.Reconcile(ctx, request)
+		if apierrors.IsConflict(err) {
+			return ctrl.Result{RequeueAfter: limiter.When(request)}, nil
+		}
+		limiter.Forget(request)
+		return result, err
+	})
+}
