@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -82,9 +83,6 @@ func New(cfg *rest.Config, opts Options, clk clock.Clock) (ctrl.Manager, error) 
 	}
 	metrics, err := metricsOptions(opts)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkLeaseNamespace(opts); err != nil {
 		return nil, err
 	}
 
@@ -210,9 +208,18 @@ func metricsOptions(opts Options) (metricsserver.Options, error) {
 	return metrics, nil
 }
 
-func checkLeaseNamespace(opts Options) error {
-	if !opts.LeaderElect || opts.LeaderElectNamespace != "" || checkReadable(namespaceFile) == nil {
-		return nil
+// leaseNamespace returns the namespace of the lease: the one that opts name, or
+// the pod's own. It is empty if no leader is elected.
+func leaseNamespace(opts Options) (string, error) {
+	if !opts.LeaderElect || opts.LeaderElectNamespace != "" {
+		return opts.LeaderElectNamespace, nil
 	}
-	return fmt.Errorf("--%s: outside a cluster it needs --%s too", flagLeaderElect, flagLeaderElectNamespace)
+	namespace, err := os.ReadFile(namespaceFile)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("--%s: outside a cluster it needs --%s too", flagLeaderElect, flagLeaderElectNamespace)
+	case err != nil:
+		return "", fmt.Errorf("the namespace of this pod: %w", err)
+	}
+	return strings.TrimSpace(string(namespace)), nil
 }

@@ -78,17 +78,17 @@ func TestOptionsValidate(t *testing.T) {
 	}
 }
 
-func TestDefaultLeaderElectionOutsideACluster(t *testing.T) {
+func TestLeaseNamespaceOutsideACluster(t *testing.T) {
 	opts := DefaultOptions()
-	if err := checkLeaseNamespace(opts); err != nil {
-		t.Errorf("without leader election: %v", err)
+	if got, err := leaseNamespace(opts); got != "" || err != nil {
+		t.Errorf("without leader election: got %q, %v", got, err)
 	}
 	opts.LeaderElect = true
-	if err := checkLeaseNamespace(opts); err == nil || !strings.Contains(err.Error(), "--leader-elect-resource-namespace") {
+	if _, err := leaseNamespace(opts); err == nil || !strings.Contains(err.Error(), "--leader-elect-resource-namespace") {
 		t.Errorf("without a namespace: got %v, want an error that names the flag", err)
 	}
 	opts.LeaderElectNamespace = "tidekeeper-system"
-	if err := checkLeaseNamespace(opts); err != nil {
-		t.Errorf("with a namespace: %v", err)
+	if got, err := leaseNamespace(opts); got != "tidekeeper-system" || err != nil {
+		t.Errorf("with a namespace: got %q, %v", got, err)
 	}
 }

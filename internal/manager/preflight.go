@@ -12,6 +12,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,12 +29,17 @@ import (
 const preflightTimeout = 10 * time.Second
 
 // Preflight asks the cluster for what the chosen controllers cannot do
-// without: an API server that answers, that knows the kinds they watch, and
-// that lets these credentials list and watch them. The informers would run
-// into each of these too, but they would go on trying, and log, and the
-// manager would hang without a word of what to do.
+// without: an API server that answers, that knows the kinds they watch, that
+// lets these credentials list and watch them, and have the lease if a leader is
+// elected. The informers and the election would run into each of these too, but
+// they would go on trying, and log, and the manager would hang without a word of
+// what to do.
 func Preflight(ctx context.Context, cfg *rest.Config, opts Options) error {
 	chosen, err := chooseControllers(opts.Controllers, allControllers)
+	if err != nil {
+		return err
+	}
+	namespace, err := leaseNamespace(opts)
 	if err != nil {
 		return err
 	}
@@ -56,7 +62,11 @@ func Preflight(ctx context.Context, cfg *rest.Config, opts Options) error {
 	if err != nil {
 		return fmt.Errorf("the API server at %s: %w", cfg.Host, err)
 	}
-	return checkMayWatch(ctx, authorization.SelfSubjectAccessReviews(), cfg.Host, resources)
+	reviews := authorization.SelfSubjectAccessReviews()
+	if err := checkMayWatch(ctx, reviews, cfg.Host, resources); err != nil || !opts.LeaderElect {
+		return err
+	}
+	return checkMayLead(ctx, reviews, cfg.Host, namespace)
 }
 
 // watched is a resource that the controllers watch, and in which namespaces:
@@ -172,16 +182,53 @@ func mayWatch(ctx context.Context, reviews authorizationclient.SelfSubjectAccess
 	r schema.GroupVersionResource, namespace string,
 ) (bool, error) {
 	for _, verb := range []string{"list", "watch"} {
-		review, err := reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Namespace: namespace, Verb: verb, Group: r.Group, Version: r.Version, Resource: r.Resource,
-				},
-			},
-		}, metav1.CreateOptions{})
-		if err != nil || !review.Status.Allowed {
+		allowed, err := may(ctx, reviews, authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: verb, Group: r.Group, Version: r.Version, Resource: r.Resource,
+		})
+		if err != nil || !allowed {
 			return false, err
 		}
 	}
 	return true, nil
+}
+
+// checkMayLead returns an error that names what these credentials may not do to
+// the lease in a namespace. Without it a manager would be a standby for ever, and
+// say that it is ready.
+func checkMayLead(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, host, namespace string) error {
+	var denied []string
+	for _, verb := range []string{"create", "get", "update"} {
+		name := leaseName
+		if verb == "create" {
+			name = "" // A name cannot bind a right to create.
+		}
+		allowed, err := may(ctx, reviews, authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: verb, Group: coordinationv1.GroupName, Version: "v1", Resource: "leases", Name: name,
+		})
+		switch {
+		case err != nil:
+			return fmt.Errorf("asking the API server at %s for our rights: %w", host, err)
+		case !allowed:
+			denied = append(denied, verb)
+		}
+	}
+	if len(denied) > 0 {
+		return fmt.Errorf("the cluster at %s does not let these credentials %s the lease %s in the namespace %s, so this manager could never lead: "+
+			"grant them the rights in config/rbac, or name another namespace with --%s",
+			host, strings.Join(denied, ", "), leaseName, namespace, flagLeaderElectNamespace)
+	}
+	return nil
+}
+
+// may tells whether the API server lets these credentials do something.
+func may(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface,
+	what authorizationv1.ResourceAttributes,
+) (bool, error) {
+	review, err := reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return review.Status.Allowed, nil
 }
