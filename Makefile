@@ -22,8 +22,8 @@ TOOL := $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
-MODULES := . sandbox hack/tools hack/helm hack/plot
-GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml charts/tidekeeper/files docs/reference
+MODULES := . sandbox hack/tools hack/helm hack/plot hack/prometheus
+GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml charts/tidekeeper/files config/monitoring/dashboards docs/reference
 
 # $(call build,name,command): says what is built, and how long it took.
 define build
@@ -61,6 +61,13 @@ endif
 build-helm:
 	$(call build,helm,cd hack/helm && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/helm helm.sh/helm/v4/cmd/helm)
 
+# For the tests of alerts and dashboards. The tag leaves out the service discovery
+# of every cloud; the first build takes minutes all the same.
+.PHONY: build-prometheus
+build-prometheus:
+	$(call build,prometheus and bin/promtool,cd hack/prometheus && CGO_ENABLED=0 $(GO) build -trimpath -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/ \
+		github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool)
+
 .PHONY: demo
 demo: build-sandbox build-tidekeeper ## Show a node pool on a real control plane. DEMO=once ends by itself.
 	$(GO) run ./hack/demo $(if $(filter once,$(DEMO)),--once)
@@ -76,7 +83,7 @@ clean: ## Remove what was built.
 ##@ Tests
 
 .PHONY: test
-test: test-unit test-e2e test-install test-sandbox ## Run all tests: unit, property, black-box on the sandbox, an installation's life, and the sandbox's own.
+test: test-unit test-e2e test-install test-monitoring test-sandbox ## Run all tests: unit, property, black-box on the sandbox, an installation's life, alerts and dashboards, and the sandbox's own.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
@@ -85,7 +92,7 @@ test-unit: ## Run the tests that need no cluster.
 # -count=1: Go's test cache does not know that the binaries changed.
 .PHONY: test-e2e
 test-e2e: build-sandbox build-tidekeeper build-kubectl-tide ## Run the black-box tests on the sandbox.
-	@packages=$$($(GO) list ./... | grep /test/ | grep -v /test/install || true); \
+	@packages=$$($(GO) list ./... | grep /test/ | grep -vE '/test/(install|monitoring)' || true); \
 	if [ -z "$$packages" ]; then echo "no black-box tests yet"; else set -x; \
 	SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper TIDE_BIN=$(BIN)/kubectl-tide $(GO) test $(RACE) -count=1 -p=1 -timeout=30m $$packages; fi
 
@@ -94,6 +101,11 @@ test-install: build-sandbox build-tidekeeper build-helm ## Install, upgrade, use
 	$(GO) test -c $(RACE) -o $(BIN)/e2e.test ./test/e2e
 	FULL=$(FULL) SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper HELM_BIN=$(BIN)/helm E2E_BIN=$(BIN)/e2e.test \
 		$(GO) test $(RACE) -count=1 -timeout=45m ./test/install
+
+.PHONY: test-monitoring
+test-monitoring: build-sandbox build-tidekeeper build-prometheus ## Test the alerts by promtool, and the dashboards by a Prometheus that scrapes the manager.
+	SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper PROMETHEUS_BIN=$(BIN)/prometheus PROMTOOL_BIN=$(BIN)/promtool \
+		$(GO) test $(RACE) -count=1 ./test/monitoring
 
 .PHONY: test-sandbox
 test-sandbox: ## Run the sandbox's own tests.
@@ -135,10 +147,11 @@ plots: ## Draw the plots of docs/performance.md and write its tables, from what 
 ##@ Code
 
 .PHONY: generate
-generate: ## Regenerate what is generated: deep copies, apply configurations, CRDs, roles, their copies in the chart, reference pages.
+generate: ## Regenerate what is generated: deep copies, apply configurations, CRDs, roles, dashboards, their copies in the chart, reference pages.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt applyconfiguration:headerFile=hack/boilerplate.go.txt \
 		crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=tidekeeper paths=./internal/manager/... output:rbac:dir=config/rbac
+	$(GO) run ./hack/dashboards
 	hack/copy-into-chart
 	$(GO) run ./hack/reference
 

@@ -22,6 +22,17 @@ type process struct {
 	done    chan struct{}
 }
 
+// RunTool starts a binary that a test needs beside the manager, by the rules of
+// [Binary]. It is stopped when the test ends, and must end in order.
+func RunTool(t testing.TB, variable, name string, args ...string) {
+	t.Helper()
+	path, err := Binary(variable, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, name, path, args...)
+}
+
 // run starts the binary at a path. What still runs when the test ends is
 // stopped, and its log shown if the test has failed.
 func run(t testing.TB, name, path string, args ...string) *process {

@@ -63,9 +63,9 @@ func renderChart(t *testing.T, args ...string) objects {
 	return parse(t, mustHelm(t, append([]string{"template", release, chartDir(), "--namespace", namespace}, args...)...))
 }
 
-func renderKustomize(t *testing.T) objects {
+func renderKustomize(t *testing.T, name string) objects {
 	t.Helper()
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(framework.Root(), "config", "default"))
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(framework.Root(), "config", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func renderKustomize(t *testing.T) objects {
 // installs. Helm makes the namespace itself, and has what it runs before an
 // uninstall besides.
 func TestChartAndKustomizeInstallTheSame(t *testing.T) {
-	chart, kustomize := renderChart(t, "--no-hooks", "--set=image.tag=latest"), renderKustomize(t)
+	chart, kustomize := renderChart(t, "--no-hooks", "--set=image.tag=latest"), renderKustomize(t, "default")
 	delete(kustomize, "Namespace /"+namespace)
 	for _, key := range []string{"ServiceAccount " + namespace + "/tidekeeper-cleanup", "ClusterRole /tidekeeper-cleanup", "ClusterRoleBinding /tidekeeper-cleanup"} {
 		if _, ok := chart[key]; !ok {
@@ -98,6 +98,27 @@ func TestChartAndKustomizeInstallTheSame(t *testing.T) {
 		if d := cmp.Diff(kustomize[key], chart[key]); d != "" {
 			t.Errorf("%s (-kustomize +chart):\n%s", key, d)
 		}
+	}
+}
+
+// Each switch of what watches over the manager adds what is in config/monitoring.
+func TestChartHasTheMonitoring(t *testing.T) {
+	all, want := renderChart(t), renderKustomize(t, "monitoring")
+	for set, key := range map[string]string{
+		"monitoring.serviceMonitor=true": "ServiceMonitor " + namespace + "/tidekeeper",
+		"monitoring.alerts=true":         "PrometheusRule " + namespace + "/tidekeeper",
+		"monitoring.dashboards=true":     "ConfigMap " + namespace + "/tidekeeper-dashboards",
+	} {
+		more := renderChart(t, "--set="+set)
+		if d := cmp.Diff(want[key], more[key]); d != "" || want[key] == nil {
+			t.Errorf("%s: %s (-kustomize +chart):\n%s", set, key, d)
+		}
+		if len(more) != len(all)+1 {
+			t.Errorf("%s: %d objects more, want one", set, len(more)-len(all))
+		}
+	}
+	if len(want) != 3 {
+		t.Errorf("of the objects in config/monitoring no switch adds all: %q", slices.Sorted(maps.Keys(want)))
 	}
 }
 
@@ -219,6 +240,7 @@ func TestChartRefusesWrongValues(t *testing.T) {
 		"controllers=nodepool":          "at '/controllers': got string, want array",
 		"namespaces={Shop}":             "at '/namespaces/0'",
 		"settings.kubeconfig=x":         "invalid propertyName 'kubeconfig'",
+		"monitoring.alerts=yes":         "at '/monitoring/alerts': got string, want boolean",
 		"crds.enabled=true":             "at '/crds': additional properties 'enabled' not allowed",
 		"networkPolicy.egressPorts={x}": "at '/networkPolicy/egressPorts/0'",
 	} {

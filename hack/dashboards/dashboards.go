@@ -1,0 +1,106 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// A standby follows the node pools too, so that what is told of the cluster is
+// one number of all managers, by max. What is counted is the sum.
+
+var fleet = dashboard{
+	uid: "tidekeeper", title: "Tidekeeper", pools: true,
+	rows: []row{
+		{"Node pools", []panel{
+			{title: "Pools that are not ready", kind: stat, queries: []query{
+				{"", `sum(min by (pool, reason) (tidekeeper_nodepool_ready{pool=~"$pool"}) == bool 0)`},
+			}},
+			{title: "Status", kind: stat, queries: []query{
+				{"{{pool}}: {{reason}}", `max by (pool, reason) (tidekeeper_nodepool_ready{pool=~"$pool"})`},
+			}},
+			{title: "Water level: requested of allocatable", unit: "percentunit", queries: []query{
+				{"{{pool}} {{resource}}", `max by (pool, resource) (tidekeeper_nodepool_resource{kind="requested", pool=~"$pool"}) / (max by (pool, resource) (tidekeeper_nodepool_resource{kind="allocatable", pool=~"$pool"}) > 0)`},
+			}},
+			{title: "Nodes by state", queries: []query{
+				{"{{pool}} {{state}}", `max by (pool, state) (tidekeeper_nodepool_nodes{pool=~"$pool"})`},
+			}},
+			{title: "Patches of nodes", unit: "reqps", queries: []query{
+				{"{{result}}", `sum by (result) (rate(tidekeeper_nodepool_node_writes_total[$__rate_interval]))`},
+			}},
+			{title: "Put back on nodes", unit: "ops", queries: []query{
+				{"{{pool}}", `sum by (pool) (rate(tidekeeper_nodepool_drift_corrections_total{pool=~"$pool"}[$__rate_interval]))`},
+			}},
+		}},
+		{"Scheduled restarts", []panel{
+			{title: "ScheduledRestarts by status", queries: []query{
+				{"{{reason}}", `max by (reason) (tidekeeper_restart_schedules)`},
+			}},
+			{title: "Under way", queries: []query{
+				{"under way", `max(tidekeeper_restart_active)`},
+				{"waiting for the budget", `max(tidekeeper_restart_waiting_for_budget)`},
+				{"budget", `max(tidekeeper_restart_budget)`},
+			}},
+			{title: "Outcomes", queries: []query{
+				{"{{outcome}}", `sum by (outcome) (increase(tidekeeper_restart_ticks_total[$__rate_interval]))`},
+			}},
+			{title: "Not succeeded, by reason", queries: []query{
+				{"{{outcome}} {{reason}}", `sum by (outcome, reason) (increase(tidekeeper_restart_ticks_total{outcome!="Succeeded"}[$__rate_interval]))`},
+			}},
+			{title: "How late restarts start", unit: "s", queries: []query{
+				{"half of them", `histogram_quantile(0.5, sum by (le) (rate(tidekeeper_restart_start_lateness_seconds_bucket[$__rate_interval])))`},
+				{"99 of 100", `histogram_quantile(0.99, sum by (le) (rate(tidekeeper_restart_start_lateness_seconds_bucket[$__rate_interval])))`},
+			}},
+			{title: "How long restarts take (9 of 10)", unit: "s", queries: []query{
+				{"{{kind}}", `histogram_quantile(0.9, sum by (kind, le) (rate(tidekeeper_restart_duration_seconds_bucket[$__rate_interval])))`},
+			}},
+		}},
+		{"Pod start-up", []panel{
+			{title: "Pods that came up", unit: "ops", queries: []query{
+				{"{{pool}}", `sum by (pool) (rate(tidekeeper_pod_startup_stage_seconds_count{stage="ready", pool=~"$pool"}[$__rate_interval]))`},
+			}},
+			{title: "Length of each stage (9 of 10)", unit: "s", queries: []query{
+				{"{{pool}} {{stage}}", `histogram_quantile(0.9, sum by (pool, stage, le) (rate(tidekeeper_pod_startup_stage_seconds_bucket{pool=~"$pool"}[$__rate_interval])))`},
+			}},
+		}},
+	},
+}
+
+var manager = dashboard{
+	uid: "tidekeeper-manager", title: "Tidekeeper / Manager",
+	rows: []row{
+		{"Managers", []panel{
+			{title: "Up", kind: stat, queries: []query{{"{{instance}}", `up{` + job + `}`}}},
+			{title: "Leader", kind: stat, queries: []query{{"{{instance}}", `max by (instance) (leader_election_master_status{` + job + `})`}}},
+			{title: "CPU", unit: "percentunit", queries: []query{{"{{instance}}", `rate(process_cpu_seconds_total{` + job + `}[$__rate_interval])`}}},
+			{title: "Memory", unit: "bytes", queries: []query{
+				{"{{instance}} resident", `process_resident_memory_bytes{` + job + `}`},
+				{"{{instance}} heap", `go_memstats_heap_inuse_bytes{` + job + `}`},
+			}},
+		}},
+		{"Controllers", []panel{
+			{title: "Reconciles", unit: "ops", queries: []query{
+				{"{{controller}}", `sum by (controller) (rate(controller_runtime_reconcile_total{` + job + `}[$__rate_interval]))`},
+			}},
+			{title: "Errors", unit: "ops", queries: []query{
+				{"{{controller}}", `sum by (controller) (rate(controller_runtime_reconcile_errors_total{` + job + `}[$__rate_interval]))`},
+			}},
+			{title: "Length of a reconcile (99 of 100)", unit: "s", queries: []query{
+				{"{{controller}}", `histogram_quantile(0.99, sum by (controller, le) (rate(controller_runtime_reconcile_time_seconds_bucket{` + job + `}[$__rate_interval])))`},
+			}},
+			{title: "Queue", queries: []query{
+				{"{{controller}}", `sum by (controller) (workqueue_depth{` + job + `})`},
+			}},
+			{title: "Wait in the queue (99 of 100)", unit: "s", queries: []query{
+				{"{{controller}}", `histogram_quantile(0.99, sum by (controller, le) (rate(workqueue_queue_duration_seconds_bucket{` + job + `}[$__rate_interval])))`},
+			}},
+			{title: "Longest reconcile that runs", unit: "s", queries: []query{
+				{"{{controller}}", `max by (controller) (workqueue_longest_running_processor_seconds{` + job + `})`},
+			}},
+			{title: "Requests to the API server", unit: "reqps", queries: []query{
+				{"{{method}} {{code}}", `sum by (method, code) (rate(rest_client_requests_total{` + job + `}[$__rate_interval]))`},
+			}},
+		}},
+	},
+}
+
+// job selects what only Tidekeeper's managers say, of metrics that other
+// controllers have too: it is the name of the Service.
+const job = `job="tidekeeper-metrics"`

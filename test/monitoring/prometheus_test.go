@@ -1,0 +1,136 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// prometheus is one that runs, and scrapes a manager each second.
+type prometheus struct{ address string }
+
+// startPrometheus starts one that scrapes the manager as the ServiceMonitor says,
+// with the token of a service account that has the ClusterRole
+// tidekeeper-metrics-reader and nothing else, and has our alerts.
+func startPrometheus(t *testing.T, manager *framework.Manager) prometheus {
+	t.Helper()
+	var service corev1.Service
+	readYAML(t, &service, "manager", "metrics_service.yaml")
+	var monitor struct {
+		Spec struct {
+			Selector  metav1.LabelSelector
+			Endpoints []struct {
+				Port, Path, Scheme, BearerTokenFile string
+				TLSConfig                           struct{ InsecureSkipVerify bool }
+			}
+		}
+	}
+	readYAML(t, &monitor, "monitoring", "service_monitor.yaml")
+	for key, value := range monitor.Spec.Selector.MatchLabels {
+		if service.Labels[key] != value {
+			t.Errorf("the ServiceMonitor wants a Service with %s: %s, which has %q", key, value, service.Labels[key])
+		}
+	}
+	endpoint := monitor.Spec.Endpoints[0]
+	if service.Spec.Ports[0].Name != endpoint.Port || endpoint.BearerTokenFile == "" {
+		t.Errorf("the ServiceMonitor has the endpoint %+v, the Service the ports %+v", endpoint, service.Spec.Ports)
+	}
+
+	dir := t.TempDir()
+	_, target, _ := strings.Cut(manager.Metrics, "://")
+	config := writeYAML(t, dir, "prometheus.yaml", map[string]any{
+		"global":     map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"},
+		"rule_files": []string{rulesFile(t)},
+		"scrape_configs": []any{map[string]any{
+			"job_name": service.Name, "metrics_path": endpoint.Path, "scheme": endpoint.Scheme,
+			"authorization":  map[string]any{"credentials": readerToken(t)},
+			"tls_config":     map[string]any{"insecure_skip_verify": endpoint.TLSConfig.InsecureSkipVerify},
+			"static_configs": []any{map[string]any{"targets": []string{target}}},
+		}},
+	})
+	p := prometheus{framework.FreeAddress(t)}
+	framework.RunTool(t, "PROMETHEUS_BIN", "prometheus", "--config.file="+config, "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+p.address)
+	// It is ready some seconds before it looks at its targets.
+	since := time.Now()
+	framework.Eventually(t, "Prometheus scrapes the manager", func() error { return p.answered("up == 1", since) })
+	return p
+}
+
+// readerToken makes a service account that may read the metrics, and returns a
+// token of it.
+func readerToken(t *testing.T) string {
+	t.Helper()
+	const name = "prometheus"
+	meta := metav1.ObjectMeta{Name: name, Namespace: framework.ManagerNamespace}
+	cluster.Apply(t, &corev1.ServiceAccount{ObjectMeta: meta})
+	cluster.Apply(t, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tidekeeper-metrics-reader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: meta.Namespace}},
+	})
+	config, err := clientcmd.BuildConfigFromFlags("", cluster.AccountKubeconfig(t, meta.Namespace, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config.BearerToken
+}
+
+// get asks for a path and decodes the data of the answer.
+func (p prometheus) get(path string, parameters url.Values, into any) error {
+	response, err := http.Get("http://" + p.address + "/api/v1/" + path + "?" + parameters.Encode())
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Status, Error string
+		Data          any
+	}{Data: into}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return fmt.Errorf("%s: %w", response.Status, err)
+	}
+	if answer.Status != "success" {
+		return fmt.Errorf("%s: %s", path, answer.Error)
+	}
+	return nil
+}
+
+// answered asks for an expression over a time until now, and returns an error if
+// there is one, or if there is no number in the answer.
+func (p prometheus) answered(expr string, since time.Time) error {
+	var data struct {
+		Result []struct{ Values [][2]any }
+	}
+	unix := func(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+	if err := p.get("query_range", url.Values{"query": {expr}, "start": {unix(since)}, "end": {unix(time.Now())}, "step": {"1"}}, &data); err != nil {
+		return fmt.Errorf("%s: %w", expr, err)
+	}
+	for _, series := range data.Result {
+		for _, value := range series.Values {
+			if value[1] != "NaN" {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("no number of %d series: %s", len(data.Result), expr)
+}
