@@ -132,6 +132,10 @@ soak: build-sandbox build-tidekeeper ## Churn for SOAK, and see that the manager
 bench-sandbox: ## Measure the sandbox.
 	$(MAKE) --no-print-directory -C sandbox bench
 
+.PHONY: bench-podcache
+bench-podcache: ## Measure what a pod costs in the manager's cache, beside one as the API server sends it. SIZE=small takes seconds, medium minutes; full takes some 9 GiB.
+	GOGC=25 SIZE=$(or $(SIZE),full) $(GO) test -v -count=1 -timeout=30m -run='^TestPodCache$$' ./internal/manager
+
 # What is measured and the profiles go to OUT; make plots draws what is recorded
 # in test/scale/results.
 .PHONY: bench

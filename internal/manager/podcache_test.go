@@ -1,0 +1,224 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"testing"
+	"text/tabwriter"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// TestPodCache measures what a pod costs in the cache: as the API server sends
+// it, as the manager keeps it, and as it keeps pods of which no two are alike.
+// make bench-podcache prints it for 150,000 pods; as a test it is small, and
+// asserts the ratio of the memory, which is no matter of time.
+//
+// The manager's cache is the one that it runs with: its options, its indexes, and
+// pods that come over HTTP as protobuf, as from an API server.
+func TestPodCache(t *testing.T) {
+	counts := map[string]int{"small": 600, "medium": 30_000, "full": 150_000}
+	size := cmp.Or(os.Getenv("SIZE"), "small")
+	count, known := counts[size]
+	if !known {
+		t.Fatalf("SIZE=%s: must be small, medium or full", size)
+	}
+	if size != "small" {
+		log.SetLogger(logr.Discard()) // the reflector says that the first list takes long, as it does
+	}
+	chosen, err := chooseControllers([]string{"*"}, allControllers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alike, different := population{count, true}, population{count, false}
+	// One after the other, as the first takes most of what memory there is.
+	sent := measureCache(t, alike, chosen, cache.Options{})
+	kept := measureCache(t, alike, chosen, cacheOptions(chosen, nil))
+	whole := cacheOptions(chosen, nil)
+	whole.NewInformer = nil
+	slim := measureCache(t, alike, chosen, whole)
+	worst := measureCache(t, different, chosen, cacheOptions(chosen, nil))
+
+	out := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
+	fmt.Fprintf(out, "\n%d PODS\tBYTES PER POD\tIN ALL\tSHARE\n", count)
+	for _, row := range []struct {
+		name  string
+		bytes int64
+	}{
+		{"client-go's cache, as they are sent", sent.heap},
+		{"the manager's cache", kept.heap},
+		{"the manager's cache, were it of pods and not of records", slim.heap},
+		{"the manager's cache, no two pods alike", worst.heap},
+		{"limit: as they are sent, on the wire", sent.wire},
+		{"limit: what the manager keeps, on the wire", sent.keptWire},
+	} {
+		fmt.Fprintf(out, "%s\t%d\t%.1f MiB\t%.1f %%\n", row.name, row.bytes/int64(count), float64(row.bytes)/(1<<20), 100*float64(row.bytes)/float64(sent.heap))
+	}
+	if err := out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []struct {
+		what  string
+		bytes int64
+		ratio int64
+	}{{"a pod", kept.heap, 20}, {"a pod like no other", worst.heap, 4}} {
+		if limit.bytes*limit.ratio > sent.heap {
+			t.Errorf("%s takes %d bytes in the manager's cache, and %d as it is sent: want 1/%d at most", limit.what, limit.bytes/int64(count), sent.heap/int64(count), limit.ratio)
+		}
+	}
+}
+
+// cost is what pods take, in bytes: the heap that a cache of them holds, their
+// length as protobuf, and that of what the manager's transform leaves.
+type cost struct{ heap, wire, keptWire int64 }
+
+// measureCache fills a cache of those options, with the indexes of the
+// controllers, and lets go of it again.
+func measureCache(t *testing.T, pods population, chosen []controller, options cache.Options) cost {
+	t.Helper()
+	var err error
+	if options.Scheme, err = newScheme(); err != nil {
+		t.Fatal(err)
+	}
+	options.Mapper = mapperOf(t, options.Scheme)
+	var sum cost
+	server := httptest.NewServer(servePods(t, pods, options.Scheme, &sum))
+	defer server.Close()
+	before := heap()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	store, err := cache.New(&rest.Config{Host: server.URL}, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	informer, err := store.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, add := range indexesOf(chosen) {
+		if err := add(ctx, podIndexer{store}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- store.Start(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	}()
+	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		t.Fatal("the cache is not filled")
+	}
+	sum.heap = heap() - before
+	if got := len(informer.(toolscache.SharedIndexInformer).GetStore().ListKeys()); got != pods.count {
+		t.Fatalf("the cache holds %d pods, want %d", got, pods.count)
+	}
+	runtime.KeepAlive(store)
+	return sum
+}
+
+// podIndexer adds the indexes on pods, and no others: nothing else is served.
+type podIndexer struct{ client.FieldIndexer }
+
+func (p podIndexer) IndexField(ctx context.Context, kind client.Object, field string, extract client.IndexerFunc) error {
+	if _, ok := kind.(*corev1.Pod); !ok {
+		return nil
+	}
+	return p.FieldIndexer.IndexField(ctx, kind, field, extract)
+}
+
+// mapperOf returns what an API server would tell about the kinds that the manager
+// watches.
+func mapperOf(t *testing.T, scheme *apiruntime.Scheme) meta.RESTMapper {
+	t.Helper()
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range kindsOf(allControllers) {
+		gvk, err := apiutil.GVKForObject(kind, scheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mapper.Add(gvk, meta.RESTScopeNamespace)
+	}
+	return mapper
+}
+
+// servePods answers as an API server that has those pods: with one event for each,
+// then with the bookmark that ends them. It adds up how long they are.
+func servePods(t *testing.T, pods population, scheme *apiruntime.Scheme, sum *cost) http.HandlerFunc {
+	encoder := protobuf.NewSerializer(scheme, scheme)
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/pods" || r.URL.Query().Get("sendInitialEvents") != "true" {
+			http.Error(w, "only the stream of all pods is served", http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch")
+		frames := protobuf.LengthDelimitedFramer.NewFrameWriter(w)
+		send := func(what watch.EventType, pod *corev1.Pod) bool {
+			raw, err := apiruntime.Encode(encoder, pod)
+			if err != nil {
+				t.Error(err)
+				return false
+			}
+			event := metav1.WatchEvent{Type: string(what), Object: apiruntime.RawExtension{Raw: raw}}
+			message, err := event.Marshal()
+			if err == nil {
+				_, err = frames.Write(message)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			return err == nil
+		}
+		for i := range pods.count {
+			pod := pods.pod(i)
+			if !send(watch.Added, pod) {
+				return
+			}
+			kept, err := transformPod(pod)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			sum.wire += int64(pod.Size())
+			sum.keptWire += int64(kept.(*corev1.Pod).Size())
+		}
+		end := &corev1.Pod{TypeMeta: podType, ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: "200000000", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+		}}
+		if send(watch.Bookmark, end) {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	}
+}
+
+// heap returns how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what has a finalizer goes with the second
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
