@@ -133,7 +133,7 @@ bench-sandbox: ## Measure the sandbox.
 	$(MAKE) --no-print-directory -C sandbox bench
 
 .PHONY: bench-podcache
-bench-podcache: ## Measure what a pod costs in the manager's cache, beside one as the API server sends it. SIZE=small takes seconds, medium minutes; full takes some 9 GiB.
+bench-podcache: ## Measure what a pod costs in the manager's cache, beside one as the API server sends it. SIZE=small takes seconds, medium minutes; the full one needs more than 6 GiB.
 	GOGC=25 SIZE=$(or $(SIZE),full) $(GO) test -v -count=1 -timeout=30m -run='^TestPodCache$$' ./internal/manager
 
 # What is measured and the profiles go to OUT; make plots draws what is recorded
