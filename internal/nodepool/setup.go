@@ -20,6 +20,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/overtaken"
+	"tidekeeper.dev/tidekeeper/internal/retry"
 )
 
 // Options is what can be turned about node pools. Every field must be set.
@@ -56,12 +57,13 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	if err := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool-node").
 		WatchesRawSource(d.nodeSource()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: options.NodeConcurrency}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.NodeConcurrency, RateLimiter: retry.Limiter[reconcile.Request]()}).
 		Complete(overtaken.Retry(&nodeReconciler{client: mgr.GetClient(), fleet: f, feed: d, fights: newFights(), metrics: m, clock: options.Clock})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool").
+		WithOptions(controller.Options{RateLimiter: retry.Limiter[reconcile.Request]()}).
 		WatchesRawSource(d.poolSource()).
 		Watches(&nodev1.RuntimeClass{}, handler.EnqueueRequestsFromMapFunc(poolOfRuntimeClass)).
 		Complete(overtaken.Retry(&poolReconciler{

@@ -11,6 +11,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"tidekeeper.dev/tidekeeper/internal/retry"
 )
 
 // concurrency is how many ReplicaSets are written at the same time.
@@ -22,7 +25,7 @@ const concurrency = 8
 func SetupWithManager(mgr ctrl.Manager) error {
 	if err := ctrl.NewControllerManagedBy(mgr).
 		Named("pod-count").
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: retry.Limiter[reconcile.Request]()}).
 		For(&appsv1.ReplicaSet{}, builder.WithPredicates(replicaSetChanges)).
 		Watches(&corev1.Pod{}, podEvents).
 		Complete(&reconciler{client: mgr.GetClient()}); err != nil {

@@ -19,6 +19,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/manager/index"
 	"tidekeeper.dev/tidekeeper/internal/overtaken"
+	"tidekeeper.dev/tidekeeper/internal/retry"
 )
 
 // Options is what can be turned about scheduled restarts. Every field must be
@@ -55,7 +56,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		For(&tidekeeperv1.ScheduledRestart{}).
 		Named("scheduled-restart").
 		WatchesRawSource(a).
-		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency})
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: retry.Limiter[reconcile.Request]()})
 	for _, kind := range Kinds() {
 		builder.Watches(NewWorkload(kind), handler.EnqueueRequestsFromMapFunc(restartsOf(mgr.GetCache(), kind)))
 	}

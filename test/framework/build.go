@@ -18,11 +18,17 @@ import (
 func Build(t testing.TB, pkg string, flags ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), path.Base(pkg))
+	buildAs(t, file, pkg, flags...)
+	return file
+}
+
+// buildAs is Build to a path.
+func buildAs(t testing.TB, file, pkg string, flags ...string) {
+	t.Helper()
 	build := exec.CommandContext(t.Context(), "go", append(append([]string{"build", "-trimpath", "-o", file}, flags...), pkg)...)
 	build.Dir = Root()
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return file
 }

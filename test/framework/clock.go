@@ -4,8 +4,11 @@
 package framework
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -14,11 +17,21 @@ import (
 // for managers of [Cluster.WithClocks].
 type Clock struct{ file string }
 
+// buildClock sees to it that the manager with a [Clock] is built by one test at a
+// time.
+var buildClock sync.Mutex
+
 // WithClocks returns the same cluster, but its managers take a [Clock]: they are
-// the real manager, built with another clock.
+// the real manager, built with another clock, once for each cluster.
 func (c *Cluster) WithClocks(t testing.TB) *Cluster {
 	t.Helper()
-	return c.WithManager(Build(t, "./test/fault/clock/manager"))
+	file := filepath.Join(filepath.Dir(c.Kubeconfig), "manager-with-clock")
+	buildClock.Lock()
+	defer buildClock.Unlock()
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		buildAs(t, file, "./test/fault/clock/manager")
+	}
+	return c.WithManager(file)
 }
 
 // NewClock makes a clock that shows a time.

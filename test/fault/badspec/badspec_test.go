@@ -83,7 +83,7 @@ func (k kind) run(t *testing.T) {
 	for range lanes {
 		wait.Go(func() {
 			for e := range queue {
-				name := strings.ReplaceAll(e.Mutation.String(), "/", "|")
+				name := strings.ReplaceAll(e.String(), "/", "|")
 				if t.Run(fmt.Sprintf("%s, under way: %t", name, e.underWay), func(t *testing.T) { k.play(t, e) }) {
 					recovered.Add(1)
 				}
@@ -143,7 +143,7 @@ func (k kind) accepts(t *testing.T, m mutate.Mutation) bool {
 	}
 	before := k.standing.GetGeneration()
 	err := cluster.Patch(ctx, try, patch)
-	status, refused := err.(apierrors.APIStatus) //nolint:errorlint // The client wraps nothing.
+	status, refused := err.(apierrors.APIStatus)
 	switch {
 	case err == nil:
 		t.Errorf("%s: refused when tried and accepted when done", m)

@@ -10,14 +10,20 @@ package clock
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/test/framework"
@@ -25,12 +31,20 @@ import (
 
 var cluster framework.Cluster
 
-func TestMain(m *testing.M) { os.Exit(framework.Main(m, &cluster, "--nodes=1")) }
+func TestMain(m *testing.M) {
+	// The tests mostly wait, and so all run at the same time.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	os.Exit(framework.Main(m, &cluster, "--nodes=1"))
+}
 
-// scene is a Deployment with a ScheduledRestart, in a cluster whose managers have
+// scene is a Deployment with a ScheduledRestart, in a namespace whose managers have
 // clocks of their own.
 type scene struct {
 	*framework.Cluster
+	namespace  string
 	deployment *appsv1.Deployment
 	restart    *tidekeeperv1.ScheduledRestart
 }
@@ -39,10 +53,19 @@ type scene struct {
 // suspended, as the cluster's own clock is not that of the managers.
 func newScene(t *testing.T, schedule string, pods time.Duration) *scene {
 	t.Helper()
+	t.Parallel()
 	s := &scene{
-		Cluster:    cluster.WithClocks(t),
+		Cluster: cluster.WithClocks(t), namespace: strings.ToLower(t.Name()),
 		deployment: framework.Deployment("clock", 1, framework.App), restart: framework.ScheduledRestart("clock"),
 	}
+	s.deployment.Namespace, s.restart.Namespace = s.namespace, s.namespace
+	s.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
+	// So that they may elect a leader there.
+	s.Apply(t, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "election", Namespace: s.namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: framework.ManagerAccount, Namespace: framework.ManagerNamespace}},
+	})
 	s.deployment.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/containers-ready-after": pods.String()}
 	s.Apply(t, s.deployment)
 	framework.Eventually(t, "the Deployment is up", func() error {
@@ -62,9 +85,15 @@ func newScene(t *testing.T, schedule string, pods time.Duration) *scene {
 }
 
 // start starts a manager with a clock.
-func (s *scene) start(t *testing.T, c framework.Clock, args ...string) *framework.Manager {
+func (s *scene) start(t *testing.T, c framework.Clock) *framework.Manager {
 	t.Helper()
-	return s.StartManager(t, append([]string{c.Flag()}, args...)...)
+	return s.StartManager(t, c.Flag(), "--namespaces="+s.namespace)
+}
+
+// elect starts a manager with a clock, of those that elect a leader.
+func (s *scene) elect(t *testing.T, c framework.Clock) *framework.Manager {
+	t.Helper()
+	return s.StartManager(t, slices.Concat(framework.Elect, []string{c.Flag(), "--namespaces=" + s.namespace, "--leader-elect-resource-namespace=" + s.namespace})...)
 }
 
 // enable lets the schedule run, from now on by the manager's clock.
@@ -152,7 +181,7 @@ var hour = time.Now().UTC().AddDate(0, 0, 2).Truncate(24 * time.Hour).Add(10 * t
 // TestBackAndForth sets the clock back and forth by hours.
 func TestBackAndForth(t *testing.T) {
 	s := newScene(t, "0 * * * *", 0)
-	at := func(hours time.Duration) time.Time { return hour.Add(hours * time.Hour) }
+	at := func(hours int) time.Time { return hour.Add(time.Duration(hours) * time.Hour) }
 	clock := framework.NewClock(t, at(0).Add(-30*time.Minute))
 	s.start(t, clock)
 	s.enable(t)
@@ -218,9 +247,9 @@ func TestSetBackWhileActive(t *testing.T) {
 func TestLeaderAhead(t *testing.T) {
 	s := newScene(t, "* * * * *", 2*time.Second)
 	ahead, behind := framework.NewClock(t, hour.Add(-30*time.Second)), framework.NewClock(t, hour.Add(-90*time.Second))
-	leader := s.start(t, ahead, framework.Elect...)
+	leader := s.elect(t, ahead)
 	s.enable(t)
-	s.start(t, behind, framework.Elect...)
+	s.elect(t, behind)
 
 	ahead.Set(t, hour.Add(-time.Second))
 	behind.Set(t, hour.Add(-61*time.Second))
@@ -281,9 +310,9 @@ func TestSuspended(t *testing.T) {
 func TestSuspendedLeader(t *testing.T) {
 	s := newScene(t, "0 * * * *", 0)
 	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
-	leader := s.start(t, clock, framework.Elect...)
+	leader := s.elect(t, clock)
 	s.enable(t)
-	s.start(t, clock, framework.Elect...)
+	s.elect(t, clock)
 	leader.Signal(t, syscall.SIGSTOP)
 	clock.Set(t, hour.Add(-time.Second))
 	s.eventually(t, "the next leader restarts", succeeded(hour))

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package outage takes things away from a manager at work: the API server, etcd,
-// and itself for days. When they are back, the end
-// is the same as if nothing had been, and each restart has happened once. The
-// soak in this package churns for as long as one likes and sees that the manager
-// does not grow.
+// the right to be served, and itself for days. When they are back, the end is the
+// same as if nothing had been, and each restart has happened once. The soak in this
+// package churns for as long as one likes and sees that the manager does not grow.
 //
 // FAULTS=all makes the outages longer.
 package outage
@@ -45,6 +44,8 @@ type work struct {
 	deployment *appsv1.Deployment
 	restart    *tidekeeperv1.ScheduledRestart
 	nodes      int
+	// from is the number of the first node.
+	from int
 }
 
 // newWork makes work, whose restarts take some seconds.
@@ -90,7 +91,7 @@ func (w *work) settled(t *testing.T, value string) error {
 		return fmt.Errorf("the pool has %d nodes, and should have %d", w.pool.Status.NodeCount, w.nodes)
 	}
 	for i := range w.nodes {
-		node := w.node(i)
+		node := w.node(w.from + i)
 		cluster.Refresh(t, node)
 		if on := node.Labels[w.key()]; on != value || len(node.Spec.Taints) != 1 || node.Spec.Taints[0].Key != w.key() {
 			return fmt.Errorf("node %s has %s=%q and the taints %v", node.Name, w.key(), on, node.Spec.Taints)
@@ -202,6 +203,69 @@ func TestControlPlaneDies(t *testing.T) {
 	}
 	first.end(t)
 	second.end(t)
+}
+
+// TestTooManyRequests answers 429 to whatever a manager asks, but for its lease,
+// while there is work, nodes change and its watches break off. It lives on, asks
+// for each thing once a second at most, and when it is served again does the work,
+// once.
+func TestTooManyRequests(t *testing.T) {
+	const nodes = 20
+	proxy := cluster.StartProxy(t, "")
+	manager := cluster.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, framework.Elect...)...)
+	w := newWork(t, "refused", nodes)
+	w.up(t)
+	// Who is told when to come back is slowed by the client; who is not, by the
+	// controllers' own queues.
+	begin, mark := time.Now(), proxy.Mark(t)
+	proxy.Add(t, `
+rules:
+- name: at-once
+  match: {resources: [nodes], verbs: [write]}
+  fault: {kind: Error, code: 429}
+- name: later
+  match: {userAgents: ["*", "!*leader-election*"]}
+  fault: {kind: Error, code: 429, retryAfter: 1s}
+`)
+	tick := w.begin(t)
+	proxy.AwaitFired(t, "at-once", nodes)
+	proxy.AwaitFired(t, "later", 1)
+	time.Sleep(long(6*time.Second, 90*time.Second)) // the outage, with open watches
+	proxy.Cut(t, "")
+	cluster.Delete(t, w.node(0))
+	cluster.Apply(t, w.node(nodes))
+	time.Sleep(long(6*time.Second, 90*time.Second)) // and without
+	manager.AssertSound(t)
+	proxy.Clear(t)
+	outage := time.Since(begin)
+
+	refused, watches := 0, 0
+	for _, p := range proxy.PassedSince(t, mark) {
+		switch {
+		case p.Fault == "Error":
+			refused++
+			if strings.HasPrefix(p.Verb, "watch") || p.Verb == "list" {
+				watches++
+			}
+		case !strings.HasPrefix(p.Resource, "leases") && p.Status < 300 && !strings.HasPrefix(p.Verb, "watch") && p.Time.Before(begin.Add(outage)):
+			t.Errorf("%s %s %s was served", p.Verb, p.Resource, p.Name)
+		}
+	}
+	if watches == 0 {
+		t.Error("no watch was refused")
+	}
+	// The pool, the Deployment, the ScheduledRestart, the nodes, the watches, and
+	// the events about them.
+	const things = nodes + 16
+	t.Logf("in %s, %d requests were refused, %d of them watches and lists: %.1f a second, for %d things", outage.Round(time.Second), refused, watches,
+		float64(refused)/outage.Seconds(), things)
+	if most := things * outage.Seconds(); float64(refused) > most {
+		t.Errorf("%d requests in %s: more than %.0f, which is a storm", refused, outage, most)
+	}
+
+	w.from++
+	w.ends(t, tick)
+	manager.AssertSound(t)
 }
 
 // TestAwayForDays starts a manager that was away for three days, in which every
