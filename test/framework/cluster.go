@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -75,6 +76,16 @@ func Main(m interface{ Run() int }, cluster *Cluster, args ...string) int {
 		return 1
 	}
 	return code
+}
+
+// AllAtOnce lets all tests of a package that are parallel run at the same time,
+// and not as many as there are processors: they mostly wait. It is for TestMain,
+// before [Main].
+func AllAtOnce() {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "100"); err != nil {
+		panic(err) // Package testing has no such flag any more.
+	}
 }
 
 // attached is Main against a sandbox of somebody else.

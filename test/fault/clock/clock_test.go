@@ -10,7 +10,6 @@ package clock
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -32,11 +31,7 @@ import (
 var cluster framework.Cluster
 
 func TestMain(m *testing.M) {
-	// The tests mostly wait, and so all run at the same time.
-	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
+	framework.AllAtOnce()
 	os.Exit(framework.Main(m, &cluster, "--nodes=1"))
 }
 

@@ -26,7 +26,10 @@ import (
 
 var cluster framework.Cluster
 
-func TestMain(m *testing.M) { os.Exit(framework.Main(m, &cluster, "--nodes=1", "--audit")) }
+func TestMain(m *testing.M) {
+	framework.AllAtOnce()
+	os.Exit(framework.Main(m, &cluster, "--nodes=1"))
+}
 
 // long is how long an outage lasts.
 func long(slice, whole time.Duration) time.Duration {
@@ -39,6 +42,7 @@ func long(slice, whole time.Duration) time.Duration {
 // work is a pool with nodes, and a Deployment with a ScheduledRestart, all under
 // one name.
 type work struct {
+	*framework.Cluster
 	name       string
 	pool       *tidekeeperv1.NodePool
 	deployment *appsv1.Deployment
@@ -49,24 +53,24 @@ type work struct {
 }
 
 // newWork makes work, whose restarts take some seconds.
-func newWork(t *testing.T, name string, nodes int) *work {
+func newWork(t *testing.T, c *framework.Cluster, name string, nodes int) *work {
 	t.Helper()
 	w := &work{
-		name: name, nodes: nodes, pool: framework.Pool(name), deployment: framework.Deployment(name, 1, framework.App),
+		Cluster: c, name: name, nodes: nodes, pool: framework.Pool(name), deployment: framework.Deployment(name, 1, framework.App),
 		restart: framework.ScheduledRestart(name),
 	}
 	for i := range nodes {
-		cluster.Apply(t, w.node(i))
+		w.Apply(t, w.node(i))
 	}
 	w.pool.Spec = tidekeeperv1.NodePoolSpec{
 		Labels: map[string]tidekeeperv1.LabelValue{w.key(): "1"},
 		Taints: []tidekeeperv1.Taint{{Key: w.key(), Effect: corev1.TaintEffectNoSchedule}},
 	}
-	cluster.Apply(t, w.pool)
+	w.Apply(t, w.pool)
 	w.deployment.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/containers-ready-after": "2s"}
-	cluster.Apply(t, w.deployment)
+	w.Apply(t, w.deployment)
 	w.restart.Spec = tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Suspend: true}
-	cluster.Apply(t, w.restart)
+	w.Apply(t, w.restart)
 	return w
 }
 
@@ -82,8 +86,8 @@ func (w *work) node(i int) *corev1.Node {
 // value and nothing else, and the restart has nothing under way.
 func (w *work) settled(t *testing.T, value string) error {
 	t.Helper()
-	cluster.Refresh(t, w.pool)
-	cluster.Refresh(t, w.restart)
+	w.Refresh(t, w.pool)
+	w.Refresh(t, w.restart)
 	if w.restart.Status.Active != nil {
 		return errors.New("a restart is under way")
 	}
@@ -92,7 +96,7 @@ func (w *work) settled(t *testing.T, value string) error {
 	}
 	for i := range w.nodes {
 		node := w.node(w.from + i)
-		cluster.Refresh(t, node)
+		w.Refresh(t, node)
 		if on := node.Labels[w.key()]; on != value || len(node.Spec.Taints) != 1 || node.Spec.Taints[0].Key != w.key() {
 			return fmt.Errorf("node %s has %s=%q and the taints %v", node.Name, w.key(), on, node.Spec.Taints)
 		}
@@ -107,7 +111,7 @@ func (w *work) settled(t *testing.T, value string) error {
 func (w *work) up(t *testing.T) {
 	t.Helper()
 	framework.Eventually(t, w.name+" is up", func() error {
-		cluster.Refresh(t, w.deployment)
+		w.Refresh(t, w.deployment)
 		if w.deployment.Status.ReadyReplicas != 1 {
 			return errors.New("the Deployment is not up")
 		}
@@ -118,8 +122,8 @@ func (w *work) up(t *testing.T) {
 // begin gives the manager something to do.
 func (w *work) begin(t *testing.T) (tick time.Time) {
 	t.Helper()
-	cluster.Change(t, w.pool, func() { w.pool.Spec.Labels[w.key()] = "2" })
-	return cluster.RequestRestart(t, w.restart, time.Now())
+	w.Change(t, w.pool, func() { w.pool.Spec.Labels[w.key()] = "2" })
+	return w.RequestRestart(t, w.restart, time.Now())
 }
 
 // ends waits until that is done, and sees that it was done once.
@@ -134,7 +138,7 @@ func (w *work) ends(t *testing.T, tick time.Time) {
 		}
 		return nil
 	})
-	cluster.Refresh(t, w.deployment)
+	w.Refresh(t, w.deployment)
 	if w.deployment.Generation != 2 {
 		t.Errorf("the template was written %d times, want once", w.deployment.Generation-1)
 	}
@@ -188,10 +192,11 @@ func (k *keeper) end(t *testing.T) {
 // TestControlPlaneDies kills the API server, then etcd, in the midst of work, for
 // longer than a leader keeps its lease.
 func TestControlPlaneDies(t *testing.T) {
+	t.Parallel()
 	first, second := keep(t, framework.Elect...), keep(t, framework.Elect...)
 	for _, component := range []string{"kube-apiserver", "etcd"} {
 		t.Run(component, func(t *testing.T) {
-			w := newWork(t, "dies-"+component, 20)
+			w := newWork(t, &cluster, "dies-"+component, 20)
 			w.up(t)
 			tick := w.begin(t)
 			cluster.Component(t, "kill", component)
@@ -210,10 +215,12 @@ func TestControlPlaneDies(t *testing.T) {
 // for each thing once a second at most, and when it is served again does the work,
 // once.
 func TestTooManyRequests(t *testing.T) {
+	t.Parallel()
 	const nodes = 20
-	proxy := cluster.StartProxy(t, "")
-	manager := cluster.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, framework.Elect...)...)
-	w := newWork(t, "refused", nodes)
+	c := framework.Start(t, "--nodes=1")
+	proxy := c.StartProxy(t, "")
+	manager := c.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, framework.Elect...)...)
+	w := newWork(t, c, "refused", nodes)
 	w.up(t)
 	// Who is told when to come back is slowed by the client; who is not, by the
 	// controllers' own queues.
@@ -232,8 +239,8 @@ rules:
 	proxy.AwaitFired(t, "later", 1)
 	time.Sleep(long(6*time.Second, 90*time.Second)) // the outage, with open watches
 	proxy.Cut(t, "")
-	cluster.Delete(t, w.node(0))
-	cluster.Apply(t, w.node(nodes))
+	c.Delete(t, w.node(0))
+	c.Apply(t, w.node(nodes))
 	time.Sleep(long(6*time.Second, 90*time.Second)) // and without
 	manager.AssertSound(t)
 	proxy.Clear(t)
@@ -273,30 +280,31 @@ rules:
 // bounded number of writes, restarts each workload once at most, and not all at
 // the same time.
 func TestAwayForDays(t *testing.T) {
-	const schedules, budget = 12, 3
-	c := cluster.WithClocks(t)
+	t.Parallel()
+	const schedules, budget = 6, 2
+	c := framework.Start(t, "--nodes=1", "--audit").WithClocks(t)
 	begin := time.Now().Truncate(24 * time.Hour).Add(24*time.Hour + 30*time.Second)
 	clock := framework.NewClock(t, begin)
 	args := []string{clock.Flag(), fmt.Sprint("--max-concurrent-restarts=", budget), "--restart-namespace-share=100"}
 	manager := c.StartManager(t, args...)
-	pool := newWork(t, "away", 10)
+	pool := newWork(t, c, "away", 10)
 	pool.up(t)
 	all := make([]*work, schedules)
 	for i := range all {
-		all[i] = newWork(t, fmt.Sprintf("away-%d", i), 0)
+		all[i] = newWork(t, c, fmt.Sprintf("away-%d", i), 0)
 	}
 	for _, w := range all {
 		framework.Eventually(t, w.name+" is suspended", func() error {
-			cluster.Refresh(t, w.deployment)
-			cluster.Refresh(t, w.restart)
+			c.Refresh(t, w.deployment)
+			c.Refresh(t, w.restart)
 			if w.deployment.Status.ReadyReplicas != 1 {
 				return errors.New("the Deployment is not up")
 			}
 			return framework.ReadyIs(w.restart.Status.Conditions, w.restart.Generation, "Suspended")
 		})
-		cluster.Change(t, w.restart, func() { w.restart.Spec.Suspend, w.restart.Spec.Schedule = false, "*/5 * * * *" })
+		c.Change(t, w.restart, func() { w.restart.Spec.Suspend, w.restart.Spec.Schedule = false, "*/5 * * * *" })
 		framework.Eventually(t, w.name+" has a next tick", func() error {
-			cluster.Refresh(t, w.restart)
+			c.Refresh(t, w.restart)
 			return framework.ReadyIs(w.restart.Status.Conditions, w.restart.Generation, "Scheduled")
 		})
 	}
@@ -305,14 +313,14 @@ func TestAwayForDays(t *testing.T) {
 	// Three days, in which the pool changes too.
 	tick := begin.Truncate(5*time.Minute).AddDate(0, 0, 3)
 	clock.Set(t, tick.Add(20*time.Second))
-	cluster.Change(t, pool.pool, func() { pool.pool.Spec.Labels[pool.key()] = "2" })
-	audit := cluster.Audit(t, "tidekeeper/")
+	c.Change(t, pool.pool, func() { pool.pool.Spec.Labels[pool.key()] = "2" })
+	audit := c.Audit(t, "tidekeeper/")
 	manager = c.StartManager(t, args...)
 	most := 0
 	framework.EventuallyWithin(t, 2*time.Minute, "all is caught up with", func() error {
 		// In one list: one after the other would be many moments.
 		list := &tidekeeperv1.ScheduledRestartList{}
-		if err := cluster.List(t.Context(), list); err != nil {
+		if err := c.List(t.Context(), list); err != nil {
 			return err
 		}
 		active, open := 0, 0
@@ -322,7 +330,7 @@ func TestAwayForDays(t *testing.T) {
 			}
 		}
 		for _, w := range all {
-			cluster.Refresh(t, w.restart)
+			c.Refresh(t, w.restart)
 			if len(w.restart.Status.History) != 2 {
 				open++
 			}
@@ -342,7 +350,7 @@ func TestAwayForDays(t *testing.T) {
 			before.Outcome != tidekeeperv1.OutcomeMissed || before.EarlierTicks != 3*24*12-2 {
 			t.Errorf("%s: the history is %+v; want the last tick, and all before it in one", w.name, w.restart.Status.History)
 		}
-		if cluster.Refresh(t, w.deployment); w.deployment.Generation != 2 {
+		if c.Refresh(t, w.deployment); w.deployment.Generation != 2 {
 			t.Errorf("%s: the template was written %d times, want once", w.name, w.deployment.Generation-1)
 		}
 	}
