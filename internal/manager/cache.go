@@ -4,14 +4,20 @@
 package manager
 
 import (
+	"context"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	resourcehelper "k8s.io/component-helpers/resource"
 
@@ -29,7 +35,8 @@ import (
 func cacheOptions(chosen []controller, namespaces []string) cache.Options {
 	options := cache.Options{
 		// A read of a kind that no chosen controller watches is a bug. Without
-		// this it would silently list and watch that kind from then on.
+		// this it would silently list and watch that kind from then on. The
+		// client asks for the informer itself, for which there is [closedCache].
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            transformAny,
 		// Of pods there are many.
@@ -59,6 +66,48 @@ func cacheOptions(chosen []controller, namespaces []string) cache.Options {
 		}
 	}
 	return options
+}
+
+// newClosedCache returns what makes a cache of the kinds that the controllers watch
+// and no others.
+func newClosedCache(chosen []controller) cache.NewCacheFunc {
+	return func(cfg *rest.Config, options cache.Options) (cache.Cache, error) {
+		inner, err := cache.New(cfg, options)
+		if err != nil {
+			return nil, fmt.Errorf("making the cache: %w", err)
+		}
+		closed := &closedCache{Cache: inner, scheme: options.Scheme, kinds: sets.New[schema.GroupVersionKind]()}
+		for _, kind := range kindsOf(chosen) {
+			gvk, err := apiutil.GVKForObject(kind, options.Scheme)
+			if err != nil {
+				return nil, fmt.Errorf("%T: %w", kind, err)
+			}
+			closed.kinds.Insert(gvk)
+		}
+		return closed, nil
+	}
+}
+
+// closedCache starts no informer but of its kinds. ReaderFailOnMissingInformer
+// says so for reads of the cache only: a client that reads its own writes first
+// asks for the informer of what it reads or writes, which starts it.
+type closedCache struct {
+	cache.Cache
+	scheme *runtime.Scheme
+	kinds  sets.Set[schema.GroupVersionKind]
+}
+
+// GetInformer returns the informer of a kind that a controller watches, and the
+// error cache.ErrResourceNotCached for any other.
+func (c *closedCache) GetInformer(ctx context.Context, object client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	gvk, err := apiutil.GVKForObject(object, c.scheme)
+	if err != nil {
+		return nil, fmt.Errorf("%T: %w", object, err)
+	}
+	if !c.kinds.Has(gvk) {
+		return nil, &cache.ErrResourceNotCached{GVK: gvk}
+	}
+	return c.Cache.GetInformer(ctx, object, opts...)
 }
 
 // transformAny drops who set which field, which nothing here asks.

@@ -87,8 +87,9 @@ func New(cfg *rest.Config, opts Options, clk clock.Clock) (ctrl.Manager, error) 
 	}
 
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: scheme,
-		Cache:  cacheOptions(chosen, opts.Namespaces),
+		Scheme:   scheme,
+		NewCache: newClosedCache(chosen),
+		Cache:    cacheOptions(chosen, opts.Namespaces),
 		Client: client.Options{
 			FieldOwner: "tidekeeper",
 			Cache: &client.CacheOptions{

@@ -1,0 +1,66 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Neither a read nor a write of a kind that no controller watches has the cache
+// list and watch it: both are errors, and the API server hears nothing of them.
+func TestKindsThatNobodyWatches(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("the API server was asked for %s %s", r.Method, r.URL.Path)
+		http.NotFound(w, r)
+	}))
+	defer server.Close()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := chooseControllers([]string{"scheduled-restart"}, allControllers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, options := &rest.Config{Host: server.URL}, cacheOptions(chosen, nil)
+	options.Scheme, options.Mapper = scheme, mapperOf(t, scheme)
+	store, err := newClosedCache(chosen)(cfg, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- store.Start(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	}()
+	store.WaitForCacheSync(ctx)
+	c, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: options.Mapper, Cache: &client.CacheOptions{Reader: store, EnableReadYourWritesConsistency: new(true)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name = "shop", "web"
+	for what, do := range map[string]func() error{
+		"get":    func() error { return c.Get(ctx, client.ObjectKeyFromObject(pod), pod) },
+		"list":   func() error { return c.List(ctx, &corev1.PodList{}) },
+		"create": func() error { return c.Create(ctx, pod) },
+	} {
+		if err, missing := do(), (*cache.ErrResourceNotCached)(nil); !errors.As(err, &missing) {
+			t.Errorf("%s: %v, want that pods are not cached", what, err)
+		}
+	}
+}
