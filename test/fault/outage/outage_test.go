@@ -52,7 +52,8 @@ type work struct {
 	from int
 }
 
-// newWork makes work, whose restarts take some seconds.
+// newWork makes work, whose restarts take some seconds. Without nodes it is without
+// a pool.
 func newWork(t *testing.T, c *framework.Cluster, name string, nodes int) *work {
 	t.Helper()
 	w := &work{
@@ -66,7 +67,9 @@ func newWork(t *testing.T, c *framework.Cluster, name string, nodes int) *work {
 		Labels: map[string]tidekeeperv1.LabelValue{w.key(): "1"},
 		Taints: []tidekeeperv1.Taint{{Key: w.key(), Effect: corev1.TaintEffectNoSchedule}},
 	}
-	w.Apply(t, w.pool)
+	if nodes > 0 {
+		w.Apply(t, w.pool)
+	}
 	w.deployment.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/containers-ready-after": "2s"}
 	w.Apply(t, w.deployment)
 	w.restart.Spec = tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Suspend: true}
