@@ -120,7 +120,7 @@ fuzz: ## Run every fuzz test for FUZZTIME.
 		done; done
 
 .PHONY: faults
-faults: build-sandbox build-tidekeeper ## Play all faults and bad edits, of which make test plays a slice. Takes half an hour.
+faults: build-sandbox build-tidekeeper ## Play all faults and bad edits, of which make test plays a slice.
 	FAULTS=all SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test -v -count=1 -p=1 -timeout=240m ./test/fault/...
 
 .PHONY: soak
