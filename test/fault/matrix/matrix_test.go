@@ -49,6 +49,7 @@ func TestMatrix(t *testing.T) {
 				l := newLane(lt, c)
 				for i := range queue {
 					table[i] = playAll(t, l, scenarios[i], i)
+					t.Logf("%s: %d of %d have passed", scenarios[i].name, table[i].passed, table[i].run)
 				}
 				l.stop()
 			})
