@@ -58,7 +58,7 @@ var onWrites = []fault{
 var onEvents = []fault{
 	{name: "event dropped, and listed again later", rule: "{kind: DropEvent}", then: listedAgain},
 	{name: "event twice", rule: "{kind: DuplicateEvent}"},
-	{name: "event late", rule: "{kind: DelayEvent, for: 700ms}"},
+	{name: "event late", rule: "{kind: DelayEvent, for: 400ms}"},
 	{name: "stream cut before it", rule: "{kind: CutWatch}"},
 	{name: "watch expired", rule: "{kind: ExpireWatch}"},
 	{name: "frozen for a while", rule: "{kind: Freeze}", lasting: true, then: frozen},

@@ -6,6 +6,7 @@ package matrix
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -52,15 +53,18 @@ type outcome struct {
 	reached bool
 }
 
-// sent is how many of the writes have reached the API server.
-func (o *outcome) sent() int {
-	n := 0
+// counts returns how many of the writes the API server has accepted, and how many
+// it has refused, mostly because somebody else was quicker.
+func (o *outcome) counts() (accepted, refused int) {
 	for _, write := range o.writes {
-		if write.Upstream != 0 {
-			n++
+		switch {
+		case write.Upstream >= http.StatusBadRequest:
+			refused++
+		case write.Upstream != 0:
+			accepted++
 		}
 	}
-	return n
+	return accepted, refused
 }
 
 // play plays a scenario: undisturbed if there is no fault, else to the same end

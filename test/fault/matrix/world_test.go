@@ -226,7 +226,7 @@ func clean(o unstructured.Unstructured) map[string]any {
 			}
 		}
 	}
-	drop(cleaned, "lastTransitionTime", "uid", "podStartup", "lastTimestamp")
+	drop(cleaned, "lastTransitionTime", "uid", "podStartup", "startedTime", "completedTime", "lastSuccessfulTime")
 	return cleaned
 }
 
