@@ -95,10 +95,14 @@ var alertCases = map[string]alertCase{
 	"TidekeeperDown": {
 		fires: series{`up{job="tidekeeper-metrics", instance="a"}`: "0x60"}, after: "6m",
 		summary: "No manager of Tidekeeper can be scraped.",
-		quiet: []series{{
-			`up{job="tidekeeper-metrics", instance="a"}`: "0x60",
-			`up{job="tidekeeper-metrics", instance="b"}`: "1x60",
-		}},
+		quiet: []series{
+			{
+				`up{job="tidekeeper-metrics", instance="a"}`: "0x60",
+				`up{job="tidekeeper-metrics", instance="b"}`: "1x60",
+			},
+			// Away for some minutes.
+			{`up{job="tidekeeper-metrics", instance="a"}`: "1x8 0x3 1x60"},
+		},
 	},
 	"TidekeeperNoLeader": {
 		fires: series{
@@ -112,6 +116,7 @@ var alertCases = map[string]alertCase{
 				`leader_election_master_status{job="tidekeeper-metrics", instance="a"}`: "0x60",
 				`leader_election_master_status{job="tidekeeper-metrics", instance="b"}`: "1x60",
 			},
+			{`leader_election_master_status{job="tidekeeper-metrics", instance="a"}`: "1x8 0x3 1x60"},
 			// Somebody else's.
 			{`leader_election_master_status{job="other", instance="a"}`: "0x60"},
 		},
@@ -134,7 +139,7 @@ var alertCases = map[string]alertCase{
 		fires: series{`workqueue_longest_running_processor_seconds{job="tidekeeper-metrics", controller="nodepool", name="nodepool"}`: "0+60x60"}, after: "12m",
 		labels:  map[string]string{"controller": "nodepool"},
 		summary: "The controller nodepool has been at one object for 12m 0s.",
-		quiet:   []series{{`workqueue_longest_running_processor_seconds{job="tidekeeper-metrics", controller="nodepool", name="nodepool"}`: "0+60x8 0x60"}},
+		quiet:   []series{{`workqueue_longest_running_processor_seconds{job="tidekeeper-metrics", controller="nodepool", name="nodepool"}`: "250x8 400x3 250x60"}},
 	},
 	"TidekeeperQueueBacklog": {
 		fires: series{
@@ -207,8 +212,11 @@ var alertCases = map[string]alertCase{
 		fires: series{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0+6x60"}, after: "21m",
 		labels:  map[string]string{"pool": "w"},
 		summary: "Somebody undoes what the pool w does to nodes, again and again.",
-		// A thousand nodes, once.
-		quiet: []series{{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0x5 1000x55"}},
+		// A thousand nodes, once; somebody who tries each minute.
+		quiet: []series{
+			{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0x5 1000x55"},
+			{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0+1x60"},
+		},
 	},
 	"TidekeeperNodesFoughtOver": {
 		fires: series{`tidekeeper_nodepool_node_writes_total{result="delayed", instance="a"}`: "0+1x60"}, after: "20m",
@@ -228,8 +236,9 @@ var alertCases = map[string]alertCase{
 		summary: "Scheduled restarts were missed within the hour: Budget.",
 		// Another manager leads now, and counts from nothing.
 		quiet: []series{{
-			`tidekeeper_restart_ticks_total{outcome="Missed", reason="Budget", instance="a"}`: "7x5 _x55",
-			`tidekeeper_restart_ticks_total{outcome="Missed", reason="Budget", instance="b"}`: "0x60",
+			`tidekeeper_restart_ticks_total{outcome="Missed", reason="Budget", instance="a"}`:     "7x5 _x55",
+			`tidekeeper_restart_ticks_total{outcome="Missed", reason="Budget", instance="b"}`:     "0x60",
+			`tidekeeper_restart_ticks_total{outcome="Skipped", reason="Suspended", instance="b"}`: "0+1x60",
 		}},
 	},
 	"TidekeeperSchedulesStopped": {
@@ -253,7 +262,7 @@ var alertCases = map[string]alertCase{
 		},
 		after: "30m", summary: "One in ten scheduled restarts starts 9m 3s late or later.",
 		quiet: []series{{
-			`tidekeeper_restart_start_lateness_seconds_bucket{le="30", instance="a"}`:   "0+19x60",
+			`tidekeeper_restart_start_lateness_seconds_bucket{le="120", instance="a"}`:  "0+19x60",
 			`tidekeeper_restart_start_lateness_seconds_bucket{le="600", instance="a"}`:  "0+20x60",
 			`tidekeeper_restart_start_lateness_seconds_bucket{le="+Inf", instance="a"}`: "0+20x60",
 		}},
