@@ -24,6 +24,9 @@ type fault struct {
 	then func(*world)
 	// lasting: it lasts until then ends it.
 	lasting bool
+	// fresh: the next run gets another manager. After each broken watch client-go
+	// waits for longer, up to a minute, before it watches again.
+	fresh bool
 	// leaders: there are two managers, and the rule is for the first leader.
 	leaders bool
 }
@@ -56,11 +59,11 @@ var onWrites = []fault{
 
 // onEvents are what can go wrong with an event of a watch.
 var onEvents = []fault{
-	{name: "event dropped, and listed again later", rule: "{kind: DropEvent}", then: listedAgain},
+	{name: "event dropped, and listed again later", rule: "{kind: DropEvent}", fresh: true, then: listedAgain},
 	{name: "event twice", rule: "{kind: DuplicateEvent}"},
 	{name: "event late", rule: "{kind: DelayEvent, for: 400ms}"},
-	{name: "stream cut before it", rule: "{kind: CutWatch}"},
-	{name: "watch expired", rule: "{kind: ExpireWatch}"},
+	{name: "stream cut before it", rule: "{kind: CutWatch}", fresh: true},
+	{name: "watch expired", rule: "{kind: ExpireWatch}", fresh: true},
 	{name: "frozen for a while", rule: "{kind: Freeze}", lasting: true, then: frozen},
 }
 

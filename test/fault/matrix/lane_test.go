@@ -75,6 +75,12 @@ func (l *lane) play(t testing.TB, s scenario, f *fault, undisturbed *outcome) ou
 	w := &world{TB: t, lane: l, name: fmt.Sprintf("m%04d", l.runs)}
 	t.Cleanup(func() { l.proxy.Clear(t) })
 	l.start(f)
+	manager := l.manager
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the end of the log of the manager:\n%s", lastLines(manager.Log(), 30))
+		}
+	})
 	s.prepare(w)
 	l.settle(t)
 
@@ -207,6 +213,11 @@ func (w *world) awaitFault(stop <-chan struct{}) bool {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+func lastLines(text string, count int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-count):], "\n")
 }
 
 // describe words a write for people.
