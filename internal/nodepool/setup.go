@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/overtaken"
 	"tidekeeper.dev/tidekeeper/internal/retry"
 )
 
@@ -58,7 +57,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		Named("nodepool-node").
 		WatchesRawSource(d.nodeSource()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.NodeConcurrency, RateLimiter: retry.Limiter[reconcile.Request]()}).
-		Complete(overtaken.Retry(&nodeReconciler{client: mgr.GetClient(), fleet: f, feed: d, fights: newFights(), metrics: m, clock: options.Clock})); err != nil {
+		Complete(retry.Conflicts(&nodeReconciler{client: mgr.GetClient(), fleet: f, feed: d, fights: newFights(), metrics: m, clock: options.Clock})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
@@ -66,7 +65,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		WithOptions(controller.Options{RateLimiter: retry.Limiter[reconcile.Request]()}).
 		WatchesRawSource(d.poolSource()).
 		Watches(&nodev1.RuntimeClass{}, handler.EnqueueRequestsFromMapFunc(poolOfRuntimeClass)).
-		Complete(overtaken.Retry(&poolReconciler{
+		Complete(retry.Conflicts(&poolReconciler{
 			client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"),
 			fleet: f, feed: d, metrics: m, clock: options.Clock, options: options, written: map[string]time.Time{},
 		})); err != nil {

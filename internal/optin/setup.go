@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/overtaken"
 	"tidekeeper.dev/tidekeeper/internal/restart"
+	"tidekeeper.dev/tidekeeper/internal/retry"
 )
 
 // What has failed is tried again after firstRetry, then after twice as long and
@@ -50,7 +50,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		b.Watches(restart.NewWorkload(kind), handler.TypedEnqueueRequestsFromMapFunc(workloadsOf(kind)),
 			builder.WithPredicates(workloadChanges))
 	}
-	if err := b.Complete(overtaken.Retry(&reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper")})); err != nil {
+	if err := b.Complete(retry.Conflicts(&reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper")})); err != nil {
 		return fmt.Errorf("opt-in to scheduled restarts: %w", err)
 	}
 	return nil

@@ -18,7 +18,6 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/manager/index"
-	"tidekeeper.dev/tidekeeper/internal/overtaken"
 	"tidekeeper.dev/tidekeeper/internal/retry"
 )
 
@@ -60,7 +59,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	for _, kind := range Kinds() {
 		builder.Watches(NewWorkload(kind), handler.EnqueueRequestsFromMapFunc(restartsOf(mgr.GetCache(), kind)))
 	}
-	if err := builder.Complete(overtaken.Retry(r)); err != nil {
+	if err := builder.Complete(retry.Conflicts(r)); err != nil {
 		return fmt.Errorf("scheduled restarts: %w", err)
 	}
 	return nil

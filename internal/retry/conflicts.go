@@ -1,8 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overtaken says what a controller does when somebody else was quicker.
-package overtaken
+package retry
 
 import (
 	"context"
@@ -18,15 +17,15 @@ import (
 // some milliseconds, unless the watch stands still, and then nobody knows how
 // long: so the waits double.
 const (
-	firstDelay = 50 * time.Millisecond
-	lastDelay  = 5 * time.Second
+	firstConflict = 50 * time.Millisecond
+	lastConflict  = 5 * time.Second
 )
 
-// Retry returns a reconciler that does what another does, but to which a
+// Conflicts returns a reconciler that does what another does, but to which a
 // conflict (HTTP 409) is no failure: it is tried again after a while, without an
 // error in the log and in the metrics.
-func Retry[R comparable](inner reconcile.TypedReconciler[R]) reconcile.TypedReconciler[R] {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[R](firstDelay, lastDelay)
+func Conflicts[R comparable](inner reconcile.TypedReconciler[R]) reconcile.TypedReconciler[R] {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[R](firstConflict, lastConflict)
 	return reconcile.TypedFunc[R](func(ctx context.Context, request R) (ctrl.Result, error) {
 		result, err := inner.Reconcile(ctx, request)
 		if apierrors.IsConflict(err) {

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package overtaken
+package retry
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func TestWaits(t *testing.T) {
 	overtaken := fmt.Errorf("write status: %w", apierrors.NewConflict(schema.GroupResource{Resource: "nodepools"}, "worker", errors.New("modified")))
 	broken := errors.New("broken")
 	var answer error
-	r := Retry(reconcile.TypedFunc[string](func(context.Context, string) (ctrl.Result, error) {
+	r := Conflicts(reconcile.TypedFunc[string](func(context.Context, string) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: time.Hour}, answer
 	}))
 	for i, step := range []struct {
@@ -46,7 +46,7 @@ func TestWaits(t *testing.T) {
 	}
 	answer = overtaken
 	for range 100 {
-		if result, _ := r.Reconcile(t.Context(), "c"); result.RequeueAfter > lastDelay {
+		if result, _ := r.Reconcile(t.Context(), "c"); result.RequeueAfter > lastConflict {
 			t.Fatalf("again after %s", result.RequeueAfter)
 		}
 	}
