@@ -63,8 +63,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 		return ctrl.Result{}, err
 	case apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// Somebody else has deleted it, or the whole namespace.
-	case apierrors.IsInvalid(err) && errors.As(err, &refusal):
-		// It does not get better by trying again.
+	case apierrors.IsInvalid(err) && errors.As(err, &refusal) && d.action != remove:
+		// What the annotations say does not get better by trying again. A
+		// deletion says nothing that could be wrong.
 		r.tell(workload, corev1.EventTypeWarning, EventInvalidOptIn, d.action, "nothing is changed: "+refusalText(refusal))
 	default:
 		err = fmt.Errorf("%s ScheduledRestart %s: %w", strings.ToLower(string(d.action)), request.Name, err)

@@ -67,6 +67,10 @@ func TestAnswers(t *testing.T) {
 			event: `Warning InvalidOptIn nothing is changed: spec.schedule: Invalid value: "x": must be better`,
 		},
 		{
+			name: "not deleted, for whatever reason", existing: Made(`{"suspend":true}`), answer: invalid, retry: true,
+			event: `Warning ScheduledRestartFailed delete ScheduledRestart web: ` + invalid.Error(),
+		},
+		{
 			name: "forbidden", annotations: in("true"), answer: apierrors.NewForbidden(restarts, "web", errors.New("quota")), retry: true,
 			event: `Warning ScheduledRestartFailed create ScheduledRestart web: scheduledrestarts.tidekeeper.dev "web" is forbidden: quota`,
 		},
