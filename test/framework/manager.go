@@ -5,7 +5,6 @@ package framework
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"testing"
 )
@@ -90,15 +89,4 @@ func runManager(t testing.TB, path string, args ...string) *Manager {
 		return Run(t, args...)
 	}
 	return &Manager{process: run(t, "manager", path, args...)}
-}
-
-// FreeAddress returns a loopback address that nobody listens on.
-func FreeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
