@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,6 +29,10 @@ type reconciler struct {
 	// live reads past the cache.
 	live     client.Reader
 	recorder events.EventRecorder
+	// refused says when to try again what the API server finds invalid. That is
+	// the fault of the annotations, so it must not look like one of ours in the
+	// metrics, as an error would.
+	refused workqueue.TypedRateLimiter[request]
 }
 
 // Reconcile implements [ctrl.TypedReconciler].
@@ -35,6 +40,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 	workload := restart.NewWorkload(request.kind)
 	if err := r.client.Get(ctx, request.NamespacedName, workload); err != nil {
 		// Without the workload there is nothing to do: what it owned is collected.
+		r.refused.Forget(request)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	existing := &tidekeeperv1.ScheduledRestart{}
@@ -51,6 +57,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 		}
 	}
 	err := r.carryOut(ctx, &d, existing)
+	if !apierrors.IsInvalid(err) {
+		r.refused.Forget(request)
+	}
 	var refusal *apierrors.StatusError
 	switch {
 	case d.action == nothing:
@@ -64,9 +73,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 	case apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// Somebody else has deleted it, or the whole namespace.
 	case apierrors.IsInvalid(err) && errors.As(err, &refusal) && d.action != remove:
-		// What the annotations say does not get better by trying again. A
-		// deletion says nothing that could be wrong.
+		// An admission policy, which answers the same as the schema, may be
+		// mended without a change of the annotations. A deletion says nothing
+		// that could be wrong.
 		r.tell(workload, corev1.EventTypeWarning, EventInvalidOptIn, d.action, "nothing is changed: "+refusalText(refusal))
+		return ctrl.Result{RequeueAfter: r.refused.When(request)}, nil
 	default:
 		err = fmt.Errorf("%s ScheduledRestart %s: %w", strings.ToLower(string(d.action)), request.Name, err)
 		if ctx.Err() == nil {

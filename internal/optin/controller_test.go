@@ -46,6 +46,7 @@ func TestAnswers(t *testing.T) {
 
 		event string
 		retry bool
+		again time.Duration
 	}{
 		{name: "created", annotations: in("true"), event: "Normal ScheduledRestartCreated created ScheduledRestart web: suspended"},
 		{
@@ -63,7 +64,7 @@ func TestAnswers(t *testing.T) {
 		{name: "overtaken by a deletion", existing: Made(`{"suspend":true}`), answer: apierrors.NewNotFound(restarts, "web")},
 		{name: "in a namespace that goes", annotations: in("true"), answer: terminating},
 		{
-			name: "refused by the schema", annotations: in("true"), answer: invalid,
+			name: "refused by the schema", annotations: in("true"), answer: invalid, again: time.Second,
 			event: `Warning InvalidOptIn nothing is changed: spec.schedule: Invalid value: "x": must be better`,
 		},
 		{
@@ -99,7 +100,7 @@ func TestAnswers(t *testing.T) {
 			if (err != nil) != tt.retry {
 				t.Errorf("error: got %v, want one: %t", err, tt.retry)
 			}
-			if diff := cmp.Diff(ctrl.Result{}, result); diff != "" {
+			if diff := cmp.Diff(ctrl.Result{RequeueAfter: tt.again}, result); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tt.event, told(recorder)); diff != "" {
@@ -109,6 +110,29 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%d writes, want 1", writes)
 			}
 		})
+	}
+}
+
+// What was refused is tried again ever more seldom, until it is taken.
+func TestRefusedIsTriedAgain(t *testing.T) {
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ScheduledRestart"}, "web", nil)
+	var answer error
+	r, _ := newReconciler(t, deployment(in("true")), nil, interceptor.Funcs{
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			return answer
+		},
+	})
+	for i, step := range []struct {
+		answer error
+		again  time.Duration
+	}{
+		{invalid, time.Second}, {invalid, 2 * time.Second}, {invalid, 4 * time.Second}, {nil, 0}, {invalid, time.Second},
+	} {
+		answer = step.answer
+		result, err := r.Reconcile(t.Context(), requestFor("Deployment"))
+		if err != nil || result.RequeueAfter != step.again {
+			t.Errorf("try %d: again after %s, error %v; want after %s", i, result.RequeueAfter, err, step.again)
+		}
 	}
 }
 
@@ -186,7 +210,7 @@ func newReconciler(t *testing.T, workload client.Object, existing *tidekeeperv1.
 	}
 	recorder := events.NewFakeRecorder(10)
 	c := b.Build()
-	return &reconciler{client: c, live: c, recorder: recorder}, recorder
+	return &reconciler{client: c, live: c, recorder: recorder, refused: newLimiter()}, recorder
 }
 
 // told returns the events, one a line.

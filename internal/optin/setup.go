@@ -27,6 +27,10 @@ const (
 	lastRetry  = 5 * time.Minute
 )
 
+func newLimiter() workqueue.TypedRateLimiter[request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[request](firstRetry, lastRetry)
+}
+
 // SetupWithManager adds the controller "restart-opt-in" to the manager. The
 // manager's cache must have the informers of ScheduledRestarts, Deployments,
 // StatefulSets and DaemonSets.
@@ -35,7 +39,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	b := builder.TypedControllerManagedBy[request](mgr).
 		Named(name).
 		WithOptions(controller.TypedOptions[request]{
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[request](firstRetry, lastRetry),
+			RateLimiter: newLimiter(),
 			LogConstructor: func(r *request) logr.Logger {
 				log := mgr.GetLogger().WithValues("controller", name)
 				if r != nil {
@@ -50,7 +54,8 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		b.Watches(restart.NewWorkload(kind), handler.TypedEnqueueRequestsFromMapFunc(workloadsOf(kind)),
 			builder.WithPredicates(workloadChanges))
 	}
-	if err := b.Complete(retry.Conflicts(&reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper")})); err != nil {
+	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"), refused: newLimiter()}
+	if err := b.Complete(retry.Conflicts(r)); err != nil {
 		return fmt.Errorf("opt-in to scheduled restarts: %w", err)
 	}
 	return nil
