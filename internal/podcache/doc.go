@@ -13,5 +13,6 @@
 //
 //	record.go    a pod as a record, and back
 //	common.go    what pods share, once
+//	hydrator.go  pods of records, those of late made once
 //	informer.go  an informer that keeps records
 package podcache

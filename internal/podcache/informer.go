@@ -20,11 +20,14 @@ func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Dura
 	if _, ok := object.(*corev1.Pod); !ok {
 		return inner
 	}
-	return &informer{inner}
+	return &informer{inner, newHydrator()}
 }
 
 // informer hands out pods and keeps records.
-type informer struct{ cache.SharedIndexInformer }
+type informer struct {
+	cache.SharedIndexInformer
+	*hydrator
+}
 
 // SetTransform sets what is done to each pod before it is kept.
 func (i *informer) SetTransform(transform cache.TransformFunc) error {
@@ -47,88 +50,65 @@ func (i *informer) SetTransform(transform cache.TransformFunc) error {
 }
 
 func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	return i.SharedIndexInformer.AddEventHandler(handler{h})
+	return i.SharedIndexInformer.AddEventHandler(handler{h, i.hydrator})
 }
 
 func (i *informer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler, resync time.Duration) (cache.ResourceEventHandlerRegistration, error) {
-	return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(handler{h}, resync)
+	return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(handler{h, i.hydrator}, resync)
 }
 
 func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	return i.SharedIndexInformer.AddEventHandlerWithOptions(handler{h}, options)
+	return i.SharedIndexInformer.AddEventHandlerWithOptions(handler{h, i.hydrator}, options)
 }
 
 func (i *informer) AddIndexers(indexers cache.Indexers) error {
-	return i.SharedIndexInformer.AddIndexers(ofPods(indexers))
+	return i.SharedIndexInformer.AddIndexers(i.ofPods(indexers))
 }
 
 func (i *informer) GetStore() cache.Store { return i.GetIndexer() }
 
-func (i *informer) GetIndexer() cache.Indexer { return indexer{i.SharedIndexInformer.GetIndexer()} }
-
-// ofPods lets indexes see pods.
-func ofPods(indexers cache.Indexers) cache.Indexers {
-	of := cache.Indexers{}
-	for name, index := range indexers {
-		of[name] = func(object any) ([]string, error) { return index(podOf(object)) }
-	}
-	return of
-}
-
-// podOf returns the pod of a record, and anything else as it is.
-func podOf(object any) any {
-	switch o := object.(type) {
-	case *record:
-		return o.pod()
-	case cache.DeletedFinalStateUnknown:
-		return cache.DeletedFinalStateUnknown{Key: o.Key, Obj: podOf(o.Obj)}
-	default:
-		return object
-	}
-}
+func (i *informer) GetIndexer() cache.Indexer { return indexer{i.SharedIndexInformer.GetIndexer(), i.hydrator} }
 
 // handler hands pods to a handler.
-type handler struct{ cache.ResourceEventHandler }
-
-func (h handler) OnAdd(object any, first bool) { h.ResourceEventHandler.OnAdd(podOf(object), first) }
-func (h handler) OnUpdate(old, object any) {
-	h.ResourceEventHandler.OnUpdate(podOf(old), podOf(object))
+type handler struct {
+	cache.ResourceEventHandler
+	*hydrator
 }
-func (h handler) OnDelete(object any) { h.ResourceEventHandler.OnDelete(podOf(object)) }
+
+func (h handler) OnAdd(object any, first bool) { h.ResourceEventHandler.OnAdd(h.podOf(object), first) }
+func (h handler) OnUpdate(old, object any) {
+	h.ResourceEventHandler.OnUpdate(h.podOf(old), h.podOf(object))
+}
+func (h handler) OnDelete(object any) { h.ResourceEventHandler.OnDelete(h.podOf(object)) }
 
 // indexer reads pods from a store of records.
-type indexer struct{ cache.Indexer }
-
-func (i indexer) AddIndexers(indexers cache.Indexers) error {
-	return i.Indexer.AddIndexers(ofPods(indexers))
+type indexer struct {
+	cache.Indexer
+	*hydrator
 }
 
-func (i indexer) List() []any { return podsOf(i.Indexer.List()) }
+func (i indexer) AddIndexers(indexers cache.Indexers) error {
+	return i.Indexer.AddIndexers(i.ofPods(indexers))
+}
+
+func (i indexer) List() []any { return i.podsOf(i.Indexer.List()) }
 
 func (i indexer) Get(object any) (any, bool, error) {
 	found, exists, err := i.Indexer.Get(object)
-	return podOf(found), exists, err
+	return i.podOf(found), exists, err
 }
 
 func (i indexer) GetByKey(key string) (any, bool, error) {
 	found, exists, err := i.Indexer.GetByKey(key)
-	return podOf(found), exists, err
+	return i.podOf(found), exists, err
 }
 
 func (i indexer) Index(name string, object any) ([]any, error) {
 	found, err := i.Indexer.Index(name, object)
-	return podsOf(found), err
+	return i.podsOf(found), err
 }
 
 func (i indexer) ByIndex(name, value string) ([]any, error) {
 	found, err := i.Indexer.ByIndex(name, value)
-	return podsOf(found), err
-}
-
-func podsOf(objects []any) []any {
-	pods := make([]any, len(objects))
-	for i, object := range objects {
-		pods[i] = podOf(object)
-	}
-	return pods
+	return i.podsOf(found), err
 }

@@ -24,6 +24,15 @@ func withoutLabels(object any) (any, error) {
 	return pod, nil
 }
 
+// start runs an informer until the test ends.
+func start(t *testing.T, informer cache.SharedIndexInformer) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
+	go func() { informer.RunWithContext(ctx); close(stopped) }()
+	t.Cleanup(func() { cancel(); <-stopped })
+}
+
 func podNamed(name, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: map[string]string{"a": "b"}},
@@ -56,10 +65,7 @@ func TestInformerHandsOutPods(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	stopped := make(chan struct{})
-	go func() { pods.RunWithContext(ctx); close(stopped) }()
-	t.Cleanup(func() { cancel(); <-stopped })
+	start(t, pods)
 	expect := func(want string) {
 		t.Helper()
 		select {
@@ -132,9 +138,47 @@ func TestMissedDeletion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gap := podOf(cache.DeletedFinalStateUnknown{Key: "shop/first", Obj: r}).(cache.DeletedFinalStateUnknown)
+	gap := newHydrator().podOf(cache.DeletedFinalStateUnknown{Key: "shop/first", Obj: r}).(cache.DeletedFinalStateUnknown)
 	if pod, ok := gap.Obj.(*corev1.Pod); !ok || pod.Name != "first" || gap.Key != "shop/first" {
 		t.Errorf("a missed deletion is told as %+v", gap)
+	}
+}
+
+// Of one event the indexes and all handlers are handed the same pod, which is
+// made only once.
+func TestOneEventMakesOnePod(t *testing.T) {
+	source := cachetesting.NewFakeControllerSource()
+	pods := NewInformer(source, &corev1.Pod{}, 0, cache.Indexers{})
+	if err := pods.SetTransform(nil); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(chan *corev1.Pod, 10)
+	if err := pods.AddIndexers(cache.Indexers{"any": func(object any) ([]string, error) {
+		seen <- object.(*corev1.Pod)
+		return nil, nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(object any) { seen <- object.(*corev1.Pod) }}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, pods)
+	source.Add(podNamed("first", "a"))
+	var first *corev1.Pod
+	for i := range 3 {
+		select {
+		case pod := <-seen:
+			if first == nil {
+				first = pod
+			}
+			if pod != first {
+				t.Errorf("the pod was made again for number %d of those who are handed it", i)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("the event did not come")
+		}
 	}
 }
 
