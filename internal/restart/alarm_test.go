@@ -4,6 +4,8 @@
 package restart
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -103,5 +105,54 @@ func TestAlarmQueues(t *testing.T) {
 	c.SetTime(at("04:00:00"))
 	if got, _ := queue.Get(); got.NamespacedName != key("n", "late") {
 		t.Errorf("queued %s, want late", got)
+	}
+}
+
+// clockwork is many schedules that wait for their ticks.
+type clockwork struct {
+	clock *clocktesting.FakeClock
+	alarm *alarm
+	every time.Duration
+}
+
+func newClockwork(schedules int) *clockwork {
+	w := &clockwork{clock: clocktesting.NewFakeClock(at("03:00:00")), every: time.Duration(schedules) * time.Second}
+	w.alarm = newAlarm(w.clock)
+	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(schedules) {
+		w.alarm.set(key("shop", fmt.Sprint("service-", i)), w.clock.Now().Add(time.Duration(i+1)*time.Second))
+	}
+	return w
+}
+
+// tick lets the next schedule tick, and sets its alarm to the tick after that.
+func (w *clockwork) tick() int {
+	w.clock.Step(time.Second)
+	keys, _ := w.alarm.due()
+	for _, key := range keys {
+		w.alarm.set(key, w.clock.Now().Add(w.every))
+	}
+	return len(keys)
+}
+
+// Of many schedules, one ticks after the other.
+func TestClockwork(t *testing.T) {
+	w := newClockwork(100)
+	for i := range 250 {
+		if due := w.tick(); due != 1 {
+			t.Fatalf("%d are due at tick %d, want 1", due, i)
+		}
+	}
+}
+
+// A tick costs O(log n) among n schedules.
+func BenchmarkTick(b *testing.B) {
+	for _, schedules := range []int{200, 2_000, 10_000, 1_000_000} {
+		b.Run(fmt.Sprintf("schedules=%d", schedules), func(b *testing.B) {
+			w := newClockwork(schedules)
+			b.ReportAllocs()
+			for b.Loop() {
+				w.tick()
+			}
+		})
 	}
 }

@@ -38,12 +38,18 @@ func (r *run) schedulesDue(t *testing.T) {
 		t.Fatalf("this machine is too busy to measure anything: the tick comes in %s, and was made known just now", left)
 	}
 	audit := r.Audit(t, "tidekeeper/")
+	start, before := time.Now(), cpuTime(t, r.manager.Pid())
 	time.Sleep(time.Until(at.Add(-500 * time.Millisecond)))
+	used := (cpuTime(t, r.manager.Pid()) - before).Seconds() / time.Since(start).Seconds()
+	asked := 0.0
 	for _, request := range audit.Requests(t) {
 		if request.Verb != "watch" {
 			t.Errorf("while the schedules wait the manager asked: %s", request)
+			asked++
 		}
 	}
+	r.report.add(figure{Key: "wait", What: fmt.Sprintf("%d schedules that wait: requests", r.schedules), Value: asked, Most: new(0.0)})
+	r.report.add(figure{Key: "wait-cpu", What: "… CPU", Value: 100 * used, Unit: "% of a core", Most: new(1.0)})
 	var late []time.Duration
 	var last time.Time
 	patched := map[string]int{}

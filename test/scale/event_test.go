@@ -14,31 +14,43 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// podEvent takes over what the benchmark of the pure floor says about one event
-// of a pod, at this size and the smaller ones.
-func (r *run) podEvent(t *testing.T) {
+// pure takes over what the benchmarks of the pure floors say about one event, at
+// this size and the smaller ones.
+func (r *run) pure(t *testing.T) {
+	t.Helper()
+	pods, schedules := func(w world) int { return w.pods }, func(w world) int { return w.schedules }
+	r.benchmark(t, "./internal/nodepool", "BenchmarkPodEvent", pods, "event", "a pod event, from the cache to the sums, among %s pods")
+	r.benchmark(t, "./internal/restart", "BenchmarkTick", schedules, "tick", "a tick, from the alarm to the next alarm, among %s schedules")
+}
+
+// benchmark takes over a benchmark that has a size in the name of each part.
+func (r *run) benchmark(t *testing.T, pkg, name string, size func(world) int, key, what string) {
 	t.Helper()
 	var sizes []string
 	for _, e := range extents {
-		if e.pods <= r.pods {
-			sizes = append(sizes, strconv.Itoa(e.pods))
+		if size(e.world) <= size(r.world) {
+			sizes = append(sizes, strconv.Itoa(size(e.world)))
 		}
 	}
-	command := exec.CommandContext(t.Context(), "go", "test", "-run=^$", "-bench=^BenchmarkPodEvent$/^pods=("+strings.Join(sizes, "|")+")$",
-		"-benchmem", "-benchtime=200ms", "./internal/nodepool")
+	command := exec.CommandContext(t.Context(), "go", "test", "-run=^$", "-bench=^"+name+"$/=("+strings.Join(sizes, "|")+")$",
+		"-benchmem", "-benchtime=200ms", pkg)
 	command.Dir = framework.Root()
 	out, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, line := range regexp.MustCompile(`pods=(\d+)\S*\s+\d+\s+([0-9.]+) ns/op\s+\d+ B/op\s+(\d+) allocs/op`).FindAllSubmatch(out, -1) {
+	found := regexp.MustCompile(`=(\d+)\S*\s+\d+\s+([0-9.]+) ns/op\s+\d+ B/op\s+(\d+) allocs/op`).FindAllSubmatch(out, -1)
+	if len(found) != len(sizes) {
+		t.Errorf("%s has %d results, want %d:\n%s", name, len(found), len(sizes), out)
+	}
+	for _, line := range found {
 		nanoseconds, err := strconv.ParseFloat(string(line[2]), 64)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.report.add(figure{
-			Key: "event-" + string(line[1]), Unit: "ns", Value: nanoseconds,
-			What: fmt.Sprintf("a pod event, from the cache to the sums, among %s pods (%s allocations)", line[1], line[3]),
+			Key: key + "-" + string(line[1]), Unit: "ns", Value: nanoseconds,
+			What: fmt.Sprintf(what+" (%s allocations)", line[1], line[3]),
 		})
 	}
 }
