@@ -67,7 +67,9 @@ func (i *informer) AddIndexers(indexers cache.Indexers) error {
 
 func (i *informer) GetStore() cache.Store { return i.GetIndexer() }
 
-func (i *informer) GetIndexer() cache.Indexer { return indexer{i.SharedIndexInformer.GetIndexer(), i.hydrator} }
+func (i *informer) GetIndexer() cache.Indexer {
+	return indexer{i.SharedIndexInformer.GetIndexer(), i.hydrator}
+}
 
 // handler hands pods to a handler.
 type handler struct {

@@ -19,16 +19,29 @@ type record struct {
 	name            string
 	uid             types.UID
 	resourceVersion string
-	created         metav1.Time
+	created         seconds
 	deleted         *metav1.Time
 	// owners is the list of one owner, and lastCondition the last condition
 	// without its time; nil if there is none.
 	owners        *[1]metav1.OwnerReference
 	lastCondition *corev1.PodCondition
-	since         metav1.Time
+	since         seconds
 	// rest is the pod without all that; what is empty there may be nil, or the
 	// other way round.
 	rest *corev1.Pod
+}
+
+// seconds is a time as the API has it, which takes a third of a [metav1.Time].
+type seconds int64
+
+func secondsOf(t metav1.Time) seconds { return seconds(t.Unix()) }
+
+func (s seconds) time() metav1.Time {
+	t := metav1.Unix(int64(s), 0)
+	if t.IsZero() {
+		return metav1.Time{} // in no time zone
+	}
+	return t
 }
 
 // What pods have in common.
@@ -59,7 +72,7 @@ func recordOf(pod *corev1.Pod) (*record, error) {
 	r := &record{
 		namespace: unique.Make(pod.Namespace), node: unique.Make(pod.Spec.NodeName),
 		name: pod.Name, uid: pod.UID, resourceVersion: pod.ResourceVersion,
-		created: pod.CreationTimestamp, deleted: pod.DeletionTimestamp,
+		created: secondsOf(pod.CreationTimestamp), deleted: pod.DeletionTimestamp,
 	}
 	rest := *pod
 	rest.Namespace, rest.Spec.NodeName, rest.Name, rest.UID, rest.ResourceVersion = "", "", "", "", ""
@@ -70,7 +83,7 @@ func recordOf(pod *corev1.Pod) (*record, error) {
 	}
 	if n := len(pod.Status.Conditions); n > 0 {
 		last := pod.Status.Conditions[n-1]
-		r.since, last.LastTransitionTime = last.LastTransitionTime, metav1.Time{}
+		r.since, last.LastTransitionTime = secondsOf(last.LastTransitionTime), metav1.Time{}
 		r.lastCondition = conditions.get(last, func() *corev1.PodCondition { return &last })
 		rest.Status.Conditions = slices.Clip(pod.Status.Conditions[:n-1])
 	}
@@ -94,13 +107,13 @@ func ownersOf(reference metav1.OwnerReference) *[1]metav1.OwnerReference {
 func (r *record) pod() *corev1.Pod {
 	pod := *r.rest
 	pod.Namespace, pod.Spec.NodeName, pod.Name, pod.UID, pod.ResourceVersion = r.namespace.Value(), r.node.Value(), r.name, r.uid, r.resourceVersion
-	pod.CreationTimestamp, pod.DeletionTimestamp = r.created, r.deleted
+	pod.CreationTimestamp, pod.DeletionTimestamp = r.created.time(), r.deleted
 	if r.owners != nil {
 		pod.OwnerReferences = r.owners[:]
 	}
 	if r.lastCondition != nil {
 		last := *r.lastCondition
-		last.LastTransitionTime = r.since
+		last.LastTransitionTime = r.since.time()
 		pod.Status.Conditions = append(slices.Clip(pod.Status.Conditions), last)
 	}
 	return &pod

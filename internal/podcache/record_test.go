@@ -26,7 +26,10 @@ func anyPod(t *rapid.T) *corev1.Pod {
 		return rapid.Ptr(rapid.Bool(), true).Draw(t, name)
 	}
 	at := func(name string) metav1.Time {
-		return metav1.Unix(int64(rapid.IntRange(0, 3).Draw(t, name)), 0)
+		if rapid.Bool().Draw(t, name+" is unknown") {
+			return metav1.Time{}
+		}
+		return metav1.Unix(int64(rapid.IntRange(-1, 3).Draw(t, name)), 0)
 	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
