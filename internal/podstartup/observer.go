@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // observer counts the start-up of each pod once, when it first becomes ready.
@@ -26,14 +27,15 @@ type observer struct {
 	poolOf func(node string) string
 
 	mu sync.Mutex
-	// done are the pods that are not to be counted any more.
-	done map[types.UID]struct{}
+	// awaited are the pods that are counted when they become ready. Of most pods
+	// of a cluster nothing is awaited any more, and so nothing is kept.
+	awaited sets.Set[types.UID]
 	// since is when this manager began to lead; zero: it does not.
 	since time.Time
 }
 
 func newObserver(m *metrics, poolOf func(string) string) *observer {
-	return &observer{metrics: m, poolOf: poolOf, done: map[types.UID]struct{}{}}
+	return &observer{metrics: m, poolOf: poolOf, awaited: sets.New[types.UID]()}
 }
 
 // lead begins to count.
@@ -43,20 +45,31 @@ func (o *observer) lead(now time.Time) {
 	o.since = now
 }
 
-// set looks at a pod that has appeared or changed; first: it was there before
-// the manager looked.
-func (o *observer) set(pod *corev1.Pod, first bool) {
+// add looks at a pod that has appeared; first: it was there before the manager
+// looked.
+func (o *observer) add(pod *corev1.Pod, first bool) {
+	if first && Condition(pod, SummaryCondition) != nil {
+		return // It is ready, or may have been.
+	}
+	o.mu.Lock()
+	o.awaited.Insert(pod.UID)
+	o.mu.Unlock()
+	o.change(pod)
+}
+
+// change looks at a pod that has changed.
+func (o *observer) change(pod *corev1.Pod) {
 	summary := Condition(pod, SummaryCondition)
-	if summary == nil || !first && !isTrue(summary) {
+	if !isTrue(summary) {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, done := o.done[pod.UID]; done {
+	if !o.awaited.Has(pod.UID) {
 		return
 	}
-	o.done[pod.UID] = struct{}{}
-	if !first && !o.since.IsZero() && summary.LastTransitionTime.After(o.since.Truncate(Grain)) {
+	o.awaited.Delete(pod.UID)
+	if !o.since.IsZero() && summary.LastTransitionTime.After(o.since.Truncate(Grain)) {
 		o.metrics.observe(o.poolOf(pod.Spec.NodeName), decode(summary.Message))
 	}
 }
@@ -65,5 +78,5 @@ func (o *observer) set(pod *corev1.Pod, first bool) {
 func (o *observer) remove(pod *corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.done, pod.UID)
+	o.awaited.Delete(pod.UID)
 }

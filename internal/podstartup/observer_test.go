@@ -78,26 +78,29 @@ func TestObserverCountsOnce(t *testing.T) {
 	notReady := up().with(func(p *corev1.Pod) { p.Status.Conditions[3].Status = corev1.ConditionFalse })
 	again := up().with(func(p *corev1.Pod) { p.Status.Conditions[3].LastTransitionTime = at(500) })
 	leads := func(seconds int) func(observed) { return func(o observed) { o.lead(at(seconds).Time) } }
-	sees := func(first bool, m *podMaker) func(observed) { return func(o observed) { o.set(cached("1", m), first) } }
+	finds := func(m *podMaker) func(observed) { return func(o observed) { o.add(cached("1", m), true) } }
+	comes := func(m *podMaker) func(observed) { return func(o observed) { o.add(cached("1", m), false) } }
+	sees := func(m *podMaker) func(observed) { return func(o observed) { o.change(cached("1", m)) } }
 	for _, tt := range []struct {
 		name  string
 		steps []func(observed)
 		want  uint64
 	}{
-		{name: "a pod comes up", steps: []func(observed){leads(0), sees(false, aPod()), sees(false, starting()), sees(false, up())}, want: 1},
-		{name: "and is seen again", steps: []func(observed){leads(0), sees(false, up()), sees(false, up())}, want: 1},
-		{name: "ready when first seen, after the manager", steps: []func(observed){leads(0), sees(false, up())}, want: 1},
-		{name: "flapping", steps: []func(observed){leads(0), sees(false, up()), sees(false, notReady), sees(false, again)}, want: 1},
-		{name: "ready before the manager started", steps: []func(observed){sees(true, up()), leads(0), sees(false, up())}},
-		{name: "ready before the manager started, by a clock that is ahead", steps: []func(observed){leads(0), sees(true, up())}},
-		{name: "flapping since before the manager started", steps: []func(observed){sees(true, notReady), leads(0), sees(false, again)}},
-		{name: "on its way when the manager started", steps: []func(observed){sees(true, starting()), leads(2), sees(false, up())}, want: 1},
-		{name: "a container restarts on the way", steps: []func(observed){leads(0), sees(false, starting().container(corev1.ContainerStatus{State: running(9), RestartCount: 1})), sees(false, up())}, want: 1},
-		{name: "a standby does not count", steps: []func(observed){sees(false, starting()), sees(false, up())}},
-		{name: "nor does it catch up", steps: []func(observed){sees(false, up()), leads(40), sees(false, up())}},
-		{name: "what the forerunner has counted and we see late", steps: []func(observed){sees(false, starting()), leads(40), sees(false, up())}},
-		{name: "in the second in which we began to lead", steps: []func(observed){sees(false, starting()), leads(31), sees(false, up())}},
-		{name: "in the next", steps: []func(observed){sees(false, starting()), leads(30), sees(false, up())}, want: 1},
+		{name: "a pod comes up", steps: []func(observed){leads(0), comes(aPod()), sees(starting()), sees(up())}, want: 1},
+		{name: "and is seen again", steps: []func(observed){leads(0), comes(up()), sees(up())}, want: 1},
+		{name: "ready when first seen, after the manager", steps: []func(observed){leads(0), comes(up())}, want: 1},
+		{name: "flapping", steps: []func(observed){leads(0), comes(up()), sees(notReady), sees(again)}, want: 1},
+		{name: "ready before the manager started", steps: []func(observed){finds(up()), leads(0), sees(up())}},
+		{name: "ready before the manager started, by a clock that is ahead", steps: []func(observed){leads(0), finds(up())}},
+		{name: "flapping since before the manager started", steps: []func(observed){finds(notReady), leads(0), sees(again)}},
+		{name: "on its way when the manager started", steps: []func(observed){finds(starting()), leads(2), sees(up())}, want: 1},
+		{name: "a container restarts on the way", steps: []func(observed){leads(0), comes(starting().container(corev1.ContainerStatus{State: running(9), RestartCount: 1})), sees(up())}, want: 1},
+		{name: "gone on its way", steps: []func(observed){leads(0), comes(starting())}},
+		{name: "a standby does not count", steps: []func(observed){comes(starting()), sees(up())}},
+		{name: "nor does it catch up", steps: []func(observed){comes(up()), leads(40), sees(up())}},
+		{name: "what the forerunner has counted and we see late", steps: []func(observed){comes(starting()), leads(40), sees(up())}},
+		{name: "in the second in which we began to lead", steps: []func(observed){comes(starting()), leads(31), sees(up())}},
+		{name: "in the next", steps: []func(observed){comes(starting()), leads(30), sees(up())}, want: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := newObserved(t)
@@ -108,7 +111,7 @@ func TestObserverCountsOnce(t *testing.T) {
 				t.Errorf("counted %d times, want %d", got, tt.want)
 			}
 			o.remove(cached("1", up()))
-			if len(o.done) > 0 {
+			if len(o.awaited) > 0 {
 				t.Error("a pod that is gone is remembered")
 			}
 		})
@@ -119,9 +122,9 @@ func TestHistograms(t *testing.T) {
 	o := newObserved(t)
 	o.lead(at(0).Time)
 	for i := range 3 {
-		o.set(cached(types.UID(fmt.Sprint(i)), up()), false)
+		o.add(cached(types.UID(fmt.Sprint(i)), up()), false)
 	}
-	o.set(cached("x", up().with(dropCondition(corev1.PodInitialized))), false)
+	o.add(cached("x", up().with(dropCondition(corev1.PodInitialized))), false)
 	want := func(count uint64, sum float64) histogram {
 		return histogram{Count: count, Sum: sum, Classic: true, Native: true}
 	}
@@ -130,6 +133,9 @@ func TestHistograms(t *testing.T) {
 		"pool of n1/containers_ready": want(4, 32), "pool of n1/ready": want(4, 64),
 	}, o.histograms(t)); diff != "" {
 		t.Errorf("histograms (-want +got):\n%s", diff)
+	}
+	if len(o.awaited) > 0 {
+		t.Errorf("of %d pods that are counted something is kept", len(o.awaited))
 	}
 	o.metrics.forget("pool of n1")
 	if left := o.histograms(t); len(left) > 0 {

@@ -40,13 +40,15 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		return poolOf(node, pools.Items)
 	})
 	if err := follow(mgr, &corev1.Pod{}, toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(pod any, first bool) { o.set(pod.(*corev1.Pod), first) },
+		AddFunc: func(pod any, first bool) { o.add(pod.(*corev1.Pod), first) },
 		UpdateFunc: func(old, pod any) {
 			// After a gap in the watch it may be another pod of that name.
 			if old.(*corev1.Pod).UID != pod.(*corev1.Pod).UID {
 				o.remove(old.(*corev1.Pod))
+				o.add(pod.(*corev1.Pod), false)
+				return
 			}
-			o.set(pod.(*corev1.Pod), false)
+			o.change(pod.(*corev1.Pod))
 		},
 		DeleteFunc: func(pod any) { o.remove(lastSeen(pod).(*corev1.Pod)) },
 	}); err != nil {
