@@ -27,12 +27,16 @@ type extent struct {
 	patience time.Duration
 	// oneByOne is how many nodes a controller with client-go's limits is given.
 	oneByOne int
+	// memory is what each component of the control plane should do with, as Go
+	// takes it in GOMEMLIMIT, where several hold all pods as large as they are;
+	// "": they need not care.
+	memory string
 }
 
 var extents = map[string]extent{
 	"small":  {world: world{100, 3_000, 200}, rounds: 1, rest: 4 * time.Second, churn: 3 * time.Second, lead: 6 * time.Second, patience: time.Minute, oneByOne: 15},
 	"medium": {world: world{1_000, 30_000, 2_000}, rounds: 3, rest: 30 * time.Second, churn: 20 * time.Second, lead: 30 * time.Second, patience: 5 * time.Minute, oneByOne: 100},
-	"full":   {world: world{5_000, 150_000, 10_000}, rounds: 3, rest: time.Minute, churn: 30 * time.Second, lead: 2 * time.Minute, patience: 20 * time.Minute, oneByOne: 100},
+	"full":   {world: world{5_000, 150_000, 10_000}, rounds: 3, rest: time.Minute, churn: 30 * time.Second, lead: 2 * time.Minute, patience: 20 * time.Minute, oneByOne: 100, memory: "4GiB"},
 }
 
 // run is a run of the benchmark.
@@ -63,7 +67,7 @@ func TestScale(t *testing.T) {
 		t.Fatalf("SCALE=%s: must be small, medium or full", scaleName())
 	}
 	report := newReport(t, e.world)
-	cluster := framework.Start(t, "--audit", fmt.Sprintf("--nodes=%d", min(e.nodes, nodesAtOnce)))
+	cluster := startWithin(t, e.memory, "--audit", fmt.Sprintf("--nodes=%d", min(e.nodes, nodesAtOnce)))
 	for have := nodesAtOnce; have < e.nodes; have += nodesAtOnce {
 		cluster.Sandbox(t, "add-nodes", fmt.Sprintf("--count=%d", min(e.nodes-have, nodesAtOnce)))
 	}
@@ -96,6 +100,21 @@ func TestScale(t *testing.T) {
 	}
 
 	report.save(t, files)
+}
+
+// startWithin starts a sandbox whose components have such a limit of memory. Who is
+// measured has none.
+func startWithin(t *testing.T, memory string, args ...string) *framework.Cluster {
+	t.Helper()
+	if memory == "" {
+		return framework.Start(t, args...)
+	}
+	t.Setenv("GOMEMLIMIT", memory)
+	cluster := framework.Start(t, args...)
+	if err := os.Unsetenv("GOMEMLIMIT"); err != nil {
+		t.Fatal(err)
+	}
+	return cluster
 }
 
 func (r *run) step(t *testing.T, what string) {
