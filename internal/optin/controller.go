@@ -51,7 +51,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 	}
 
 	d := decide(request.kind, workload, existing)
-	if d.adopt {
+	if d.look {
 		if stays, err := r.stays(ctx, request, workload); err != nil || !stays {
 			return ctrl.Result{}, err
 		}
@@ -90,7 +90,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 
 // stays tells whether the workload is there and not being deleted, whatever the
 // cache says. Else what is just being left behind on purpose would get its owner
-// back, and be collected with it.
+// back, and be collected with it; and what was collected with its owner would be
+// made again, and collected again, for as long as the cache is behind.
 func (r *reconciler) stays(ctx context.Context, request request, workload client.Object) (bool, error) {
 	live := restart.NewWorkload(request.kind)
 	if err := r.live.Get(ctx, request.NamespacedName, live); err != nil {

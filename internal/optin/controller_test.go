@@ -136,9 +136,9 @@ func TestRefusedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// What is being left behind on purpose is not adopted again by the workload
-// that is going, which the cache may not know yet.
-func TestAdoptsOnlyForAWorkloadThatStays(t *testing.T) {
+// For a workload that is going, which the cache may not know yet, nothing is made,
+// and what is being left behind on purpose is not adopted again.
+func TestOnlyForAWorkloadThatStays(t *testing.T) {
 	going := deployment(in("true"))
 	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{metav1.FinalizerOrphanDependents}
 	another := deployment(in("true"))
@@ -153,26 +153,30 @@ func TestAdoptsOnlyForAWorkloadThatStays(t *testing.T) {
 		{name: "is gone"},
 		{name: "is another", live: another},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			writes := 0
-			r, _ := newReconciler(t, deployment(in("true")), Made(`{"suspend":true}`).NoOwner().Obj(), interceptor.Funcs{
-				Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-					writes++
-					return nil
-				},
+		for what, existing := range map[string]*tidekeeperv1.ScheduledRestart{
+			"creates": nil, "adopts": Made(`{"suspend":true}`).NoOwner().Obj(),
+		} {
+			t.Run(what+" if it "+tt.name, func(t *testing.T) {
+				writes := 0
+				r, _ := newReconciler(t, deployment(in("true")), existing, interceptor.Funcs{
+					Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+						writes++
+						return nil
+					},
+				})
+				live := fake.NewClientBuilder()
+				if tt.live != nil {
+					live.WithObjects(tt.live)
+				}
+				r.live = live.Build()
+				if _, err := r.Reconcile(t.Context(), requestFor("Deployment")); err != nil {
+					t.Fatal(err)
+				}
+				if writes != tt.want {
+					t.Errorf("%d writes, want %d", writes, tt.want)
+				}
 			})
-			live := fake.NewClientBuilder()
-			if tt.live != nil {
-				live.WithObjects(tt.live)
-			}
-			r.live = live.Build()
-			if _, err := r.Reconcile(t.Context(), requestFor("Deployment")); err != nil {
-				t.Fatal(err)
-			}
-			if writes != tt.want {
-				t.Errorf("%d writes, want %d", writes, tt.want)
-			}
-		})
+		}
 	}
 }
 

@@ -42,8 +42,8 @@ type decision struct {
 	action action
 	// apply is what to apply, to create or update.
 	apply *applyv1.ScheduledRestartApplyConfiguration
-	// adopt: only if the workload is really there and not being deleted.
-	adopt bool
+	// look first: only if the workload is really there and not being deleted.
+	look bool
 	// reason and note are the event on the workload: of a complaint, else of
 	// the action when it is done.
 	reason, note string
@@ -79,7 +79,7 @@ func decide(kind string, workload metav1.Object, existing *tidekeeperv1.Schedule
 	case absent:
 		next := record{Schedule: wish.schedule, TimeZone: wish.timeZone, Suspend: ptr.To(wish.schedule == nil)}
 		return decision{
-			action: create, reason: EventCreated, note: fmt.Sprintf("created ScheduledRestart %s: %s", name, next.news(nil)),
+			action: create, look: true, reason: EventCreated, note: fmt.Sprintf("created ScheduledRestart %s: %s", name, next.news(nil)),
 			apply: configuration(kind, workload, next).WithResourceVersion(noVersion),
 		}
 	}
@@ -90,7 +90,7 @@ func decide(kind string, workload metav1.Object, existing *tidekeeperv1.Schedule
 		return decision{}
 	}
 	return decision{
-		action: update, adopt: origin == orphan, reason: EventUpdated, note: fmt.Sprintf("updated ScheduledRestart %s: %s", name, next.news(last)),
+		action: update, look: origin == orphan, reason: EventUpdated, note: fmt.Sprintf("updated ScheduledRestart %s: %s", name, next.news(last)),
 		// The UID too: with a version alone, an apply would create it again if
 		// it was deleted meanwhile.
 		apply: configuration(kind, workload, next).WithUID(existing.UID).WithResourceVersion(existing.ResourceVersion),

@@ -133,7 +133,7 @@ type decideRow struct {
 	// spec, without the target, and record are what is applied, if anything.
 	spec   map[string]any
 	record string
-	adopt  bool
+	look   bool
 }
 
 func TestDecide(t *testing.T) {
@@ -303,15 +303,15 @@ func TestDecide(t *testing.T) {
 			name: "what was left behind on purpose is taken over", workload: web(in("true", scheduleKey, "@daily")),
 			existing: Made(`{"schedule":"@daily"}`).Suspend(true).NoOwner(),
 			want:     update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: schedule "@daily"`,
-			spec: map[string]any{"schedule": "@daily"}, record: `{"schedule":"@daily"}`, adopt: true,
+			spec: map[string]any{"schedule": "@daily"}, record: `{"schedule":"@daily"}`, look: true,
 		},
 		{name: "but not deleted", workload: web(nil), existing: Made(`{"suspend":true}`).NoOwner()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			existing := tt.existing.Obj()
 			got := decide("Deployment", tt.workload, existing)
-			if got.action != tt.want || got.adopt != tt.adopt {
-				t.Fatalf("got %q (adopt: %t), want %q (adopt: %t): %s", got.action, got.adopt, tt.want, tt.adopt, got.note)
+			if got.action != tt.want || got.look != (tt.look || tt.want == create) {
+				t.Fatalf("got %q (look: %t), want %q (look: %t): %s", got.action, got.look, tt.want, tt.look, got.note)
 			}
 			event := ""
 			if got.reason != "" {
