@@ -5,15 +5,19 @@ package scale
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -43,6 +47,7 @@ func (r *run) labels(t *testing.T) {
 	var last writes
 	for round := range r.rounds {
 		r.start(t)
+		r.awaitIdle(t)
 		r.awaitPool(t, func(p *tidekeeperv1.NodePool) bool { return int(p.Status.NodeCount) == r.nodes && isHealthy(p) })
 		key := fmt.Sprintf("scale.example.com/round-%d", round)
 		audit, begin := r.Audit(t, "tidekeeper/"), time.Now()
@@ -57,6 +62,7 @@ func (r *run) labels(t *testing.T) {
 		r.checkLabel(t, key)
 		r.manager.Stop(t)
 
+		r.awaitIdle(t)
 		bare = append(bare, r.bareLabels(t, fmt.Sprintf("scale.example.com/bare-%d", round)))
 	}
 
@@ -78,6 +84,7 @@ func (r *run) labels(t *testing.T) {
 	})
 	r.report.add(figure{Key: "label-one-by-one", What: "… one by one, with no limit in the client", Value: unlimited * float64(r.nodes), Unit: "s"})
 	r.report.add(figure{Key: "label-node-writes", What: "… writes to a node, most", Value: float64(last.node), Most: new(1.0)})
+	r.report.add(figure{Key: "label-node-refused", What: "… refused besides, as the control plane wrote to the node just before", Value: float64(last.refused)})
 	r.report.add(figure{
 		Key: "label-status-writes", What: "… writes of the pool's status", Value: float64(last.status),
 		Limit: 1 + math.Ceil(last.span.Seconds()), LimitIs: "one, and one a second", Within: 1,
@@ -86,10 +93,11 @@ func (r *run) labels(t *testing.T) {
 
 // writes are what one change of a pool has taken.
 type writes struct {
-	// node is the most writes that a node got, status the writes of the pool's
-	// status, span the time from the first of these to the last.
-	node, status int
-	span         time.Duration
+	// node is the most writes that a node got, refused how many were not taken,
+	// as somebody else was quicker; status are the writes of the pool's status,
+	// span the time from the first of these to the last.
+	node, refused, status int
+	span                  time.Duration
 }
 
 func countWrites(requests []framework.Request) writes {
@@ -99,6 +107,8 @@ func countWrites(requests []framework.Request) writes {
 	for _, r := range requests {
 		switch {
 		case !r.Writes():
+		case r.Resource == "nodes" && r.Code == http.StatusConflict:
+			w.refused++
 		case r.Resource == "nodes":
 			perNode[r.Name]++
 			w.node = max(w.node, perNode[r.Name])
@@ -156,11 +166,17 @@ func (r *run) bareLabels(t *testing.T, key string) time.Duration {
 	begin := time.Now()
 	forEach(t, 32, len(nodes.Items), func(i int) error {
 		node := &nodes.Items[i]
-		return bare.Patch(t.Context(), node, rawPatch(t, map[string]any{"metadata": map[string]any{
-			"resourceVersion": node.ResourceVersion,
-			"labels":          map[string]string{key: "1"},
-			"annotations":     map[string]string{"scale.example.com/bare": `{"` + poolName + `":{"labels":{"` + key + `":"1"}}}`},
-		}}))
+		return retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
+			err := bare.Patch(t.Context(), node, rawPatch(t, map[string]any{"metadata": map[string]any{
+				"resourceVersion": node.ResourceVersion,
+				"labels":          map[string]string{key: "1"},
+				"annotations":     map[string]string{"scale.example.com/bare": `{"` + poolName + `":{"labels":{"` + key + `":"1"}}}`},
+			}}))
+			if apierrors.IsConflict(err) {
+				return errors.Join(bare.Get(t.Context(), client.ObjectKeyFromObject(node), node), err)
+			}
+			return err
+		})
 	})
 	return time.Since(begin)
 }
