@@ -33,6 +33,8 @@ func LoadConfig(opts Options) (*rest.Config, error) {
 	if opts.KubeAPIQPS > 0 {
 		cfg.QPS, cfg.Burst = float32(opts.KubeAPIQPS), opts.KubeAPIBurst
 	}
+	// The network to the API server is near; what costs is the API server's time.
+	cfg.DisableCompression = true
 	cfg.UserAgent = "tidekeeper/" + version.String()
 	return cfg, nil
 }

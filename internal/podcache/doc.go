@@ -14,5 +14,6 @@
 //	record.go    a pod as a record, and back
 //	common.go    what pods share, once
 //	hydrator.go  pods of records, those of late made once
+//	lister.go    a list of records, page by page
 //	informer.go  an informer that keeps records
 package podcache

@@ -16,22 +16,23 @@ import (
 // else client-go's own. It is meant for the field NewInformer of the options of
 // controller-runtime's cache.
 func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	inner := cache.NewSharedIndexInformer(lw, object, resync, indexers)
 	if _, ok := object.(*corev1.Pod); !ok {
-		return inner
+		return cache.NewSharedIndexInformer(lw, object, resync, indexers)
 	}
-	return &informer{inner, newHydrator()}
+	pages := &lister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw)}
+	return &informer{cache.NewSharedIndexInformer(pages, object, resync, indexers), newHydrator(), pages}
 }
 
 // informer hands out pods and keeps records.
 type informer struct {
 	cache.SharedIndexInformer
 	*hydrator
+	lister *lister
 }
 
 // SetTransform sets what is done to each pod before it is kept.
 func (i *informer) SetTransform(transform cache.TransformFunc) error {
-	return i.SharedIndexInformer.SetTransform(func(object any) (any, error) {
+	toRecord := func(object any) (any, error) {
 		if _, done := object.(*record); done {
 			return object, nil
 		}
@@ -46,7 +47,9 @@ func (i *informer) SetTransform(transform cache.TransformFunc) error {
 			return nil, fmt.Errorf("%T in the cache of pods", object)
 		}
 		return recordOf(pod)
-	})
+	}
+	i.lister.toRecord = toRecord
+	return i.SharedIndexInformer.SetTransform(toRecord)
 }
 
 func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {

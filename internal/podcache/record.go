@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -118,6 +120,12 @@ func (r *record) pod() *corev1.Pod {
 	}
 	return &pod
 }
+
+// GetObjectKind implements [runtime.Object], for lists of records.
+func (r *record) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements [runtime.Object]. A record never changes.
+func (r *record) DeepCopyObject() runtime.Object { return r }
 
 // GetObjectMeta implements [metav1.ObjectMetaAccessor]: client-go asks for name
 // and version.

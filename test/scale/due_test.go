@@ -24,7 +24,9 @@ func (r *run) schedulesDue(t *testing.T) {
 	r.manager.Stop(t)
 	// Rollouts take the CPU time of the machine that the API server and its
 	// clients share, and so long as to drown what is measured: the patches.
-	r.Component(t, "kill", "kube-controller-manager")
+	if !r.scarce {
+		r.Component(t, "kill", controllerManager)
+	}
 	r.putDeployments(t)
 	r.start(t, "--max-concurrent-restarts=100000", "--restart-namespace-share=100")
 	at := time.Now().Add(r.lead).Truncate(time.Second).UTC()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,7 +67,10 @@ func (r *run) bareList(t *testing.T) time.Duration {
 			t.Fatal(err)
 		}
 	}
-	return time.Since(begin)
+	took := time.Since(begin)
+	// All of it is garbage now, and there may be several GiB.
+	debug.FreeOSMemory()
+	return took
 }
 
 // awaitLevel waits until the status counts all pods and what they request.
@@ -84,16 +88,18 @@ func (r *run) awaitLevel(t *testing.T) {
 }
 
 // atRest watches the manager while there is nothing to do.
-func (r *run) atRest(t *testing.T, key, what string) {
+func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 	t.Helper()
 	r.awaitIdle(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	go r.heartbeats(ctx, t)
 	defer cancel()
+	profile := r.profileCPU(r.rest)
 	audit := r.Audit(t, "tidekeeper/")
 	start, before := time.Now(), cpuTime(t, r.manager.Pid())
 	time.Sleep(r.rest)
 	used := (cpuTime(t, r.manager.Pid()) - before).Seconds() / time.Since(start).Seconds()
+	files[r.report.Scale+"-"+key+"-cpu.pprof"] = <-profile
 	var reads, writes float64
 	for _, request := range audit.Requests(t) {
 		switch {

@@ -221,14 +221,22 @@ func (r *run) populate(t *testing.T) (bytes int) {
 		put(podKey(&pod), value, err)
 	}
 	r.write(t, pending)
-	for _, component := range onlookers {
-		r.Component(t, "start", component)
+	r.Component(t, "start", kubelets)
+	if !r.scarce {
+		r.Component(t, "start", controllerManager)
+		r.Component(t, "start", scheduler)
 	}
 	return bytes
 }
 
 // onlookers are the components that follow all pods.
-var onlookers = []string{"kube-controller-manager", "kube-scheduler", "kubelets"}
+var onlookers = []string{controllerManager, scheduler, kubelets}
+
+const (
+	controllerManager = "kube-controller-manager"
+	scheduler         = "kube-scheduler"
+	kubelets          = "kubelets"
+)
 
 func (r *run) write(t *testing.T, operations []operation) {
 	t.Helper()
