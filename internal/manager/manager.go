@@ -138,6 +138,9 @@ func New(cfg *rest.Config, opts Options, clk clock.Clock) (ctrl.Manager, error) 
 			return nil, fmt.Errorf("setting up the controller %s: %w", c.name, err)
 		}
 	}
+	if err := mgr.Add(giveBack{}); err != nil {
+		return nil, fmt.Errorf("setting up the manager: %w", err)
+	}
 	return mgr, addProbes(mgr, informers)
 }
 

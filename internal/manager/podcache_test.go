@@ -6,13 +6,17 @@ package manager
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"runtime"
+	"strconv"
 	"testing"
 	"text/tabwriter"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -92,6 +96,17 @@ func TestPodCache(t *testing.T) {
 // length as protobuf, and that of what the manager's transform leaves.
 type cost struct{ heap, wire, keptWire int64 }
 
+// add counts a pod that is sent.
+func (c *cost) add(t *testing.T, pod *corev1.Pod) {
+	kept, err := transformPod(pod)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	c.wire += int64(pod.Size())
+	c.keptWire += int64(kept.(*corev1.Pod).Size())
+}
+
 // measureCache fills a cache of those options, with the indexes of the
 // controllers, and lets go of it again.
 func measureCache(t *testing.T, pods population, chosen []controller, options cache.Options) cost {
@@ -128,7 +143,9 @@ func measureCache(t *testing.T, pods population, chosen []controller, options ca
 			t.Error(err)
 		}
 	}()
-	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+	deadline, stop := context.WithTimeout(ctx, 20*time.Minute)
+	defer stop()
+	if !toolscache.WaitForCacheSync(deadline.Done(), informer.HasSynced) {
 		t.Fatal("the cache is not filled")
 	}
 	sum.heap = heap() - before
@@ -164,13 +181,19 @@ func mapperOf(t *testing.T, scheme *apiruntime.Scheme) meta.RESTMapper {
 	return mapper
 }
 
-// servePods answers as an API server that has those pods: with one event for each,
-// then with the bookmark that ends them. It adds up how long they are.
+// servePods answers as an API server that has those pods: with pages of a list, or
+// with one event for each and then the bookmark that ends them. It adds up how long
+// they are.
 func servePods(t *testing.T, pods population, scheme *apiruntime.Scheme, sum *cost) http.HandlerFunc {
 	encoder := protobuf.NewSerializer(scheme, scheme)
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/api/v1/pods" || r.URL.Query().Get("sendInitialEvents") != "true" {
-			http.Error(w, "only the stream of all pods is served", http.StatusNotFound)
+		query := r.URL.Query()
+		switch {
+		case r.URL.Path != "/api/v1/pods":
+			http.Error(w, "only pods are served", http.StatusNotFound)
+			return
+		case query.Get("watch") == "":
+			servePage(t, pods, scheme, sum, w, query)
 			return
 		}
 		w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch")
@@ -191,18 +214,17 @@ func servePods(t *testing.T, pods population, scheme *apiruntime.Scheme, sum *co
 			}
 			return err == nil
 		}
+		if query.Get("sendInitialEvents") == "" {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done() // Nothing happens.
+			return
+		}
 		for i := range pods.count {
 			pod := pods.pod(i)
 			if !send(watch.Added, pod) {
 				return
 			}
-			kept, err := transformPod(pod)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			sum.wire += int64(pod.Size())
-			sum.keptWire += int64(kept.(*corev1.Pod).Size())
+			sum.add(t, pod)
 		}
 		end := &corev1.Pod{TypeMeta: podType, ObjectMeta: metav1.ObjectMeta{
 			ResourceVersion: "200000000", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
@@ -211,6 +233,30 @@ func servePods(t *testing.T, pods population, scheme *apiruntime.Scheme, sum *co
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}
+	}
+}
+
+// servePage answers with the page of the list that a query asks for.
+func servePage(t *testing.T, pods population, scheme *apiruntime.Scheme, sum *cost, w http.ResponseWriter, query url.Values) {
+	first, err := strconv.Atoi(cmp.Or(query.Get("continue"), "0"))
+	limit, limitErr := strconv.Atoi(query.Get("limit"))
+	if err := errors.Join(err, limitErr); err != nil {
+		t.Errorf("not asked for a page: %v", err)
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	page := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "200000000"}}
+	for i := first; i < min(first+limit, pods.count); i++ {
+		pod := pods.pod(i)
+		page.Items = append(page.Items, *pod)
+		sum.add(t, pod)
+	}
+	if first+limit < pods.count {
+		page.Continue = strconv.Itoa(first + limit)
+	}
+	w.Header().Set("Content-Type", apiruntime.ContentTypeProtobuf)
+	if err := protobuf.NewSerializer(scheme, scheme).Encode(page, w); err != nil {
+		t.Error(err)
 	}
 }
 

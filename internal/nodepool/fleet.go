@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -233,10 +234,10 @@ func (f *fleet) setNode(node *corev1.Node) todo {
 		}
 		n.ready = ready
 	}
-	if old == nil || !equality.Semantic.DeepEqual(old.Status.Capacity, node.Status.Capacity) {
+	if old == nil || !sameAmounts(old.Status.Capacity, node.Status.Capacity) {
 		f.resize(n, &n.capacity, f.registry.amounts(node.Status.Capacity), func(p *poolState) *sums { return &p.capacity })
 	}
-	if old == nil || !equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) {
+	if old == nil || !sameAmounts(old.Status.Allocatable, node.Status.Allocatable) {
 		f.resize(n, &n.allocatable, f.registry.amounts(node.Status.Allocatable), func(p *poolState) *sums { return &p.allocatable })
 	}
 	if old == nil || !maps.Equal(old.Labels, node.Labels) {
@@ -730,6 +731,12 @@ func isReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
+}
+
+// sameAmounts tells whether two lists say the same. A heartbeat of a node asks, so
+// it must be cheap.
+func sameAmounts(a, b corev1.ResourceList) bool {
+	return maps.EqualFunc(a, b, resource.Quantity.Equal)
 }
 
 func sign(up bool) int {

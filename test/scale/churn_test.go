@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
 // churnRate is how many times a second a pod comes, becomes ready or goes.
@@ -86,9 +88,12 @@ func (r *run) podChurn(t *testing.T, files map[string][]byte) {
 			}
 		}
 	}
+	bare := startBaseline(t, r.Cluster, framework.Build(t, "./test/scale/baseline/watch"), "watching:")
+	defer bare.kill()
+	r.awaitIdle(t)
 	profile := r.profileCPU(r.churn)
 	audit := r.Audit(t, "tidekeeper/")
-	start, before := time.Now(), cpuTime(t, r.manager.Pid())
+	start, before, bareBefore := time.Now(), cpuTime(t, r.manager.Pid()), cpuTime(t, bare.Process.Pid)
 	tick := time.NewTicker(time.Second / ticks)
 	defer tick.Stop()
 	for generation := range generations {
@@ -103,6 +108,7 @@ func (r *run) podChurn(t *testing.T, files map[string][]byte) {
 	}
 	took := time.Since(start)
 	used := (cpuTime(t, r.manager.Pid()) - before).Seconds() / took.Seconds()
+	limit := (cpuTime(t, bare.Process.Pid) - bareBefore).Seconds() / took.Seconds()
 	events := float64(each * (3*generations - 15))
 	var status float64
 	for _, request := range audit.Requests(t) {
@@ -119,7 +125,8 @@ func (r *run) podChurn(t *testing.T, files map[string][]byte) {
 		r.drop(t, batch(generation))
 	}
 	r.awaitLevel(t)
-	cpu := figure{Key: "churn-cpu", What: fmt.Sprintf("%.0f pod events a second: CPU", events/took.Seconds()), Value: 100 * used, Unit: "% of a core"}
+	cpu := figure{Key: "churn-cpu", What: fmt.Sprintf("%.0f pod events a second: CPU", events/took.Seconds()), Value: 100 * used, Unit: "% of a core",
+		Limit: 100 * limit, LimitIs: "a bare watch of the pods that keeps nothing, at the same time"}
 	if events/took.Seconds() > 0.9*churnRate {
 		// Of fewer events the target says nothing.
 		cpu.Most = new(10.0)

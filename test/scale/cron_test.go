@@ -16,10 +16,15 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
+// baseline is what a measurement is compared with, as it runs.
+type baseline struct{ *exec.Cmd }
+
+// kill ends it. That it was killed, as Wait says, is no error.
+func (b baseline) kill() { _ = b.Process.Kill(); _ = b.Wait() }
+
 // startBaseline starts a baseline, with all rights and past the API server's
-// priority and fairness, waits until it says that it has begun, and returns what
-// kills it.
-func startBaseline(t *testing.T, c *framework.Cluster, path, says string, args ...string) (kill func()) {
+// priority and fairness, and waits until it says that it has begun.
+func startBaseline(t *testing.T, c *framework.Cluster, path, says string, args ...string) baseline {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), path, append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
 	stdout, err := command.StdoutPipe()
@@ -29,14 +34,13 @@ func startBaseline(t *testing.T, c *framework.Cluster, path, says string, args .
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// Wait says that it was killed, which it was.
-	kill = func() { _ = command.Process.Kill(); _ = command.Wait() }
+	b := baseline{command}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, says) {
-		kill()
+		b.kill()
 		t.Fatalf("the baseline does not start: %q, %v", line, err)
 	}
-	return kill
+	return b
 }
 
 // annotate tells the baseline when the Deployments are due.
@@ -55,10 +59,10 @@ func (b *bench) measureBaseline(t *testing.T, path string, rounds int, args ...s
 	for range rounds {
 		b.awaitQuiet(t)
 		at := b.annotate(t)
-		kill := startBaseline(t, b.Cluster, path, "timers:", args...)
+		cron := startBaseline(t, b.Cluster, path, "timers:", args...)
 		// It has listed by now, which is no part of the restarts.
 		all.add(t, at, b.followBaseline(t, at, b.Audit(t, "baseline/")))
-		kill()
+		cron.kill()
 	}
 	return all
 }
@@ -82,12 +86,12 @@ func (b *bench) crashBaseline(t *testing.T, path string) outcome {
 	t.Helper()
 	b.awaitQuiet(t)
 	at := b.annotate(t)
-	kill := startBaseline(t, b.Cluster, path, "timers:")
+	cron := startBaseline(t, b.Cluster, path, "timers:")
 	time.Sleep(time.Until(at.Add(-time.Second)))
-	kill()
+	cron.kill()
 	time.Sleep(time.Until(at.Add(time.Second)))
-	kill = startBaseline(t, b.Cluster, path, "timers:")
-	defer kill()
+	cron = startBaseline(t, b.Cluster, path, "timers:")
+	defer cron.kill()
 	o := outcome{writes: map[string]int{}}
 	o.add(t, at, b.followBaseline(t, at, b.Audit(t, "baseline/")))
 	return o

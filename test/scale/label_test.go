@@ -69,8 +69,8 @@ func (r *run) labels(t *testing.T) {
 	baseline := framework.Build(t, "./test/scale/baseline/nodes")
 	perNode := func(nodes int, args ...string) float64 {
 		audit, begin := r.Audit(t, "baseline/"), time.Now()
-		kill := startBaseline(t, r.Cluster, baseline, "updating:", append([]string{fmt.Sprintf("--nodes=%d", nodes)}, args...)...)
-		defer kill()
+		running := startBaseline(t, r.Cluster, baseline, "updating:", append([]string{fmt.Sprintf("--nodes=%d", nodes)}, args...)...)
+		defer running.kill()
 		took, _ := r.followNodes(t, audit, begin, nodes)
 		return took.Seconds() / float64(nodes)
 	}

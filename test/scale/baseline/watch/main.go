@@ -1,0 +1,54 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command watch is no part of Tidekeeper. It is the least that anybody can do who
+// follows the pods of a cluster: it watches them, as protobuf, and keeps nothing.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server")
+	flag.Parse()
+	if err := run(*kubeconfig); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(kubeconfig string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.UserAgent = "baseline/1"
+	config.ContentType = runtime.ContentTypeProtobuf
+	client, err := corev1.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	// Only to know from where on to watch.
+	list, err := client.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return err
+	}
+	pods, err := client.Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		return err
+	}
+	fmt.Println("watching: from", list.ResourceVersion)
+	for range pods.ResultChan() {
+	}
+	return errors.New("the watch has ended")
+}
