@@ -90,6 +90,8 @@ func (r *run) awaitLevel(t *testing.T) {
 // atRest watches the manager while there is nothing to do.
 func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 	t.Helper()
+	// What the manager does once, some seconds after its start, is no rest.
+	time.Sleep(min(10*time.Second, r.rest))
 	r.awaitIdle(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	go r.heartbeats(ctx, t)
