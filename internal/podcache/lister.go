@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// lister lists pods page by page, and keeps nothing of a page but its records. So
-// memory does not peak, as with a list that is streamed as events of a watch, but
-// that one takes the API server more than twice the time: see docs/performance.md.
+// lister lists pods page by page, and keeps nothing of a page but its records: a
+// list as one answer takes some GiB in a large cluster, and one that is streamed as
+// the events of a watch takes longer, see docs/performance.md.
 type lister struct {
 	cache.ListerWatcherWithContext
 	// toRecord makes the record of a pod.
