@@ -21,11 +21,10 @@ import (
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server")
 	flag.Parse()
-	if err := run(*kubeconfig); err != nil {
-		log.Fatal(err)
-	}
+	log.Fatal(run(*kubeconfig))
 }
 
+// run returns why it had to end.
 func run(kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
