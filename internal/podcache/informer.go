@@ -20,7 +20,9 @@ func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Dura
 		return cache.NewSharedIndexInformer(lw, object, resync, indexers)
 	}
 	pages := &lister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw)}
-	return &informer{cache.NewSharedIndexInformer(pages, object, resync, indexers), newHydrator(), pages}
+	i := &informer{cache.NewSharedIndexInformer(pages, object, resync, indexers), newHydrator(), pages}
+	_ = i.SetTransform(nil) // It is too late for that only once the informer runs.
+	return i
 }
 
 // informer hands out pods and keeps records.

@@ -149,9 +149,6 @@ func TestMissedDeletion(t *testing.T) {
 func TestOneEventMakesOnePod(t *testing.T) {
 	source := cachetesting.NewFakeControllerSource()
 	pods := NewInformer(source, &corev1.Pod{}, 0, cache.Indexers{})
-	if err := pods.SetTransform(nil); err != nil {
-		t.Fatal(err)
-	}
 	seen := make(chan *corev1.Pod, 10)
 	if err := pods.AddIndexers(cache.Indexers{"any": func(object any) ([]string, error) {
 		seen <- object.(*corev1.Pod)

@@ -70,9 +70,6 @@ func TestListInPages(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pods := NewInformer(tt.book.source(), &corev1.Pod{}, 0, cache.Indexers{})
-			if err := pods.SetTransform(nil); err != nil {
-				t.Fatal(err)
-			}
 			start(t, pods)
 			if !cache.WaitForCacheSync(t.Context().Done(), pods.HasSynced) {
 				t.Fatal("the informer is not synced")
