@@ -6,6 +6,8 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -238,8 +240,9 @@ func TestS4_2_TwoKindsOfOneName(t *testing.T) {
 	}
 }
 
-// A bad value is an event on the workload, and nothing else: no ScheduledRestart,
-// no change of one, and no trying again.
+// A bad value is an event on the workload, and nothing else: no ScheduledRestart and
+// no change of one. What is seen to be bad is not sent to the API server, and what
+// that one refuses is tried again ever more seldom.
 func TestS4_2_BadValues(t *testing.T) {
 	cluster.StartManager(t)
 	audit := cluster.Audit(t, "tidekeeper/")
@@ -258,10 +261,21 @@ func TestS4_2_BadValues(t *testing.T) {
 			t.Errorf("%q made a ScheduledRestart: %+v", tt.value, restart.Spec)
 		}
 	}
-	// Two were sent to the API server, once each.
-	time.Sleep(2 * time.Second)
-	if err := diff(2, len(writesTo(t, audit, "scheduledrestarts"))); err != nil {
-		t.Errorf("writes: %v", err)
+	// Two were sent, and again after one second, after two more, and so on.
+	last := map[string]framework.Request{}
+	time.Sleep(4 * time.Second)
+	for _, write := range writesTo(t, audit, "scheduledrestarts") {
+		before, again := last[write.Name]
+		if wait := write.Received.Sub(before.Received); again && wait < 900*time.Millisecond {
+			t.Errorf("tried again after %s: %s", wait, write)
+		}
+		if write.Code != http.StatusUnprocessableEntity {
+			t.Errorf("taken: %s", write)
+		}
+		last[write.Name] = write
+	}
+	if err := diff([]string{"s42-bad-3", "s42-bad-4"}, slices.Sorted(maps.Keys(last))); err != nil {
+		t.Errorf("sent to the API server: %v", err)
 	}
 
 	w := optInWorkload("Deployment", "s42-bad", optInKey, "true", scheduleKey, "0 3 * * *")
