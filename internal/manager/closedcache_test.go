@@ -16,6 +16,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// startCache starts a cache, and returns what stops it.
+func startCache(t *testing.T, store cache.Cache) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- store.Start(ctx) }()
+	return func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Neither a read nor a write of a kind that no controller watches has the cache
 // list and watch it: both are errors, and the API server hears nothing of them.
 func TestKindsThatNobodyWatches(t *testing.T) {
@@ -38,15 +52,8 @@ func TestKindsThatNobodyWatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	stopped := make(chan error, 1)
-	go func() { stopped <- store.Start(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-stopped; err != nil {
-			t.Error(err)
-		}
-	}()
+	ctx := t.Context()
+	defer startCache(t, store)()
 	store.WaitForCacheSync(ctx)
 	c, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: options.Mapper, Cache: &client.CacheOptions{Reader: store, EnableReadYourWritesConsistency: new(true)}})
 	if err != nil {

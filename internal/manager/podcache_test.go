@@ -121,7 +121,7 @@ func measureCache(t *testing.T, pods population, chosen []controller, options ca
 	defer server.Close()
 	before := heap()
 
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx := t.Context()
 	store, err := cache.New(&rest.Config{Host: server.URL}, options)
 	if err != nil {
 		t.Fatal(err)
@@ -135,14 +135,7 @@ func measureCache(t *testing.T, pods population, chosen []controller, options ca
 			t.Fatal(err)
 		}
 	}
-	stopped := make(chan error, 1)
-	go func() { stopped <- store.Start(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-stopped; err != nil {
-			t.Error(err)
-		}
-	}()
+	defer startCache(t, store)()
 	deadline, stop := context.WithTimeout(ctx, 20*time.Minute)
 	defer stop()
 	if !toolscache.WaitForCacheSync(deadline.Done(), informer.HasSynced) {

@@ -40,7 +40,26 @@ const (
 // all tells whether to play everything.
 func all() bool { return os.Getenv("FAULTS") == "all" }
 
+// checkChoice fails the test if SCENARIO or FAULT names none that there is: it would
+// play nothing, and pass.
+func checkChoice(t *testing.T) {
+	t.Helper()
+	var scenarioNames, faultNames []string
+	for _, s := range scenarios {
+		scenarioNames = append(scenarioNames, s.name)
+	}
+	for _, f := range slices.Concat(onWrites, onEvents) {
+		faultNames = append(faultNames, f.name)
+	}
+	for variable, names := range map[string][]string{"SCENARIO": scenarioNames, "FAULT": faultNames} {
+		if chosen := os.Getenv(variable); chosen != "" && !slices.Contains(names, chosen) {
+			t.Fatalf("%s=%q: must be one of %q", variable, chosen, names)
+		}
+	}
+}
+
 func TestMatrix(t *testing.T) {
+	checkChoice(t)
 	queue := make(chan int)
 	table := make([]row, len(scenarios))
 	var wait sync.WaitGroup
