@@ -4,7 +4,6 @@
 package nodepool
 
 import (
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -18,32 +17,20 @@ const (
 	fightInterval = 10 * time.Second
 )
 
-// fights slows down writes to nodes that never come to rest: another program
-// wants another value of a key, or two pools move a node in and out of each
-// other, as what one puts there changes what the other selects. No schema can
-// see that coming.
-type fights struct {
-	mu    sync.Mutex
-	nodes map[string]*rate.Limiter
-}
-
-func newFights() *fights { return &fights{nodes: map[string]*rate.Limiter{}} }
-
-// allow tells whether the node may be written now.
-func (f *fights) allow(node string, now time.Time) bool {
+// mayWrite tells whether the node may be written now, and counts that as a write.
+// It slows down writes to nodes that never come to rest: another program wants
+// another value of a key, or two pools move a node in and out of each other, as
+// what one puts there changes what the other selects. No schema can see that
+// coming.
+func (f *fleet) mayWrite(node string, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	limiter, known := f.nodes[node]
-	if !known {
-		limiter = rate.NewLimiter(rate.Every(fightInterval), fightBurst)
-		f.nodes[node] = limiter
+	n := f.nodes[node]
+	if n == nil || n.object == nil {
+		return true // It is gone, as its write will find out.
 	}
-	return limiter.AllowN(now, 1)
-}
-
-// forget drops what is kept of a node that is gone.
-func (f *fights) forget(node string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.nodes, node)
+	if n.writes == nil {
+		n.writes = rate.NewLimiter(rate.Every(fightInterval), fightBurst)
+	}
+	return n.writes.AllowN(now, 1)
 }

@@ -11,10 +11,14 @@ import (
 // TestFights: a node that never comes to rest is written in bursts at first,
 // then at a steady pace; others are not affected, and rest is rewarded.
 func TestFights(t *testing.T) {
-	f := newFights()
+	f := newFleet()
+	for _, name := range []string{"fought over", "other", "gone"} {
+		f.setNode(MakeNode(name).Obj())
+	}
+	f.setPod(MakePod("left").On("gone").Obj())
 	written := func(node string, from time.Time, tries int, every time.Duration) (n int) {
 		for i := range tries {
-			if f.allow(node, from.Add(time.Duration(i)*every)) {
+			if f.mayWrite(node, from.Add(time.Duration(i)*every)) {
 				n++
 			}
 		}
@@ -30,8 +34,9 @@ func TestFights(t *testing.T) {
 		t.Errorf("%d of 3 writes after an hour of rest", n)
 	}
 	written("gone", poolEpoch, 100, 0)
-	f.forget("gone")
-	if !f.allow("gone", poolEpoch) {
-		t.Error("a node that was made anew pays for the one before it")
+	f.deleteNode("gone")
+	f.setNode(MakeNode("gone").Obj())
+	if n := written("gone", poolEpoch, 3, 0); n != 3 {
+		t.Errorf("%d of 3 writes to a node that was made anew: it pays for the one before it", n)
 	}
 }

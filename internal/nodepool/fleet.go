@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -102,6 +103,8 @@ type nodeState struct {
 	record record
 	// outlook is what is to be known of the plan for the node.
 	outlook outlook
+	// writes is how often the node may be written; nil before the first time.
+	writes *rate.Limiter
 }
 
 // podState is all that is kept of a pod.
@@ -264,7 +267,7 @@ func (f *fleet) deleteNode(name string) todo {
 		n.object, n.record = nil, nil
 		f.enrol(n)
 		f.replan(n)
-		n.capacity, n.allocatable, n.ready = nil, nil, false
+		n.capacity, n.allocatable, n.ready, n.writes = nil, nil, false, nil
 		f.forget(n)
 	}
 	return f.unlock()

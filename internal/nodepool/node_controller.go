@@ -20,7 +20,6 @@ type nodeReconciler struct {
 	client  client.Client
 	fleet   *fleet
 	feed    *feed
-	fights  *fights
 	metrics *metrics
 	clock   clock.PassiveClock
 }
@@ -29,9 +28,6 @@ type nodeReconciler struct {
 func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	node := &corev1.Node{}
 	if err := r.client.Get(ctx, request.NamespacedName, node); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.fights.forget(request.Name)
-		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	plan, end := r.fleet.begin(node)
@@ -41,7 +37,7 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	}
 
 	now := r.clock.Now()
-	if !r.fights.allow(node.Name, now) {
+	if !r.fleet.mayWrite(node.Name, now) {
 		r.metrics.nodeWrites.WithLabelValues(resultDelayed).Inc()
 		r.feed.push(r.fleet.fought(node.Name, &plan))
 		return ctrl.Result{RequeueAfter: fightInterval}, nil

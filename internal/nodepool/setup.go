@@ -57,7 +57,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		Named("nodepool-node").
 		WatchesRawSource(d.nodeSource()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.NodeConcurrency, RateLimiter: retry.Limiter[reconcile.Request]()}).
-		Complete(retry.Conflicts(&nodeReconciler{client: mgr.GetClient(), fleet: f, feed: d, fights: newFights(), metrics: m, clock: options.Clock})); err != nil {
+		Complete(retry.Conflicts(&nodeReconciler{client: mgr.GetClient(), fleet: f, feed: d, metrics: m, clock: options.Clock})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).

@@ -55,6 +55,10 @@ type Cluster struct {
 // If TIDEKEEPER_SANDBOX names the data directory of a sandbox that runs, with
 // Tidekeeper installed, the tests run against that one and leave it there.
 func Main(m interface{ Run() int }, cluster *Cluster, args ...string) int {
+	if err := checkFaults(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if dir := os.Getenv("TIDEKEEPER_SANDBOX"); dir != "" {
 		return attached(m, cluster, dir)
 	}

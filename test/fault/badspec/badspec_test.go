@@ -75,7 +75,7 @@ func (k kind) run(t *testing.T) {
 			accepted = append(accepted, m)
 		}
 	}
-	edits := choose(accepted, os.Getenv("FAULTS") == "all")
+	edits := choose(accepted, framework.AllFaults())
 
 	queue := make(chan edit)
 	var wait sync.WaitGroup

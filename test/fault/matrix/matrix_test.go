@@ -37,9 +37,6 @@ const (
 	refusedWrites = 16
 )
 
-// all tells whether to play everything.
-func all() bool { return os.Getenv("FAULTS") == "all" }
-
 // checkChoice fails the test if SCENARIO or FAULT names none that there is: it would
 // play nothing, and pass.
 func checkChoice(t *testing.T) {
@@ -97,7 +94,7 @@ func TestMatrix(t *testing.T) {
 
 // lanes is how many clusters the scenarios are spread over.
 func lanes() int {
-	if all() {
+	if framework.AllFaults() {
 		return 3
 	}
 	return 1
@@ -187,7 +184,7 @@ func choose(faults []fault, number int) []fault {
 	if only := os.Getenv("FAULT"); only != "" {
 		return slices.DeleteFunc(faults, func(f fault) bool { return f.name != only })
 	}
-	if all() || len(faults) <= slice {
+	if framework.AllFaults() || len(faults) <= slice {
 		return faults
 	}
 	var chosen []fault

@@ -79,7 +79,7 @@ var safeguards = []safeguard{
 // default it does so with the one that is noticed soonest.
 func TestSafeguards(t *testing.T) {
 	chosen := safeguards[:1]
-	if all() {
+	if framework.AllFaults() {
 		chosen = safeguards
 	}
 	for _, g := range chosen {

@@ -6,7 +6,7 @@
 // same as if nothing had been, and each restart has happened once. The soak in this
 // package churns for as long as one likes and sees that the manager does not grow.
 //
-// FAULTS=all makes the outages longer.
+// FAULTS=all makes the outages longer; OUTAGE says how long the one of TestTooManyRequests is.
 package outage
 
 import (
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 
 // long is how long an outage lasts.
 func long(slice, whole time.Duration) time.Duration {
-	if os.Getenv("FAULTS") == "all" {
+	if framework.AllFaults() {
 		return whole
 	}
 	return slice
@@ -220,10 +220,21 @@ func TestControlPlaneDies(t *testing.T) {
 func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
 	const nodes = 20
+	outage := long(12*time.Second, 3*time.Minute)
+	if text := os.Getenv("OUTAGE"); text != "" {
+		var err error
+		if outage, err = time.ParseDuration(text); err != nil || outage <= 0 {
+			t.Fatalf("OUTAGE=%q: must be a duration, like 1h", text)
+		}
+	}
 	c := framework.Start(t, "--nodes=1")
 	proxy := c.StartProxy(t, "")
 	manager := c.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, framework.Elect...)...)
 	w := newWork(t, c, "refused", nodes)
+	// The restart may still be started when the outage is over.
+	c.Change(t, w.restart, func() {
+		w.restart.Spec.StartingDeadlineSeconds = int32((outage + 5*time.Minute).Seconds())
+	})
 	w.up(t)
 	// Who is told when to come back is slowed by the client; who is not, by the
 	// controllers' own queues.
@@ -240,14 +251,14 @@ rules:
 	tick := w.begin(t)
 	proxy.AwaitFired(t, "at-once", nodes)
 	proxy.AwaitFired(t, "later", 1)
-	time.Sleep(long(6*time.Second, 90*time.Second)) // the outage, with open watches
+	time.Sleep(outage / 2) // with open watches
 	proxy.Cut(t, "")
 	c.Delete(t, w.node(0))
 	c.Apply(t, w.node(nodes))
-	time.Sleep(long(6*time.Second, 90*time.Second)) // and without
+	time.Sleep(outage / 2) // and without
 	manager.AssertSound(t)
 	proxy.Clear(t)
-	outage := time.Since(begin)
+	outage = time.Since(begin)
 
 	refused, watches := 0, 0
 	for _, p := range proxy.PassedSince(t, mark) {

@@ -114,7 +114,8 @@ func churn(t *testing.T, name string) {
 func measure(t *testing.T, manager *framework.Manager, profiles string) sample {
 	t.Helper()
 	var metrics framework.Metrics
-	framework.Eventually(t, "the queues are empty and the pools gone", func() error {
+	// A pod whose node went before it did is collected a minute later.
+	framework.EventuallyWithin(t, 2*time.Minute, "the queues are empty and the pods gone", func() error {
 		metrics = manager.ReadMetrics(t)
 		if queued := metrics.Sum("workqueue_depth") + metrics.Sum("workqueue_unfinished_work_seconds"); queued > 0 {
 			return fmt.Errorf("%.0f are queued", metrics.Sum("workqueue_depth"))
@@ -124,7 +125,7 @@ func measure(t *testing.T, manager *framework.Manager, profiles string) sample {
 			return err
 		}
 		if len(pods.Items) > 0 {
-			return fmt.Errorf("%d pods are there still", len(pods.Items))
+			return fmt.Errorf("%d pods are there still, the first is %s on node %s", len(pods.Items), pods.Items[0].Name, pods.Items[0].Spec.NodeName)
 		}
 		return nil
 	})
