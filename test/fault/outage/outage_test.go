@@ -24,6 +24,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
+// cluster is the one of the soak; an outage has one of its own.
 var cluster framework.Cluster
 
 func TestMain(m *testing.M) {
@@ -154,12 +155,12 @@ type keeper struct {
 	all           []*framework.Manager
 }
 
-func keep(t *testing.T, args ...string) *keeper {
+func keep(t *testing.T, c *framework.Cluster, args ...string) *keeper {
 	k := &keeper{stop: make(chan struct{}), stopped: make(chan struct{})}
 	go func() {
 		defer close(k.stopped)
 		for {
-			manager := cluster.LaunchManager(t, args...)
+			manager := c.LaunchManager(t, args...)
 			k.all = append(k.all, manager)
 			for manager.Running() {
 				select {
@@ -196,16 +197,17 @@ func (k *keeper) end(t *testing.T) {
 // longer than a leader keeps its lease.
 func TestControlPlaneDies(t *testing.T) {
 	t.Parallel()
-	first, second := keep(t, framework.Elect...), keep(t, framework.Elect...)
+	c := framework.Start(t, "--nodes=1")
+	first, second := keep(t, c, framework.Elect...), keep(t, c, framework.Elect...)
 	for _, component := range []string{"kube-apiserver", "etcd"} {
 		t.Run(component, func(t *testing.T) {
-			w := newWork(t, &cluster, "dies-"+component, 20)
+			w := newWork(t, c, "dies-"+component, 20)
 			w.up(t)
 			tick := w.begin(t)
-			cluster.Component(t, "kill", component)
+			c.Component(t, "kill", component)
 			time.Sleep(long(4*time.Second, 30*time.Second)) // the outage
-			cluster.Component(t, "start", component)
-			cluster.AwaitAPIServer(t)
+			c.Component(t, "start", component)
+			c.AwaitAPIServer(t)
 			w.ends(t, tick)
 		})
 	}

@@ -32,6 +32,7 @@ type sample struct {
 // nothing is left of what is gone, and its queues are empty. Without SOAK it plays
 // as few rounds as can be compared.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	duration, err := time.ParseDuration(cmp.Or(os.Getenv("SOAK"), "0s"))
 	if err != nil {
 		t.Fatalf("SOAK: %v", err)
