@@ -30,7 +30,7 @@ const patience = 90 * time.Second
 func main() {
 	once := flag.Bool("once", false, "end after the last step")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if err := run(ctx, *once); err != nil {
 		if ctx.Err() != nil {

@@ -62,13 +62,7 @@ func Main(m interface{ Run() int }, cluster *Cluster, args ...string) int {
 	if dir := os.Getenv("TIDEKEEPER_SANDBOX"); dir != "" {
 		return attached(m, cluster, dir)
 	}
-	dir, err := os.MkdirTemp("", "tidekeeper-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	started, err := start(filepath.Join(dir, "sandbox"), (*Cluster).install, args...)
+	started, err := start((*Cluster).install, args...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -134,13 +128,7 @@ func StartEmpty(t testing.TB, args ...string) *Cluster {
 
 func startFor(t testing.TB, install func(*Cluster) error, args ...string) *Cluster {
 	t.Helper()
-	// A path of its own and not t.TempDir, which may be too long for a socket.
-	dir, err := os.MkdirTemp("", "tidekeeper-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	cluster, err := start(filepath.Join(dir, "sandbox"), install, args...)
+	cluster, err := start(install, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,11 +140,16 @@ func startFor(t testing.TB, install func(*Cluster) error, args ...string) *Clust
 	return cluster
 }
 
-func start(dir string, install func(*Cluster) error, args ...string) (*Cluster, error) {
-	parent := filepath.Dir(dir)
-	c := &Cluster{Dir: dir, Kubeconfig: filepath.Join(parent, "kubeconfig"), manager: filepath.Join(parent, "manager.kubeconfig")}
-	if _, err := c.run(append([]string{"up", "--detach", "--data-dir", dir, "--kubeconfig", c.Kubeconfig}, args...)...); err != nil {
+// start starts a sandbox that does not outlive this process, even if that is killed.
+func start(install func(*Cluster) error, args ...string) (*Cluster, error) {
+	// Not t.TempDir, which may be too long for a socket.
+	dir, err := os.MkdirTemp("", "tidekeeper-")
+	if err != nil {
 		return nil, err
+	}
+	c := &Cluster{Dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), manager: filepath.Join(dir, "manager.kubeconfig")}
+	if _, err := c.run(append([]string{"up", "--detach", "--data-dir", dir, "--owner", fmt.Sprint(os.Getpid())}, args...)...); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := c.connect(); err != nil {
 		return nil, errors.Join(err, c.stop())
@@ -213,9 +206,10 @@ func (c *Cluster) ManagerConfig(t testing.TB, agent string) *rest.Config {
 	return config
 }
 
+// stop stops the sandbox and removes what is left of it.
 func (c *Cluster) stop() error {
 	_, err := c.run("down", "--data-dir", c.Dir)
-	return err
+	return errors.Join(err, os.RemoveAll(c.Dir))
 }
 
 // run runs the sandbox command and returns what it printed.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -33,13 +34,30 @@ func RunTool(t testing.TB, variable, name string, args ...string) {
 	run(t, name, path, args...)
 }
 
+// starter starts processes that do not outlive this one, even if it is killed. It
+// does so from one thread: Linux kills a child with Pdeathsig when the thread ends
+// that has started it.
+var starter = sync.OnceValue(func() chan<- func() {
+	starts := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for start := range starts {
+			start()
+		}
+	}()
+	return starts
+})
+
 // run starts the binary at a path. What still runs when the test ends is
 // stopped, and its log shown if the test has failed.
 func run(t testing.TB, name, path string, args ...string) *process {
 	t.Helper()
 	p := &process{name: name, command: exec.Command(path, args...), done: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = &p.log, &p.log
-	if err := p.command.Start(); err != nil {
+	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	starter() <- func() { started <- p.command.Start() }
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
 	go func() {

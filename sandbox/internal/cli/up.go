@@ -28,6 +28,7 @@ const reportFD = "SANDBOX_REPORT_FD"
 func newUp(r *root) *cobra.Command {
 	o := cluster.Options{Nodes: 5, Delays: kubelet.DefaultDelays()}
 	var detach bool
+	var owner int
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start a sandbox",
@@ -46,6 +47,9 @@ by annotations of its pod template:
   # In the background, with a kubeconfig where you want it and an audit log.
   sandbox up --detach --kubeconfig ./kubeconfig --audit
 
+  # For a test or a script: gone when that is, even if it is killed.
+  sandbox up --detach --data-dir "$(mktemp -d)" --owner $$
+
   # From an empty state, with pods that take their time.
   sandbox up --fresh --pod-initialized-after 2s --pod-containers-ready-after 5s`,
 		Args: arguments(),
@@ -59,6 +63,11 @@ by annotations of its pod template:
 			if err := o.Delays.Validate(); err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("owner") {
+				if o.Owner, err = cluster.FindOwner(owner); err != nil {
+					return err
+				}
+			}
 			if o.Kubeconfig != "" {
 				abs, err := cluster.Abs(o.Kubeconfig)
 				if err != nil {
@@ -67,7 +76,7 @@ by annotations of its pod template:
 				o.Kubeconfig = string(abs)
 			}
 			if detach {
-				return upDetached(cmd, o)
+				return upDetached(cmd, o, owner)
 			}
 			return up(cmd, o)
 		},
@@ -79,6 +88,7 @@ by annotations of its pod template:
 	flags.BoolVar(&o.Audit, "audit", false, "have the API server log each request to audit.log in the data directory")
 	flags.BoolVar(&o.Fresh, "fresh", false, "forget what an earlier run left in the data directory")
 	flags.BoolVar(&detach, "detach", false, "return once the sandbox is ready and leave it running")
+	flags.IntVar(&owner, "owner", 0, "stop, and remove the data directory, when the process with this ID has ended, however it did")
 	o.Delays.AddFlags(flags)
 	return cmd
 }
@@ -142,7 +152,7 @@ Talk to it:
 
 // upDetached starts another process that runs the sandbox, and returns once
 // that is ready or has failed.
-func upDetached(cmd *cobra.Command, o cluster.Options) error {
+func upDetached(cmd *cobra.Command, o cluster.Options, owner int) error {
 	if s, err := o.Dir.Status(cmd.Context()); err == nil {
 		fmt.Fprintf(cmd.OutOrStdout(), "A sandbox already runs in %s (pid %d).\n", o.Dir, s.PID)
 		return nil
@@ -163,6 +173,9 @@ func upDetached(cmd *cobra.Command, o cluster.Options) error {
 	args := []string{
 		"sandbox", "up", "--data-dir", string(o.Dir), fmt.Sprintf("--nodes=%d", o.Nodes), "--kubeconfig=" + o.Kubeconfig,
 		fmt.Sprintf("--audit=%t", o.Audit), fmt.Sprintf("--fresh=%t", o.Fresh),
+	}
+	if o.Owner != nil {
+		args = append(args, fmt.Sprintf("--owner=%d", owner))
 	}
 	child := &exec.Cmd{
 		Path:        "/proc/self/exe",

@@ -38,7 +38,10 @@ type Options struct {
 	// Audit has the API server log who did what.
 	Audit bool
 	// Fresh forgets the state of earlier runs.
-	Fresh  bool
+	Fresh bool
+	// Owner is a process that the sandbox does not outlive; nil: none. When it has
+	// ended, however it did, the data directory is removed as well.
+	Owner  *Owner
 	Delays kubelet.Delays
 
 	// Ready is called once the sandbox can be used.
@@ -60,7 +63,8 @@ type cluster struct {
 	ready bool
 }
 
-// Run runs a sandbox until the context ends or somebody asks it to stop.
+// Run runs a sandbox until the context or its owner ends or somebody asks it to
+// stop.
 func Run(ctx context.Context, o Options) error {
 	if err := mayOverwrite(o.Kubeconfig); err != nil {
 		return err
@@ -70,8 +74,15 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer lock.Close()
+	// After all that is deferred below: when the last process has stopped.
+	defer func() {
+		if o.Owner.ended() {
+			_ = os.RemoveAll(string(o.Dir))
+		}
+	}()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	go o.Owner.wait(ctx, stop)
 	c := &cluster{Options: o, supervisor: supervisor.New(), started: time.Now(), stop: stop}
 	if err := c.prepare(); err != nil {
 		return err

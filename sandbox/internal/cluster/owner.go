@@ -1,0 +1,50 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Owner is a process that a sandbox does not outlive. It is held by a descriptor,
+// since its number may be another process' once it has ended.
+type Owner struct{ fd int }
+
+// FindOwner returns the process with that ID.
+func FindOwner(pid int) (*Owner, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil, fmt.Errorf("--owner %d: %w", pid, err)
+	}
+	return &Owner{fd}, nil
+}
+
+// ended tells whether there was an owner that has ended.
+func (o *Owner) ended() bool {
+	if o == nil {
+		return false
+	}
+	// A descriptor of a process is readable once that has ended.
+	fds := []unix.PollFd{{Fd: int32(o.fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0
+}
+
+// wait calls then when the owner has ended, if it does before the context.
+func (o *Owner) wait(ctx context.Context, then func()) {
+	look := time.NewTicker(500 * time.Millisecond)
+	defer look.Stop()
+	for !o.ended() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+	}
+	then()
+}

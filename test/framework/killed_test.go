@@ -1,0 +1,75 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestKilledTestsLeaveNothing kills the process of a test that has a sandbox and a
+// manager: both go, and so do the sandbox' files.
+func TestKilledTestsLeaveNothing(t *testing.T) {
+	report := filepath.Join(t.TempDir(), "report")
+	command := exec.Command(os.Args[0], "-test.run=^TestToBeKilled$")
+	command.Env = append(os.Environ(), reportVariable+"="+report)
+	var said log
+	command.Stdout, command.Stderr = &said, &said
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	}
+	t.Cleanup(kill)
+	var pid int
+	var dir string
+	Eventually(t, "the test is in the midst of it", func() error {
+		text, err := os.ReadFile(report)
+		if err != nil {
+			return fmt.Errorf("%w; it says: %s", err, said.String())
+		}
+		number, name, _ := strings.Cut(string(text), " ")
+		pid, err = strconv.Atoi(number)
+		dir = name
+		return err
+	})
+
+	kill()
+	Eventually(t, "nothing is left", func() error {
+		// Nobody may have waited for it, but it has no command line any more.
+		if words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && len(words) > 0 {
+			return fmt.Errorf("the manager, process %d, lives", pid)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the sandbox in %s: %v", dir, err)
+		}
+		return nil
+	})
+}
+
+const reportVariable = "TO_BE_KILLED"
+
+// TestToBeKilled is what TestKilledTestsLeaveNothing kills.
+func TestToBeKilled(t *testing.T) {
+	report := os.Getenv(reportVariable)
+	if report == "" {
+		return
+	}
+	cluster := Start(t, "--nodes=0")
+	manager := cluster.StartManager(t)
+	half := report + ".half"
+	if err := errors.Join(os.WriteFile(half, fmt.Appendf(nil, "%d %s", manager.Pid(), cluster.Dir), 0o600), os.Rename(half, report)); err != nil {
+		t.Fatal(err)
+	}
+	select {}
+}
