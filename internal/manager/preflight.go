@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -66,7 +67,14 @@ func Preflight(ctx context.Context, cfg *rest.Config, opts Options) error {
 	if err := checkMayWatch(ctx, reviews, cfg.Host, resources); err != nil || !opts.LeaderElect {
 		return err
 	}
-	return checkMayLead(ctx, reviews, cfg.Host, namespace)
+	if err := checkMayLead(ctx, reviews, cfg.Host, namespace); err != nil {
+		return err
+	}
+	coordination, err := coordinationclient.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("the API server at %s: %w", cfg.Host, err)
+	}
+	return checkLeaseNamespace(ctx, coordination.Leases(namespace), cfg.Host, namespace)
 }
 
 // watched is a resource that the controllers watch, and in which namespaces:
@@ -218,6 +226,18 @@ func checkMayLead(ctx context.Context, reviews authorizationclient.SelfSubjectAc
 			host, strings.Join(denied, ", "), leaseName, namespace, flagLeaderElectNamespace)
 	}
 	return nil
+}
+
+// checkLeaseNamespace returns an error if the namespace of the lease does not exist.
+// It is asked by a dry run, as the manager has no right to read namespaces.
+func checkLeaseNamespace(ctx context.Context, leases coordinationclient.LeaseInterface, host, namespace string) error {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}}
+	_, err := leases.Create(ctx, lease, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if !apierrors.IsNotFound(err) {
+		return nil // What else may be wrong, the election says and tries again.
+	}
+	return fmt.Errorf("the cluster at %s has no namespace %s, so this manager could never lead: create it, or name another namespace with --%s",
+		host, namespace, flagLeaderElectNamespace)
 }
 
 // may tells whether the API server lets these credentials do something.

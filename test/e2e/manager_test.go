@@ -438,16 +438,32 @@ func token(t *testing.T, name string) string {
 	return request.Status.Token
 }
 
-// A manager that may not have the lease says so and ends, rather than be ready and
+// A manager that could never have the lease says so and ends, rather than be ready and
 // wait for ever.
 func TestS2_9_ElectionNeedsItsRights(t *testing.T) {
-	manager := cluster.LaunchManager(t, "--leader-elect", "--leader-elect-resource-namespace=default")
-	code := manager.Wait(t)
-	want := "Error: the cluster at " + cluster.Config.Host + " does not let these credentials create, get, update the lease tidekeeper in the namespace default, " +
-		"so this manager could never lead: grant them the rights in config/rbac, or name another namespace with --leader-elect-resource-namespace\n"
-	// Besides what it logs for who debugs it.
-	said := slices.DeleteFunc(slices.Collect(strings.Lines(manager.Log())), func(line string) bool { return strings.Contains(line, "level=debug") })
-	if code != 1 || strings.Join(said, "") != want {
-		t.Errorf("it ended with exit code %d, want 1, and said:\n%s\nwant:\n%s", code, manager.Log(), want)
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{{
+		name: "no rights",
+		args: []string{"--leader-elect", "--leader-elect-resource-namespace=default"},
+		want: "does not let these credentials create, get, update the lease tidekeeper in the namespace default, " +
+			"so this manager could never lead: grant them the rights in config/rbac, or name another namespace with --leader-elect-resource-namespace\n",
+	}, {
+		name: "no namespace",
+		args: []string{"--kubeconfig", cluster.Kubeconfig, "--leader-elect", "--leader-elect-resource-namespace=nowhere"},
+		want: "has no namespace nowhere, so this manager could never lead: create it, or name another namespace with --leader-elect-resource-namespace\n",
+	}} {
+		t.Run(tt.name, func(t *testing.T) {
+			manager := cluster.LaunchManager(t, tt.args...)
+			code := manager.Wait(t)
+			want := "Error: the cluster at " + cluster.Config.Host + " " + tt.want
+			// Besides what it logs for who debugs it.
+			said := slices.DeleteFunc(slices.Collect(strings.Lines(manager.Log())), func(line string) bool { return strings.Contains(line, "level=debug") })
+			if code != 1 || strings.Join(said, "") != want {
+				t.Errorf("it ended with exit code %d, want 1, and said:\n%s\nwant:\n%s", code, manager.Log(), want)
+			}
+		})
 	}
 }
