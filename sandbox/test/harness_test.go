@@ -79,6 +79,9 @@ func runCommand(args ...string) (result, error) {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}, nil
 }
 
+// owned lets a sandbox end with the tests if they are killed.
+var owned = fmt.Sprint("--owner=", os.Getpid())
+
 // sandbox is one in a directory of its own.
 type sandbox struct {
 	dir string
@@ -89,7 +92,7 @@ func start(t *testing.T, args ...string) sandbox {
 	t.Helper()
 	s := sandbox{dir: t.TempDir()}
 	t.Cleanup(func() { s.run(t, "down") })
-	s.must(t, append([]string{"up", "--detach"}, args...)...)
+	s.must(t, append([]string{"up", "--detach", owned}, args...)...)
 	return s
 }
 
@@ -217,7 +220,7 @@ func sharedSandbox(t testing.TB) sandbox {
 	t.Helper()
 	shared.Do(func() {
 		if shared.dir, shared.err = os.MkdirTemp("", "sandbox-test-shared-"); shared.err == nil {
-			shared.output, shared.err = runCommand("up", "--detach", "--audit", "--data-dir", shared.dir)
+			shared.output, shared.err = runCommand("up", "--detach", owned, "--audit", "--data-dir", shared.dir)
 		}
 		if shared.err == nil && shared.output.code != 0 {
 			shared.err = errors.New(shared.output.stderr)

@@ -43,7 +43,7 @@ func TestNothingOutlivesTheOwner(t *testing.T) {
 
 // What a sandbox was stopped with is kept for the next time, whoever owns it.
 func TestAnOwnedSandboxIsKeptWhenItIsStopped(t *testing.T) {
-	s := start(t, "--nodes=1", fmt.Sprint("--owner=", os.Getpid()))
+	s := start(t, "--nodes=1", owned)
 	s.must(t, "kubectl", "create", "namespace", "kept")
 	s.must(t, "down")
 	s.must(t, "up", "--detach", "--nodes=1")

@@ -55,7 +55,7 @@ func run(ctx context.Context, binary string) error {
 	defer func() { _, _ = sandbox("down") }()
 
 	start := time.Now()
-	if _, err := sandbox("up", "--detach"); err != nil {
+	if _, err := sandbox("up", "--detach", fmt.Sprint("--owner=", os.Getpid())); err != nil {
 		return fmt.Errorf("up: %w", err)
 	}
 	if err := deploy(ctx, filepath.Join(dir, "kubeconfig")); err != nil {
