@@ -15,7 +15,8 @@ import (
 )
 
 // A sandbox with an owner is there for as long as that is, and nothing is left of
-// it when the owner was killed: no process, and no file.
+// it when the owner was killed: no process, and no file. What is kept of one that is
+// stopped, TestStateIsKeptUnlessFresh shows.
 func TestNothingOutlivesTheOwner(t *testing.T) {
 	owner := exec.Command("sleep", "infinity")
 	if err := owner.Start(); err != nil {
@@ -39,15 +40,6 @@ func TestNothingOutlivesTheOwner(t *testing.T) {
 		}
 		return ""
 	})
-}
-
-// What a sandbox was stopped with is kept for the next time, whoever owns it.
-func TestAnOwnedSandboxIsKeptWhenItIsStopped(t *testing.T) {
-	s := start(t, "--nodes=1", owned)
-	s.must(t, "kubectl", "create", "namespace", "kept")
-	s.must(t, "down")
-	s.must(t, "up", "--detach", "--nodes=1")
-	s.must(t, "kubectl", "get", "namespace", "kept")
 }
 
 func TestOwnerMustLive(t *testing.T) {
