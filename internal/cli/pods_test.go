@@ -187,3 +187,27 @@ shop        ~12:00:01             网-0                   Deleted               
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestCommonOf(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		pods [][]int
+		want string
+	}{
+		{"none is slow", [][]int{{0, 0, 0, 0, 0}}, "1 pod, 1 ready: after <1s (median), <1s (a, the slowest)"},
+		{"what is it most often", [][]int{{9, 0, 0, 0, 0}, {0, 0, 0, 2, 0}, {0, 0, 0, 1, 0}},
+			"3 pods, 3 ready: after 2s (median), 9s (a, the slowest); containers ready is the slowest stage of 2"},
+		{"as often, and longer", [][]int{{1, 0, 0, 0, 0}, {0, 1, 0, 5, 0}},
+			"2 pods, 2 ready: after 1s (median), 6s (b, the slowest); containers ready is the slowest stage of 1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var startups []startup
+			for i, seconds := range tt.pods {
+				startups = append(startups, startupOf(aStartedPod(string(rune('a'+i)), seconds...), nil, noon.Add(time.Hour)))
+			}
+			if diff := cmp.Diff(tt.want, commonOf(startups)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -148,7 +149,7 @@ func slowestOf(s startup) string {
 // commonOf says how several pods came up.
 func commonOf(startups []startup) string {
 	var ready []int64
-	slowest := map[podstartup.StageName]int{}
+	count, took := map[podstartup.StageName]int{}, map[podstartup.StageName]int64{}
 	worst := startups[0]
 	for _, s := range startups {
 		if s.Ready {
@@ -158,7 +159,8 @@ func commonOf(startups []startup) string {
 			}
 		}
 		if s.Slowest != nil {
-			slowest[s.Slowest.Stage]++
+			count[s.Slowest.Stage]++
+			took[s.Slowest.Stage] += s.Slowest.Seconds
 		}
 	}
 	text := fmt.Sprintf("%s, %d ready", plural(len(startups), "pod"), len(ready))
@@ -167,14 +169,12 @@ func commonOf(startups []startup) string {
 		median := seconds(ready[(len(ready)-1)/2])
 		text += fmt.Sprintf(": after %s (median), %s (%s, the slowest)", lengthWords(median), lengthWords(seconds(worst.Seconds)), worst.Pod)
 	}
-	most, count := podstartup.StageName(""), 0
-	for _, name := range podstartup.StageNames() {
-		if slowest[name] > count {
-			most, count = name, slowest[name]
-		}
-	}
-	if count > 0 {
-		text += fmt.Sprintf("; %s is the slowest stage of %d", stageWords(most), count)
+	// Of two that are it as often, the one that took more time.
+	most := slices.MaxFunc(podstartup.StageNames(), func(a, b podstartup.StageName) int {
+		return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(took[a], took[b]))
+	})
+	if count[most] > 0 {
+		text += fmt.Sprintf("; %s is the slowest stage of %d", stageWords(most), count[most])
 	}
 	return printable(text)
 }

@@ -203,10 +203,11 @@ func TestPodsTimelineAndSlow(t *testing.T) {
 	aNamespace(t, "slow")
 	cluster.Apply(t, nowhere("slow"))
 	cluster.Apply(t, annotated("slow", "image", 1, "behavior", "image-pull-backoff"))
-	cluster.Apply(t, annotated("slow", "quick", 2))
+	cluster.Apply(t, annotated("slow", "quick", 1))
+	cluster.Apply(t, annotated("slow", "late", 1, "initialized-after", "1s", "containers-ready-after", "3s"))
 	web := annotated("slow", "web", 1, "initialized-after", "1s", "containers-ready-after", "5s")
 	cluster.Apply(t, web)
-	if out, err := cluster.Kubectl("", "-n", "slow", "wait", "--for=condition=Available", "--timeout=60s", "deployment/web", "deployment/quick"); err != nil {
+	if out, err := cluster.Kubectl("", "-n", "slow", "wait", "--for=condition=Available", "--timeout=60s", "deployment/web", "deployment/late", "deployment/quick"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	wantLike := func(what, text string, likes ...string) {
@@ -236,8 +237,8 @@ func TestPodsTimelineAndSlow(t *testing.T) {
 			}
 		}
 	}
-	wantLike("several pods", tide(t, "pods", "timeline", "-n", "slow", "-l", "app in (web, quick)"),
-		`\n3 pods, 3 ready: after (<1s|1s|2s) \(median\), [678]s \(web-\S+, the slowest\); containers ready is the slowest stage of \d\n$`)
+	wantLike("several pods", tide(t, "pods", "timeline", "-n", "slow", "-l", "app in (web, late, quick)"),
+		`\n3 pods, 3 ready: after [3-6]s \(median\), [678]s \(web-\S+, the slowest\); containers ready is the slowest stage of 2\n$`)
 	wantLike("a pod that no node is for", tide(t, "pods", "timeline", "-n", "slow", "nowhere"),
 		`^nowhere: not ready for \d+s\nslowest: scheduled, \d+s: Unschedulable: 0/`, `\nscheduled +- +\d+s so far +Unschedulable: 0/`)
 

@@ -6,6 +6,7 @@ package outage
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -130,18 +131,27 @@ func measure(t *testing.T, manager *framework.Manager, profiles string) sample {
 		}
 		return nil
 	})
-	// The heap is what is left after a garbage collection, which this asks for.
-	response, err := http.Get("http://" + profiles + "/debug/pprof/heap?gc=1")
+	// The heap is what is left after a garbage collection, which this asks for, and
+	// told of before the answer itself makes new garbage.
+	response, err := http.Get("http://" + profiles + "/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	response.Body.Close()
+	defer response.Body.Close()
+	profile, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heap := 0.0
+	if _, after, found := strings.Cut(string(profile), "\n# HeapAlloc = "); found {
+		_, err = fmt.Sscan(after, &heap)
+	}
+	if err != nil || heap == 0 {
+		t.Fatalf("the profile does not say how large the heap is (%v)", err)
+	}
 	metrics = manager.ReadMetrics(t)
 	const mebi = 1 << 20
-	s := sample{
-		rss: metrics.Sum("process_resident_memory_bytes") / mebi, heap: metrics.Sum("go_memstats_heap_alloc_bytes") / mebi,
-		goroutines: metrics.Sum("go_goroutines"),
-	}
+	s := sample{rss: metrics.Sum("process_resident_memory_bytes") / mebi, heap: heap / mebi, goroutines: metrics.Sum("go_goroutines")}
 	for _, family := range metrics {
 		s.series += len(family.Metric)
 	}
