@@ -51,7 +51,7 @@ func TestKilledTestsLeaveNothing(t *testing.T) {
 			return fmt.Errorf("the manager, process %d, lives", pid)
 		}
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("the sandbox in %s: %v", dir, err)
+			return fmt.Errorf("%s is still there", dir)
 		}
 		return nil
 	})
