@@ -23,6 +23,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/test/framework"
@@ -176,6 +177,9 @@ func fields(text string) [][]string {
 func aNamespace(t *testing.T, name string) {
 	t.Helper()
 	cluster.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	framework.Eventually(t, "pods may be made in "+name, func() error {
+		return cluster.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
+	})
 }
 
 // aDeployment makes a Deployment of two pods and waits until it is up.
