@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,8 +30,9 @@ type target struct {
 	// onDelete: changes of the template reach a pod only when it is deleted.
 	onDelete bool
 
-	// pods is how many pods it should have.
-	pods int32
+	// pods is how many pods it should have, selector which are its.
+	pods     int32
+	selector *metav1.LabelSelector
 	// rollout says how far the template as it is now has reached its pods.
 	rollout rollout
 }
@@ -55,17 +57,17 @@ func targetOf(o client.Object) *target {
 	var template *corev1.PodTemplateSpec
 	switch o := o.(type) {
 	case *appsv1.Deployment:
-		t.kind, template = KindDeployment, &o.Spec.Template
+		t.kind, t.selector, template = KindDeployment, o.Spec.Selector, &o.Spec.Template
 		t.paused = o.Spec.Paused
 		t.pods = wanted(o.Spec.Replicas)
 		t.rollout = deploymentRollout(o)
 	case *appsv1.StatefulSet:
-		t.kind, template = KindStatefulSet, &o.Spec.Template
+		t.kind, t.selector, template = KindStatefulSet, o.Spec.Selector, &o.Spec.Template
 		t.onDelete = o.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
 		t.pods = wanted(o.Spec.Replicas)
 		t.rollout = statefulSetRollout(o)
 	case *appsv1.DaemonSet:
-		t.kind, template = KindDaemonSet, &o.Spec.Template
+		t.kind, t.selector, template = KindDaemonSet, o.Spec.Selector, &o.Spec.Template
 		t.onDelete = o.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 		t.pods = o.Status.DesiredNumberScheduled
 		t.rollout = daemonSetRollout(o)

@@ -243,6 +243,23 @@ func TestS4_5_AllKinds(t *testing.T) {
 	}
 }
 
+// A workload may say that all of its pods are ready before the watch of pods does:
+// the record tells how all of them came up nevertheless.
+func TestRestartKnowsItsPodsBehindAStaleCache(t *testing.T) {
+	proxy := cluster.StartProxy(t, "")
+	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
+	cluster.AddNodes(t, "stale", 1)
+	workload(t, "Deployment", "stale")
+	r := restartOf("Deployment", "stale")
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "Suspended")
+	proxy.Freeze(t, "match: {resources: [pods]}")
+	record := eventuallyOutcome(t, r, request(t, r), tidekeeperv1.OutcomeSucceeded, "")
+	if s := record.PodStartup; s == nil || s.Pods != 2 {
+		t.Errorf("the record says of its pods' start-up %+v, want that of 2", s)
+	}
+}
+
 // podUIDs returns the UIDs of the pods of a workload that are not going.
 func podUIDs(t *testing.T, app string) []string {
 	t.Helper()

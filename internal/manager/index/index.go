@@ -73,14 +73,16 @@ func RestartKey(kind, name, restartedAt string) string {
 // restart has made a pod that is ready, or "".
 func AddPodRestart(restartedAt func(*corev1.Pod) string) func(context.Context, client.FieldIndexer) error {
 	return func(ctx context.Context, indexer client.FieldIndexer) error {
-		if err := indexer.IndexField(ctx, &corev1.Pod{}, PodRestart, podRestart(restartedAt)); err != nil {
+		if err := indexer.IndexField(ctx, &corev1.Pod{}, PodRestart, PodRestartOf(restartedAt)); err != nil {
 			return fmt.Errorf("index %s of pods: %w", PodRestart, err)
 		}
 		return nil
 	}
 }
 
-func podRestart(restartedAt func(*corev1.Pod) string) client.IndexerFunc {
+// PodRestartOf returns what says the values of a pod in the index PodRestart, for
+// pods that are not in it.
+func PodRestartOf(restartedAt func(*corev1.Pod) string) client.IndexerFunc {
 	return func(object client.Object) []string {
 		pod, ok := object.(*corev1.Pod)
 		if !ok {

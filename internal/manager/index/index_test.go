@@ -34,7 +34,7 @@ func TestPodRestart(t *testing.T) {
 		{name: "nobody controls it", at: tick},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			keys := podRestart(func(*corev1.Pod) string { return tt.at })
+			keys := PodRestartOf(func(*corev1.Pod) string { return tt.at })
 			got := keys(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tt.owners}})
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
