@@ -19,7 +19,7 @@ type Owner struct{ fd int }
 func FindOwner(pid int) (*Owner, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return nil, fmt.Errorf("--owner %d: %w", pid, err)
+		return nil, fmt.Errorf("--owner %d: %w: give the ID of a process that runs", pid, err)
 	}
 	return &Owner{fd}, nil
 }
