@@ -1,4 +1,4 @@
-# Tidekeeper. Needs Go, git and make; `make help` lists what there is.
+# Tidekeeper. Needs Go, git and make; `make help` lists the targets.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -16,14 +16,33 @@ LDFLAGS := -s -w -X tidekeeper.dev/tidekeeper/internal/version.version=$(VERSION
 # The race detector needs a C compiler, which not every machine has.
 RACE ?= $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 
+# What the black-box tests run. Those of e2e and fault/matrix take the builds for
+# the race detector, if there are any.
+PROGRAMS = SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper TIDE_BIN=$(BIN)/kubectl-tide \
+	HELM_BIN=$(BIN)/helm E2E_BIN=$(BIN)/e2e.test PROMETHEUS_BIN=$(BIN)/prometheus PROMTOOL_BIN=$(BIN)/promtool \
+	$(if $(RACE),TIDEKEEPER_RACE_BIN=$(BIN)/tidekeeper-race PROXY_RACE_BIN=$(BIN)/proxy-race)
+
+space := $(subst ,, )
+
+# How many suites of black-box tests run side by side, each with a sandbox of its
+# own: they wait most of the time. The longest come first. Those that are ALONE
+# measure time or memory, and run one after the other when the rest is done.
+SUITES ?= 2
+SIDE_BY_SIDE := ./e2e ./fault/matrix ./install ./cli ./fault/outage ./fault/clock ./fault/badspec ./monitoring \
+	./framework ./fault/matrix/witness ./fault/badspec/mutate ./fault/clock/manager
+ALONE := ./tenants ./scale
+
+# $(call go-test,arguments): go test, with the slowest tests at the end.
+go-test = $(PROGRAMS) $(GO) test $(1) -json | $(GO) run $(CURDIR)/hack/slowest
+
 # The tools are pinned in a module of their own, so that what they need does
 # not become what Tidekeeper needs.
 TOOL := $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
-MODULES := . sandbox hack/tools hack/helm hack/plot hack/prometheus
-GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml charts/tidekeeper/files config/monitoring/dashboards docs/reference
+MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus
+GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference
 
 # $(call build,name,command): says what is built, and how long it took.
 define build
@@ -49,28 +68,44 @@ build-sandbox:
 build-tidekeeper:
 	$(call build,tidekeeper,CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/tidekeeper ./cmd/tidekeeper)
 
-.PHONY: build-kubectl-tide
-build-kubectl-tide:
-ifneq ($(wildcard cmd/kubectl-tide),)
-	$(call build,kubectl-tide,CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/kubectl-tide ./cmd/kubectl-tide)
+# For the black-box tests that look for data races: compiled the way that the unit
+# tests are, so that nearly all of it is compiled already. Kubernetes itself is not
+# compiled with the race detector, which would take very long; the packages of the
+# simulated kubelets have their own tests with it.
+.PHONY: build-race
+build-race:
+ifneq ($(RACE),)
+	$(call build,tidekeeper-race,CGO_ENABLED=1 $(GO) build $(RACE) -ldflags '$(LDFLAGS)' -o $(BIN)/tidekeeper-race ./cmd/tidekeeper)
+	$(call build,proxy-race,$(MAKE) --no-print-directory -C sandbox build-proxy-race OUT=$(BIN))
 endif
 
-# Helm is compiled only for what installs by it: from an empty cache that takes
-# minutes.
-.PHONY: build-helm
-build-helm:
-	$(call build,helm,cd hack/helm && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/helm helm.sh/helm/v4/cmd/helm)
+.PHONY: build-kubectl-tide
+build-kubectl-tide:
+	$(call build,kubectl-tide,CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/kubectl-tide ./cmd/kubectl-tide)
 
-# For the tests of alerts and dashboards. The tag leaves out the service discovery
-# of every cloud; the first build takes minutes all the same.
+# Helm is compiled only for what installs by it, and once for each version: from an
+# empty cache that takes minutes.
+.PHONY: build-helm
+build-helm: $(BIN)/helm
+$(BIN)/helm: hack/helm/go.mod hack/helm/go.sum
+	$(call build,helm,cd hack/helm && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ helm.sh/helm/v4/cmd/helm && touch $@)
+
+# For the tests of alerts and dashboards, once for each version. The tag leaves out
+# the service discovery of every cloud; the build takes minutes all the same.
 .PHONY: build-prometheus
-build-prometheus:
+build-prometheus: $(BIN)/promtool
+$(BIN)/promtool: hack/prometheus/go.mod hack/prometheus/go.sum
 	$(call build,prometheus and bin/promtool,cd hack/prometheus && CGO_ENABLED=0 $(GO) build -trimpath -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/ \
-		github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool)
+		github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool && touch $@)
+
+# Its tests are run against an installation, too.
+.PHONY: build-e2e-test
+build-e2e-test:
+	$(call build,e2e.test,$(GO) test -C test -c $(RACE) -o $(BIN)/e2e.test ./e2e)
 
 .PHONY: demo
 demo: build-sandbox build-tidekeeper ## Show a node pool on a real control plane. DEMO=once ends by itself.
-	$(GO) run ./hack/demo $(if $(filter once,$(DEMO)),--once)
+	$(GO) build -C hack/demo -trimpath -o $(BIN)/demo . && $(BIN)/demo $(if $(filter once,$(DEMO)),--once)
 
 .PHONY: run
 run: ## Run the manager from source. ARGS="--kubeconfig FILE".
@@ -83,29 +118,40 @@ clean: ## Remove what was built.
 ##@ Tests
 
 .PHONY: test
-test: test-unit test-e2e test-install test-monitoring test-sandbox ## Run all tests: unit, property, black-box on the sandbox, an installation's life, alerts and dashboards, and the sandbox's own.
+test: test-unit test-e2e test-alone test-sandbox ## Run all tests: unit, property, black-box on the sandbox, an installation's life, alerts and dashboards, and the sandbox's own.
+
+# Without the race detector, whose builds take time.
+.PHONY: check
+check: RACE :=
+check: test-unit build-sandbox build-tidekeeper build-kubectl-tide ## Find most mistakes in little time: unit tests, lint of what has changed since BASE (main), a black-box test of each capability.
+	GOFLAGS=-trimpath CGO_ENABLED=0 GOLANGCI_LINT='$(GOLANGCI_LINT)' hack/lint-changed
+	$(call go-test,-C test -count=1 -p=2 -timeout=10m -run='^($(subst $(space),|,$(CHECKED)))$$' ./e2e ./cli)
+
+# The black-box tests of make check.
+CHECKED := TestNodePool_Spec TestNodePool_DeletionCleansNodes TestRestart_SpecAndStatus TestRestart_AllKinds TestOptIn_MakesASuspendedRestart \
+	TestPodCount_OffByDefault TestPodStartupByPool TestManager_ProbesAndMetrics TestPools TestRestartsNext TestPodsTimelineAndSlow
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
-	$(GO) test $(RACE) $$($(GO) list ./... | grep -v /test/)
+	$(call go-test,$(RACE) ./...)
 
 # -count=1: Go's test cache does not know that the binaries changed.
 .PHONY: test-e2e
-test-e2e: build-sandbox build-tidekeeper build-kubectl-tide ## Run the black-box tests on the sandbox.
-	@packages=$$($(GO) list ./... | grep /test/ | grep -vE '/test/(install|monitoring)' || true); \
-	if [ -z "$$packages" ]; then echo "no black-box tests yet"; else set -x; \
-	SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper TIDE_BIN=$(BIN)/kubectl-tide $(GO) test $(RACE) -count=1 -p=1 -timeout=30m $$packages; fi
+test-e2e: build build-race build-helm build-prometheus build-e2e-test ## Run the black-box tests, SUITES (2) of them side by side, some with a manager and a proxy that look for data races.
+	$(call go-test,-C test $(RACE) -count=1 -p=$(SUITES) -timeout=45m $(SIDE_BY_SIDE))
+
+.PHONY: test-alone
+test-alone: build ## Run the black-box tests that measure, one after the other.
+	$(call go-test,-C test $(RACE) -count=1 -p=1 -timeout=45m $(ALONE))
 
 .PHONY: test-install
-test-install: build-sandbox build-tidekeeper build-helm ## Install, upgrade, use and uninstall on a sandbox. FULL=1 uses it by all black-box tests.
-	$(GO) test -c $(RACE) -o $(BIN)/e2e.test ./test/e2e
-	FULL=$(FULL) SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper HELM_BIN=$(BIN)/helm E2E_BIN=$(BIN)/e2e.test \
-		$(GO) test $(RACE) -count=1 -timeout=45m ./test/install
+test-install: export FULL := $(FULL)
+test-install: build build-helm build-e2e-test ## Install, upgrade, use and uninstall on a sandbox. FULL=1 uses it by all black-box tests.
+	$(call go-test,-C test $(RACE) -count=1 -timeout=45m ./install)
 
 .PHONY: test-monitoring
-test-monitoring: build-sandbox build-tidekeeper build-prometheus ## Test the alerts by promtool, and the dashboards by a Prometheus that scrapes the manager.
-	SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper PROMETHEUS_BIN=$(BIN)/prometheus PROMTOOL_BIN=$(BIN)/promtool \
-		$(GO) test $(RACE) -count=1 ./test/monitoring
+test-monitoring: build build-prometheus ## Test the alerts by promtool, and the dashboards by a Prometheus that scrapes the manager.
+	$(call go-test,-C test $(RACE) -count=1 ./monitoring)
 
 .PHONY: test-sandbox
 test-sandbox: ## Run the sandbox's own tests.
@@ -121,12 +167,12 @@ fuzz: ## Run every fuzz test for FUZZTIME.
 
 .PHONY: faults
 faults: build-sandbox build-tidekeeper ## Play all faults and bad edits, of which make test plays a slice.
-	FAULTS=all SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test -v -count=1 -p=1 -timeout=240m ./test/fault/...
+	FAULTS=all SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test -C test -v -count=1 -p=1 -timeout=240m ./fault/...
 
 .PHONY: soak
 SOAK ?= 1h
 soak: build-sandbox build-tidekeeper ## Churn for SOAK, and see that the manager does not grow.
-	SOAK=$(SOAK) SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test -v -count=1 -timeout=100h -run='^TestSoak$$' ./test/fault/outage
+	SOAK=$(SOAK) SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test -C test -v -count=1 -timeout=100h -run='^TestSoak$$' ./fault/outage
 
 .PHONY: bench-sandbox
 bench-sandbox: ## Measure the sandbox.
@@ -142,7 +188,7 @@ bench-podcache: ## Measure what a pod costs in the manager's cache, beside one a
 SCALE ?= small
 OUT ?= $(BIN)/bench
 bench: build-sandbox build-tidekeeper ## Measure Tidekeeper beside bare clients and simple controllers. SCALE=small takes minutes, medium and full (5,000 nodes, 150,000 pods) much longer.
-	SCALE=$(SCALE) OUT=$(abspath $(OUT)) SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test -v -count=1 -timeout=3h ./test/scale
+	SCALE=$(SCALE) OUT=$(abspath $(OUT)) SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test -C test -v -count=1 -timeout=3h ./scale
 
 .PHONY: plots
 plots: ## Draw the plots of docs/performance.md and write its tables, from what is recorded in test/scale/results.
@@ -154,10 +200,14 @@ plots: ## Draw the plots of docs/performance.md and write its tables, from what 
 generate: ## Regenerate what is generated: deep copies, apply configurations, CRDs, roles, dashboards, their copies in the chart, reference pages.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt applyconfiguration:headerFile=hack/boilerplate.go.txt \
 		crd paths=./api/... output:crd:dir=config/crd/bases
-	$(CONTROLLER_GEN) rbac:roleName=tidekeeper paths=./internal/manager/... output:rbac:dir=config/rbac
 	$(GO) run ./hack/dashboards
+	$(MAKE) --no-print-directory generate-controllers
+
+# The part of generate that follows from the list of controllers.
+.PHONY: generate-controllers
+generate-controllers: ## Regenerate the reference pages, the roles, and the chart's list of controllers.
+	$(GO) run ./hack/generate
 	hack/copy-into-chart
-	$(GO) run ./hack/reference
 
 .PHONY: verify
 verify: generate ## Check that generated code, go.mod files and formatting are as they should be.
@@ -171,9 +221,18 @@ verify: generate ## Check that generated code, go.mod files and formatting are a
 .PHONY: lint
 lint: export GOFLAGS = -trimpath
 lint: export CGO_ENABLED = 0
-lint: ## Run the linters.
+lint: lint-words lint-length ## Run the linters.
 	$(GOLANGCI_LINT) run ./...
-	cd sandbox && $(GOLANGCI_LINT) run --config ../.golangci.yml ./...
+	for module in test sandbox sandbox/client hack/demo; do (cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
+	GOLANGCI_LINT='$(GOLANGCI_LINT)' $(GO) test -count=1 -run='^TestPureRule' ./hack/lint
+
+.PHONY: lint-length
+lint-length: ## Find files of more than 400 lines.
+	hack/lint-length
+
+.PHONY: lint-words
+lint-words: ## Find words and phrases that this project does not use, as listed in hack/lint/words.go.
+	$(GO) run ./hack/lint
 
 ##@ Supply chain
 
@@ -194,6 +253,7 @@ vulncheck: export GOFLAGS = -trimpath
 vulncheck: export CGO_ENABLED = 0
 vulncheck: ## Look for known vulnerabilities that our code can reach. VULNDB=URL for another database.
 	$(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
+	cd test && $(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
 	cd sandbox && $(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
 
 .PHONY: reproducible
@@ -228,7 +288,7 @@ undeploy: delete-pools ## Delete the node pools, while the manager still cleans 
 
 # A pool goes when its nodes are clean, which only a running manager can do.
 # Without one this fails after a minute, and that is better than nodes that
-# keep their taints for ever.
+# keep their taints forever.
 .PHONY: delete-pools
 delete-pools:
 	@if $(KUBECTL) get crd nodepools.tidekeeper.dev >/dev/null 2>&1; then $(KUBECTL) delete nodepools.tidekeeper.dev --all --timeout=60s; fi

@@ -24,12 +24,12 @@ func TestOperationsHaveAllReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := regexp.MustCompile("(?m)^\\| `(\\w+)` \\|.*\\| [^|]+ \\|$")
-	for _, s := range []struct{ heading, folder, prefix string }{
-		{"Reasons of a NodePool", "nodepool", "Reason"},
-		{"Events of a NodePool", "nodepool", "Event"},
-		{"Reasons of a ScheduledRestart", "restart", "Reason"},
-		{"Events of a ScheduledRestart", "restart", "Event"},
-		{"Events of a workload with the opt-in", "optin", "Event"},
+	for _, s := range []struct{ heading, files, prefix string }{
+		{"Reasons of a NodePool", "api/v1/nodepool_conditions.go", "Reason"},
+		{"Events of a NodePool", "api/v1/nodepool_conditions.go api/v1/conditions.go", "Event"},
+		{"Reasons of a ScheduledRestart", "api/v1/scheduledrestart_conditions.go", "Reason"},
+		{"Events of a ScheduledRestart", "api/v1/scheduledrestart_conditions.go api/v1/conditions.go", "Event"},
+		{"Events of a workload with the opt-in", "api/v1/optin_events.go", "Event"},
 	} {
 		_, section, _ := strings.Cut(string(text), "\n## "+s.heading+"\n")
 		section, _, _ = strings.Cut(section, "\n## ")
@@ -37,9 +37,12 @@ func TestOperationsHaveAllReasons(t *testing.T) {
 		for _, match := range row.FindAllStringSubmatch(section, -1) {
 			told = append(told, match[1])
 		}
-		constants := constantsOf(t, filepath.Join(root, "internal", s.folder, "observability.go"), s.prefix)
+		var constants []string
+		for file := range strings.FieldsSeq(s.files) {
+			constants = append(constants, constantsOf(t, filepath.Join(root, file), s.prefix)...)
+		}
 		if len(constants) == 0 {
-			t.Errorf("%s has no constants %s…", s.folder, s.prefix)
+			t.Errorf("%s: no constants %s…", s.files, s.prefix)
 		}
 		for _, reason := range constants {
 			if !slices.Contains(told, reason) {

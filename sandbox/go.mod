@@ -2,6 +2,10 @@ module tidekeeper.dev/tidekeeper/sandbox
 
 go 1.26.0
 
+require tidekeeper.dev/tidekeeper/sandbox/client v0.0.0
+
+replace tidekeeper.dev/tidekeeper/sandbox/client => ./client
+
 require (
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10

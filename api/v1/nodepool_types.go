@@ -16,11 +16,12 @@ const (
 	// node-role.kubernetes.io/<pool>.
 	RoleLabelPrefix = "node-role.kubernetes.io/"
 
-	// RecordAnnotation on a Node records, as JSON, what each pool put there.
-	RecordAnnotation = "tidekeeper.dev/node-pools"
+	// OwnershipAnnotation on a Node is the ownership record: which settings each pool
+	// has put there, as JSON.
+	OwnershipAnnotation = "tidekeeper.dev/node-pools"
 
-	// NodePoolFinalizer holds a deleted NodePool until no node carries
-	// anything of it any more.
+	// NodePoolFinalizer keeps a deleted NodePool until its settings are removed from
+	// every node.
 	NodePoolFinalizer = "tidekeeper.dev/node-pool"
 
 	// RuntimeClassPrefix is the prefix of the name of a pool's RuntimeClass:
@@ -57,7 +58,7 @@ type NodePoolSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue())",message="an annotation key must be a qualified name: letters, digits, '-', '_' and '.', at most 63 of them, after an optional DNS prefix and '/'"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['node.alpha.kubernetes.io/ttl', 'volumes.kubernetes.io/controller-managed-attach-detach', 'csi.volume.kubernetes.io/nodeid']) && !k.startsWith('kubeadm.alpha.kubernetes.io/') && !k.startsWith('tidekeeper.dev/'))",message="an annotation of the kubelet, kubeadm or Tidekeeper itself cannot be managed by a pool: node.alpha.kubernetes.io/ttl, volumes.kubernetes.io/controller-managed-attach-detach, csi.volume.kubernetes.io/nodeid, kubeadm.alpha.kubernetes.io/*, tidekeeper.dev/*"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['node.alpha.kubernetes.io/ttl', 'alpha.kubernetes.io/provided-node-ip', 'volumes.kubernetes.io/controller-managed-attach-detach', 'volumes.kubernetes.io/keep-terminated-pod-volumes', 'csi.volume.kubernetes.io/nodeid']) && !k.startsWith('kubeadm.alpha.kubernetes.io/') && !k.startsWith('tidekeeper.dev/'))",message="an annotation of the kubelet, the cloud provider, kubeadm or Tidekeeper itself cannot be managed by a pool: node.alpha.kubernetes.io/ttl, alpha.kubernetes.io/provided-node-ip, volumes.kubernetes.io/controller-managed-attach-detach, volumes.kubernetes.io/keep-terminated-pod-volumes, csi.volume.kubernetes.io/nodeid, kubeadm.alpha.kubernetes.io/*, tidekeeper.dev/*"
 	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
 
 	// taints that every member node has. A NoExecute taint evicts pods; it
@@ -154,7 +155,7 @@ type Taint struct {
 type LabelValue string
 
 // AnnotationValue is the value of an annotation, shorter than Kubernetes
-// allows because it is recorded on the node once more.
+// allows because all pools of a node share its 256 KiB of annotations.
 //
 // +kubebuilder:validation:MaxLength=1024
 type AnnotationValue string
@@ -179,7 +180,9 @@ type NodePoolStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ReadyNodes int32 `json:"readyNodes"`
 
-	// capacity is the sum of the member nodes' capacity.
+	// capacity is the sum of the member nodes' capacity. Of a node with more
+	// than 64 resources 64 count, cpu, memory, pods and ephemeral-storage among
+	// them; of a pool with more than 128 those that most nodes have are shown.
 	//
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
@@ -191,7 +194,8 @@ type NodePoolStatus struct {
 
 	// requested is the sum of what the pods on the member nodes request, as
 	// the scheduler counts it: pods bound to a node and not terminal, with
-	// their init containers, sidecars, overhead and pod-level resources.
+	// their init containers, sidecars, overhead and pod-level resources. Only
+	// resources that a member node offers are in it.
 	//
 	// +optional
 	Requested corev1.ResourceList `json:"requested,omitempty"`
@@ -255,10 +259,10 @@ type ManagedKeys struct {
 // +kubebuilder:printcolumn:name="Memory%",type=integer,JSONPath=`.status.requestedPercent.memory`,description="Memory requested, in percent of allocatable"
 // +kubebuilder:printcolumn:name="Pods%",type=integer,JSONPath=`.status.requestedPercent.pods`,description="Pods bound, in percent of allocatable"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.status.requested.cpu`,priority=1,description="CPU requested"
-// +kubebuilder:printcolumn:name="of",type=string,JSONPath=`.status.allocatable.cpu`,priority=1,description="CPU allocatable"
-// +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.requested.memory`,priority=1,description="Memory requested"
-// +kubebuilder:printcolumn:name="of ",type=string,JSONPath=`.status.allocatable.memory`,priority=1,description="Memory allocatable"
+// +kubebuilder:printcolumn:name="CPU-Requested",type=string,JSONPath=`.status.requested.cpu`,priority=1,description="CPU requested"
+// +kubebuilder:printcolumn:name="CPU-Allocatable",type=string,JSONPath=`.status.allocatable.cpu`,priority=1,description="CPU allocatable"
+// +kubebuilder:printcolumn:name="Memory-Requested",type=string,JSONPath=`.status.requested.memory`,priority=1,description="Memory requested"
+// +kubebuilder:printcolumn:name="Memory-Allocatable",type=string,JSONPath=`.status.allocatable.memory`,priority=1,description="Memory allocatable"
 // +kubebuilder:printcolumn:name="Handler",type=string,JSONPath=`.spec.handler`,priority=1,description="Handler of the RuntimeClass"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What the status means"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name must be at most 63 characters: it becomes part of the label node-role.kubernetes.io/<name>"

@@ -7,37 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Annotations that people and programs write.
-const (
-	// OptInAnnotation on a Deployment, StatefulSet or DaemonSet, with the value
-	// "true", makes a ScheduledRestart of the same name for it.
-	OptInAnnotation = "tidekeeper.dev/scheduled-restart"
-
-	// OptInScheduleAnnotation beside OptInAnnotation sets the schedule, and
-	// starts the ScheduledRestart enabled.
-	OptInScheduleAnnotation = "tidekeeper.dev/restart-schedule"
-
-	// OptInTimeZoneAnnotation beside OptInAnnotation sets the time zone.
-	OptInTimeZoneAnnotation = "tidekeeper.dev/restart-time-zone"
-
-	// AppliedAnnotation on a ScheduledRestart says that an opt-in made it, and
-	// which annotations of the workload it follows, as JSON.
-	AppliedAnnotation = "tidekeeper.dev/opt-in-applied"
-
-	// RestartNowAnnotation on a ScheduledRestart asks for a restart at the time
-	// that it holds (RFC 3339), once.
-	RestartNowAnnotation = "tidekeeper.dev/restart-now"
-
-	// RestartedAtAnnotation on a pod template is what kubectl rollout restart
-	// writes, and so do we, with the time of the tick.
-	RestartedAtAnnotation = "kubectl.kubernetes.io/restartedAt"
-
-	// LastTickAnnotation on a workload is the last tick that was sent to it,
-	// written in the same patch as the template. It tells, also after the
-	// template was set back, that the tick was served.
-	LastTickAnnotation = "tidekeeper.dev/last-restart-tick"
-)
-
 // ScheduledRestartSpec says what is restarted, and when.
 type ScheduledRestartSpec struct {
 	// targetRef names the workload, in the same namespace.
@@ -77,7 +46,7 @@ type ScheduledRestartSpec struct {
 	StartingDeadlineSeconds int32 `json:"startingDeadlineSeconds,omitempty"`
 
 	// spreadSeconds is a window after each tick in which the restart is
-	// started, at a moment that is always the same for this object and differs
+	// started, at a moment that is always the same for a namespace and name and differs
 	// between objects, so that not all start at once.
 	//
 	// +optional
@@ -121,11 +90,21 @@ type ScheduledRestartSpec struct {
 	HistoryLimit int32 `json:"historyLimit,omitempty"`
 }
 
-// TargetRef names a workload of the group apps, in the same namespace.
+// TargetRef names a workload in the same namespace.
+//
+// +kubebuilder:validation:XValidation:rule="(self.apiVersion + '/' + self.kind) in ['apps/v1/Deployment', 'apps/v1/StatefulSet', 'apps/v1/DaemonSet', 'argoproj.io/v1alpha1/Rollout']",message="apiVersion and kind must be apps/v1 and Deployment, StatefulSet or DaemonSet, or argoproj.io/v1alpha1 and Rollout"
 type TargetRef struct {
-	// kind is Deployment, StatefulSet or DaemonSet.
+	// apiVersion is the group and version of the kind: apps/v1, or
+	// argoproj.io/v1alpha1 for a Rollout.
 	//
-	// +kubebuilder:validation:Enum=Deployment;StatefulSet;DaemonSet
+	// +optional
+	// +kubebuilder:default="apps/v1"
+	// +kubebuilder:validation:Enum=apps/v1;argoproj.io/v1alpha1
+	APIVersion string `json:"apiVersion,omitempty"`
+
+	// kind is Deployment, StatefulSet, DaemonSet or Rollout.
+	//
+	// +kubebuilder:validation:Enum=Deployment;StatefulSet;DaemonSet;Rollout
 	Kind string `json:"kind"`
 
 	// name of the workload.
@@ -160,6 +139,12 @@ type ScheduledRestartStatus struct {
 	// +optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
 
+	// nextStartTime is when that tick is started: later than the tick by this
+	// object's place in the spread. Without spreadSeconds it is absent.
+	//
+	// +optional
+	NextStartTime *metav1.Time `json:"nextStartTime,omitempty"`
+
 	// lastScheduleTime is the last tick that was started.
 	//
 	// +optional
@@ -176,8 +161,26 @@ type ScheduledRestartStatus struct {
 	// +optional
 	LastRequestTime *metav1.Time `json:"lastRequestTime,omitempty"`
 
+	// pendingRequestTime is the value of that annotation that is due and waits.
+	//
+	// +optional
+	PendingRequestTime *metav1.Time `json:"pendingRequestTime,omitempty"`
+
+	// observedTargetRef is the target that nextScheduleTime is a tick for.
+	//
+	// +optional
+	ObservedTargetRef *TargetRef `json:"observedTargetRef,omitempty"`
+
+	// consecutiveMisses is how many records in a row tell of ticks that could not
+	// be started, since one was started or the spec was edited. From the fourth on
+	// ticks are told together, at most every quarter of an hour.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ConsecutiveMisses int32 `json:"consecutiveMisses,omitempty"`
+
 	// consecutiveFailures is how many restarts in a row have failed since the
-	// spec was last edited.
+	// spec was last edited. At failureLimit the schedule stops until then.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -219,6 +222,12 @@ type ActiveRestart struct {
 
 	// targetUID is the UID of the workload that is restarted.
 	TargetUID string `json:"targetUID"`
+
+	// targetRef names that workload; absent: spec.targetRef does. An edit of the
+	// spec does not change it.
+	//
+	// +optional
+	TargetRef *TargetRef `json:"targetRef,omitempty"`
 }
 
 // Trigger is what asked for a restart.
@@ -241,7 +250,7 @@ type RestartRecord struct {
 	// trigger of the restart.
 	Trigger Trigger `json:"trigger"`
 
-	// startedTime is when it was started, if it was.
+	// startedTime is when it was started, if it was sent to its target.
 	//
 	// +optional
 	StartedTime *metav1.Time `json:"startedTime,omitempty"`
@@ -264,11 +273,19 @@ type RestartRecord struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// pods is how many pods the target had when its restart was completed.
+	// pods is how many pods the target had when its restart was completed,
+	// without those that were left out.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Pods int32 `json:"pods,omitempty"`
+
+	// podsLeftOut is how many pods of a DaemonSet were not waited for, as their
+	// nodes were not ready.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	PodsLeftOut int32 `json:"podsLeftOut,omitempty"`
 
 	// podStartup tells how long the new pods took to become ready. It is told
 	// of a restart that succeeded, if the manager knows of pods.

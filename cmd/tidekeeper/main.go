@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tidekeeper runs the Tidekeeper manager, and what an installation needs
-// besides. What it does is all in internal/manager; this is only the command
-// line.
+// Command tidekeeper runs the Tidekeeper manager (internal/manager), and checks an
+// installation and cleans up before it is removed (internal/installation). This is only
+// the command line.
 package main
 
 import (
@@ -12,11 +12,13 @@ import (
 	"io"
 	"os"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"tidekeeper.dev/tidekeeper/internal/controller"
 	"tidekeeper.dev/tidekeeper/internal/manager"
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
@@ -43,11 +45,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func newCommand() *cobra.Command {
-	opts := manager.DefaultOptions()
+	opts := manager.NewOptions()
 	cmd := &cobra.Command{
 		Use:     "tidekeeper [flags]",
 		Short:   "Runs the Tidekeeper manager",
-		Long:    "tidekeeper runs the Tidekeeper manager: the controllers that keep node pools in shape.",
 		Version: version.String(),
 		Args:    onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -69,5 +70,32 @@ func newCommand() *cobra.Command {
 	}
 	cliflag.SetUsageAndHelpFunc(cmd, sets, 0)
 	cmd.AddCommand(newCheck(), newCleanup())
+	cmd.Long = description(opts.Definitions(), cmd.Commands())
 	return cmd
+}
+
+// description returns what --help says before the flags: what the controllers do, and
+// the other commands.
+func description(controllers []controller.Definition, commands []*cobra.Command) string {
+	var b strings.Builder
+	b.WriteString(`tidekeeper runs the Tidekeeper manager: it keeps the labels, annotations and taints
+of node pools on their nodes, and restarts workloads on a schedule.
+
+Controllers:
+`)
+	list := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	for _, c := range controllers {
+		note := ""
+		if c.OffByDefault {
+			note = " Off by default."
+		}
+		fmt.Fprintf(list, "  %s\t%s%s\n", c.Name, c.Purpose, note)
+	}
+	list.Flush()
+	b.WriteString("\nOther commands:\n")
+	for _, cmd := range commands {
+		fmt.Fprintf(list, "  tidekeeper %s\t%s\n", cmd.Name(), cmd.Short)
+	}
+	list.Flush()
+	return b.String()
 }

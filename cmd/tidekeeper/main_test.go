@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// The test binary stands in for tidekeeper when it is started with this
+// The test binary acts as tidekeeper when it is started with this
 // variable, so that these tests need no build before them.
 const actAsTidekeeper = "TIDEKEEPER_TEST_MAIN"
 
@@ -54,7 +54,7 @@ current-context: c
 		{"an empty file", []string{"--kubeconfig=" + empty}, nil, "Error: --kubeconfig=" + empty + ": not a kubeconfig: it names no cluster"},
 		{"$KUBECONFIG is wrong", nil, []string{"KUBECONFIG=/nope"}, "Error: KUBECONFIG=/nope: no such file"},
 		{"no cluster at all", nil, nil, "Error: no cluster to talk to: …"},
-		{"nobody there", []string{"--kubeconfig=" + unreachable}, nil, "Error: cannot reach the API server at https://127.0.0.1:1: …"},
+		{"no server there", []string{"--kubeconfig=" + unreachable}, nil, "Error: cannot reach the API server at https://127.0.0.1:1: …"},
 		{"out of range", []string{"--no-execute-share=101"}, nil, "Error: --no-execute-share=101: must be from 1 to 100"},
 		{"not a number", []string{"--node-concurrency=many"}, nil, `Error: invalid argument "many" for "--node-concurrency" flag: …`},
 		{"unknown controller", []string{"--controllers=foo"}, nil, `Error: --controllers=foo: there is no controller "foo"; there are: nodepool, scheduled-restart, restart-opt-in, pod-startup, pod-count`},
@@ -62,8 +62,8 @@ current-context: c
 		{"an argument", []string{"start"}, nil, `Error: unknown argument "start": tidekeeper takes only flags, see tidekeeper --help`},
 		{"not a namespace", []string{"--namespaces=shop,Shop"}, nil, `Error: --namespaces=shop,Shop: "Shop" is not the name of a namespace: …`},
 		{"check without a namespace", []string{"check", "--kubeconfig=" + unreachable}, nil, "Error: --leader-elect-resource-namespace is empty: name the namespace that the manager runs in"},
-		{"check, nobody there", []string{"check", "--kubeconfig=" + unreachable, "--leader-elect-resource-namespace=x"}, nil, "Error: cannot reach the API server at https://127.0.0.1:1: …"},
-		{"cleanup, nobody there", []string{"cleanup", "--kubeconfig=" + unreachable}, nil, "Error: …"},
+		{"check, no server there", []string{"check", "--kubeconfig=" + unreachable, "--leader-elect-resource-namespace=x"}, nil, "Error: cannot reach the API server at https://127.0.0.1:1: …"},
+		{"cleanup, no server there", []string{"cleanup", "--kubeconfig=" + unreachable}, nil, "Error: …"},
 		{"cleanup with an argument", []string{"cleanup", "all"}, nil, `Error: unknown argument "all": tidekeeper cleanup takes only flags, see tidekeeper cleanup --help`},
 		{"cleanup with an unknown flag", []string{"cleanup", "--now"}, nil, "Error: unknown flag: --now: see tidekeeper --help"},
 	} {
@@ -107,7 +107,8 @@ func TestHelpShowsFlagsInGroups(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Errorf("got exit code %d and %q, want 0 and nothing", code, stderr)
 	}
-	for _, want := range []string{"Cluster flags:", "Node pools flags:", "Leader election flags:", "--kubeconfig", "--status-interval"} {
+	for _, want := range []string{"Cluster flags:", "Node pools flags:", "Leader election flags:", "--kubeconfig", "--status-interval",
+		"restarts workloads on a schedule", "tidekeeper check ", "tidekeeper cleanup ", "pod-count "} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("--help does not say %q:\n%s", want, stdout)
 		}

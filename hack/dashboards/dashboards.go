@@ -3,7 +3,7 @@
 
 package main
 
-// A standby follows the node pools too, so that what is told of the cluster is
+// A standby follows the node pools too, so that what is reported about the cluster is
 // one number of all managers, by max. What is counted is the sum.
 
 var fleet = dashboard{
@@ -25,7 +25,7 @@ var fleet = dashboard{
 			{title: "Patches of nodes", unit: "reqps", queries: []query{
 				{"{{result}}", `sum by (result) (rate(tidekeeper_nodepool_node_writes_total[$__rate_interval]))`},
 			}},
-			{title: "Put back on nodes", unit: "ops", queries: []query{
+			{title: "Restored on nodes", unit: "ops", queries: []query{
 				{"{{pool}}", `sum by (pool) (rate(tidekeeper_nodepool_drift_corrections_total{pool=~"$pool"}[$__rate_interval]))`},
 			}},
 		}},
@@ -33,8 +33,8 @@ var fleet = dashboard{
 			{title: "ScheduledRestarts by status", queries: []query{
 				{"{{reason}}", `max by (reason) (tidekeeper_restart_schedules)`},
 			}},
-			{title: "Under way", queries: []query{
-				{"under way", `max(tidekeeper_restart_active)`},
+			{title: "In progress", queries: []query{
+				{"in progress", `max(tidekeeper_restart_active)`},
 				{"waiting for the budget", `max(tidekeeper_restart_waiting_for_budget)`},
 				{"budget", `max(tidekeeper_restart_budget)`},
 			}},
@@ -44,19 +44,22 @@ var fleet = dashboard{
 			{title: "Not succeeded, by reason", queries: []query{
 				{"{{outcome}} {{reason}}", `sum by (outcome, reason) (increase(tidekeeper_restart_ticks_total{outcome!="Succeeded"}[$__rate_interval]))`},
 			}},
-			{title: "How late restarts start", unit: "s", queries: []query{
-				{"half of them", `histogram_quantile(0.5, sum by (le) (rate(tidekeeper_restart_start_lateness_seconds_bucket[$__rate_interval])))`},
-				{"99 of 100", `histogram_quantile(0.99, sum by (le) (rate(tidekeeper_restart_start_lateness_seconds_bucket[$__rate_interval])))`},
+			{title: "Overdue: no success for two intervals", queries: []query{
+				{"{{namespace}}", `max by (namespace) (tidekeeper_restart_overdue)`},
 			}},
-			{title: "How long restarts take (9 of 10)", unit: "s", queries: []query{
+			{title: "How late restarts start", unit: "s", queries: []query{
+				{"median", `histogram_quantile(0.5, sum by (le) (rate(tidekeeper_restart_start_lateness_seconds_bucket[$__rate_interval])))`},
+				{"99th percentile", `histogram_quantile(0.99, sum by (le) (rate(tidekeeper_restart_start_lateness_seconds_bucket[$__rate_interval])))`},
+			}},
+			{title: "How long restarts take (90th percentile)", unit: "s", queries: []query{
 				{"{{kind}}", `histogram_quantile(0.9, sum by (kind, le) (rate(tidekeeper_restart_duration_seconds_bucket[$__rate_interval])))`},
 			}},
 		}},
 		{"Pod start-up", []panel{
-			{title: "Pods that came up", unit: "ops", queries: []query{
+			{title: "Pods that became ready", unit: "ops", queries: []query{
 				{"{{pool}}", `sum by (pool) (rate(tidekeeper_pod_startup_stage_seconds_count{stage="ready", pool=~"$pool"}[$__rate_interval]))`},
 			}},
-			{title: "Length of each stage (9 of 10)", unit: "s", queries: []query{
+			{title: "Duration of each stage (90th percentile)", unit: "s", queries: []query{
 				{"{{pool}} {{stage}}", `histogram_quantile(0.9, sum by (pool, stage, le) (rate(tidekeeper_pod_startup_stage_seconds_bucket{pool=~"$pool"}[$__rate_interval])))`},
 			}},
 		}},
@@ -82,16 +85,16 @@ var manager = dashboard{
 			{title: "Errors", unit: "ops", queries: []query{
 				{"{{controller}}", `sum by (controller) (rate(controller_runtime_reconcile_errors_total{` + job + `}[$__rate_interval]))`},
 			}},
-			{title: "Length of a reconcile (99 of 100)", unit: "s", queries: []query{
+			{title: "Duration of reconciles (99th percentile)", unit: "s", queries: []query{
 				{"{{controller}}", `histogram_quantile(0.99, sum by (controller, le) (rate(controller_runtime_reconcile_time_seconds_bucket{` + job + `}[$__rate_interval])))`},
 			}},
 			{title: "Queue", queries: []query{
 				{"{{controller}}", `sum by (controller) (workqueue_depth{` + job + `})`},
 			}},
-			{title: "Wait in the queue (99 of 100)", unit: "s", queries: []query{
+			{title: "Wait in the queue (99th percentile)", unit: "s", queries: []query{
 				{"{{controller}}", `histogram_quantile(0.99, sum by (controller, le) (rate(workqueue_queue_duration_seconds_bucket{` + job + `}[$__rate_interval])))`},
 			}},
-			{title: "Longest reconcile that runs", unit: "s", queries: []query{
+			{title: "Longest running reconcile", unit: "s", queries: []query{
 				{"{{controller}}", `max by (controller) (workqueue_longest_running_processor_seconds{` + job + `})`},
 			}},
 			{title: "Requests to the API server", unit: "reqps", queries: []query{

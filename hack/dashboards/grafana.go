@@ -32,7 +32,7 @@ type object map[string]any
 
 var datasource = object{"type": "prometheus", "uid": "${datasource}"}
 
-// Grafana's grid is 24 columns wide; three panels stand in a line.
+// Grafana's grid is 24 columns wide; a row has three panels.
 const width, height, perLine = 8, 8, 3
 
 // grafana returns the dashboard in Grafana's own words.

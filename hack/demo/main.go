@@ -58,7 +58,7 @@ func run(ctx context.Context, once bool) (err error) {
 		fmt.Printf("\nAll %d steps had their effect.\n", len(steps))
 		return nil
 	}
-	sandbox := filepath.Join(d.root, "bin", "sandbox")
+	sandbox := filepath.Join(d.bin, "sandbox")
 	fmt.Printf(`
 %s In another terminal:
   export KUBECONFIG=%s
@@ -67,12 +67,12 @@ func run(ctx context.Context, once bool) (err error) {
   %s add-nodes --data-dir %s --pool gpu --count 3
 The log of the manager is %s.
 Press Ctrl-C to stop it all.
-`, bold("The cluster and the manager stay up."), d.kubeconfig, sandbox, d.dataDir, sandbox, d.dataDir, d.logFile)
+`, bold("The cluster and the manager stay up."), d.kubeconfig(), sandbox, d.dataDir(), sandbox, d.dataDir(), d.logFile())
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-d.manager.ended:
-		return fmt.Errorf("the manager has ended: see %s", d.logFile)
+	case <-d.manager.Done():
+		return fmt.Errorf("the manager has ended: see %s", d.logFile())
 	}
 }
 

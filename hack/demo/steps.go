@@ -139,7 +139,7 @@ var steps = []step{
 		if err := d.kubectl(ctx, "annotate", "deployment", "web", tidekeeperv1.OptInAnnotation+"=true"); err != nil {
 			return err
 		}
-		if err := d.untilRestart(ctx, "web", "Suspended"); err != nil {
+		if err := d.untilRestart(ctx, "web", tidekeeperv1.ReasonSuspended); err != nil {
 			return err
 		}
 		return d.kubectl(ctx, "get", "scheduledrestarts")
@@ -151,7 +151,7 @@ var steps = []step{
 		if err := d.kubectl(ctx, "annotate", "deployment", "web", tidekeeperv1.OptInScheduleAnnotation+"=* * * * *"); err != nil {
 			return err
 		}
-		if err := d.untilRestart(ctx, "web", "Scheduled"); err != nil {
+		if err := d.untilRestart(ctx, "web", tidekeeperv1.ReasonScheduled); err != nil {
 			return err
 		}
 		if err := d.kubectl(ctx, "get", "scheduledrestarts"); err != nil {
@@ -165,7 +165,7 @@ var steps = []step{
 			"custom-columns=TICK:.status.history[*].scheduledTime,STARTED:.status.history[*].startedTime,COMPLETED:.status.history[*].completedTime,OUTCOME:.status.history[*].outcome,PODS:.status.history[*].pods"); err != nil {
 			return err
 		}
-		if err := d.untilRestart(ctx, "broken", "TargetUnhealthy"); err != nil {
+		if err := d.untilRestart(ctx, "broken", tidekeeperv1.ReasonTargetUnhealthy); err != nil {
 			return err
 		}
 		if err := d.until(ctx, "the broken Deployment was not restarted", func() error {
@@ -221,7 +221,7 @@ func (d *demo) untilPool(ctx context.Context, name string, nodes int32) error {
 		if err != nil {
 			return err
 		}
-		ready := meta.FindStatusCondition(pool.Status.Conditions, "Ready")
+		ready := meta.FindStatusCondition(pool.Status.Conditions, tidekeeperv1.ConditionReady)
 		if ready == nil {
 			return fmt.Errorf("it has no status yet")
 		}
@@ -241,7 +241,7 @@ func (d *demo) untilRestart(ctx context.Context, name, reason string) error {
 		if err != nil {
 			return err
 		}
-		ready := meta.FindStatusCondition(restart.Status.Conditions, "Ready")
+		ready := meta.FindStatusCondition(restart.Status.Conditions, tidekeeperv1.ConditionReady)
 		if ready == nil {
 			return fmt.Errorf("it has no status yet")
 		}
@@ -305,7 +305,7 @@ func found(node *corev1.Node) []string {
 			all = append(all, "taint "+taint.ToString())
 		}
 	}
-	if record := node.Annotations[tidekeeperv1.RecordAnnotation]; record != "" {
+	if record := node.Annotations[tidekeeperv1.OwnershipAnnotation]; record != "" {
 		for _, pool := range []string{"gpu", "worker"} {
 			if strings.Contains(record, `"`+pool+`":{`) {
 				all = append(all, "record of "+pool)

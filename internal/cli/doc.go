@@ -3,7 +3,12 @@
 
 // Package cli is the kubectl plugin, kubectl tide.
 //
-// What is shown is worked out by plain functions of objects and a time (tables,
-// the calendar of ticks, a schedule in words, bars); the commands only fetch
-// and print.
+//   - root.go: the process and the root command
+//   - completion.go: what the shell completes
+//   - pools/, restarts/, pods/, migrate/: the commands, a package per family
+//   - cmdutil/: what the commands share
+//   - term/: tables, bars and colors
+//
+// What is shown is computed in internal/view, without a cluster and a terminal;
+// a command reads objects, hands them over, and draws what it gets back.
 package cli

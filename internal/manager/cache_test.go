@@ -4,6 +4,7 @@
 package manager
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -12,11 +13,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/podstartup"
+	"tidekeeper.dev/tidekeeper/internal/podcount"
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // The water level is computed from what the cache keeps, so what the cache
@@ -60,7 +65,7 @@ func TestTransformPod(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", CreationTimestamp: created, DeletionTimestamp: &deleted,
-			Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d", tidekeeperv1.RestartedAtAnnotation: "03:00"},
+			Labels: map[string]string{"a": "b", "pod-template-hash": "7d4b9"}, Annotations: map[string]string{"c": "d", tidekeeperv1.RestartedAtAnnotation: "03:00"},
 			OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "8", Controller: new(false)},
 				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "9", Controller: new(true), BlockOwnerDeletion: new(true)},
@@ -91,6 +96,7 @@ func TestTransformPod(t *testing.T) {
 	want := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", CreationTimestamp: created, DeletionTimestamp: &deleted,
+			Labels: map[string]string{"pod-template-hash": "7d4b9"},
 			OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "9", Controller: new(true)},
 			},
@@ -107,7 +113,7 @@ func TestTransformPod(t *testing.T) {
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning,
 			Conditions: []corev1.PodCondition{
-				{Type: podstartup.SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: deleted, Reason: "03:00", Message: "-,-,-,-,-"},
+				{Type: podtimeline.SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: deleted, Reason: "03:00", Message: "-,-,-,-,-"},
 			},
 			ContainerStatuses: []corev1.ContainerStatus{{
 				Name: "resized", AllocatedResources: more, Resources: &corev1.ResourceRequirements{Requests: requests},
@@ -160,18 +166,20 @@ func TestTransformWorkload(t *testing.T) {
 	metadata := func(sent bool) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{
 			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", Generation: 3,
-			Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
+			Labels: map[string]string{podcount.Label: "2"}, Annotations: map[string]string{tidekeeperv1.OptInAnnotation: "true"},
 			OwnerReferences: []metav1.OwnerReference{{Name: "owner"}},
 		}
 		if sent {
-			m.Annotations[corev1.LastAppliedConfigAnnotation] = "{}"
+			m.Labels["a"] = "b"
+			m.Annotations["c"] = "d"
 			m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
 		}
 		return m
 	}
 	template := func(sent bool) corev1.PodTemplateSpec {
-		p := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"e": "f"}}}
+		p := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{tidekeeperv1.RestartedAtAnnotation: "2026-01-31T15:04:05Z"}}}
 		if sent {
+			p.Labels, p.Annotations["e"] = map[string]string{"a": "b"}, "f"
 			p.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}
 		}
 		return p
@@ -221,22 +229,63 @@ func TestTransformWorkload(t *testing.T) {
 			Status:     appsv1.ReplicaSetStatus{ObservedGeneration: 3, Replicas: 2},
 		}
 	}
-	for name, workload := range map[string]func(bool) any{
-		"Deployment": deployment, "StatefulSet": statefulSet, "DaemonSet": daemonSet, "ReplicaSet": replicaSet,
+	rollout := func(sent bool) any {
+		labels := map[string]any{"matchLabels": map[string]any{"app": "web"}}
+		spec := map[string]any{"replicas": int64(2), "restartAt": "2026-06-10T03:00:00Z", "selector": labels}
+		status := map[string]any{"observedGeneration": "3", "phase": "Healthy"}
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "spec": spec, "status": status}}
+		u.SetName("web")
+		if sent {
+			spec["strategy"], spec["template"] = map[string]any{"canary": map[string]any{}}, map[string]any{}
+			status["conditions"] = []any{}
+			u.SetLabels(map[string]string{"team": "a"})
+		}
+		return u
+	}
+	for name, newObject := range map[string]func(bool) any{
+		"Deployment": deployment, "StatefulSet": statefulSet, "DaemonSet": daemonSet, "ReplicaSet": replicaSet, "Rollout": rollout,
 	} {
-		got, err := transformWorkload(workload(true))
+		object := newObject(true).(client.Object)
+		got, err := transformOf(object)(object)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(workload(false), got); diff != "" {
+		if diff := cmp.Diff(newObject(false), got); diff != "" {
 			t.Errorf("what the cache keeps of a %s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
+// Users who may create a ScheduledRestart decide how much metadata it has.
+func TestTransformRestart(t *testing.T) {
+	restart := &tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
+			Annotations: map[string]string{
+				"c": "d", tidekeeperv1.AppliedAnnotation: "{}",
+				tidekeeperv1.RestartNowAnnotation: strings.Repeat("x", 2*longestKept),
+			},
+		},
+		Spec: tidekeeperv1.ScheduledRestartSpec{Schedule: "0 3 * * *"},
+	}
+	want := &tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{
+			tidekeeperv1.AppliedAnnotation: "{}", tidekeeperv1.RestartNowAnnotation: strings.Repeat("x", longestKept),
+		}},
+		Spec: restart.Spec,
+	}
+	got, err := transformRestart(restart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what the cache keeps of a ScheduledRestart (-want +got):\n%s", diff)
+	}
+}
+
 func TestTransformsRefuseOtherKinds(t *testing.T) {
 	for name, transform := range map[string]func(any) (any, error){
-		"pod": transformPod, "node": transformNode, "workload": transformWorkload, "any": transformAny,
+		"pod": transformPod, "node": transformNode, "workload": transformWorkload(workload.Deployment), "replica set": transformReplicaSet, "restart": transformRestart, "any": dropManagedFields,
 	} {
 		if got, err := transform("a string"); err == nil {
 			t.Errorf("%s: got %v, want an error", name, got)

@@ -4,109 +4,58 @@
 package manager
 
 import (
-	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
-	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"github.com/prometheus/client_golang/prometheus"
 
-	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/manager/index"
+	"tidekeeper.dev/tidekeeper/internal/controller"
 	"tidekeeper.dev/tidekeeper/internal/nodepool"
 	"tidekeeper.dev/tidekeeper/internal/optin"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
 	"tidekeeper.dev/tidekeeper/internal/podstartup"
+	"tidekeeper.dev/tidekeeper/internal/readback"
 	"tidekeeper.dev/tidekeeper/internal/restart"
 )
 
-// allControllers is the list of the controllers that this binary has.
-var allControllers = []controller{
-	{
-		name: "nodepool",
-		watches: []client.Object{
-			&tidekeeperv1.NodePool{}, &corev1.Node{}, &corev1.Pod{}, &nodev1.RuntimeClass{},
-		},
-		indexes: []addIndex{index.AddPodNodeName},
-		setup:   setupNodePool,
-	},
-	{
-		name: "scheduled-restart",
-		watches: []client.Object{
-			&tidekeeperv1.ScheduledRestart{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
-		},
-		indexes:      []addIndex{index.AddRestartTarget},
-		podIndexes:   []addIndex{index.AddPodRestart(podstartup.RestartedAt)},
-		inNamespaces: true,
-		setup:        setupRestart,
-	},
-	{
-		name: "restart-opt-in",
-		watches: []client.Object{
-			&tidekeeperv1.ScheduledRestart{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
-		},
-		inNamespaces: true,
-		setup:        func(mgr ctrl.Manager, _ Options, _ clock.Clock) error { return optin.SetupWithManager(mgr) },
-	},
-	{
-		name:    "pod-startup",
-		watches: []client.Object{&corev1.Pod{}, &corev1.Node{}, &tidekeeperv1.NodePool{}},
-		setup:   func(mgr ctrl.Manager, _ Options, _ clock.Clock) error { return podstartup.SetupWithManager(mgr) },
-	},
-	{
-		name: "pod-count",
-		// It writes to every ReplicaSet.
-		offByDefault: true,
-		watches:      []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}},
-		indexes:      []addIndex{index.AddPodController},
-		inNamespaces: true,
-		setup:        func(mgr ctrl.Manager, _ Options, _ clock.Clock) error { return podcount.SetupWithManager(mgr) },
-	},
+// controllers returns the controllers of this binary, each with its options at their
+// defaults.
+func controllers() []controller.Definition {
+	return []controller.Definition{
+		nodepool.Controller(),
+		restart.Controller(),
+		optin.Controller(),
+		podstartup.Controller(),
+		podcount.Controller(),
+	}
 }
 
-// controller is one capability of the manager.
-type controller struct {
-	// name by which --controllers chooses it.
-	name string
-
-	// offByDefault leaves it out of "*".
-	offByDefault bool
-
-	// watches are the kinds that it reads. Their informers are started before
-	// it, and nothing else can be read through the cache.
-	watches []client.Object
-
-	// indexes on the cache that it looks things up by.
-	indexes []addIndex
-
-	// podIndexes are indexes on pods, of a controller that makes use of pods but
-	// can do without: they are there only if another one watches pods.
-	podIndexes []addIndex
-
-	// inNamespaces says that it is about namespaced objects only, and can be
-	// limited to some namespaces by --namespaces.
-	inNamespaces bool
-
-	// setup adds it to the manager.
-	setup func(mgr ctrl.Manager, opts Options, c clock.Clock) error
+// RegisterMetrics registers the metrics of the manager and of all controllers without
+// anything behind them, for docs/reference.
+func RegisterMetrics(registry prometheus.Registerer) error {
+	if err := readback.RegisterMetrics(registry); err != nil {
+		return fmt.Errorf("register the metrics of the client: %w", err)
+	}
+	for _, c := range controllers() {
+		if c.RegisterMetrics == nil {
+			continue
+		}
+		if err := c.RegisterMetrics(registry); err != nil {
+			return fmt.Errorf("register the metrics of %s: %w", c.Name, err)
+		}
+	}
+	return nil
 }
 
-type addIndex = func(context.Context, client.FieldIndexer) error
-
-// chooseControllers returns those of the known controllers that the selectors
-// choose, in the order in which they are known. A selector is "*" (all that
-// are on by default), a name, or a name with a "-" before it (not that one);
-// of two about the same controller the first counts, and "*" gives way to
-// both. That is kube-controller-manager's syntax. A name that is not known,
-// and a choice of nothing, are errors.
-func chooseControllers(selectors []string, known []controller) ([]controller, error) {
-	names := controllerNames(known)
+// chooseControllers returns the known controllers that the selectors choose, in the
+// order in which they are known. A selector is "*" (all that are on by default), a
+// name, or a name with a "-" before it (not that one); of two about the same
+// controller the first counts, and either takes precedence over "*". That is
+// kube-controller-manager's syntax. An unknown name, and a choice of nothing, are
+// errors.
+func chooseControllers(selectors []string, known []controller.Definition) ([]controller.Definition, error) {
+	names := namesOf(known)
 	star := false
 	chosen := map[string]bool{}
 	for _, s := range selectors {
@@ -117,18 +66,18 @@ func chooseControllers(selectors []string, known []controller) ([]controller, er
 		name, not := strings.CutPrefix(s, "-")
 		if !slices.Contains(names, name) {
 			return nil, fmt.Errorf("--%s=%s: there is no controller %q; there are: %s",
-				flagControllers, strings.Join(selectors, ","), name, strings.Join(names, ", "))
+				FlagControllers, strings.Join(selectors, ","), name, strings.Join(names, ", "))
 		}
 		if _, decided := chosen[name]; !decided {
 			chosen[name] = !not
 		}
 	}
 
-	var result []controller
+	var result []controller.Definition
 	for _, c := range known {
-		on, decided := chosen[c.name]
+		on, decided := chosen[c.Name]
 		if !decided {
-			on = star && !c.offByDefault
+			on = star && !c.OffByDefault
 		}
 		if on {
 			result = append(result, c)
@@ -136,79 +85,20 @@ func chooseControllers(selectors []string, known []controller) ([]controller, er
 	}
 	if len(result) == 0 {
 		return nil, fmt.Errorf("--%s=%s: leaves no controller to run; there are: %s",
-			flagControllers, strings.Join(selectors, ","), strings.Join(names, ", "))
+			FlagControllers, strings.Join(selectors, ","), strings.Join(names, ", "))
 	}
 	return result, nil
 }
 
-// indexesOf returns the indexes that the controllers have together.
-func indexesOf(controllers []controller) []addIndex {
-	var indexes []addIndex
-	pods := slices.ContainsFunc(kindsOf(controllers), func(kind client.Object) bool { _, ok := kind.(*corev1.Pod); return ok })
-	for _, c := range controllers {
-		indexes = append(indexes, c.indexes...)
-		if pods {
-			indexes = append(indexes, c.podIndexes...)
-		}
-	}
-	return indexes
-}
-
-func controllerNames(controllers []controller) []string {
+func namesOf(controllers []controller.Definition) []string {
 	names := make([]string, len(controllers))
 	for i, c := range controllers {
-		names[i] = c.name
+		names[i] = c.Name
 	}
 	return names
 }
 
-// limitedNames returns the names of the controllers that --namespaces limits.
-func limitedNames(controllers []controller) []string {
-	return controllerNames(slices.DeleteFunc(slices.Clone(controllers), func(c controller) bool { return !c.inNamespaces }))
-}
-
-// isLimited tells whether none of the controllers needs a kind outside of the
-// namespaces that --namespaces names.
-func isLimited(kind client.Object, controllers []controller) bool {
-	for _, c := range controllers {
-		if !c.inNamespaces && slices.ContainsFunc(c.watches, func(o client.Object) bool { return reflect.TypeOf(o) == reflect.TypeOf(kind) }) {
-			return false
-		}
-	}
-	return true
-}
-
-// kindsOf returns one object of each kind that the controllers watch, in the
-// order in which they first name it.
-func kindsOf(controllers []controller) []client.Object {
-	var kinds []client.Object
-	seen := map[reflect.Type]bool{}
-	for _, c := range controllers {
-		for _, object := range c.watches {
-			if t := reflect.TypeOf(object); !seen[t] {
-				seen[t] = true
-				kinds = append(kinds, object)
-			}
-		}
-	}
-	return kinds
-}
-
-func setupNodePool(mgr ctrl.Manager, opts Options, c clock.Clock) error {
-	return nodepool.SetupWithManager(mgr, nodepool.Options{
-		NodeConcurrency:   opts.NodeConcurrency,
-		StatusInterval:    opts.StatusInterval,
-		NoExecuteShare:    opts.NoExecuteShare,
-		NoExecuteInterval: opts.NoExecuteInterval,
-		Clock:             c,
-	})
-}
-
-func setupRestart(mgr ctrl.Manager, opts Options, c clock.Clock) error {
-	return restart.SetupWithManager(mgr, restart.Options{
-		Concurrency:    opts.RestartConcurrency,
-		MaxConcurrent:  opts.MaxConcurrentRestarts,
-		NamespaceShare: opts.RestartNamespaceShare,
-		Clock:          c,
-	})
+// namespacedNames returns the names of the controllers that --namespaces limits.
+func namespacedNames(controllers []controller.Definition) []string {
+	return namesOf(slices.DeleteFunc(slices.Clone(controllers), func(c controller.Definition) bool { return !c.Namespaced }))
 }

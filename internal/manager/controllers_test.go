@@ -4,16 +4,21 @@
 package manager
 
 import (
-	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"tidekeeper.dev/tidekeeper/internal/controller"
 )
 
 func TestChooseControllers(t *testing.T) {
-	known := []controller{{name: "a"}, {name: "b"}, {name: "c", offByDefault: true}}
+	known := []controller.Definition{{Name: "a"}, {Name: "b"}, {Name: "c", OffByDefault: true}}
 	for _, tc := range []struct {
 		selectors string
 		want      []string
@@ -45,7 +50,7 @@ func TestChooseControllers(t *testing.T) {
 			}
 			var got []string
 			for _, c := range chosen {
-				got = append(got, c.name)
+				got = append(got, c.Name)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("chosen (-want +got):\n%s", diff)
@@ -54,69 +59,63 @@ func TestChooseControllers(t *testing.T) {
 	}
 }
 
-func TestEveryControllerSaysWhatItWatches(t *testing.T) {
+// Each definition is complete: what the controller watches it may list and watch,
+// each index is on a kind that it reads, and each right has its reason.
+func TestDefinitions(t *testing.T) {
 	scheme, err := newScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range allControllers {
-		if len(c.watches) == 0 || c.setup == nil {
-			t.Errorf("%s watches nothing or does nothing", c.name)
+	for _, c := range controllers() {
+		if c.Purpose == "" || len(c.Watches) == 0 || c.SetupWithManager == nil {
+			t.Errorf("%s: purpose, watches or set-up is missing", c.Name)
 		}
-		for _, object := range c.watches {
-			if _, _, err := scheme.ObjectKinds(object); err != nil {
-				t.Errorf("%s: %v", c.name, err)
+		var kinds []reflect.Type
+		for _, object := range c.Watches {
+			kinds = append(kinds, reflect.TypeOf(object))
+			for _, verb := range []string{"list", "watch"} {
+				if !allows(t, c, object, verb) {
+					t.Errorf("%s has no right to %s %T, which it watches", c.Name, verb, object)
+				}
+			}
+			if gvk, err := apiutil.GVKForObject(object, scheme); err != nil {
+				t.Error(err)
+			} else if c.Namespaced && slices.Contains([]string{"Node", "NodePool", "RuntimeClass"}, gvk.Kind) {
+				t.Errorf("%s is namespaced, but watches %s", c.Name, gvk.Kind)
+			}
+		}
+		for _, b := range c.Borrows {
+			kinds = append(kinds, reflect.TypeOf(b.Object))
+			if b.Reason == "" || allows(t, c, b.Object, "list") {
+				t.Errorf("%s borrows %T without a reason, or has a right of its own to it", c.Name, b.Object)
+			}
+		}
+		for _, i := range c.Indexes {
+			if !slices.Contains(kinds, reflect.TypeOf(i.Object)) {
+				t.Errorf("%s has an index on %T, which it neither watches nor borrows", c.Name, i.Object)
+			}
+		}
+		for _, r := range c.Rules {
+			if len(r.Resources) == 0 || len(r.Verbs) == 0 || !strings.HasSuffix(r.Reason, ".") {
+				t.Errorf("%s: the rule %+v is not complete", c.Name, r)
 			}
 		}
 	}
 }
 
-// With --namespaces the cache keeps a kind of these only, unless a controller
-// that is about the whole cluster needs it.
-func TestCacheIsLimitedToNamespaces(t *testing.T) {
-	for _, tt := range []struct {
-		name        string
-		controllers []string
-		want        []string
-	}{
-		{"by default", []string{"*"}, []string{"*v1.DaemonSet", "*v1.Deployment", "*v1.ReplicaSet", "*v1.ScheduledRestart", "*v1.StatefulSet"}},
-		{"nothing that needs the pods of all", []string{"pod-count"}, []string{"*v1.DaemonSet", "*v1.Deployment", "*v1.Pod", "*v1.ReplicaSet", "*v1.ScheduledRestart", "*v1.StatefulSet"}},
-		{"one that does", []string{"pod-count", "pod-startup"}, []string{"*v1.DaemonSet", "*v1.Deployment", "*v1.ReplicaSet", "*v1.ScheduledRestart", "*v1.StatefulSet"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			chosen, err := chooseControllers(tt.controllers, allControllers)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for kind, of := range cacheOptions(chosen, []string{"shop"}).ByObject {
-				if len(of.Namespaces) > 0 {
-					got = append(got, fmt.Sprintf("%T", kind))
-				}
-			}
-			slices.Sort(got)
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("limited are %q, want %q", got, tt.want)
-			}
-			for kind, of := range cacheOptions(chosen, nil).ByObject {
-				if len(of.Namespaces) > 0 {
-					t.Errorf("without --namespaces %T is limited", kind)
-				}
-			}
-		})
+// allows reports whether the rules of a controller allow a verb on a kind.
+func allows(t *testing.T, c controller.Definition, object client.Object, verb string) bool {
+	t.Helper()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// An index on pods starts their informer, so that who can do without pods has
-// his only where another controller watches them.
-func TestIndexesOf(t *testing.T) {
-	for selectors, want := range map[string]int{"scheduled-restart": 1, "nodepool": 1, "scheduled-restart,nodepool": 3, "*,pod-count": 4} {
-		chosen, err := chooseControllers(strings.Split(selectors, ","), allControllers)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := len(indexesOf(chosen)); got != want {
-			t.Errorf("--controllers=%s has %d indexes, want %d", selectors, got, want)
-		}
+	gvk, err := apiutil.GVKForObject(object, scheme)
+	if err != nil {
+		t.Fatal(err)
 	}
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	return slices.ContainsFunc(c.Rules, func(r controller.Rule) bool {
+		return r.Group == gvk.Group && slices.Contains(r.Resources, plural.Resource) && slices.Contains(r.Verbs, verb)
+	})
 }

@@ -1,15 +1,21 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager puts the Tidekeeper manager together: the scheme, the one
-// shared cache and what it keeps of each object, the client, probes, metrics,
-// leader election, and the controllers that were chosen.
+// Package manager builds the Tidekeeper manager and runs it. [Run] is the whole way
+// from [Options] to a manager that has stopped:
 //
-// [Run] is the whole way from [Options] to a manager that has stopped:
+//	Options.Validate → selection → RESTConfig → preflight → newManager → Start
 //
-//	Options.Validate → LoadConfig → Preflight → New → Start
+//	options.go         the settings of the manager; options_groups.go their flags
+//	controllers.go     the list of the controllers, and which of them --controllers chooses
+//	selection.go       what the chosen controllers watch and index together
+//	kubeconfig.go      how to reach the API server
+//	preflight          what the cluster must have before a manager starts
+//	manager.go         scheme, client, probes, metrics, leader election
+//	cache.go           what the shared cache keeps of each object; cache_pod.go of a pod
+//	rights.go          the rights that are not those of a controller
+//	logging.go         where logs go, and in which form
+//	memory.go          returns the memory of the initial lists to the operating system
 //
-// Each step can be called by itself, which is what the tests do.
-//
-// A new controller is one entry in the table in controllers.go.
+// docs/add-a-controller.md says how to add a controller.
 package manager

@@ -17,23 +17,22 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
 
-// LoadConfig finds out how to reach the API server: from the file that
-// --kubeconfig names, else from those that KUBECONFIG names, else from
-// ~/.kube/config, else from the service account of the pod. An error says
-// which of these is wrong.
-func LoadConfig(opts Options) (*rest.Config, error) {
-	cfg, err := findConfig(opts.Kubeconfig)
+// RESTConfig returns how to reach the API server: by the file that --kubeconfig names,
+// else by those that KUBECONFIG names, else by ~/.kube/config, else by the service
+// account of the pod. An error says which of these is wrong.
+func (o *Options) RESTConfig() (*rest.Config, error) {
+	cfg, err := findConfig(o.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 
-	// Negative is no limit: the API server knows better than a client what it
-	// can bear, and its priority and fairness tells the client to wait.
+	// Negative is no limit: the API server knows its load better than a client does,
+	// and its priority and fairness tells the client to wait.
 	cfg.QPS, cfg.Burst = -1, 0
-	if opts.KubeAPIQPS > 0 {
-		cfg.QPS, cfg.Burst = float32(opts.KubeAPIQPS), opts.KubeAPIBurst
+	if o.KubeAPIQPS > 0 {
+		cfg.QPS, cfg.Burst = float32(o.KubeAPIQPS), o.KubeAPIBurst
 	}
-	// The network to the API server is near; what costs is the API server's time.
+	// The network to the API server is fast; the API server's CPU is what costs.
 	cfg.DisableCompression = true
 	cfg.UserAgent = "tidekeeper/" + version.String()
 	return cfg, nil
@@ -45,16 +44,16 @@ func findConfig(kubeconfig string) (*rest.Config, error) {
 
 	switch {
 	case kubeconfig != "":
-		// clientcmd ignores other files if this one is named, but would read a
-		// directory or nothing at all without a clear word.
+		// clientcmd ignores other files if this one is named, but its errors about a
+		// directory or an empty file are not clear.
 		rules.ExplicitPath = kubeconfig
 		if err := checkReadable(kubeconfig); err != nil {
-			return nil, fmt.Errorf("--%s=%s: %w", flagKubeconfig, kubeconfig, err)
+			return nil, fmt.Errorf("--%s=%s: %w", FlagKubeconfig, kubeconfig, err)
 		}
-		return configFromFiles(rules, fmt.Sprintf("--%s=%s", flagKubeconfig, kubeconfig))
+		return configFromFiles(rules, fmt.Sprintf("--%s=%s", FlagKubeconfig, kubeconfig))
 
 	case env != "":
-		// A list of files, of which some may be missing, but not all.
+		// A list of files; some of them, but not all, may be missing.
 		source := clientcmd.RecommendedConfigPathEnvVar + "=" + env
 		var firstErr error
 		for _, file := range filepath.SplitList(env) {
@@ -75,7 +74,7 @@ func findConfig(kubeconfig string) (*rest.Config, error) {
 	cfg, err := rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {
 		return nil, fmt.Errorf("no cluster to talk to: there is no %s, KUBECONFIG is not set, and this is not a pod: use --%s=FILE",
-			clientcmd.RecommendedHomeFile, flagKubeconfig)
+			clientcmd.RecommendedHomeFile, FlagKubeconfig)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the service account of this pod: %w", err)
@@ -98,8 +97,8 @@ func configFromFiles(rules *clientcmd.ClientConfigLoadingRules, source string) (
 	return cfg, nil
 }
 
-// checkReadable returns nil if path is a file that can be read, else why not,
-// without the path: the caller's message has it.
+// checkReadable returns nil if path is a readable file, else an error that does not
+// name the path, because the caller's message does.
 func checkReadable(path string) error {
 	info, err := os.Stat(path)
 	switch {

@@ -13,6 +13,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
 const (
@@ -28,9 +30,13 @@ const (
 	logLevelDebug = "debug"
 	logLevelTrace = "trace"
 
-	// logLevelMost is the highest verbosity that anything in client-go asks for.
+	// logLevelMost is the highest verbosity that client-go uses.
 	logLevelMost = 9
 )
+
+// logValueLimit is how many bytes of a text or an error are logged. It is more than a
+// stack trace needs.
+const logValueLimit = 8 << 10
 
 // parseLogLevel returns the least severe slog level that is logged.
 func parseLogLevel(s string) (slog.Level, error) {
@@ -46,14 +52,15 @@ func parseLogLevel(s string) (slog.Level, error) {
 	}
 	n, err := strconv.ParseUint(s, 10, 8)
 	if err != nil || n > logLevelMost {
-		return 0, fmt.Errorf("--%s=%q: must be one of %q, or a number from 0 to %d", flagLogLevel, s,
+		return 0, fmt.Errorf("must be one of %q, or a number from 0 to %d",
 			[]string{logLevelError, logLevelInfo, logLevelDebug, logLevelTrace}, logLevelMost)
 	}
 	return slog.LevelInfo - slog.Level(n), nil
 }
 
-// newLogHandler returns a handler that writes what opts ask for to w.
-func newLogHandler(w io.Writer, opts Options) (slog.Handler, error) {
+// newLogHandler returns a handler that writes to w at the level and in the format of
+// the options.
+func newLogHandler(w io.Writer, opts *Options) (slog.Handler, error) {
 	level, err := parseLogLevel(opts.LogLevel)
 	if err != nil {
 		return nil, err
@@ -63,6 +70,13 @@ func newLogHandler(w io.Writer, opts Options) (slog.Handler, error) {
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if l, ok := a.Value.Any().(slog.Level); ok && len(groups) == 0 && a.Key == slog.LevelKey {
 				a.Value = slog.StringValue(logLevelName(l))
+			}
+			// An error of the API server may repeat the whole object that it refused.
+			if err, ok := a.Value.Any().(error); ok && len(err.Error()) > logValueLimit {
+				a.Value = slog.StringValue(err.Error())
+			}
+			if a.Value.Kind() == slog.KindString && len(a.Value.String()) > logValueLimit {
+				a.Value = slog.StringValue(text.Shorten(a.Value.String(), logValueLimit))
 			}
 			return a
 		},
@@ -89,7 +103,7 @@ func logLevelName(level slog.Level) string {
 // setLogger makes everything in this process log to w: controllers through
 // the logger in their context, controller-runtime through its global one,
 // client-go through klog.
-func setLogger(w io.Writer, opts Options) error {
+func setLogger(w io.Writer, opts *Options) error {
 	handler, err := newLogHandler(w, opts)
 	if err != nil {
 		return err
@@ -99,11 +113,11 @@ func setLogger(w io.Writer, opts Options) error {
 		return err
 	}
 
-	// klog asks its own flag whether to log, before it asks the logger.
+	// klog checks its own flag before it calls the logger.
 	klogFlags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(klogFlags)
 	if err := klogFlags.Set("v", strconv.Itoa(max(0, -int(level)))); err != nil {
-		return fmt.Errorf("setting the verbosity of klog: %w", err)
+		return fmt.Errorf("set the verbosity of klog: %w", err)
 	}
 
 	logger := logr.FromSlogHandler(handler)

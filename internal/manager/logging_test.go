@@ -51,10 +51,24 @@ func TestLogText(t *testing.T) {
 	}
 }
 
+// Very long texts are cut in the log.
+func TestLongTextsAreCut(t *testing.T) {
+	var out bytes.Buffer
+	handler, err := newLogHandler(&out, NewOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("ä", 100<<10)
+	logr.FromSlogHandler(handler).Error(errors.New(long), "broken", "note", long, "pool", "worker")
+	if got := out.Len(); got > 3*logValueLimit || !strings.Contains(out.String(), "ä…") || !strings.Contains(out.String(), "worker") {
+		t.Errorf("%d bytes are logged", got)
+	}
+}
+
 // logged returns what is written of one entry at each of several levels.
 func logged(t *testing.T, level, format string) string {
 	t.Helper()
-	opts := DefaultOptions()
+	opts := NewOptions()
 	opts.LogLevel, opts.LogFormat = level, format
 	var out bytes.Buffer
 	handler, err := newLogHandler(&out, opts)

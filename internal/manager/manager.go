@@ -22,61 +22,96 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/event"
+	"tidekeeper.dev/tidekeeper/internal/manager/preflight"
+	"tidekeeper.dev/tidekeeper/internal/optional"
+	"tidekeeper.dev/tidekeeper/internal/readback"
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
 
-// leaseName is the name of the Lease that managers elect their leader with.
-const leaseName = "tidekeeper"
+// LeaseName is the name of the Lease by which managers elect their leader.
+const LeaseName = "tidekeeper"
 
 // namespaceFile exists in every pod that has a service account.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Run runs the manager until ctx is cancelled, and returns nil if it then
-// stopped in order. An error's text is meant for the person who started it:
-// each of its lines says what is wrong and what to do.
-func Run(ctx context.Context, opts Options) error {
+// Run runs the manager until ctx is cancelled, and returns nil if it then stopped in
+// order. Each line of an error says what is wrong and what to do, for the person who
+// started the manager.
+func Run(ctx context.Context, opts *Options) error {
 	return RunWithClock(ctx, opts, clock.RealClock{})
 }
 
-// RunWithClock is [Run] by another clock than that of the machine, for tests of
-// what happens when a clock is set or differs from another's.
-func RunWithClock(ctx context.Context, opts Options, c clock.Clock) error {
+// RunWithClock is [Run] with another clock than that of the machine, for tests of
+// clocks that are set or that differ.
+func RunWithClock(ctx context.Context, opts *Options, c clock.Clock) error {
 	if err := opts.Validate(); err != nil {
+		return err
+	}
+	chosen, err := opts.selection()
+	if err != nil {
 		return err
 	}
 	if err := setLogger(os.Stderr, opts); err != nil {
 		return err
 	}
-	cfg, err := LoadConfig(opts)
+	cfg, err := opts.RESTConfig()
 	if err != nil {
 		return err
 	}
-	if err := Preflight(ctx, cfg, opts); err != nil {
+	if err := runPreflight(ctx, cfg, opts, chosen); err != nil {
 		return err
 	}
-	mgr, err := New(cfg, opts, c)
+	mgr, err := newManager(cfg, opts, chosen, c)
 	if err != nil {
 		return err
 	}
 	mgr.GetLogger().Info("Starting Tidekeeper", "version", version.String(), "server", cfg.Host,
-		"controllers", opts.Controllers, "leaderElection", opts.LeaderElect)
+		"controllers", namesOf(chosen.controllers), "leaderElection", opts.LeaderElect)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("the manager stopped: %w", err)
 	}
 	return nil
 }
 
-// New puts a manager together, with the controllers that opts choose. It does
-// not talk to the cluster yet. The controllers go by the clock.
-func New(cfg *rest.Config, opts Options, clk clock.Clock) (ctrl.Manager, error) {
-	chosen, err := chooseControllers(opts.Controllers, allControllers)
+// Preflight returns nil if the cluster has what a manager with these options needs,
+// else an error that says what is missing and what to do.
+func Preflight(ctx context.Context, cfg *rest.Config, opts *Options) error {
+	chosen, err := opts.selection()
 	if err != nil {
-		return nil, err
+		return err
 	}
+	return runPreflight(ctx, cfg, opts, chosen)
+}
+
+func runPreflight(ctx context.Context, cfg *rest.Config, opts *Options, chosen *selection) error {
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	required := preflight.Requirements{Scheme: scheme}
+	for _, w := range chosen.watches {
+		required.Kinds = append(required.Kinds, preflight.Kind{Object: w.object, Namespaces: w.namespaces, Optional: w.optional})
+	}
+	if opts.LeaderElect {
+		namespace, err := leaseNamespace(opts)
+		if err != nil {
+			return err
+		}
+		required.Lease = &preflight.Lease{Namespace: namespace, Name: LeaseName, NamespaceFlag: FlagLeaderElectNamespace}
+	}
+	return preflight.Check(ctx, cfg, required)
+}
+
+// newManager returns a manager with the chosen controllers, which use the clock.
+// It does not contact the cluster yet.
+func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Clock) (ctrl.Manager, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -88,20 +123,19 @@ func New(cfg *rest.Config, opts Options, clk clock.Clock) (ctrl.Manager, error) 
 
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:   scheme,
-		NewCache: newClosedCache(chosen),
-		Cache:    cacheOptions(chosen, opts.Namespaces),
-		Client: client.Options{
-			FieldOwner: "tidekeeper",
-			Cache: &client.CacheOptions{
-				// A reconcile that follows a write must see it, else it would
-				// decide on the past and write again.
-				EnableReadYourWritesConsistency: new(true),
-			},
-		},
+		Cache:    cacheOptions(chosen.watches),
+		NewCache: optional.NewCache(optionalKinds(chosen.watches)),
+		// Optional kinds are read from the cache as unstructured objects.
+		Client: client.Options{FieldOwner: "tidekeeper", Cache: &client.CacheOptions{Unstructured: true}},
+		// A reconcile that follows a write must see it, or it would decide on stale
+		// state and write again.
+		NewClient: newClient,
 		Controller: config.Controller{
-			// A standby keeps its informers and models up to date, and takes
-			// over with full ones.
+			// A standby keeps its informers and models up to date, so that it takes over
+			// with a full cache.
 			EnableWarmup: new(true),
+			// One object that waits must not keep a worker from the others.
+			ReconciliationTimeout: opts.ReconcileTimeout,
 		},
 
 		Metrics:                metrics,
@@ -109,7 +143,7 @@ func New(cfg *rest.Config, opts Options, clk clock.Clock) (ctrl.Manager, error) 
 		PprofBindAddress:       opts.PprofBindAddress,
 
 		LeaderElection:          opts.LeaderElect,
-		LeaderElectionID:        leaseName,
+		LeaderElectionID:        LeaseName,
 		LeaderElectionNamespace: opts.LeaderElectNamespace,
 		LeaseDuration:           &opts.LeaseDuration,
 		RenewDeadline:           &opts.RenewDeadline,
@@ -121,59 +155,83 @@ func New(cfg *rest.Config, opts Options, clk clock.Clock) (ctrl.Manager, error) 
 		GracefulShutdownTimeout: &opts.GracefulShutdownTimeout,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("setting up the manager: %w", err)
+		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
 
-	informers, err := addInformers(mgr, chosen)
+	informers, err := addInformers(mgr, chosen.watches)
 	if err != nil {
 		return nil, err
 	}
-	for _, addIndex := range indexesOf(chosen) {
-		if err := addIndex(context.Background(), mgr.GetFieldIndexer()); err != nil {
+	for _, index := range chosen.indexes {
+		if err := index.AddTo(context.Background(), mgr.GetFieldIndexer()); err != nil {
 			return nil, err
 		}
 	}
-	for _, c := range chosen {
-		if err := c.setup(mgr, opts, clk); err != nil {
-			return nil, fmt.Errorf("setting up the controller %s: %w", c.name, err)
+	recording := recordingManager{mgr, event.NewRecorder(mgr.GetEventRecorder("tidekeeper"), scheme, clk)}
+	for _, c := range chosen.controllers {
+		if err := c.SetupWithManager(recording, clk); err != nil {
+			return nil, fmt.Errorf("set up the controller %s: %w", c.Name, err)
 		}
 	}
-	if err := mgr.Add(giveBack{}); err != nil {
-		return nil, fmt.Errorf("setting up the manager: %w", err)
+	if err := mgr.Add(memoryReleaser{}); err != nil {
+		return nil, fmt.Errorf("set up the release of memory: %w", err)
 	}
 	return mgr, addProbes(mgr, informers)
 }
 
-// newScheme returns the kinds that this binary knows.
+// recordingManager is a manager whose controllers share one event recorder.
+type recordingManager struct {
+	ctrl.Manager
+	recorder *event.Recorder
+}
+
+// GetEventRecorder returns the recorder.
+func (m recordingManager) GetEventRecorder(string) recorder.EventRecorder { return m.recorder }
+
+// newClient returns a client that reads from the cache, but never older state than its
+// own writes.
+func newClient(cfg *rest.Config, options client.Options) (client.Client, error) {
+	inner, err := client.New(cfg, options)
+	if err != nil {
+		return nil, err
+	}
+	live, err := client.New(cfg, client.Options{HTTPClient: options.HTTPClient, Scheme: options.Scheme, Mapper: options.Mapper})
+	if err != nil {
+		return nil, err
+	}
+	return readback.New(inner, live, ctrlmetrics.Registry)
+}
+
+// newScheme returns a scheme with the kinds that the manager uses.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), tidekeeperv1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("putting the scheme together: %w", err)
+		return nil, fmt.Errorf("build the scheme: %w", err)
 	}
 	return scheme, nil
 }
 
-// addInformers has the cache start an informer for each kind that the
-// controllers watch, and returns these informers by kind.
-func addInformers(mgr ctrl.Manager, controllers []controller) (map[string]cache.Informer, error) {
+// addInformers has the cache start an informer for each kind that is watched, and
+// returns these informers by kind.
+func addInformers(mgr ctrl.Manager, watches []watchedKind) (map[string]cache.Informer, error) {
 	informers := map[string]cache.Informer{}
-	for _, object := range kindsOf(controllers) {
-		gvk, err := mgr.GetClient().GroupVersionKindFor(object)
+	for _, w := range watches {
+		gvk, err := mgr.GetClient().GroupVersionKindFor(w.object)
 		if err != nil {
-			return nil, fmt.Errorf("%T: %w", object, err)
+			return nil, fmt.Errorf("find the kind of %T: %w", w.object, err)
 		}
-		informer, err := mgr.GetCache().GetInformer(context.Background(), object, cache.BlockUntilSynced(false))
+		informer, err := mgr.GetCache().GetInformer(context.Background(), w.object, cache.BlockUntilSynced(false))
 		if err != nil {
-			return nil, fmt.Errorf("the informer of %s: %w", gvk.Kind, err)
+			return nil, fmt.Errorf("get the informer of %s: %w", gvk.Kind, err)
 		}
 		informers[gvk.GroupKind().String()] = informer
 	}
 	return informers, nil
 }
 
-// addProbes adds /healthz, which answers as long as the process serves HTTP,
-// and /readyz, which answers once the cache is full. A standby is ready too,
-// so that a rollout does not wait for it to become the leader.
+// addProbes adds /healthz, which succeeds as long as the process serves HTTP, and
+// /readyz, which succeeds once the cache has synced. A standby is ready too, so that a
+// rollout does not wait for it to become the leader.
 func addProbes(mgr ctrl.Manager, informers map[string]cache.Informer) error {
 	synced := func(*http.Request) error {
 		for kind, informer := range informers {
@@ -184,12 +242,12 @@ func addProbes(mgr ctrl.Manager, informers map[string]cache.Informer) error {
 		return nil
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced)); err != nil {
-		return fmt.Errorf("adding the probes: %w", err)
+		return fmt.Errorf("add the probes: %w", err)
 	}
 	return nil
 }
 
-func metricsOptions(opts Options) (metricsserver.Options, error) {
+func metricsOptions(opts *Options) (metricsserver.Options, error) {
 	metrics := metricsserver.Options{BindAddress: opts.MetricsBindAddress}
 	if !opts.MetricsSecure {
 		return metrics, nil
@@ -200,8 +258,8 @@ func metricsOptions(opts Options) (metricsserver.Options, error) {
 	metrics.CertName = opts.MetricsCertName
 	metrics.KeyName = opts.MetricsKeyName
 
-	// The server takes a self-signed certificate if it finds no other, which
-	// is not what somebody who names a directory asks for.
+	// The server falls back to a self-signed certificate if it finds no other, but a
+	// user who names a directory does not want that.
 	if opts.MetricsCertDir != "" && opts.MetricsBindAddress != "0" {
 		cert := filepath.Join(opts.MetricsCertDir, opts.MetricsCertName)
 		key := filepath.Join(opts.MetricsCertDir, opts.MetricsKeyName)
@@ -214,16 +272,16 @@ func metricsOptions(opts Options) (metricsserver.Options, error) {
 
 // leaseNamespace returns the namespace of the lease: the one that opts name, or
 // the pod's own. It is empty if no leader is elected.
-func leaseNamespace(opts Options) (string, error) {
+func leaseNamespace(opts *Options) (string, error) {
 	if !opts.LeaderElect || opts.LeaderElectNamespace != "" {
 		return opts.LeaderElectNamespace, nil
 	}
 	namespace, err := os.ReadFile(namespaceFile)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return "", fmt.Errorf("--%s: outside a cluster it needs --%s too", flagLeaderElect, flagLeaderElectNamespace)
+		return "", fmt.Errorf("--%s: outside a cluster it needs --%s too", flagLeaderElect, FlagLeaderElectNamespace)
 	case err != nil:
-		return "", fmt.Errorf("the namespace of this pod: %w", err)
+		return "", fmt.Errorf("read the namespace of this pod: %w", err)
 	}
 	return strings.TrimSpace(string(namespace)), nil
 }

@@ -9,21 +9,23 @@ import (
 	"time"
 )
 
-// settled is how long after the cache is full the controllers have taken in what
-// is in it.
-const settled = 5 * time.Second
+// initialSyncGrace is how long the controllers need to process the initial sync of
+// the cache.
+const initialSyncGrace = 5 * time.Second
 
-// giveBack gives the memory that reading all objects took back to the machine, once
-// they are read. Left alone, the runtime would do so in the course of minutes, and a
-// container's limit would have to allow for it.
-type giveBack struct{}
+// memoryReleaser returns the memory that the initial lists took to the operating
+// system, once they are processed. Left alone, the runtime would do so over minutes,
+// and a container's limit would have to allow for it. GOMEMLIMIT does not serve: it
+// returns memory only near a limit, which would have to be chosen for the size of the
+// cluster, and at the cost of more garbage collections ever after.
+type memoryReleaser struct{}
 
-// Start implements [sigs.k8s.io/controller-runtime/pkg/manager.Runnable]. It is
-// called when the cache is full.
-func (giveBack) Start(ctx context.Context) error {
+// Start implements [sigs.k8s.io/controller-runtime/pkg/manager.Runnable]. The manager
+// calls it once the cache has synced.
+func (memoryReleaser) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-	case <-time.After(settled):
+	case <-time.After(initialSyncGrace):
 		debug.FreeOSMemory()
 	}
 	return nil
@@ -31,5 +33,5 @@ func (giveBack) Start(ctx context.Context) error {
 
 // NeedLeaderElection implements
 // [sigs.k8s.io/controller-runtime/pkg/manager.LeaderElectionRunnable]: a standby
-// reads all objects, too.
-func (giveBack) NeedLeaderElection() bool { return false }
+// lists all objects, too.
+func (memoryReleaser) NeedLeaderElection() bool { return false }

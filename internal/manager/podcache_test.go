@@ -50,18 +50,15 @@ func TestPodCache(t *testing.T) {
 	if size != "small" {
 		log.SetLogger(logr.Discard()) // the reflector says that the first list takes long, as it does
 	}
-	chosen, err := chooseControllers([]string{"*"}, allControllers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	chosen := chosenBy(t, "*", "")
 	alike, different := population{count, true}, population{count, false}
 	// One after the other, as the first takes most of what memory there is.
 	sent := measureCache(t, alike, chosen, cache.Options{})
-	kept := measureCache(t, alike, chosen, cacheOptions(chosen, nil))
-	whole := cacheOptions(chosen, nil)
+	kept := measureCache(t, alike, chosen, cacheOptions(chosen.watches))
+	whole := cacheOptions(chosen.watches)
 	whole.NewInformer = nil
 	slim := measureCache(t, alike, chosen, whole)
-	worst := measureCache(t, different, chosen, cacheOptions(chosen, nil))
+	worst := measureCache(t, different, chosen, cacheOptions(chosen.watches))
 
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(out, "\n%d PODS\tBYTES PER POD\tIN ALL\tSHARE\n", count)
@@ -108,8 +105,8 @@ func (c *cost) add(t *testing.T, pod *corev1.Pod) {
 }
 
 // measureCache fills a cache of those options, with the indexes of the
-// controllers, and lets go of it again.
-func measureCache(t *testing.T, pods population, chosen []controller, options cache.Options) cost {
+// controllers, and drops it again.
+func measureCache(t *testing.T, pods population, chosen *selection, options cache.Options) cost {
 	t.Helper()
 	var err error
 	if options.Scheme, err = newScheme(); err != nil {
@@ -130,8 +127,8 @@ func measureCache(t *testing.T, pods population, chosen []controller, options ca
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, add := range indexesOf(chosen) {
-		if err := add(ctx, podIndexer{store}); err != nil {
+	for _, index := range chosen.indexes {
+		if err := index.AddTo(ctx, podIndexer{store}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -164,8 +161,8 @@ func (p podIndexer) IndexField(ctx context.Context, kind client.Object, field st
 func mapperOf(t *testing.T, scheme *apiruntime.Scheme) meta.RESTMapper {
 	t.Helper()
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range kindsOf(allControllers) {
-		gvk, err := apiutil.GVKForObject(kind, scheme)
+	for _, kind := range newSelection(controllers(), nil).watches {
+		gvk, err := apiutil.GVKForObject(kind.object, scheme)
 		if err != nil {
 			t.Fatal(err)
 		}

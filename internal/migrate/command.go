@@ -9,11 +9,11 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Command is something that no manifest can say, as it is about a part of an
-// object that belongs to somebody else: applying a part of a Deployment can
-// take the rest of it away.
+// Command is something that no manifest can express, because it is about a part of
+// an object that belongs to another client: applying a part of a Deployment can
+// remove the rest of it.
 type Command struct {
-	// Object names the original.
+	// Object names the original object.
 	Object string
 	// Why it is needed.
 	Why string
@@ -41,16 +41,16 @@ func kubectl(words ...string) string {
 	return line
 }
 
-// in returns the words that name a namespace.
-func in(namespace string) []string {
+// inNamespace returns the arguments that name a namespace.
+func inNamespace(namespace string) []string {
 	if namespace == "" {
 		return nil
 	}
 	return []string{"-n", namespace}
 }
 
-// restartsResource is the full name of our resource: while the original's CRD is
-// there too, "eru" may be its.
+// restartsResource is the full name of our resource: while the original's CRD
+// exists, "eru" may resolve to the original's kind.
 const (
 	restartsResource = "scheduledrestarts." + tidekeeperv1.GroupName
 	poolsResource    = "nodepools." + tidekeeperv1.GroupName

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
@@ -34,8 +35,8 @@ func cron(text string, r *remarks) (expression, zone string, ok bool) {
 	}
 	expression = strings.Join(words, " ")
 	_, err := schedule.Parse(expression, zone)
-	if err == nil && len(expression) > maxSchedule {
-		err = fmt.Errorf("has more than %d characters", maxSchedule)
+	if err == nil && len(expression) > tidekeeperv1.MaxScheduleLength {
+		err = fmt.Errorf("has more than %d characters", tidekeeperv1.MaxScheduleLength)
 	}
 	if err != nil {
 		r.leftOut(field, err.Error(), "change it and convert it again")

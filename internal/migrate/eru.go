@@ -26,12 +26,6 @@ type eruSpec struct {
 	Schedule       string `json:"schedule"`
 }
 
-// defaultSchedule is the same for the original and for ours.
-const defaultSchedule = "0 0 * * *"
-
-// maxSchedule is the bound of the CRD.
-const maxSchedule = 256
-
 // restart is what an Eru asks for.
 type restart struct {
 	deployment         string
@@ -41,26 +35,26 @@ type restart struct {
 
 // restarts converts Erus, and the Deployments that ask for one.
 //
-// Where the original made an Eru by itself, because of the annotation on its
-// Deployment, ours does so too: the annotation is carried over and not the Eru,
-// so that it is deleted with the Deployment as before.
+// Where the original created an Eru by itself, because of the annotation on its
+// Deployment, ours does so too: the annotation is carried over instead of the
+// Eru, so that the object is deleted with the Deployment as before.
 func (result *Result) restarts(erus, deployments map[key]Object, options Options) {
 	unzoned := 0
 	targets := map[key]string{}
 	for _, o := range sorted(erus) {
 		r := &remarks{object: describe(o)}
-		wish, ok := readEru(o, r)
+		desired, ok := readEru(o, r)
 		if ok {
-			targets[keyOf(o)] = wish.deployment
-			if wish.timeZone == "" {
+			targets[keyOf(o)] = desired.deployment
+			if desired.timeZone == "" {
 				unzoned++
-				wish.timeZone = cmp.Or(options.TimeZone, "UTC")
+				desired.timeZone = cmp.Or(options.TimeZone, tidekeeperv1.DefaultTimeZone)
 			}
-			wish.enabled = wish.enabled && !options.Suspended
-			if deployment, found := deployments[keyOf(o)]; found && wish.deployment == o.GetName() && optsIn(deployment) {
-				result.optIn(o, deployment, wish, options, r)
+			desired.enabled = desired.enabled && !options.Suspended
+			if deployment, found := deployments[keyOf(o)]; found && desired.deployment == o.GetName() && optsIn(deployment) {
+				result.optIn(o, deployment, desired, options, r)
 			} else {
-				result.restart(o, wish, deployments, options, r)
+				result.restart(o, desired, deployments, options, r)
 			}
 		}
 		result.Remarks = append(result.Remarks, r.list...)
@@ -74,10 +68,10 @@ func (result *Result) restarts(erus, deployments map[key]Object, options Options
 			r.leftOut(index("metadata.annotations", OptInAnnotation), "the Eru of its name is for another Deployment", "rename one of the two")
 		case found || !mentioned(o):
 		case !optsIn(o):
-			r.note(index("metadata.annotations", OptInAnnotation), fmt.Sprintf("is %.64q and not \"true\", which the original takes no notice of", o.GetAnnotations()[OptInAnnotation]), "")
+			r.note(index("metadata.annotations", OptInAnnotation), fmt.Sprintf("is %.64q and not \"true\", which the original ignores", o.GetAnnotations()[OptInAnnotation]), "")
 		default:
 			unzoned++
-			result.optIn(o, o, restart{deployment: o.GetName(), schedule: defaultSchedule, timeZone: cmp.Or(options.TimeZone, "UTC")}, options, r)
+			result.optIn(o, o, restart{deployment: o.GetName(), schedule: tidekeeperv1.DefaultSchedule, timeZone: cmp.Or(options.TimeZone, tidekeeperv1.DefaultTimeZone)}, options, r)
 		}
 		result.Remarks = append(result.Remarks, r.list...)
 	}
@@ -100,13 +94,13 @@ func readEru(o Object, r *remarks) (restart, bool) {
 	deployment := cmp.Or(spec.Deploymentname, spec.DeploymentName)
 	switch {
 	case deployment == "":
-		r.leftOut("spec.deploymentname", "there is none", "name a Deployment of the same namespace")
+		r.leftOut("spec.deploymentname", "is missing", "name a Deployment of the same namespace")
 		return restart{}, false
 	case spec.Deploymentname != "" && spec.DeploymentName != "" && spec.Deploymentname != spec.DeploymentName:
 		r.leftOut("spec.deploymentName", "differs from spec.deploymentname", "keep one of the two")
 		return restart{}, false
 	case len(validation.IsDNS1123Subdomain(deployment)) > 0:
-		r.leftOut("spec.deploymentname", fmt.Sprintf("%.64q is no name of a Deployment", deployment), "lower-case letters, digits, '-' and '.'")
+		r.leftOut("spec.deploymentname", fmt.Sprintf("%.64q is not the name of a Deployment", deployment), "lower-case letters, digits, '-' and '.'")
 		return restart{}, false
 	}
 	expression, zone, ok := cron(spec.Schedule, r)
@@ -122,49 +116,49 @@ func readEru(o Object, r *remarks) (restart, bool) {
 	return restart{deployment: deployment, enabled: spec.Enabled, schedule: expression, timeZone: zone}, true
 }
 
-// restart converts an Eru that stands for itself.
-func (result *Result) restart(o Object, wish restart, deployments map[key]Object, options Options, r *remarks) {
+// restart converts an Eru that was not created by the opt-in.
+func (result *Result) restart(o Object, desired restart, deployments map[key]Object, options Options, r *remarks) {
 	labels, annotations := carried(o, r)
 	restart := applyv1.ScheduledRestart(o.GetName(), o.GetNamespace()).WithLabels(labels).WithAnnotations(annotations).
 		WithSpec(applyv1.ScheduledRestartSpec().
-			WithTargetRef(applyv1.TargetRef().WithKind(DeploymentKind.Kind).WithName(wish.deployment)).
-			WithSchedule(wish.schedule).WithTimeZone(wish.timeZone).WithSuspend(!wish.enabled))
+			WithTargetRef(applyv1.TargetRef().WithKind(DeploymentKind.Kind).WithName(desired.deployment)).
+			WithSchedule(desired.schedule).WithTimeZone(desired.timeZone).WithSuspend(!desired.enabled))
 	if o.GetNamespace() == "" {
 		restart.Namespace = nil
 	}
 	result.Restarts = append(result.Restarts, restart)
-	_, exists := deployments[key{o.GetNamespace(), wish.deployment}]
+	_, exists := deployments[key{o.GetNamespace(), desired.deployment}]
 	_, mirrored := o.GetAnnotations()[EruKind.Group+"/deploymentName"]
 	switch {
 	case !exists && options.Complete:
-		r.note("spec.deploymentname", "there is no Deployment "+wish.deployment, "it will say TargetNotFound and wait for one")
+		r.note("spec.deploymentname", "there is no Deployment "+desired.deployment, "it will report "+tidekeeperv1.ReasonTargetNotFound+" and wait for one")
 	case !exists && mirrored:
-		r.note("", "the original made it, because of an annotation on its Deployment, which is not among what was read: it will not be deleted with that",
+		r.note("", "the original created it because of an annotation on its Deployment, which was not read: it will not be deleted with the Deployment",
 			"read the Deployment too, if it is still annotated")
 	}
 }
 
 // optIn converts the annotation on a Deployment, and the Eru that was made of
 // it, if there is one: o is either.
-func (result *Result) optIn(o, deployment Object, wish restart, options Options, r *remarks) {
+func (result *Result) optIn(o, deployment Object, desired restart, options Options, r *remarks) {
 	if o.GroupVersionKind() == EruKind {
 		labels, annotations := carried(o, r)
 		for _, k := range slices.Sorted(maps.Keys(labels)) {
-			r.leftOut(index("metadata.labels", k), "the opt-in makes the object, and knows of no labels", "kubectl label it afterwards")
+			r.leftOut(index("metadata.labels", k), "the opt-in creates the object, and cannot set labels", "kubectl label it afterwards")
 		}
 		for _, k := range slices.Sorted(maps.Keys(annotations)) {
-			r.leftOut(index("metadata.annotations", k), "the opt-in makes the object, and knows of no annotations", "kubectl annotate it afterwards")
+			r.leftOut(index("metadata.annotations", k), "the opt-in creates the object, and cannot set annotations", "kubectl annotate it afterwards")
 		}
 	}
 	namespace, name := deployment.GetNamespace(), deployment.GetName()
 	wanted := [][2]string{{tidekeeperv1.OptInAnnotation, "true"}}
-	if wish.enabled {
-		wanted = append(wanted, [2]string{tidekeeperv1.OptInScheduleAnnotation, wish.schedule})
+	if desired.enabled {
+		wanted = append(wanted, [2]string{tidekeeperv1.OptInScheduleAnnotation, desired.schedule})
 	}
-	if wish.timeZone != "UTC" {
-		wanted = append(wanted, [2]string{tidekeeperv1.OptInTimeZoneAnnotation, wish.timeZone})
+	if desired.timeZone != tidekeeperv1.DefaultTimeZone {
+		wanted = append(wanted, [2]string{tidekeeperv1.OptInTimeZoneAnnotation, desired.timeZone})
 	}
-	words := append([]string{"annotate", "deployment", name}, in(namespace)...)
+	words := append([]string{"annotate", "deployment", name}, inNamespace(namespace)...)
 	missing := 0
 	for _, annotation := range wanted {
 		if deployment.GetAnnotations()[annotation[0]] != annotation[1] {
@@ -173,19 +167,19 @@ func (result *Result) optIn(o, deployment Object, wish restart, options Options,
 		}
 	}
 	if missing == 0 {
-		r.note("", "is opted in already", "")
+		r.note("", "is already opted in", "")
 		return
 	}
 	result.Commands = append(result.Commands, Command{
 		Object: describe(deployment), Why: "the opt-in is an annotation on the Deployment, in its manifest or by command: a manifest of the annotation alone could damage it",
 		Line: kubectl(words...),
 	})
-	if !wish.enabled && wish.schedule != defaultSchedule && !options.Suspended {
-		restart := append([]string{restartsResource + "/" + name}, in(namespace)...)
+	if !desired.enabled && desired.schedule != tidekeeperv1.DefaultSchedule && !options.Suspended {
+		restart := append([]string{restartsResource + "/" + name}, inNamespace(namespace)...)
 		result.Commands = append(result.Commands, Command{
 			Object: r.object, Why: "it is disabled, and an annotation with its schedule would enable it",
 			Line: kubectl(append([]string{"wait", "--for=create", "--timeout=60s"}, restart...)...) + " && " +
-				kubectl(append([]string{"patch"}, append(restart, "--type=merge", "-p", `{"spec":{"schedule":`+strconv.Quote(wish.schedule)+`}}`)...)...),
+				kubectl(append([]string{"patch"}, append(restart, "--type=merge", "-p", `{"spec":{"schedule":`+strconv.Quote(desired.schedule)+`}}`)...)...),
 		})
 	}
 }

@@ -9,43 +9,46 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// named tells whether the object has a name that the API server accepts. One
-// that is read from a file may have anything.
+// named reports whether the object has a name that the API server accepts. A file
+// may contain any name.
 func named(o Object, r *remarks) bool {
 	switch {
 	case o.GetName() == "":
-		r.leftOut("metadata.name", "there is none", "give it one")
+		r.leftOut("metadata.name", "is missing", "set it")
 	case len(validation.IsDNS1123Subdomain(o.GetName())) > 0:
-		r.leftOut("metadata.name", "is no name of an object", "lower-case letters, digits, '-' and '.'")
+		r.leftOut("metadata.name", "is not a valid name", "lower-case letters, digits, '-' and '.'")
 	case o.GetNamespace() != "" && len(validation.IsDNS1123Label(o.GetNamespace())) > 0:
-		r.leftOut("metadata.namespace", "is no name of a namespace", "lower-case letters, digits and '-'")
-	case o.GroupVersionKind() == NodePoolKind && len(o.GetName()) > validation.LabelValueMaxLength:
-		r.leftOut("metadata.name", "has more than 63 characters, and cannot be the name of a label node-role.kubernetes.io/<name>", "make a pool of a shorter name with a selector")
+		r.leftOut("metadata.namespace", "is not a valid namespace", "lower-case letters, digits and '-'")
+	case o.GroupVersionKind() == NodePoolKind && len(o.GetName()) > tidekeeperv1.MaxPoolNameLength:
+		r.leftOut("metadata.name", "has more than 63 characters, and cannot become the label node-role.kubernetes.io/<name>", "create a pool with a shorter name and a selector")
 	default:
 		return true
 	}
 	return false
 }
 
-// dying tells whether the object is being deleted.
+// dying reports whether the object is being deleted.
 func dying(o Object, r *remarks) bool {
 	if o.GetDeletionTimestamp() == nil {
 		return false
 	}
-	r.leftOut("", "is being deleted", "wait until it is gone, or make a new one")
+	r.leftOut("", "is being deleted", "wait until it is gone, or create a new one")
 	return true
 }
 
-// tools put keys on objects by which they find again what is theirs. On ours
-// they would delete it together with the original, or fight over it.
+// tools are keys by which tools find the objects that they manage. On ours, the
+// tool would delete it together with the original, or keep changing it.
 var tools = []string{
 	"kubectl.kubernetes.io/", "app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/", "meta.helm.sh/", "argocd.argoproj.io/",
 	"kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "config.kubernetes.io/", "tidekeeper.dev/",
 }
 
-// carried returns the labels and annotations of an original that ours gets too.
+// carried returns the labels and annotations of the original object that ours
+// gets too.
 func carried(o Object, r *remarks) (labels, annotations map[string]string) {
 	labels, annotations = map[string]string{}, map[string]string{}
 	for _, k := range slices.Sorted(maps.Keys(o.GetLabels())) {
@@ -54,7 +57,7 @@ func carried(o Object, r *remarks) (labels, annotations map[string]string) {
 		case among(tools, k):
 			r.leftOut(index("metadata.labels", k), "belongs to the tool that manages the original", "have the tool manage the new object")
 		case len(validation.IsQualifiedName(k)) > 0 || len(validation.IsValidLabelValue(v)) > 0:
-			r.leftOut(index("metadata.labels", k), "is no valid label", "")
+			r.leftOut(index("metadata.labels", k), "is not a valid label", "")
 		default:
 			labels[k] = v
 		}
@@ -62,11 +65,11 @@ func carried(o Object, r *remarks) (labels, annotations map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(o.GetAnnotations())) {
 		switch {
 		case strings.HasPrefix(k, EruKind.Group+"/"), k == lastApplied:
-			// The mirror of the spec, and what kubectl writes anew.
+			// The mirror of the spec, and what kubectl writes again.
 		case among(tools, k):
 			r.leftOut(index("metadata.annotations", k), "belongs to the tool that manages the original", "have the tool manage the new object")
 		case len(validation.IsQualifiedName(strings.ToLower(k))) > 0:
-			r.leftOut(index("metadata.annotations", k), "is no valid annotation", "")
+			r.leftOut(index("metadata.annotations", k), "is not a valid annotation", "")
 		default:
 			annotations[k] = o.GetAnnotations()[k]
 		}
@@ -75,25 +78,15 @@ func carried(o Object, r *remarks) (labels, annotations map[string]string) {
 		r.leftOut("metadata.ownerReferences", "the new object is not deleted with its owner", "delete it when the owner is deleted")
 	}
 	if finalizers := o.GetFinalizers(); len(finalizers) > 0 {
-		r.note("metadata.finalizers", "are for the original's controller to take off", "docs/migrate.md says how to delete the original without it")
+		r.note("metadata.finalizers", "are for the original's controller to remove", "docs/migrate.md says how to delete the original without it")
 	}
 	return labels, annotations
 }
 
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// The keys that the CRD of NodePool refuses, as they belong to somebody else. A
-// test holds them against the CRD.
-var (
-	guardedLabels = []string{
-		"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build",
-		"topology.kubernetes.io/", "beta.kubernetes.io/", "failure-domain.beta.kubernetes.io/", "kubelet.kubernetes.io/", "tidekeeper.dev/",
-	}
-	guardedTaints = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "tidekeeper.dev/"}
-)
-
-// among tells whether a list of keys, and of prefixes that end with a slash,
-// has the key.
+// among reports whether a list of keys, and of prefixes that end with a slash, has
+// the key.
 func among(list []string, key string) bool {
 	return slices.ContainsFunc(list, func(g string) bool { return key == g || strings.HasSuffix(g, "/") && strings.HasPrefix(key, g) })
 }

@@ -15,23 +15,24 @@ import (
 
 	applyv1 "tidekeeper.dev/tidekeeper/api/applyconfiguration/api/v1"
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// The originals.
+// The kinds of the original projects.
 var (
 	NodePoolKind   = schema.GroupVersionKind{Group: "nodes.lailin.xyz", Version: "v1", Kind: "NodePool"}
 	EruKind        = schema.GroupVersionKind{Group: "mtsre.meitu.com", Version: "v1", Kind: "Eru"}
 	DeploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 )
 
-// OptInAnnotation on a Deployment, with the value "true", asks the original for
-// an Eru.
+// OptInAnnotation on a Deployment, with the value "true", requests an Eru from the
+// original project.
 const OptInAnnotation = "mtsre.meitu.com/eru"
 
 // Object is an object that was read.
 type Object struct {
 	*unstructured.Unstructured
-	// Source is the file that it is from, "" if there is none to tell.
+	// Source is the file that it is from, or "".
 	Source string
 }
 
@@ -55,15 +56,15 @@ type Result struct {
 	Remarks  []Remark
 }
 
-// key tells objects of one kind apart.
+// key identifies an object among those of its kind.
 type key struct{ namespace, name string }
 
 func keyOf(o Object) key { return key{o.GetNamespace(), o.GetName()} }
 
 func (k key) String() string { return k.namespace + "/" + k.name }
 
-// Convert turns originals into ours. Of two objects of one kind and name the
-// first counts. What is neither an original nor a Deployment is left alone.
+// Convert turns the objects of the original projects into ours. Of two objects of
+// one kind and name the first counts. Objects of other kinds are ignored.
 func Convert(objects []Object, options Options) Result {
 	var result Result
 	originals := map[schema.GroupVersionKind]map[key]Object{NodePoolKind: {}, EruKind: {}, DeploymentKind: {}}
@@ -74,7 +75,7 @@ func Convert(objects []Object, options Options) Result {
 		of, known := originals[kind]
 		switch {
 		case kind.Group == tidekeeperv1.GroupName:
-			r.note("", "is Tidekeeper's already", "")
+			r.note("", "is already Tidekeeper's", "")
 		case !known && (kind.Group == NodePoolKind.Group || kind.Group == EruKind.Group):
 			r.leftOut("apiVersion", "only "+NodePoolKind.GroupVersion().String()+" NodePool and "+EruKind.GroupVersion().String()+" Eru can be read", "convert it to one of these")
 		case !known:
@@ -94,14 +95,17 @@ func Convert(objects []Object, options Options) Result {
 	if len(others) > 0 {
 		result.Remarks = append(result.Remarks, Remark{Weight: Note, Why: othersSay(others)})
 	}
+	described := map[string]string{}
 	for _, o := range sorted(originals[NodePoolKind]) {
+		described[o.GetName()] = describe(o)
 		result.nodePool(o)
 	}
+	result.handOverNodes(described)
 	result.restarts(originals[EruKind], originals[DeploymentKind], options)
 	return result
 }
 
-// mentioned tells whether a Deployment has the original's annotation.
+// mentioned reports whether a Deployment has the original's annotation.
 func mentioned(o Object) bool {
 	_, found := o.GetAnnotations()[OptInAnnotation]
 	return found
@@ -116,15 +120,20 @@ func sorted(objects map[key]Object) []Object {
 	return list
 }
 
+// The maximum lengths in bytes of a name and a kind in messages. They come from files,
+// which can contain anything.
+const (
+	maxName = 400
+	maxKind = 63
+)
+
 // describe names an object, and says where it is from.
 func describe(o Object) string {
 	name := o.GetKind() + " " + o.GetName()
 	if o.GetNamespace() != "" {
 		name = o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 	}
-	if len(name) > 400 {
-		name = name[:400] + "…"
-	}
+	name = text.Shorten(name, maxName)
 	if o.Source != "" {
 		name += " (" + o.Source + ")"
 	}
@@ -133,7 +142,7 @@ func describe(o Object) string {
 
 func origin(o Object) string { return cmp.Or(o.Source, "the cluster") }
 
-// othersSay counts what is left alone.
+// othersSay counts the objects that are ignored.
 func othersSay(others map[string]int) string {
 	var total int
 	for _, n := range others {
@@ -144,9 +153,7 @@ func othersSay(others map[string]int) string {
 		kinds = append(kinds[:5], "…")
 	}
 	for i, k := range kinds {
-		if len(k) > 63 {
-			kinds[i] = k[:63] + "…"
-		}
+		kinds[i] = text.Shorten(k, maxKind)
 	}
-	return fmt.Sprintf("%s of other kinds left alone (%s)", plural(total, "object"), strings.Join(kinds, ", "))
+	return fmt.Sprintf("%s of other kinds ignored (%s)", plural(total, "object"), strings.Join(kinds, ", "))
 }

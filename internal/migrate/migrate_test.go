@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,11 +41,23 @@ func TestConvert(t *testing.T) {
 status: {status: 200, nodeCount: 2}`,
 			want: []string{`worker {"handler":"runc","labels":{"node-pool.lailin.xyz/worker":"10"},"taints":[{"effect":"NoSchedule","key":"node-pool.lailin.xyz","value":"worker"}]}`},
 			commands: []string{
-				`kubectl annotate nodes -l node-role.kubernetes.io/worker 'tidekeeper.dev/node-pools={"worker":{"labels":{"node-pool.lailin.xyz/worker":"10"},"taints":{"node-pool.lailin.xyz:NoSchedule":"worker"}}}'`,
 				`kubectl patch runtimeclass node-pool-worker --type=merge -p '{"metadata":{"ownerReferences":[{"apiVersion":"tidekeeper.dev/v1","kind":"NodePool","name":"worker","controller":true,"blockOwnerDeletion":true,"uid":"'"$(kubectl get nodepools.tidekeeper.dev worker -o 'jsonpath={.metadata.uid}')"'"}]}}'`,
+				`kubectl annotate nodes -l node-role.kubernetes.io/worker 'tidekeeper.dev/node-pools={"worker":{"labels":{"node-pool.lailin.xyz/worker":"10"},"taints":{"node-pool.lailin.xyz:NoSchedule":"worker"}}}'`,
 			},
 		},
 		{name: "a pool that only counts", in: pool, want: []string{"worker {}"}},
+		{
+			// A node has one record: a command for each pool would wipe the other's.
+			name: "nodes in two pools",
+			in: pool + "spec: {labels: {a: \"1\"}}\n---\n" + strings.Replace(pool, "worker", "gpu", 1) + "spec: {labels: {b: \"2\"}}\n---\n" +
+				strings.Replace(pool, "worker", "counts", 1),
+			want: []string{"counts {}", `gpu {"labels":{"b":"2"}}`, `worker {"labels":{"a":"1"}}`},
+			commands: []string{
+				`kubectl annotate nodes -l 'node-role.kubernetes.io/gpu,!node-role.kubernetes.io/worker' 'tidekeeper.dev/node-pools={"gpu":{"labels":{"b":"2"}}}'`,
+				`kubectl annotate nodes -l node-role.kubernetes.io/gpu,node-role.kubernetes.io/worker 'tidekeeper.dev/node-pools={"gpu":{"labels":{"b":"2"}},"worker":{"labels":{"a":"1"}}}'`,
+				`kubectl annotate nodes -l 'node-role.kubernetes.io/worker,!node-role.kubernetes.io/gpu' 'tidekeeper.dev/node-pools={"worker":{"labels":{"a":"1"}}}'`,
+			},
+		},
 		{
 			name: "what admission refuses is left out, and the rest is kept",
 			in: pool + `spec:
@@ -66,18 +76,18 @@ status: {status: 200, nodeCount: 2}`,
 				`kubectl annotate nodes -l node-role.kubernetes.io/worker 'tidekeeper.dev/node-pools={"worker":{"labels":{"fine":"","node-role.kubernetes.io/other":""},"taints":{"dedicated:NoSchedule":"a","slow:NoExecute":""}}}'`,
 			},
 			remarks: []string{
-				`left out: NodePool worker: spec.labels["kubernetes.io/os"]: belongs to the kubelet, the cloud provider or Tidekeeper, and is refused: have whoever owns it set it`,
-				`left out: NodePool worker: spec.labels["no key"]: is no label key: letters, digits, '-', '_' and '.', after an optional DNS prefix and '/'`,
-				`left out: NodePool worker: spec.labels["node-role.kubernetes.io/worker"]: makes a node a member of this very pool, and is refused: set it on the nodes that are to be members`,
-				`left out: NodePool worker: spec.labels["topology.kubernetes.io/zone"]: belongs to the kubelet, the cloud provider or Tidekeeper, and is refused: have whoever owns it set it`,
-				`left out: NodePool worker: spec.labels["value"]: "no value" is no label value: at most 63 letters, digits, '-', '_' and '.'`,
-				`left out: NodePool worker: spec.taints[0]: node.kubernetes.io/unreachable belongs to the node lifecycle controller, the cloud provider or Tidekeeper, and is refused: have whoever owns it set it`,
-				`left out: NodePool worker: spec.taints[2]: dedicated:NoSchedule is there twice, and a node has it once: the first is taken`,
-				`left out: NodePool worker: spec.taints[3]: "Never" is no effect: NoSchedule, PreferNoSchedule or NoExecute`,
-				`left out: NodePool worker: spec.taints[4]: "a b" is no taint value: at most 63 letters, digits, '-', '_' and '.'`,
-				`left out: NodePool worker: spec.taints[5]: "a/b/c" is no taint key: letters, digits, '-', '_' and '.', after an optional DNS prefix and '/'`,
-				`left out: NodePool worker: spec.taints[6].timeAdded: is noted on each node when the taint is put there`,
-				`left out: NodePool worker: spec.handler: "Run_C" is no name of a handler: set spec.handler, in lower-case letters, digits and '-'`,
+				`left out: NodePool worker: spec.labels["kubernetes.io/os"]: belongs to the kubelet, the cloud provider or Tidekeeper, and is refused: let its owner set it`,
+				`left out: NodePool worker: spec.labels["no key"]: is not a label key: letters, digits, '-', '_' and '.', after an optional DNS prefix and '/'`,
+				`left out: NodePool worker: spec.labels["node-role.kubernetes.io/worker"]: makes a node a member of this pool, and is refused: set it on the nodes that are to be members`,
+				`left out: NodePool worker: spec.labels["topology.kubernetes.io/zone"]: belongs to the kubelet, the cloud provider or Tidekeeper, and is refused: let its owner set it`,
+				`left out: NodePool worker: spec.labels["value"]: "no value" is not a label value: at most 63 letters, digits, '-', '_' and '.'`,
+				`left out: NodePool worker: spec.taints[0]: node.kubernetes.io/unreachable belongs to the node lifecycle controller, the cloud provider or Tidekeeper, and is refused: let its owner set it`,
+				`left out: NodePool worker: spec.taints[2]: dedicated:NoSchedule appears twice, and a node has it once: the first is taken`,
+				`left out: NodePool worker: spec.taints[3]: "Never" is not an effect: NoSchedule, PreferNoSchedule or NoExecute`,
+				`left out: NodePool worker: spec.taints[4]: "a b" is not a taint value: at most 63 letters, digits, '-', '_' and '.'`,
+				`left out: NodePool worker: spec.taints[5]: "a/b/c" is not a taint key: letters, digits, '-', '_' and '.', after an optional DNS prefix and '/'`,
+				`left out: NodePool worker: spec.taints[6].timeAdded: is set on each node when the taint is added`,
+				`left out: NodePool worker: spec.handler: "Run_C" is not a handler name: set spec.handler, in lower-case letters, digits and '-'`,
 			},
 		},
 		{
@@ -104,7 +114,7 @@ status: {status: 200, nodeCount: 2}`,
 		{
 			name: "one that is being deleted",
 			in:   "apiVersion: nodes.lailin.xyz/v1\nkind: NodePool\nmetadata: {name: worker, deletionTimestamp: \"2021-05-11T00:00:00Z\"}", remarks: []string{
-				"left out: NodePool worker: is being deleted: wait until it is gone, or make a new one",
+				"left out: NodePool worker: is being deleted: wait until it is gone, or create a new one",
 			},
 		},
 		{name: "one that is there twice", in: pool + "---\n" + pool, want: []string{"worker {}"}, remarks: []string{"left out: NodePool worker: was read before, from the cluster: keep one of the two"}},
@@ -112,13 +122,13 @@ status: {status: 200, nodeCount: 2}`,
 			name: "ours already, and what is none of our business",
 			in:   "apiVersion: tidekeeper.dev/v1\nkind: NodePool\nmetadata: {name: worker}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}",
 			remarks: []string{
-				"note: NodePool worker: is Tidekeeper's already",
-				"note: 1 object of other kinds left alone (ConfigMap)",
+				"note: NodePool worker: is already Tidekeeper's",
+				"note: 1 object of other kinds ignored (ConfigMap)",
 			},
 		},
 
 		{
-			name:    "an Eru that somebody wrote",
+			name:    "an Eru that a person wrote",
 			in:      eru + `spec: {deploymentname: web, enabled: true, schedule: "0  3 * * 1-5"}`,
 			want:    []string{restart(`"schedule":"0 3 * * 1-5","suspend":false,"targetRef":{"kind":"Deployment","name":"web"},"timeZone":"UTC"`)},
 			remarks: []string{utc},
@@ -151,7 +161,7 @@ status: {status: 200, nodeCount: 2}`,
 			"left out: Eru shop/web: spec.schedule: there is none, so that nothing was ever restarted: write one, such as 0 0 * * *",
 		}},
 		{name: "no Deployment", in: eru + `spec: {schedule: "@daily"}`, remarks: []string{
-			"left out: Eru shop/web: spec.deploymentname: there is none: name a Deployment of the same namespace",
+			"left out: Eru shop/web: spec.deploymentname: is missing: name a Deployment of the same namespace",
 		}},
 		{name: "two Deployments", in: eru + `spec: {deploymentname: a, deploymentName: b, schedule: "@daily"}`, remarks: []string{
 			"left out: Eru shop/web: spec.deploymentName: differs from spec.deploymentname: keep one of the two",
@@ -180,8 +190,8 @@ spec: {deploymentname: web, schedule: "0 2 * * *"}`,
 				`left out: Eru shop/web: metadata.labels["app.kubernetes.io/instance"]: belongs to the tool that manages the original: have the tool manage the new object`,
 				`left out: Eru shop/web: metadata.annotations["argocd.argoproj.io/tracking-id"]: belongs to the tool that manages the original: have the tool manage the new object`,
 				`left out: Eru shop/web: metadata.ownerReferences: the new object is not deleted with its owner: delete it when the owner is deleted`,
-				`note: Eru shop/web: metadata.finalizers: are for the original's controller to take off: docs/migrate.md says how to delete the original without it`,
-				`note: Eru shop/web: the original made it, because of an annotation on its Deployment, which is not among what was read: it will not be deleted with that: read the Deployment too, if it is still annotated`,
+				`note: Eru shop/web: metadata.finalizers: are for the original's controller to remove: docs/migrate.md says how to delete the original without it`,
+				`note: Eru shop/web: the original created it because of an annotation on its Deployment, which was not read: it will not be deleted with the Deployment: read the Deployment too, if it is still annotated`,
 			},
 		},
 		{
@@ -189,7 +199,7 @@ spec: {deploymentname: web, schedule: "0 2 * * *"}`,
 			in:      eru + `spec: {deploymentname: gone, schedule: "@daily"}`,
 			options: Options{TimeZone: "UTC", Complete: true},
 			want:    []string{restart(`"schedule":"@daily","suspend":true,"targetRef":{"kind":"Deployment","name":"gone"},"timeZone":"UTC"`)},
-			remarks: []string{"note: Eru shop/web: spec.deploymentname: there is no Deployment gone: it will say TargetNotFound and wait for one"},
+			remarks: []string{"note: Eru shop/web: spec.deploymentname: there is no Deployment gone: it will report TargetNotFound and wait for one"},
 		},
 
 		{
@@ -230,12 +240,12 @@ spec: {deploymentname: web, schedule: "0 2 * * *"}`,
 			in: eru + `spec: {deploymentname: web, enabled: true, schedule: "0 3 * * *"}` + "\n---\n" +
 				`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, annotations: {mtsre.meitu.com/eru: "true", tidekeeper.dev/scheduled-restart: "true", tidekeeper.dev/restart-schedule: "0 3 * * *"}}}`,
 			options: Options{TimeZone: "UTC"},
-			remarks: []string{"note: Eru shop/web: is opted in already"},
+			remarks: []string{"note: Eru shop/web: is already opted in"},
 		},
 		{
 			name:    "an annotation with another value",
 			in:      strings.Replace(deployment, `"true"`, `"yes"`, 1),
-			remarks: []string{`note: Deployment shop/web: metadata.annotations["mtsre.meitu.com/eru"]: is "yes" and not "true", which the original takes no notice of`},
+			remarks: []string{`note: Deployment shop/web: metadata.annotations["mtsre.meitu.com/eru"]: is "yes" and not "true", which the original ignores`},
 		},
 		{
 			name:    "an Eru of the Deployment's name for another one",
@@ -251,8 +261,8 @@ spec: {deploymentname: web, schedule: "0 2 * * *"}`,
 			options:  Options{TimeZone: "UTC"},
 			commands: []string{"kubectl annotate deployment web -n shop tidekeeper.dev/scheduled-restart=true"},
 			remarks: []string{
-				`left out: Eru shop/web: metadata.labels["team"]: the opt-in makes the object, and knows of no labels: kubectl label it afterwards`,
-				`left out: Eru shop/web: metadata.annotations["owner"]: the opt-in makes the object, and knows of no annotations: kubectl annotate it afterwards`,
+				`left out: Eru shop/web: metadata.labels["team"]: the opt-in creates the object, and cannot set labels: kubectl label it afterwards`,
+				`left out: Eru shop/web: metadata.annotations["owner"]: the opt-in creates the object, and cannot set annotations: kubectl annotate it afterwards`,
 			},
 		},
 	} {
@@ -337,99 +347,4 @@ func outOf(t *testing.T, result Result) []string {
 		add(r)
 	}
 	return lines
-}
-
-// Whatever is read, nothing of it goes without a word, the words are one line
-// that a terminal can show, and converting again what came out does nothing.
-func FuzzConvert(f *testing.F) {
-	f.Add([]byte("apiVersion: nodes.lailin.xyz/v1\nkind: NodePool\nmetadata: {name: worker, labels: {a: b}}\nspec: {labels: {a: b}, taints: [{key: a, effect: NoExecute}], handler: runc}"), "", false)
-	f.Add([]byte("apiVersion: mtsre.meitu.com/v1\nkind: Eru\nmetadata: {name: web, namespace: shop}\nspec: {deploymentname: web, enabled: true, schedule: TZ=UTC 0 0 3 * * *}\n---\n"+
-		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop, annotations: {mtsre.meitu.com/eru: 'true'}}"), "Asia/Shanghai", true)
-	f.Add([]byte("apiVersion: nodes.lailin.xyz/v1\nkind: NodePool\nmetadata: {name: 'w\u202eorker\x1b[31m', labels: [1], annotations: 7}\nspec: {labels: 1e400, taints: {}, handler: null}"), "x", false)
-	f.Add([]byte("apiVersion: mtsre.meitu.com/v1\nkind: Eru\nmetadata: 1\nspec: &a [*a]"), "", false)
-	f.Add([]byte("apiVersion: mtsre.meitu.com/v2\nkind: [Eru]\nmetadata: {name: 5, deletionTimestamp: x, ownerReferences: [7]}"), "", false)
-	f.Fuzz(func(t *testing.T, text []byte, zone string, suspended bool) {
-		objects, err := read(text)
-		if err != nil {
-			return
-		}
-		result := Convert(objects, Options{TimeZone: zone, Suspended: suspended})
-		told := map[string]bool{}
-		for _, r := range result.Remarks {
-			if line := r.String(); strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) && r != ' ' }) {
-				t.Errorf("a remark is not to be shown: %q", line)
-			}
-			told[r.Object] = true
-		}
-		for _, c := range result.Commands {
-			if strings.ContainsAny(c.Object+c.Line, "\n\r\x1b") {
-				t.Errorf("a command has more than one line: %q", c)
-			}
-			told[c.Object] = true
-		}
-		var out []Object
-		for _, line := range [][]any{anys(result.Pools), anys(result.Restarts)} {
-			for _, o := range line {
-				made, err := yaml.Marshal(o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				again, err := read(made)
-				if err != nil {
-					t.Fatalf("what came out cannot be read: %v\n%s", err, made)
-				}
-				out = append(out, again...)
-			}
-		}
-		for _, o := range objects {
-			kind := o.GroupVersionKind()
-			isMade := slices.ContainsFunc(out, func(m Object) bool {
-				return keyOf(m) == keyOf(o) && (m.GetKind() == "NodePool") == (kind == NodePoolKind)
-			})
-			if (kind == NodePoolKind || kind == EruKind || kind == DeploymentKind && optsIn(o)) && !told[describe(o)] && !isMade {
-				t.Errorf("not a word about %s: %+v", describe(o), result)
-			}
-		}
-		again := Convert(out, Options{TimeZone: zone})
-		if len(again.Pools)+len(again.Restarts)+len(again.Commands) > 0 {
-			t.Errorf("what came out is converted once more: %+v", again)
-		}
-	})
-}
-
-func anys[T any](list []T) []any {
-	var result []any
-	for _, item := range list {
-		result = append(result, item)
-	}
-	return result
-}
-
-// Nothing that is read gets at the terminal, or out of a comment in a script.
-func TestHostileTextIsShownHarmless(t *testing.T) {
-	objects, err := read([]byte(`{"apiVersion":"nodes.lailin.xyz/v1","kind":"NodePool","metadata":{"name":"a\u001b[31m\u202eb\nc"}}
----
-{"apiVersion":"nodes.lailin.xyz/v1","kind":"NodePool","metadata":{"name":"worker"},"spec":{"labels":{"a":"b"}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects[1].Source = "old\nrm -r x.yaml"
-	result := Convert(objects, Options{})
-	if want, got := "left out: NodePool a [31m b c: metadata.name: is no name of an object: lower-case letters, digits, '-' and '.'", result.Remarks[0].String(); got != want {
-		t.Errorf("the remark is %q, want %q", got, want)
-	}
-	if want, got := "NodePool worker (old rm -r x.yaml)", result.Commands[0].Object; got != want {
-		t.Errorf("the comment is about %q, want %q", got, want)
-	}
-	if got := (Remark{Weight: Note, Why: "a\x1b[31m\nb"}).String(); got != "note: a [31m b" {
-		t.Errorf("a remark says %q", got)
-	}
-}
-
-func TestQuote(t *testing.T) {
-	for word, want := range map[string]string{"web": "web", "": "''", "0 3 * * *": "'0 3 * * *'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "a=b": "a=b"} {
-		if got := quote(word); got != want {
-			t.Errorf("quote(%q) = %s, want %s", word, got, want)
-		}
-	}
 }

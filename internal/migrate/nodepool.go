@@ -4,16 +4,18 @@
 package migrate
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	applyv1 "tidekeeper.dev/tidekeeper/api/applyconfiguration/api/v1"
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
 // nodePoolSpec is the spec of the original's NodePool. Its members are the nodes
@@ -24,12 +26,6 @@ type nodePoolSpec struct {
 	Taints  []corev1.Taint    `json:"taints"`
 	Handler string            `json:"handler"`
 }
-
-// The bounds of the CRD.
-const (
-	maxLabels = 64
-	maxTaints = 32
-)
 
 // nodePool converts a NodePool.
 func (result *Result) nodePool(o Object) {
@@ -49,12 +45,12 @@ func (result *Result) nodePool(o Object) {
 	switch {
 	case spec.Handler == "":
 	case len(validation.IsDNS1123Label(spec.Handler)) > 0:
-		r.leftOut("spec.handler", fmt.Sprintf("%.64q is no name of a handler", spec.Handler), "set spec.handler, in lower-case letters, digits and '-'")
+		r.leftOut("spec.handler", fmt.Sprintf("%.64q is not a handler name", spec.Handler), "set spec.handler, in lower-case letters, digits and '-'")
 	default:
 		pool.Spec.WithHandler(spec.Handler)
 	}
 	result.Pools = append(result.Pools, pool)
-	result.handOver(r.object, pool)
+	result.handOverClass(r.object, pool)
 }
 
 func poolLabels(pool string, labels map[string]string, r *remarks) map[string]tidekeeperv1.LabelValue {
@@ -63,15 +59,15 @@ func poolLabels(pool string, labels map[string]string, r *remarks) map[string]ti
 		field := index("spec.labels", k)
 		switch {
 		case len(validation.IsQualifiedName(k)) > 0:
-			r.leftOut(field, "is no label key", "letters, digits, '-', '_' and '.', after an optional DNS prefix and '/'")
+			r.leftOut(field, "is not a label key", "letters, digits, '-', '_' and '.', after an optional DNS prefix and '/'")
 		case len(validation.IsValidLabelValue(labels[k])) > 0:
-			r.leftOut(field, fmt.Sprintf("%.64q is no label value", labels[k]), "at most 63 letters, digits, '-', '_' and '.'")
-		case among(guardedLabels, k):
-			r.leftOut(field, "belongs to the kubelet, the cloud provider or Tidekeeper, and is refused", "have whoever owns it set it")
+			r.leftOut(field, fmt.Sprintf("%.64q is not a label value", labels[k]), "at most 63 letters, digits, '-', '_' and '.'")
+		case tidekeeperv1.GuardedLabels.Has(k):
+			r.leftOut(field, "belongs to the kubelet, the cloud provider or Tidekeeper, and is refused", "let its owner set it")
 		case k == tidekeeperv1.RoleLabelPrefix+pool:
-			r.leftOut(field, "makes a node a member of this very pool, and is refused", "set it on the nodes that are to be members")
-		case len(result) == maxLabels:
-			r.leftOut(field, fmt.Sprintf("a pool has at most %d labels", maxLabels), "put the rest into another pool with the same selector")
+			r.leftOut(field, "makes a node a member of this pool, and is refused", "set it on the nodes that are to be members")
+		case len(result) == tidekeeperv1.MaxPoolLabels:
+			r.leftOut(field, fmt.Sprintf("a pool has at most %d labels", tidekeeperv1.MaxPoolLabels), "put the rest into another pool with the same selector")
 		default:
 			result[k] = tidekeeperv1.LabelValue(labels[k])
 		}
@@ -90,26 +86,26 @@ func poolTaints(taints []corev1.Taint, r *remarks) []*applyv1.TaintApplyConfigur
 		field := fmt.Sprintf("spec.taints[%d]", i)
 		switch {
 		case len(validation.IsQualifiedName(t.Key)) > 0:
-			r.leftOut(field, fmt.Sprintf("%.320q is no taint key", t.Key), "letters, digits, '-', '_' and '.', after an optional DNS prefix and '/'")
+			r.leftOut(field, fmt.Sprintf("%.320q is not a taint key", t.Key), "letters, digits, '-', '_' and '.', after an optional DNS prefix and '/'")
 			continue
 		case len(validation.IsValidLabelValue(t.Value)) > 0:
-			r.leftOut(field, fmt.Sprintf("%.64q is no taint value", t.Value), "at most 63 letters, digits, '-', '_' and '.'")
+			r.leftOut(field, fmt.Sprintf("%.64q is not a taint value", t.Value), "at most 63 letters, digits, '-', '_' and '.'")
 			continue
 		case t.Effect != corev1.TaintEffectNoSchedule && t.Effect != corev1.TaintEffectPreferNoSchedule && t.Effect != corev1.TaintEffectNoExecute:
-			r.leftOut(field, fmt.Sprintf("%.64q is no effect", t.Effect), "NoSchedule, PreferNoSchedule or NoExecute")
+			r.leftOut(field, fmt.Sprintf("%.64q is not an effect", t.Effect), "NoSchedule, PreferNoSchedule or NoExecute")
 			continue
-		case among(guardedTaints, t.Key):
-			r.leftOut(field, t.Key+" belongs to the node lifecycle controller, the cloud provider or Tidekeeper, and is refused", "have whoever owns it set it")
+		case tidekeeperv1.GuardedTaints.Has(t.Key):
+			r.leftOut(field, t.Key+" belongs to the node lifecycle controller, the cloud provider or Tidekeeper, and is refused", "let its owner set it")
 			continue
 		case seen[identity{t.Key, t.Effect}]:
-			r.leftOut(field, t.Key+":"+string(t.Effect)+" is there twice, and a node has it once", "the first is taken")
+			r.leftOut(field, t.Key+":"+string(t.Effect)+" appears twice, and a node has it once", "the first is taken")
 			continue
-		case len(result) == maxTaints:
-			r.leftOut(field, fmt.Sprintf("a pool has at most %d taints", maxTaints), "put the rest into another pool with the same selector")
+		case len(result) == tidekeeperv1.MaxPoolTaints:
+			r.leftOut(field, fmt.Sprintf("a pool has at most %d taints", tidekeeperv1.MaxPoolTaints), "put the rest into another pool with the same selector")
 			continue
 		}
 		if t.TimeAdded != nil {
-			r.leftOut(field+".timeAdded", "is noted on each node when the taint is put there", "")
+			r.leftOut(field+".timeAdded", "is set on each node when the taint is added", "")
 		}
 		seen[identity{t.Key, t.Effect}] = true
 		taint := applyv1.Taint().WithKey(t.Key).WithEffect(t.Effect)
@@ -121,39 +117,74 @@ func poolTaints(taints []corev1.Taint, r *remarks) []*applyv1.TaintApplyConfigur
 	return result
 }
 
-// handOver writes the commands that make over to the pool what the original has
-// put into the cluster: without them it stays, but is nobody's.
-func (result *Result) handOver(object string, pool *applyv1.NodePoolApplyConfiguration) {
-	name := *pool.Name
-	// As the annotation has it that says what pools have put on a node.
-	var held struct {
-		Labels map[string]tidekeeperv1.LabelValue `json:"labels,omitempty"`
-		Taints map[string]string                  `json:"taints,omitempty"`
+// ownedBy adds to a record that a pool has put on a node all that it asks for there.
+func ownedBy(record ownership.Record, pool *applyv1.NodePoolApplyConfiguration) {
+	for key, value := range pool.Spec.Labels {
+		record.Add(*pool.Name, setting.LabelKey(key), string(value))
 	}
-	held.Labels, held.Taints = pool.Spec.Labels, map[string]string{}
 	for _, t := range pool.Spec.Taints {
 		value := ""
 		if t.Value != nil {
 			value = string(*t.Value)
 		}
-		held.Taints[*t.Key+":"+string(*t.Effect)] = value
+		record.Add(*pool.Name, setting.TaintKey(*t.Key, *t.Effect), value)
 	}
-	if len(held.Labels)+len(held.Taints) > 0 {
-		record, err := json.Marshal(map[string]any{name: held})
-		if err != nil {
-			panic(err) // strings can always be marshalled
+}
+
+// handOverNodes adds the commands that make the pools the owners of what the original
+// has put on nodes: without them it stays, and no pool removes it. A node has one
+// ownership record for all its pools. So there is a command for the nodes of each pool
+// that are in no other, and one for those of each two, which no other command touches.
+// described has the description of each original pool.
+func (result *Result) handOverNodes(described map[string]string) {
+	const why = "what the original has put on nodes stays there when the pool is deleted, unless the ownership record names the pool"
+	var names []string
+	all := ownership.Record{}
+	for _, pool := range result.Pools {
+		ownedBy(all, pool)
+		if len(all[*pool.Name]) > 0 {
+			names = append(names, *pool.Name)
+		}
+	}
+	command := func(object string, pools ...string) {
+		record, selector := ownership.Record{}, []string{}
+		for _, name := range pools {
+			record[name] = all[name]
+			selector = append(selector, tidekeeperv1.RoleLabelPrefix+name)
+		}
+		for _, name := range names {
+			if !slices.Contains(pools, name) {
+				selector = append(selector, "!"+tidekeeperv1.RoleLabelPrefix+name)
+			}
 		}
 		result.Commands = append(result.Commands, Command{
-			Object: object, Why: "what the original has put on nodes stays there when the pool goes, unless it is on record as the pool's",
-			Line: kubectl("annotate", "nodes", "-l", tidekeeperv1.RoleLabelPrefix+name, tidekeeperv1.RecordAnnotation+"="+string(record)),
+			Object: object, Why: why,
+			Line: kubectl("annotate", "nodes", "-l", strings.Join(selector, ","), tidekeeperv1.OwnershipAnnotation+"="+record.String()),
 		})
 	}
+	for i, first := range names {
+		command(described[first], first)
+		for _, second := range names[i+1:] {
+			command(described[first]+" and "+described[second], first, second)
+		}
+	}
+	if len(names) > 2 {
+		r := &remarks{object: fmt.Sprintf("%d NodePools", len(names))}
+		r.note("", "the commands write no ownership record on nodes that are in three of them or more", "annotate those by hand with "+tidekeeperv1.OwnershipAnnotation+", which has one entry for each pool")
+		result.Remarks = append(result.Remarks, r.list...)
+	}
+}
+
+// handOverClass adds the command that makes the pool the owner of the RuntimeClass that
+// the original created.
+func (result *Result) handOverClass(object string, pool *applyv1.NodePoolApplyConfiguration) {
+	name := *pool.Name
 	if pool.Spec.Handler != nil {
 		uid := "$(" + kubectl("get", poolsResource, name, "-o", "jsonpath={.metadata.uid}") + ")"
 		owner := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":"NodePool","name":%q,"controller":true,"blockOwnerDeletion":true,"uid":"`,
 			tidekeeperv1.SchemeGroupVersion, name)
 		result.Commands = append(result.Commands, Command{
-			Object: object, Why: "a RuntimeClass that the original made is not the pool's, and is deleted with the original",
+			Object: object, Why: "a RuntimeClass that the original created is not the pool's, and is deleted with the original",
 			Line: kubectl("patch", "runtimeclass", tidekeeperv1.RuntimeClassPrefix+name, "--type=merge", "-p") +
 				" " + quote(owner) + `"` + uid + `"` + quote(`"}]}}`),
 		})

@@ -9,31 +9,30 @@ import (
 	"unicode"
 )
 
-// Weight says what a remark is worth.
+// Weight is how important a remark is.
 type Weight string
 
 const (
 	// Note means that nothing is lost, and there is nothing to do.
 	Note Weight = "note"
-	// LeftOut means that something of the original is not in what comes out.
+	// LeftOut means that something of the original object is not in the result.
 	LeftOut Weight = "left out"
 )
 
-// Remark is something to tell about one field of one object.
+// Remark is a message about one field of one object.
 type Remark struct {
 	Weight Weight
-	// Object names the original, and where it was read from.
+	// Object names the original object and its source.
 	Object string
 	// Field is the path of the field, "" for the whole object.
 	Field string
-	// Why it is not carried over, or is otherwise than one would think.
+	// Why it is not carried over, or is carried over differently.
 	Why string
 	// Instead is what to do about it, "" for nothing.
 	Instead string
 }
 
-// String returns the remark in one line, with nothing in it that a terminal
-// would take for a command.
+// String returns the remark in one line, without control characters.
 func (r Remark) String() string {
 	var parts []string
 	for _, part := range []string{string(r.Weight), r.Object, r.Field, r.Why, r.Instead} {
@@ -44,12 +43,12 @@ func (r Remark) String() string {
 	return oneLine(strings.Join(parts, ": "))
 }
 
-// oneLine takes everything out of a text that is not to be seen.
+// oneLine removes everything that is not printable.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }), " ")
 }
 
-// remarks collects what is to be said about one object.
+// remarks collects the remarks about one object.
 type remarks struct {
 	object string
 	list   []Remark

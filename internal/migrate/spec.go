@@ -12,9 +12,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// readSpec reads the spec of an original. What it does not know is said and
-// left out; of a field that has the wrong type nothing can be told, so then the
-// object is left out, and false is returned.
+// readSpec reads the spec of an original object. Unknown fields are left out with a
+// remark; a field of the wrong type leaves out the object, and readSpec returns
+// false.
 func readSpec(o Object, into any, r *remarks) bool {
 	for _, field := range slices.Sorted(maps.Keys(o.Object)) {
 		switch field {

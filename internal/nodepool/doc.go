@@ -1,29 +1,29 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodepool keeps NodePools: it brings each member node into the shape
-// that its pools ask for, and shows each pool's water level.
+// Package nodepool keeps NodePools: it puts the settings of each pool on its member nodes,
+// and reports how much of their resources is requested.
 //
-// It has three floors.
+// What decides is in packages that have no client, clock, logger or metrics:
 //
-// The pure floor decides, without a client, a clock or a logger:
+//	setting/    the kinds of things that a pool puts on nodes, in one table
+//	ownership/  the record on a node of which pool has put what there
+//	plan/       what to write to a node, which nodes may be emptied next, and what becomes
+//	            of a pool's RuntimeClass
+//	resources/  sums of what nodes have and pods request
+//	state/      all pools, nodes and pods as one model that informers feed
+//	preview/    what a change of pools would do, for the kubectl plugin
 //
-//	membership.go    which nodes a pool selects
-//	record.go        what pools have put on a node, as the node itself records it
-//	plan.go          the one patch that brings a node into shape
-//	noexecute.go     which nodes may get an evicting taint next
-//	runtimeclass.go  the RuntimeClass of a pool
-//	level.go         sums of resources
-//	fleet.go         all pools, nodes and pods as one model with running sums
-//	fight.go         which nodes are written too often
-//	status.go        a pool's status and conditions, and when to write them
-//	news.go          many changes, told as few events
-//	future.go        what nodes come to look like if all that is carried out
-//	preview.go, preview_pods.go  what a change of pools would do to nodes and pods
+// This package acts:
 //
-// The controllers act: node_controller.go patches one node, pool_controller.go
-// looks after one pool's finalizer, RuntimeClass, status and events, and
-// watch.go feeds the model from the informers and queues what changed.
+//	node_controller.go  patches one node
+//	pool_controller.go  keeps one pool's finalizer, RuntimeClass, evictions, status and events
+//	watch.go            feeds the model from the informers, and queues what has changed
+//	status.go           a pool's status and conditions, and when to write them
+//	metrics.go          the metrics
+//	options.go, definition.go, setup.go
+//	                    what the manager needs to know of the controllers
 //
-// What users' dashboards and alerts depend on stands in observability.go.
+// Tests of the deciding packages together are in test/convergence, and objects for tests
+// in test/objects.
 package nodepool

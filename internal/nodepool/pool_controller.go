@@ -6,6 +6,7 @@ package nodepool
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -22,7 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/manager/index"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
 // verifyDelay is how long to wait if the API server knows of nodes that carry
@@ -36,8 +41,8 @@ type poolReconciler struct {
 	// live reads past the cache.
 	live     client.Reader
 	recorder events.EventRecorder
-	fleet    *fleet
-	feed     *feed
+	cluster  *state.Cluster
+	feed     *eventFeed
 	metrics  *metrics
 	clock    clock.PassiveClock
 	options  Options
@@ -49,7 +54,7 @@ type poolReconciler struct {
 
 // Reconcile implements [ctrl.TypedReconciler].
 func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	r.fleet.tell()
+	r.cluster.StartRecording()
 	pool := &tidekeeperv1.NodePool{}
 	if err := r.client.Get(ctx, request.NamespacedName, pool); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -58,22 +63,28 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	v, known := r.fleet.view(pool.Name)
-	if !known || v.pool.UID != pool.UID || v.pool.Generation != pool.Generation {
+	v, known := r.cluster.Pool(pool.Name)
+	if !known || v.Pool.UID != pool.UID || v.Pool.Generation != pool.Generation {
 		// The model is a moment behind the cache; it queues the pool again.
 		return ctrl.Result{}, nil
 	}
 
 	again, err := r.reconcile(ctx, pool, &v)
-	if err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
-		r.recorder.Eventf(pool, nil, corev1.EventTypeWarning, EventReconcileFailed, "Reconcile", "%s", err)
+	// A pool that is gone needs no event.
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		r.recorder.Eventf(pool, nil, corev1.EventTypeWarning, tidekeeperv1.EventReconcileFailed, "Reconcile", "%s", err)
 	}
-	return ctrl.Result{RequeueAfter: again}, client.IgnoreNotFound(err)
+	if err := client.IgnoreNotFound(err); err != nil {
+		// The rate limiter decides when to retry: controller-runtime ignores a
+		// RequeueAfter beside an error, and logs a warning.
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: again}, nil
 }
 
 // reconcile carries a pool on as far as it can, and returns after how long to
 // come back if nothing else happens.
-func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodePool, v *view) (again time.Duration, err error) {
+func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot) (again time.Duration, err error) {
 	deleting := !pool.DeletionTimestamp.IsZero()
 	if !controllerutil.ContainsFinalizer(pool, tidekeeperv1.NodePoolFinalizer) {
 		if deleting {
@@ -87,7 +98,7 @@ func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodeP
 	if err != nil {
 		return 0, err
 	}
-	if deleting && v.carriers == 0 && !v.writing && !verify {
+	if deleting && v.OwnedNodes == 0 && !v.Writing && !verify {
 		return 0, r.patch(ctx, pool, func() { controllerutil.RemoveFinalizer(pool, tidekeeperv1.NodePoolFinalizer) })
 	}
 	if verify {
@@ -99,24 +110,26 @@ func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodeP
 		if foreign, err = r.reconcileRuntimeClass(ctx, pool); err != nil {
 			return 0, err
 		}
-		wait, err := r.admit(ctx, pool)
-		if err != nil {
-			return 0, err
-		}
-		again = sooner(again, wait)
+		again = earliest(again, r.admit(pool))
 	}
 
+	// What has happened is told also if the status cannot be written.
 	wait, err := r.writeStatus(ctx, pool, v, foreign, held)
-	if err != nil {
-		return 0, err
-	}
-	again = sooner(again, wait)
+	again = earliest(again, wait)
 
-	told, wait := r.fleet.takeNews(pool.Name, r.clock.Now())
+	told, wait := r.cluster.TakeEvents(pool.Name, r.clock.Now())
 	for _, a := range told {
-		r.recorder.Eventf(pool, nil, a.eventType, a.reason, a.action, "%s", a.note)
+		r.recorder.Eventf(pool, nodeOf(a), a.Type, a.Reason, a.Action, "%s", a.Note)
 	}
-	return sooner(again, wait), nil
+	return earliest(again, wait), err
+}
+
+// nodeOf returns the node that an event is about, if it is about one only.
+func nodeOf(a state.Event) runtime.Object {
+	if a.Node == "" {
+		return nil
+	}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node}}
 }
 
 // stillHeld returns which slots that the pool vouches for may still be on some
@@ -124,22 +137,23 @@ func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodeP
 // it asks the API server itself once: what a stale cache does not show would
 // stay on a node for ever. If the API server knows more than the model, verify
 // says so.
-func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodePool, v *view) (held func(slot) bool, verify bool, err error) {
-	wanted := sets.New[slot]()
-	for s := range wants(pool) {
+func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot) (held func(setting.Key) bool, verify bool, err error) {
+	wanted := sets.New[setting.Key]()
+	for s := range setting.Desired(pool) {
 		wanted.Insert(s)
 	}
-	lets := !pool.DeletionTimestamp.IsZero() && v.carriers == 0
-	for s := range vouchedFor(pool) {
-		lets = lets || !wanted.Has(s) && !v.held.Has(s)
+	deleting := !pool.DeletionTimestamp.IsZero()
+	lets := deleting && v.OwnedNodes == 0
+	for s := range setting.Managed(pool) {
+		lets = lets || !wanted.Has(s) && !v.OwnedKeys.Has(s)
 	}
 	switch {
 	case !lets:
-		return v.held.Has, false, nil
-	case v.writing:
+		return v.OwnedKeys.Has, false, nil
+	case v.Writing:
 		// What is being written to a node may be just that. The pool is
 		// queued when the write is over.
-		return func(slot) bool { return true }, false, nil
+		return func(setting.Key) bool { return true }, false, nil
 	}
 
 	nodes := &metav1.PartialObjectMetadataList{}
@@ -147,57 +161,65 @@ func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodeP
 	if err := r.live.List(ctx, nodes); err != nil {
 		return nil, false, fmt.Errorf("list nodes to see that none carries anything of the pool: %w", err)
 	}
-	live := sets.New[slot]()
+	live := sets.New[setting.Key]()
 	for _, node := range nodes.Items {
-		// What cannot be read tells nothing, here as in the plan.
-		onNode, _ := parseRecord(node.Annotations[tidekeeperv1.RecordAnnotation])
+		// Of what cannot be read the plan makes what it can.
+		onNode, unreadable := ownership.Parse(node.Annotations[tidekeeperv1.OwnershipAnnotation])
+		if len(onNode[pool.Name]) == 0 && unreadable == nil || !r.cluster.WaitsFor(pool.Name, node.Name, unreadable != nil) {
+			continue
+		}
+		verify = verify || unreadable != nil
 		for s := range onNode[pool.Name] {
 			live.Insert(s)
-			verify = verify || !v.held.Has(s)
+			verify = verify || deleting || !v.OwnedKeys.Has(s)
 		}
 	}
-	return func(s slot) bool { return v.held.Has(s) || live.Has(s) }, verify, nil
+	return func(s setting.Key) bool { return v.OwnedKeys.Has(s) || live.Has(s) }, verify, nil
 }
 
 // reconcileRuntimeClass does what has to be done about the pool's RuntimeClass,
 // and returns why it cannot, if it belongs to somebody else.
 func (r *poolReconciler) reconcileRuntimeClass(ctx context.Context, pool *tidekeeperv1.NodePool) (foreign string, err error) {
 	existing := &nodev1.RuntimeClass{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: runtimeClassName(pool.Name)}, existing); err != nil {
+	if err := r.client.Get(ctx, client.ObjectKey{Name: plan.RuntimeClassName(pool.Name)}, existing); err != nil {
 		if !apierrors.IsNotFound(err) {
 			return "", fmt.Errorf("get RuntimeClass: %w", err)
 		}
 		existing = nil
 	}
-	desired := desiredRuntimeClass(pool)
+	desired := plan.DesiredRuntimeClass(pool)
 	reason, action := "", ""
-	switch decideRuntimeClass(pool, existing) {
-	case runtimeClassForeign:
+	switch plan.DecideRuntimeClass(pool, existing) {
+	case plan.RuntimeClassNotOwned:
 		return fmt.Sprintf("RuntimeClass %s exists and does not belong to this pool: delete it, or take handler out of the spec", existing.Name), nil
-	case runtimeClassCreate:
-		reason, action = EventRuntimeClassCreated, "Create"
+	case plan.RuntimeClassCreate:
+		reason, action = tidekeeperv1.EventRuntimeClassCreated, "Create"
 		err = r.client.Create(ctx, desired)
-	case runtimeClassUpdate:
-		reason, action = EventRuntimeClassUpdated, "Update"
+	case plan.RuntimeClassUpdate:
+		reason, action = tidekeeperv1.EventRuntimeClassUpdated, "Update"
 		before := existing.DeepCopy()
 		existing.Scheduling = desired.Scheduling
 		err = r.client.Patch(ctx, existing, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	case runtimeClassReplace:
-		reason, action = EventRuntimeClassReplaced, "Replace"
+	case plan.RuntimeClassReplace:
+		reason, action = tidekeeperv1.EventRuntimeClassReplaced, "Replace"
 		if err = r.client.Delete(ctx, existing, exactly(existing)); client.IgnoreNotFound(err) == nil {
 			err = r.client.Create(ctx, desired)
 		}
-	case runtimeClassDelete:
-		reason, action = EventRuntimeClassDeleted, "Delete"
+	case plan.RuntimeClassDelete:
+		reason, action = tidekeeperv1.EventRuntimeClassDeleted, "Delete"
 		err = client.IgnoreNotFound(r.client.Delete(ctx, existing, exactly(existing)))
 	default:
 		return "", nil
 	}
+	if apierrors.IsAlreadyExists(err) {
+		// What is there, and whose it is, is seen when the cache has it.
+		err = apierrors.NewConflict(nodev1.Resource("runtimeclasses"), plan.RuntimeClassName(pool.Name), err)
+	}
 	if err != nil {
-		return "", fmt.Errorf("%s RuntimeClass %s: %w", action, runtimeClassName(pool.Name), err)
+		return "", fmt.Errorf("%s RuntimeClass %s: %w", action, plan.RuntimeClassName(pool.Name), err)
 	}
 	r.recorder.Eventf(pool, nil, corev1.EventTypeNormal, reason, action, "RuntimeClass %s, handler %s",
-		runtimeClassName(pool.Name), cmp.Or(pool.Spec.Handler, "none any more"))
+		plan.RuntimeClassName(pool.Name), cmp.Or(pool.Spec.Handler, "none any more"))
 	return "", nil
 }
 
@@ -209,36 +231,23 @@ func exactly(o client.Object) client.Preconditions {
 }
 
 // admit lets the pool's NoExecute taints reach the next share of its nodes.
-func (r *poolReconciler) admit(ctx context.Context, pool *tidekeeperv1.NodePool) (again time.Duration, err error) {
-	nodes, look := r.fleet.evictees(pool.Name)
-	taints := evicting(pool)
-	for i := range nodes {
-		if !look.Has(nodes[i].node) {
-			continue
-		}
-		pods := &corev1.PodList{}
-		if err := r.client.List(ctx, pods, client.MatchingFields{index.PodNodeName: nodes[i].node}); err != nil {
-			return 0, fmt.Errorf("list the pods of node %s: %w", nodes[i].node, err)
-		}
-		for j := range pods.Items {
-			if isVictim(&pods.Items[j], taints) {
-				nodes[i].victims++
-			}
-		}
-	}
-	next, again := nextEvictions(nodes, r.options.NoExecuteShare, r.options.NoExecuteInterval, r.clock.Now())
+func (r *poolReconciler) admit(pool *tidekeeperv1.NodePool) (again time.Duration) {
+	now := r.clock.Now()
+	pace := plan.Pace{Share: r.options.NoExecuteShare, MinDuration: r.options.NoExecuteInterval, MaxDuration: max(plan.MaxEvictionDuration, r.options.NoExecuteInterval)}
+	nodes, members, total := r.cluster.Evictions(pool.Name, pace.MaxDuration, now)
+	next, again := plan.NextEvictions(nodes, members, total, pace, now)
 	if len(next) > 0 {
-		r.feed.push(r.fleet.admit(pool.Name, next))
-		r.recorder.Eventf(pool, nil, corev1.EventTypeNormal, EventNodesEvicting, "Taint",
-			"NoExecute taint goes onto %s", these(next))
+		r.feed.push(r.cluster.AllowEvictions(pool.Name, next))
+		r.recorder.Eventf(pool, nil, corev1.EventTypeNormal, tidekeeperv1.EventEvictingPods, "Taint",
+			"NoExecute taint goes onto %s", state.FormatNodes(next))
 	}
-	return again, nil
+	return again
 }
 
 // writeStatus writes the status if it differs and its time has come.
-func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.NodePool, v *view, foreign string, held func(slot) bool) (again time.Duration, err error) {
+func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, foreign string, held func(setting.Key) bool) (again time.Duration, err error) {
 	now := r.clock.Now()
-	status := newStatus(pool, v, foreign, managedKeys(pool, held), now)
+	status := newStatus(pool, v, foreign, plan.ManagedKeys(pool, held), now)
 	write, again := whenToWrite(&pool.Status, &status, r.written[pool.Name], now, r.options.StatusInterval)
 	if !write {
 		return again, nil
@@ -247,7 +256,16 @@ func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.Nod
 	pool.Status = status
 	// Under the resourceVersion: a manager with a stale cache must not take
 	// back what the pool vouches for.
-	if err := r.client.Status().Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	err = r.client.Status().Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && managesMore(&before.Status, &status) {
+		// Nodes wait for what the pool vouches for, and for nothing else of it.
+		pool = before.DeepCopy()
+		pool.Status.Managed = status.Managed
+		if also := r.client.Status().Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); also != nil {
+			err = errors.Join(err, also)
+		}
+	}
+	if err != nil {
 		return 0, fmt.Errorf("write status: %w", err)
 	}
 	r.written[pool.Name] = now
@@ -266,11 +284,14 @@ func (r *poolReconciler) tellTrouble(pool *tidekeeperv1.NodePool, before []metav
 		}
 		return is.Message, true
 	}
-	if message, ok := began(ConditionConflicted, ReasonKeyTaken); ok {
-		r.recorder.Eventf(pool, nil, corev1.EventTypeWarning, EventConflict, "Update", "%s", message)
+	if message, ok := began(tidekeeperv1.ConditionConflicted, tidekeeperv1.ReasonKeyConflict); ok {
+		r.recorder.Eventf(pool, nil, corev1.EventTypeWarning, tidekeeperv1.EventKeyConflict, "Update", "%s", message)
 	}
-	if message, ok := began(ConditionReady, ReasonRuntimeClassConflict); ok {
-		r.recorder.Eventf(pool, nil, corev1.EventTypeWarning, EventRuntimeClassConflict, "Create", "%s", message)
+	if message, ok := began(tidekeeperv1.ConditionReady, tidekeeperv1.ReasonNodePatchRefused); ok {
+		r.recorder.Eventf(pool, nil, corev1.EventTypeWarning, tidekeeperv1.EventNodePatchRefused, "Update", "%s", message)
+	}
+	if message, ok := began(tidekeeperv1.ConditionReady, tidekeeperv1.ReasonRuntimeClassConflict); ok {
+		r.recorder.Eventf(pool, nil, corev1.EventTypeWarning, tidekeeperv1.EventRuntimeClassConflict, "Create", "%s", message)
 	}
 }
 
@@ -282,8 +303,8 @@ func (r *poolReconciler) patch(ctx context.Context, pool *tidekeeperv1.NodePool,
 	return r.client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// sooner returns the shorter of two waits, of which 0 means none.
-func sooner(a, b time.Duration) time.Duration {
+// earliest returns the shorter of two waits, of which 0 means none.
+func earliest(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}

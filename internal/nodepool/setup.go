@@ -19,37 +19,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 	"tidekeeper.dev/tidekeeper/internal/retry"
 )
 
-// Options is what can be turned about node pools. Every field must be set.
-type Options struct {
-	// NodeConcurrency is how many nodes are written to at the same time.
-	NodeConcurrency int
-	// StatusInterval is the shortest time between two status writes that only
-	// follow a pool's water level.
-	StatusInterval time.Duration
-	// NoExecuteShare is how many percent of a pool's nodes, and at least one,
-	// a NoExecute taint may be emptying at a time.
-	NoExecuteShare int
-	// NoExecuteInterval is for how long at least a node counts as being
-	// emptied.
-	NoExecuteInterval time.Duration
-	// Clock says what time it is.
-	Clock clock.PassiveClock
-}
-
 // SetupWithManager adds the two controllers of node pools to the manager:
 // "nodepool", whose keys are pools, and "nodepool-node", whose keys are nodes.
-// The manager's cache must have the informers of NodePools, Nodes, Pods (with
-// the index [index.PodNodeName]) and RuntimeClasses.
-func SetupWithManager(mgr ctrl.Manager, options Options) error {
-	f := newFleet()
+// The manager's cache must have the informers of NodePools, Nodes, Pods and
+// RuntimeClasses.
+func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) error {
+	f := state.NewCluster()
 	m, err := newMetrics(ctrlmetrics.Registry, f)
 	if err != nil {
 		return fmt.Errorf("node pools: register metrics: %w", err)
 	}
-	d, err := newFeed(context.Background(), mgr.GetCache(), f)
+	d, err := newEventFeed(context.Background(), mgr.GetCache(), f)
 	if err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
@@ -57,7 +41,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		Named("nodepool-node").
 		WatchesRawSource(d.nodeSource()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.NodeConcurrency, RateLimiter: retry.Limiter[reconcile.Request]()}).
-		Complete(retry.Conflicts(&nodeReconciler{client: mgr.GetClient(), fleet: f, feed: d, metrics: m, clock: options.Clock})); err != nil {
+		Complete(retry.Conflicts(&nodeReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), cluster: f, feed: d, metrics: m, clock: c})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
@@ -67,7 +51,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		Watches(&nodev1.RuntimeClass{}, handler.EnqueueRequestsFromMapFunc(poolOfRuntimeClass)).
 		Complete(retry.Conflicts(&poolReconciler{
 			client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"),
-			fleet: f, feed: d, metrics: m, clock: options.Clock, options: options, written: map[string]time.Time{},
+			cluster: f, feed: d, metrics: m, clock: c, options: options, written: map[string]time.Time{},
 		})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
@@ -81,5 +65,5 @@ func poolOfRuntimeClass(_ context.Context, o client.Object) []reconcile.Request 
 	if !ok {
 		return nil
 	}
-	return []reconcile.Request{request(pool)}
+	return []reconcile.Request{requestFor(pool)}
 }

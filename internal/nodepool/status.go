@@ -5,17 +5,16 @@ package nodepool
 
 import (
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
 // urgentInterval is the shortest time between two status writes about the same
@@ -25,15 +24,15 @@ const urgentInterval = time.Second
 // newStatus returns the status that the pool should have. The message of
 // foreign says why its RuntimeClass cannot be made, if so; now stamps the
 // conditions that change.
-func newStatus(pool *tidekeeperv1.NodePool, v *view, foreign string, managed tidekeeperv1.ManagedKeys, now time.Time) tidekeeperv1.NodePoolStatus {
+func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, foreign string, managed tidekeeperv1.ManagedKeys, now time.Time) tidekeeperv1.NodePoolStatus {
 	status := tidekeeperv1.NodePoolStatus{
 		ObservedGeneration: pool.Generation,
-		NodeCount:          int32(v.nodes),
-		ReadyNodes:         int32(v.ready),
-		Capacity:           v.capacity,
-		Allocatable:        v.allocatable,
-		Requested:          v.requested,
-		RequestedPercent:   v.percent,
+		NodeCount:          int32(v.Nodes),
+		ReadyNodes:         int32(v.Ready),
+		Capacity:           v.Capacity,
+		Allocatable:        v.Allocatable,
+		Requested:          v.Requested,
+		RequestedPercent:   v.Percent,
 		Managed:            managed,
 		Conditions:         slices.Clone(pool.Status.Conditions),
 	}
@@ -49,22 +48,22 @@ func newStatus(pool *tidekeeperv1.NodePool, v *view, foreign string, managed tid
 	}
 
 	health := diagnose(pool, v, foreign)
-	set(ConditionReady, health.ready, health.reason, health.message)
-	if v.conflicted > 0 {
-		set(ConditionConflicted, true, ReasonKeyTaken, conflictMessage(v))
+	set(tidekeeperv1.ConditionReady, health.ready, health.reason, health.message)
+	if v.Conflicted > 0 {
+		set(tidekeeperv1.ConditionConflicted, true, tidekeeperv1.ReasonKeyConflict, conflictMessage(v))
 	} else {
-		set(ConditionConflicted, false, ReasonNoConflict, "no older pool has a key that this pool asks for")
+		set(tidekeeperv1.ConditionConflicted, false, tidekeeperv1.ReasonNoConflict, "no older pool has a key that this pool asks for")
 	}
 	// kstatus wants these two only while they are true.
 	if health.stalled {
-		set(ConditionStalled, true, health.reason, health.message)
+		set(tidekeeperv1.ConditionStalled, true, health.reason, health.message)
 	} else {
-		meta.RemoveStatusCondition(&status.Conditions, ConditionStalled)
+		meta.RemoveStatusCondition(&status.Conditions, tidekeeperv1.ConditionStalled)
 	}
-	if v.unshaped > 0 || !pool.DeletionTimestamp.IsZero() {
-		set(ConditionReconciling, true, health.reason, health.message)
+	if v.Outdated > 0 || !pool.DeletionTimestamp.IsZero() {
+		set(tidekeeperv1.ConditionReconciling, true, health.reason, health.message)
 	} else {
-		meta.RemoveStatusCondition(&status.Conditions, ConditionReconciling)
+		meta.RemoveStatusCondition(&status.Conditions, tidekeeperv1.ConditionReconciling)
 	}
 	return status
 }
@@ -78,101 +77,77 @@ type health struct {
 
 // diagnose says how the pool is. The cases stand in the order of what a person
 // needs to know first.
-func diagnose(pool *tidekeeperv1.NodePool, v *view, foreign string) health {
+func diagnose(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, foreign string) health {
 	switch {
 	case !pool.DeletionTimestamp.IsZero():
-		return health{reason: ReasonDeleting,
-			message: fmt.Sprintf("%s still to be cleaned of what the pool put there", nodesAre(v.carriers))}
-	case v.invalid != nil:
-		return health{stalled: true, reason: ReasonInvalidSelector, message: v.invalid.Error()}
+		message := fmt.Sprintf("removing the pool's settings from %s", nodeCount(v.OwnedNodes))
+		if v.Refused > 0 {
+			message += "; " + blockedMessage(v)
+		}
+		return health{reason: tidekeeperv1.ReasonDeleting, message: message}
+	case v.Invalid != nil:
+		return health{stalled: true, reason: tidekeeperv1.ReasonInvalidSelector, message: v.Invalid.Error()}
 	case foreign != "":
-		return health{stalled: true, reason: ReasonRuntimeClassConflict, message: foreign}
-	case v.conflicted > 0:
-		return health{stalled: true, reason: ReasonConflicted, message: conflictMessage(v)}
-	case v.heldBack > 0:
-		return health{reason: ReasonUpdating,
-			message: fmt.Sprintf("%d of %s to be brought up to date, %d of them wait for their turn with a NoExecute taint",
-				v.unshaped, nodesAre(v.nodes), v.heldBack)}
-	case v.unshaped > 0:
-		return health{reason: ReasonUpdating,
-			message: fmt.Sprintf("%d of %s to be brought up to date", v.unshaped, nodesAre(v.nodes))}
-	case v.nodes == 0:
-		return health{ready: true, reason: ReasonNoNodes,
+		return health{stalled: true, reason: tidekeeperv1.ReasonRuntimeClassConflict, message: foreign}
+	case v.Refused > 0:
+		return health{stalled: true, reason: tidekeeperv1.ReasonNodePatchRefused, message: blockedMessage(v)}
+	case v.Conflicted > 0:
+		return health{stalled: true, reason: tidekeeperv1.ReasonConflicted, message: conflictMessage(v)}
+	case v.EvictionPending > 0:
+		return health{reason: tidekeeperv1.ReasonOutOfSync,
+			message: fmt.Sprintf("%s; %d of them %s for a turn to get a NoExecute taint",
+				outOfSyncMessage(v), v.EvictionPending, plural(v.EvictionPending, "waits", "wait"))}
+	case v.Outdated > 0:
+		return health{reason: tidekeeperv1.ReasonOutOfSync, message: outOfSyncMessage(v)}
+	case v.Nodes == 0:
+		return health{ready: true, reason: tidekeeperv1.ReasonNoNodes,
 			message: fmt.Sprintf("no node matches the selector %s", selectorText(pool))}
-	case v.ready < v.nodes:
-		return health{ready: true, reason: ReasonNodesNotReady,
-			message: fmt.Sprintf("%d of %s not Ready", v.nodes-v.ready, nodesAre(v.nodes))}
+	case v.Ready < v.Nodes:
+		return health{ready: true, reason: tidekeeperv1.ReasonNodesNotReady,
+			message: fmt.Sprintf("%d of %s %s not Ready", v.Nodes-v.Ready, nodeCount(v.Nodes), plural(v.Nodes-v.Ready, "is", "are"))}
 	default:
-		return health{ready: true, reason: ReasonHealthy,
-			message: fmt.Sprintf("%s Ready and up to date", nodesAre(v.nodes))}
+		return health{ready: true, reason: tidekeeperv1.ReasonHealthy,
+			message: fmt.Sprintf("%s %s Ready and %s the pool's spec", nodeCount(v.Nodes), plural(v.Nodes, "is", "are"), plural(v.Nodes, "matches", "match"))}
 	}
 }
 
-func nodesAre(n int) string {
+func outOfSyncMessage(v *state.PoolSnapshot) string {
+	return fmt.Sprintf("%d of %s %s not match the pool's spec yet", v.Outdated, nodeCount(v.Nodes), plural(v.Outdated, "does", "do"))
+}
+
+func nodeCount(n int) string {
+	return fmt.Sprintf("%d %s", n, plural(n, "node", "nodes"))
+}
+
+func plural(n int, one, many string) string {
 	if n == 1 {
-		return "1 node is"
+		return one
 	}
-	return fmt.Sprintf("%d nodes are", n)
+	return many
 }
 
 func selectorText(pool *tidekeeperv1.NodePool) string {
-	selector, err := Selector(pool)
+	selector, err := plan.Selector(pool)
 	if err != nil {
 		return err.Error()
 	}
 	return selector.String()
 }
 
-func conflictMessage(v *view) string {
-	where := "node " + v.first.node
-	if v.conflicted > 1 {
-		where = fmt.Sprintf("%d nodes, for instance %s", v.conflicted, where)
+func blockedMessage(v *state.PoolSnapshot) string {
+	where := "node " + v.RefusedNode
+	if v.Refused > 1 {
+		where = fmt.Sprintf("%d nodes, for instance %s", v.Refused, where)
 	}
-	return fmt.Sprintf("%s: the older pool %s has %s; change one of the pools", where, v.first.owner, v.first.slot)
+	return fmt.Sprintf("cannot write %s: %s", where, v.RefusedReason)
 }
 
-// managedKeys returns the keys that the pool vouches for: those of its spec,
-// and of those it vouched for before, the ones that keep says are still
-// somewhere.
-func managedKeys(pool *tidekeeperv1.NodePool, keep func(slot) bool) tidekeeperv1.ManagedKeys {
-	all := sets.New[slot]()
-	for s := range wants(pool) {
-		all.Insert(s)
+func conflictMessage(v *state.PoolSnapshot) string {
+	where := "node " + v.FirstConflict.Node
+	if v.Conflicted > 1 {
+		where = fmt.Sprintf("%d nodes, for instance %s", v.Conflicted, where)
 	}
-	for s := range vouchedFor(pool) {
-		if keep(s) {
-			all.Insert(s)
-		}
-	}
-	var managed tidekeeperv1.ManagedKeys
-	for _, s := range slices.SortedFunc(maps.Keys(all), compareSlots) {
-		switch s.kind {
-		case label:
-			managed.Labels = append(managed.Labels, s.key)
-		case annotation:
-			managed.Annotations = append(managed.Annotations, s.key)
-		default:
-			managed.Taints = append(managed.Taints, s.key)
-		}
-	}
-	return managed
-}
-
-// vouchedFor yields every slot that the pool's status names as managed.
-func vouchedFor(pool *tidekeeperv1.NodePool) iter.Seq[slot] {
-	return func(yield func(slot) bool) {
-		managed := &pool.Status.Managed
-		for _, of := range []struct {
-			kind kind
-			keys []string
-		}{{label, managed.Labels}, {annotation, managed.Annotations}, {taint, managed.Taints}} {
-			for _, key := range of.keys {
-				if !yield(slot{of.kind, key}) {
-					return
-				}
-			}
-		}
-	}
+	return fmt.Sprintf("%s: the older pool %s has %s; change one of the pools", where, v.FirstConflict.Owner, v.FirstConflict.Key)
 }
 
 // whenToWrite tells whether the status has to be written now, or after how
@@ -184,10 +159,10 @@ func whenToWrite(before, after *tidekeeperv1.NodePoolStatus, last, now time.Time
 	if equality.Semantic.DeepEqual(before, after) {
 		return false, 0
 	}
-	if vouchesForMore(before, after) {
+	if managesMore(before, after) {
 		return true, 0
 	}
-	if !equality.Semantic.DeepEqual(withoutLevel(before), withoutLevel(after)) {
+	if !equality.Semantic.DeepEqual(withoutWaterLevel(before), withoutWaterLevel(after)) {
 		interval = min(interval, urgentInterval)
 	}
 	if wait := last.Add(interval).Sub(now); wait > 0 {
@@ -196,7 +171,7 @@ func whenToWrite(before, after *tidekeeperv1.NodePoolStatus, last, now time.Time
 	return true, 0
 }
 
-func vouchesForMore(before, after *tidekeeperv1.NodePoolStatus) bool {
+func managesMore(before, after *tidekeeperv1.NodePoolStatus) bool {
 	more := func(a, b []string) bool {
 		return slices.ContainsFunc(b, func(key string) bool { return !slices.Contains(a, key) })
 	}
@@ -205,7 +180,7 @@ func vouchesForMore(before, after *tidekeeperv1.NodePoolStatus) bool {
 		more(before.Managed.Taints, after.Managed.Taints)
 }
 
-func withoutLevel(status *tidekeeperv1.NodePoolStatus) *tidekeeperv1.NodePoolStatus {
+func withoutWaterLevel(status *tidekeeperv1.NodePoolStatus) *tidekeeperv1.NodePoolStatus {
 	rest := *status
 	rest.Capacity, rest.Allocatable, rest.Requested, rest.RequestedPercent = nil, nil, nil, nil
 	return &rest

@@ -16,88 +16,98 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
 func TestConditions(t *testing.T) {
-	conflict := conflict{pool: "a", owner: "elder", node: "n1", slot: slot{label, "team"}}
+	conflict := plan.Conflict{Pool: "a", Owner: "elder", Node: "n1", Key: setting.LabelKey("team")}
 	for _, tt := range []struct {
 		name    string
-		pool    *PoolMaker
-		view    view
+		pool    *objects.PoolMaker
+		view    state.PoolSnapshot
 		foreign string
 		want    map[string]string // type: status/reason
 		message string            // of Ready
 	}{
 		{
 			name:    "all nodes are ready and right",
-			view:    view{nodes: 2, ready: 2},
+			view:    state.PoolSnapshot{Nodes: 2, Ready: 2},
 			want:    map[string]string{"Ready": "True/Healthy", "Conflicted": "False/NoConflict"},
-			message: "2 nodes are Ready and up to date",
+			message: "2 nodes are Ready and match the pool's spec",
 		},
 		{
 			name:    "no node matches",
-			pool:    MakePool("a").MatchLabels("zone", "1"),
+			pool:    objects.Pool("a").MatchLabels("zone", "1"),
 			want:    map[string]string{"Ready": "True/NoNodes", "Conflicted": "False/NoConflict"},
 			message: "no node matches the selector zone=1",
 		},
 		{
 			name:    "a node is not ready",
-			view:    view{nodes: 3, ready: 2},
+			view:    state.PoolSnapshot{Nodes: 3, Ready: 2},
 			want:    map[string]string{"Ready": "True/NodesNotReady", "Conflicted": "False/NoConflict"},
-			message: "1 of 3 nodes are not Ready",
+			message: "1 of 3 nodes is not Ready",
 		},
 		{
-			name:    "nodes are being brought up to date",
-			view:    view{nodes: 3, ready: 2, unshaped: 2},
-			want:    map[string]string{"Ready": "False/Updating", "Reconciling": "True/Updating", "Conflicted": "False/NoConflict"},
-			message: "2 of 3 nodes are to be brought up to date",
+			name:    "nodes do not match the spec yet",
+			view:    state.PoolSnapshot{Nodes: 3, Ready: 2, Outdated: 2},
+			want:    map[string]string{"Ready": "False/OutOfSync", "Reconciling": "True/OutOfSync", "Conflicted": "False/NoConflict"},
+			message: "2 of 3 nodes do not match the pool's spec yet",
 		},
 		{
 			name:    "nodes wait for their turn to be emptied",
-			view:    view{nodes: 3, ready: 3, unshaped: 2, heldBack: 1},
-			want:    map[string]string{"Ready": "False/Updating", "Reconciling": "True/Updating", "Conflicted": "False/NoConflict"},
-			message: "2 of 3 nodes are to be brought up to date, 1 of them wait for their turn with a NoExecute taint",
+			view:    state.PoolSnapshot{Nodes: 3, Ready: 3, Outdated: 2, EvictionPending: 1},
+			want:    map[string]string{"Ready": "False/OutOfSync", "Reconciling": "True/OutOfSync", "Conflicted": "False/NoConflict"},
+			message: "2 of 3 nodes do not match the pool's spec yet; 1 of them waits for a turn to get a NoExecute taint",
+		},
+		{
+			name:    "a node cannot be patched for the pool",
+			view:    state.PoolSnapshot{Nodes: 3, Ready: 3, Outdated: 1, Refused: 1, RefusedNode: "n", RefusedReason: "no: never"},
+			want:    map[string]string{"Ready": "False/NodePatchRefused", "Stalled": "True/NodePatchRefused", "Reconciling": "True/NodePatchRefused", "Conflicted": "False/NoConflict"},
+			message: "cannot write node n: no: never",
 		},
 		{
 			name:    "an older pool has a key",
-			view:    view{nodes: 3, ready: 3, conflicted: 2, first: conflict},
-			want:    map[string]string{"Ready": "False/Conflicted", "Stalled": "True/Conflicted", "Conflicted": "True/KeyTaken"},
+			view:    state.PoolSnapshot{Nodes: 3, Ready: 3, Conflicted: 2, FirstConflict: conflict},
+			want:    map[string]string{"Ready": "False/Conflicted", "Stalled": "True/Conflicted", "Conflicted": "True/KeyConflict"},
 			message: "2 nodes, for instance node n1: the older pool elder has label team; change one of the pools",
 		},
 		{
 			name:    "the RuntimeClass belongs to somebody else, which a person must mend",
-			view:    view{nodes: 3, ready: 3, conflicted: 1, first: conflict},
+			view:    state.PoolSnapshot{Nodes: 3, Ready: 3, Conflicted: 1, FirstConflict: conflict},
 			foreign: "it is taken",
-			want:    map[string]string{"Ready": "False/RuntimeClassConflict", "Stalled": "True/RuntimeClassConflict", "Conflicted": "True/KeyTaken"},
+			want:    map[string]string{"Ready": "False/RuntimeClassConflict", "Stalled": "True/RuntimeClassConflict", "Conflicted": "True/KeyConflict"},
 			message: "it is taken",
 		},
 		{
 			name:    "the selector cannot be used",
-			view:    view{invalid: errors.New("spec.selector is empty")},
+			view:    state.PoolSnapshot{Invalid: errors.New("spec.selector is empty")},
 			want:    map[string]string{"Ready": "False/InvalidSelector", "Stalled": "True/InvalidSelector", "Conflicted": "False/NoConflict"},
 			message: "spec.selector is empty",
 		},
 		{
 			name:    "a deleted pool cleans its nodes, whatever else there is",
-			pool:    MakePool("a").Deleted(),
-			view:    view{nodes: 3, ready: 1, carriers: 1, invalid: errors.New("bad")},
+			pool:    objects.Pool("a").Deleted(),
+			view:    state.PoolSnapshot{Nodes: 3, Ready: 1, OwnedNodes: 1, Invalid: errors.New("bad")},
 			foreign: "taken",
 			want:    map[string]string{"Ready": "False/Deleting", "Reconciling": "True/Deleting", "Conflicted": "False/NoConflict"},
-			message: "1 node is still to be cleaned of what the pool put there",
+			message: "removing the pool's settings from 1 node",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			pool := MakePool("a")
+			pool := objects.Pool("a")
 			if tt.pool != nil {
 				pool = tt.pool
 			}
 			object := pool.Obj()
 			// What was true before must not stay.
 			object.Status.Conditions = []metav1.Condition{
-				{Type: ConditionStalled, Status: metav1.ConditionTrue, Reason: "Old"},
-				{Type: ConditionReconciling, Status: metav1.ConditionTrue, Reason: "Old"},
+				{Type: tidekeeperv1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "Old"},
+				{Type: tidekeeperv1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: "Old"},
 			}
-			status := newStatus(object, &tt.view, tt.foreign, tidekeeperv1.ManagedKeys{}, poolEpoch)
+			status := newStatus(object, &tt.view, tt.foreign, tidekeeperv1.ManagedKeys{}, objects.Epoch)
 			got := map[string]string{}
 			for _, c := range status.Conditions {
 				got[c.Type] = string(c.Status) + "/" + c.Reason
@@ -105,7 +115,7 @@ func TestConditions(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
-			if ready := meta.FindStatusCondition(status.Conditions, ConditionReady); ready == nil || ready.Message != tt.message {
+			if ready := meta.FindStatusCondition(status.Conditions, tidekeeperv1.ConditionReady); ready == nil || ready.Message != tt.message {
 				t.Errorf("the message of Ready (-want +got):\n%s", cmp.Diff(tt.message, ready.Message))
 			}
 		})
@@ -115,22 +125,12 @@ func TestConditions(t *testing.T) {
 // TestConditionsKeepTheirTime: a condition that stays as it is keeps the time
 // at which it became so, else every status would differ from the last.
 func TestConditionsKeepTheirTime(t *testing.T) {
-	pool := MakePool("a").Obj()
-	healthy := &view{nodes: 1, ready: 1}
-	pool.Status = newStatus(pool, healthy, "", tidekeeperv1.ManagedKeys{}, poolEpoch)
-	later := newStatus(pool, healthy, "", tidekeeperv1.ManagedKeys{}, poolEpoch.Add(time.Hour))
+	pool := objects.Pool("a").Obj()
+	healthy := &state.PoolSnapshot{Nodes: 1, Ready: 1}
+	pool.Status = newStatus(pool, healthy, "", tidekeeperv1.ManagedKeys{}, objects.Epoch)
+	later := newStatus(pool, healthy, "", tidekeeperv1.ManagedKeys{}, objects.Epoch.Add(time.Hour))
 	if diff := cmp.Diff(pool.Status, later); diff != "" {
 		t.Errorf("nothing has happened, and the status differs (-before +after):\n%s", diff)
-	}
-}
-
-func TestManagedKeys(t *testing.T) {
-	team, zone, out := slot{label, "team"}, slot{annotation, "zone"}, slot{taint, "out:NoSchedule"}
-	pool := MakePool("a").Labels("new", "1").Taint("x", "", corev1.TaintEffectNoExecute).NotVouching().Vouching(team, zone, out).Obj()
-	got := managedKeys(pool, func(s slot) bool { return s == out || s == (slot{label, "never vouched for"}) })
-	want := tidekeeperv1.ManagedKeys{Labels: []string{"new"}, Taints: []string{"out:NoSchedule", "x:NoExecute"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("managed (-want +got):\n%s", diff)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestWhenToWrite(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&after)
 			}
-			write, again := whenToWrite(&base, &after, poolEpoch, poolEpoch.Add(tt.ago), interval)
+			write, again := whenToWrite(&base, &after, objects.Epoch, objects.Epoch.Add(tt.ago), interval)
 			if write != tt.write || again != tt.again {
 				t.Errorf("write %v, again after %v; want %v, %v", write, again, tt.write, tt.again)
 			}
@@ -173,13 +173,13 @@ func TestWhenToWrite(t *testing.T) {
 
 // TestStatusShowsTheLevel: the numbers of the view are those of the status.
 func TestStatusShowsTheLevel(t *testing.T) {
-	f := newFleet()
-	f.setPool(MakePool("a").Obj())
-	f.setNode(MakeNode("n1").Role("a").Ready(corev1.ConditionTrue).Capacity("cpu", "4").Capacity("pods", "110").Obj())
-	f.setNode(MakeNode("n2").Role("a").Capacity("cpu", "4").Allocatable("cpu", "3500m").Capacity("pods", "110").Obj())
-	f.setPod(MakePod("p").On("n1").Requests("3", "").Obj())
-	v, _ := f.view("a")
-	got := newStatus(v.pool, &v, "", tidekeeperv1.ManagedKeys{}, poolEpoch)
+	f := state.NewCluster()
+	f.SetPool(objects.Pool("a").Obj())
+	f.SetNode(objects.Node("n1").Role("a").Ready(corev1.ConditionTrue).Capacity("cpu", "4").Capacity("pods", "110").Obj())
+	f.SetNode(objects.Node("n2").Role("a").Capacity("cpu", "4").Allocatable("cpu", "3500m").Capacity("pods", "110").Obj())
+	f.SetPod(objects.Pod("p").On("n1").Requests("3", "").Obj())
+	v, _ := f.Pool("a")
+	got := newStatus(v.Pool, &v, "", tidekeeperv1.ManagedKeys{}, objects.Epoch)
 	want := tidekeeperv1.NodePoolStatus{
 		ObservedGeneration: 1, NodeCount: 2, ReadyNodes: 1,
 		Capacity:         corev1.ResourceList{"cpu": resource.MustParse("8"), "pods": resource.MustParse("220")},

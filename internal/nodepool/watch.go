@@ -6,7 +6,6 @@ package nodepool
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -15,14 +14,15 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/informers"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// A burst of changes to a pool is one reconcile: changes of its members wait
-// this long for company, those of its water level a little longer.
+// A burst of changes to a pool is one reconcile: a change of its members is queued after
+// poolDelay, one of its water level only after levelDelay.
 const (
 	poolDelay  = 20 * time.Millisecond
 	levelDelay = 250 * time.Millisecond
@@ -30,90 +30,66 @@ const (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// feed takes what the informers see into the fleet, and puts into the queues
-// of both controllers what has to be looked at because of it. It is fed from
-// the moment the cache starts, so that a standby that becomes the leader knows
-// everything already.
-type feed struct {
-	fleet    *fleet
-	handlers []toolscache.ResourceEventHandlerRegistration
+// eventFeed feeds the model with the events of the informers, and adds to the queues of
+// both controllers what each event makes necessary. It starts with the cache, so that a
+// standby that becomes the leader has a complete model.
+type eventFeed struct {
+	cluster       *state.Cluster
+	registrations []toolscache.ResourceEventHandlerRegistration
 
 	mu           sync.Mutex
 	nodes, pools queue
 }
 
-// newFeed lets the fleet be fed by the informers of the cache.
-func newFeed(ctx context.Context, informers cache.Informers, f *fleet) (*feed, error) {
-	d := &feed{fleet: f}
-	if err := errors.Join(
-		follow(ctx, d, informers, f.setPool, func(p *tidekeeperv1.NodePool) todo { return f.deletePool(p.Name) }),
-		follow(ctx, d, informers, f.setNode, func(n *corev1.Node) todo { return f.deleteNode(n.Name) }),
-		follow(ctx, d, informers, f.setPod, func(p *corev1.Pod) todo { return f.deletePod(p.UID) }),
-	); err != nil {
+// newEventFeed feeds the model from the informers of the cache.
+func newEventFeed(ctx context.Context, in cache.Informers, cluster *state.Cluster) (*eventFeed, error) {
+	f := &eventFeed{cluster: cluster}
+	pools, poolsErr := informers.Follow(ctx, in, pushing(f, cluster.SetPool, func(pool *tidekeeperv1.NodePool) state.Dirty { return cluster.DeletePool(pool.Name) }))
+	nodes, nodesErr := informers.Follow(ctx, in, pushing(f, cluster.SetNode, func(node *corev1.Node) state.Dirty { return cluster.DeleteNode(node.Name) }))
+	pods, podsErr := informers.Follow(ctx, in, pushing(f, cluster.SetPod, func(pod *corev1.Pod) state.Dirty { return cluster.DeletePod(pod.UID) }))
+	f.registrations = []toolscache.ResourceEventHandlerRegistration{pools, nodes, pods}
+	if err := errors.Join(poolsErr, nodesErr, podsErr); err != nil {
 		return nil, err
 	}
-	return d, nil
+	return f, nil
 }
 
-// object is a pointer to an API type T.
-type object[T any] interface {
-	*T
-	client.Object
-}
-
-// follow hands every object of one kind to set when it appears or changes, and
-// to remove when it is gone.
-func follow[T any, O object[T]](ctx context.Context, d *feed, informers cache.Informers, set, remove func(O) todo) error {
-	kind := O(new(T))
-	informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("get the informer of %T: %w", kind, err)
+// pushing returns a handler that passes each version of an object to set, and one that is gone to remove.
+func pushing[T any](f *eventFeed, set, remove func(T) state.Dirty) informers.Handler[T] {
+	return informers.Handler[T]{
+		Add:    func(object T, _ bool) { f.push(set(object)) },
+		Update: func(_, object T) { f.push(set(object)) },
+		Delete: func(object T, _ bool) { f.push(remove(object)) },
 	}
-	handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { d.push(set(o.(O))) },
-		UpdateFunc: func(_, o any) { d.push(set(o.(O))) },
-		DeleteFunc: func(o any) {
-			// After a gap in the watch all that is known is the last state seen.
-			if gap, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
-				o = gap.Obj
-			}
-			d.push(remove(o.(O)))
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("follow %T: %w", kind, err)
-	}
-	d.handlers = append(d.handlers, handler)
-	return nil
 }
 
-// push queues what there is to do. Before a controller has started, there is
-// nothing to queue it in: it is given everything when it does.
-func (d *feed) push(t todo) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.nodes != nil {
-		for name := range t.nodes {
-			d.nodes.Add(request(name))
+// push adds to the queues what there is to do. Before a controller starts it has no queue;
+// it gets all keys when it does.
+func (f *eventFeed) push(dirty state.Dirty) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.nodes != nil {
+		for name := range dirty.Nodes {
+			f.nodes.Add(requestFor(name))
 		}
 	}
-	if d.pools != nil {
-		for name := range t.pools {
-			d.pools.AddAfter(request(name), poolDelay)
+	if f.pools != nil {
+		for name := range dirty.Pools {
+			f.pools.AddAfter(requestFor(name), poolDelay)
 		}
-		for name := range t.levels.Difference(t.pools) {
-			d.pools.AddAfter(request(name), levelDelay)
+		for name := range dirty.Levels.Difference(dirty.Pools) {
+			f.pools.AddAfter(requestFor(name), levelDelay)
 		}
 	}
 }
 
-func request(name string) reconcile.Request {
+func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
 // feedSource is the feed as the source of one controller.
 type feedSource struct {
-	*feed
+	*eventFeed
 	// queue is where the feed keeps that controller's queue.
 	queue *queue
 }
@@ -123,25 +99,25 @@ func (s feedSource) Start(_ context.Context, q queue) error {
 	s.mu.Lock()
 	*s.queue = q
 	s.mu.Unlock()
-	s.push(s.fleet.everything())
+	s.push(s.cluster.AllKeys())
 	return nil
 }
 
-// WaitForSync implements [sigs.k8s.io/controller-runtime/pkg/source.SyncingSource]:
-// nothing is decided before the fleet has seen all that the cache has.
+// WaitForSync implements [sigs.k8s.io/controller-runtime/pkg/source.SyncingSource]: nothing
+// is decided before the model has all that the cache has.
 func (s feedSource) WaitForSync(ctx context.Context) error {
-	synced := make([]toolscache.InformerSynced, len(s.handlers))
-	for i, handler := range s.handlers {
-		synced[i] = handler.HasSynced
+	synced := make([]toolscache.InformerSynced, len(s.registrations))
+	for i, registration := range s.registrations {
+		synced[i] = registration.HasSynced
 	}
 	if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
-		return errors.New("the caches of node pools, nodes and pods did not fill in time")
+		return errors.New("the caches of node pools, nodes and pods did not sync in time")
 	}
 	return nil
 }
 
-// nodeSource feeds the node controller.
-func (d *feed) nodeSource() feedSource { return feedSource{d, &d.nodes} }
+// nodeSource is the source of the node controller.
+func (f *eventFeed) nodeSource() feedSource { return feedSource{f, &f.nodes} }
 
-// poolSource feeds the pool controller.
-func (d *feed) poolSource() feedSource { return feedSource{d, &d.pools} }
+// poolSource is the source of the pool controller.
+func (f *eventFeed) poolSource() feedSource { return feedSource{f, &f.pools} }

@@ -11,13 +11,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/restart"
 )
 
 // fieldOwner owns, in server-side apply, what the annotations name.
@@ -37,26 +37,28 @@ type reconciler struct {
 
 // Reconcile implements [ctrl.TypedReconciler].
 func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Result, error) {
-	workload := restart.NewWorkload(request.kind)
+	workload := request.kind.New()
 	if err := r.client.Get(ctx, request.NamespacedName, workload); err != nil {
-		// Without the workload there is nothing to do: what it owned is collected.
+		// Without the workload there is nothing to do: what it owned is collected. Nor is
+		// there without its kind.
 		r.refused.Forget(request)
+		if meta.IsNoMatchError(err) {
+			return ctrl.Result{}, nil
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	existing := &tidekeeperv1.ScheduledRestart{}
-	if err := r.client.Get(ctx, request.NamespacedName, existing); apierrors.IsNotFound(err) {
-		existing = nil
-	} else if err != nil {
-		return ctrl.Result{}, fmt.Errorf("get ScheduledRestart: %w", err)
+	existing, err := r.existing(ctx, request)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 
-	d := decide(request.kind, workload, existing)
+	d := decide(request.kind, workload, existing...)
 	if d.look {
 		if stays, err := r.stays(ctx, request, workload); err != nil || !stays {
 			return ctrl.Result{}, err
 		}
 	}
-	err := r.carryOut(ctx, &d, existing)
+	err = r.carryOut(ctx, &d)
 	if !apierrors.IsInvalid(err) {
 		r.refused.Forget(request)
 	}
@@ -76,16 +78,33 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 		// An admission policy, which answers the same as the schema, may be
 		// mended without a change of the annotations. A deletion says nothing
 		// that could be wrong.
-		r.tell(workload, corev1.EventTypeWarning, EventInvalidOptIn, d.action, "nothing is changed: "+refusalText(refusal))
+		r.tell(workload, corev1.EventTypeWarning, tidekeeperv1.EventInvalidOptIn, d.action, "nothing is changed: "+refusalText(refusal))
 		return ctrl.Result{RequeueAfter: r.refused.When(request)}, nil
 	default:
-		err = fmt.Errorf("%s ScheduledRestart %s: %w", strings.ToLower(string(d.action)), request.Name, err)
+		err = fmt.Errorf("%s ScheduledRestart %s: %w", strings.ToLower(string(d.action)), d.name, err)
 		if ctx.Err() == nil {
-			r.tell(workload, corev1.EventTypeWarning, EventFailed, d.action, err.Error())
+			r.tell(workload, corev1.EventTypeWarning, tidekeeperv1.EventScheduledRestartFailed, d.action, err.Error())
 		}
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, nil
+}
+
+// existing returns what has the names of the workload, nil where there is nothing.
+func (r *reconciler) existing(ctx context.Context, request request) ([]*tidekeeperv1.ScheduledRestart, error) {
+	names := namesFor(request.kind, request.Name)
+	existing := make([]*tidekeeperv1.ScheduledRestart, len(names))
+	for i, name := range names {
+		o := &tidekeeperv1.ScheduledRestart{}
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: name}, o)
+		switch {
+		case err == nil:
+			existing[i] = o
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("get ScheduledRestart %s: %w", name, err)
+		}
+	}
+	return existing, nil
 }
 
 // stays tells whether the workload is there and not being deleted, whatever the
@@ -93,8 +112,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 // back, and be collected with it; and what was collected with its owner would be
 // made again, and collected again, for as long as the cache is behind.
 func (r *reconciler) stays(ctx context.Context, request request, workload client.Object) (bool, error) {
-	live := restart.NewWorkload(request.kind)
+	live := request.kind.New()
 	if err := r.live.Get(ctx, request.NamespacedName, live); err != nil {
+		if meta.IsNoMatchError(err) {
+			return false, nil
+		}
 		return false, client.IgnoreNotFound(err)
 	}
 	return live.GetUID() == workload.GetUID() && live.GetDeletionTimestamp().IsZero(), nil
@@ -102,26 +124,20 @@ func (r *reconciler) stays(ctx context.Context, request request, workload client
 
 // carryOut does what was decided, to the ScheduledRestart that it was decided
 // on and no other.
-func (r *reconciler) carryOut(ctx context.Context, d *decision, existing *tidekeeperv1.ScheduledRestart) error {
+func (r *reconciler) carryOut(ctx context.Context, d *decision) error {
 	switch d.action {
 	case create, update:
 		// By force: what the annotations name is theirs, whoever else sets it.
 		return r.client.Apply(ctx, d.apply, client.FieldOwner(fieldOwner), client.ForceOwnership)
 	case remove:
-		return r.client.Delete(ctx, existing, client.Preconditions{UID: &existing.UID, ResourceVersion: &existing.ResourceVersion})
+		return r.client.Delete(ctx, d.existing, client.Preconditions{UID: &d.existing.UID, ResourceVersion: &d.existing.ResourceVersion})
 	default:
 		return nil
 	}
 }
 
-// noteLimit is how many bytes the API server takes in an event.
-const noteLimit = 1024
-
 // tell sends an event about the workload.
 func (r *reconciler) tell(workload client.Object, eventType, reason string, action action, note string) {
-	if len(note) > noteLimit {
-		note = strings.ToValidUTF8(note[:noteLimit], "")
-	}
 	r.recorder.Eventf(workload, nil, eventType, reason, string(action), "%s", note)
 }
 

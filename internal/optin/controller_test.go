@@ -21,13 +21,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/restart"
+	"tidekeeper.dev/tidekeeper/internal/event"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // What the API server answers to a write decides whether it is told of, and
@@ -77,7 +79,7 @@ func TestAnswers(t *testing.T) {
 		},
 		{
 			name: "failed with a long story", existing: Made(`{"suspend":true}`), answer: errors.New(strings.Repeat("é", 1000)), retry: true,
-			event: "Warning ScheduledRestartFailed delete ScheduledRestart web: " + strings.Repeat("é", 497),
+			event: "Warning ScheduledRestartFailed delete ScheduledRestart web: " + strings.Repeat("é", 496) + "…",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -96,7 +98,7 @@ func TestAnswers(t *testing.T) {
 					return tt.answer
 				},
 			})
-			result, err := r.Reconcile(t.Context(), requestFor("Deployment"))
+			result, err := r.Reconcile(t.Context(), requestFor(workload.Deployment))
 			if (err != nil) != tt.retry {
 				t.Errorf("error: got %v, want one: %t", err, tt.retry)
 			}
@@ -129,7 +131,7 @@ func TestRefusedIsTriedAgain(t *testing.T) {
 		{invalid, time.Second}, {invalid, 2 * time.Second}, {invalid, 4 * time.Second}, {nil, 0}, {invalid, time.Second},
 	} {
 		answer = step.answer
-		result, err := r.Reconcile(t.Context(), requestFor("Deployment"))
+		result, err := r.Reconcile(t.Context(), requestFor(workload.Deployment))
 		if err != nil || result.RequeueAfter != step.again {
 			t.Errorf("try %d: again after %s, error %v; want after %s", i, result.RequeueAfter, err, step.again)
 		}
@@ -169,7 +171,7 @@ func TestOnlyForAWorkloadThatStays(t *testing.T) {
 					live.WithObjects(tt.live)
 				}
 				r.live = live.Build()
-				if _, err := r.Reconcile(t.Context(), requestFor("Deployment")); err != nil {
+				if _, err := r.Reconcile(t.Context(), requestFor(workload.Deployment)); err != nil {
 					t.Fatal(err)
 				}
 				if writes != tt.want {
@@ -182,18 +184,18 @@ func TestOnlyForAWorkloadThatStays(t *testing.T) {
 
 // Each kind is looked up as what it is; one that is gone needs nothing.
 func TestKinds(t *testing.T) {
-	for _, kind := range restart.Kinds() {
+	for _, kind := range workload.Kinds {
 		r, recorder := newReconciler(t, deployment(in("yes")), nil, interceptor.Funcs{})
 		if _, err := r.Reconcile(t.Context(), requestFor(kind)); err != nil {
 			t.Fatal(err)
 		}
-		if got := told(recorder); (got != "") != (kind == restart.KindDeployment) {
-			t.Errorf("asked for a %s of the name of a Deployment, it told: %q", kind, got)
+		if got := told(recorder); (got != "") != (kind == workload.Deployment) {
+			t.Errorf("asked for a %s of the name of a Deployment, it told: %q", kind.Kind, got)
 		}
 	}
 }
 
-func requestFor(kind string) request {
+func requestFor(kind *workload.Kind) request {
 	return request{kind: kind, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 }
 
@@ -214,7 +216,7 @@ func newReconciler(t *testing.T, workload client.Object, existing *tidekeeperv1.
 	}
 	recorder := events.NewFakeRecorder(10)
 	c := b.Build()
-	return &reconciler{client: c, live: c, recorder: recorder, refused: newLimiter()}, recorder
+	return &reconciler{client: c, live: c, recorder: event.NewRecorder(recorder, scheme, clock.RealClock{}), refused: newLimiter()}, recorder
 }
 
 // told returns the events, one a line.

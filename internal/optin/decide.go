@@ -8,16 +8,14 @@ import (
 	"fmt"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/utils/ptr"
 
 	applyv1 "tidekeeper.dev/tidekeeper/api/applyconfiguration/api/v1"
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
-
-var apiVersion = appsv1.SchemeGroupVersion.String()
 
 // noVersion is a resourceVersion that no object ever has, as the store counts
 // from there on. Applied with it, an object is created if there is none, and
@@ -40,6 +38,10 @@ const (
 // decision is what to do about the ScheduledRestart of a workload.
 type decision struct {
 	action action
+	// name is that of the ScheduledRestart that is acted on, and existing itself,
+	// nil if it is to be created.
+	name     string
+	existing *tidekeeperv1.ScheduledRestart
 	// apply is what to apply, to create or update.
 	apply *applyv1.ScheduledRestartApplyConfiguration
 	// look first: only if the workload is really there and not being deleted.
@@ -49,55 +51,65 @@ type decision struct {
 	reason, note string
 }
 
-// decide says what to do about the ScheduledRestart that has the name of the
-// workload, which is nil if there is none.
-func decide(kind string, workload metav1.Object, existing *tidekeeperv1.ScheduledRestart) decision {
-	if !workload.GetDeletionTimestamp().IsZero() {
+// decide says what to do about the ScheduledRestart of a workload. It is given
+// those that have the workload's names, in the order of [namesFor]; nil where
+// there is none.
+func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1.ScheduledRestart) decision {
+	if !object.GetDeletionTimestamp().IsZero() {
 		// What the workload owns goes with it. Not to be made again meanwhile.
 		return decision{}
 	}
-	wish, err := parseWish(workload.GetAnnotations())
+	wish, err := parseWish(object.GetAnnotations())
 	if err != nil {
-		return decision{action: complain, reason: EventInvalidOptIn, note: "nothing is changed: " + err.Error()}
+		return decision{action: complain, reason: tidekeeperv1.EventInvalidOptIn, note: "nothing is changed: " + err.Error()}
 	}
-	name := workload.GetName()
-	origin := originOf(kind, workload, existing)
+	p := find(kind, object, existing)
 	if !wish.in {
-		if origin != ours {
+		if p.origin != ours {
 			return decision{}
 		}
-		return decision{action: remove, reason: EventDeleted, note: fmt.Sprintf("deleted ScheduledRestart %s: the workload has no annotation %s=true any more",
-			name, tidekeeperv1.OptInAnnotation)}
+		return decision{action: remove, name: p.name, existing: p.existing, reason: tidekeeperv1.EventScheduledRestartDeleted, note: fmt.Sprintf(
+			"deleted ScheduledRestart %s: the workload has no annotation %s=true any more", p.name, tidekeeperv1.OptInAnnotation)}
 	}
-	switch origin {
+	if p.second != nil {
+		return decision{action: remove, name: p.second.Name, existing: p.second, reason: tidekeeperv1.EventScheduledRestartDeleted, note: fmt.Sprintf(
+			"deleted ScheduledRestart %s: the workload has %s already", p.second.Name, p.name)}
+	}
+	switch p.origin {
 	case dying:
 		// When it is gone, the workload comes back here.
 		return decision{}
 	case foreign:
-		return decision{action: complain, reason: EventExists, note: fmt.Sprintf(
-			"ScheduledRestart %s exists already and is not from this opt-in: delete it, or take the annotation %s away", name, tidekeeperv1.OptInAnnotation)}
+		return decision{action: complain, reason: tidekeeperv1.EventScheduledRestartExists, note: fmt.Sprintf(
+			"ScheduledRestart %s exists already and is not from this opt-in: delete it, or take the annotation %s away", p.name, tidekeeperv1.OptInAnnotation)}
 	case absent:
 		next := record{Schedule: wish.schedule, TimeZone: wish.timeZone, Suspend: ptr.To(wish.schedule == nil)}
+		taken := ""
+		if p.name != object.GetName() {
+			taken = ", as the name " + object.GetName() + " is taken"
+		}
 		return decision{
-			action: create, look: true, reason: EventCreated, note: fmt.Sprintf("created ScheduledRestart %s: %s", name, next.news(nil)),
-			apply: configuration(kind, workload, next).WithResourceVersion(noVersion),
+			action: create, name: p.name, look: true, reason: tidekeeperv1.EventScheduledRestartCreated, note: fmt.Sprintf("created ScheduledRestart %s%s: %s", p.name, taken, next.news(nil)),
+			apply: configuration(kind, object, p.name, next).WithResourceVersion(noVersion),
 		}
 	}
 
-	last := recordOn(existing)
-	next := record{Schedule: wish.schedule, TimeZone: wish.timeZone, Suspend: suspend(wish, existing, last)}
-	if origin == ours && last != nil && existing.Spec.TargetRef == targetRef(kind, workload) && next.isApplied(&existing.Spec, last) {
+	o := p.existing
+	last := recordOn(o)
+	next := record{Schedule: wish.schedule, TimeZone: wish.timeZone, Suspend: suspend(wish, o, last)}
+	if p.origin == ours && last != nil && o.Spec.TargetRef.Equal(kind.Ref(object.GetName())) && next.isApplied(&o.Spec, last) {
 		return decision{}
 	}
 	return decision{
-		action: update, look: origin == orphan, reason: EventUpdated, note: fmt.Sprintf("updated ScheduledRestart %s: %s", name, next.news(last)),
+		action: update, name: p.name, existing: o, look: p.origin == orphan,
+		reason: tidekeeperv1.EventScheduledRestartUpdated, note: fmt.Sprintf("updated ScheduledRestart %s: %s", p.name, next.news(last)),
 		// The UID too: with a version alone, an apply would create it again if
 		// it was deleted meanwhile.
-		apply: configuration(kind, workload, next).WithUID(existing.UID).WithResourceVersion(existing.ResourceVersion),
+		apply: configuration(kind, object, p.name, next).WithUID(o.UID).WithResourceVersion(o.ResourceVersion),
 	}
 }
 
-// origin is where a ScheduledRestart of a workload's name comes from.
+// origin is where a ScheduledRestart that has one of a workload's names comes from.
 type origin int
 
 const (
@@ -117,7 +129,7 @@ const (
 	foreign
 )
 
-func originOf(kind string, workload metav1.Object, existing *tidekeeperv1.ScheduledRestart) origin {
+func originOf(kind *workload.Kind, object metav1.Object, existing *tidekeeperv1.ScheduledRestart) origin {
 	if existing == nil {
 		return absent
 	}
@@ -128,18 +140,14 @@ func originOf(kind string, workload metav1.Object, existing *tidekeeperv1.Schedu
 		return foreign
 	}
 	switch owner := metav1.GetControllerOf(existing); {
-	case owner == nil && existing.Spec.TargetRef == targetRef(kind, workload):
+	case owner == nil && existing.Spec.TargetRef.Equal(kind.Ref(object.GetName())):
 		return orphan
-	case owner == nil || owner.APIVersion != apiVersion || owner.Kind != kind || owner.Name != workload.GetName():
+	case owner == nil || !kind.Is(owner.APIVersion, owner.Kind) || owner.Name != object.GetName():
 		return foreign
-	case owner.UID != workload.GetUID():
+	case owner.UID != object.GetUID():
 		return dying
 	}
 	return ours
-}
-
-func targetRef(kind string, workload metav1.Object) tidekeeperv1.TargetRef {
-	return tidekeeperv1.TargetRef{Kind: kind, Name: workload.GetName()}
 }
 
 // suspend returns what to set suspend to. It follows the annotation for the
@@ -196,9 +204,12 @@ func (r record) news(last *record) string {
 
 // configuration is what the opt-in applies: what the annotations name, and
 // nothing else.
-func configuration(kind string, workload metav1.Object, r record) *applyv1.ScheduledRestartApplyConfiguration {
-	spec := applyv1.ScheduledRestartSpec().
-		WithTargetRef(applyv1.TargetRef().WithKind(kind).WithName(workload.GetName()))
+func configuration(kind *workload.Kind, object metav1.Object, name string, r record) *applyv1.ScheduledRestartApplyConfiguration {
+	target := applyv1.TargetRef().WithKind(kind.Kind).WithName(object.GetName())
+	if ref := kind.Ref(object.GetName()); ref.APIVersion != "" {
+		target.WithAPIVersion(ref.APIVersion)
+	}
+	spec := applyv1.ScheduledRestartSpec().WithTargetRef(target)
 	if r.Schedule != nil {
 		spec.WithSchedule(*r.Schedule)
 	}
@@ -208,11 +219,11 @@ func configuration(kind string, workload metav1.Object, r record) *applyv1.Sched
 	if r.Suspend != nil {
 		spec.WithSuspend(*r.Suspend)
 	}
-	return applyv1.ScheduledRestart(workload.GetName(), workload.GetNamespace()).
+	return applyv1.ScheduledRestart(name, object.GetNamespace()).
 		WithAnnotations(map[string]string{tidekeeperv1.AppliedAnnotation: r.String()}).
 		// The deletion of the workload need not wait for it, so it does not block.
 		WithOwnerReferences(applymetav1.OwnerReference().
-			WithAPIVersion(apiVersion).WithKind(kind).
-			WithName(workload.GetName()).WithUID(workload.GetUID()).WithController(true)).
+			WithAPIVersion(kind.APIVersion()).WithKind(kind.Kind).
+			WithName(object.GetName()).WithUID(object.GetUID()).WithController(true)).
 		WithSpec(spec)
 }

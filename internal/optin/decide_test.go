@@ -4,12 +4,13 @@
 package optin
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -17,6 +18,7 @@ import (
 
 	applyv1 "tidekeeper.dev/tidekeeper/api/applyconfiguration/api/v1"
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 const (
@@ -82,6 +84,12 @@ func (m *RestartMaker) Target(kind, name string) *RestartMaker {
 	return m
 }
 
+// TargetRef sets the target, of any kind.
+func (m *RestartMaker) TargetRef(ref tidekeeperv1.TargetRef) *RestartMaker {
+	m.o.Spec.TargetRef = ref
+	return m
+}
+
 // Schedule sets the schedule.
 func (m *RestartMaker) Schedule(schedule string) *RestartMaker {
 	m.o.Spec.Schedule = schedule
@@ -134,6 +142,8 @@ type decideRow struct {
 	spec   map[string]any
 	record string
 	look   bool
+	// named is what is applied, if not by the name of the workload.
+	named string
 }
 
 func TestDecide(t *testing.T) {
@@ -275,7 +285,14 @@ func TestDecide(t *testing.T) {
 		{name: "one that a person has made their own", workload: web(in("true")), existing: Made(`{"suspend":true}`).NoRecord(), want: complain, event: exists},
 		{
 			name: "of another kind of the same name", workload: web(in("true")),
-			existing: Made(`{"suspend":true}`).Owner("apps/v1", "StatefulSet", "web", "web-2").Target("StatefulSet", "web"), want: complain, event: exists,
+			existing: Made(`{"suspend":true}`).Owner("apps/v1", "StatefulSet", "web", "web-2").Target("StatefulSet", "web"),
+			want:     create, named: "web-deployment", event: "Normal ScheduledRestartCreated: created ScheduledRestart web-deployment, as the name web is taken: suspended",
+			spec: map[string]any{"suspend": true}, record: `{"suspend":true}`,
+		},
+		{
+			name: "of a person's own for another workload", workload: web(in("true")), existing: MakeRestart().Target("Deployment", "api"),
+			want: create, named: "web-deployment", event: "Normal ScheduledRestartCreated: created ScheduledRestart web-deployment, as the name web is taken: suspended",
+			spec: map[string]any{"suspend": true}, record: `{"suspend":true}`,
 		},
 		{
 			name: "of another kind of the same name, without the annotation", workload: web(nil),
@@ -287,7 +304,9 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "without an owner, for something else", workload: web(in("true")),
-			existing: Made(`{"suspend":true}`).NoOwner().Target("StatefulSet", "web"), want: complain, event: exists,
+			existing: Made(`{"suspend":true}`).NoOwner().Target("StatefulSet", "web"),
+			want:     create, named: "web-deployment", event: "Normal ScheduledRestartCreated: created ScheduledRestart web-deployment, as the name web is taken: suspended",
+			spec: map[string]any{"suspend": true}, record: `{"suspend":true}`,
 		},
 
 		// The workload was deleted and created again.
@@ -309,7 +328,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			existing := tt.existing.Obj()
-			got := decide("Deployment", tt.workload, existing)
+			got := decide(workload.Deployment, tt.workload, existing)
 			if got.action != tt.want || got.look != (tt.look || tt.want == create) {
 				t.Fatalf("got %q (look: %t), want %q (look: %t): %s", got.action, got.look, tt.want, tt.look, got.note)
 			}
@@ -317,10 +336,10 @@ func TestDecide(t *testing.T) {
 			if got.reason != "" {
 				event = map[bool]string{true: "Warning ", false: "Normal "}[got.action == complain] + got.reason + ": " + got.note
 			}
-			if diff := cmp.Diff(tt.event, event); diff != "" {
+			if diff := gocmp.Diff(tt.event, event); diff != "" {
 				t.Errorf("event (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.applied(), toJSON(t, got.apply)); diff != "" {
+			if diff := gocmp.Diff(tt.applied(), toJSON(t, got.apply)); diff != "" {
 				t.Errorf("applied (-want +got):\n%s", diff)
 			}
 		})
@@ -335,7 +354,7 @@ func (row *decideRow) applied() map[string]any {
 	spec := maps.Clone(row.spec)
 	spec["targetRef"] = map[string]any{"kind": "Deployment", "name": "web"}
 	metadata := map[string]any{
-		"name": "web", "namespace": "shop", "annotations": map[string]any{"tidekeeper.dev/opt-in-applied": row.record},
+		"name": cmp.Or(row.named, "web"), "namespace": "shop", "annotations": map[string]any{"tidekeeper.dev/opt-in-applied": row.record},
 		"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "web-1", "controller": true}},
 		// Only if there is none.
 		"resourceVersion": "1",
@@ -400,14 +419,14 @@ func TestFollowing(t *testing.T) {
 			}
 
 			first := server == nil
-			d := decide("Deployment", web(annotations), server.object())
+			d := decide(workload.Deployment, web(annotations), server.object())
 			if d.action == create != first || d.action == remove || d.action == complain {
 				t.Fatalf("%s: %s", d.action, d.note)
 			}
 			if d.apply != nil {
 				server = server.apply(d.apply)
 			}
-			if d := decide("Deployment", web(annotations), server.object()); d.action != nothing {
+			if d := decide(workload.Deployment, web(annotations), server.object()); d.action != nothing {
 				t.Fatalf("a second write: %s: %s", d.action, d.note)
 			}
 

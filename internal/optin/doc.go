@@ -17,8 +17,9 @@
 //
 //	annotations.go  what the annotations of a workload ask for
 //	record.go       what was applied last
+//	names.go        the name of the ScheduledRestart
 //	decide.go       what to do about a workload's ScheduledRestart
 //
-// The controller in controller.go acts, and watch.go says what it is called
-// for. What people's alerts depend on stands in observability.go.
+// The controller in controller.go acts, and watch.go says which events it is called
+// for. definition.go declares it for the manager, and setup.go adds it. The reasons of its events are constants of api/v1.
 package optin

@@ -10,6 +10,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // FuzzDecide: whatever somebody writes into the annotations of a workload, and
@@ -40,7 +41,7 @@ func FuzzDecide(f *testing.F) {
 			annotations[zoneKey] = zone
 		}
 		o := existing.Obj()
-		d := decide("Deployment", web(annotations), o)
+		d := decide(workload.Deployment, web(annotations), o)
 
 		switch d.action {
 		case create:
@@ -55,7 +56,7 @@ func FuzzDecide(f *testing.F) {
 				t.Errorf("it is deleted, for the value %q of one that was made by an opt-in: %t, %t", value, made, owned)
 			}
 		}
-		if d := decide("Deployment", web(annotations), nil); d.action == create {
+		if d := decide(workload.Deployment, web(annotations), nil); d.action == create {
 			checkApplied(t, &d, cron, zone, nil)
 		}
 	})

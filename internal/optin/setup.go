@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/restart"
 	"tidekeeper.dev/tidekeeper/internal/retry"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // What has failed is tried again after firstRetry, then after twice as long and
@@ -43,15 +43,15 @@ func SetupWithManager(mgr ctrl.Manager) error {
 			LogConstructor: func(r *request) logr.Logger {
 				log := mgr.GetLogger().WithValues("controller", name)
 				if r != nil {
-					log = log.WithValues("kind", r.kind, "namespace", r.Namespace, "name", r.Name)
+					log = log.WithValues("kind", r.kind.Kind, "namespace", r.Namespace, "name", r.Name)
 				}
 				return log
 			},
 		}).
 		Watches(&tidekeeperv1.ScheduledRestart{}, handler.TypedEnqueueRequestsFromMapFunc(workloadsOfRestart),
 			builder.WithPredicates(restartChanges))
-	for _, kind := range restart.Kinds() {
-		b.Watches(restart.NewWorkload(kind), handler.TypedEnqueueRequestsFromMapFunc(workloadsOf(kind)),
+	for _, kind := range workload.Kinds {
+		b.Watches(kind.New(), handler.TypedEnqueueRequestsFromMapFunc(workloadsOf(kind)),
 			builder.WithPredicates(workloadChanges))
 	}
 	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"), refused: newLimiter()}

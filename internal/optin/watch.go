@@ -6,8 +6,10 @@ package optin
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -15,28 +17,47 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/restart"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // request is a workload to look at.
 type request struct {
-	kind string
+	kind *workload.Kind
 	types.NamespacedName
 }
 
 // workloadsOf maps a workload to itself.
-func workloadsOf(kind string) handler.TypedMapFunc[client.Object, request] {
+func workloadsOf(kind *workload.Kind) handler.TypedMapFunc[client.Object, request] {
 	return func(_ context.Context, o client.Object) []request {
 		return []request{{kind: kind, NamespacedName: client.ObjectKeyFromObject(o)}}
 	}
 }
 
-// workloadsOfRestart maps a ScheduledRestart to the workloads that may have
-// made it, or may want its name: of each kind that of its name.
+// workloadsOfRestart maps a ScheduledRestart to the workloads that may have made
+// it, or may want its name: of each kind those that the name tells of, the one that
+// it restarts, and its owner.
 func workloadsOfRestart(_ context.Context, o client.Object) []request {
-	requests := make([]request, len(restart.Kinds()))
-	for i, kind := range restart.Kinds() {
-		requests[i] = request{kind: kind, NamespacedName: client.ObjectKeyFromObject(o)}
+	var requests []request
+	add := func(kind *workload.Kind, name string) {
+		r := request{kind: kind, NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}
+		if name != "" && !slices.Contains(requests, r) {
+			requests = append(requests, r)
+		}
+	}
+	for _, kind := range workload.Kinds {
+		for _, name := range workloadNames(kind, o.GetName()) {
+			add(kind, name)
+		}
+	}
+	if s, ok := o.(*tidekeeperv1.ScheduledRestart); ok {
+		if kind, err := workload.Get(s.Spec.TargetRef); err == nil {
+			add(kind, s.Spec.TargetRef.Name)
+		}
+	}
+	if owner := metav1.GetControllerOf(o); owner != nil {
+		if kind, err := workload.Find(owner.APIVersion, owner.Kind); err == nil {
+			add(kind, owner.Name)
+		}
 	}
 	return requests
 }
@@ -66,18 +87,26 @@ func optInOf(o client.Object) map[string]string {
 }
 
 // restartChanges lets through ScheduledRestarts that opt-ins have made, if
-// something of them changes that the opt-in has written. Of what others have
-// made only the deletion counts, as it frees the name.
+// something of them changes that the opt-in has written. Of what others have made
+// only the deletion counts, as it frees the name, and another target, as one for the
+// same workload is in the way of an opt-in.
 var restartChanges = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return isMade(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld, e.ObjectNew
-		return (isMade(was) || isMade(is)) &&
+		return !targetOf(was).Equal(targetOf(is)) || (isMade(was) || isMade(is)) &&
 			(was.GetGeneration() != is.GetGeneration() ||
 				was.GetUID() != is.GetUID() ||
 				was.GetAnnotations()[tidekeeperv1.AppliedAnnotation] != is.GetAnnotations()[tidekeeperv1.AppliedAnnotation] ||
 				!equality.Semantic.DeepEqual(was.GetOwnerReferences(), is.GetOwnerReferences()))
 	},
+}
+
+func targetOf(o client.Object) tidekeeperv1.TargetRef {
+	if s, ok := o.(*tidekeeperv1.ScheduledRestart); ok {
+		return s.Spec.TargetRef
+	}
+	return tidekeeperv1.TargetRef{}
 }
 
 func isMade(o client.Object) bool {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // Ten thousand workloads that do not opt in cost nothing, and those that do
@@ -84,9 +85,10 @@ func TestRestartChanges(t *testing.T) {
 			t.Errorf("%s: its deletion, which frees the name, is not let through", name)
 		}
 	}
-	want := []request{requestFor("Deployment"), requestFor("StatefulSet"), requestFor("DaemonSet")}
+	want := []request{requestFor(workload.Deployment), requestFor(workload.StatefulSet), requestFor(workload.DaemonSet), requestFor(workload.Rollout)}
+	sameKind := cmp.Comparer(func(a, b *workload.Kind) bool { return a == b })
 	got := workloadsOfRestart(t.Context(), MakeRestart().Obj())
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(request{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(request{}), sameKind); diff != "" {
 		t.Errorf("workloads of a ScheduledRestart (-want +got):\n%s", diff)
 	}
 }

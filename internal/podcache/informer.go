@@ -12,27 +12,31 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// NewInformer returns an informer: of pods one that keeps them as records, of all
-// else client-go's own. It is meant for the field NewInformer of the options of
+// NewInformer returns an informer that stores pods as records, and client-go's own for
+// any other kind. It is meant for the field NewInformer of the options of
 // controller-runtime's cache.
 func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	if _, ok := object.(*corev1.Pod); !ok {
 		return cache.NewSharedIndexInformer(lw, object, resync, indexers)
 	}
-	pages := &lister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw)}
-	i := &informer{cache.NewSharedIndexInformer(pages, object, resync, indexers), newHydrator(), pages}
-	_ = i.SetTransform(nil) // It is too late for that only once the informer runs.
+	list := &pagedLister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), sizeFactor: 1}
+	i := &informer{
+		SharedIndexInformer: cache.NewSharedIndexInformer(list, object, resync, indexers),
+		restorer:            newRestorer(), encoder: &encoder{}, list: list,
+	}
+	_ = i.SetTransform(nil) // It fails only once the informer runs.
 	return i
 }
 
-// informer hands out pods and keeps records.
+// informer stores records and hands out Pods.
 type informer struct {
 	cache.SharedIndexInformer
-	*hydrator
-	lister *lister
+	*restorer
+	encoder *encoder
+	list    *pagedLister
 }
 
-// SetTransform sets what is done to each pod before it is kept.
+// SetTransform sets what is applied to each pod before it is stored.
 func (i *informer) SetTransform(transform cache.TransformFunc) error {
 	toRecord := func(object any) (any, error) {
 		if _, done := object.(*record); done {
@@ -48,74 +52,78 @@ func (i *informer) SetTransform(transform cache.TransformFunc) error {
 		if !ok {
 			return nil, fmt.Errorf("%T in the cache of pods", object)
 		}
-		return recordOf(pod)
+		return i.encoder.record(pod)
 	}
-	i.lister.toRecord = toRecord
+	i.list.toRecord = toRecord
 	return i.SharedIndexInformer.SetTransform(toRecord)
 }
 
 func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	return i.SharedIndexInformer.AddEventHandler(handler{h, i.hydrator})
+	return i.SharedIndexInformer.AddEventHandler(handler{h, i.restorer})
 }
 
 func (i *informer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler, resync time.Duration) (cache.ResourceEventHandlerRegistration, error) {
-	return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(handler{h, i.hydrator}, resync)
+	return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(handler{h, i.restorer}, resync)
 }
 
 func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	return i.SharedIndexInformer.AddEventHandlerWithOptions(handler{h, i.hydrator}, options)
+	return i.SharedIndexInformer.AddEventHandlerWithOptions(handler{h, i.restorer}, options)
 }
 
 func (i *informer) AddIndexers(indexers cache.Indexers) error {
-	return i.SharedIndexInformer.AddIndexers(i.ofPods(indexers))
+	return i.SharedIndexInformer.AddIndexers(i.indexers(indexers))
 }
 
 func (i *informer) GetStore() cache.Store { return i.GetIndexer() }
 
 func (i *informer) GetIndexer() cache.Indexer {
-	return indexer{i.SharedIndexInformer.GetIndexer(), i.hydrator}
+	return indexer{i.SharedIndexInformer.GetIndexer(), i.restorer}
 }
 
-// handler hands pods to a handler.
+// handler calls another handler with Pods.
 type handler struct {
 	cache.ResourceEventHandler
-	*hydrator
+	*restorer
 }
 
-func (h handler) OnAdd(object any, first bool) { h.ResourceEventHandler.OnAdd(h.podOf(object), first) }
+func (h handler) OnAdd(object any, initial bool) {
+	h.ResourceEventHandler.OnAdd(h.object(object), initial)
+}
+
 func (h handler) OnUpdate(old, object any) {
-	h.ResourceEventHandler.OnUpdate(h.podOf(old), h.podOf(object))
+	h.ResourceEventHandler.OnUpdate(h.object(old), h.object(object))
 }
-func (h handler) OnDelete(object any) { h.ResourceEventHandler.OnDelete(h.podOf(object)) }
 
-// indexer reads pods from a store of records.
+func (h handler) OnDelete(object any) { h.ResourceEventHandler.OnDelete(h.object(object)) }
+
+// indexer reads Pods from a store of records.
 type indexer struct {
 	cache.Indexer
-	*hydrator
+	*restorer
 }
 
 func (i indexer) AddIndexers(indexers cache.Indexers) error {
-	return i.Indexer.AddIndexers(i.ofPods(indexers))
+	return i.Indexer.AddIndexers(i.indexers(indexers))
 }
 
-func (i indexer) List() []any { return i.podsOf(i.Indexer.List()) }
+func (i indexer) List() []any { return i.objects(i.Indexer.List()) }
 
 func (i indexer) Get(object any) (any, bool, error) {
 	found, exists, err := i.Indexer.Get(object)
-	return i.podOf(found), exists, err
+	return i.object(found), exists, err
 }
 
 func (i indexer) GetByKey(key string) (any, bool, error) {
 	found, exists, err := i.Indexer.GetByKey(key)
-	return i.podOf(found), exists, err
+	return i.object(found), exists, err
 }
 
 func (i indexer) Index(name string, object any) ([]any, error) {
 	found, err := i.Indexer.Index(name, object)
-	return i.podsOf(found), err
+	return i.objects(found), err
 }
 
 func (i indexer) ByIndex(name, value string) ([]any, error) {
 	found, err := i.Indexer.ByIndex(name, value)
-	return i.podsOf(found), err
+	return i.objects(found), err
 }

@@ -40,7 +40,7 @@ func podNamed(name, node string) *corev1.Pod {
 	}
 }
 
-// Whoever follows or reads the informer sees pods, as the transform left them.
+// Handlers and readers of the informer get pods, as the transform left them.
 func TestInformerHandsOutPods(t *testing.T) {
 	source := cachetesting.NewFakeControllerSource()
 	source.Add(podNamed("first", "a"))
@@ -132,21 +132,20 @@ func names(pods []any) []string {
 	return all
 }
 
-// A deletion that was missed brings the last state seen, as a pod too.
+// The tombstone of a missed deletion has the last known state, as a Pod.
 func TestMissedDeletion(t *testing.T) {
-	r, err := recordOf(podNamed("first", "a"))
+	r, err := (&encoder{}).record(podNamed("first", "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	gap := newHydrator().podOf(cache.DeletedFinalStateUnknown{Key: "shop/first", Obj: r}).(cache.DeletedFinalStateUnknown)
+	gap := newRestorer().object(cache.DeletedFinalStateUnknown{Key: "shop/first", Obj: r}).(cache.DeletedFinalStateUnknown)
 	if pod, ok := gap.Obj.(*corev1.Pod); !ok || pod.Name != "first" || gap.Key != "shop/first" {
-		t.Errorf("a missed deletion is told as %+v", gap)
+		t.Errorf("a missed deletion is passed on as %+v", gap)
 	}
 }
 
-// Of one event the indexes and all handlers are handed the same pod, which is
-// made only once.
-func TestOneEventMakesOnePod(t *testing.T) {
+// The indexes and all handlers get the same pod for one event, restored only once.
+func TestOneEventRestoresOnePod(t *testing.T) {
 	source := cachetesting.NewFakeControllerSource()
 	pods := NewInformer(source, &corev1.Pod{}, 0, cache.Indexers{})
 	seen := make(chan *corev1.Pod, 10)
@@ -171,7 +170,7 @@ func TestOneEventMakesOnePod(t *testing.T) {
 				first = pod
 			}
 			if pod != first {
-				t.Errorf("the pod was made again for number %d of those who are handed it", i)
+				t.Errorf("the pod was restored again for reader %d", i)
 			}
 		case <-time.After(30 * time.Second):
 			t.Fatal("the event did not come")

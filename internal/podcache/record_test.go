@@ -18,8 +18,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyPod draws a pod with any of the fields that a record takes apart, and some
-// that it does not.
+// anyPod draws a pod with fields that a record keeps apart, and some that it shares.
 func anyPod(t *rapid.T) *corev1.Pod {
 	word := rapid.StringMatching(`[a-c]{0,2}`)
 	flag := func(name string) *bool {
@@ -64,26 +63,27 @@ func anyPod(t *rapid.T) *corev1.Pod {
 	return pod
 }
 
-// What comes out is what went in, whatever is kept beside it.
+// A record restores the pod that it was made from, whatever else is stored.
 func TestRecordIsThePod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		e := &encoder{}
 		var pods []*corev1.Pod
 		var records []*record
 		for range rapid.IntRange(1, 5).Draw(t, "pods") {
 			pod := anyPod(t)
 			before := pod.DeepCopy()
-			r, err := recordOf(pod)
+			r, err := e.record(pod)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(before, pod); diff != "" {
-				t.Fatalf("recordOf changed the pod: %s", diff)
+				t.Fatalf("record changed the pod: %s", diff)
 			}
 			pods, records = append(pods, pod), append(records, r)
 		}
 		for i, r := range records {
 			if diff := cmp.Diff(pods[i], r.pod(), cmpopts.EquateEmpty()); diff != "" {
-				t.Fatalf("pod %d came out otherwise: %s", i, diff)
+				t.Fatalf("pod %d differs when restored: %s", i, diff)
 			}
 			if meta := r.GetObjectMeta(); meta.GetName() != pods[i].Name || meta.GetNamespace() != pods[i].Namespace || meta.GetResourceVersion() != pods[i].ResourceVersion {
 				t.Fatalf("the record of pod %d says that it is %s/%s at %s", i, meta.GetNamespace(), meta.GetName(), meta.GetResourceVersion())
@@ -92,7 +92,7 @@ func TestRecordIsThePod(t *testing.T) {
 	})
 }
 
-// workloadPod is one of many pods of a workload, as the manager keeps them.
+// workloadPod returns one of many pods of a workload, as the manager caches them.
 func workloadPod(i int) *corev1.Pod {
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
 	return &corev1.Pod{
@@ -133,9 +133,10 @@ func TestRecordIsSmall(t *testing.T) {
 	runtime.KeepAlive(pods)
 
 	before = live()
+	e := &encoder{}
 	records := make([]*record, count)
 	for i := range records {
-		r, err := recordOf(workloadPod(i))
+		r, err := e.record(workloadPod(i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,44 +144,45 @@ func TestRecordIsSmall(t *testing.T) {
 	}
 	perRecord := (live() - before) / count
 	runtime.KeepAlive(records)
+	runtime.KeepAlive(e)
 	t.Logf("a pod takes %d bytes, a record %d", perPod, perRecord)
 	if perRecord*5 > perPod {
 		t.Errorf("a record takes %d bytes where a pod takes %d, want at most a fifth", perRecord, perPod)
 	}
 }
 
-// What nobody uses any more is not kept.
-func TestCommonIsForgotten(t *testing.T) {
-	var c common[string, string]
-	a := c.get("key", func() *string { return new("value") })
-	if b := c.get("key", func() *string { return new("another") }); b != a {
+// A value that is no longer referenced is not kept.
+func TestInternTableForgets(t *testing.T) {
+	var table internTable[string, string]
+	a := table.intern("key", func() *string { return new("value") })
+	if b := table.intern("key", func() *string { return new("another") }); b != a {
 		t.Errorf("the same key gave %q and %q, want one value", *a, *b)
 	}
 	runtime.KeepAlive(a)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		runtime.GC()
-		c.mu.Lock()
-		left := len(c.known)
-		c.mu.Unlock()
+		table.mu.Lock()
+		left := len(table.values)
+		table.mu.Unlock()
 		if left == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("a value that nobody uses is still known")
+			t.Fatal("a value that is not referenced is still in the table")
 		}
 	}
 }
 
 func BenchmarkRecord(b *testing.B) {
-	pod := workloadPod(1)
+	pod, e := workloadPod(1), &encoder{}
 	b.Run("of a pod", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, _ = recordOf(pod)
+			_, _ = e.record(pod)
 		}
 	})
 	b.Run("back", func(b *testing.B) {
-		r, _ := recordOf(pod)
+		r, _ := e.record(pod)
 		b.ReportAllocs()
 		for b.Loop() {
 			_ = r.pod()

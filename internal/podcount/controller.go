@@ -6,17 +6,45 @@ package podcount
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"tidekeeper.dev/tidekeeper/internal/manager/index"
+	"tidekeeper.dev/tidekeeper/internal/index"
+	"tidekeeper.dev/tidekeeper/internal/pods"
+	"tidekeeper.dev/tidekeeper/internal/retry"
 )
+
+// concurrency is how many ReplicaSets are written at the same time.
+const concurrency = 8
+
+// SetupWithManager adds the controller "pod-count" to the manager. The manager's cache
+// must have the informers for ReplicaSets, and for Pods with the index
+// [index.PodController].
+func SetupWithManager(mgr ctrl.Manager) error {
+	if err := ctrl.NewControllerManagedBy(mgr).
+		Named("pod-count").
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: retry.Limiter[reconcile.Request]()}).
+		For(&appsv1.ReplicaSet{}, builder.WithPredicates(replicaSetChanges)).
+		Watches(&corev1.Pod{}, podEvents).
+		Complete(&reconciler{client: mgr.GetClient()}); err != nil {
+		return fmt.Errorf("pod count: %w", err)
+	}
+	return nil
+}
 
 // reconciler keeps the label of one ReplicaSet.
 type reconciler struct {
@@ -29,18 +57,18 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.client.Get(ctx, request.NamespacedName, rs); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	pods := &corev1.PodList{}
-	if err := r.client.List(ctx, pods, client.InNamespace(rs.Namespace),
+	list := &corev1.PodList{}
+	if err := r.client.List(ctx, list, client.InNamespace(rs.Namespace),
 		client.MatchingFields{index.PodController: string(rs.UID)}, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list pods: %w", err)
 	}
 
-	n := count(rs, pods.Items)
+	n := count(rs, list.Items)
 	body, err := patch(rs, n)
 	if err != nil || body == nil {
 		return ctrl.Result{}, err
 	}
-	ctrl.LoggerFrom(ctx).V(1).Info("Labelling ReplicaSet", "pods", n, "was", rs.Labels[Label])
+	was := rs.Labels[Label]
 	switch err := r.client.Patch(ctx, rs, client.RawPatch(types.MergePatchType, body)); {
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 		// It is gone, or another has its name, which has an event of its own.
@@ -50,5 +78,61 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("patch ReplicaSet: %w", err)
 	}
+	ctrl.LoggerFrom(ctx).Info("Labelled the ReplicaSet", "pods", n, "was", was)
 	return ctrl.Result{}, nil
+}
+
+// debounce is how long a count waits for more pods to come and go, so that a ReplicaSet
+// that is scaled by a hundred pods is not written a hundred times.
+const debounce = 100 * time.Millisecond
+
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// podEvents queues the ReplicaSets whose count a pod may have changed.
+var podEvents = handler.Funcs{
+	CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(q, countedBy(e.Object)) },
+	DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(q, countedBy(e.Object)) },
+	UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		// Most changes of a pod do not affect the count.
+		if was, is := countedBy(e.ObjectOld), countedBy(e.ObjectNew); was != is {
+			enqueue(q, was)
+			enqueue(q, is)
+		}
+	},
+}
+
+// replicaSet identifies a ReplicaSet that counts a pod; the zero value stands for none.
+type replicaSet struct {
+	types.NamespacedName
+	uid types.UID
+}
+
+// countedBy returns the ReplicaSet that counts the pod.
+func countedBy(o any) replicaSet {
+	pod, ok := o.(*corev1.Pod)
+	if !ok || !pods.IsActive(pod) {
+		return replicaSet{}
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil || owner.Kind != "ReplicaSet" || owner.APIVersion != appsv1.SchemeGroupVersion.String() {
+		return replicaSet{}
+	}
+	return replicaSet{types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, owner.UID}
+}
+
+func enqueue(q queue, rs replicaSet) {
+	if rs != (replicaSet{}) {
+		q.AddAfter(ctrl.Request{NamespacedName: rs.NamespacedName}, debounce)
+	}
+}
+
+// replicaSetChanges passes new ReplicaSets and changes of the label. Other changes do
+// not affect the count.
+var replicaSetChanges = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, had := e.ObjectOld.GetLabels()[Label]
+		is, has := e.ObjectNew.GetLabels()[Label]
+		return had != has || was != is || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }

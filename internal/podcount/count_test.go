@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pod makes a pod that a ReplicaSet "web" of that UID controls.
+// pod returns a pod that the ReplicaSet "web" with the given UID controls.
 func pod(name string, owner types.UID, changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -58,8 +58,8 @@ func TestCount(t *testing.T) {
 			pod("a", "1", phase(corev1.PodSucceeded)), pod("b", "1", phase(corev1.PodFailed)),
 		}},
 		{name: "terminating ones do not count", want: 1, pods: []*corev1.Pod{pod("a", "1", terminating), pod("b", "1")}},
-		{name: "another's do not count", want: 1, pods: []*corev1.Pod{pod("a", "2"), pod("b", "1")}},
-		{name: "who owns without being the controller does not count", want: 0, pods: []*corev1.Pod{pod("a", "1", notControlled)}},
+		{name: "those of another ReplicaSet do not count", want: 1, pods: []*corev1.Pod{pod("a", "2"), pod("b", "1")}},
+		{name: "an owner that is not the controller does not count", want: 0, pods: []*corev1.Pod{pod("a", "1", notControlled)}},
 		{name: "orphans do not count", want: 0, pods: []*corev1.Pod{pod("a", "1", orphaned)}},
 	} {
 		var pods []corev1.Pod

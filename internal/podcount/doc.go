@@ -1,27 +1,24 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podcount keeps the label pod-count of every ReplicaSet: how many pods
-// it has.
+// Package podcount is the controller "pod-count": it keeps the label pod-count of every
+// ReplicaSet equal to the number of pods that the ReplicaSet has.
 //
 //	$ kubectl get rs -L pod-count
 //	NAME             DESIRED   CURRENT   READY   AGE   POD-COUNT
 //	web-7d4b9c6f5d   3         3         3       2m    3
 //
-// A pod counts for the ReplicaSet that its controller owner reference names by
-// UID, whatever its labels are. It counts from its creation until it has ended
-// or is being deleted, as in the column CURRENT: a pod that terminates has its
-// replacement already, and both together would be one pod too many.
+// A pod counts for the ReplicaSet that its controller reference names by UID, whatever
+// the labels of the pod are. It counts from its creation until it ends or is deleted,
+// as in the column CURRENT: a terminating pod has been replaced already, and the two
+// together would be one pod too many.
 //
-// The label is written if it differs and never otherwise, and nothing else of
-// the ReplicaSet is touched. Whoever writes another value there gets the count
-// back. Two ReplicaSets are left alone: one that is being deleted, and one
-// whose selector names the label itself, as another value would cut its
-// Deployment off from it.
+// The label is written only if it differs, and nothing else of the ReplicaSet is
+// touched. If another client changes the value, it is set back. Two kinds of ReplicaSet
+// are left alone: those being deleted, and those whose selector contains the label,
+// because another value would detach such a ReplicaSet from its Deployment.
 //
-//	count.go          pure: which pods count, and the patch that says so
-//	controller.go     carries it out for one ReplicaSet
-//	watch.go          which events are worth a look
-//	setup.go          adds it to the manager
-//	observability.go  the label
+//	count.go       pure: which pods count, and the patch that sets the label
+//	controller.go  the watches, and the reconciler of one ReplicaSet
+//	definition.go  what the manager needs to know to run the controller
 package podcount

@@ -1,19 +1,13 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podstartup tells how pods come up: which stage of its start-up took a
-// pod how long, and what it waited for.
+// Package podstartup is the controller "pod-startup": it observes the start-up of each
+// pod once, in histograms by stage and node pool. How a pod started is computed by
+// internal/podtimeline.
 //
-// The pure floor, without a client, a clock or a logger:
-//
-//	timeline.go  the stages of one pod, from nothing but the pod
-//	waits.go     what it waited for in each
-//	summary.go   what the manager's cache keeps of that
-//	pool.go      the pool of a node
-//
-// kubectl tide asks the first two about pods as the API server has them.
-//
-// The controller counts the start-up of each pod once, in histograms by stage
-// and node pool: observer.go decides what counts, and setup.go feeds it from the
-// informers. The histograms stand in observability.go.
+//	observer.go    which pods are counted, and when
+//	pools.go       the node pool of a node
+//	metrics.go     the histograms
+//	setup.go       adds the controller to the manager
+//	definition.go  what the manager needs to know to run the controller
 package podstartup

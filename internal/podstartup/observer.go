@@ -10,57 +10,59 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
 
-// observer counts the start-up of each pod once, when it first becomes ready.
+// observer counts the start-up of each pod once, when the pod first becomes ready.
 //
-// No pod is written to, so what has been counted must follow from what is seen.
-// A pod counts if this manager leads, has seen it become ready, and the pod is
-// ready since after the manager began to lead. So a manager that is restarted
-// does not count what it finds ready, or what it cannot tell was never ready;
-// and one that takes over does not count what its forerunner has counted. What
-// becomes ready while no manager leads, and in the second in which one begins
-// to, is never counted: rather too few than any twice.
+// It writes nothing to pods, so it must derive from what it sees which pods have been
+// counted. It counts a pod if this manager leads, saw the pod become ready, and the pod
+// is ready since after the manager began to lead. A restarted manager therefore does
+// not count pods that it finds ready, or that may have been ready before; and a new
+// leader does not count pods that its predecessor has counted. Pods that become ready
+// while no manager leads, or within the second in which one begins to, are never
+// counted: undercounting is preferred to double counting.
 type observer struct {
 	metrics *metrics
 	// poolOf returns the pool of a node, or "".
 	poolOf func(node string) string
 
 	mu sync.Mutex
-	// awaited are the pods that are counted when they become ready. Of most pods
-	// of a cluster nothing is awaited any more, and so nothing is kept.
+	// awaited are the pods that will be counted when they become ready. Most pods of a
+	// cluster are ready, and take no room here.
 	awaited sets.Set[types.UID]
-	// since is when this manager began to lead; zero: it does not.
-	since time.Time
+	// leadingSince is when this manager began to lead; zero if it does not.
+	leadingSince time.Time
 }
 
 func newObserver(m *metrics, poolOf func(string) string) *observer {
 	return &observer{metrics: m, poolOf: poolOf, awaited: sets.New[types.UID]()}
 }
 
-// lead begins to count.
+// lead starts the counting.
 func (o *observer) lead(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.since = now
+	o.leadingSince = now
 }
 
-// add looks at a pod that has appeared; first: it was there before the manager
-// looked.
-func (o *observer) add(pod *corev1.Pod, first bool) {
-	if first && Condition(pod, SummaryCondition) != nil {
+// add handles a pod that has appeared. initial reports whether the pod was there before
+// the manager watched.
+func (o *observer) add(pod *corev1.Pod, initial bool) {
+	if initial && podtimeline.Summary(pod) != nil {
 		return // It is ready, or may have been.
 	}
 	o.mu.Lock()
 	o.awaited.Insert(pod.UID)
 	o.mu.Unlock()
-	o.change(pod)
+	o.update(pod)
 }
 
-// change looks at a pod that has changed.
-func (o *observer) change(pod *corev1.Pod) {
-	summary := Condition(pod, SummaryCondition)
-	if !isTrue(summary) {
+// update handles a pod that has changed.
+func (o *observer) update(pod *corev1.Pod) {
+	summary := podtimeline.Summary(pod)
+	if summary == nil || summary.Status != corev1.ConditionTrue {
 		return
 	}
 	o.mu.Lock()
@@ -69,8 +71,8 @@ func (o *observer) change(pod *corev1.Pod) {
 		return
 	}
 	o.awaited.Delete(pod.UID)
-	if !o.since.IsZero() && summary.LastTransitionTime.After(o.since.Truncate(Grain)) {
-		o.metrics.observe(o.poolOf(pod.Spec.NodeName), decode(summary.Message))
+	if !o.leadingSince.IsZero() && summary.LastTransitionTime.After(o.leadingSince.Truncate(podtimeline.Resolution)) {
+		o.metrics.observe(o.poolOf(pod.Spec.NodeName), podtimeline.StageDurations(summary))
 	}
 }
 

@@ -11,81 +11,69 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/informers"
+	"tidekeeper.dev/tidekeeper/internal/leadership"
 )
 
-// SetupWithManager adds the controller "pod-startup" to the manager. It has no
-// queue, as there is nothing to try again: it counts as it sees. The manager's
-// cache must have the informers of Pods, with the condition [SummaryCondition],
-// Nodes and NodePools.
+// SetupWithManager adds the controller "pod-startup" to the manager. It has no queue,
+// because it has nothing to retry: it counts what it sees. The manager's cache must have
+// the informers for Pods, with the condition [podtimeline.SummaryCondition], for Nodes
+// and for NodePools.
 func SetupWithManager(mgr ctrl.Manager) error {
 	m, err := newMetrics(ctrlmetrics.Registry)
 	if err != nil {
 		return fmt.Errorf("pod start-up: register metrics: %w", err)
 	}
+	p := &pools{}
 	log := mgr.GetLogger().WithValues("controller", "pod-startup")
 	o := newObserver(m, func(name string) string {
-		node, pools := &corev1.Node{}, &tidekeeperv1.NodePoolList{}
+		node := &corev1.Node{}
 		if err := mgr.GetCache().Get(context.Background(), client.ObjectKey{Name: name}, node); client.IgnoreNotFound(err) != nil {
-			log.Error(err, "Cannot tell the pool of a node", "node", name)
+			log.Error(err, "Cannot read a node to find its pool", "node", name)
 		}
-		if err := mgr.GetCache().List(context.Background(), pools, client.UnsafeDisableDeepCopy); err != nil {
-			log.Error(err, "Cannot tell the pool of a node", "node", name)
-		}
-		return poolOf(node, pools.Items)
+		return p.poolOf(node)
 	})
-	if err := follow(mgr, &corev1.Pod{}, toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(pod any, first bool) { o.add(pod.(*corev1.Pod), first) },
-		UpdateFunc: func(old, pod any) {
-			// After a gap in the watch it may be another pod of that name.
-			if old.(*corev1.Pod).UID != pod.(*corev1.Pod).UID {
-				o.remove(old.(*corev1.Pod))
-				o.add(pod.(*corev1.Pod), false)
-				return
-			}
-			o.change(pod.(*corev1.Pod))
+	ctx := context.Background()
+	followed, err := informers.Follow(ctx, mgr.GetCache(), informers.Handler[*tidekeeperv1.NodePool]{
+		Add:    func(pool *tidekeeperv1.NodePool, _ bool) { p.set(pool) },
+		Update: func(_, pool *tidekeeperv1.NodePool) { p.set(pool) },
+		Delete: func(pool *tidekeeperv1.NodePool, _ bool) {
+			p.remove(pool.Name)
+			m.forget(pool.Name)
 		},
-		DeleteFunc: func(pod any) { o.remove(lastSeen(pod).(*corev1.Pod)) },
-	}); err != nil {
-		return err
+	})
+	if err != nil {
+		return fmt.Errorf("pod start-up: %w", err)
 	}
-	if err := follow(mgr, &tidekeeperv1.NodePool{}, toolscache.ResourceEventHandlerDetailedFuncs{
-		DeleteFunc: func(pool any) { m.forget(lastSeen(pool).(*tidekeeperv1.NodePool).Name) },
-	}); err != nil {
-		return err
+	if _, err := informers.Follow(ctx, mgr.GetCache(), o.handler()); err != nil {
+		return fmt.Errorf("pod start-up: %w", err)
 	}
-	// The manager runs it when it leads, with the cache full.
-	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		o.lead(time.Now())
-		<-ctx.Done()
-		return nil
-	})); err != nil {
+	if err := leadership.OnElected(mgr, func(ctx context.Context) {
+		if toolscache.WaitForCacheSync(ctx.Done(), followed.HasSynced) {
+			o.lead(time.Now())
+		}
+	}); err != nil {
 		return fmt.Errorf("pod start-up: %w", err)
 	}
 	return nil
 }
 
-func follow(mgr ctrl.Manager, kind client.Object, handler toolscache.ResourceEventHandler) error {
-	informer, err := mgr.GetCache().GetInformer(context.Background(), kind, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("pod start-up: get the informer of %T: %w", kind, err)
+// handler returns the event handler for pods.
+func (o *observer) handler() informers.Handler[*corev1.Pod] {
+	return informers.Handler[*corev1.Pod]{
+		Add: o.add,
+		Update: func(old, pod *corev1.Pod) {
+			if old.UID != pod.UID {
+				o.remove(old)
+				o.add(pod, false)
+				return
+			}
+			o.update(pod)
+		},
+		Delete: func(pod *corev1.Pod, _ bool) { o.remove(pod) },
 	}
-	if _, err := informer.AddEventHandler(handler); err != nil {
-		return fmt.Errorf("pod start-up: follow %T: %w", kind, err)
-	}
-	return nil
-}
-
-// lastSeen returns the object of a deletion. After a gap in the watch all that
-// is known is the last state seen.
-func lastSeen(o any) any {
-	if gap, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
-		return gap.Obj
-	}
-	return o
 }

@@ -9,45 +9,36 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"tidekeeper.dev/tidekeeper/internal/podstartup"
+	"tidekeeper.dev/tidekeeper/internal/pods"
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
 
-// containers adds what has happened to the containers of one list.
-func (d *difference) containers(was, is []corev1.ContainerStatus) {
+// containers adds what happened to the containers of one list.
+func (d *differ) containers(was, is []corev1.ContainerStatus) {
 	for i := range is {
-		if first := statusOf(is, is[i].Name); first == &is[i] {
-			d.container(statusOf(was, is[i].Name), &is[i])
+		if first := pods.ContainerStatus(is, is[i].Name); first == &is[i] {
+			d.container(pods.ContainerStatus(was, is[i].Name), &is[i])
 		}
 	}
 	for i := range was {
-		if statusOf(was, was[i].Name) == &was[i] && statusOf(is, was[i].Name) == nil {
+		if pods.ContainerStatus(was, was[i].Name) == &was[i] && pods.ContainerStatus(is, was[i].Name) == nil {
 			d.container(&was[i], &corev1.ContainerStatus{Name: was[i].Name})
 		}
 	}
 }
 
-// statusOf returns the status of a container, the first of several, or nil.
-func statusOf(statuses []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
-	for i := range statuses {
-		if statuses[i].Name == name {
-			return &statuses[i]
-		}
-	}
-	return nil
-}
-
-// container adds the starts and ends that one state of a container tells of and
-// the one before does not: of the run before the last, then of the last, or what
-// it waits for.
-func (d *difference) container(was, is *corev1.ContainerStatus) {
+// container adds the starts and ends that the new state of a container shows and the
+// old one does not, first of the run before the last and then of the last, or what the
+// container waits for.
+func (d *differ) container(was, is *corev1.ContainerStatus) {
 	if was == nil {
 		was = &corev1.ContainerStatus{}
 	}
 	from := stateOf(was)
 	add := func(t Transition) {
 		t.Kind, t.Name, t.From, t.Restarts = Container, is.Name, from, is.RestartCount
-		// It can wait for one thing after the other without having run.
-		t.Again = t.From == t.To && (t.To != Waiting || is.RestartCount > was.RestartCount)
+		// A container can wait for one thing after another without running in between.
+		t.Repeated = t.From == t.To && (t.To != Waiting || is.RestartCount > was.RestartCount)
 		from = t.To
 		d.add(t)
 	}
@@ -95,7 +86,7 @@ func stateOf(s *corev1.ContainerStatus) string {
 	}
 }
 
-// end is the transition of a container that ended.
+// end returns the transition of a container that ended.
 func end(t *corev1.ContainerStateTerminated) Transition {
 	message := fmt.Sprintf("exit code %d", t.ExitCode)
 	if t.Message != "" {
@@ -104,8 +95,7 @@ func end(t *corev1.ContainerStateTerminated) Transition {
 	return Transition{To: Terminated, Time: t.FinishedAt.Time, Reason: t.Reason, Message: message}
 }
 
-// startKnown tells whether a container's status told already that it was
-// started then.
+// startKnown reports whether a container's status has the given start already.
 func startKnown(s *corev1.ContainerStatus, at time.Time) bool {
 	for _, state := range []corev1.ContainerState{s.LastTerminationState, s.State} {
 		if state.Running != nil && sameTime(state.Running.StartedAt.Time, at) || state.Terminated != nil && sameTime(state.Terminated.StartedAt.Time, at) {
@@ -115,7 +105,7 @@ func startKnown(s *corev1.ContainerStatus, at time.Time) bool {
 	return false
 }
 
-// endKnown tells whether a container's status told already that it ended so.
+// endKnown reports whether a container's status has the given end already.
 func endKnown(s *corev1.ContainerStatus, t *corev1.ContainerStateTerminated) bool {
 	for _, known := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
 		if known != nil && known.ExitCode == t.ExitCode && sameTime(known.StartedAt.Time, t.StartedAt.Time) && sameTime(known.FinishedAt.Time, t.FinishedAt.Time) {
@@ -126,7 +116,7 @@ func endKnown(s *corev1.ContainerStatus, t *corev1.ContainerStateTerminated) boo
 }
 
 func sameTime(a, b time.Time) bool {
-	return a.Truncate(podstartup.Grain).Equal(b.Truncate(podstartup.Grain))
+	return a.Truncate(podtimeline.Resolution).Equal(b.Truncate(podtimeline.Resolution))
 }
 
 func trimContainers(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {

@@ -1,34 +1,34 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podwatch tells each transition of pods as it happens: S3, the bare
-// controller, on client-go alone. It needs no CRD and no manager.
+// Package podwatch reports each transition of pods as it happens. It is a controller
+// on client-go alone: an informer, event handlers, and workers on a rate-limited queue.
+// It needs no CRD and no manager.
 //
-// The pure floor, without a client, a clock or a logger:
+// The pure part, without a client, a clock or a logger:
 //
-//	transition.go  what has happened to a pod between two of its states
-//	containers.go  the same for its containers
-//	story.go       what is not told yet of a pod, in order
+//	transition.go  what happened to a pod between two of its states
+//	containers.go  what happened to its containers
+//	backlog.go     what has not been reported of each pod yet, in order
 //
-// The acting part:
+// The rest:
 //
-//	watcher.go     the informer with its indexer and event handlers
-//	worker.go      the rate-limited queue: three more tries, and then a drop
-//	connection.go  goes on after a lost connection, and says so
+//	watcher.go     the informer and its event handlers
+//	worker.go      the rate-limited queue: three retries, then the pod is dropped
 //
-// # What "without losing or repeating one" means
+// internal/reconnect continues after a lost connection.
 //
-// A workqueue holds a key once, however often the pod changes before a worker
-// comes to it, and a store holds the newest state only. So the handlers put each
-// state that the API server sends into the story of its pod, and the key into the
-// queue; a worker tells the whole story, each state by how it differs from the
-// one before. What was told is left behind one transition at a time, so that a
-// try that failed half way repeats none.
+// # What "without losing or repeating a transition" means
 //
-// While nobody is connected, states come and go that are never sent. Of those
-// the next state tells what its timestamps keep: when each condition last
-// changed, also if it is again what it was, and when each container last started
-// and ended. What is gone without a trace is what changed twice in between and
-// left none: a phase, a reason of waiting, all but the last change of a
-// condition, all but the last run of a container.
+// A workqueue holds each key once, however often the pod changes before a worker takes
+// it, and a store holds only the newest state. The handlers therefore append each state
+// that the API server sends to the backlog of its pod, and add the key to the queue. A
+// worker reports the whole backlog, each state by how it differs from the one before,
+// and removes the transitions one by one, so that a retry repeats none.
+//
+// While the watcher is disconnected, the API server does not send it the states that
+// come and go. The next state then shows what its timestamps keep: when each condition
+// last changed, even if it changed back, and when each container last started and ended.
+// Lost is what left no timestamp: a phase, a waiting reason, all changes of a condition
+// but the last, and all runs of a container but the last.
 package podwatch

@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"tidekeeper.dev/tidekeeper/internal/podstartup"
+	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// view is what a reader of the lines knows of a pod.
+// view is what a reader of the lines knows about a pod.
 type view map[string]string
 
-// viewOf is what there is to know of a pod; nil: there is none.
+// viewOf returns all that can be known about a pod, and an empty view for nil.
 func viewOf(pod *corev1.Pod) view {
 	v := view{}
 	if pod == nil {
@@ -36,12 +36,12 @@ func viewOf(pod *corev1.Pod) view {
 		v["deleting"] = "yes"
 	}
 	for _, given := range pod.Status.Conditions {
-		c := podstartup.Condition(pod, given.Type)
+		c := pods.Condition(pod, given.Type)
 		v["condition "+string(c.Type)] = string(c.Status) + " " + c.Reason
 	}
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
 		for _, given := range list {
-			s := statusOf(list, given.Name)
+			s := pods.ContainerStatus(list, given.Name)
 			state := stateOf(s)
 			if state == Waiting {
 				state += " " + s.State.Waiting.Reason
@@ -87,32 +87,32 @@ func read(v view, transitions []Transition) view {
 	return v
 }
 
-// check returns an error if the transitions between two states are not what
-// they have to be, whatever the states are.
+// check returns an error if the transitions between two states break a rule that holds
+// for any states.
 func check(old, pod *corev1.Pod) error {
 	var errs []error
 	transitions := Diff(old, pod)
 	if again := Diff(pod, pod); len(again) != 0 {
-		errs = append(errs, fmt.Errorf("a pod differs from itself: %q", tellAll(again)))
+		errs = append(errs, fmt.Errorf("a pod differs from itself: %q", describeAll(again)))
 	}
 	if diff := cmp.Diff(viewOf(pod), read(viewOf(old), transitions)); diff != "" {
-		errs = append(errs, fmt.Errorf("the lines %q do not lead there (-want +got):\n%s", tellAll(transitions), diff))
+		errs = append(errs, fmt.Errorf("the lines %q do not lead there (-want +got):\n%s", describeAll(transitions), diff))
 	}
 	if diff := cmp.Diff(transitions, Diff(old, trim(pod))); diff != "" {
 		errs = append(errs, fmt.Errorf("what is trimmed away matters (-whole +trimmed):\n%s", diff))
 	}
 	for _, t := range transitions {
 		if t.Time.Nanosecond() != 0 {
-			errs = append(errs, fmt.Errorf("%s: finer than a second", tell(t)))
+			errs = append(errs, fmt.Errorf("%s: finer than a second", describe(t)))
 		}
-		if t.From == t.To && t.Kind == Condition && !t.Again && t.Time != (time.Time{}) {
-			errs = append(errs, fmt.Errorf("%s: nothing happened", tell(t)))
+		if t.From == t.To && t.Kind == Condition && !t.Repeated && t.Time != (time.Time{}) {
+			errs = append(errs, fmt.Errorf("%s: nothing happened", describe(t)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// after makes a pod one that can follow the old one: no deletion is taken back.
+// after changes a pod so that it can follow the old one: no deletion is undone.
 func after(old, pod *corev1.Pod) *corev1.Pod {
 	if old != nil && old.UID == pod.UID && old.DeletionTimestamp != nil {
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = old.DeletionTimestamp, old.DeletionGracePeriodSeconds
@@ -167,9 +167,9 @@ func drawPod(t *rapid.T) *corev1.Pod {
 	return p
 }
 
-// Whatever the states of a pod are, the lines about it lead from one to the
-// next: nothing is lost, and nothing that is known is told again. What is read of
-// it is the same however many of the states in between were seen.
+// For any states of a pod, the lines lead from one to the next: nothing is lost, and
+// nothing known is repeated. What a reader knows in the end does not depend on how many
+// of the states in between were seen.
 func TestLinesLeadFromStateToState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		states := []*corev1.Pod{nil}
@@ -191,7 +191,7 @@ func TestLinesLeadFromStateToState(t *testing.T) {
 		other := last.DeepCopy()
 		slices.Reverse(other.Status.Conditions)
 		if again := Diff(last, other); len(again) > 0 {
-			t.Fatalf("the order of the conditions matters: %q", tellAll(again))
+			t.Fatalf("the order of the conditions matters: %q", describeAll(again))
 		}
 	})
 }

@@ -12,29 +12,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"tidekeeper.dev/tidekeeper/internal/podstartup"
+	"tidekeeper.dev/tidekeeper/internal/pods"
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
 
-// Kind says what of a pod has changed.
+// Kind is what changed in a pod.
 type Kind string
 
-// What can happen to a pod.
+// The kinds of transitions.
 const (
-	// Found: it was there before anybody looked. To is its phase.
+	// Found: the pod existed before the watch began. To is its phase.
 	Found Kind = "Found"
-	// Created: it has come to be.
+	// Created: the pod was created.
 	Created Kind = "Created"
 	// Phase: From and To are phases.
 	Phase Kind = "Phase"
-	// Condition: Name is its type, From and To are its status; the same if only
-	// the reason changed, "" if there is no such condition.
+	// Condition: Name is its type, From and To are its status; both are the same if only
+	// the reason changed, and "" if the pod does not have the condition.
 	Condition Kind = "Condition"
-	// Container: Name is that of the container, From and To are of Waiting,
-	// Running and Terminated; "" if the pod does not say.
+	// Container: Name is the name of the container, From and To are Waiting, Running or
+	// Terminated, and "" if the pod does not say.
 	Container Kind = "Container"
-	// Deleting: somebody has deleted it, and it ends within its grace period.
+	// Deleting: the pod was deleted, and ends within its grace period.
 	Deleting Kind = "Deleting"
-	// Deleted: it is no more.
+	// Deleted: the pod no longer exists.
 	Deleted Kind = "Deleted"
 )
 
@@ -49,10 +50,10 @@ const (
 type Transition struct {
 	// Seen is when it was read, on the clock of this machine.
 	Seen time.Time `json:"seen"`
-	// Time is when it happened, in whole seconds, on the clocks of the cluster.
-	// It is zero if the pod does not tell.
+	// Time is when it happened, in whole seconds, on the clocks of the cluster. It is
+	// zero if the pod does not say.
 	Time time.Time `json:"time,omitzero"`
-	// The pod. Node is the one that it is bound to.
+	// The pod. Node is the node that it is bound to.
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
 	UID       string `json:"uid"`
@@ -64,27 +65,27 @@ type Transition struct {
 	To      string `json:"to,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Restarts is how often the container was started again.
+	// Restarts is how often the container was restarted.
 	Restarts int32 `json:"restarts,omitempty"`
-	// Again: it is what it was, and was something else in between that was not
-	// seen.
-	Again bool `json:"again,omitempty"`
+	// Repeated: the state is the same as before, and was another in between that the
+	// API server did not send.
+	Repeated bool `json:"repeated,omitempty"`
 }
 
-// Diff returns what has happened to a pod from one state to a later one, in the
-// order in which it did as far as their timestamps tell, and else in the order
-// in which pods live. old is nil for a pod that was not there; a pod of another
-// UID has taken the place of the old one. It has no side effects.
+// Diff returns what happened to a pod between two states, in the order of the
+// timestamps and, where there are none, in the order in which these things usually
+// happen. old is nil if the pod did not exist; a pod with another UID has replaced the
+// old one.
 func Diff(old, pod *corev1.Pod) []Transition {
 	if old != nil && old.UID != pod.UID {
-		return append([]Transition{gone(old, "another pod has its name")}, Diff(nil, pod)...)
+		return append([]Transition{deleted(old, "replaced by another pod of the same name")}, Diff(nil, pod)...)
 	}
-	d := difference{old: old, pod: pod}
+	d := differ{old: old, pod: pod}
 	if old == nil {
 		d.old = &corev1.Pod{}
 		d.add(Transition{Kind: Created, Time: pod.CreationTimestamp.Time})
 	}
-	starting := pod.Status.Phase != corev1.PodRunning && !ended(pod)
+	starting := pod.Status.Phase != corev1.PodRunning && !pods.IsTerminal(pod)
 	d.phase(starting)
 	d.condition(corev1.PodScheduled)
 	d.condition(corev1.PodReadyToStartContainers)
@@ -99,60 +100,56 @@ func Diff(old, pod *corev1.Pod) []Transition {
 		d.condition(kind)
 	}
 	d.condition(corev1.PodReady)
-	d.phase(ended(pod))
+	d.phase(pods.IsTerminal(pod))
 	return d.inOrder()
 }
 
-// found returns the one line about a pod that was there before anybody looked.
+// found returns the transition for a pod that existed before the watch began.
 func found(pod *corev1.Pod) Transition {
 	t := Transition{Kind: Found, To: string(pod.Status.Phase)}
-	if c := podstartup.Condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
+	if c := pods.Condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
 		t.Message = "ready"
-	} else if c != nil && !ended(pod) {
+	} else if c != nil && !pods.IsTerminal(pod) {
 		t.Reason, t.Message = c.Reason, c.Message
 	}
 	if pod.DeletionTimestamp != nil {
 		t.Message = "is being deleted"
 	}
-	return of(pod, t)
+	return withPod(t, pod)
 }
 
-// gone returns that a pod is no more.
-func gone(pod *corev1.Pod, message string) Transition {
-	return of(pod, Transition{Kind: Deleted, Message: message})
+// deleted returns the transition for a pod that no longer exists.
+func deleted(pod *corev1.Pod, message string) Transition {
+	return withPod(Transition{Kind: Deleted, Message: message}, pod)
 }
 
-// of puts the pod into a transition.
-func of(pod *corev1.Pod, t Transition) Transition {
+// withPod returns the transition with the fields that identify the pod.
+func withPod(t Transition, pod *corev1.Pod) Transition {
 	t.Namespace, t.Pod, t.UID, t.Node = pod.Namespace, pod.Name, string(pod.UID), pod.Spec.NodeName
 	return t
 }
 
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// difference collects what has happened between two states of a pod.
-type difference struct {
+// differ collects what happened between two states of a pod.
+type differ struct {
 	old, pod    *corev1.Pod
 	transitions []Transition
 }
 
-func (d *difference) add(t Transition) {
-	t.Time = t.Time.Truncate(podstartup.Grain)
-	d.transitions = append(d.transitions, of(d.pod, t))
+func (d *differ) add(t Transition) {
+	t.Time = t.Time.Truncate(podtimeline.Resolution)
+	d.transitions = append(d.transitions, withPod(t, d.pod))
 }
 
-// phase adds the phase, if it has changed and this is its place.
-func (d *difference) phase(here bool) {
+// phase adds the phase if it has changed and belongs here in the order.
+func (d *differ) phase(here bool) {
 	was, is := d.old.Status, d.pod.Status
 	if here && (was.Phase != is.Phase || was.Reason != is.Reason) {
 		d.add(Transition{Kind: Phase, From: string(was.Phase), To: string(is.Phase), Reason: is.Reason, Message: is.Message})
 	}
 }
 
-func (d *difference) condition(kind corev1.PodConditionType) {
-	was, is := podstartup.Condition(d.old, kind), podstartup.Condition(d.pod, kind)
+func (d *differ) condition(kind corev1.PodConditionType) {
+	was, is := pods.Condition(d.old, kind), pods.Condition(d.pod, kind)
 	switch {
 	case was == nil && is == nil:
 		return
@@ -162,20 +159,20 @@ func (d *difference) condition(kind corev1.PodConditionType) {
 		is = &corev1.PodCondition{}
 	}
 	t := Transition{Kind: Condition, Name: string(kind), From: string(was.Status), To: string(is.Status), Reason: is.Reason, Message: is.Message}
-	// A reason can change without a transition, and then has no time.
+	// If only the reason changes, the condition does not say when.
 	moved := is.LastTransitionTime.After(was.LastTransitionTime.Time)
 	if moved || was.Status != is.Status {
 		t.Time = is.LastTransitionTime.Time
 	}
-	t.Again = moved && was.Status == is.Status
-	if t.Again || was.Status != is.Status || was.Reason != is.Reason {
+	t.Repeated = moved && was.Status == is.Status
+	if t.Repeated || was.Status != is.Status || was.Reason != is.Reason {
 		d.add(t)
 	}
 }
 
-// otherConditions returns, in order, the conditions that have no place of their
-// own: readiness gates, disruptions, and what else somebody has set.
-func (d *difference) otherConditions() []corev1.PodConditionType {
+// otherConditions returns, in order, the conditions that have no fixed place:
+// readiness gates, disruptions, and any others.
+func (d *differ) otherConditions() []corev1.PodConditionType {
 	kinds := map[corev1.PodConditionType]bool{}
 	for _, pod := range []*corev1.Pod{d.old, d.pod} {
 		for _, c := range pod.Status.Conditions {
@@ -190,7 +187,7 @@ func (d *difference) otherConditions() []corev1.PodConditionType {
 	return slices.Sorted(maps.Keys(kinds))
 }
 
-func (d *difference) deletion() {
+func (d *differ) deletion() {
 	if d.old.DeletionTimestamp != nil || d.pod.DeletionTimestamp == nil {
 		return
 	}
@@ -204,10 +201,10 @@ func (d *difference) deletion() {
 	d.add(t)
 }
 
-// inOrder returns the transitions in the order of their times. One without a
-// time stays behind the one that it followed, and what happened to one container
-// stays in order, even if it tells that it ended before it started.
-func (d *difference) inOrder() []Transition {
+// inOrder returns the transitions in the order of their times. A transition without a
+// time stays behind its predecessor, and those of one container stay in order even if
+// the container claims to have ended before it started.
+func (d *differ) inOrder() []Transition {
 	type placed struct {
 		at time.Time
 		Transition
@@ -230,7 +227,7 @@ func (d *difference) inOrder() []Transition {
 	return d.transitions
 }
 
-// trim returns a pod with what a difference is made from, and nothing else.
+// trim returns a copy of the pod with the fields that Diff reads.
 func trim(pod *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -15,15 +15,15 @@ import (
 
 var epoch = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// at is so many seconds after the epoch, when pods of these tests are created.
+// at returns the given number of seconds after the epoch, when the pods are created.
 func at(seconds int) metav1.Time {
 	return metav1.NewTime(epoch.Add(time.Duration(seconds) * time.Second))
 }
 
-// change is a step in the life of a pod.
+// change modifies a pod.
 type change func(*corev1.Pod)
 
-// pod is a new one to which that has happened.
+// pod returns a new pod with these changes.
 func pod(changes ...change) *corev1.Pod {
 	p := &corev1.Pod{}
 	p.Namespace, p.Name, p.UID, p.CreationTimestamp = "shop", "web", "1", at(0)
@@ -36,7 +36,7 @@ func pod(changes ...change) *corev1.Pod {
 
 func phase(phase corev1.PodPhase) change { return func(p *corev1.Pod) { p.Status.Phase = phase } }
 
-// is sets a condition; "" takes it away.
+// is sets a condition; "" removes it.
 func is(kind corev1.PodConditionType, status corev1.ConditionStatus, seconds int, reason string) change {
 	return func(p *corev1.Pod) {
 		var kept []corev1.PodCondition
@@ -88,8 +88,8 @@ func deleting(seconds int) change {
 	}
 }
 
-// tell writes a transition as a line: when, what, and from and to what.
-func tell(t Transition) string {
+// describe writes a transition as a line: when, what, from which state to which.
+func describe(t Transition) string {
 	when := "?"
 	if !t.Time.IsZero() {
 		when = fmt.Sprint(int(t.Time.Sub(epoch).Seconds()))
@@ -101,7 +101,7 @@ func tell(t Transition) string {
 	if t.Kind == Phase || t.Kind == Condition || t.Kind == Container {
 		text += fmt.Sprintf(" %s>%s", t.From, t.To)
 	}
-	if t.Again {
+	if t.Repeated {
 		text += " again"
 	}
 	if t.Restarts > 0 {
@@ -113,10 +113,10 @@ func tell(t Transition) string {
 	return text
 }
 
-func tellAll(transitions []Transition) []string {
+func describeAll(transitions []Transition) []string {
 	lines := []string{}
 	for _, t := range transitions {
-		lines = append(lines, tell(t))
+		lines = append(lines, describe(t))
 	}
 	return lines
 }
@@ -134,39 +134,39 @@ func TestDiff(t *testing.T) {
 	}{
 		{"nothing", pod(), pod(), []string{}},
 		{"a new pod", nil, pod(), []string{"0 Created", "? Phase >Pending"}},
-		{"a new pod of which nothing was seen", nil, pod(up...), []string{
+		{"a new pod that has started already", nil, pod(up...), []string{
 			"0 Created", "1 Condition PodScheduled >True", "3 Condition Initialized >True", "? Phase >Running",
 			"4 Container app >running", "8 Condition ContainersReady >True", "9 Condition Ready >True",
 		}},
-		{"there is no node", pod(), pod(no(corev1.PodScheduled, 0, "Unschedulable")), []string{"0 Condition PodScheduled >False Unschedulable"}},
+		{"no node fits", pod(), pod(no(corev1.PodScheduled, 0, "Unschedulable")), []string{"0 Condition PodScheduled >False Unschedulable"}},
 		{"the reason changes, at an unknown time", pod(no(corev1.PodScheduled, 0, "SchedulingGated")), pod(no(corev1.PodScheduled, 0, "Unschedulable")),
 			[]string{"? Condition PodScheduled False>False Unschedulable"}},
 		{"one condition", pod(no(corev1.PodReady, 1, "ContainersNotReady")), pod(yes(corev1.PodReady, 9)), []string{"9 Condition Ready False>True"}},
-		{"a condition goes", pod(yes("example.com/gate", 1)), pod(), []string{"? Condition example.com/gate True>"}},
+		{"a condition is removed", pod(yes("example.com/gate", 1)), pod(), []string{"? Condition example.com/gate True>"}},
 		{"a readiness gate comes before Ready", pod(), pod(yes(corev1.PodReady, 9), yes("example.com/gate", 9)),
 			[]string{"9 Condition example.com/gate >True", "9 Condition Ready >True"}},
 		{"a condition that was false in between", pod(up...), upAnd(yes(corev1.PodReady, 50)), []string{"50 Condition Ready True>True again"}},
 		{"a condition whose time goes back is the same", upAnd(yes(corev1.PodReady, 50)), pod(up...), []string{}},
-		{"a message alone is nothing", pod(yes(corev1.PodReady, 9)), pod(yes(corev1.PodReady, 9), func(p *corev1.Pod) { p.Status.Conditions[0].Message = "new" }), []string{}},
-		{"of repeated conditions the last to change counts", pod(), pod(func(p *corev1.Pod) {
+		{"a message alone is not a transition", pod(yes(corev1.PodReady, 9)), pod(yes(corev1.PodReady, 9), func(p *corev1.Pod) { p.Status.Conditions[0].Message = "new" }), []string{}},
+		{"the last change of a repeated condition counts", pod(), pod(func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{
 				{Type: corev1.PodReady, Status: "True", LastTransitionTime: at(9)}, {Type: corev1.PodReady, Status: "False", LastTransitionTime: at(2)},
 			}
 		}), []string{"9 Condition Ready >True"}},
-		{"an image that cannot be had", pod(app(0, waiting("ErrImagePull"))), pod(app(0, waiting("ImagePullBackOff"))),
+		{"an image that cannot be pulled", pod(app(0, waiting("ErrImagePull"))), pod(app(0, waiting("ImagePullBackOff"))),
 			[]string{"? Container app waiting>waiting ImagePullBackOff"}},
-		{"a crash, seen when the container waits to be started again", pod(up...), upAnd(app(0, waiting("CrashLoopBackOff"), terminated(4, 20, 1))),
+		{"a crash, seen when the container waits for its restart", pod(up...), upAnd(app(0, waiting("CrashLoopBackOff"), terminated(4, 20, 1))),
 			[]string{"20 Container app running>terminated Error", "? Container app terminated>waiting CrashLoopBackOff"}},
 		{"a crash, seen when it runs again", pod(up...), upAnd(app(1, running(30), terminated(4, 20, 1))),
 			[]string{"20 Container app running>terminated restarts=1 Error", "30 Container app terminated>running restarts=1"}},
-		{"two crashes, of which the first left nothing", pod(up...), upAnd(app(2, running(60), terminated(30, 40, 1))), []string{
+		{"two crashes, the first without a trace", pod(up...), upAnd(app(2, running(60), terminated(30, 40, 1))), []string{
 			"30 Container app running>running again restarts=2", "40 Container app running>terminated restarts=2 Error", "60 Container app terminated>running restarts=2",
 		}},
-		{"what was told is not told again", upAnd(app(0, waiting("CrashLoopBackOff"), terminated(4, 20, 1))), upAnd(app(1, running(30), terminated(4, 20, 1))),
+		{"what was reported is not repeated", upAnd(app(0, waiting("CrashLoopBackOff"), terminated(4, 20, 1))), upAnd(app(1, running(30), terminated(4, 20, 1))),
 			[]string{"30 Container app waiting>running restarts=1"}},
 		{"an end that becomes the last end", upAnd(app(0, terminated(4, 20, 1))), upAnd(app(0, waiting("CrashLoopBackOff"), terminated(4, 20, 1))),
 			[]string{"? Container app terminated>waiting CrashLoopBackOff"}},
-		{"it waits again after a run that left nothing", upAnd(app(1, waiting("CrashLoopBackOff"))), upAnd(app(2, waiting("CrashLoopBackOff"))),
+		{"it waits again after a run without a trace", upAnd(app(1, waiting("CrashLoopBackOff"))), upAnd(app(2, waiting("CrashLoopBackOff"))),
 			[]string{"? Container app waiting>waiting again restarts=2 CrashLoopBackOff"}},
 		{"deleted", pod(up...), upAnd(deleting(20)), []string{"20 Deleting"}},
 		{"deleted and ended, in the order of the times", pod(up...), upAnd(deleting(20), app(0, terminated(4, 22, 0)), no(corev1.PodReady, 22, "PodCompleted"), phase(corev1.PodSucceeded)),
@@ -174,13 +174,13 @@ func TestDiff(t *testing.T) {
 		{"a node that was lost before the container ended", pod(up...), upAnd(app(0, terminated(4, 30, 1)), no(corev1.PodReady, 20, "NodeLost")),
 			[]string{"20 Condition Ready True>False NodeLost", "30 Container app running>terminated Error"}},
 		{"evicted", pod(up...), upAnd(phase(corev1.PodFailed), func(p *corev1.Pod) { p.Status.Reason = "Evicted" }), []string{"? Phase Running>Failed Evicted"}},
-		{"another pod has its name", pod(up...), pod(func(p *corev1.Pod) { p.UID = "2" }), []string{"? Deleted", "0 Created", "? Phase >Pending"}},
+		{"replaced by another pod of the same name", pod(up...), pod(func(p *corev1.Pod) { p.UID = "2" }), []string{"? Deleted", "0 Created", "? Phase >Pending"}},
 		{"an init container comes before Initialized", pod(), pod(yes(corev1.PodInitialized, 3), func(p *corev1.Pod) {
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup", State: terminated(1, 3, 0)}}
 		}), []string{"1 Container setup >running", "3 Container setup running>terminated Error", "3 Condition Initialized >True"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tellAll(Diff(tc.old, tc.pod))); diff != "" {
+			if diff := cmp.Diff(tc.want, describeAll(Diff(tc.old, tc.pod))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -11,125 +11,123 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"tidekeeper.dev/tidekeeper/internal/podstartup"
+	"tidekeeper.dev/tidekeeper/internal/informers"
+	"tidekeeper.dev/tidekeeper/internal/pods"
+	"tidekeeper.dev/tidekeeper/internal/reconnect"
 )
 
-// workers is how many tell at a time; each pod's story is told by one.
+// workers is how many pods are reported at the same time. Each pod is handled by one
+// worker at a time.
 const workers = 4
 
 // byReadiness indexes pods by the status of their condition Ready.
 const byReadiness = "readiness"
 
-// Watcher tells what happens to pods. What is called of it may be called by
-// several goroutines at a time, but for one pod by one.
+// Watcher reports what happens to pods. Several goroutines may call its functions at
+// the same time, but only one for each pod.
 type Watcher struct {
-	// Source lists and watches the pods. It must serve contexts.
+	// Source lists and watches the pods. It must accept contexts.
 	Source cache.ListerWatcher
-	// Names are those of the pods to tell of; empty is all.
+	// Names limits the watch to the pods of these names, unless it is empty.
 	Names map[string]bool
-	// History: also tell how those came to be what they are that are there at
-	// first, as far as they tell.
+	// History: also report how the pods that exist at the start got to their state, as
+	// far as they show it.
 	History bool
-	// Tell is given each transition. After an error it is given the same again,
-	// three times at most, and then all that is not told of that pod by then is
+	// OnTransition is called with each transition. After an error it is called with the
+	// same one again, at most three times; then all that is pending for that pod is
 	// dropped.
-	Tell func(Transition) error
+	OnTransition func(Transition) error
 
-	// Began is told how many pods there are at first, and how many of them are
-	// not ready.
-	Began func(pods, unready int)
-	// Lost is told once that the API server cannot be reached any more, and
-	// Regained that it can.
-	Lost     func(error)
-	Regained func()
-	// Dropped is told what was given up: so many transitions of the pod of that
-	// key, namespace/name.
-	Dropped func(key string, transitions int, err error)
+	// OnStart is called with the number of pods that exist at the start, and how many of
+	// them are not ready.
+	OnStart func(pods, unready int)
+	// OnLost is called once when the API server becomes unreachable, and OnRegained when
+	// it is reachable again.
+	OnLost     func(error)
+	OnRegained func()
+	// OnDropped is called with the key, namespace/name, of a pod whose transitions were
+	// given up, and how many these are.
+	OnDropped func(key string, transitions int, err error)
 }
 
-// Run tells until the context ends, or nothing can be told at all, such as
-// without the right to watch. It returns why, when all that was read is told and
-// no goroutine of it is left.
+// Run watches until the context ends, or it cannot watch at all, for instance because
+// it lacks the right to. It returns why, once all that it has read is reported and all
+// its goroutines have ended.
 func (w *Watcher) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	queue := newQueue()
-	stories := &stories{all: map[string]*story{}}
-	connection := &connection{
-		source: cache.ToListerWatcherWithContext(w.Source), lost: w.Lost, regained: w.Regained, stop: stop,
+	queue, backlogs := newQueue(), newBacklogs()
+	connection := &reconnect.Connection{
+		Source: cache.ToListerWatcherWithContext(w.Source), OnLost: w.OnLost, OnRegained: w.OnRegained, Stop: stop,
 	}
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(connection.listerWatcher(), w.Source),
+		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(connection.ListerWatcher(), w.Source),
 		ObjectType:    &corev1.Pod{},
-		Handler:       w.handler(queue.Add, stories),
-		Transform:     trimmed,
+		Handler:       w.handler(queue.Add, backlogs),
+		Transform:     trimObject,
 		Indexers:      cache.Indexers{byReadiness: readiness},
 	})
-	worker := &worker{queue: queue, store: store, stories: stories, tell: w.Tell, dropped: w.Dropped}
+	worker := &worker{queue: queue, backlogs: backlogs, report: w.OnTransition, dropped: w.OnDropped}
 
-	var reading, telling sync.WaitGroup
+	var reading, reporting sync.WaitGroup
 	for range workers {
-		telling.Go(worker.run)
+		reporting.Go(worker.run)
 	}
 	reading.Go(func() { informer.RunWithContext(ctx) })
 	reading.Go(func() {
 		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			w.Began(w.count(store.(cache.Indexer)))
+			w.OnStart(w.count(store.(cache.Indexer)))
 		}
 	})
 	<-ctx.Done()
 	reading.Wait()
-	// Workers empty a queue that is shut down: what was read is told.
+	// Workers empty a queue that is shut down, so all that was read is reported.
 	queue.ShutDown()
-	telling.Wait()
+	reporting.Wait()
 	return context.Cause(ctx)
 }
 
-// handler puts what the informer reads into the stories, and the keys of the
-// pods into the queue.
-func (w *Watcher) handler(enqueue func(string), stories *stories) cache.ResourceEventHandler {
-	add := func(s sighting) {
-		if !w.chosen(s.pod) {
+// handler returns the event handler that appends what the informer reads to the
+// backlogs, and adds the keys of the pods to the queue.
+func (w *Watcher) handler(enqueue func(string), backlogs *backlogs) cache.ResourceEventHandler {
+	add := func(o observation) {
+		if !w.selects(o.pod) {
 			return
 		}
-		key := cache.MetaObjectToName(s.pod).String()
-		s.seen = time.Now()
-		stories.add(key, s)
+		key := cache.MetaObjectToName(o.pod).String()
+		o.seen = time.Now()
+		backlogs.add(key, o)
 		enqueue(key)
 	}
-	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(o any, initial bool) {
-			add(sighting{pod: o.(*corev1.Pod), first: initial && !w.History})
+	return informers.Handler[*corev1.Pod]{
+		Add: func(pod *corev1.Pod, initial bool) {
+			add(observation{pod: pod, initial: initial && !w.History})
 		},
-		UpdateFunc: func(_, o any) { add(sighting{pod: o.(*corev1.Pod)}) },
-		DeleteFunc: func(o any) {
-			s := sighting{gone: true}
-			switch o := o.(type) {
-			case *corev1.Pod:
-				s.pod = o
-				if o.DeletionTimestamp == nil {
-					s.reason = "at once, or it is no longer among those that are watched"
-				}
-			case cache.DeletedFinalStateUnknown:
-				s.pod, s.reason = o.Obj.(*corev1.Pod), "while nobody was connected"
+		Update: func(_, pod *corev1.Pod) { add(observation{pod: pod}) },
+		Delete: func(pod *corev1.Pod, missed bool) {
+			o := observation{gone: true, pod: pod}
+			switch {
+			case missed:
+				o.reason = "while the connection was lost"
+			case pod.DeletionTimestamp == nil:
+				o.reason = "immediately, or it no longer matches what is watched"
 			}
-			add(s)
+			add(o)
 		},
 	}
 }
 
-func (w *Watcher) chosen(pod *corev1.Pod) bool { return len(w.Names) == 0 || w.Names[pod.Name] }
+func (w *Watcher) selects(pod *corev1.Pod) bool { return len(w.Names) == 0 || w.Names[pod.Name] }
 
-// count returns how many of the chosen pods there are, and how many of them are
-// not ready.
-func (w *Watcher) count(pods cache.Indexer) (all, unready int) {
-	for _, status := range pods.ListIndexFuncValues(byReadiness) {
-		list, err := pods.ByIndex(byReadiness, status)
+// count returns the number of selected pods, and how many of them are not ready.
+func (w *Watcher) count(store cache.Indexer) (all, unready int) {
+	for _, status := range store.ListIndexFuncValues(byReadiness) {
+		list, err := store.ByIndex(byReadiness, status)
 		if err != nil {
-			continue // there is such an index
+			continue // The index exists.
 		}
 		for _, o := range list {
-			if !w.chosen(o.(*corev1.Pod)) {
+			if !w.selects(o.(*corev1.Pod)) {
 				continue
 			}
 			all++
@@ -142,15 +140,15 @@ func (w *Watcher) count(pods cache.Indexer) (all, unready int) {
 }
 
 func readiness(o any) ([]string, error) {
-	if c := podstartup.Condition(o.(*corev1.Pod), corev1.PodReady); c != nil {
+	if c := pods.Condition(o.(*corev1.Pod), corev1.PodReady); c != nil {
 		return []string{string(c.Status)}, nil
 	}
 	return []string{string(corev1.ConditionUnknown)}, nil
 }
 
-// trimmed keeps what this package needs: the store of a large cluster's pods is
-// then a fraction of what was sent.
-func trimmed(o any) (any, error) {
+// trimObject keeps the fields that this package needs, a fraction of what the API
+// server sends.
+func trimObject(o any) (any, error) {
 	if pod, ok := o.(*corev1.Pod); ok {
 		return trim(pod), nil
 	}

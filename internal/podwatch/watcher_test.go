@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// source is an API server that can be told to fail.
+// source is an API server that fails on request.
 type source struct {
 	*cachetesting.FakeControllerSource
 	mu    sync.Mutex
@@ -76,20 +76,20 @@ func (s *source) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return s.FakeControllerSource.Watch(options)
 }
 
-// teller collects what is told.
-type teller struct {
+// collector collects what is reported.
+type collector struct {
 	mu    sync.Mutex
 	lines []string
 	fault func(t Transition) error
 }
 
-func (r *teller) note(line string) {
+func (r *collector) note(line string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lines = append(r.lines, line)
 }
 
-func (r *teller) tell(t Transition) error {
+func (r *collector) report(t Transition) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fault != nil {
@@ -97,12 +97,12 @@ func (r *teller) tell(t Transition) error {
 			return err
 		}
 	}
-	r.lines = append(r.lines, t.Pod+": "+tell(t))
+	r.lines = append(r.lines, t.Pod+": "+describe(t))
 	return nil
 }
 
-// take returns what was told since the last time.
-func (r *teller) take() []string {
+// take returns what was reported since the last time.
+func (r *collector) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	lines := r.lines
@@ -110,10 +110,9 @@ func (r *teller) take() []string {
 	return lines
 }
 
-// watching runs a watcher in a bubble of its own, in which time is what the test
-// makes it, and wants it to end with nothing left: a goroutine that is left over
+// watching runs a watcher in a synctest bubble of its own. A goroutine that is left over
 // fails the bubble.
-func watching(t *testing.T, w *Watcher, there []*corev1.Pod, test func(s *source, told *teller, result chan error)) {
+func watching(t *testing.T, w *Watcher, there []*corev1.Pod, test func(s *source, got *collector, result chan error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{FakeControllerSource: cachetesting.NewFakeControllerSource()}
@@ -121,20 +120,20 @@ func watching(t *testing.T, w *Watcher, there []*corev1.Pod, test func(s *source
 		for _, pod := range there {
 			s.Add(pod)
 		}
-		told := &teller{}
-		w.Source, w.Tell = s, told.tell
-		w.Began = func(pods, unready int) { told.note(fmt.Sprintf("began with %d, %d not ready", pods, unready)) }
-		w.Lost = func(err error) { told.note("lost: " + err.Error()) }
-		w.Regained = func() { told.note("regained") }
-		w.Dropped = func(key string, transitions int, err error) {
-			told.note(fmt.Sprintf("dropped %d of %s: %v", transitions, key, err))
+		got := &collector{}
+		w.Source, w.OnTransition = s, got.report
+		w.OnStart = func(pods, unready int) { got.note(fmt.Sprintf("began with %d, %d not ready", pods, unready)) }
+		w.OnLost = func(err error) { got.note("lost: " + err.Error()) }
+		w.OnRegained = func() { got.note("regained") }
+		w.OnDropped = func(key string, transitions int, err error) {
+			got.note(fmt.Sprintf("dropped %d of %s: %v", transitions, key, err))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		result := make(chan error, 1)
 		go func() { result <- w.Run(ctx) }()
 		settle()
-		test(s, told, result)
+		test(s, got, result)
 		cancel()
 		if err := <-result; err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("it ends with %v", err)
@@ -142,15 +141,15 @@ func watching(t *testing.T, w *Watcher, there []*corev1.Pod, test func(s *source
 	})
 }
 
-// settle lets everything happen that is due.
+// settle waits until nothing is left to do.
 func settle() {
 	time.Sleep(time.Second)
 	synctest.Wait()
 }
 
-func want(t *testing.T, told *teller, lines ...string) {
+func want(t *testing.T, got *collector, lines ...string) {
 	t.Helper()
-	if diff := cmp.Diff(lines, told.take()); diff != "" {
+	if diff := cmp.Diff(lines, got.take()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -163,55 +162,55 @@ func named(name string, changes ...change) *corev1.Pod {
 
 func TestWatch(t *testing.T) {
 	there := []*corev1.Pod{pod(phase(corev1.PodRunning), yes(corev1.PodReady, 1))}
-	watching(t, &Watcher{}, there, func(s *source, told *teller, _ chan error) {
-		lines := told.take()
+	watching(t, &Watcher{}, there, func(s *source, got *collector, _ chan error) {
+		lines := got.take()
 		slices.Sort(lines)
 		if diff := cmp.Diff([]string{"began with 1, 0 not ready", "web: ? Found"}, lines); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		s.Add(named("db"))
 		settle()
-		want(t, told, "db: 0 Created", "db: ? Phase >Pending")
-		// However fast it changes, each state is told, in order.
+		want(t, got, "db: 0 Created", "db: ? Phase >Pending")
+		// However fast it changes, each state is reported, in order.
 		s.Modify(named("db", yes(corev1.PodScheduled, 1)))
 		s.Modify(named("db", yes(corev1.PodScheduled, 1), no(corev1.PodReady, 2, "ContainersNotReady")))
 		s.Modify(named("db", yes(corev1.PodScheduled, 1), yes(corev1.PodReady, 2)))
 		s.Modify(named("db", yes(corev1.PodScheduled, 1), no(corev1.PodReady, 2, "ContainersNotReady")))
 		settle()
-		want(t, told, "db: 1 Condition PodScheduled >True", "db: 2 Condition Ready >False ContainersNotReady",
+		want(t, got, "db: 1 Condition PodScheduled >True", "db: 2 Condition Ready >False ContainersNotReady",
 			"db: 2 Condition Ready False>True", "db: 2 Condition Ready True>False ContainersNotReady")
 		s.Delete(named("db"))
 		settle()
-		want(t, told, "db: ? Deleted")
+		want(t, got, "db: ? Deleted")
 		s.Add(named("db"))
 		settle()
-		want(t, told, "db: 0 Created", "db: ? Phase >Pending")
+		want(t, got, "db: 0 Created", "db: ? Phase >Pending")
 	})
 }
 
 func TestWatchHistoryAndNames(t *testing.T) {
 	there := []*corev1.Pod{named("db", yes(corev1.PodScheduled, 1)), named("other")}
-	watching(t, &Watcher{History: true, Names: map[string]bool{"db": true}}, there, func(s *source, told *teller, _ chan error) {
-		lines := slices.DeleteFunc(told.take(), func(line string) bool { return line == "began with 1, 1 not ready" })
+	watching(t, &Watcher{History: true, Names: map[string]bool{"db": true}}, there, func(s *source, got *collector, _ chan error) {
+		lines := slices.DeleteFunc(got.take(), func(line string) bool { return line == "began with 1, 1 not ready" })
 		if diff := cmp.Diff([]string{"db: 0 Created", "db: ? Phase >Pending", "db: 1 Condition PodScheduled >True"}, lines); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		s.Modify(named("other", phase(corev1.PodRunning)))
 		settle()
-		want(t, told)
+		want(t, got)
 	})
 }
 
-// What happened while nobody was connected is told from what is left of it, and
-// nothing that was told before.
-func TestWatchGoesOnAfterALostConnection(t *testing.T) {
+// What happened while the connection was lost is reported from its traces, and nothing
+// that was reported before.
+func TestWatchContinuesAfterALostConnection(t *testing.T) {
 	there := []*corev1.Pod{named("db", yes(corev1.PodScheduled, 1)), named("gone"), named("new", yes(corev1.PodScheduled, 1))}
-	watching(t, &Watcher{}, there, func(s *source, told *teller, _ chan error) {
-		told.take()
+	watching(t, &Watcher{}, there, func(s *source, got *collector, _ chan error) {
+		got.take()
 		s.fail(&net.OpError{Op: "dial", Err: errors.New("connection refused")})
 		s.ResetWatch()
 		settle()
-		want(t, told, "lost: dial: connection refused")
+		want(t, got, "lost: dial: connection refused")
 		s.ModifyDropWatch(named("db", yes(corev1.PodScheduled, 1), no(corev1.PodReady, 2, "ContainersNotReady")))
 		s.ModifyDropWatch(named("db", yes(corev1.PodScheduled, 1), yes(corev1.PodInitialized, 3), yes(corev1.PodReady, 9)))
 		s.DeleteDropWatch(named("gone"))
@@ -223,7 +222,7 @@ func TestWatchGoesOnAfterALostConnection(t *testing.T) {
 		s.fail(nil)
 		time.Sleep(time.Minute)
 		settle()
-		lines := told.take()
+		lines := got.take()
 		slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(a[:2], b[:2]) })
 		if diff := cmp.Diff([]string{
 			"db: 3 Condition Initialized >True", "db: 9 Condition Ready >True",
@@ -236,11 +235,12 @@ func TestWatchGoesOnAfterALostConnection(t *testing.T) {
 	})
 }
 
-// What cannot be told is tried three times more and then dropped, with a word;
-// what was told of it is not told twice, and the next change is.
+// A transition that cannot be reported is retried three times, and then the pod's pending
+// transitions are dropped and counted. What was reported is not repeated, and the next
+// change is reported.
 func TestThreeMoreTriesAndADrop(t *testing.T) {
-	watching(t, &Watcher{}, []*corev1.Pod{named("db")}, func(s *source, told *teller, _ chan error) {
-		told.take()
+	watching(t, &Watcher{}, []*corev1.Pod{named("db")}, func(s *source, got *collector, _ chan error) {
+		got.take()
 		tries := 0
 		failing := func(t Transition) error {
 			if t.Pod == "db" && t.Name == string(corev1.PodReady) {
@@ -249,78 +249,78 @@ func TestThreeMoreTriesAndADrop(t *testing.T) {
 			}
 			return nil
 		}
-		told.mu.Lock()
-		told.fault = failing
-		told.mu.Unlock()
+		got.mu.Lock()
+		got.fault = failing
+		got.mu.Unlock()
 		s.Modify(named("db", yes(corev1.PodScheduled, 1), no(corev1.PodReady, 1, "R")))
 		s.Modify(named("db", yes(corev1.PodScheduled, 1), yes(corev1.PodReady, 2)))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		want(t, told, "db: 1 Condition PodScheduled >True", "dropped 2 of shop/db: no space left")
+		want(t, got, "db: 1 Condition PodScheduled >True", "dropped 2 of shop/db: no space left")
 		if tries != 4 {
 			t.Errorf("%d tries, want 4", tries)
 		}
-		// The same again: a key that was dropped begins anew.
+		// The same again: a key that was dropped has all its retries again.
 		s.Modify(named("db", yes(corev1.PodScheduled, 1), no(corev1.PodReady, 3, "R")))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		want(t, told, "dropped 1 of shop/db: no space left")
+		want(t, got, "dropped 1 of shop/db: no space left")
 		if tries != 8 {
 			t.Errorf("%d tries, want 8", tries)
 		}
-		told.mu.Lock()
-		told.fault = nil
-		told.mu.Unlock()
+		got.mu.Lock()
+		got.fault = nil
+		got.mu.Unlock()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		want(t, told)
+		want(t, got)
 		s.Modify(named("db", yes(corev1.PodScheduled, 1), yes(corev1.PodReady, 4)))
 		settle()
-		want(t, told, "db: 4 Condition Ready False>True")
+		want(t, got, "db: 4 Condition Ready False>True")
 	})
 }
 
-// A try that succeeds is the last.
+// A retry that succeeds is the last.
 func TestATryThatSucceedsIsTheLast(t *testing.T) {
-	watching(t, &Watcher{}, []*corev1.Pod{named("db")}, func(s *source, told *teller, _ chan error) {
-		told.take()
+	watching(t, &Watcher{}, []*corev1.Pod{named("db")}, func(s *source, got *collector, _ chan error) {
+		got.take()
 		failures := 3
-		told.mu.Lock()
-		told.fault = func(Transition) error {
+		got.mu.Lock()
+		got.fault = func(Transition) error {
 			if failures--; failures >= 0 {
 				return errors.New("busy")
 			}
 			return nil
 		}
-		told.mu.Unlock()
+		got.mu.Unlock()
 		s.Modify(named("db", yes(corev1.PodScheduled, 1)))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		want(t, told, "db: 1 Condition PodScheduled >True")
+		want(t, got, "db: 1 Condition PodScheduled >True")
 	})
 }
 
-// Without the right to watch there is no point in going on; an API server that
-// has only just started may refuse for a while.
+// Without the right to watch the watcher ends; an API server that has just started may
+// refuse for a while.
 func TestRefusals(t *testing.T) {
 	forbidden := apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("no"))
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{FakeControllerSource: cachetesting.NewFakeControllerSource(), fault: forbidden}
 		defer s.Shutdown()
-		w := &Watcher{Source: s, Began: func(int, int) { t.Error("it began") }}
+		w := &Watcher{Source: s, OnStart: func(int, int) { t.Error("it began") }}
 		begin := time.Now()
 		if err := w.Run(t.Context()); !apierrors.IsForbidden(err) || time.Since(begin) > 2*time.Second {
 			t.Errorf("it ends with %v after %s", err, time.Since(begin))
 		}
 	})
-	watching(t, &Watcher{}, nil, func(s *source, told *teller, result chan error) {
-		want(t, told, "began with 0, 0 not ready")
+	watching(t, &Watcher{}, nil, func(s *source, got *collector, result chan error) {
+		want(t, got, "began with 0, 0 not ready")
 		s.fail(forbidden)
 		s.ResetWatch()
 		time.Sleep(20 * time.Second)
 		s.fail(nil)
 		time.Sleep(20 * time.Second)
-		want(t, told, "lost: "+forbidden.Error(), "regained")
+		want(t, got, "lost: "+forbidden.Error(), "regained")
 		s.fail(forbidden)
 		s.ResetWatch()
 		time.Sleep(2 * time.Minute)
@@ -337,7 +337,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// What was read is told before the end.
+// What was read is reported before the end.
 func TestWhatWasReadIsToldBeforeTheEnd(t *testing.T) {
 	const pods = 50
 	var there []*corev1.Pod
@@ -350,37 +350,17 @@ func TestWhatWasReadIsToldBeforeTheEnd(t *testing.T) {
 		for _, pod := range there {
 			s.Add(pod)
 		}
-		told := &teller{}
+		got := &collector{}
 		ctx, cancel := context.WithCancel(t.Context())
-		w := &Watcher{Source: s, Began: func(int, int) { cancel() }, Tell: func(t Transition) error {
+		w := &Watcher{Source: s, OnStart: func(int, int) { cancel() }, OnTransition: func(t Transition) error {
 			time.Sleep(time.Second) // a slow reader
-			return told.tell(t)
+			return got.report(t)
 		}}
 		if err := w.Run(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("it ends with %v", err)
 		}
-		if got := len(told.take()); got != pods {
+		if got := len(got.take()); got != pods {
 			t.Errorf("%d lines, want %d", got, pods)
 		}
 	})
-}
-
-func TestUnreachable(t *testing.T) {
-	for _, tc := range []struct {
-		err  error
-		want bool
-	}{
-		{&net.OpError{Op: "dial", Err: errors.New("refused")}, true},
-		{apierrors.NewServiceUnavailable("starting"), true},
-		{apierrors.NewTooManyRequestsError("busy"), true},
-		{apierrors.NewResourceExpired("too old"), false},
-		{apierrors.NewBadRequest("no"), false},
-		{&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonTimeout, Details: &metav1.StatusDetails{
-			Causes: []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}},
-		}}}, false},
-	} {
-		if got := unreachable(tc.err); got != tc.want {
-			t.Errorf("%v: %t, want %t", tc.err, got, tc.want)
-		}
-	}
 }

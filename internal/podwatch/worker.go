@@ -6,62 +6,54 @@ package podwatch
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 )
 
-// tries is how often a key is tried again before it is dropped.
-const tries = 3
+// maxRetries is how often a key is retried before it is dropped.
+const maxRetries = 3
 
-// Between two tries: a person waits for the lines, and three tries are to be
-// more than a moment.
+// The delays between retries. A person waits for the lines, and three retries should
+// still last longer than a brief failure.
 const (
 	firstDelay = 200 * time.Millisecond
-	mostDelay  = 5 * time.Second
+	maxDelay   = 5 * time.Second
 )
 
 func newQueue() workqueue.TypedRateLimitingInterface[string] {
-	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, mostDelay))
+	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, maxDelay))
 }
 
-// worker tells the stories of the pods whose keys it takes from a queue.
+// worker reports the backlogs of the pods whose keys it takes from a queue.
 type worker struct {
-	queue   workqueue.TypedRateLimitingInterface[string]
-	store   cache.Store
-	stories *stories
-	tell    func(Transition) error
-	dropped func(key string, transitions int, err error)
+	queue    workqueue.TypedRateLimitingInterface[string]
+	backlogs *backlogs
+	report   func(Transition) error
+	dropped  func(key string, transitions int, err error)
 }
 
 // run works until the queue is shut down and empty.
 func (w *worker) run() {
-	for w.next() {
+	for w.processNext() {
 		continue
 	}
 }
 
-func (w *worker) next() bool {
+func (w *worker) processNext() bool {
 	key, shutdown := w.queue.Get()
 	if shutdown {
 		return false
 	}
 	defer w.queue.Done(key)
-	err := w.stories.tell(key, w.tell)
+	err := w.backlogs.report(key, w.report)
 	if err == nil {
 		w.queue.Forget(key)
 		return true
 	}
-	if w.queue.NumRequeues(key) < tries {
+	if w.queue.NumRequeues(key) < maxRetries {
 		w.queue.AddRateLimited(key)
 		return true
 	}
 	w.queue.Forget(key)
-	// What the pod is by now, in the store, is where its story goes on.
-	var pod *corev1.Pod
-	if o, exists, storeErr := w.store.GetByKey(key); storeErr == nil && exists {
-		pod = o.(*corev1.Pod)
-	}
-	w.dropped(key, w.stories.drop(key, pod), err)
+	w.dropped(key, w.backlogs.drop(key), err)
 	return true
 }

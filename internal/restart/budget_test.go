@@ -14,6 +14,15 @@ import (
 	"pgregory.net/rapid"
 )
 
+// at is a time of the day on which these tests take place.
+func at(clock string) time.Time {
+	t, err := time.Parse(time.RFC3339, "2026-06-10T"+clock+"Z")
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
 func key(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
@@ -51,7 +60,7 @@ func TestBudgetShare(t *testing.T) {
 	if !b.take(key("other", "x"), at("03:05:00")) {
 		t.Error("who waits for the share of its own namespace holds up another")
 	}
-	if used, waiting := b.usage(); used != 3 || waiting != 2 {
+	if used, waiting, _ := b.usage(); used != 3 || waiting != 2 {
 		t.Errorf("%d used, %d waiting; want 3, 2", used, waiting)
 	}
 	if one := newBudget(1, 1); !one.take(key("a", "a"), at("03:00:00")) {
@@ -120,13 +129,61 @@ func TestBudgetHolds(t *testing.T) {
 						t.Fatalf("%d of namespace %s run, of %d", n, namespace, b.share)
 					}
 				}
-				if !slices.IsSortedFunc(b.line, byTurn) || len(b.line) != len(b.since) {
-					t.Fatalf("the line is in disorder: %v, %v", b.line, b.since)
+				waiting := 0
+				for _, line := range b.lines {
+					waiting += len(line)
+					if !slices.IsSortedFunc(line, byTurn) || len(line) == 0 {
+						t.Fatalf("the line is in disorder: %v", line)
+					}
 				}
-				if used, _ := b.usage(); used != len(running) {
+				if waiting != len(b.since) {
+					t.Fatalf("the lines are in disorder: %v, %v", b.lines, b.since)
+				}
+				if used, _, _ := b.usage(); used != len(running) {
 					t.Fatalf("%d slots are used by %d", used, len(running))
 				}
 			},
 		})
 	})
+}
+
+// TestBudgetIsFair: a namespace with a long line, and with slots, comes after one
+// that has none, and who is in line keeps the place whatever time it comes with.
+func TestBudgetIsFair(t *testing.T) {
+	b := newBudget(2, 100)
+	first, second := key("greedy", "1"), key("greedy", "2")
+	b.take(first, at("03:00:00"))
+	b.take(second, at("03:00:00"))
+	b.take(key("greedy", "3"), at("03:00:00"))
+	b.take(key("greedy", "4"), at("03:05:00"))
+	b.take(key("greedy", "4"), at("02:00:00"))
+	b.take(key("modest", "x"), at("03:10:00"))
+	if diff := cmp.Diff([]types.NamespacedName{key("modest", "x")}, b.release(first)); diff != "" {
+		t.Errorf("who is next (-want +got):\n%s", diff)
+	}
+	b.take(key("modest", "x"), at("03:10:00"))
+	if diff := cmp.Diff([]types.NamespacedName{key("greedy", "3")}, b.release(second)); diff != "" {
+		t.Errorf("who is next after that (-want +got):\n%s", diff)
+	}
+}
+
+// TestBudgetOutlived: what outlives its slot gives it to others, is counted, and
+// does not get it back by being looked at.
+func TestBudgetOutlived(t *testing.T) {
+	b := newBudget(1, 100)
+	slow, other := key("a", "slow"), key("b", "other")
+	b.take(slow, at("03:00:00"))
+	b.take(other, at("03:00:00"))
+	if diff := cmp.Diff([]types.NamespacedName{other}, b.outlive(slow)); diff != "" {
+		t.Errorf("who is next (-want +got):\n%s", diff)
+	}
+	b.hold(slow)
+	if used, waiting, outlived := b.usage(); used != 0 || waiting != 1 || outlived != 1 {
+		t.Errorf("%d used, %d waiting, %d outlived; want 0, 1, 1", used, waiting, outlived)
+	}
+	b.take(other, at("03:00:00"))
+	b.release(slow)
+	if used, waiting, outlived := b.usage(); used != 1 || waiting != 0 || outlived != 0 {
+		t.Errorf("%d used, %d waiting, %d outlived; want 1, 0, 0", used, waiting, outlived)
+	}
 }

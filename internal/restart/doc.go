@@ -1,23 +1,32 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package restart restarts workloads on a schedule, each tick once.
+// Package restart restarts workloads on a schedule, once for each tick.
 //
-// The tick is the identity: a restart for tick T is one patch that writes T
-// itself into the pod template, as kubectl rollout restart writes the time of
-// day. Doing that twice changes nothing. So nothing has to be remembered but
-// in the status of the ScheduledRestart and in the template of its target, and
-// a crash, a retry or two leaders cannot restart twice.
+// The tick is the identity of a restart: a restart for the tick T is one patch that
+// writes T itself into the workload, where kubectl rollout restart writes the current
+// time. Doing that twice changes nothing. So all memory that is needed is in the status
+// of the ScheduledRestart and in its target, and neither a crash, a retry nor a second
+// leader can restart twice.
 //
-// The pure floor decides, without a client, a clock or a logger:
+// The package decision decides, the package workload knows the kinds of targets, and
+// this one carries decisions out:
 //
-//	target.go     a Deployment, StatefulSet or DaemonSet, as far as it matters
-//	gates.go      what must hold before a restart is started
-//	decide.go     what to do about a ScheduledRestart now, and its next status
-//	startup.go    how long the new pods took to become ready
-//	status.go     its conditions
-//	budget.go     how many restarts run at once, and who is next
+//	definition.go      what the controller needs of the manager
+//	options.go         its options
+//	setup.go           its watches
+//	controller.go      one reconcile
+//	gather.go          finds out what a decision depends on
+//	nodes.go           the nodes that a DaemonSet is restarted without
+//	pods.go            how long the new pods took to become ready
+//	act.go             writes the status, sends the tick
+//	budget.go          how many restarts are in progress at once, and which is next
+//	slot.go            what becomes of a slot of the budget
+//	miss_limiter.go    how many missed ticks of a namespace are reported at once
+//	metrics.go         its metrics
+//	overdue.go         the metric of schedules that are overdue
+//	schedule_gauge.go  the metric of schedules by their status
 //
-// The controller in controller.go acts, pods.go finds the pods that a restart
-// made, alarm.go wakes the controller when something is due, and observability.go has the names that dashboards and alerts depend on.
+// internal/wakeup wakes the controller when something is due. The reasons of conditions,
+// ticks and events are constants of api/v1.
 package restart

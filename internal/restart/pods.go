@@ -12,18 +12,47 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"tidekeeper.dev/tidekeeper/internal/manager/index"
-	"tidekeeper.dev/tidekeeper/internal/podstartup"
+	"tidekeeper.dev/tidekeeper/internal/index"
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// startupsOf returns how long the pods that the last restart of a target made
-// took to become ready, of those that are ready now and stay. Where no controller
-// watches pods there are none to be seen, and none are watched for this alone.
-func (r *reconciler) startupsOf(ctx context.Context, namespace string, t *target) ([]time.Duration, error) {
-	key := index.RestartKey(t.kind, t.name, t.restartedAt)
+// Whole pods are read from the API server in pages, and for a limited time: they serve a
+// statistic.
+const (
+	podsPage    = 250
+	podsTimeout = 10 * time.Second
+)
+
+// podStartups returns how long the new pods of a restart took to become ready. A restart
+// does not fail because that cannot be read.
+func (r *reconciler) podStartups(ctx context.Context, namespace string, kind *workload.Kind, t *workload.State) []time.Duration {
+	if !kind.MarksPods {
+		// Nothing tells the new pods from the old ones.
+		return []time.Duration{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
+	defer cancel()
+	took, err := r.listPodStartups(ctx, namespace, t)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("Recording a restart without the startup of its pods", "error", err.Error())
+		return []time.Duration{}
+	}
+	return took
+}
+
+// listPodStartups returns how long the pods that the last restart of a workload created
+// took to become ready, of those that are ready now and are not being deleted. Where no
+// controller watches pods there are none, as pods are not watched for this alone.
+//
+// The rights to list pods are those of the controller that watches them, see the
+// definition of this one.
+func (r *reconciler) listPodStartups(ctx context.Context, namespace string, t *workload.State) ([]time.Duration, error) {
+	key := index.RestartKey(t.Kind, t.Name, t.RestartedAt)
 	cached := &corev1.PodList{}
 	err := r.cache.List(ctx, cached, client.InNamespace(namespace), client.MatchingFields{index.PodRestart: key}, client.UnsafeDisableDeepCopy)
 	if notCached := (*cache.ErrResourceNotCached)(nil); errors.As(err, &notCached) {
@@ -33,34 +62,41 @@ func (r *reconciler) startupsOf(ctx context.Context, namespace string, t *target
 		return nil, fmt.Errorf("list the new pods of %s: %w", t, err)
 	}
 	took := readyAfter(cached.Items)
-	if len(took) >= int(t.pods) {
+	if len(took) >= int(t.Updates) {
 		return took, nil
 	}
 
-	// The workload may say that all are ready before the cache of pods knows.
-	selector, err := metav1.LabelSelectorAsSelector(t.selector)
+	// The workload may report all pods as ready before the cache of pods shows them.
+	selector, err := metav1.LabelSelectorAsSelector(t.Selector)
 	if err != nil {
-		return nil, fmt.Errorf("the selector of %s: %w", t, err)
+		return nil, fmt.Errorf("parse the selector of %s: %w", t, err)
 	}
-	live := &corev1.PodList{}
-	if err := r.live.List(ctx, live, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("list the new pods of %s: %w", t, err)
-	}
-	restartOf := index.PodRestartOf(podstartup.RestartedAt)
-	for i := range live.Items {
-		pod := &live.Items[i]
-		if summary := podstartup.Summarize(pod); summary != nil {
-			pod.Status.Conditions = append(pod.Status.Conditions, *summary)
+	restartOf := index.PodRestartOf(podtimeline.RestartedAt)
+	took = []time.Duration{}
+	for page := (&corev1.PodList{}); ; {
+		if err := r.apiReader.List(ctx, page, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector},
+			client.Limit(podsPage), client.Continue(page.Continue)); err != nil {
+			return nil, fmt.Errorf("list the new pods of %s: %w", t, err)
+		}
+		for i := range page.Items {
+			pod := &page.Items[i]
+			if summary := podtimeline.Summarize(pod); summary != nil {
+				pod.Status.Conditions = append(pod.Status.Conditions, *summary)
+			}
+		}
+		took = append(took, readyAfter(slices.DeleteFunc(page.Items, func(pod corev1.Pod) bool { return !slices.Contains(restartOf(&pod), key) }))...)
+		if page.Continue == "" {
+			return took, nil
 		}
 	}
-	return readyAfter(slices.DeleteFunc(live.Items, func(pod corev1.Pod) bool { return !slices.Contains(restartOf(&pod), key) })), nil
 }
 
-// readyAfter returns how long pods took that are summed up, are ready and stay.
+// readyAfter returns how long pods took to become ready, of those that are ready, are not
+// being deleted, and have a summary.
 func readyAfter(pods []corev1.Pod) []time.Duration {
 	took := []time.Duration{}
 	for i := range pods {
-		if length, ok := podstartup.ReadyAfter(&pods[i]); ok && pods[i].DeletionTimestamp == nil {
+		if length, ok := podtimeline.TimeToReady(&pods[i]); ok && pods[i].DeletionTimestamp == nil {
 			took = append(took, length)
 		}
 	}

@@ -6,8 +6,11 @@ package restart
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,47 +20,37 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/manager/index"
+	"tidekeeper.dev/tidekeeper/internal/index"
+	"tidekeeper.dev/tidekeeper/internal/optional"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/retry"
+	"tidekeeper.dev/tidekeeper/internal/wakeup"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Options is what can be turned about scheduled restarts. Every field must be
-// set.
-type Options struct {
-	// Concurrency is how many ScheduledRestarts are looked at in parallel.
-	Concurrency int
-	// MaxConcurrent is how many restarts may be under way at once.
-	MaxConcurrent int
-	// NamespaceShare is how many percent of them, and at least one, may be of
-	// one namespace.
-	NamespaceShare int
-	// Clock says what time it is, and when so much of it has passed.
-	Clock clock.Clock
-}
-
-// SetupWithManager adds the controller "scheduled-restart" to the manager. The
-// manager's cache must have the informers of ScheduledRestarts (with the index
-// [index.RestartTarget]), Deployments, StatefulSets and DaemonSets. If it has that
-// of Pods too, it must have the index [index.PodRestart].
-func SetupWithManager(mgr ctrl.Manager, options Options) error {
+// SetupWithManager adds the controller "scheduled-restart" to the manager. The cache of
+// the manager must have the informers of the kinds that the definition watches, and its
+// indexes.
+func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 	b := newBudget(options.MaxConcurrent, options.NamespaceShare)
 	m, err := newMetrics(ctrlmetrics.Registry, b)
 	if err != nil {
 		return fmt.Errorf("scheduled restarts: register metrics: %w", err)
 	}
-	a := newAlarm(options.Clock)
+	m.overdue.clock = c
 	r := &reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(), recorder: mgr.GetEventRecorder("tidekeeper"),
-		budget: b, alarm: a, metrics: m, clock: options.Clock,
-		sent: map[types.NamespacedName]sentTick{}, told: map[types.NamespacedName]string{},
+		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cache: mgr.GetCache(), recorder: mgr.GetEventRecorder("tidekeeper"),
+		budget: b, slotAge: options.SlotAge, misses: newMissLimiter(), wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
+		sent: map[types.NamespacedName]sentTick{}, reportedRequests: map[types.NamespacedName]string{},
 	}
 	builder := ctrl.NewControllerManagedBy(mgr).
 		For(&tidekeeperv1.ScheduledRestart{}).
 		Named("scheduled-restart").
-		WatchesRawSource(a).
+		WatchesRawSource(r.wakeups).
+		WatchesRawSource(optional.Changes(mgr.GetCache(), restartsOfKind(mgr.GetCache()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: retry.Limiter[reconcile.Request]()})
-	for _, kind := range Kinds() {
-		builder.Watches(NewWorkload(kind), handler.EnqueueRequestsFromMapFunc(restartsOf(mgr.GetCache(), kind)))
+	for _, kind := range workload.Kinds {
+		builder.Watches(kind.New(), handler.EnqueueRequestsFromMapFunc(restartsOf(mgr.GetCache(), kind)))
 	}
 	if err := builder.Complete(retry.Conflicts(r)); err != nil {
 		return fmt.Errorf("scheduled restarts: %w", err)
@@ -65,21 +58,41 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	return nil
 }
 
-// restartsOf maps a workload to the ScheduledRestarts that it is the target of.
-// The reader is the cache itself: the client's list would wait, in the informer's
-// own goroutine, until all writes that are under way have come back.
-func restartsOf(reader client.Reader, kind string) handler.MapFunc {
-	return func(ctx context.Context, workload client.Object) []reconcile.Request {
+// restartsOf returns a function that maps a workload to the ScheduledRestarts whose target
+// it is. The reader is the cache itself: a list by the client would wait, in the goroutine
+// of the informer, until the cache shows all writes of the manager.
+func restartsOf(reader client.Reader, kind *workload.Kind) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []reconcile.Request {
+		key := index.TargetKey(kind.Ref(object.GetName()))
 		list := &tidekeeperv1.ScheduledRestartList{}
-		if err := reader.List(ctx, list, client.InNamespace(workload.GetNamespace()),
-			client.MatchingFields{index.RestartTarget: index.TargetKey(kind, workload.GetName())}, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Finding the ScheduledRestarts of a workload", "kind", kind, "name", workload.GetName())
+		if err := reader.List(ctx, list, client.InNamespace(object.GetNamespace()), client.MatchingFields{index.RestartTarget: key}, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the ScheduledRestarts of a workload", "kind", kind.Kind, "workload", klog.KObj(object))
 			return nil
 		}
-		requests := make([]reconcile.Request, len(list.Items))
-		for i := range list.Items {
-			requests[i] = reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}
-		}
-		return requests
+		return requestsFor(list.Items)
 	}
+}
+
+// restartsOfKind returns a function that maps a kind to the ScheduledRestarts whose targets
+// are of that kind.
+func restartsOfKind(reader client.Reader) func(context.Context, schema.GroupVersionKind) []reconcile.Request {
+	return func(ctx context.Context, gvk schema.GroupVersionKind) []reconcile.Request {
+		list := &tidekeeperv1.ScheduledRestartList{}
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the ScheduledRestarts of a kind", "kind", gvk)
+			return nil
+		}
+		return requestsFor(slices.DeleteFunc(list.Items, func(r tidekeeperv1.ScheduledRestart) bool {
+			ref := decision.TargetRef(r.Status.Active, &r.Spec)
+			return ref.GetAPIVersion() != gvk.GroupVersion().String() || ref.Kind != gvk.Kind
+		}))
+	}
+}
+
+func requestsFor(restarts []tidekeeperv1.ScheduledRestart) []reconcile.Request {
+	requests := make([]reconcile.Request, len(restarts))
+	for i := range restarts {
+		requests[i] = reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&restarts[i])}
+	}
+	return requests
 }

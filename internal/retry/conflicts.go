@@ -13,25 +13,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// A write that was overtaken waits for the cache to show by what. That takes
-// some milliseconds, unless the watch stands still, and then nobody knows how
-// long: so the waits double.
+// After a conflict the retry waits for the cache to show the other write. That takes
+// some milliseconds, or an unknown time if the watch has stalled, so the delays double.
 const (
-	firstConflict = 50 * time.Millisecond
-	lastConflict  = 5 * time.Second
+	firstConflictDelay = 50 * time.Millisecond
+	maxConflictDelay   = 5 * time.Second
 )
 
-// Conflicts returns a reconciler that does what another does, but to which a
-// conflict (HTTP 409) is no failure: it is tried again after a while, without an
-// error in the log and in the metrics.
+// Conflicts returns a reconciler that calls another one and does not treat a conflict
+// (HTTP 409) as a failure: it retries after a delay, without an error in the log and the
+// metrics. Beside any other error it returns an empty result, because controller-runtime
+// ignores a RequeueAfter there and logs a warning.
 func Conflicts[R comparable](inner reconcile.TypedReconciler[R]) reconcile.TypedReconciler[R] {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[R](firstConflict, lastConflict)
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[R](firstConflictDelay, maxConflictDelay)
 	return reconcile.TypedFunc[R](func(ctx context.Context, request R) (ctrl.Result, error) {
 		result, err := inner.Reconcile(ctx, request)
 		if apierrors.IsConflict(err) {
 			return ctrl.Result{RequeueAfter: limiter.When(request)}, nil
 		}
 		limiter.Forget(request)
-		return result, err
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		return result, nil
 	})
 }

@@ -35,18 +35,18 @@ func TestWaits(t *testing.T) {
 		{"a", overtaken, 200 * time.Millisecond, nil},
 		{"a", nil, time.Hour, nil},
 		{"a", overtaken, 50 * time.Millisecond, nil},
-		{"a", broken, time.Hour, broken},
+		{"a", broken, 0, broken},
 		{"a", overtaken, 50 * time.Millisecond, nil},
 	} {
 		answer = step.answer
 		result, err := r.Reconcile(t.Context(), step.key)
 		if result.RequeueAfter != step.after || !errors.Is(err, step.err) {
-			t.Errorf("step %d: again after %s, error %v, want %s, %v", i, result.RequeueAfter, err, step.after, step.err)
+			t.Errorf("step %d: again after %s, error %v; want %s, %v", i, result.RequeueAfter, err, step.after, step.err)
 		}
 	}
 	answer = overtaken
 	for range 100 {
-		if result, _ := r.Reconcile(t.Context(), "c"); result.RequeueAfter > lastConflict {
+		if result, _ := r.Reconcile(t.Context(), "c"); result.RequeueAfter > maxConflictDelay {
 			t.Fatalf("again after %s", result.RequeueAfter)
 		}
 	}

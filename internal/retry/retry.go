@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package retry says when a controller tries again what has failed.
+// Package retry decides when a controller retries what has failed.
 package retry
 
 import (
@@ -10,15 +10,15 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// The waits double from the first to the last. By default the last is a quarter
-// of an hour: after an outage of an hour that is for how long nothing would happen
-// once the API server is back, and a restart could miss its deadline by it.
+// The delays double from firstDelay to maxDelay. The default maximum is a quarter of an
+// hour: after an outage of an hour nothing would happen for that long once the API server
+// is back, and a restart could miss its deadline.
 const (
 	firstDelay = 5 * time.Millisecond
-	lastDelay  = 30 * time.Second
+	maxDelay   = 30 * time.Second
 )
 
 // Limiter returns the rate limiter for a controller's queue.
 func Limiter[R comparable]() workqueue.TypedRateLimiter[R] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[R](firstDelay, lastDelay)
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[R](firstDelay, maxDelay)
 }

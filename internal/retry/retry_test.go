@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What fails for an hour is tried at most some hundred times, and then again
-// within half a minute.
+// What fails for an hour is tried at most two hundred times, and then again within half
+// a minute.
 func TestAnHour(t *testing.T) {
 	limiter := Limiter[string]()
 	tries := 0

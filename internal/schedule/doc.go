@@ -12,5 +12,9 @@
 // handling of zones is not used: it runs a fixed time twice in the autumn
 // overlap, and loses ticks where the clock moves by half an hour.
 //
+// What a schedule means in words ([Schedule.Describe]), and what a change of the
+// clock does to one tick ([Schedule.ClockChange]), is said here too, from the same
+// values that the ticks come from.
+//
 // docs/schedules.md is this package as its users see it.
 package schedule

@@ -56,39 +56,41 @@ var fields = [5]field{
 	{name: "day of week", first: 0, last: 6, names: []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}, sundayAs7: true, extensions: true},
 }
 
-const hourField = 1
+const (
+	minuteField = iota
+	hourField
+	dayField
+	monthField
+	weekdayField
+)
 
-// parseExpression returns the calendar of an expression, and whether that names
-// every hour of the day. Its errors say what is wrong and what to write instead.
-func parseExpression(expression string) (calendar *cron.SpecSchedule, everyHour bool, err error) {
+// parseExpression returns the calendar of an expression and the values of its
+// fields. Its errors say what is wrong and what to write instead.
+func parseExpression(expression string) (calendar *cron.SpecSchedule, times fieldValues, err error) {
 	texts, err := split(expression)
 	if err != nil {
-		return nil, false, err
+		return nil, fieldValues{}, err
 	}
 	expanded := make([]string, len(fields))
 	for i, f := range fields {
-		set, star, err := f.parse(texts[i])
-		if err != nil {
-			return nil, false, fmt.Errorf("%s %q: %w", f.name, texts[i], err)
+		if times[i], err = f.parse(texts[i]); err != nil {
+			return nil, fieldValues{}, fmt.Errorf("%s %q: %w", f.name, texts[i], err)
 		}
-		expanded[i] = expand(set, star)
-		if i == hourField {
-			everyHour = bits.OnesCount64(set) == f.last-f.first+1
-		}
+		expanded[i] = times[i].expand()
 	}
 	parsed, err := parser.Parse(strings.Join(expanded, " "))
 	if err != nil {
-		return nil, false, err
+		return nil, fieldValues{}, err
 	}
 	calendar, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
-		return nil, false, fmt.Errorf("read as %T, which has no calendar", parsed)
+		return nil, fieldValues{}, fmt.Errorf("read as %T, which has no calendar", parsed)
 	}
 	// Any time will do: within searchYears of it there is every date that exists.
 	if calendar.Next(epoch).IsZero() {
-		return nil, false, errors.New("never happens: no month it names has a day it names")
+		return nil, fieldValues{}, errors.New("never happens: no month it names has a day it names")
 	}
-	return calendar, everyHour, nil
+	return calendar, times, nil
 }
 
 // split returns the five fields of an expression, and those of a descriptor.
@@ -119,25 +121,25 @@ func split(expression string) ([]string, error) {
 	return texts, nil
 }
 
-// parse returns the values that a field names, as a bit each, and whether it
-// leaves them open with a *, which counts in the rule for the two day fields.
+// parse returns the values that a field's text names.
 //
 // This is not left to go-cron (v0.9.1), which refuses THU for its H, takes 1/2
 // in the day of week to Sunday, which it also knows as 7, reads "*-5" as "*"
 // and accepts "," as a field without any value.
-func (f field) parse(text string) (set uint64, star bool, err error) {
+func (f field) parse(text string) (values, error) {
+	var v values
 	for item := range strings.SplitSeq(text, ",") {
 		low, high, step, err := f.item(item)
 		if err != nil {
-			return 0, false, err
+			return values{}, err
 		}
 		// As in Kubernetes' CronJob, * with a step is a list of values and not a *.
-		star = star || (isStar(item[:1]) && step == 1)
+		v.star = v.star || (isStar(item[:1]) && step == 1)
 		for value := low; value <= high; value += step {
-			set |= 1 << value
+			v.set |= 1 << value
 		}
 	}
-	return set, star, nil
+	return v, nil
 }
 
 // item returns the range and the step of one item of a field's list: *, a value,
@@ -215,15 +217,42 @@ func (f field) explain(item string, err error) error {
 	return err
 }
 
-// expand writes values as a plain list, which leaves go-cron nothing to interpret
-// but that 7 is Sunday.
-func expand(set uint64, star bool) string {
-	if star {
+// values are those that one field of an expression names: a bit each, and whether
+// the field is a *, which counts in the rule for the two day fields. Sunday may be
+// bit 0, bit 7 or both.
+type values struct {
+	set  uint64
+	star bool
+}
+
+// fieldValues are the values of the five fields, in their order.
+type fieldValues [len(fields)]values
+
+// list returns the values in order, Sunday as 0.
+func (v values) list(f field) []int {
+	set := v.set
+	if f.sundayAs7 {
+		set = set&^(1<<7) | set>>7&1
+	}
+	var list []int
+	for ; set != 0; set &= set - 1 {
+		list = append(list, bits.TrailingZeros64(set))
+	}
+	return list
+}
+
+// full reports whether these are all values of a field.
+func (v values) full(f field) bool { return len(v.list(f)) == f.last-f.first+1 }
+
+// expand writes the values as a plain list, which leaves go-cron nothing to
+// interpret but that 7 is Sunday.
+func (v values) expand() string {
+	if v.star {
 		return "*"
 	}
-	var values []string
-	for ; set != 0; set &= set - 1 {
-		values = append(values, strconv.Itoa(bits.TrailingZeros64(set)))
+	var texts []string
+	for set := v.set; set != 0; set &= set - 1 {
+		texts = append(texts, strconv.Itoa(bits.TrailingZeros64(set)))
 	}
-	return strings.Join(values, ",")
+	return strings.Join(texts, ",")
 }

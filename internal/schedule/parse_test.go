@@ -152,22 +152,25 @@ func TestSpread(t *testing.T) {
 	// Written down and not calculated: whoever changes these moves every restart
 	// of every cluster.
 	tests := []struct {
-		uid    string
-		window time.Duration
-		want   time.Duration
+		namespace, name string
+		window          time.Duration
+		want            time.Duration
 	}{
-		{"", time.Hour, 52 * time.Second},
-		{"3f1c8a52-8d5e-4a0b-9d1c-1f2e3d4c5b6a", time.Hour, 3514 * time.Second},
-		{"3f1c8a52-8d5e-4a0b-9d1c-1f2e3d4c5b6a", 10 * time.Minute, 514 * time.Second},
-		{"3f1c8a52-8d5e-4a0b-9d1c-1f2e3d4c5b6b", time.Hour, 2073 * time.Second},
-		{"3f1c8a52-8d5e-4a0b-9d1c-1f2e3d4c5b6a", time.Second, 0},
-		{"3f1c8a52-8d5e-4a0b-9d1c-1f2e3d4c5b6a", 999 * time.Millisecond, 0},
-		{"3f1c8a52-8d5e-4a0b-9d1c-1f2e3d4c5b6a", 0, 0},
-		{"3f1c8a52-8d5e-4a0b-9d1c-1f2e3d4c5b6a", -time.Hour, 0},
+		{"shop", "web", time.Hour, 130 * time.Second},
+		{"shop", "web", 10 * time.Minute, 130 * time.Second},
+		{"shop", "api", time.Hour, 3245 * time.Second},
+		{"blog", "web", time.Hour, 3389 * time.Second},
+		{"shop", "web", time.Second, 0},
+		{"shop", "web", 999 * time.Millisecond, 0},
+		{"shop", "web", 0, 0},
+		{"shop", "web", -time.Hour, 0},
+	}
+	if got := SpreadByUID("3f1c8a52-8d5e-4a0b-9d1c-1f2e3d4c5b6a", time.Hour); got != 3514*time.Second {
+		t.Errorf("by UID, as earlier versions did: %s", got)
 	}
 	for _, test := range tests {
-		if got := Spread(test.uid, test.window); got != test.want {
-			t.Errorf("Spread(%q, %s) = %s, want %s", test.uid, test.window, got, test.want)
+		if got := Spread(test.namespace, test.name, test.window); got != test.want {
+			t.Errorf("Spread(%q, %q, %s) = %s, want %s", test.namespace, test.name, test.window, got, test.want)
 		}
 	}
 }

@@ -186,15 +186,15 @@ func TestLatestIsTheLastOfNext(t *testing.T) {
 func TestSpreadIsEven(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		window := time.Duration(rapid.Int64Range(-1, int64(100*time.Hour)).Draw(t, "window"))
-		uid := rapid.String().Draw(t, "uid")
-		got := Spread(uid, window)
-		if got < 0 || got%time.Second != 0 || (got >= window && got != 0) || got != Spread(uid, window) {
-			t.Fatalf("Spread(%q, %s) = %s, want the same whole seconds below the window each time", uid, window, got)
+		namespace, name := rapid.String().Draw(t, "namespace"), rapid.String().Draw(t, "name")
+		got := Spread(namespace, name, window)
+		if got < 0 || got%time.Second != 0 || (got >= window && got != 0) || got != Spread(namespace, name, window) {
+			t.Fatalf("Spread(%q, %q, %s) = %s, want the same whole seconds below the window each time", namespace, name, window, got)
 		}
 	})
 	counts := make([]int, 60)
 	for i := range 60000 {
-		counts[Spread(fmt.Sprintf("3f1c8a52-8d5e-4a0b-9d1c-%012x", i), time.Minute)/time.Second]++
+		counts[Spread(fmt.Sprint("tenant-", i%100), fmt.Sprint("web-", i/100), time.Minute)/time.Second]++
 	}
 	if low, high := slices.Min(counts), slices.Max(counts); low < 850 || high > 1150 {
 		t.Errorf("of 60000 objects %d to %d start in each second of a minute, want about 1000: %v", low, high, counts)

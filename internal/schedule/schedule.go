@@ -22,6 +22,7 @@ type Schedule struct {
 	expression string
 	location   *time.Location
 	calendar   *cron.SpecSchedule // wall times, told as if they were UTC
+	times      fieldValues
 	everyHour  bool
 }
 
@@ -37,7 +38,7 @@ type Schedule struct {
 // All else is refused, and so is a date that never happens, such as 30 February.
 // The error says in one line what is wrong and what to write instead.
 func Parse(expression, zone string) (*Schedule, error) {
-	calendar, everyHour, err := parseExpression(expression)
+	calendar, times, err := parseExpression(expression)
 	if err != nil {
 		return nil, fmt.Errorf("schedule %.64q: %w", expression, err)
 	}
@@ -49,12 +50,16 @@ func Parse(expression, zone string) (*Schedule, error) {
 		expression: strings.Join(strings.Fields(expression), " "),
 		location:   location,
 		calendar:   calendar,
-		everyHour:  everyHour,
+		times:      times,
+		everyHour:  times[hourField].full(fields[hourField]),
 	}, nil
 }
 
 // Zone returns the name of the time zone, and "UTC" if none was given.
 func (s *Schedule) Zone() string { return s.location.String() }
+
+// Location returns the time zone.
+func (s *Schedule) Location() *time.Location { return s.location }
 
 // String returns the expression and the zone.
 func (s *Schedule) String() string { return s.expression + " " + s.Zone() }

@@ -20,6 +20,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
 // binary is what is tested: $SANDBOX_BIN, or what was built for this run.
@@ -85,14 +87,18 @@ var owned = fmt.Sprint("--owner=", os.Getpid())
 // sandbox is one in a directory of its own.
 type sandbox struct {
 	dir string
+	up  *client.Sandbox
 }
 
-// start starts a detached sandbox that ends with the test.
+// start starts a sandbox that ends with the test.
 func start(t *testing.T, args ...string) sandbox {
 	t.Helper()
 	s := sandbox{dir: t.TempDir()}
 	t.Cleanup(func() { s.run(t, "down") })
-	s.must(t, append([]string{"up", "--detach", owned}, args...)...)
+	var err error
+	if s.up, err = client.Up(t.Context(), client.Options{Binary: binary, Dir: s.dir, Args: args}); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -116,34 +122,13 @@ func (s sandbox) must(t testing.TB, args ...string) string {
 	return r.stdout
 }
 
-// status is the part of 'status -o json' that the tests look at.
-type status struct {
-	PID        int    `json:"pid"`
-	APIServer  string `json:"apiServer"`
-	RSSBytes   int64  `json:"rssBytes"`
-	Components []struct {
-		Name     string   `json:"name"`
-		State    string   `json:"state"`
-		PID      int      `json:"pid"`
-		Port     int      `json:"port"`
-		Restarts int      `json:"restarts"`
-		Exit     string   `json:"exit"`
-		LogTail  []string `json:"logTail"`
-	} `json:"components"`
-	Nodes struct {
-		Total int    `json:"total"`
-		Ready int    `json:"ready"`
-		Error string `json:"error"`
-	} `json:"nodes"`
-}
-
-func (s sandbox) status(t testing.TB) status {
+func (s sandbox) status(t testing.TB) client.Status {
 	t.Helper()
-	var st status
-	if err := json.Unmarshal([]byte(s.must(t, "status", "-o", "json")), &st); err != nil {
+	var status client.Status
+	if err := json.Unmarshal([]byte(s.must(t, "status", "-o", "json")), &status); err != nil {
 		t.Fatal(err)
 	}
-	return st
+	return status
 }
 
 func (s sandbox) pids(t testing.TB) []int {
@@ -167,26 +152,23 @@ func clientOf(t testing.TB, kubeconfig string) kubernetes.Interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := kubernetes.NewForConfig(config)
+	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client
+	return clientset
 }
 
-// waitFor waits until nothing is missing any more; missing says what is.
+// waitFor waits until nothing is missing any more; missing returns what is.
 func waitFor(t testing.TB, timeout time.Duration, missing func() string) {
 	t.Helper()
-	end := time.Now().Add(timeout)
-	for {
-		what := missing()
-		if what == "" {
-			return
+	if err := client.Wait(context.WithoutCancel(t.Context()), timeout, "nothing is missing", func() error {
+		if what := missing(); what != "" {
+			return errors.New(what)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("after %s: %s", timeout, what)
-		}
-		time.Sleep(50 * time.Millisecond)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -212,18 +194,15 @@ func waitGone(t testing.TB, pids []int) {
 var shared struct {
 	sync.Once
 	sandbox
-	output result
-	err    error
+	err error
 }
 
 func sharedSandbox(t testing.TB) sandbox {
 	t.Helper()
 	shared.Do(func() {
-		if shared.dir, shared.err = os.MkdirTemp("", "sandbox-test-shared-"); shared.err == nil {
-			shared.output, shared.err = runCommand("up", "--detach", owned, "--audit", "--data-dir", shared.dir)
-		}
-		if shared.err == nil && shared.output.code != 0 {
-			shared.err = errors.New(shared.output.stderr)
+		shared.up, shared.err = client.Up(context.Background(), client.Options{Binary: binary, Args: []string{"--audit"}})
+		if shared.err == nil {
+			shared.dir = shared.up.Dir
 		}
 	})
 	if shared.err != nil {
@@ -233,8 +212,7 @@ func sharedSandbox(t testing.TB) sandbox {
 }
 
 func stopShared() {
-	if shared.dir != "" {
-		_, _ = runCommand("down", "--data-dir", shared.dir)
-		os.RemoveAll(shared.dir)
+	if shared.up != nil {
+		_ = shared.up.Down(context.Background())
 	}
 }

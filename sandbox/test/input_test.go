@@ -6,6 +6,7 @@ package test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -16,8 +17,8 @@ func wantError(t *testing.T, r result, want string) {
 	if r.code != 1 {
 		t.Errorf("exit code %d, want 1", r.code)
 	}
-	if !strings.HasPrefix(r.stderr, "Error: ") || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, want) {
-		t.Errorf("stderr:\n%s\nwant one line, Error: ... %s", r.stderr, want)
+	if !strings.HasPrefix(r.stderr, "error: ") || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, want) {
+		t.Errorf("stderr:\n%s\nwant one line, error: ... %s", r.stderr, want)
 	}
 }
 
@@ -34,13 +35,15 @@ func TestWrongInput(t *testing.T) {
 		want string
 	}{
 		"no such command":         {[]string{"upp"}, `unknown command "upp"`},
+		"logs":                    {[]string{"logs", "--data-dir", running}, `unknown command "logs" for "sandbox": the logs of the components are in ` + filepath.Join(running, "logs")},
+		"nearly a command":        {[]string{"statu"}, "did you mean status?"},
 		"no such subcommand":      {[]string{"node", "sick"}, `unknown command "sick"`},
 		"no such flag":            {[]string{"up", "--nods=3"}, "see 'sandbox up --help'"},
-		"argument too many":       {[]string{"up", "now"}, "wanted no arguments"},
-		"nodes not a number":      {[]string{"up", "--nodes=many"}, `"many"`},
+		"argument too many":       {[]string{"up", "now"}, "requires no arguments"},
+		"nodes not a number":      {[]string{"up", "--nodes=many"}, `--nodes "many": want a whole number`},
 		"negative nodes":          {[]string{"up", "--nodes=-1"}, "fewer than 0"},
 		"negative delay":          {[]string{"up", "--pod-ready-after=-1s"}, "cannot be negative"},
-		"delay without unit":      {[]string{"up", "--pod-ready-after=5"}, "missing unit"},
+		"delay without unit":      {[]string{"up", "--pod-ready-after=5"}, `--pod-ready-after "5": want a duration like`},
 		"foreign directory":       {[]string{"up", "--data-dir", foreign}, "not a sandbox's"},
 		"foreign directory fresh": {[]string{"up", "--fresh", "--detach", "--data-dir", foreign}, "not a sandbox's"},
 		"directory is a file":     {[]string{"up", "--data-dir", file}, "is a file"},
@@ -65,9 +68,9 @@ func TestWrongInput(t *testing.T) {
 		"bad pool":                {[]string{"add-nodes", "--pool=a/b", "--data-dir", running}, `--pool "a/b"`},
 		"bad prefix":              {[]string{"add-nodes", "--name-prefix=Gpu", "--data-dir", running}, `--name-prefix "Gpu"`},
 		"unknown resource name":   {[]string{"add-nodes", "--allocatable=gpu=1", "--data-dir", running}, `gpu`},
-		"no such node":            {[]string{"node", "not-ready", "nobody", "--data-dir", running}, `no node "nobody"`},
-		"node without a name":     {[]string{"node", "ready", "--data-dir", running}, "wanted NAME"},
-		"no such component":       {[]string{"component", "kill", "kubelet", "--data-dir", running}, `no component is named "kubelet"`},
+		"no such node":            {[]string{"node", "not-ready", "missing", "--data-dir", running}, `no node "missing"`},
+		"node without a name":     {[]string{"node", "ready", "--data-dir", running}, "requires NAME"},
+		"no such component":       {[]string{"component", "kill", "kubelet", "--data-dir", running}, `no component is named "kubelet": want one of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelets`},
 		"odd component":           {[]string{"component", "kill", "a/../b?", "--data-dir", running}, `no component is named`},
 		"start what runs":         {[]string{"component", "start", "etcd", "--data-dir", running}, "etcd is running"},
 		"resume what runs":        {[]string{"component", "resume", "etcd", "--data-dir", running}, "etcd is running"},
@@ -89,6 +92,12 @@ func TestWrongInput(t *testing.T) {
 				t.Errorf("something was left in %s: %s", dir, e.Name())
 			}
 		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if r := command(t, "--version"); r.code != 0 || !regexp.MustCompile(`^sandbox \S+, Kubernetes v1\.\d+\.\d+\n$`).MatchString(r.stdout) {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func TestForegroundUntilCtrlC(t *testing.T) {
 			t.Errorf("up did not say %q:\n%s", want, said.String())
 		}
 	}
-	s := sandbox{dir}
+	s := sandbox{dir: dir}
 	st := s.status(t)
 	if st.Nodes.Total != 2 || st.Nodes.Ready != 2 || len(st.Components) != 5 || st.RSSBytes == 0 {
 		t.Errorf("status: %+v", st)
@@ -70,18 +71,52 @@ func TestForegroundUntilCtrlC(t *testing.T) {
 }
 
 func TestStateIsKeptUnlessFresh(t *testing.T) {
-	s := start(t, "--nodes=1")
+	s := sandbox{dir: t.TempDir()}
+	// Others could put a socket of their own into it.
+	if err := os.Chmod(s.dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	secret := kubeconfigPlace(t)
+	t.Cleanup(func() { s.run(t, "down") })
+	s.must(t, "up", "--detach", owned, "--nodes=1", "--kubeconfig", secret)
+	wantSecret(t, secret)
+	wantMode(t, s.dir, 0o755)
+	wantMode(t, filepath.Join(s.dir, "control.sock"), 0o600)
+
 	first := s.status(t)
 	s.must(t, "kubectl", "create", "namespace", "kept")
-	if out := s.must(t, "up", "--detach"); !strings.Contains(out, "already runs") {
-		t.Errorf("a second up --detach said %q", out)
+	for _, same := range [][]string{nil, {"--nodes=0"}, {"--nodes=1", owned, "--audit=false", "--fresh=false", "--kubeconfig", secret, "--pod-slow-after=15s"}} {
+		if out := s.must(t, append([]string{"up", "--detach"}, same...)...); !strings.Contains(out, "already runs") {
+			t.Errorf("a second up --detach %v said %q", same, out)
+		}
+	}
+	for _, other := range []string{"--nodes=2", "--owner=1", "--audit=true", "--fresh=true", "--kubeconfig=" + secret + "2", "--pod-slow-after=16s"} {
+		wantError(t, s.run(t, "up", "--detach", other), "was started without "+other)
 	}
 	s.must(t, "down")
 	if out := s.must(t, "down"); !strings.Contains(out, "No sandbox runs in") {
 		t.Errorf("a second down said %q", out)
 	}
-	s.must(t, "up", "--detach", "--nodes=3")
-	s.must(t, "kubectl", "get", "namespace", "kept")
+
+	// A release that needs one more certificate issues it.
+	for _, file := range []string{"etcd-client.crt", "etcd-client.key"} {
+		if err := os.Remove(filepath.Join(s.dir, "pki", file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Who of two comes second waits for what the first has started.
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			if r := s.run(t, "up", "--detach", "--nodes=3"); r.code != 0 {
+				t.Errorf("two at a time: %+v", r)
+			}
+			if r := s.run(t, "kubectl", "get", "namespace", "kept"); r.code != 0 {
+				t.Errorf("after the up of two at a time: %+v", r)
+			}
+		})
+	}
+	both.Wait()
 	again := s.status(t)
 	if again.APIServer != first.APIServer {
 		t.Errorf("the API server moved from %s to %s", first.APIServer, again.APIServer)
@@ -90,7 +125,9 @@ func TestStateIsKeptUnlessFresh(t *testing.T) {
 		t.Errorf("there are %d nodes, want 3", again.Nodes.Total)
 	}
 	s.must(t, "down")
-	s.must(t, "up", "--detach", "--fresh", "--nodes=1")
+	// It has become one that is kept, which no owner takes along.
+	wantError(t, s.run(t, "up", "--detach", owned), "was made to be kept")
+	s.must(t, "up", "--detach", "--fresh", "--nodes=1", owned)
 	if r := s.run(t, "kubectl", "get", "namespace", "kept"); r.code == 0 {
 		t.Error("a fresh sandbox has what an earlier one had")
 	}
@@ -98,7 +135,7 @@ func TestStateIsKeptUnlessFresh(t *testing.T) {
 
 func TestTwoSideBySide(t *testing.T) {
 	// The name of the directory is too long for a socket in it.
-	long := sandbox{filepath.Join(t.TempDir(), strings.Repeat("long", 40))}
+	long := sandbox{dir: filepath.Join(t.TempDir(), strings.Repeat("long", 40))}
 	t.Cleanup(func() { long.run(t, "down") })
 	long.must(t, "up", "--detach", "--nodes=1")
 	other := sharedSandbox(t)
@@ -160,7 +197,7 @@ func TestCrashDuringStartIsReported(t *testing.T) {
 	}
 	for _, detach := range []string{"--detach=true", "--detach=false"} {
 		r := s.run(t, "up", detach)
-		if r.code != 1 || !strings.Contains(r.stderr, "Error: kube-apiserver crashed (exit code 1)") ||
+		if r.code != 1 || !strings.Contains(r.stderr, "error: kube-apiserver crashed (exit code 1)") ||
 			!strings.Contains(r.stderr, "failed to find any PEM data") {
 			t.Errorf("up %s: exit code %d\n%s", detach, r.code, r.stderr)
 		}
@@ -192,8 +229,10 @@ func TestCrashIsReportedAndComponentStartsAgain(t *testing.T) {
 		}
 		return ""
 	})
-	if out := s.must(t, "status"); !strings.Contains(out, name+" crashed (SIGKILL). Its log,") {
-		t.Errorf("status does not tell of it:\n%s", out)
+	r := s.run(t, "status")
+	if r.code != 1 || !strings.Contains(r.stdout, name+" crashed (SIGKILL). Its log,") || !strings.Contains(r.stdout, " is not ready (pid") ||
+		!strings.Contains(r.stderr, "error: the sandbox is not ready: "+name+" has crashed") {
+		t.Errorf("status does not report it: %+v", r)
 	}
 	waitFor(t, 5*time.Second, func() string {
 		log, err := os.ReadFile(filepath.Join(s.dir, "sandbox.log"))

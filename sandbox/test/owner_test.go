@@ -27,7 +27,7 @@ func TestNothingOutlivesTheOwner(t *testing.T) {
 		_ = owner.Wait()
 	}
 	t.Cleanup(kill)
-	s := sandbox{filepath.Join(t.TempDir(), "data")}
+	s := sandbox{dir: filepath.Join(t.TempDir(), "data")}
 	t.Cleanup(func() { s.run(t, "down") })
 	s.must(t, "up", "--detach", "--nodes=1", fmt.Sprint("--owner=", owner.Process.Pid))
 	pids := s.pids(t)
@@ -42,6 +42,31 @@ func TestNothingOutlivesTheOwner(t *testing.T) {
 	})
 }
 
+// What somebody else has put into the directory stays.
+func TestFilesOfOthersOutliveTheOwner(t *testing.T) {
+	owner := exec.Command("sleep", "infinity")
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := func() {
+		_ = owner.Process.Kill()
+		_ = owner.Wait()
+	}
+	t.Cleanup(kill)
+	s := sandbox{dir: t.TempDir()}
+	t.Cleanup(func() { s.run(t, "down") })
+	s.must(t, "up", "--detach", "--nodes=0", fmt.Sprint("--owner=", owner.Process.Pid))
+	if err := os.Mkdir(filepath.Join(s.dir, "mine"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	pids := s.pids(t)
+	kill()
+	waitGone(t, pids)
+	if got := entries(t, s.dir); got != "mine" {
+		t.Errorf("left in the data directory: %s", got)
+	}
+}
+
 func TestOwnerMustLive(t *testing.T) {
 	owner := exec.Command("true")
 	if err := owner.Run(); err != nil {
@@ -49,7 +74,7 @@ func TestOwnerMustLive(t *testing.T) {
 	}
 	pid := owner.Process.Pid
 	for _, detach := range []string{"--detach=true", "--detach=false"} {
-		s := sandbox{filepath.Join(t.TempDir(), "data")}
+		s := sandbox{dir: filepath.Join(t.TempDir(), "data")}
 		wantError(t, s.run(t, "up", detach, fmt.Sprint("--owner=", pid)), fmt.Sprintf("--owner %d: no such process", pid))
 		if _, err := os.Stat(s.dir); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: the data directory was made (%v)", detach, err)

@@ -6,6 +6,8 @@ package test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,11 +118,143 @@ func TestSlow(t *testing.T) {
 	client := sharedSandbox(t).client(t)
 	deploy(t, client, "slow", 1, map[string]string{prefix + "behavior": "slow", prefix + "slow-after": "4s"})
 	pod := waitPods(t, client, "slow", 1, ready)[0]
-	took := condition(&pod, corev1.ContainersReady).LastTransitionTime.Sub(condition(&pod, corev1.PodInitialized).LastTransitionTime.Time)
+	took := condition(&pod, corev1.ContainersReady).LastTransitionTime.Sub(condition(&pod, corev1.PodReadyToStartContainers).LastTransitionTime.Time)
 	// The API has no fractions of a second.
 	if took < 3*time.Second || took > 15*time.Second {
 		t.Errorf("the containers became ready after %s, want 4s", took)
 	}
+}
+
+// TestOrderOfAStart: a pod is reported as a kubelet reports it: initialized at first
+// sight if it has no init containers, then with the sandbox that has its address,
+// then, when the images are there, running; and init containers one by one.
+func TestOrderOfAStart(t *testing.T) {
+	t.Parallel()
+	client := sharedSandbox(t).client(t)
+	for name, tc := range map[string]struct {
+		inits []corev1.Container
+		want  string
+	}{
+		"order": {nil, "Pending ContainerCreating: Initialized; " +
+			"Pending ContainerCreating: Initialized PodReadyToStartContainers IP; " +
+			"Running running: Initialized PodReadyToStartContainers IP; " +
+			"Running running: ContainersReady Initialized PodReadyToStartContainers Ready IP"},
+		"order-init": {[]corev1.Container{{Name: "z", Image: "i"}, {Name: "a", Image: "i"}}, "Pending PodInitializing/PodInitializing/PodInitializing:; " +
+			"Pending running/PodInitializing/PodInitializing: PodReadyToStartContainers IP; " +
+			"Pending Completed/running/PodInitializing: PodReadyToStartContainers IP; " +
+			"Pending Completed/Completed/PodInitializing: Initialized PodReadyToStartContainers IP; " +
+			"Running Completed/Completed/running: Initialized PodReadyToStartContainers IP; " +
+			"Running Completed/Completed/running: ContainersReady Initialized PodReadyToStartContainers Ready IP"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			watching, err := client.CoreV1().Pods("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer watching.Stop()
+			_, err = client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{prefix + "initialized-after": "3s", prefix + "started-after": "1s"}},
+				Spec:       corev1.PodSpec{InitContainers: tc.inits, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+			}, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = client.CoreV1().Pods("default").Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+			})
+			var seen []string
+			for event := range watching.ResultChan() {
+				pod := event.Object.(*corev1.Pod)
+				if pod.Status.StartTime == nil {
+					continue
+				}
+				seen = append(seen, told(pod))
+				if ready(pod) {
+					for i := range tc.inits {
+						// The API has no fractions of a second.
+						c := pod.Status.InitContainerStatuses[i]
+						if took := c.State.Terminated.FinishedAt.Sub(c.State.Terminated.StartedAt.Time); c.Name != tc.inits[i].Name || took < time.Second {
+							t.Errorf("init container %d is %s and took %s", i, c.Name, took)
+						}
+					}
+					break
+				}
+			}
+			if got := strings.Join(seen, "; "); got != tc.want {
+				t.Errorf("told:\n%s\nwant:\n%s", strings.ReplaceAll(got, "; ", "\n"), strings.ReplaceAll(tc.want, "; ", "\n"))
+			}
+		})
+	}
+}
+
+// told writes down the status of a pod.
+func told(pod *corev1.Pod) string {
+	var containers []string
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		switch {
+		case c.State.Waiting != nil:
+			containers = append(containers, c.State.Waiting.Reason)
+		case c.State.Running != nil:
+			containers = append(containers, "running")
+		case c.State.Terminated != nil:
+			containers = append(containers, c.State.Terminated.Reason)
+		}
+	}
+	words := []string{string(pod.Status.Phase), strings.Join(containers, "/") + ":"}
+	for _, name := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodInitialized, corev1.PodReadyToStartContainers, corev1.PodReady} {
+		if condition(pod, name).Status == corev1.ConditionTrue {
+			words = append(words, string(name))
+		}
+	}
+	if pod.Status.PodIP != "" {
+		words = append(words, "IP")
+	}
+	return strings.Join(words, " ")
+}
+
+// TestInitCrashLoop: an init container that fails is started again, and keeps the
+// pod from going on.
+func TestInitCrashLoop(t *testing.T) {
+	t.Parallel()
+	client := sharedSandbox(t).client(t)
+	_, err := client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "init-crash", Labels: map[string]string{"app": "init-crash"}, Annotations: map[string]string{prefix + "behavior": "init-crash-loop"}},
+		Spec:       corev1.PodSpec{InitContainers: []corev1.Container{{Name: "i", Image: "i"}}, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = client.CoreV1().Pods("default").Delete(context.Background(), "init-crash", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+	})
+	waitPods(t, client, "init-crash", 1, func(pod *corev1.Pod) bool {
+		return len(pod.Status.InitContainerStatuses) == 1 && pod.Status.InitContainerStatuses[0].RestartCount > 0 &&
+			told(pod) == "Pending CrashLoopBackOff/PodInitializing: PodReadyToStartContainers IP"
+	})
+}
+
+// TestNodeWithoutAddress: pods in the network of a node that was made without an
+// address become ready as well.
+func TestNodeWithoutAddress(t *testing.T) {
+	t.Parallel()
+	client := sharedSandbox(t).client(t)
+	node, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "no-address"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.CoreV1().Nodes().Delete(context.Background(), node.Name, metav1.DeleteOptions{}) })
+	_, err = client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "on-host", Labels: map[string]string{"app": "on-host"}},
+		Spec:       corev1.PodSpec{NodeName: node.Name, HostNetwork: true, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = client.CoreV1().Pods("default").Delete(context.Background(), "on-host", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+	})
+	waitPods(t, client, "on-host", 1, ready)
 }
 
 func TestSetTimes(t *testing.T) {
@@ -135,8 +269,9 @@ func TestSetTimes(t *testing.T) {
 		from, to corev1.PodConditionType
 		want     time.Duration
 	}{
-		{corev1.PodScheduled, corev1.PodInitialized, 2 * time.Second},
-		{corev1.PodInitialized, corev1.ContainersReady, 3 * time.Second},
+		{corev1.PodScheduled, corev1.PodInitialized, 0},
+		{corev1.PodInitialized, corev1.PodReadyToStartContainers, 2 * time.Second},
+		{corev1.PodReadyToStartContainers, corev1.ContainersReady, 3 * time.Second},
 		{corev1.ContainersReady, corev1.PodReady, 4 * time.Second},
 	} {
 		// The API has no fractions of a second, and the machine may be busy.

@@ -4,17 +4,10 @@
 package test
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"syscall"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,50 +15,31 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
 // faultProxy is a running 'sandbox proxy'.
 type faultProxy struct {
-	kubeconfig, control, log string
+	kubeconfig string
+	proxy      *client.Proxy
 }
 
 // startProxy starts a proxy in front of a sandbox that ends with the test.
 func startProxy(t *testing.T, s sandbox, scenario string) *faultProxy {
 	t.Helper()
-	dir := t.TempDir()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	control := listener.Addr().String()
-	listener.Close()
-	p := &faultProxy{kubeconfig: filepath.Join(dir, "kubeconfig"), control: "http://" + control, log: filepath.Join(dir, "log")}
-	args := []string{"proxy", "--data-dir", s.dir, "--write-kubeconfig", p.kubeconfig, "--log", p.log, "--control", control}
-	if scenario != "" {
-		file := filepath.Join(dir, "scenario.yaml")
-		if err := os.WriteFile(file, []byte(scenario), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, "--scenario", file)
-	}
-	var said bytes.Buffer
-	cmd := exec.Command(binary, args...)
-	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
+	// Without --kubeconfig it is the administrator's.
+	p := &faultProxy{kubeconfig: kubeconfigPlace(t)}
+	var err error
+	if p.proxy, err = s.up.StartProxy(t.Context(), client.ProxyOptions{Scenario: scenario, Kubeconfig: p.kubeconfig}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the proxy ended with %v: %s", err, said.String())
+		if err := p.proxy.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
 		}
 	})
-	waitFor(t, 20*time.Second, func() string {
-		if _, err := os.Stat(p.kubeconfig); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
+	wantSecret(t, p.kubeconfig)
 	return p
 }
 
@@ -81,11 +55,11 @@ func (p *faultProxy) config(t testing.TB) *rest.Config {
 
 func clientFor(t testing.TB, config *rest.Config) kubernetes.Interface {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(config)
+	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client
+	return clientset
 }
 
 // client speaks JSON through the proxy, or protobuf, as client-go does by
@@ -111,20 +85,11 @@ func (p *faultProxy) call(t testing.TB, method, path, body string) string {
 
 func (p *faultProxy) ask(t testing.TB, method, path, body string) (int, string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, p.control+path, strings.NewReader(body))
+	code, text, err := p.proxy.Request(t.Context(), method, path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(text)
+	return code, text
 }
 
 // add adds rules, given as the items of a scenario's list.
@@ -142,54 +107,34 @@ func (p *faultProxy) awaitFired(t testing.TB, rule string, times int) {
 func (p *faultProxy) awaitFrozen(t testing.TB, resource string, waiting int) {
 	t.Helper()
 	waitFor(t, 20*time.Second, func() string {
-		var list struct {
-			Watches []struct {
-				Resource string
-				Waiting  int
-				Frozen   bool
-			}
-		}
-		text := p.call(t, http.MethodGet, "/watches", "")
-		if err := json.Unmarshal([]byte(text), &list); err != nil {
+		watches, err := p.proxy.Watches(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range list.Watches {
+		for _, w := range watches {
 			if w.Resource == resource && w.Frozen && w.Waiting >= waiting {
 				return ""
 			}
 		}
-		return text
+		return fmt.Sprintf("the watches are %+v", watches)
 	})
 }
 
-// logged is a line of the log.
-type logged struct {
-	Time                                time.Time
-	ID                                  int64
-	Verb, Resource, Namespace, Name     string
-	Path, UserAgent, Event, Fault, Rule string
-	Status, Upstream                    int
-	Bytes                               int64
-	Seconds                             float64
-}
-
 // awaitLogged waits for a line of the log.
-func (p *faultProxy) awaitLogged(t testing.TB, wanted func(logged) bool) logged {
+func (p *faultProxy) awaitLogged(t testing.TB, wanted func(client.LogEntry) bool) client.LogEntry {
 	t.Helper()
-	var found logged
+	var found client.LogEntry
 	waitFor(t, 10*time.Second, func() string {
-		text, err := os.ReadFile(p.log)
+		entries, err := p.proxy.LogSince(0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(string(text)) {
-			var one logged
-			if err := json.Unmarshal([]byte(line), &one); err == nil && wanted(one) {
-				found = one
-				return ""
-			}
+		i := slices.IndexFunc(entries, wanted)
+		if i < 0 {
+			return fmt.Sprintf("no such line in the log: %+v", entries)
 		}
-		return "no such line in the log:\n" + string(text)
+		found = entries[i]
+		return ""
 	})
 	return found
 }

@@ -20,14 +20,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
 // version labels a ConfigMap with what it has seen.
 const version = "version"
 
-func configMap(name, v string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{version: v}}
+func configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{version: "1"}}
 }
 
 // inNamespace makes a namespace for a test, and the client of its ConfigMaps
@@ -49,7 +52,7 @@ func inNamespace(t *testing.T, s sandbox) (string, typedv1.ConfigMapInterface) {
 // create creates a ConfigMap of version 1.
 func create(t testing.TB, client typedv1.ConfigMapInterface, name string) {
 	t.Helper()
-	if _, err := client.Create(t.Context(), configMap(name, "1"), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Create(t.Context(), configMap(name), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -79,12 +82,12 @@ func TestProxyPassesOn(t *testing.T) {
 		}
 	}
 	// A name that only the body knows is in the log as well.
-	line := p.awaitLogged(t, func(l logged) bool { return l.Verb == "create" && l.Resource == "configmaps" })
+	line := p.awaitLogged(t, func(l client.LogEntry) bool { return l.Verb == "create" && l.Resource == "configmaps" })
 	if line.Name != "plain" || line.Namespace != namespace || line.Status != http.StatusCreated || line.Upstream != http.StatusCreated ||
 		line.Bytes == 0 || line.Seconds <= 0 || !strings.Contains(line.UserAgent, "test") || time.Since(line.Time) > time.Hour {
 		t.Errorf("logged: %+v", line)
 	}
-	p.awaitLogged(t, func(l logged) bool { return l.Verb == "delete" && l.Name == "plain" && l.Fault == "" })
+	p.awaitLogged(t, func(l client.LogEntry) bool { return l.Verb == "delete" && l.Name == "plain" && l.Fault == "" })
 }
 
 // TestProxyRequests: each fault of a request, as a client sees it that creates
@@ -109,6 +112,7 @@ func TestProxyRequests(t *testing.T) {
 		"reason":       {"{kind: Error, code: 403, reason: Forbidden, message: not today}", func(err error) bool { return apierrors.IsForbidden(err) && err.Error() == "not today" }, false},
 		"close":        {"{kind: Close}", fails, false},
 		"lose-answer":  {"{kind: LoseAnswer}", fails, true},
+		"made-and-504": {"{kind: LoseAnswer, code: 504}", func(err error) bool { return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) }, true},
 		"hang":         {"{kind: Hang}", timesOut, false},
 		"hang-a-while": {"{kind: Hang, for: 50ms}", fails, false},
 		"hang-answer":  {"{kind: HangAnswer}", timesOut, true},
@@ -123,7 +127,7 @@ func TestProxyRequests(t *testing.T) {
 					ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
 				}
 				start := time.Now()
-				_, err := p.client(t, protobuf).CoreV1().ConfigMaps(namespace).Create(ctx, configMap(name, "1"), metav1.CreateOptions{})
+				_, err := p.client(t, protobuf).CoreV1().ConfigMaps(namespace).Create(ctx, configMap(name), metav1.CreateOptions{})
 				cancel()
 				if !tc.seen(err) {
 					t.Errorf("protobuf %t: the client saw %v", protobuf, err)
@@ -137,11 +141,48 @@ func TestProxyRequests(t *testing.T) {
 				}
 				_ = direct.Delete(t.Context(), name, metav1.DeleteOptions{})
 			}
-			line := p.awaitLogged(t, func(l logged) bool { return l.Rule == name })
+			line := p.awaitLogged(t, func(l client.LogEntry) bool { return l.Rule == name })
 			if (line.Upstream == http.StatusCreated) != tc.made || line.Fault == "" {
 				t.Errorf("logged: %+v", line)
 			}
 		})
+	}
+}
+
+// TestProxyHold: a write waits until its rule is removed, and is done then; one
+// whose client has gone by then is not.
+func TestProxyHold(t *testing.T) {
+	t.Parallel()
+	s := sharedSandbox(t)
+	p := startProxy(t, s, "rules: [{name: hold, match: {verbs: [create], resources: [configmaps]}, fault: {kind: Delay}}]")
+	namespace, direct := inNamespace(t, s)
+	maps := p.client(t, false).CoreV1().ConfigMaps(namespace)
+
+	ctx, leave := context.WithCancel(t.Context())
+	left, held := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := maps.Create(ctx, configMap("left"), metav1.CreateOptions{})
+		left <- err
+	}()
+	go func() {
+		_, err := maps.Create(t.Context(), configMap("held"), metav1.CreateOptions{})
+		held <- err
+	}()
+	p.awaitFired(t, "hold", 2)
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("the client that has gone saw %v", err)
+	}
+	p.awaitLogged(t, func(l client.LogEntry) bool { return l.Name == "left" && l.Fault == "Delay" && l.Upstream == 0 })
+	if _, err := direct.Get(t.Context(), "held", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("while it is held: %v", err)
+	}
+	p.call(t, http.MethodDelete, "/rules/hold", "")
+	if err := <-held; err != nil {
+		t.Errorf("when the rule is removed, the client saw %v", err)
+	}
+	if _, err := direct.Get(t.Context(), "left", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("of the client that has gone: %v", err)
 	}
 }
 
@@ -156,7 +197,7 @@ func TestProxyRetryAfter(t *testing.T) {
 	if took := time.Since(start); took < time.Second {
 		t.Errorf("the client came back after %s, told to do so after 1s", took)
 	}
-	p.awaitLogged(t, func(l logged) bool { return l.Status == http.StatusTooManyRequests && l.Rule == "busy" })
+	p.awaitLogged(t, func(l client.LogEntry) bool { return l.Status == http.StatusTooManyRequests && l.Rule == "busy" })
 }
 
 func TestProxyCounts(t *testing.T) {
@@ -258,6 +299,29 @@ func TestProxyStale(t *testing.T) {
 	}
 }
 
+// TestProxyStaleMetadata: who asks for the metadata of an object alone gets those
+// of the old world.
+func TestProxyStaleMetadata(t *testing.T) {
+	t.Parallel()
+	s := sharedSandbox(t)
+	p := startProxy(t, s, "rules: [{name: stale, match: {resources: [configmaps]}, fault: {kind: Stale}}]")
+	namespace, direct := inNamespace(t, s)
+	create(t, direct, "old")
+	client, err := metadata.NewForConfig(p.config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace)
+	first, err := maps.Get(t.Context(), "old", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	update(t, direct, "old", "2")
+	if again, err := maps.Get(t.Context(), "old", metav1.GetOptions{}); err != nil || again.ResourceVersion != first.ResourceVersion {
+		t.Errorf("%v, %v; want version %s", again, err, first.ResourceVersion)
+	}
+}
+
 // TestProxyControl: what the API refuses changes nothing and says what to do.
 func TestProxyControl(t *testing.T) {
 	t.Parallel()
@@ -304,7 +368,7 @@ func TestProxyWrongInput(t *testing.T) {
 		}
 		return file
 	}
-	foreign, wrong, out := write("foreign", "precious"), write("wrong", "rules:\n- fault: {kind: Delay}\n"), filepath.Join(dir, "out")
+	foreign, wrong, out := write("foreign", "precious"), write("wrong", "rules:\n- fault: {kind: Error}\n"), filepath.Join(dir, "out")
 	for name, tc := range map[string]struct {
 		args []string
 		want string
@@ -314,7 +378,7 @@ func TestProxyWrongInput(t *testing.T) {
 		"no kubeconfig to read":  {[]string{"--write-kubeconfig", out, "--kubeconfig", filepath.Join(dir, "none")}, "none"},
 		"foreign to read":        {[]string{"--write-kubeconfig", out, "--kubeconfig", foreign}, "--kubeconfig"},
 		"no scenario":            {[]string{"--write-kubeconfig", out, "--scenario", filepath.Join(dir, "none")}, "--scenario"},
-		"wrong scenario":         {[]string{"--write-kubeconfig", out, "--scenario", wrong}, `line 2: rule "rule-1": fault.for: Delay needs it`},
+		"wrong scenario":         {[]string{"--write-kubeconfig", out, "--scenario", wrong}, `line 2: rule "rule-1": fault.code: Error needs it`},
 		"strangers may steer":    {[]string{"--write-kubeconfig", out, "--control", "0.0.0.0:0"}, "must be a loopback address"},
 		"listens anywhere":       {[]string{"--write-kubeconfig", out, "--listen", ":0"}, "name the address"},
 		"no port":                {[]string{"--write-kubeconfig", out, "--listen", "localhost"}, "want an address"},

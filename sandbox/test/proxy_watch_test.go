@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	listersv1 "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
 // inform runs an informer for the ConfigMaps of a namespace until the test ends.
@@ -97,7 +99,7 @@ func TestProxyInformer(t *testing.T) {
 		if a := knows(t, lister, "a"); a != "2" {
 			t.Errorf("protobuf %t: the informer knows a as %q although the event was dropped", protobuf, a)
 		}
-		p.awaitLogged(t, func(l logged) bool {
+		p.awaitLogged(t, func(l client.LogEntry) bool {
 			return l.Rule == "drop" && l.Fault == "DropEvent" && l.Event == "MODIFIED" && l.Name == "a" && l.Namespace == namespace
 		})
 		p.call(t, http.MethodDelete, "/rules", "")
@@ -105,7 +107,9 @@ func TestProxyInformer(t *testing.T) {
 		// After a break the client looks again, and finds out.
 		p.call(t, http.MethodPost, "/cut", match)
 		awaitKnows(t, lister, "a", "3")
-		p.awaitLogged(t, func(l logged) bool { return l.Fault == "CutWatch" && l.Event == "" && l.Namespace == namespace })
+		p.awaitLogged(t, func(l client.LogEntry) bool {
+			return l.Fault == "CutWatch" && l.Event == "" && l.Namespace == namespace
+		})
 
 		// So it does when it is told that its world is too old.
 		p.add(t, fmt.Sprintf("- {name: drop, %s, events: {names: [a]}, fault: {kind: DropEvent}}\n"+
@@ -236,6 +240,38 @@ func TestProxyWatch(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestProxyWatchWhoseClientGoes: it is not among the open ones any more, also if it
+// was frozen, and it is in the log.
+func TestProxyWatchWhoseClientGoes(t *testing.T) {
+	t.Parallel()
+	s := sharedSandbox(t)
+	p := startProxy(t, s, "")
+	namespace, direct := inNamespace(t, s)
+	for _, protocol := range []string{"h2", "http/1.1"} {
+		config := p.config(t)
+		config.NextProtos = []string{protocol}
+		config.UserAgent = protocol
+		watching, err := clientFor(t, config).CoreV1().ConfigMaps(namespace).Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.call(t, http.MethodPost, "/freeze", "match: {resources: [configmaps]}")
+		create(t, direct, "for-"+strings.ReplaceAll(protocol, "/", "-"))
+		p.awaitFrozen(t, "configmaps", 1)
+		watching.Stop()
+		waitFor(t, 10*time.Second, func() string {
+			if text := p.call(t, http.MethodGet, "/watches", ""); strings.Contains(text, "configmaps") {
+				return protocol + ": " + text
+			}
+			return ""
+		})
+		p.awaitLogged(t, func(l client.LogEntry) bool {
+			return l.UserAgent == protocol && l.Verb == "watch" && l.Upstream == http.StatusOK && l.Event == ""
+		})
+		p.call(t, http.MethodPost, "/thaw", "")
 	}
 }
 

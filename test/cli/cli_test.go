@@ -82,7 +82,7 @@ type command struct {
 
 func (c command) process() *exec.Cmd {
 	p := exec.Command(filepath.Join(path, "kubectl"), append([]string{"tide"}, c.args...)...)
-	// UTC and no colours of whoever runs the tests.
+	// UTC and no colours of the environment of the tests.
 	p.Env = append([]string{
 		"PATH=" + path + ":/usr/bin:/bin", "HOME=" + path, "TZ=UTC", "TERM=xterm", "KUBECONFIG=" + cmp.Or(c.kubeconfig, cluster.Kubeconfig),
 	}, c.env...)
@@ -99,7 +99,7 @@ func (c command) run(t *testing.T) result {
 	return result{code: code(t, p.Run()), stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// runOn runs kubectl tide on a terminal of so many columns, and returns what
+// runOn runs kubectl tide on a terminal of that width, and returns what
 // that shows.
 func (c command) runOn(t *testing.T, columns int) result {
 	t.Helper()

@@ -31,17 +31,17 @@ func TestErrors(t *testing.T) {
 		{"no rights to all namespaces", nobody, "restarts next -A", 5, `error: scheduledrestarts.tidekeeper.dev is forbidden: User "nobody"`},
 		{"no such object", "", "restarts history web -n default", 3, `error: there is no ScheduledRestart "web" in the namespace "default"`},
 		{"no such object to restart", "", "restarts now web", 3, `error: there is no ScheduledRestart "web" in the namespace "default"`},
-		{"no name", "", "restarts now", 1, "error: kubectl tide restarts now wants one name, and got 0: see kubectl tide restarts now --help"},
+		{"no name", "", "restarts now", 1, "error: say which: NAME..., TYPE/NAME..., -l or --all, and only one of these"},
 		{"no such command", "", "restart hisory", 1, `error: unknown command "hisory" for "kubectl tide restarts": did you mean history?`},
 		{"no such flag", "", "restarts --colour", 1, "error: unknown flag: --colour: see kubectl tide restarts --help"},
-		{"no such format", "", "restarts -o xml", 1, "error: -o xml: write one of json, yaml, name, wide"},
+		{"no such format", "", "restarts -o xml", 1, "error: -o xml: write one of json, yaml, name, wide, custom-columns=…, jsonpath=… or go-template=…"},
 		{"no such format of a history", "", "restarts history web -o wide", 1, "error: -o wide: write one of json, yaml"},
 		{"no selector", "", "restarts -l a=b=c", 1, "error: --selector: "},
-		{"no length of time", "", "restarts --older-than soon", 1, `error: invalid argument "soon" for "--older-than" flag: write a length of time such as 30m, 24h or 7d`},
-		{"too far", "", "restarts next --for 52w", 1, "error: --for: at most 31d are worked out"},
+		{"no duration", "", "restarts --older-than soon", 1, `error: invalid argument "soon" for "--older-than" flag: write a duration such as 30m, 24h or 7d`},
+		{"too far", "", "restarts next --for 52w", 1, `error: invalid argument "52w" for "--for" flag: at most 31d`},
 		{"no schedule", "/nowhere", "restarts explain 60 * * * *", 1, `error: schedule "60 * * * *": minute "60": "60" is not one of 0 to 59`},
 		{"no time zone", "/nowhere", "restarts explain @daily --time-zone CEST", 1, `error: unknown time zone "CEST": write a name from the IANA database`},
-		{"no time", "/nowhere", "restarts explain @daily --from noon", 1, `error: "noon" is no time: write such as 2027-03-26`},
+		{"no time", "/nowhere", "restarts explain @daily --from noon", 1, `error: "noon" is not a time: write such as 2027-03-26`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := command{kubeconfig: tc.kubeconfig, args: strings.Fields(tc.args)}.run(t)
@@ -55,7 +55,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A cluster without the CRDs is told from one without objects.
+// A cluster without the CRDs is distinguished from one without objects.
 func TestCRDsMissing(t *testing.T) {
 	other := framework.Start(t)
 	if out, err := other.Kubectl("", "delete", "crd", "--all"); err != nil {
@@ -69,7 +69,7 @@ func TestCRDsMissing(t *testing.T) {
 	} {
 		framework.Eventually(t, "kubectl tide "+args, func() error {
 			r := command{kubeconfig: other.Kubeconfig, args: strings.Fields(args)}.run(t)
-			return diff(result{code: 6, stderr: "error: the cluster does not know the kind " + kind + ": install it with kubectl apply -k config/crd\n"}, r)
+			return diff(result{code: 6, stderr: "error: the cluster does not know the kind " + kind + ": install Tidekeeper (docs/install.md), or only its kinds: kubectl apply -k config/crd, in a checkout\n"}, r)
 		})
 	}
 	// Pods are everywhere.

@@ -4,31 +4,26 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/migrate"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// originalCRDs are the kinds of the originals, as far as they can be seen from
+// originalCRDs are the kinds of the original objects, as far as they can be seen from
 // outside.
 const originalCRDs = `
 apiVersion: apiextensions.k8s.io/v1
@@ -116,12 +111,12 @@ spec:
 `
 
 const (
-	noteFinalizers = "note: NodePool old: metadata.finalizers: are for the original's controller to take off: docs/migrate.md says how to delete the original without it\n"
+	noteFinalizers = "note: NodePool old: metadata.finalizers: are for the original's controller to remove: docs/migrate.md says how to delete the original without it\n"
 	leftOutOften   = `left out: Eru old/often: spec.schedule: schedule "@every 6h": @every is not supported, as it has no fixed times: write such as "*/30 * * * *" or "0 */6 * * *": change it and convert it again` + "\n"
 )
 
-// The whole of docs/migrate.md on a cluster where the originals were at work:
-// nothing is off a node for a moment, no pod is restarted, and what the originals
+// The whole of docs/migrate.md on a cluster where the original objects were at work:
+// nothing is off a node for a moment, no pod is restarted, and what the original objects
 // had made is ours in the end and goes with ours.
 func TestMigrateFromCluster(t *testing.T) {
 	kubectl(t, originalCRDs, "apply", "-f", "-")
@@ -135,12 +130,12 @@ func TestMigrateFromCluster(t *testing.T) {
 	aNamespace(t, "old")
 	aDeployment(t, "old", "web")
 	aDeployment(t, "old", "made")
-	framework.Eventually(t, "the originals are there", func() error {
+	framework.Eventually(t, "the original objects are there", func() error {
 		_, err := cluster.Kubectl(originals, "apply", "-f", "-")
 		return err
 	})
 
-	// What the originals' controllers have done.
+	// What the original controllers have done.
 	kubectl(t, "", "label", "node", "old-1", "old-2", "node-role.kubernetes.io/old=", "node-pool.lailin.xyz/old=10")
 	kubectl(t, "", "taint", "node", "old-1", "old-2", "node-pool.lailin.xyz=old:NoSchedule")
 	kubectl(t, "", "annotate", "deployment", "made", "-n", "old", "mtsre.meitu.com/eru=true")
@@ -158,7 +153,7 @@ func TestMigrateFromCluster(t *testing.T) {
 	templates := templatesOf(t, "old")
 	lost := watchTaint(t, "node-pool.lailin.xyz")
 
-	// 1. Ours, suspended, while the originals' controllers still run.
+	// 1. Ours, suspended, while the original controllers still run.
 	cluster.StartManager(t)
 	from := []string{"migrate", "--from-cluster", "-n", "old", "--time-zone", "Asia/Shanghai"}
 	r := command{args: append(from, "--suspended")}.run(t)
@@ -170,7 +165,7 @@ func TestMigrateFromCluster(t *testing.T) {
 		return statusIs(t, "nodepools.tidekeeper.dev/old", "RuntimeClassConflict")
 	})
 
-	// 2. The originals' controllers are stopped, and ours are let loose.
+	// 2. The original controllers are stopped, and ours are let loose.
 	r = command{args: from}.run(t)
 	if diff := cmp.Diff(migrated, r.stdout); diff != "" || r.code != 2 {
 		t.Errorf("exit code %d; objects (-want +got):\n%s", r.code, diff)
@@ -215,7 +210,7 @@ func TestMigrateFromCluster(t *testing.T) {
 		t.Errorf("converted once more: %+v", again)
 	}
 
-	// 4. The originals go, without their controllers.
+	// 4. The original objects go, without their controllers.
 	kubectl(t, "", "patch", "nodepools.nodes.lailin.xyz", "old", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	kubectl(t, "", "delete", "nodepools.nodes.lailin.xyz", "--all", "--cascade=orphan")
 	kubectl(t, "", "delete", "erus.mtsre.meitu.com", "--all", "--all-namespaces")
@@ -226,7 +221,7 @@ func TestMigrateFromCluster(t *testing.T) {
 	after := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-old"}}
 	cluster.Refresh(t, after)
 	if after.UID != class.UID || len(after.Scheduling.Tolerations) != 1 {
-		t.Errorf("the RuntimeClass was made anew, or does not follow the pool: %+v", after)
+		t.Errorf("the RuntimeClass was made again, or does not follow the pool: %+v", after)
 	}
 	if nodes := lost(); len(nodes) > 0 {
 		t.Errorf("the taint was off %v for a moment", nodes)
@@ -389,163 +384,5 @@ func TestMigratedIsAccepted(t *testing.T) {
 			fields := map[string]any{"deploymentname": target, "enabled": true, "schedule": schedule}
 			check(t, schedule+" of "+target, migrate.EruKind, "web", fields, nil)
 		}
-	}
-}
-
-// check converts an original. What comes out is accepted; and if something is
-// left out, the same spec under our name (if that can be made) is not.
-func check(t *testing.T, what string, kind schema.GroupVersionKind, name string, spec map[string]any, as func(*unstructured.Unstructured)) {
-	t.Helper()
-	apiVersion, kindName := kind.ToAPIVersionAndKind()
-	text, err := json.Marshal(map[string]any{"apiVersion": apiVersion, "kind": kindName, "metadata": map[string]any{"name": name}, "spec": spec})
-	if err != nil {
-		t.Fatal(err)
-	}
-	original := &unstructured.Unstructured{}
-	if err := json.Unmarshal(text, &original.Object); err != nil {
-		t.Fatal(err)
-	}
-	result := migrate.Convert([]migrate.Object{{Unstructured: original}}, migrate.Options{TimeZone: "UTC"})
-	for _, o := range append(items(result.Pools), items(result.Restarts)...) {
-		text, err := yaml.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		made := documents(t, string(text))[0]
-		if made.GetKind() == "ScheduledRestart" {
-			made.SetNamespace("default")
-		}
-		if err := cluster.Create(t.Context(), made, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
-			t.Errorf("%s: %v\n%s", what, err, text)
-		}
-	}
-	leftOut := slices.ContainsFunc(result.Remarks, func(r migrate.Remark) bool { return r.Weight == migrate.LeftOut })
-	if !leftOut || as == nil {
-		return
-	}
-	same := original.DeepCopy()
-	as(same)
-	if err := cluster.Create(t.Context(), same, client.DryRunAll); err == nil {
-		t.Errorf("%s: the API server accepts what is left out: %v", what, result.Remarks)
-	}
-}
-
-func items[T any](list []T) []any {
-	var all []any
-	for _, item := range list {
-		all = append(all, item)
-	}
-	return all
-}
-
-// kubectl runs kubectl as the administrator, and wants it to succeed.
-func kubectl(t *testing.T, stdin string, args ...string) string {
-	t.Helper()
-	out, err := cluster.Kubectl(stdin, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// apply applies what was printed, and deletes it when the test ends.
-func apply(t *testing.T, printed string) {
-	t.Helper()
-	for _, o := range documents(t, printed) {
-		t.Cleanup(func() { cluster.Delete(t, o) })
-	}
-	kubectl(t, printed, "apply", "-f", "-")
-}
-
-// documents reads YAML documents.
-func documents(t *testing.T, text string) []*unstructured.Unstructured {
-	t.Helper()
-	var objects []*unstructured.Unstructured
-	for document := range strings.SplitSeq(text, "---\n") {
-		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
-			t.Fatalf("%v\n%s", err, document)
-		}
-		objects = append(objects, o)
-	}
-	return objects
-}
-
-func itemsOf(t *testing.T, text string) []*unstructured.Unstructured {
-	t.Helper()
-	var list struct{ Items []map[string]any }
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	var objects []*unstructured.Unstructured
-	for _, fields := range list.Items {
-		objects = append(objects, &unstructured.Unstructured{Object: fields})
-	}
-	return objects
-}
-
-// statusIs wants the reason of the condition Ready of an object in the namespace
-// old, or in none.
-func statusIs(t *testing.T, object, want string) error {
-	t.Helper()
-	got, err := cluster.Kubectl("", "get", object, "-n", "old", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
-	if err == nil && got != want {
-		err = fmt.Errorf("%s is %q, want %q", object, got, want)
-	}
-	return err
-}
-
-// templatesOf returns the pod templates of the Deployments of a namespace: with
-// another one its pods are replaced.
-func templatesOf(t *testing.T, namespace string) map[string]corev1.PodTemplateSpec {
-	t.Helper()
-	list := &appsv1.DeploymentList{}
-	if err := cluster.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
-	templates := map[string]corev1.PodTemplateSpec{}
-	for _, d := range list.Items {
-		templates[d.Name] = d.Spec.Template
-	}
-	return templates
-}
-
-// watchTaint watches the nodes with a taint. The function that it returns ends
-// that, and returns the nodes that were without it for a moment.
-func watchTaint(t *testing.T, key string) func() []string {
-	t.Helper()
-	watching, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: cluster.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := &corev1.NodeList{}
-	with := client.MatchingLabels{"node-role.kubernetes.io/old": ""}
-	if err := watching.List(t.Context(), list, with); err != nil {
-		t.Fatal(err)
-	}
-	if len(list.Items) == 0 {
-		t.Fatal("there are no nodes to watch")
-	}
-	events, err := watching.Watch(t.Context(), &corev1.NodeList{}, with, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(events.Stop)
-	return func() []string {
-		kubectl(t, "", "annotate", "node", "old-1", "end=")
-		var lost []string
-		for event := range events.ResultChan() {
-			node, ok := event.Object.(*corev1.Node)
-			if !ok {
-				t.Fatalf("the watch ended: %+v", event)
-			}
-			if !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key }) {
-				lost = append(lost, node.Name)
-			}
-			if _, end := node.Annotations["end"]; end {
-				break
-			}
-		}
-		return lost
 	}
 }

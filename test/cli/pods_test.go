@@ -76,14 +76,14 @@ func stepsOf(t *testing.T, lines []string) map[string][]step {
 	return steps
 }
 
-// The story of pods from Pending to Ready and to their end, each transition one
+// The story of pods from Pending to Ready and until completion, each transition one
 // line, although the API server is killed in the middle and once more at rest:
 // none is lost and none repeated, and each condition has the time that the API
 // server has.
-func TestS3_PodsWatch(t *testing.T) {
+func TestPodsWatch(t *testing.T) {
 	aNamespace(t, "s3")
 	w := follow(t, command{args: []string{"pods", "watch", "-n", "s3", "-o", "json"}})
-	w.stderr.await(t, 1, `^There are no such pods yet\.$`)
+	w.stderr.await(t, 1, `^No such pods yet: waiting for them\. Ctrl-C ends it\.$`)
 	cluster.Apply(t, nowhere("s3"))
 	d := annotated("s3", "web", 3, "initialized-after", "2s", "containers-ready-after", "2s")
 	cluster.Apply(t, d)
@@ -118,12 +118,11 @@ func TestS3_PodsWatch(t *testing.T) {
 Phase Pending
 Condition PodScheduled True
 Condition PodReadyToStartContainers False
-Condition Initialized False ContainersNotInitialized
+Condition Initialized True
 Container app waiting ContainerCreating
 Condition ContainersReady False ContainersNotReady
 Condition Ready False ContainersNotReady
 Condition PodReadyToStartContainers True
-Condition Initialized True
 Phase Running
 Container app running
 Condition ContainersReady True
@@ -169,7 +168,7 @@ func TestPodsWatchForPeople(t *testing.T) {
 		return diff(true, strings.Contains(tide(t, "pods", "timeline", "nowhere", "-n", "watch"), "Unschedulable"))
 	})
 	w := follow(t, command{args: []string{"pods", "watch", "-n", "watch", "pod/nowhere", "later"}})
-	w.stdout.await(t, 1, `^TIME +POD +WHAT +STATE +WHY$`)
+	w.stdout.await(t, 1, `^TIME \(UTC\) +POD +WHAT +STATE +WHY$`)
 	w.stdout.await(t, 1, `^~\d\d:\d\d:\d\d +nowhere +Found +Pending$`)
 	w.stderr.await(t, 1, `^Watching 1 pod, 1 not ready\.$`)
 	for _, name := range []string{"other", "later"} {
@@ -192,7 +191,7 @@ func TestPodsWatchForPeople(t *testing.T) {
 	}
 	// With the history, from the beginning.
 	w = follow(t, command{args: []string{"pods", "watch", "-A", "-l", "app=nowhere", "--history"}})
-	w.stdout.await(t, 1, `^NAMESPACE +TIME +POD`)
+	w.stdout.await(t, 1, `^NAMESPACE +TIME \(UTC\) +POD`)
 	w.stdout.await(t, 1, `^watch +.\d\d:\d\d:\d\d +nowhere +PodScheduled +False +Unschedulable: 0/`)
 	w.interrupt(t)
 }
@@ -221,8 +220,8 @@ func TestPodsTimelineAndSlow(t *testing.T) {
 
 	shown := tide(t, "pods", "timeline", "-n", "slow", "-l", "app=web")
 	wantLike("the timeline", shown,
-		`^web-\S+: ready ([6-9]|\d\d)s after it was created\nslowest: containers ready, ([4-9]|\d\d)s: not told; this stage is for startup and readiness probes\n`,
-		`\nSTAGE +AT +TOOK \(±1s\)\ncreated +\d\d:\d\d:\d\d\nscheduled +\d\d:\d\d:\d\d +(<1s|\d+s)\n`, `\ncontainers ready +\d\d:\d\d:\d\d +([4-9]|\d\d)s\n`)
+		`^web-\S+: ready ([6-9]|\d\d)s after it was created\nslowest: containers ready, ([4-9]|\d\d)s: unknown; this stage waits for startup and readiness probes\n`,
+		`\nSTAGE +AT \(UTC\) +TOOK \(±1s\)\ncreated +\d\d:\d\d:\d\d\nscheduled +\d\d:\d\d:\d\d +(<1s|\d+s)\n`, `\ncontainers ready +\d\d:\d\d:\d\d +([4-9]|\d\d)s\n`)
 	for columns, like := range map[int]string{
 		110: `\ncontainers ready +\S+ +\x1b\[33m([4-9]|\d\d)s\x1b\[0m +\x1b\[33m +█{20,}`,
 		70:  `\ncontainers ready +\S+ +\x1b\[33m([4-9]|\d\d)s\x1b\[0m +\x1b\[33m +█{10,}`,
@@ -290,15 +289,15 @@ func TestPodsErrors(t *testing.T) {
 		"pods slow -n none":                                   {code: 3, stderr: "error: there is no Namespace \"none\"\n"},
 		"pods timeline -l app=web -n none":                    {code: 3, stderr: "error: there is no Namespace \"none\"\n"},
 		"pods timeline none":                                  {code: 3, stderr: "error: there is no Pod \"none\" in the namespace \"default\"\n"},
-		"pods timeline":                                       {code: 1, stderr: "error: write the names of pods, or choose by label with -l: kubectl tide pods slow looks at all\n"},
-		"pods watch web -A":                                   {code: 1, stderr: "error: a pod's name is not enough with -A: write -n and its namespace\n"},
+		"pods timeline":                                       {code: 1, stderr: "error: write the names of pods, or select them with -l; kubectl tide pods slow looks at all\n"},
+		"pods watch web -A":                                   {code: 1, stderr: "error: names go with -n NAMESPACE, not with -A\n"},
 		"pods watch web -l app=web":                           {code: 1, stderr: "error: write either the names of pods or -l, not both\n"},
-		"pods watch deployment/web":                           {code: 1, stderr: "error: \"deployment/web\" is no pod: write the name of one, or choose by label with -l\n"},
+		"pods watch deployment/web":                           {code: 1, stderr: "error: \"deployment/web\" is not a Pod: write NAME or pod/NAME, or select by label with -l\n"},
 		"pods watch -o yaml":                                  {code: 1, stderr: "error: -o yaml: write json, or leave it out\n"},
 		"pods slow -o xml":                                    {code: 1, stderr: "error: -o xml: write one of json, yaml, name, wide\n"},
 		"pods timeline web -o name":                           {code: 1, stderr: "error: -o name: write one of json, yaml\n"},
 		"pods slow --top 0":                                   {code: 1, stderr: "error: --top 0: write 1 or more\n"},
-		"pods slow --since soon":                              {code: 1, stderr: "error: invalid argument \"soon\" for \"--since\" flag: write a length of time such as 30m, 24h or 7d: see kubectl tide pods slow --help\n"},
+		"pods slow --since soon":                              {code: 1, stderr: "error: invalid argument \"soon\" for \"--since\" flag: write a duration such as 30m, 24h or 7d: see kubectl tide pods slow --help\n"},
 		"pods slow -n kube-public":                            {stderr: "There are no pods in the namespace kube-public.\n"},
 		"pods timeline -n kube-public -l app=none":            {stderr: "There are no pods in the namespace kube-public that match.\n"},
 		"pods slwo":                                           {code: 1, stderr: "error: unknown command \"slwo\" for \"kubectl tide pods\": did you mean slow?\n"},

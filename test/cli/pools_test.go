@@ -64,16 +64,16 @@ func TestPools(t *testing.T) {
 
 	described := tide(t, "pools", "describe", "worker")
 	for _, want := range []string{
-		`(?m)^Status: +Healthy, 2 nodes are Ready and up to date$`, `(?m)^Members: +nodes with node-role.kubernetes.io/worker$`,
-		`(?m)^Requested: +cpu +25%   8 of 32$`, `(?m)^Applied: +label example.com/pool=worker$`,
+		`(?m)^Status: +Healthy, 2 nodes are Ready and match the pool's spec$`, `(?m)^Members: +nodes with node-role.kubernetes.io/worker$`,
+		`(?m)^Requested: +cpu +25%   8 of 32$`, `(?m)^Asks for: +label example.com/pool=worker$`,
 		`\npools-2 +yes +50% +25% +\d+% +-\npools-1 +yes +0% +0% +\d+% +-\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(described) {
 			t.Errorf("describe has no %s:\n%s", want, described)
 		}
 	}
-	framework.Eventually(t, "the events are told", func() error {
-		return diff(true, strings.Contains(tide(t, "pools", "describe", "worker"), " NodesUpdated "))
+	framework.Eventually(t, "the events are shown", func() error {
+		return diff(true, strings.Contains(tide(t, "pools", "describe", "worker"), " SettingsApplied "))
 	})
 
 	// -w prints a line for each change, and ends in order.
@@ -99,7 +99,7 @@ func TestPoolsErrors(t *testing.T) {
 		"pools":                        {stderr: "There are no node pools.\n"},
 		"pools --kubeconfig " + nobody: {code: 5, stderr: "error: nodepools.tidekeeper.dev is forbidden: User \"nobody\" cannot list resource \"nodepools\" in API group \"tidekeeper.dev\" at the cluster scope\n"},
 		"pools descibe":                {code: 1, stderr: "error: unknown command \"descibe\" for \"kubectl tide pools\": did you mean describe?\n"},
-		"pools describe":               {code: 1, stderr: "error: kubectl tide pools describe wants one name, and got 0: see kubectl tide pools describe --help\n"},
+		"pools describe":               {code: 1, stderr: "error: kubectl tide pools describe requires at least one NAME: see kubectl tide pools describe --help\n"},
 	} {
 		if err := diff(want, command{args: strings.Fields(args)}.run(t)); err != nil {
 			t.Errorf("kubectl tide %s %v", args, err)

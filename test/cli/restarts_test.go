@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A restart is asked for, happens, and is told of.
+// A restart is requested, happens, and is shown.
 func TestRestartsNowListHistory(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "now", 2)
@@ -32,7 +32,7 @@ func TestRestartsNowListHistory(t *testing.T) {
 	out := tide(t, "restarts", "now", "web", "-n", "now")
 	cluster.Refresh(t, r)
 	asked := r.Annotations[tidekeeperv1.RestartNowAnnotation]
-	if want := "scheduledrestart.tidekeeper.dev/web: asked for a restart of Deployment web at " + asked + "\n"; out != want {
+	if want := "scheduledrestart.tidekeeper.dev/web: requested a restart of Deployment web at " + asked + "\n"; out != want {
 		t.Errorf("now prints %q, want %q", out, want)
 	}
 	if tick, err := time.Parse("2006-01-02T15:04:05Z", asked); err != nil || tick.Before(began) || tick.After(time.Now()) {
@@ -41,7 +41,7 @@ func TestRestartsNowListHistory(t *testing.T) {
 	eventuallyStatus(t, "now", "web", "Succeeded")
 
 	rows := fields(tide(t, "restarts", "-n", "now"))
-	if diff := cmp.Diff(strings.Fields("NAME TARGET SCHEDULE STATUS LAST OUTCOME SUCCESS NEXT"), rows[0]); diff != "" {
+	if diff := cmp.Diff(strings.Fields("NAME TARGET SCHEDULE STATUS LAST OUTCOME SUCCESS NEXT (UTC)"), rows[0]); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(strings.Fields("never Deployment/never @daily Suspended - - never -"), rows[1]); diff != "" {
@@ -128,7 +128,7 @@ func TestRestartsSuspendResume(t *testing.T) {
 	for _, step := range []struct{ verb, want, status string }{
 		{"resume", name + " is not suspended; next start ", "Scheduled"},
 		{"suspend", name + " suspended\n", "Suspended"},
-		{"suspend", name + " is suspended already\n", "Suspended"},
+		{"suspend", name + " is already suspended\n", "Suspended"},
 		{"resume", name + " resumed; next start ", "Scheduled"},
 	} {
 		if got := tide(t, "restarts", step.verb, "web", "-n", "sus"); !strings.HasPrefix(got, step.want) {
@@ -190,7 +190,7 @@ func TestRestartsNext(t *testing.T) {
 	}
 	// On a terminal there is a bar, and no line is longer than the screen.
 	shown := command{args: []string{"restarts", "next", "-A"}}.runOn(t, 60)
-	if shown.code != 0 || !strings.Contains(shown.stdout, "████████████████\x1b[0m") {
+	if shown.code != 0 || !strings.Contains(shown.stdout, "████████\x1b[0m") {
 		t.Errorf("on a terminal: exit code %d\n%s", shown.code, shown.stdout)
 	}
 	for line := range strings.Lines(regexp.MustCompile(`\x1b\[\d*m`).ReplaceAllString(shown.stdout, "")) {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package e2e shows each feature on a real control plane, with the manager as
-// a process of its own. Tests are named after the rows of the feature table in
-// docs/features.md.
+// a process of its own. docs/features.md is a table of the features and their
+// tests.
 package e2e
 
 import (
@@ -27,6 +27,7 @@ import (
 var cluster framework.Cluster
 
 func TestMain(m *testing.M) {
+	framework.UseRaceBuilds()
 	os.Exit(framework.Main(suite{m}, &cluster, "--nodes=0", "--audit"))
 }
 
@@ -84,7 +85,7 @@ func shapeOfNode(node *corev1.Node) shape {
 		}
 	}
 	record := map[string]any{}
-	if text, ok := node.Annotations[tidekeeperv1.RecordAnnotation]; ok && json.Unmarshal([]byte(text), &record) == nil {
+	if text, ok := node.Annotations[tidekeeperv1.OwnershipAnnotation]; ok && json.Unmarshal([]byte(text), &record) == nil {
 		s.Recorded = slices.Sorted(maps.Keys(record))
 	}
 	return s

@@ -51,7 +51,7 @@ func TestWrongSpecsAreRefused(t *testing.T) {
 		},
 		{
 			name: "guarded annotation", spec: "annotations: {tidekeeper.dev/node-pools: '{}'}",
-			want: "an annotation of the kubelet, kubeadm or Tidekeeper itself cannot be managed by a pool",
+			want: "an annotation of the kubelet, the cloud provider, kubeadm or Tidekeeper itself cannot be managed by a pool",
 		},
 		{
 			name: "duplicate taint", spec: "taints: [{key: a, value: x, effect: NoSchedule}, {key: a, value: y, effect: NoSchedule}]",

@@ -4,29 +4,16 @@
 package e2e
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -37,7 +24,7 @@ const namespace = framework.ManagerNamespace
 
 // The scheme maps our kind to its Go type, the RESTMapper to its resource, and
 // discovery finds it by the names that people type.
-func TestS2_1_SchemeAndRESTMapper(t *testing.T) {
+func TestManager_SchemeAndRESTMapper(t *testing.T) {
 	gvk, err := cluster.GroupVersionKindFor(&tidekeeperv1.NodePool{})
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +58,7 @@ func TestS2_1_SchemeAndRESTMapper(t *testing.T) {
 }
 
 // One manager runs the controllers that a flag chooses, and stops them in order.
-func TestS2_2_ChosenControllersStopInOrder(t *testing.T) {
+func TestManager_ChosenControllersStopInOrder(t *testing.T) {
 	manager := cluster.StartManager(t, "--controllers=nodepool")
 	addMembers(t, "s22", 1)
 	cluster.Apply(t, pool("s22"))
@@ -90,11 +77,11 @@ func TestS2_2_ChosenControllersStopInOrder(t *testing.T) {
 
 // The cache watches each kind once, however many controllers read it. The list
 // comes along as a stream.
-func TestS2_3_OneWatchPerKind(t *testing.T) {
+func TestManager_OneWatchPerKind(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	cluster.StartManager(t)
 	open := map[string]int{}
-	framework.Eventually(t, "every kind is watched once", func() error {
+	once := func() error {
 		for resource, n := range audit.OpenWatches(t) {
 			open[resource] += n
 		}
@@ -102,18 +89,32 @@ func TestS2_3_OneWatchPerKind(t *testing.T) {
 			"nodepools": 1, "nodes": 1, "pods": 1, "runtimeclasses": 1,
 			"scheduledrestarts": 1, "deployments": 1, "statefulsets": 1, "daemonsets": 1,
 		}, open)
-	})
+	}
+	framework.Eventually(t, "every kind is watched once", once)
+
+	// Nor does what each controller does open a second one.
+	cluster.AddNodes(t, "s23-work", 1)
+	addMembers(t, "s23", 1)
+	cluster.Apply(t, pool("s23"))
+	healthyWith(t, "s23", 1)
+	workload(t, "Deployment", "s23")
+	r := restartOf("Deployment", "s23")
+	cluster.Apply(t, r)
+	eventuallyOutcome(t, r, request(t, r), tidekeeperv1.OutcomeSucceeded, "")
+	if err := once(); err != nil {
+		t.Errorf("after work was done, watches %v", err)
+	}
 }
 
 // The client reads from the cache and writes to the API server: while a pool
 // is brought about, nothing is read but what the finalizer's last look needs.
-func TestS2_4_ReadsComeFromTheCache(t *testing.T) {
+func TestManager_ReadsComeFromTheCache(t *testing.T) {
 	manager := cluster.StartManager(t)
 	audit := cluster.Audit(t, "tidekeeper/")
 	members := addMembers(t, "s24", 3)
 	cluster.Apply(t, pool("s24"))
 	healthyWith(t, "s24", 3)
-	cluster.EventuallyEvent(t, "NodePool", "s24", "Normal NodesUpdated: brought 3 nodes (s24-1, s24-2, s24-3) up to date")
+	cluster.EventuallyEvent(t, "NodePool", "s24", "Normal SettingsApplied: brought 3 nodes (s24-1, s24-2, s24-3) up to date")
 	relabel(t, "s24-2", map[string]string{"example.com/s24": "by-hand"})
 	eventuallyShape(t, "s24-2", shapeFrom("s24"))
 	manager.Stop(t)
@@ -135,7 +136,7 @@ func TestS2_4_ReadsComeFromTheCache(t *testing.T) {
 
 // Which pods a NoExecute taint would drive out of a node is asked of an index
 // of the cache, not of the API server.
-func TestS2_5_PodsByNodeFromAnIndex(t *testing.T) {
+func TestManager_PodsByNodeFromAnIndex(t *testing.T) {
 	cluster.StartManager(t, "--no-execute-interval=100ms")
 	addMembers(t, "s25", 1)
 	d := deployment("s25", 2, corev1.PodSpec{
@@ -150,7 +151,7 @@ func TestS2_5_PodsByNodeFromAnIndex(t *testing.T) {
 	p.Spec.Taints = []tidekeeperv1.Taint{{Key: "example.com/s25", Effect: corev1.TaintEffectNoExecute}}
 	cluster.Apply(t, p)
 	healthyWith(t, "s25", 1)
-	cluster.EventuallyEvent(t, "NodePool", "s25", "Normal NodesEvicting: NoExecute taint goes onto node s25-1")
+	cluster.EventuallyEvent(t, "NodePool", "s25", "Normal EvictingPods: NoExecute taint goes onto node s25-1")
 	for _, r := range audit.Requests(t) {
 		if r.Resource == "pods" {
 			t.Errorf("pods are asked of the API server: %s", r)
@@ -159,7 +160,7 @@ func TestS2_5_PodsByNodeFromAnIndex(t *testing.T) {
 }
 
 // The finalizer holds a deleted pool until its nodes are clean.
-func TestS2_6_Finalizer(t *testing.T) {
+func TestManager_Finalizer(t *testing.T) {
 	manager := cluster.StartManager(t)
 	addMembers(t, "s26", 1)
 	p := pool("s26")
@@ -180,9 +181,9 @@ func TestS2_6_Finalizer(t *testing.T) {
 	}
 }
 
-// The RuntimeClass is owned: its deletion re-queues the pool, which makes it
-// anew, and the pool's deletion lets the garbage collector delete it.
-func TestS2_7_OwnerReference(t *testing.T) {
+// The RuntimeClass is owned: its deletion re-queues the pool, which creates
+// it again, and the pool's deletion lets the garbage collector delete it.
+func TestManager_OwnerReference(t *testing.T) {
 	cluster.StartManager(t)
 	p := pool("s27")
 	p.Spec.Handler = "runc"
@@ -207,7 +208,7 @@ func TestS2_7_OwnerReference(t *testing.T) {
 }
 
 // Creation, change and deletion of a node all end as a key in the queue.
-func TestS2_8_EveryEventCounts(t *testing.T) {
+func TestManager_EveryEventCounts(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.Apply(t, pool("s28"))
 	eventuallyReason(t, "s28", "NoNodes")
@@ -220,250 +221,4 @@ func TestS2_8_EveryEventCounts(t *testing.T) {
 	healthyWith(t, "s28", 1)
 	cluster.Delete(t, framework.Node("s28-3"))
 	eventuallyReason(t, "s28", "NoNodes")
-}
-
-// Probes answer; metrics answer whoever may read them, and nobody else.
-func TestS2_9_ProbesAndMetrics(t *testing.T) {
-	// The metrics endpoint shows the certificate that it is given.
-	dir := t.TempDir()
-	trusted := mountCertificate(t, dir, "first")
-
-	manager := cluster.StartManager(t, "--metrics-secure=true", "--metrics-cert-dir="+dir)
-	for _, probe := range []string{"/healthz", "/readyz"} {
-		if code, body, err := get(t, manager.Probes+probe, "", nil); code != http.StatusOK || body != "ok" {
-			t.Errorf("%s answers %d %q (%v), want 200 ok", probe, code, body, err)
-		}
-	}
-
-	url := strings.Replace(manager.Metrics, "http:", "https:", 1) + "/metrics"
-	for _, name := range []string{"s29-reader", "s29-nobody"} {
-		cluster.Apply(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}})
-	}
-	cluster.Apply(t, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "s29-reader"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tidekeeper-metrics-reader"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "s29-reader", Namespace: namespace}},
-	})
-	for name, want := range map[string]int{"": http.StatusUnauthorized, "s29-nobody": http.StatusForbidden, "s29-reader": http.StatusOK} {
-		framework.Eventually(t, fmt.Sprintf("metrics answer %q with %d", name, want), func() error {
-			code, body, err := get(t, url, token(t, name), trusted)
-			if err != nil {
-				return err
-			}
-			if code == http.StatusOK && !strings.Contains(body, "controller_runtime_reconcile_total") {
-				return fmt.Errorf("no metrics in the answer:\n%s", body)
-			}
-			return diff(want, code)
-		})
-	}
-}
-
-// A certificate that is renewed is shown without a restart.
-func TestS2_9_CertificateIsReadAgain(t *testing.T) {
-	dir := t.TempDir()
-	first := mountCertificate(t, dir, "first")
-	manager := cluster.StartManager(t, "--metrics-secure=true", "--metrics-cert-dir="+dir)
-	url := strings.Replace(manager.Metrics, "http:", "https:", 1) + "/metrics"
-	framework.Eventually(t, "the first certificate is shown", func() error {
-		_, _, err := get(t, url, "", first)
-		return err
-	})
-	second := mountCertificate(t, dir, "second")
-	framework.Eventually(t, "the second certificate is shown", func() error {
-		_, _, err := get(t, url, "", second)
-		return err
-	})
-	if _, _, err := get(t, url, "", first); err == nil {
-		t.Error("the first certificate is shown too")
-	}
-}
-
-// mountCertificate makes a certificate and puts it into the directory as a kubelet
-// puts a secret there: at once, by a link to a directory of that name. It returns
-// the certificate as what to trust.
-func mountCertificate(t *testing.T, dir, name string) *x509.CertPool {
-	t.Helper()
-	certificate, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
-	if err == nil {
-		err = os.Mkdir(filepath.Join(dir, name), 0o700)
-	}
-	for file, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name, file), content, 0o600)
-		}
-		if _, missing := os.Lstat(filepath.Join(dir, file)); err == nil && missing != nil {
-			err = os.Symlink(filepath.Join("..data", file), filepath.Join(dir, file))
-		}
-	}
-	if err == nil {
-		err = os.Symlink(name, filepath.Join(dir, "..new"))
-	}
-	if err == nil {
-		err = os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data"))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	trusted := x509.NewCertPool()
-	trusted.AppendCertsFromPEM(certificate)
-	return trusted
-}
-
-// The metrics show the pool, exactly.
-func TestS2_9_PoolMetrics(t *testing.T) {
-	manager := cluster.StartManager(t)
-	addMembers(t, "s29m", 2, "--allocatable", "cpu=3500m,memory=1Gi,pods=110")
-	cluster.Apply(t, pool("s29m"))
-	healthyWith(t, "s29m", 2)
-	relabel(t, "s29m-2", map[string]string{"example.com/s29m": "by-hand"})
-	eventuallyShape(t, "s29m-2", shapeFrom("s29m"))
-	for _, want := range []string{
-		`tidekeeper_nodepool_nodes{pool="s29m",state="all"} 2`,
-		`tidekeeper_nodepool_nodes{pool="s29m",state="ready"} 2`,
-		`tidekeeper_nodepool_nodes{pool="s29m",state="outdated"} 0`,
-		`tidekeeper_nodepool_resource{kind="allocatable",pool="s29m",resource="cpu"} 7`,
-		`tidekeeper_nodepool_resource{kind="capacity",pool="s29m",resource="memory"} 2.147483648e+09`,
-		`tidekeeper_nodepool_ready{pool="s29m",reason="Healthy"} 1`,
-		`tidekeeper_nodepool_drift_corrections_total{pool="s29m"} 1`,
-		`tidekeeper_nodepool_node_writes_total{result="written"} 3`,
-		`tidekeeper_nodepool_node_writes_total{result="error"} 0`,
-	} {
-		framework.Eventually(t, "a metric", func() error {
-			_, body, err := get(t, manager.Metrics+"/metrics", "", nil)
-			if err == nil && !strings.Contains(body, want+"\n") {
-				return fmt.Errorf("there is no line %s", want)
-			}
-			return err
-		})
-	}
-	cluster.Delete(t, framework.Pool("s29m"))
-	eventuallyGone(t, framework.Pool("s29m"))
-	framework.Eventually(t, "the metrics forget the pool", func() error {
-		_, body, err := get(t, manager.Metrics+"/metrics", "", nil)
-		if err == nil && strings.Contains(body, `"s29m"`) {
-			return errors.New("they still name it")
-		}
-		return err
-	})
-}
-
-// Of two managers one acts; the other takes over at once when it stops in
-// order, and soon when it does not.
-func TestS2_9_Election(t *testing.T) {
-	elect := framework.Elect
-	first := cluster.StartManager(t, elect...)
-	leader := eventuallyLeader(t, "")
-	// The standby is ready too.
-	second := cluster.StartManager(t, elect...)
-	addMembers(t, "s29e", 1)
-	p := pool("s29e")
-	cluster.Apply(t, p)
-	healthyWith(t, "s29e", 1)
-	if strings.Contains(second.Log(), "Patching node") {
-		t.Error("the standby acts")
-	}
-	if !strings.Contains(first.Log(), "Patching node") {
-		t.Error("the leader does not act")
-	}
-
-	start := time.Now()
-	first.Stop(t)
-	leader = eventuallyLeader(t, leader)
-	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("the standby took over after %s; a lease that is released is free at once", took)
-	}
-	cluster.Change(t, p, func() { p.Spec.Labels["example.com/s29e"] = "20" })
-	framework.Eventually(t, "the new leader acts", func() error { return diff("20", shapeOf(t, "s29e-1").Labels["example.com/s29e"]) })
-
-	third := cluster.StartManager(t, elect...)
-	second.Kill(t)
-	eventuallyLeader(t, leader)
-	cluster.Change(t, p, func() { p.Spec.Labels["example.com/s29e"] = "30" })
-	framework.Eventually(t, "the third leader acts", func() error { return diff("30", shapeOf(t, "s29e-1").Labels["example.com/s29e"]) })
-	cluster.Delete(t, p)
-	eventuallyGone(t, p)
-	third.Stop(t)
-}
-
-// eventuallyLeader waits until somebody else than before holds the lease.
-func eventuallyLeader(t *testing.T, before string) (holder string) {
-	t.Helper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "tidekeeper", Namespace: namespace}}
-	framework.Eventually(t, "there is a new leader", func() error {
-		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(lease), lease); err != nil {
-			return err
-		}
-		if holder = ""; lease.Spec.HolderIdentity != nil {
-			holder = *lease.Spec.HolderIdentity
-		}
-		if holder == "" || holder == before {
-			return fmt.Errorf("the lease is held by %q", holder)
-		}
-		return nil
-	})
-	return holder
-}
-
-// get asks a manager over HTTP, or over HTTPS with the certificates it trusts.
-func get(t *testing.T, url, token string, trusted *x509.CertPool) (int, string, error) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	c := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, DisableKeepAlives: true}}
-	response, err := c.Do(request)
-	if err != nil {
-		return 0, "", err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(body), err
-}
-
-// token returns a token of a service account, or none for no name.
-func token(t *testing.T, name string) string {
-	t.Helper()
-	if name == "" {
-		return ""
-	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
-	request := &authenticationv1.TokenRequest{}
-	if err := cluster.SubResource("token").Create(context.Background(), account, request); err != nil {
-		t.Fatal(err)
-	}
-	return request.Status.Token
-}
-
-// A manager that could never have the lease says so and ends, rather than be ready and
-// wait for ever.
-func TestS2_9_ElectionNeedsItsRights(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		args []string
-		want string
-	}{{
-		name: "no rights",
-		args: []string{"--leader-elect", "--leader-elect-resource-namespace=default"},
-		want: "does not let these credentials create, get, update the lease tidekeeper in the namespace default, " +
-			"so this manager could never lead: grant them the rights in config/rbac, or name another namespace with --leader-elect-resource-namespace\n",
-	}, {
-		name: "no namespace",
-		args: []string{"--kubeconfig", cluster.Kubeconfig, "--leader-elect", "--leader-elect-resource-namespace=nowhere"},
-		want: "has no namespace nowhere, so this manager could never lead: create it, or name another namespace with --leader-elect-resource-namespace\n",
-	}} {
-		t.Run(tt.name, func(t *testing.T) {
-			manager := cluster.LaunchManager(t, tt.args...)
-			code := manager.Wait(t)
-			want := "Error: the cluster at " + cluster.Config.Host + " " + tt.want
-			// Besides what it logs for who debugs it.
-			said := slices.DeleteFunc(slices.Collect(strings.Lines(manager.Log())), func(line string) bool { return strings.Contains(line, "level=debug") })
-			if code != 1 || strings.Join(said, "") != want {
-				t.Errorf("it ended with exit code %d, want 1, and said:\n%s\nwant:\n%s", code, manager.Log(), want)
-			}
-		})
-	}
 }

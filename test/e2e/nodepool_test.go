@@ -6,14 +6,10 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,7 +19,7 @@ import (
 
 // A spec has taints, labels, annotations and a handler, and every part of it
 // takes effect.
-func TestS0_1_SpecOfAPool(t *testing.T) {
+func TestNodePool_Spec(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "s01", 1)
 	out, err := cluster.Kubectl(`
@@ -73,7 +69,7 @@ spec:
 }
 
 // Members are the nodes with the role label, or those that a selector matches.
-func TestS0_2_Members(t *testing.T) {
+func TestNodePool_Members(t *testing.T) {
 	cluster.StartManager(t)
 	members := addMembers(t, "s02", 2)
 	cluster.AddNodes(t, "s02other", 1, "--labels", "example.com/zone=z1")
@@ -96,7 +92,7 @@ func TestS0_2_Members(t *testing.T) {
 }
 
 // The handler becomes a RuntimeClass, and a pod that names it lands on the pool.
-func TestS0_3_RuntimeClass(t *testing.T) {
+func TestNodePool_RuntimeClass(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "s03", 1)
 	cluster.AddNodes(t, "s03other", 1)
@@ -146,7 +142,7 @@ func TestS0_3_RuntimeClass(t *testing.T) {
 }
 
 // A RuntimeClass that belongs to somebody else is a conflict, and not prey.
-func TestS0_3_ForeignRuntimeClass(t *testing.T) {
+func TestNodePool_RuntimeClassNotOwned(t *testing.T) {
 	cluster.StartManager(t)
 	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-s03f"}, Handler: "theirs"}
 	cluster.Apply(t, class)
@@ -179,7 +175,7 @@ func TestS0_3_ForeignRuntimeClass(t *testing.T) {
 
 // A deleted pool leaves clean nodes behind, also where a node left the pool
 // while no manager ran; what others had put there stays.
-func TestS0_4_DeletionCleansNodes(t *testing.T) {
+func TestNodePool_DeletionCleansNodes(t *testing.T) {
 	manager := cluster.StartManager(t)
 	addMembers(t, "s04", 3, "--labels", "example.com/theirs=1", "--taints", "example.com/theirs=:NoSchedule")
 	// The second node has one of the pool's labels already: nobody's doing.
@@ -212,216 +208,8 @@ func TestS0_4_DeletionCleansNodes(t *testing.T) {
 	eventuallyGone(t, &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-s04"}})
 }
 
-// The status says whether the pool is healthy, how many nodes it has, and what
-// they add up to.
-func TestS0_5_Status(t *testing.T) {
-	cluster.StartManager(t)
-	addMembers(t, "s05", 2, "--allocatable", "cpu=4,memory=3064520Ki,ephemeral-storage=100Gi,hugepages-2Mi=64Mi,pods=110,example.com/gpu=1")
-	cluster.Apply(t, pool("s05"))
-	got := healthyWith(t, "s05", 2)
-	want := corev1.ResourceList{
-		"cpu": resource.MustParse("8"), "memory": resource.MustParse("6129040Ki"), "pods": resource.MustParse("220"),
-		"ephemeral-storage": resource.MustParse("200Gi"), "hugepages-2Mi": resource.MustParse("128Mi"), "example.com/gpu": resource.MustParse("2"),
-	}
-	if err := diff(plain(want), plain(got.Status.Allocatable)); err != nil {
-		t.Errorf("allocatable %v", err)
-	}
-	if err := diff([]int64{int64(2), got.Generation}, []int64{int64(got.Status.ReadyNodes), got.Status.ObservedGeneration}); err != nil {
-		t.Errorf("ready nodes and observed generation %v", err)
-	}
-
-	cluster.Sandbox(t, "node", "not-ready", "s05-1")
-	eventuallyPool(t, "s05", "sees that a node is not ready", func(p *tidekeeperv1.NodePool) error {
-		return errors.Join(is(p, "NodesNotReady"), diff(int32(1), p.Status.ReadyNodes))
-	})
-	cluster.Sandbox(t, "node", "ready", "s05-1")
-	healthyWith(t, "s05", 2)
-}
-
-func plain(list corev1.ResourceList) map[string]string {
-	all := map[string]string{}
-	for name, quantity := range list {
-		all[string(name)] = quantity.String()
-	}
-	return all
-}
-
-// The water level: what pods request as the scheduler counts it, and its share
-// of what is allocatable.
-func TestS0_6_WaterLevel(t *testing.T) {
-	cluster.StartManager(t, "--status-interval=100ms")
-	addMembers(t, "s06", 2, "--allocatable", "cpu=4,memory=8Gi,pods=110")
-	cluster.Apply(t, pool("s06"))
-	healthyWith(t, "s06", 2)
-	level := func(cpu, memory, pods string, percent ...int32) {
-		t.Helper()
-		eventuallyPool(t, "s06", "has its level", func(p *tidekeeperv1.NodePool) error {
-			return errors.Join(
-				diff(map[string]string{"cpu": cpu, "memory": memory, "pods": pods}, plain(p.Status.Requested)),
-				diff(percentages(percent...), p.Status.RequestedPercent))
-		})
-	}
-	if got := eventuallyReason(t, "s06", "Healthy"); len(got.Status.Requested) != 0 {
-		t.Errorf("requested without pods: %v", got.Status.Requested)
-	}
-
-	// Each pod: an init container that asks for more than the rest, a sidecar,
-	// and two containers.
-	always := corev1.ContainerRestartPolicyAlways
-	container := func(name, cpu, memory string) corev1.Container {
-		return corev1.Container{Name: name, Image: "example.com/app:1", Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}}}
-	}
-	sidecar := container("sidecar", "100m", "64Mi")
-	sidecar.RestartPolicy = &always
-	spec := corev1.PodSpec{
-		NodeSelector:   map[string]string{role("s06"): ""},
-		Tolerations:    []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-		InitContainers: []corev1.Container{container("init", "900m", "64Mi"), sidecar},
-		Containers:     []corev1.Container{container("a", "250m", "128Mi"), container("b", "250m", "128Mi")},
-	}
-	d := deployment("s06", 4, spec)
-	cluster.Apply(t, d)
-	// 900m is more than 100m + 250m + 250m; 320Mi are more than 64Mi.
-	level("3600m", "1280Mi", "4", 45, 7, 1)
-
-	cluster.Change(t, d, func() { replicas := int32(1); d.Spec.Replicas = &replicas })
-	level("900m", "320Mi", "1", 11, 1, 0)
-
-	// A pod that has ended requests nothing any more.
-	done := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "s06-once", Namespace: metav1.NamespaceDefault}, Spec: *spec.DeepCopy()}
-	done.Spec.RestartPolicy = corev1.RestartPolicyNever
-	cluster.Apply(t, done)
-	level("1800m", "640Mi", "2", 22, 3, 0)
-	cluster.Refresh(t, done)
-	done.Status.Phase = corev1.PodSucceeded
-	if err := cluster.Status().Update(t.Context(), done); err != nil {
-		t.Fatal(err)
-	}
-	level("900m", "320Mi", "1", 11, 1, 0)
-
-	cluster.Delete(t, d)
-	eventuallyPool(t, "s06", "is empty again", func(p *tidekeeperv1.NodePool) error {
-		return diff(percentages(0, 0, 0), p.Status.RequestedPercent)
-	})
-}
-
-// percentages are those of cpu, memory and pods, on nodes that have disks too.
-func percentages(of ...int32) map[corev1.ResourceName]int32 {
-	return map[corev1.ResourceName]int32{"cpu": of[0], "memory": of[1], "pods": of[2], "ephemeral-storage": 0}
-}
-
-// kubectl get shows the pool as a person wants to see it.
-func TestS0_7_Columns(t *testing.T) {
-	cluster.StartManager(t)
-	addMembers(t, "s07", 2, "--allocatable", "cpu=4,memory=8Gi,pods=110")
-	p := pool("s07")
-	p.Spec.Handler = "runc"
-	cluster.Apply(t, p)
-	healthyWith(t, "s07", 2)
-	for _, tt := range []struct {
-		args []string
-		want [][]string
-	}{
-		{
-			args: []string{"get", "nodepool", "s07"},
-			want: [][]string{
-				{"NAME", "STATUS", "NODECOUNT", "READY", "CPU%", "MEMORY%", "PODS%", "AGE"},
-				{"s07", "Healthy", "2", "2", "0", "0", "0"},
-			},
-		},
-		{
-			args: []string{"get", "nodepools", "-o", "wide"},
-			want: [][]string{
-				{"NAME", "STATUS", "NODECOUNT", "READY", "CPU%", "MEMORY%", "PODS%", "AGE", "CPU", "OF", "MEMORY", "OF", "HANDLER", "MESSAGE"},
-				nil,
-			},
-		},
-	} {
-		out, err := cluster.Kubectl("", tt.args...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := strings.Split(strings.TrimSpace(out), "\n")
-		for i, want := range tt.want {
-			if want == nil {
-				continue
-			}
-			if got := strings.Fields(lines[i]); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
-				t.Errorf("kubectl %s prints, in line %d, %q; want it to begin with %q", strings.Join(tt.args, " "), i, got, want)
-			}
-		}
-	}
-}
-
-// Events on the pool: nodes that join and leave, many as one; and errors.
-func TestS0_8_Events(t *testing.T) {
-	cluster.StartManager(t)
-	cluster.Apply(t, pool("s08"))
-	eventuallyReason(t, "s08", "NoNodes")
-	addMembers(t, "s08", 40)
-	cluster.EventuallyEvent(t, "NodePool", "s08", "Normal NodesJoined: 40 nodes (s08-1, s08-10, s08-11, s08-12, s08-13 and 35 more) joined the pool")
-	relabel(t, "s08-7", map[string]string{role("s08"): "-"})
-	cluster.EventuallyEvent(t, "NodePool", "s08", "Normal NodesLeft: node s08-7 left the pool")
-	out, err := cluster.Kubectl("", "describe", "nodepool", "s08")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(out, "node s08-7 left the pool") {
-		t.Errorf("kubectl describe does not show it:\n%s", out)
-	}
-}
-
-// What the API server refuses is a Warning on the pool, with its words.
-func TestS0_8_ErrorsAreWarnings(t *testing.T) {
-	cluster.StartManager(t)
-	out, err := cluster.Kubectl(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: s08e}
-spec:
-  matchConstraints:
-    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [nodes]}]
-  validations: [{expression: "!('example.com/s08e' in object.metadata.?labels.orValue({}))", message: "not in this house"}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: s08e}
-spec: {policyName: s08e, validationActions: [Deny]}
-`, "apply", "-f", "-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(out)
-	t.Cleanup(func() {
-		if _, err := cluster.Kubectl("", "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", "s08e"); err != nil {
-			t.Error(err)
-		}
-	})
-	addMembers(t, "s08e", 1)
-	// A policy takes a moment to be in force.
-	framework.Eventually(t, "the policy is in force", func() error {
-		node := framework.Node("s08e-1")
-		err := cluster.Patch(t.Context(), node, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/s08e":"probe"}}}`)), client.DryRunAll)
-		if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
-			return errors.Join(errors.New("it lets through what it should deny"), err)
-		}
-		return nil
-	})
-	cluster.Apply(t, pool("s08e"))
-	framework.Eventually(t, "the refusal is told", func() error {
-		for _, event := range cluster.Events(t, "NodePool", "s08e") {
-			if strings.HasPrefix(event, "Warning NodeUpdateFailed: could not update node s08e-1: ") && strings.Contains(event, "not in this house") {
-				return nil
-			}
-		}
-		return fmt.Errorf("events: %q", cluster.Events(t, "NodePool", "s08e"))
-	})
-	eventuallyReason(t, "s08e", "Updating")
-}
-
 // A node whose labels change re-queues the pool it left and the one it joined.
-func TestS0_9_NodesMove(t *testing.T) {
+func TestNodePool_NodesMove(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "s09a", 2)
 	for _, name := range []string{"s09a", "s09b", "s09c"} {
@@ -491,7 +279,7 @@ func TestFightIsSlowedDown(t *testing.T) {
 	}
 	cluster.Apply(t, chicken)
 	cluster.Apply(t, egg)
-	cluster.EventuallyEvent(t, "NodePool", "fight-egg", "Warning NodesFoughtOver: somebody else, or another pool, undoes what this pool does to node fight-1 again and again; it is slowed down")
+	cluster.EventuallyEvent(t, "NodePool", "fight-egg", "Warning ConflictingWriter: somebody else, or another pool, undoes what this pool does to node fight-1 again and again; it is slowed down")
 	if count() > 22 {
 		t.Errorf("the node was written %d times, want 20 and one in ten seconds", writes)
 	}
@@ -541,7 +329,7 @@ func TestConflict(t *testing.T) {
 			t.Errorf("the condition Conflicted is %s: %q, want True: %q", c.Status, c.Message, message)
 		}
 	}
-	cluster.EventuallyEvent(t, "NodePool", younger.Name, "Warning Conflict: "+message)
+	cluster.EventuallyEvent(t, "NodePool", younger.Name, "Warning "+tidekeeperv1.EventKeyConflict+": "+message)
 	eventuallyShape(t, "conflict-1", shape{Labels: map[string]string{"example.com/team": "older", "example.com/same": "1"}, Recorded: []string{"conflict-b"}})
 
 	cluster.Delete(t, older)

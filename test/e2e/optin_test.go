@@ -13,10 +13,7 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,7 +30,7 @@ const (
 
 // A workload of each kind that is annotated gets a ScheduledRestart of its own
 // name, suspended, for every midnight.
-func TestS4_2_OptInMakesASuspendedOne(t *testing.T) {
+func TestOptIn_MakesASuspendedRestart(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
 		w := optInWorkload(kind, name, optInKey, "true")
@@ -52,7 +49,7 @@ func TestS4_2_OptInMakesASuspendedOne(t *testing.T) {
 
 // Without the annotation, or with another value, there is none. A value that is
 // neither true nor false is told of.
-func TestS4_2_OtherValuesMakeNone(t *testing.T) {
+func TestOptIn_OtherValuesMakeNone(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
 		names := []string{name + "-none", name + "-false", name + "-yes", name + "-eru", name + "-schedule"}
@@ -77,7 +74,7 @@ func TestS4_2_OtherValuesMakeNone(t *testing.T) {
 // Annotations for the schedule and the time zone set these fields and start it
 // enabled; they are followed when they are edited, and give back what they had
 // set when they are taken away.
-func TestS4_2_ScheduleAnnotations(t *testing.T) {
+func TestOptIn_ScheduleAnnotations(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
 		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *", timeZoneKey, "Europe/Berlin")
@@ -104,7 +101,7 @@ func TestS4_2_ScheduleAnnotations(t *testing.T) {
 }
 
 // What no annotation names belongs to whoever edits it.
-func TestS4_2_HandEditsStand(t *testing.T) {
+func TestOptIn_HandEditsStand(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
 		w := optInWorkload(kind, name, optInKey, "true")
@@ -143,7 +140,7 @@ func TestS4_2_HandEditsStand(t *testing.T) {
 
 // Taking the annotation away deletes what it has made, also while no manager
 // runs; what is deleted by hand is made again as long as it stands there.
-func TestS4_2_TakenAway(t *testing.T) {
+func TestOptIn_TakenAway(t *testing.T) {
 	manager := cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
 		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *")
@@ -180,7 +177,7 @@ func TestS4_2_TakenAway(t *testing.T) {
 }
 
 // A ScheduledRestart that a person has written is never touched.
-func TestS4_2_APersonsOwnIsNotTouched(t *testing.T) {
+func TestOptIn_APersonsOwnIsNotTouched(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
 		own := &tidekeeperv1.ScheduledRestart{
@@ -218,32 +215,10 @@ func TestS4_2_APersonsOwnIsNotTouched(t *testing.T) {
 	})
 }
 
-// Of two workloads of one name the first keeps it; the other gets its own when
-// that is gone.
-func TestS4_2_TwoKindsOfOneName(t *testing.T) {
-	cluster.StartManager(t)
-	const name = "s42-two"
-	first := optInWorkload("Deployment", name, optInKey, "true")
-	cluster.Apply(t, first)
-	eventuallyOptIn(t, name, wanted{Suspend: true})
-	second := optInWorkload("StatefulSet", name, optInKey, "true", scheduleKey, "0 3 * * *")
-	cluster.Apply(t, second)
-	cluster.EventuallyEvent(t, "StatefulSet", name,
-		"Warning ScheduledRestartExists: ScheduledRestart "+name+" exists already and is not from this opt-in: delete it, or take the annotation tidekeeper.dev/scheduled-restart away")
-	if restart := restartNamed(t, name); restart.Spec.TargetRef.Kind != "Deployment" || !restart.Spec.Suspend {
-		t.Errorf("the second has taken it: %+v", restart.Spec)
-	}
-	annotate(t, first, optInKey, "")
-	got := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
-	if !metav1.IsControlledBy(got, second) {
-		t.Errorf("it is owned by %v, want the StatefulSet", got.OwnerReferences)
-	}
-}
-
 // A bad value is an event on the workload, and nothing else: no ScheduledRestart and
 // no change of one. What is seen to be bad is not sent to the API server, and what
 // that one refuses is tried again ever more seldom.
-func TestS4_2_BadValues(t *testing.T) {
+func TestOptIn_BadValues(t *testing.T) {
 	cluster.StartManager(t)
 	audit := cluster.Audit(t, "tidekeeper/")
 	for i, tt := range []struct{ key, value, want string }{
@@ -303,7 +278,7 @@ func TestS4_2_BadValues(t *testing.T) {
 
 // Once all is said and done, nothing is written, also by a manager that is
 // started anew.
-func TestS4_2_AtRestNothingIsWritten(t *testing.T) {
+func TestOptIn_AtRestNothingIsWritten(t *testing.T) {
 	manager := cluster.StartManager(t)
 	for i, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
 		name := fmt.Sprintf("s42-rest-%d", i)
@@ -340,7 +315,7 @@ func TestS4_2_AtRestNothingIsWritten(t *testing.T) {
 // created a moment before. This is the API server's doing: an apply under a
 // resourceVersion that is not the object's is a conflict, and creates the object
 // if there is none.
-func TestS4_2_CreationDoesNotOverwrite(t *testing.T) {
+func TestOptIn_CreationDoesNotOverwrite(t *testing.T) {
 	const name = "s42-moment"
 	apply := func() error {
 		return cluster.Client.Apply(t.Context(), applyv1.ScheduledRestart(name, metav1.NamespaceDefault).WithResourceVersion("1").
@@ -356,248 +331,4 @@ func TestS4_2_CreationDoesNotOverwrite(t *testing.T) {
 	if err := apply(); !apierrors.IsConflict(err) {
 		t.Errorf("apply when there is one: got %v, want a conflict", err)
 	}
-}
-
-// After creation the status says that it waits to be started.
-func TestS4_3_CreatedAndWaiting(t *testing.T) {
-	cluster.StartManager(t)
-	forEachKind(t, func(t *testing.T, kind, name string) {
-		cluster.Apply(t, optInWorkload(kind, name, optInKey, "true"))
-		framework.Eventually(t, name+" is suspended and ready", func() error {
-			restart := restartNamed(t, name)
-			if restart == nil {
-				return errors.New("it is not there yet")
-			}
-			ready := meta.FindStatusCondition(restart.Status.Conditions, "Ready")
-			if ready == nil {
-				return errors.New("no condition Ready yet")
-			}
-			return diff("True Suspended", string(ready.Status)+" "+ready.Reason)
-		})
-	})
-}
-
-// A creation that fails says so, and is tried again.
-func TestS4_3_FailedCreationSaysSo(t *testing.T) {
-	cluster.StartManager(t)
-	const policy = "s43"
-	if _, err := cluster.Kubectl(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: s43}
-spec:
-  matchConstraints:
-    resourceRules: [{apiGroups: [tidekeeper.dev], apiVersions: [v1], operations: [CREATE], resources: [scheduledrestarts]}]
-  validations: [{expression: "!object.metadata.name.startsWith('s43-')", message: "not tonight", reason: Forbidden}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: s43}
-spec: {policyName: s43, validationActions: [Deny]}
-`, "apply", "-f", "-"); err != nil {
-		t.Fatal(err)
-	}
-	lift := func() {
-		if _, err := cluster.Kubectl("", "delete", "--ignore-not-found", "validatingadmissionpolicy,validatingadmissionpolicybinding", policy); err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(lift)
-	probe := &tidekeeperv1.ScheduledRestart{
-		ObjectMeta: metav1.ObjectMeta{Name: "s43-probe", Namespace: metav1.NamespaceDefault},
-		Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "x"}},
-	}
-	framework.Eventually(t, "the policy is in force", func() error {
-		if err := cluster.Create(t.Context(), probe.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
-			return fmt.Errorf("creation answers: %w", err)
-		}
-		return nil
-	})
-	kinds := []string{"Deployment", "StatefulSet", "DaemonSet"}
-	for _, kind := range kinds {
-		name := "s43-" + strings.ToLower(kind)
-		cluster.Apply(t, optInWorkload(kind, name, optInKey, "true"))
-		cluster.EventuallyEvent(t, kind, name, "Warning ScheduledRestartFailed: create ScheduledRestart "+name+": ")
-	}
-	lift()
-	for _, kind := range kinds {
-		eventuallyOptIn(t, "s43-"+strings.ToLower(kind), wanted{Suspend: true})
-	}
-}
-
-// The workload's deletion deletes what its opt-in has made, and nothing else.
-func TestS4_6_DeletedWithTheWorkload(t *testing.T) {
-	cluster.StartManager(t)
-	own := &tidekeeperv1.ScheduledRestart{
-		ObjectMeta: metav1.ObjectMeta{Name: "s46-own", Namespace: metav1.NamespaceDefault},
-		Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "s46-deployment"}, Suspend: true},
-	}
-	cluster.Apply(t, own)
-	forEachKind(t, func(t *testing.T, kind, name string) {
-		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *")
-		cluster.Apply(t, w)
-		restart := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
-		cluster.Delete(t, w)
-		eventuallyGone(t, restart)
-
-		// Created again, and deleted in the foreground.
-		w = optInWorkload(kind, name, optInKey, "true")
-		cluster.Apply(t, w)
-		restart = eventuallyOptIn(t, name, wanted{Suspend: true})
-		if err := cluster.Client.Delete(t.Context(), w, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
-			t.Fatal(err)
-		}
-		eventuallyGone(t, w)
-		eventuallyGone(t, restart)
-	})
-	cluster.Refresh(t, own)
-}
-
-// A workload that is deleted without what it owns, and created again, takes
-// its ScheduledRestart over, as it does its pods.
-func TestS4_6_OrphanIsTakenOver(t *testing.T) {
-	cluster.StartManager(t)
-	// A garbage collector that does not know the kind yet orphans nothing.
-	collected := optInWorkload("Deployment", "s46-collected", optInKey, "true")
-	cluster.Apply(t, collected)
-	restart := eventuallyOptIn(t, collected.GetName(), wanted{Suspend: true})
-	cluster.Delete(t, collected)
-	eventuallyGone(t, restart)
-
-	forEachKind(t, func(t *testing.T, kind, name string) {
-		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *")
-		cluster.Apply(t, w)
-		before := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
-		cluster.Change(t, before, func() { before.Spec.Suspend = true })
-		if err := cluster.Client.Delete(t.Context(), w, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
-			t.Fatal(err)
-		}
-		eventuallyGone(t, w)
-		w = optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 4 * * *")
-		cluster.Apply(t, w)
-		after := eventuallyOptIn(t, name, wanted{Schedule: "0 4 * * *", Suspend: true})
-		if after.UID != before.UID || !metav1.IsControlledBy(after, w) {
-			t.Errorf("it was not taken over: %+v", after.ObjectMeta)
-		}
-	})
-}
-
-// forEachKind runs a test for each kind that can opt in, with a name that is
-// made from the names of the test and the kind.
-func forEachKind(t *testing.T, test func(t *testing.T, kind, name string)) {
-	t.Helper()
-	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
-		t.Run(kind, func(t *testing.T) {
-			name := strings.ToLower(strings.NewReplacer("Test", "", "_", "", "/", "-").Replace(t.Name()))
-			test(t, kind, name)
-		})
-	}
-}
-
-// optInWorkload makes one without pods, with annotations given as key, value….
-func optInWorkload(kind, name string, annotations ...string) client.Object {
-	d := deployment(name, 0, corev1.PodSpec{
-		// No node has it: a DaemonSet gets no pods either.
-		NodeSelector: map[string]string{"example.com/none": ""},
-		Containers:   []corev1.Container{{Name: "app", Image: "example.com/app:1"}},
-	})
-	var o client.Object = d
-	switch kind {
-	case "StatefulSet":
-		o = &appsv1.StatefulSet{ObjectMeta: d.ObjectMeta, Spec: appsv1.StatefulSetSpec{
-			Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template,
-		}}
-	case "DaemonSet":
-		o = &appsv1.DaemonSet{ObjectMeta: d.ObjectMeta, Spec: appsv1.DaemonSetSpec{
-			Selector: d.Spec.Selector, Template: d.Spec.Template,
-		}}
-	}
-	o.SetAnnotations(map[string]string{})
-	for pair := range slices.Chunk(annotations, 2) {
-		o.GetAnnotations()[pair[0]] = pair[1]
-	}
-	return o
-}
-
-// annotate sets annotations in one write, given as key, value…; an empty value
-// takes one away.
-func annotate(t *testing.T, o client.Object, annotations ...string) {
-	t.Helper()
-	cluster.Change(t, o, func() {
-		all := o.GetAnnotations()
-		if all == nil {
-			all = map[string]string{}
-		}
-		for pair := range slices.Chunk(annotations, 2) {
-			if pair[1] == "" {
-				delete(all, pair[0])
-			} else {
-				all[pair[0]] = pair[1]
-			}
-		}
-		o.SetAnnotations(all)
-	})
-}
-
-// restartNamed returns the ScheduledRestart of that name, or nil.
-func restartNamed(t *testing.T, name string) *tidekeeperv1.ScheduledRestart {
-	t.Helper()
-	restart := &tidekeeperv1.ScheduledRestart{}
-	err := cluster.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, restart)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return restart
-}
-
-// wanted is what an opt-in decides about. Empty texts are the defaults.
-type wanted struct {
-	Schedule, TimeZone string
-	Suspend            bool
-}
-
-func wantedOf(restart *tidekeeperv1.ScheduledRestart) wanted {
-	w := wanted{Schedule: restart.Spec.Schedule, TimeZone: restart.Spec.TimeZone, Suspend: restart.Spec.Suspend}
-	if w.Schedule == "0 0 * * *" {
-		w.Schedule = ""
-	}
-	if w.TimeZone == "UTC" {
-		w.TimeZone = ""
-	}
-	return w
-}
-
-// eventuallyOptIn waits until the ScheduledRestart is as wanted.
-func eventuallyOptIn(t *testing.T, name string, want wanted) *tidekeeperv1.ScheduledRestart {
-	t.Helper()
-	var restart *tidekeeperv1.ScheduledRestart
-	framework.Eventually(t, "ScheduledRestart "+name+" is as wanted", func() error {
-		if restart = restartNamed(t, name); restart == nil {
-			return errors.New("it is not there")
-		}
-		return diff(want, wantedOf(restart))
-	})
-	return restart
-}
-
-// settled waits until the opt-in has seen all that was written before: of each
-// kind, it sees things in the order in which they are written.
-func settled(t *testing.T) {
-	t.Helper()
-	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
-		w := optInWorkload(kind, fmt.Sprintf("settled-%d", time.Now().UnixNano()), optInKey, "true")
-		cluster.Apply(t, w)
-		eventuallyOptIn(t, w.GetName(), wanted{Suspend: true})
-	}
-}
-
-// writesTo returns the writes to a resource since the last call.
-func writesTo(t *testing.T, audit *framework.Audit, resource string) []framework.Request {
-	t.Helper()
-	return slices.DeleteFunc(audit.Requests(t), func(r framework.Request) bool {
-		return !r.Writes() || r.Resource != resource || r.Subresource != ""
-	})
 }

@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// replicaSet makes a ReplicaSet that has no labels of its own.
+// replicaSet returns a ReplicaSet without labels.
 func replicaSet(name string, replicas int32) *appsv1.ReplicaSet {
 	d := deployment(name, replicas, app)
 	return &appsv1.ReplicaSet{
@@ -30,7 +30,7 @@ func replicaSet(name string, replicas int32) *appsv1.ReplicaSet {
 	}
 }
 
-// eventuallyCounted waits until the label of a ReplicaSet says so many.
+// eventuallyCounted waits until the label of a ReplicaSet has the given count.
 func eventuallyCounted(t *testing.T, rs *appsv1.ReplicaSet, want string) {
 	t.Helper()
 	framework.Eventually(t, "replica set "+rs.Name+" is counted", func() error {
@@ -39,7 +39,7 @@ func eventuallyCounted(t *testing.T, rs *appsv1.ReplicaSet, want string) {
 	})
 }
 
-// podsOf returns the pods of a ReplicaSet that are to stay.
+// podsOf returns the pods of a ReplicaSet that are not being deleted.
 func podsOf(t *testing.T, rs *appsv1.ReplicaSet) []*corev1.Pod {
 	t.Helper()
 	list := &corev1.PodList{}
@@ -67,8 +67,8 @@ func writes(t *testing.T, audit *framework.Audit, prefix string) map[string]int 
 	return written
 }
 
-// Unless it is asked for, no ReplicaSet is labelled, nor even looked at.
-func TestS1_OffByDefault(t *testing.T) {
+// By default no ReplicaSet is labelled, or even read.
+func TestPodCount_OffByDefault(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "s1off", 1)
@@ -85,13 +85,13 @@ func TestS1_OffByDefault(t *testing.T) {
 	}
 	for _, r := range audit.Requests(t) {
 		if r.Resource == "replicasets" {
-			t.Errorf("asked for: %s", r)
+			t.Errorf("requested: %s", r)
 		}
 	}
 }
 
 // A ReplicaSet's label is the number of its pods, whatever happens to them.
-func TestS1_PodCount(t *testing.T) {
+func TestPodCount_FollowsThePods(t *testing.T) {
 	cluster.StartManager(t, "--controllers=pod-count")
 	cluster.AddNodes(t, "s1", 1)
 	rs := replicaSet("s1", 3)
@@ -144,8 +144,8 @@ func TestS1_PodCount(t *testing.T) {
 	}
 }
 
-// The ReplicaSet of a Deployment is counted, and the Deployment does not mind.
-func TestS1_DeploymentRollsOn(t *testing.T) {
+// The ReplicaSet of a Deployment is counted, and the Deployment is not disturbed.
+func TestPodCount_DeploymentRollsOn(t *testing.T) {
 	cluster.StartManager(t, "--controllers=pod-count")
 	cluster.AddNodes(t, "s1roll", 1)
 	d := deployment("s1roll", 2, app)
@@ -168,9 +168,9 @@ func TestS1_DeploymentRollsOn(t *testing.T) {
 	})
 }
 
-// While nobody else acts on pods, each pod that comes, goes or changes owner
-// counts at once, and pods of others never do.
-func TestS1_EveryPodCounts(t *testing.T) {
+// Without other controllers, each pod that is created, ends or changes its owner changes
+// the count immediately, and pods of other owners never do.
+func TestPodCount_EveryPodCounts(t *testing.T) {
 	cluster.StartManager(t, "--controllers=pod-count")
 	cluster.AddNodes(t, "s1each", 1)
 	a, b := replicaSet("s1each-a", 2), replicaSet("s1each-b", 1)
@@ -192,7 +192,7 @@ func TestS1_EveryPodCounts(t *testing.T) {
 		})
 	}
 
-	// One more, and two with the same labels that are not its own.
+	// One more, and two with the same labels that belong to others.
 	add("s1each-more", owner(a))
 	add("s1each-orphan", nil)
 	add("s1each-foreign", owner(b))
@@ -205,7 +205,7 @@ func TestS1_EveryPodCounts(t *testing.T) {
 	eventuallyCounted(t, a, "2")
 	eventuallyCounted(t, b, "3")
 
-	// One that terminates does not count any more, though it is there.
+	// A terminating pod no longer counts, although it still exists.
 	leaving := podsOf(t, b)[0]
 	cluster.Change(t, leaving, func() { leaving.Finalizers = []string{"example.com/stay"} })
 	t.Cleanup(func() {
@@ -215,7 +215,7 @@ func TestS1_EveryPodCounts(t *testing.T) {
 	eventuallyCounted(t, b, "2")
 	cluster.Refresh(t, leaving)
 
-	// One that has failed neither.
+	// Neither does a failed pod.
 	ended := podsOf(t, a)[0]
 	cluster.Refresh(t, ended)
 	ended.Status.Phase = corev1.PodFailed
@@ -226,7 +226,7 @@ func TestS1_EveryPodCounts(t *testing.T) {
 }
 
 // The label is written when it is wrong, and never otherwise.
-func TestS1_NothingIsWrittenAtRest(t *testing.T) {
+func TestPodCount_NothingIsWrittenAtRest(t *testing.T) {
 	manager := cluster.StartManager(t, "--controllers=pod-count")
 	cluster.AddNodes(t, "s1rest", 1)
 	rs := replicaSet("s1rest", 2)
@@ -237,7 +237,7 @@ func TestS1_NothingIsWrittenAtRest(t *testing.T) {
 		return diff(int32(2), rs.Status.ReadyReplicas)
 	})
 
-	// What is changed by hand is put back, with one write each.
+	// A manual change is set back, with one write each.
 	audit := cluster.Audit(t, "tidekeeper/")
 	cluster.Change(t, rs, func() { rs.Labels[podcount.Label] = "many" })
 	eventuallyCounted(t, rs, "2")
@@ -248,19 +248,19 @@ func TestS1_NothingIsWrittenAtRest(t *testing.T) {
 		t.Errorf("writes %v", err)
 	}
 
-	// Other changes are none of its business.
+	// Other changes do not matter.
 	cluster.Change(t, rs, func() { rs.Annotations = map[string]string{"example.com/note": "x"} })
 	pod := podsOf(t, rs)[0]
 	cluster.Change(t, pod, func() { pod.Annotations = map[string]string{"example.com/note": "x"} })
 	time.Sleep(time.Second)
 
-	// A manager that finds everything right writes nothing, and keeps to that.
+	// A manager that finds all labels correct writes nothing.
 	manager.Stop(t)
 	cluster.StartManager(t, "--controllers=pod-count")
 	time.Sleep(3 * time.Second)
 	asked := map[string]int{}
 	for _, r := range audit.Requests(t) {
-		// A watch that begins brings its list along. That of pods comes before it.
+		// The list is part of the new watch. For pods it comes before the watch.
 		if (r.Resource == "replicasets" || r.Resource == "pods") && r.Verb != "watch" {
 			asked[r.Verb+" "+r.Resource]++
 		}

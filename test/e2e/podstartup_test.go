@@ -15,12 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"tidekeeper.dev/tidekeeper/internal/podstartup"
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// slowly makes a Deployment for the nodes of a pool whose pods take some
-// seconds in two of their stages.
+// slowly returns a Deployment for the nodes of a pool whose pods take some seconds for two
+// of their stages. They have no init containers, so they are initialized as soon as their
+// node has seen them.
 func slowly(pool string, replicas int32) *appsv1.Deployment {
 	d := deployment(pool, replicas, corev1.PodSpec{
 		NodeSelector: map[string]string{role(pool): ""},
@@ -28,15 +29,15 @@ func slowly(pool string, replicas int32) *appsv1.Deployment {
 		Containers:   app.Containers,
 	})
 	d.Spec.Template.Annotations = map[string]string{
-		"sandbox.tidekeeper.dev/initialized-after":      "2s",
+		"sandbox.tidekeeper.dev/started-after":          "2s",
 		"sandbox.tidekeeper.dev/containers-ready-after": "4s",
 	}
 	return d
 }
 
-// startups returns how many pods of a pool the manager has counted in a stage,
-// and how many seconds they took in it.
-func startups(t *testing.T, manager *framework.Manager, pool string, stage podstartup.StageName) (count int, sum float64) {
+// startups returns how many pods of a pool the manager has counted in a stage, and how
+// many seconds they took for it in all.
+func startups(t *testing.T, manager *framework.Manager, pool string, stage podtimeline.StageName) (count int, sum float64) {
 	t.Helper()
 	_, body, err := get(t, manager.Metrics+"/metrics", "", nil)
 	if err != nil {
@@ -60,27 +61,27 @@ func startups(t *testing.T, manager *framework.Manager, pool string, stage podst
 func eventuallyCountedStartups(t *testing.T, manager *framework.Manager, pool string, want int) {
 	t.Helper()
 	framework.Eventually(t, "start-ups are counted", func() error {
-		got, _ := startups(t, manager, pool, podstartup.Ready)
+		got, _ := startups(t, manager, pool, podtimeline.Ready)
 		return diff(want, got)
 	})
 }
 
-// How pods come up is counted by stage and pool, once for each pod; a manager
-// that starts anew counts none of them again, and of those on their way each.
+// Start-ups are counted by stage and pool, once for each pod. A manager that restarts
+// counts none of them again, and each pod that was starting at the time.
 func TestPodStartupIsCountedOnce(t *testing.T) {
 	manager := cluster.StartManager(t)
 	addMembers(t, "startup", 1)
 	cluster.Apply(t, pool("startup"))
 	healthyWith(t, "startup", 1)
-	// The pods of the second in which a manager begins are not counted.
+	// Pods of the second in which a manager begins to lead are not counted.
 	time.Sleep(time.Second)
 	d := slowly("startup", 3)
 	cluster.Apply(t, d)
 	eventuallyCountedStartups(t, manager, "startup", 3)
 
-	// Times are in whole seconds, so that a length is exact to one either way.
-	for stage, want := range map[podstartup.StageName]float64{
-		podstartup.Scheduled: 0, podstartup.Initialized: 2, podstartup.ContainersStarted: 0, podstartup.ContainersReady: 4, podstartup.Ready: 0,
+	// Times are whole seconds, so a duration can be off by one in either direction.
+	for stage, want := range map[podtimeline.StageName]float64{
+		podtimeline.Scheduled: 0, podtimeline.Initialized: 0, podtimeline.ContainersStarted: 2, podtimeline.ContainersReady: 4, podtimeline.Ready: 0,
 	} {
 		count, sum := startups(t, manager, "startup", stage)
 		if err := diff(3, count); err != nil {
@@ -91,7 +92,7 @@ func TestPodStartupIsCountedOnce(t *testing.T) {
 		}
 	}
 
-	// To come back is not to come up.
+	// A pod that becomes ready again is not counted again.
 	pods := &corev1.PodList{}
 	if err := cluster.List(t.Context(), pods, client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
 		t.Fatal(err)
@@ -113,7 +114,7 @@ func TestPodStartupIsCountedOnce(t *testing.T) {
 	eventuallyReady(t, d)
 	eventuallyCountedStartups(t, manager, "startup", 3)
 
-	// Two more are on their way while the manager is not.
+	// Two more start while the manager is stopped.
 	cluster.Change(t, d, func() { d.Spec.Replicas = new(int32(5)) })
 	manager.Kill(t)
 	manager = cluster.StartManager(t)
@@ -122,15 +123,15 @@ func TestPodStartupIsCountedOnce(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	eventuallyCountedStartups(t, manager, "startup", 2)
 
-	// And once more, with all of them ready.
+	// The same with all pods ready.
 	manager.Kill(t)
 	manager = cluster.StartManager(t)
 	time.Sleep(2 * time.Second)
 	eventuallyCountedStartups(t, manager, "startup", 0)
 }
 
-// A pod on a node that is in no pool is counted too, and the series of a pool
-// that is gone go with it.
+// A pod on a node without a pool is counted too, and the series of a deleted pool are
+// dropped.
 func TestPodStartupByPool(t *testing.T) {
 	manager := cluster.StartManager(t)
 	addMembers(t, "startup-gone", 1)
@@ -152,8 +153,8 @@ func TestPodStartupByPool(t *testing.T) {
 	eventuallyCountedStartups(t, manager, "startup-gone", 0)
 }
 
-// Of two managers only the one that leads counts, and who takes over does not
-// count what the other has.
+// Only the leader counts, and a new leader does not count what its predecessor has
+// counted.
 func TestPodStartupIsTheLeaders(t *testing.T) {
 	elect := framework.Elect
 	leader := cluster.StartManager(t, elect...)

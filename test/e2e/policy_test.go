@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +34,7 @@ func TestPolicyRefusesWhoMayNotPatchTheTarget(t *testing.T) {
 	bob := user(t, "bob", bindRole("bob", "edit"))
 	refused := func(resource, name string) string {
 		return fmt.Sprintf("ValidatingAdmissionPolicy 'tidekeeper-restart-rights' with binding 'tidekeeper-restart-rights' denied request: "+
-			"alice may not patch %s.apps %s in the namespace default, and so may not have it restarted", resource, name)
+			"alice may not patch %s.apps %s in the namespace default, and so may not decide when it is restarted", resource, name)
 	}
 	mustRefuse := func(t *testing.T, err error, resource, name string) {
 		t.Helper()
@@ -78,6 +79,8 @@ func TestPolicyRefusesWhoMayNotPatchTheTarget(t *testing.T) {
 	cluster.Apply(t, o)
 	for _, tt := range []struct{ name, patch, target string }{
 		{"to point it elsewhere", `{"spec":{"targetRef":{"name":"api"}}}`, "api"},
+		{"to have it collected, by an owner that is gone", `{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"no-such","controller":true}]}}`, "web"},
+		{"to keep it from being deleted", `{"metadata":{"finalizers":["example.com/wait"]}}`, "web"},
 		{"to unsuspend it", `{"spec":{"suspend":false}}`, "web"},
 		{"to take suspend away", `{"spec":{"suspend":null}}`, "web"},
 		{"to change the schedule", `{"spec":{"schedule":"* * * * *"}}`, "web"},
@@ -101,31 +104,53 @@ func TestPolicyRefusesWhoMayNotPatchTheTarget(t *testing.T) {
 			`{apiVersion: tidekeeper.dev/v1, kind: ScheduledRestart, metadata: {name: policy-web}, spec: {suspend: false}}`,
 		)), client.ForceOwnership, client.FieldOwner("alice")), "deployments", "web")
 	})
+	t.Run("alice may not by an apply of an owner", func(t *testing.T) {
+		mustRefuse(t, alice.Patch(t.Context(), o.DeepCopy(), client.RawPatch(types.ApplyYAMLPatchType, []byte(
+			`{apiVersion: tidekeeper.dev/v1, kind: ScheduledRestart, metadata: {name: policy-web, ownerReferences: [{apiVersion: v1, kind: Pod, name: x, uid: no-such}]}}`,
+		)), client.ForceOwnership, client.FieldOwner("alice")), "deployments", "web")
+	})
+	t.Run("alice may not by an update", func(t *testing.T) {
+		changed := o.DeepCopy()
+		changed.Spec.Suspend = false
+		mustRefuse(t, alice.Update(t.Context(), changed), "deployments", "web")
+	})
 	t.Run("alice may not by the status", func(t *testing.T) {
-		// It is let through, and changes nothing but the status.
+		for _, patch := range []string{
+			// A tick in the past is due at once; a request that was not served is served again.
+			`{"status":{"observedGeneration":1,"nextScheduleTime":"2026-01-01T00:00:00Z"}}`,
+			`{"status":{"lastRequestTime":null,"observedGeneration":7}}`,
+		} {
+			mustRefuse(t, alice.Status().Patch(t.Context(), o.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))), "deployments", "web")
+		}
+		// What is not of the status is not changed through it.
 		changed := o.DeepCopy()
 		if err := alice.Status().Patch(t.Context(), changed, client.RawPatch(types.MergePatchType, []byte(
-			`{"metadata":{"annotations":{"tidekeeper.dev/restart-now":"2026-01-01T00:00:00Z"}},"spec":{"suspend":false},"status":{"observedGeneration":1}}`,
+			`{"metadata":{"annotations":{"tidekeeper.dev/restart-now":"2026-01-01T00:00:00Z"},"finalizers":["example.com/wait"],
+			"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"x","uid":"no-such"}]},"spec":{"suspend":false}}`,
 		))); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(diff(o.Spec, changed.Spec), diff(o.Annotations, changed.Annotations)); err != nil {
+		if err := errors.Join(diff(o.Spec, changed.Spec), diff(o.Annotations, changed.Annotations),
+			diff(o.Finalizers, changed.Finalizers), diff(o.OwnerReferences, changed.OwnerReferences)); err != nil {
 			t.Errorf("it was changed: %v", err)
+		}
+	})
+	t.Run("alice may not delete it", func(t *testing.T) {
+		mustRefuse(t, alice.Delete(t.Context(), o.DeepCopy()), "deployments", "web")
+		mustRefuse(t, alice.DeleteAllOf(t.Context(), &tidekeeperv1.ScheduledRestart{}, client.InNamespace(o.Namespace),
+			client.MatchingFields{"metadata.name": o.Name}), "deployments", "web")
+		if err := bob.Delete(t.Context(), o.DeepCopy(), client.DryRunAll); err != nil {
+			t.Errorf("bob may: %v", err)
 		}
 	})
 	t.Run("alice may do what restarts nothing", func(t *testing.T) {
 		for _, patch := range []string{
 			`{"metadata":{"labels":{"a":"b"}}}`,
 			`{"metadata":{"annotations":{"example.com/note":"x"}}}`,
-			`{"metadata":{"finalizers":["example.com/wait"]}}`,
-			`{"metadata":{"finalizers":null}}`,
 		} {
 			if err := alice.Patch(t.Context(), o.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 				t.Errorf("%s: %v", patch, err)
 			}
-		}
-		if err := alice.Delete(t.Context(), o.DeepCopy()); err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -151,13 +176,61 @@ func TestPolicyAsksForThatVeryTarget(t *testing.T) {
 	if err := dave.Update(t.Context(), o.DeepCopy()); !apierrors.IsForbidden(err) {
 		t.Errorf("to point it elsewhere: got %v, want a refusal", err)
 	}
-	// But he may point one away from there.
+	// Nor may he point one away from there: if it is from an opt-in, that would make
+	// another, with the schedule awake.
 	other := restartFor("Deployment", "policy-two", "policy-two")
 	cluster.Apply(t, other)
 	other.Spec.TargetRef.Name = "policy-one"
-	if err := dave.Update(t.Context(), other); err != nil {
-		t.Errorf("to point another at his own: %v", err)
+	if err := dave.Update(t.Context(), other); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "deployments.apps policy-two") {
+		t.Errorf("to point another at his own: got %v, want a refusal", err)
 	}
+}
+
+// A schedule that was suspended by hand stays suspended, whatever is tried by who
+// may write ScheduledRestarts and delete workloads' pods, but may not patch the
+// workload: the opt-in must not be brought to make it anew.
+func TestPolicyKeepsAnOptInSuspended(t *testing.T) {
+	cluster.StartManager(t)
+	alice := user(t, "alice", bindRole("alice", "tidekeeper-scheduledrestart-edit"))
+	w := optInWorkload("Deployment", "policy-suspended", optInKey, "true", scheduleKey, "0 3 * * *")
+	cluster.Apply(t, w)
+	o := eventuallyOptIn(t, w.GetName(), wanted{Schedule: "0 3 * * *"})
+	cluster.Change(t, o, func() { o.Spec.Suspend, o.Spec.FailureLimit = true, 7 })
+	framework.Eventually(t, "alice has her rights", func() error {
+		return alice.Get(t.Context(), client.ObjectKeyFromObject(o), o.DeepCopy())
+	})
+	patch := func(text string) error {
+		return alice.Patch(t.Context(), o.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
+	}
+	for name, err := range map[string]error{
+		"delete":           alice.Delete(t.Context(), o.DeepCopy()),
+		"deletecollection": alice.DeleteAllOf(t.Context(), &tidekeeperv1.ScheduledRestart{}, client.InNamespace(o.Namespace), client.MatchingFields{"metadata.name": o.Name}),
+		"a forged owner":   patch(fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":%q,"uid":"no-such","controller":true}]}}`, w.GetName())),
+		"no owner":         patch(`{"metadata":{"ownerReferences":null}}`),
+		"another target":   patch(`{"spec":{"targetRef":{"name":"another"}}}`),
+		"no record":        patch(`{"metadata":{"annotations":{"tidekeeper.dev/opt-in-applied":null}}}`),
+	} {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: got %v, want a refusal", name, err)
+		}
+	}
+	settled(t)
+	after := eventuallyOptIn(t, w.GetName(), wanted{Schedule: "0 3 * * *", Suspend: true})
+	if after.UID != o.UID || after.Spec.FailureLimit != 7 {
+		t.Errorf("it was made anew: %+v", after.ObjectMeta)
+	}
+}
+
+// The control plane deletes what somebody has decided about: a namespace goes with
+// its ScheduledRestarts.
+func TestPolicyLetsANamespaceGo(t *testing.T) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "policy-goes"}}
+	cluster.Apply(t, namespace)
+	o := restartFor("Deployment", "web", "web")
+	o.Namespace = namespace.Name
+	cluster.Apply(t, o)
+	cluster.Delete(t, namespace)
+	eventuallyGone(t, o)
 }
 
 // An opt-in by annotation needs the right to edit the workload, and no other.

@@ -151,20 +151,44 @@ func TestRestartOnceAtFailover(t *testing.T) {
 }
 
 // TestRestartOnceUnderKills kills the manager again and again while restarts
-// are asked for: each happens once, or is on record with its reason.
+// are asked for: each happens once, or is on record with its reason, and the
+// ReplicaSets bear witness to it.
 func TestRestartOnceUnderKills(t *testing.T) {
 	cluster.AddNodes(t, "kills", 1)
-	d := workload(t, "Deployment", "kills").(*appsv1.Deployment)
+	if problems := restartUnderKills(t, &cluster, "kills"); len(problems) > 0 {
+		t.Error(strings.Join(problems, "\n"))
+	}
+}
+
+// restartUnderKills asks for restarts of a Deployment of its own while managers
+// are killed, and returns what is wrong with what became of them.
+func restartUnderKills(t *testing.T, cluster *framework.Cluster, name string) (problems []string) {
+	t.Helper()
+	d := workload(t, "Deployment", name).(*appsv1.Deployment)
 	generation := d.Generation
-	r := restartOf("Deployment", "kills")
+	r := restartOf("Deployment", name)
 	cluster.Apply(t, r)
 
+	// A request that nobody has seen yet is lost with the next one, which takes its
+	// place: so each is let be taken in. The kills come before, then and after.
+	takenIn := func(tick time.Time) bool {
+		cluster.Refresh(t, r)
+		return r.Status.LastRequestTime != nil && !r.Status.LastRequestTime.Time.Before(tick)
+	}
 	var ticks []time.Time
 	for range 6 {
-		ticks = append(ticks, request(t, r))
-		for range 2 {
+		tick := cluster.RequestRestart(t, r, later(time.Now(), ticks))
+		ticks = append(ticks, tick)
+		// The first one is as often killed before it is ready as after.
+		for kills := 0; kills < 2 || !takenIn(tick); kills++ {
+			if kills > 20 {
+				t.Fatalf("nobody has taken in the request of %s after %d managers: %+v", tick, kills, r.Status)
+			}
 			manager := cluster.LaunchManager(t)
-			time.Sleep(time.Duration(300+rand.IntN(900)) * time.Millisecond)
+			if kills > 0 {
+				manager.AwaitReady(t)
+			}
+			time.Sleep(time.Duration(rand.IntN(900)) * time.Millisecond)
 			manager.Kill(t)
 		}
 	}
@@ -177,14 +201,22 @@ func TestRestartOnceUnderKills(t *testing.T) {
 		}
 		return nil
 	})
-	started := int64(0)
-	for _, record := range r.Status.History {
-		if record.StartedTime != nil {
-			started++
-		}
-	}
 	cluster.Refresh(t, d)
-	if changed := d.Generation - generation; changed != started || started == 0 {
-		t.Errorf("the Deployment was restarted %d times, and the history tells of %d: %+v", changed, started, r.Status.History)
+	restartedAt := cluster.RestartedAt(t, d)
+	problems = framework.AllDecided(ticks, r.Status.History, restartedAt)
+	if changed := d.Generation - generation; changed != int64(len(restartedAt)) {
+		problems = append(problems, fmt.Sprintf("the template was written %d times, and bore %d times of restarts", changed, len(restartedAt)))
 	}
+	if len(restartedAt) == 0 {
+		problems = append(problems, "nothing was restarted at all")
+	}
+	return problems
+}
+
+// later is a time, in whole seconds, that is after the last of these ticks.
+func later(now time.Time, ticks []time.Time) time.Time {
+	if len(ticks) > 0 && !now.Truncate(time.Second).After(ticks[len(ticks)-1]) {
+		return ticks[len(ticks)-1].Add(time.Second)
+	}
+	return now
 }

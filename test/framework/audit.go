@@ -5,15 +5,23 @@ package framework
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Request is one request as the API server's audit log tells it.
@@ -46,15 +54,18 @@ func (r Request) Writes() bool {
 // Audit follows the audit log from the moment it is made. The sandbox must
 // have been started with --audit.
 type Audit struct {
-	path   string
-	offset int64
-	agent  string
+	cluster *Cluster
+	path    string
+	offset  int64
+	agent   string
+	// leases are followed too.
+	leases bool
 }
 
 // Audit begins to follow the requests of clients whose user agent begins so.
 func (c *Cluster) Audit(t testing.TB, agent string) *Audit {
 	t.Helper()
-	a := &Audit{path: filepath.Join(c.Dir, "audit.log"), agent: agent}
+	a := &Audit{cluster: c, path: filepath.Join(c.Dir, "audit.log"), agent: agent}
 	info, err := os.Stat(a.path)
 	if err != nil {
 		t.Fatal(err)
@@ -63,10 +74,47 @@ func (c *Cluster) Audit(t testing.TB, agent string) *Audit {
 	return a
 }
 
-// Requests returns what the clients have asked for since the last call, leases
-// left out: they are how a leader lives.
+// settle waits until the log has all that was answered by now: a line is written
+// after its answer.
+func (a *Audit) settle(t testing.TB) {
+	t.Helper()
+	info, err := os.Stat(a.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := fmt.Sprintf("end-of-log-%d", time.Now().UnixNano())
+	if err := a.cluster.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: mark}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+		return // The API server is away, or the test has ended: then there is no more to come.
+	}
+	Eventually(t, "the audit log has what was answered", func() error {
+		file, err := os.Open(a.path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		added, err := io.ReadAll(io.NewSectionReader(file, info.Size(), math.MaxInt64-info.Size()))
+		for line := range bytes.Lines(added) {
+			if bytes.Contains(line, []byte(mark)) && bytes.Contains(line, []byte(`"ResponseComplete"`)) && bytes.HasSuffix(line, []byte("\n")) {
+				return nil
+			}
+		}
+		return cmp.Or(err, errors.New("it has not"))
+	})
+}
+
+// AuditLeases is [Cluster.Audit], but leases are not left out.
+func (c *Cluster) AuditLeases(t testing.TB, agent string) *Audit {
+	t.Helper()
+	a := c.Audit(t, agent)
+	a.leases = true
+	return a
+}
+
+// Requests returns what the clients have asked for since the last call and were
+// answered by now, leases left out: they are how a leader lives.
 func (a *Audit) Requests(t testing.TB) []Request {
 	t.Helper()
+	a.settle(t)
 	var requests []Request
 	for _, e := range a.eventsOfAgent(t) {
 		// A watch has answered when its stream begins; all else when it ends.
@@ -82,6 +130,7 @@ func (a *Audit) Requests(t testing.TB) []Request {
 // for instance when a CRD becomes established, and then opened again.
 func (a *Audit) OpenWatches(t testing.TB) map[string]int {
 	t.Helper()
+	a.settle(t)
 	open := map[string]int{}
 	for _, e := range a.eventsOfAgent(t) {
 		switch {
@@ -110,7 +159,7 @@ func (a *Audit) eventsOfAgent(t testing.TB) []auditEvent {
 		t.Fatal(err)
 	}
 	return slices.DeleteFunc(all, func(e auditEvent) bool {
-		return !strings.HasPrefix(e.Agent, a.agent) || e.Resource == "leases"
+		return !strings.HasPrefix(e.Agent, a.agent) || e.Resource == "leases" && !a.leases
 	})
 }
 

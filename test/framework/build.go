@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -25,10 +26,28 @@ func Build(t testing.TB, pkg string, flags ...string) string {
 // buildAs is Build to a path.
 func buildAs(t testing.TB, file, pkg string, flags ...string) {
 	t.Helper()
+	module := Root()
+	// test is a module of its own.
+	if rest, ok := strings.CutPrefix(pkg, "./test/"); ok {
+		module, pkg = filepath.Join(module, "test"), "./"+rest
+	}
 	build := exec.CommandContext(t.Context(), "go", append(append([]string{"build", "-trimpath", "-o", file}, flags...), pkg)...)
-	build.Dir = Root()
+	build.Dir = module
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// UseRaceBuilds lets the tests of a package run the manager and the proxy that
+// TIDEKEEPER_RACE_BIN and PROXY_RACE_BIN name, which are built with the race
+// detector. It is for TestMain, before [Main].
+func UseRaceBuilds() {
+	for variable, race := range map[string]string{"TIDEKEEPER_BIN": "TIDEKEEPER_RACE_BIN", "PROXY_BIN": "PROXY_RACE_BIN"} {
+		if path := os.Getenv(race); path != "" {
+			if err := os.Setenv(variable, path); err != nil {
+				panic(err)
+			}
+		}
 	}
 }

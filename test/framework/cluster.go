@@ -4,7 +4,6 @@
 package framework
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -29,6 +27,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
 // Cluster is a running sandbox with the CRDs installed.
@@ -42,6 +41,7 @@ type Cluster struct {
 	// Dir is the sandbox's data directory.
 	Dir string
 
+	sandbox *sandbox.Sandbox
 	// manager is the kubeconfig that managers run with.
 	manager string
 	// managerBinary is what is started as the manager; "": the manager.
@@ -86,7 +86,7 @@ func AllAtOnce() {
 	}
 }
 
-// attached is Main against a sandbox of somebody else.
+// attached is Main against a sandbox that already runs.
 func attached(m interface{ Run() int }, cluster *Cluster, dir string) int {
 	kubeconfigs, err := os.MkdirTemp("", "tidekeeper-")
 	if err != nil {
@@ -94,23 +94,38 @@ func attached(m interface{ Run() int }, cluster *Cluster, dir string) int {
 		return 1
 	}
 	defer os.RemoveAll(kubeconfigs)
-	c := &Cluster{Dir: dir, Kubeconfig: filepath.Join(kubeconfigs, "kubeconfig"), manager: filepath.Join(kubeconfigs, "manager.kubeconfig")}
-	admin, err := c.run("kubeconfig", "--data-dir", dir)
-	if err == nil {
-		err = os.WriteFile(c.Kubeconfig, []byte(admin), 0o600)
-	}
-	if err == nil {
-		err = c.connect()
-	}
-	if err == nil {
-		err = c.becomeManager()
-	}
+	c, err := attach(dir, kubeconfigs)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	*cluster = *c
 	return m.Run()
+}
+
+// attach returns the sandbox that runs in a directory. Its kubeconfigs are
+// written to another one.
+func attach(dir, kubeconfigs string) (*Cluster, error) {
+	binary, err := Binary("SANDBOX_BIN", "sandbox")
+	if err != nil {
+		return nil, err
+	}
+	running, err := sandbox.Attach(context.Background(), sandbox.Options{Binary: binary, Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Dir: dir, sandbox: running, Kubeconfig: filepath.Join(kubeconfigs, "kubeconfig"), manager: filepath.Join(kubeconfigs, "manager.kubeconfig")}
+	admin, err := running.Run(context.Background(), "kubeconfig")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(c.Kubeconfig, []byte(admin), 0o600); err != nil {
+		return nil, err
+	}
+	if err := c.connect(); err != nil {
+		return nil, err
+	}
+	return c, c.becomeManager()
 }
 
 // Start starts another sandbox with Tidekeeper installed, for a test that wants
@@ -142,15 +157,16 @@ func startFor(t testing.TB, install func(*Cluster) error, args ...string) *Clust
 
 // start starts a sandbox that does not outlive this process, even if that is killed.
 func start(install func(*Cluster) error, args ...string) (*Cluster, error) {
-	// Not t.TempDir, which may be too long for a socket.
-	dir, err := os.MkdirTemp("", "tidekeeper-")
+	binary, err := Binary("SANDBOX_BIN", "sandbox")
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), manager: filepath.Join(dir, "manager.kubeconfig")}
-	if _, err := c.run(append([]string{"up", "--detach", "--data-dir", dir, "--owner", fmt.Sprint(os.Getpid())}, args...)...); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	// Not in t.TempDir, whose path may be too long for a socket.
+	started, err := sandbox.Up(context.Background(), sandbox.Options{Binary: binary, Args: args})
+	if err != nil {
+		return nil, err
 	}
+	c := &Cluster{Dir: started.Dir, sandbox: started, Kubeconfig: started.Kubeconfig, manager: filepath.Join(started.Dir, "kubeconfigs", "manager")}
 	if err := c.connect(); err != nil {
 		return nil, errors.Join(err, c.stop())
 	}
@@ -207,25 +223,13 @@ func (c *Cluster) ManagerConfig(t testing.TB, agent string) *rest.Config {
 }
 
 // stop stops the sandbox and removes what is left of it.
-func (c *Cluster) stop() error {
-	_, err := c.run("down", "--data-dir", c.Dir)
-	return errors.Join(err, os.RemoveAll(c.Dir))
-}
-
-// run runs the sandbox command and returns what it printed.
-func (c *Cluster) run(args ...string) (string, error) {
-	binary, err := Binary("SANDBOX_BIN", "sandbox")
-	if err != nil {
-		return "", err
-	}
-	return output(exec.Command(binary, args...))
-}
+func (c *Cluster) stop() error { return c.sandbox.Down(context.Background()) }
 
 // Sandbox runs a command of the sandbox against the cluster and returns what
 // it printed.
 func (c *Cluster) Sandbox(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := c.run(append(args, "--data-dir", c.Dir)...)
+	out, err := c.sandbox.Run(context.WithoutCancel(t.Context()), args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,24 +274,13 @@ func (c *Cluster) AddNodes(t testing.TB, prefix string, count int, args ...strin
 // Kubectl runs kubectl as the administrator and returns what it printed, on
 // either channel, and its error.
 func (c *Cluster) Kubectl(stdin string, args ...string) (string, error) {
-	binary, err := Binary("SANDBOX_BIN", "sandbox")
-	if err != nil {
-		return "", err
-	}
-	command := exec.Command(binary, append([]string{"kubectl", "--data-dir", c.Dir}, args...)...)
+	command := c.sandbox.Command(context.Background(), append([]string{"kubectl"}, args...)...)
 	command.Stdin = strings.NewReader(stdin)
-	return output(command)
-}
-
-// output runs a command and returns what it printed. Its error says what the
-// command was and what it said.
-func output(command *exec.Cmd) (string, error) {
-	var all bytes.Buffer
-	command.Stdout, command.Stderr = &all, &all
-	if err := command.Run(); err != nil {
-		return all.String(), fmt.Errorf("%s: %w\n%s", strings.Join(command.Args, " "), err, all.String())
+	out, err := command.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", strings.Join(command.Args, " "), err, out)
 	}
-	return all.String(), nil
+	return string(out), err
 }
 
 // Binary returns the path of a binary of this repository, which a variable of the
@@ -316,18 +309,11 @@ func Eventually(t testing.TB, what string, check func() error) {
 	EventuallyWithin(t, Patience, what, check)
 }
 
-// EventuallyWithin is Eventually with another patience.
-func EventuallyWithin(t testing.TB, patience time.Duration, what string, check func() error) {
+// EventuallyWithin is Eventually with another timeout.
+func EventuallyWithin(t testing.TB, timeout time.Duration, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s: %v", patience, what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
+	// Cleanups wait too, when the context of the test has ended.
+	if err := sandbox.Wait(context.WithoutCancel(t.Context()), timeout, what, check); err != nil {
+		t.Fatal(err)
 	}
 }

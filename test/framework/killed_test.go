@@ -13,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
 // TestKilledTestsLeaveNothing kills the process of a test that has a sandbox and a
@@ -21,22 +24,18 @@ func TestKilledTestsLeaveNothing(t *testing.T) {
 	report := filepath.Join(t.TempDir(), "report")
 	command := exec.Command(os.Args[0], "-test.run=^TestToBeKilled$")
 	command.Env = append(os.Environ(), reportVariable+"="+report)
-	var said log
-	command.Stdout, command.Stderr = &said, &said
-	if err := command.Start(); err != nil {
+	killed, err := sandbox.Start(command)
+	if err != nil {
 		t.Fatal(err)
 	}
-	kill := func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-	}
-	t.Cleanup(kill)
+	t.Cleanup(func() { _ = killed.Kill() })
 	var pid int
 	var dir string
-	Eventually(t, "the test is in the midst of it", func() error {
+	// A sandbox takes its time to start on a machine that is busy.
+	EventuallyWithin(t, 2*time.Minute, "the test is in the midst of it", func() error {
 		text, err := os.ReadFile(report)
 		if err != nil {
-			return fmt.Errorf("%w; it says: %s", err, said.String())
+			return fmt.Errorf("%w; it says: %s", err, killed.Output())
 		}
 		number, name, _ := strings.Cut(string(text), " ")
 		pid, err = strconv.Atoi(number)
@@ -44,7 +43,9 @@ func TestKilledTestsLeaveNothing(t *testing.T) {
 		return err
 	})
 
-	kill()
+	if err := killed.Kill(); err != nil {
+		t.Fatal(err)
+	}
 	Eventually(t, "nothing is left", func() error {
 		// Nobody may have waited for it, but it has no command line any more.
 		if words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && len(words) > 0 {

@@ -6,6 +6,9 @@ package framework
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 )
 
@@ -38,7 +41,40 @@ func (c *Cluster) LaunchManager(t testing.TB, args ...string) *Manager {
 		"--log-level=debug", "--log-format=text",
 	}, args...)...)
 	m.Probes, m.Metrics = "http://"+probes, "http://"+metrics
+	managers.Lock()
+	defer managers.Unlock()
+	managers.all = append(slices.DeleteFunc(managers.all, func(m *launched) bool { return !m.Running() }), &launched{m, c.Dir, args})
 	return m
+}
+
+// launched is a manager of a cluster, with the arguments that a test gave it.
+type launched struct {
+	*Manager
+	dir  string
+	args []string
+}
+
+// managers are those that were launched.
+var managers struct {
+	sync.Mutex
+	all []*launched
+}
+
+// finalizing returns a manager that takes finalizers off by now, nil if there is
+// none: it is ready, runs all controllers, and nothing stands between it and the
+// API server.
+func (c *Cluster) finalizing() *Manager {
+	managers.Lock()
+	defer managers.Unlock()
+	for _, m := range managers.all {
+		hampered := slices.ContainsFunc(m.args, func(arg string) bool {
+			return strings.HasPrefix(arg, "--controllers") || strings.HasPrefix(arg, "--kubeconfig") || strings.HasPrefix(arg, "--namespaces")
+		})
+		if m.dir == c.Dir && !hampered && m.Running() && !m.Suspended() && m.Ready() == nil {
+			return m.Manager
+		}
+	}
+	return nil
 }
 
 // Elect are the arguments by which managers elect a leader, and a standby takes

@@ -23,7 +23,8 @@ import (
 )
 
 // Apply creates an object, and deletes it when the test ends. A finalizer that
-// no manager sees to any more is then taken off.
+// no manager sees to any more is then taken off; the test fails if there is one
+// that should have.
 func (c *Cluster) Apply(t testing.TB, o client.Object) {
 	t.Helper()
 	if err := c.Create(t.Context(), o); err != nil {
@@ -33,15 +34,28 @@ func (c *Cluster) Apply(t testing.TB, o client.Object) {
 		c.Delete(t, o)
 		ctx := context.WithoutCancel(t.Context())
 		left := func() bool { return c.Get(ctx, client.ObjectKeyFromObject(o), o) == nil && len(o.GetFinalizers()) > 0 }
-		for deadline := time.Now().Add(5 * time.Second); left() && time.Now().Before(deadline); {
+		responsible := c.finalizing()
+		patience := 5 * time.Second
+		if responsible != nil {
+			patience = Patience
+		}
+		for deadline := time.Now().Add(patience); left() && time.Now().Before(deadline); {
 			time.Sleep(50 * time.Millisecond)
 		}
 		if left() {
+			if responsible != nil && responsible.Running() && ours(o) {
+				t.Errorf("%T %s was deleted, and the manager that runs has not taken the finalizers %v off within %s", o, o.GetName(), o.GetFinalizers(), patience)
+			}
 			if err := c.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil {
 				t.Errorf("take the finalizers off %T %s: %v", o, o.GetName(), err)
 			}
 		}
 	})
+}
+
+// ours reports whether an object has a finalizer of the manager.
+func ours(o client.Object) bool {
+	return slices.ContainsFunc(o.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, "tidekeeper.dev/") })
 }
 
 // Delete deletes an object, if it is there.
@@ -98,7 +112,7 @@ func (c *Cluster) RequestRestart(t testing.TB, r *tidekeeperv1.ScheduledRestart,
 // ReadyIs returns nil if the condition Ready has the reason, for that generation
 // of the spec.
 func ReadyIs(conditions []metav1.Condition, generation int64, reason string) error {
-	ready := meta.FindStatusCondition(conditions, "Ready")
+	ready := meta.FindStatusCondition(conditions, tidekeeperv1.ConditionReady)
 	if ready == nil {
 		return errors.New("no condition Ready yet")
 	}

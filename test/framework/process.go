@@ -4,27 +4,24 @@
 package framework
 
 import (
-	"bytes"
-	"errors"
-	"os"
+	"context"
 	"os/exec"
-	"runtime"
-	"sync"
+	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// process is a binary that runs in the background of a test.
+// process is a program that runs in the background of a test, which it never
+// outlives.
 type process struct {
-	name    string
-	command *exec.Cmd
-	log     log
-	done    chan struct{}
+	*sandbox.Process
+	name string
 }
 
-// RunTool starts a binary that a test needs beside the manager, by the rules of
-// [Binary]. It is stopped when the test ends, and must end in order.
+// RunTool starts a program that a test needs beside the manager, found as
+// [Binary] does. It is stopped when the test ends, and must then exit with 0.
 func RunTool(t testing.TB, variable, name string, args ...string) {
 	t.Helper()
 	path, err := Binary(variable, name)
@@ -34,118 +31,83 @@ func RunTool(t testing.TB, variable, name string, args ...string) {
 	run(t, name, path, args...)
 }
 
-// starter starts processes that do not outlive this one, even if it is killed. It
-// does so from one thread: Linux kills a child with Pdeathsig when the thread ends
-// that has started it.
-var starter = sync.OnceValue(func() chan<- func() {
-	starts := make(chan func())
-	go func() {
-		runtime.LockOSThread()
-		for start := range starts {
-			start()
-		}
-	}()
-	return starts
-})
-
-// run starts the binary at a path. What still runs when the test ends is
-// stopped, and its log shown if the test has failed.
+// run starts the program at a path. When the test ends it is stopped if it
+// still runs, and its log is shown if the test has failed.
 func run(t testing.TB, name, path string, args ...string) *process {
 	t.Helper()
-	p := &process{name: name, command: exec.Command(path, args...), done: make(chan struct{})}
-	p.command.Stdout, p.command.Stderr = &p.log, &p.log
-	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started := make(chan error)
-	starter() <- func() { started <- p.command.Start() }
-	if err := <-started; err != nil {
+	started, err := sandbox.Start(exec.Command(path, args...))
+	if err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		_ = p.command.Wait()
-		close(p.done)
-	}()
+	p := &process{started, name}
+	p.cleanup(t, func() { p.Stop(t) })
+	return p
+}
+
+// cleanup stops the process when the test ends, if it still runs, and reports
+// data races that it found.
+func (p *process) cleanup(t testing.TB, stop func()) {
 	t.Cleanup(func() {
 		if p.Running() {
-			p.Stop(t)
+			stop()
 		}
+		assertNoRace(t, p.name, p.Log())
 		if t.Failed() {
 			t.Logf("the log of the %s:\n%s", p.name, p.Log())
 		}
 	})
-	return p
-}
-
-// Pid is the process ID.
-func (p *process) Pid() int { return p.command.Process.Pid }
-
-// Running tells whether the process runs.
-func (p *process) Running() bool {
-	select {
-	case <-p.done:
-		return false
-	default:
-		return true
-	}
 }
 
 // Kill ends the process as a crash would.
 func (p *process) Kill(t testing.TB) {
 	t.Helper()
-	if err := p.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-p.done
 }
 
-// Signal sends a signal, for instance SIGSTOP: the machine is suspended.
+// Signal sends a signal, for instance SIGSTOP for a machine that is suspended.
 func (p *process) Signal(t testing.TB, signal syscall.Signal) {
 	t.Helper()
-	if err := p.command.Process.Signal(signal); err != nil {
+	if err := p.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // Stop asks the process to stop, as a kubelet would, waits until it has, and
-// fails the test if it does not do so in order.
+// fails the test if its exit code is not 0.
 func (p *process) Stop(t testing.TB) {
 	t.Helper()
-	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		t.Fatal(err)
-	}
-	if code := p.Wait(t); code != 0 {
-		t.Errorf("the %s ended with exit code %d, want 0:\n%s", p.name, code, p.Log())
+	if err := p.Process.Stop(context.WithoutCancel(t.Context())); err != nil {
+		t.Errorf("stop the %s: %v", p.name, err)
 	}
 }
 
 // Wait waits until the process has ended and returns its exit code.
 func (p *process) Wait(t testing.TB) int {
 	t.Helper()
-	select {
-	case <-p.done:
-	case <-time.After(Patience):
-		_ = p.command.Process.Kill()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Patience)
+	defer cancel()
+	code, err := p.Process.Wait(ctx)
+	if err != nil {
+		_ = p.Process.Kill()
 		t.Fatalf("the %s did not end within %s:\n%s", p.name, Patience, p.Log())
 	}
-	return p.command.ProcessState.ExitCode()
+	return code
 }
 
 // Log returns what the process has printed.
-func (p *process) Log() string { return p.log.String() }
+func (p *process) Log() string { return p.Output() }
 
-// log collects the output of a process that still runs.
-type log struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
+// raceReport is how a report of the race detector begins.
+const raceReport = "WARNING: DATA RACE"
 
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
+// assertNoRace fails the test if the log of a process that was built with the
+// race detector has a report of it.
+func assertNoRace(t testing.TB, name, log string) {
+	t.Helper()
+	if _, report, found := strings.Cut(log, raceReport); found {
+		lines := strings.SplitAfterN(report, "\n", 60)
+		t.Errorf("the %s has a data race:\n%s%s", name, raceReport, strings.Join(lines[:min(len(lines), 59)], ""))
+	}
 }

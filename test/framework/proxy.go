@@ -4,118 +4,119 @@
 package framework
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
+	"context"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
-	"time"
+
+	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// Proxy is a running fault proxy. docs/fault-proxy.md says what its rules are.
+// Proxy is a fault proxy that runs. docs/fault-proxy.md says what its rules are.
 type Proxy struct {
 	// Kubeconfig is that of clients of the proxy: a manager goes through it when
 	// it is started with --kubeconfig.
 	Kubeconfig string
 
 	*process
-	control string
-	log     string
+	proxy *sandbox.Proxy
 }
 
-// Passed is a line of the proxy's log: a request that has ended, or, with an
-// Event, a fault that was done to an event of a watch.
-type Passed struct {
-	Time                                             time.Time
-	ID                                               int64
-	Verb, Resource, Path, Namespace, Name, UserAgent string
-	Event, Fault, Rule, Error                        string
-	Status, Upstream                                 int
-	Bytes                                            int64
-	Seconds                                          float64
-}
+// Passed is a line of the proxy's log.
+type Passed = sandbox.LogEntry
+
+// Watch is an open watch that goes through the proxy.
+type Watch = sandbox.Watch
 
 // StartProxy starts a proxy whose clients are the manager's user, with the
 // rules of a scenario if there is one, and stops it when the test ends.
 func (c *Cluster) StartProxy(t testing.TB, scenario string) *Proxy {
 	t.Helper()
-	path, err := Binary("SANDBOX_BIN", "sandbox")
+	command, err := proxyCommand()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, control := t.TempDir(), FreeAddress(t)
-	p := &Proxy{Kubeconfig: filepath.Join(dir, "kubeconfig"), control: "http://" + control, log: filepath.Join(dir, "log")}
-	args := []string{"proxy", "--kubeconfig", c.manager, "--write-kubeconfig", p.Kubeconfig, "--log", p.log, "--control", control}
-	if scenario != "" {
-		file := filepath.Join(dir, "scenario.yaml")
-		if err := os.WriteFile(file, []byte(scenario), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, "--scenario", file)
+	proxy, err := sandbox.StartProxy(t.Context(), sandbox.ProxyOptions{Command: command, Upstream: c.manager, Scenario: scenario})
+	if err != nil {
+		t.Fatal(err)
 	}
-	p.process = run(t, "proxy", path, args...)
-	Eventually(t, "the proxy is ready", func() error {
-		if !p.Running() {
-			t.Fatalf("the proxy ended while starting:\n%s", p.Log())
+	p := &Proxy{Kubeconfig: proxy.Kubeconfig, process: &process{proxy.Process, "proxy"}, proxy: proxy}
+	t.Cleanup(func() {
+		if err := proxy.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
 		}
-		_, err := os.Stat(p.Kubeconfig)
-		return err
 	})
+	p.cleanup(t, func() { p.Stop(t) })
 	return p
+}
+
+// proxyCommand returns what to run: the sandbox's command, or the program that
+// PROXY_BIN names, which is the proxy alone, built with the race detector.
+func proxyCommand() ([]string, error) {
+	if os.Getenv("PROXY_BIN") != "" {
+		path, err := Binary("PROXY_BIN", "proxy-race")
+		return []string{path}, err
+	}
+	path, err := Binary("SANDBOX_BIN", "sandbox")
+	return []string{path, "proxy"}, err
+}
+
+// must fails the test if a request of the proxy's own API has failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Add adds the rules of a scenario.
 func (p *Proxy) Add(t testing.TB, scenario string) {
 	t.Helper()
-	p.call(t, http.MethodPost, "/rules", scenario, nil)
+	must(t, p.proxy.AddRules(t.Context(), scenario))
 }
 
-// Remove removes a rule and lets go what it holds.
+// Remove removes a rule and releases what it holds back.
 func (p *Proxy) Remove(t testing.TB, name string) {
 	t.Helper()
-	p.call(t, http.MethodDelete, "/rules/"+name, "", nil)
+	must(t, p.proxy.RemoveRule(t.Context(), name))
 }
 
 // Clear removes all rules.
 func (p *Proxy) Clear(t testing.TB) {
 	t.Helper()
-	p.call(t, http.MethodDelete, "/rules", "", nil)
+	must(t, p.proxy.ClearRules(t.Context()))
 }
 
-// AwaitFired waits until a rule has been done so many times.
+// AwaitFired waits until the fault of a rule was done that many times.
 func (p *Proxy) AwaitFired(t testing.TB, name string, times int) {
 	t.Helper()
-	p.call(t, http.MethodGet, fmt.Sprintf("/rules/%s?fired=%d&timeout=%s", name, times, Patience), "", nil)
+	must(t, p.proxy.AwaitFired(t.Context(), name, times, Patience))
 }
 
-// Fired returns how often a rule has been done.
+// Fired returns how often the fault of a rule was done.
 func (p *Proxy) Fired(t testing.TB, name string) int {
 	t.Helper()
-	var rule struct{ Fired int }
-	p.call(t, http.MethodGet, "/rules/"+name, "", &rule)
+	rule, err := p.proxy.Rule(t.Context(), name)
+	must(t, err)
 	return rule.Fired
 }
 
 // Freeze holds back the events of the watches that match, like
-// "match: {resources: [nodes]}"; of all if there is no match.
+// "match: {resources: [nodes]}", or of all watches if there is no match.
 func (p *Proxy) Freeze(t testing.TB, match string) {
 	t.Helper()
-	p.call(t, http.MethodPost, "/freeze", match, nil)
+	must(t, p.proxy.Freeze(t.Context(), match))
 }
 
-// Thaw lets the events come again, those held back first.
+// Thaw lets the events pass again, beginning with those that were held back.
 func (p *Proxy) Thaw(t testing.TB) {
 	t.Helper()
-	p.call(t, http.MethodPost, "/thaw", "", nil)
+	must(t, p.proxy.Thaw(t.Context()))
 }
 
-// Cut breaks off the watches that match, all if there is no match.
+// Cut breaks the watches that match, or all of them if there is no match.
 func (p *Proxy) Cut(t testing.TB, match string) {
 	t.Helper()
-	p.call(t, http.MethodPost, "/cut", match, nil)
+	must(t, p.proxy.Cut(t.Context(), match))
 }
 
 // Passed returns the log so far.
@@ -127,78 +128,23 @@ func (p *Proxy) Passed(t testing.TB) []Passed {
 // Mark returns where the log ends now.
 func (p *Proxy) Mark(t testing.TB) int64 {
 	t.Helper()
-	info, err := os.Stat(p.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.Size()
+	size, err := p.proxy.LogSize()
+	must(t, err)
+	return size
 }
 
 // PassedSince returns what was added to the log since a mark.
 func (p *Proxy) PassedSince(t testing.TB, mark int64) []Passed {
 	t.Helper()
-	file, err := os.Open(p.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if _, err := file.Seek(mark, io.SeekStart); err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var passed []Passed
-	for line := range strings.Lines(string(text)) {
-		if !strings.HasSuffix(line, "\n") {
-			break // It is still being written.
-		}
-		var one Passed
-		if err := json.Unmarshal([]byte(line), &one); err != nil {
-			t.Fatalf("a line of the proxy's log: %v\n%s", err, line)
-		}
-		passed = append(passed, one)
-	}
-	return passed
+	entries, err := p.proxy.LogSince(mark)
+	must(t, err)
+	return entries
 }
 
-// Watch is a watch that goes through the proxy.
-type Watch struct {
-	Resource string
-	// Passed is how many events its client has been sent.
-	Passed int
-}
-
-// Watches returns the watches that are open.
+// Watches returns the open watches.
 func (p *Proxy) Watches(t testing.TB) []Watch {
 	t.Helper()
-	var list struct{ Watches []Watch }
-	p.call(t, http.MethodGet, "/watches", "", &list)
-	return list.Watches
-}
-
-func (p *Proxy) call(t testing.TB, method, path, body string, answer any) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, p.control+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if response.StatusCode >= http.StatusBadRequest {
-		t.Fatalf("%s %s of the proxy: %s", method, path, text)
-	}
-	if answer != nil {
-		if err := json.Unmarshal(text, answer); err != nil {
-			t.Fatal(err)
-		}
-	}
+	watches, err := p.proxy.Watches(t.Context())
+	must(t, err)
+	return watches
 }

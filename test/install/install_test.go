@@ -29,9 +29,9 @@ import (
 // chosen are the black-box tests that run against the installation if FULL is
 // not set: at least one of each controller and each kind of right.
 var chosen = []string{
-	"TestS0_1_SpecOfAPool", "TestS0_3_RuntimeClass", "TestS0_4_DeletionCleansNodes",
-	"TestS1_PodCount", "TestS2_9_ProbesAndMetrics", "TestPodStartupByPool",
-	"TestS4_2_ScheduleAnnotations", "TestS4_5_AllKinds", "TestPolicyAsksForThatVeryTarget",
+	"TestNodePool_Spec", "TestNodePool_RuntimeClass", "TestNodePool_DeletionCleansNodes",
+	"TestPodCount_FollowsThePods", "TestManager_ProbesAndMetrics", "TestPodStartupByPool",
+	"TestOptIn_ScheduleAnnotations", "TestRestart_AllKinds", "TestPolicyAsksForThatVeryTarget",
 }
 
 // The whole life of an installation by Helm: installed, upgraded, tested, used,
@@ -214,13 +214,13 @@ func (i *installation) start(args ...string) {
 func (i *installation) startManager(t *testing.T) {
 	i.start()
 	i.AddNodes(i.life, "tide", 1, "--pool=tide")
-	// No pod is to come here, where nothing would run it.
-	node := framework.Node("tide-1")
-	i.Change(t, node, func() { node.Spec.Unschedulable = true })
+	// What tolerates all taints comes here. A node that is not ready starts no pod, and
+	// leaves that to runPod.
+	i.Sandbox(t, "node", "not-ready", "tide-1")
 	i.applyPool(t)
 }
 
-// applyPool makes a pool and waits until its node is in shape.
+// applyPool creates a pool and waits until its node matches the spec.
 func (i *installation) applyPool(t *testing.T) {
 	t.Helper()
 	pool := framework.Pool("tide")
@@ -284,7 +284,7 @@ func (i *installation) test(t *testing.T) {
 	i.manager.Stop(t)
 	if out, err := exec.CommandContext(t.Context(), mustBinary(t, "TIDEKEEPER_BIN", "tidekeeper"), "check", "--timeout=1s",
 		"--leader-elect-resource-namespace="+namespace, "--kubeconfig", i.AccountKubeconfig(t, namespace, framework.ManagerAccount)).CombinedOutput(); err == nil ||
-		!strings.Contains(string(out), "after 1s no manager leads: nobody holds the lease tidekeeper") {
+		!strings.Contains(string(out), "after 1s no manager leads: the lease tidekeeper has no holder") {
 		t.Errorf("without a manager the check says %v\n%s", err, out)
 	}
 	i.start()
@@ -337,7 +337,7 @@ func (i *installation) limited(t *testing.T) {
 		return nil
 	})
 	i.EventuallyEvent(t, "Deployment", "web", "Normal ScheduledRestartCreated")
-	i.EventuallyEvent(t, "NodePool", "tide", "Normal NodesUpdated")
+	i.EventuallyEvent(t, "NodePool", "tide", "Normal SettingsApplied")
 	if err := i.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "web"}, &tidekeeperv1.ScheduledRestart{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the workload elsewhere has opted in too (%v)", err)
 	}
@@ -347,80 +347,5 @@ func (i *installation) limited(t *testing.T) {
 		if q.Group == "apps" && q.Namespace != "shop" || q.Denied {
 			t.Errorf("it has asked for %s in %q, denied: %t", q, q.Namespace, q.Denied)
 		}
-	}
-}
-
-// blackBox runs tests of test/e2e against the installation. With FULL they are all
-// of them, and they end with a comparison of what was asked and what is granted.
-func (i *installation) blackBox(t *testing.T) {
-	i.helm(t, helmArgs("upgrade", chartDir(), "replicas=0", "controllers={*,pod-count}", "cleanup.timeoutSeconds=10")...)
-	args := []string{"-test.timeout=30m"}
-	if os.Getenv("FULL") == "" {
-		args = append(args, "-test.run=^("+strings.Join(chosen, "|")+")$")
-	}
-	command := exec.CommandContext(t.Context(), mustBinary(t, "E2E_BIN", "e2e.test"), args...)
-	command.Dir = filepath.Join(framework.Root(), "test", "e2e")
-	command.Env = append(os.Environ(), "TIDEKEEPER_SANDBOX="+i.Dir)
-	out, err := command.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Logf("%s", out)
-	asked, err := i.ManagerRequests()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, q := range asked {
-		if q.Denied {
-			t.Errorf("denied: %s", q)
-		}
-	}
-}
-
-// uninstallInVain: without a manager nobody cleans the nodes of a pool, so nothing
-// is uninstalled.
-func (i *installation) uninstallInVain(t *testing.T) {
-	i.start()
-	i.applyPool(t)
-	i.manager.Kill(t)
-	said, err := helmWithPod(t, i.Cluster, "tidekeeper-cleanup", "uninstall", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig)
-	if err == nil || !strings.Contains(said, "after 10s these node pools are still there: tide") {
-		t.Errorf("got %v and\n%s", err, said)
-	}
-	i.Refresh(t, framework.Pool("tide"))
-	i.Refresh(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: release, Namespace: namespace}})
-	i.eventuallyLabel(t, "high")
-	i.start()
-	i.deletePool(t)
-}
-
-func (i *installation) uninstall(t *testing.T) {
-	i.applyPool(t)
-	said, err := helmWithPod(t, i.Cluster, "tidekeeper-cleanup", "uninstall", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig, "--wait")
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
-	i.eventuallyLabel(t, "")
-	// It dies with its rights, as its pod would have with the Deployment.
-	i.manager.Kill(t)
-	i.Delete(t, framework.Node("tide-1"))
-}
-
-// kustomize installs with kubectl alone.
-func (i *installation) kustomize(t *testing.T) {
-	config := filepath.Join(framework.Root(), "config", "default")
-	if out, err := i.Kubectl("", "apply", "-k", config); err != nil || strings.Contains(out, "Warning") {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	framework.Eventually(t, "two pods are admitted", func() error {
-		pods := &corev1.PodList{}
-		err := i.List(t.Context(), pods, client.InNamespace(namespace))
-		if err == nil && len(pods.Items) != 2 {
-			err = fmt.Errorf("there are %d", len(pods.Items))
-		}
-		return err
-	})
-	if _, err := i.Kubectl("", "delete", "-k", config); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -41,7 +41,7 @@ func parse(t *testing.T, text string) objects {
 		if len(o.Object) == 0 {
 			continue
 		}
-		// The labels by which whoever installs an object knows it again.
+		// The labels by which Helm and kustomize recognise their objects.
 		labels := o.GetLabels()
 		maps.DeleteFunc(labels, func(key, _ string) bool {
 			return strings.HasPrefix(key, "app.kubernetes.io/") || key == "helm.sh/chart"
@@ -104,21 +104,113 @@ func TestChartAndKustomizeInstallTheSame(t *testing.T) {
 // Each switch of what watches over the manager adds what is in config/monitoring.
 func TestChartHasTheMonitoring(t *testing.T) {
 	all, want := renderChart(t), renderKustomize(t, "monitoring")
-	for set, key := range map[string]string{
-		"monitoring.serviceMonitor=true": "ServiceMonitor " + namespace + "/tidekeeper",
-		"monitoring.alerts=true":         "PrometheusRule " + namespace + "/tidekeeper",
-		"monitoring.dashboards=true":     "ConfigMap " + namespace + "/tidekeeper-dashboards",
+	reader := namespace + "/tidekeeper-metrics-reader"
+	for set, keys := range map[string][]string{
+		"monitoring.serviceMonitor=true": {
+			"ServiceMonitor " + namespace + "/tidekeeper", "ServiceAccount " + reader, "Secret " + reader, "ClusterRoleBinding /tidekeeper-metrics-reader",
+		},
+		"monitoring.alerts=true":     {"PrometheusRule " + namespace + "/tidekeeper"},
+		"monitoring.dashboards=true": {"ConfigMap " + namespace + "/tidekeeper-dashboards"},
 	} {
 		more := renderChart(t, "--set="+set)
-		if d := cmp.Diff(want[key], more[key]); d != "" || want[key] == nil {
-			t.Errorf("%s: %s (-kustomize +chart):\n%s", set, key, d)
+		for _, key := range keys {
+			if d := cmp.Diff(want[key], more[key]); d != "" || want[key] == nil {
+				t.Errorf("%s: %s (-kustomize +chart):\n%s", set, key, d)
+			}
 		}
-		if len(more) != len(all)+1 {
-			t.Errorf("%s: %d objects more, want one", set, len(more)-len(all))
+		if len(more) != len(all)+len(keys) {
+			t.Errorf("%s: %d objects more, want %d", set, len(more)-len(all), len(keys))
 		}
 	}
-	if len(want) != 3 {
+	if len(want) != 6 {
 		t.Errorf("of the objects in config/monitoring no switch adds all: %q", slices.Sorted(maps.Keys(want)))
+	}
+}
+
+// The ServiceMonitor verifies a certificate that can be verified, and never sends
+// Prometheus' own token.
+func TestChartScrapesSafely(t *testing.T) {
+	const key = "ServiceMonitor " + namespace + "/tidekeeper"
+	for sets, want := range map[string]map[string]any{
+		"monitoring.serviceMonitor=true": {"insecureSkipVerify": true},
+		"monitoring.serviceMonitor=true,metrics.certificateSecret=web": {
+			"ca":         map[string]any{"secret": map[string]any{"name": "web", "key": "ca.crt"}},
+			"serverName": "tidekeeper-metrics." + namespace + ".svc",
+		},
+		"monitoring.serviceMonitor=true,metrics.certificateSecret=web,monitoring.tlsConfig.serverName=tide": {"serverName": "tide"},
+	} {
+		endpoints, _, _ := unstructured.NestedSlice(renderChart(t, "--set="+sets)[key], "spec", "endpoints")
+		if len(endpoints) != 1 {
+			t.Fatalf("%s: the endpoints are %v", sets, endpoints)
+		}
+		endpoint := endpoints[0].(map[string]any)
+		if d := cmp.Diff(want, endpoint["tlsConfig"]); d != "" {
+			t.Errorf("%s: tlsConfig (-want +got):\n%s", sets, d)
+		}
+		if d := cmp.Diff(map[string]any{"credentials": map[string]any{"name": "tidekeeper-metrics-reader", "key": "token"}}, endpoint["authorization"]); d != "" {
+			t.Errorf("%s: authorization (-want +got):\n%s", sets, d)
+		}
+		if _, file := endpoint["bearerTokenFile"]; file {
+			t.Errorf("%s: it gives Prometheus' own token", sets)
+		}
+	}
+}
+
+// A name may look like something else in YAML.
+func TestChartQuotesNames(t *testing.T) {
+	all := parse(t, mustHelm(t, "template", "on", chartDir(), "--namespace=123", `--set-json=namespaces=["no","456"]`, "--set-string=priorityClassName=1e3",
+		"--set-string=metrics.certificateSecret=off,image.pullSecrets[0].name=7", "--set=monitoring.serviceMonitor=true,monitoring.alerts=true,monitoring.dashboards=true"))
+	names := []string{"name", "namespace", "priorityClassName", "secretName", "serviceAccountName", "app.kubernetes.io/instance"}
+	var look func(what string, value any)
+	look = func(what string, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			for key, inside := range value {
+				if _, text := inside.(string); slices.Contains(names, key) && !text {
+					if _, schema := inside.(map[string]any); !schema { // A property of a kind may be called name.
+						t.Errorf("%s.%s is %v, a %T", what, key, inside, inside)
+					}
+				}
+				look(what+"."+key, inside)
+			}
+		case []any:
+			for _, inside := range value {
+				look(what, inside)
+			}
+		}
+	}
+	for key, o := range all {
+		look(key, o)
+		if meta := o["metadata"].(map[string]any); meta["namespace"] != nil && !slices.Contains([]any{"123", "no", "456", "default"}, meta["namespace"]) {
+			t.Errorf("%s is in the namespace %v", key, meta["namespace"])
+		}
+	}
+	for _, key := range []string{"Deployment 123/tidekeeper", "RoleBinding no/tidekeeper-events", "RoleBinding 456/tidekeeper-events", "ServiceMonitor 123/tidekeeper"} {
+		if all[key] == nil {
+			t.Errorf("there is no %s", key)
+		}
+	}
+}
+
+// The pod is killed only after the manager has had its time to stop.
+func TestChartGivesTimeToStop(t *testing.T) {
+	for set, want := range map[string]string{
+		"replicas=2":                   "30 ",
+		"gracefulShutdownSeconds=20":   "30 ",
+		"gracefulShutdownSeconds=90":   "100 --graceful-shutdown-timeout=90s",
+		"gracefulShutdownSeconds=1":    "11 --graceful-shutdown-timeout=1s",
+		"gracefulShutdownSeconds=3600": "3610 --graceful-shutdown-timeout=3600s",
+	} {
+		pod := renderChart(t, "--set="+set)["Deployment "+namespace+"/tidekeeper"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+		var flag string
+		for _, arg := range pod["containers"].([]any)[0].(map[string]any)["args"].([]any) {
+			if strings.HasPrefix(arg.(string), "--graceful-") {
+				flag = arg.(string)
+			}
+		}
+		if got := fmt.Sprint(pod["terminationGracePeriodSeconds"], " ", flag); got != want {
+			t.Errorf("%s: %q, want %q", set, got, want)
+		}
 	}
 }
 
@@ -232,14 +324,18 @@ func TestChartSwitches(t *testing.T) {
 // Wrong values are refused before anything is installed, by the name of the value.
 func TestChartRefusesWrongValues(t *testing.T) {
 	for set, want := range map[string]string{
-		"replica=3":                     "additional properties 'replica' not allowed",
-		"replicas=two":                  "at '/replicas': got string, want integer",
-		"image.pullPolicy=Sometimes":    "at '/image/pullPolicy'",
-		"image.digest=latest":           "at '/image/digest'",
-		"controllers={node-pool}":       "at '/controllers/0'",
-		"controllers=nodepool":          "at '/controllers': got string, want array",
-		"namespaces={Shop}":             "at '/namespaces/0'",
-		"settings.kubeconfig=x":         "invalid propertyName 'kubeconfig'",
+		"replica=3":                                            "additional properties 'replica' not allowed",
+		"replicas=two":                                         "at '/replicas': got string, want integer",
+		"image.pullPolicy=Sometimes":                           "at '/image/pullPolicy'",
+		"image.digest=latest":                                  "at '/image/digest'",
+		"controllers={node-pool}":                              "at '/controllers/0'",
+		"controllers=nodepool":                                 "at '/controllers': got string, want array",
+		"namespaces={Shop}":                                    "at '/namespaces/0'",
+		"settings.kubeconfig=x":                                "invalid propertyName 'kubeconfig'",
+		"settings.graceful-shutdown-timeout=1m":                "invalid propertyName 'graceful-shutdown-timeout'",
+		"gracefulShutdownSeconds=0":                            "at '/gracefulShutdownSeconds'",
+		"monitoring.serviceMonitor=true,metrics.enabled=false": "with metrics.enabled=false there is nothing to scrape",
+		"monitoring.serviceMonitor=true,settings.metrics-secure=false": "which settings.metrics-secure=false turns off",
 		"monitoring.alerts=yes":         "at '/monitoring/alerts': got string, want boolean",
 		"crds.enabled=true":             "at '/crds': additional properties 'enabled' not allowed",
 		"networkPolicy.egressPorts={x}": "at '/networkPolicy/egressPorts/0'",

@@ -6,13 +6,10 @@ package monitoring
 import (
 	"cmp"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/yaml"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
@@ -23,39 +20,6 @@ type rule struct {
 	Expr        string
 	Labels      map[string]string
 	Annotations map[string]string
-}
-
-func readYAML(t *testing.T, into any, path ...string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{framework.Root(), "config"}, path...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(text, into); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// rulesFile writes the alerts as the file that Prometheus and promtool read, and
-// returns its path.
-func rulesFile(t *testing.T) string {
-	t.Helper()
-	var object struct{ Spec any }
-	readYAML(t, &object, "monitoring", "prometheus_rule.yaml")
-	return writeYAML(t, t.TempDir(), "rules.yaml", object.Spec)
-}
-
-func writeYAML(t *testing.T, dir, name string, content any) string {
-	t.Helper()
-	text, err := yaml.Marshal(content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // rules returns all alerts by their names.
@@ -164,14 +128,14 @@ var alertCases = map[string]alertCase{
 		summary: "The node pool w is not ready: RuntimeClassConflict.",
 		quiet: []series{
 			{`tidekeeper_nodepool_ready{pool="w", reason="Healthy", instance="a"}`: "1x60"},
-			{`tidekeeper_nodepool_ready{pool="w", reason="Updating", instance="a"}`: "0x60"},
+			{`tidekeeper_nodepool_ready{pool="w", reason="OutOfSync", instance="a"}`: "0x60"},
 			{`tidekeeper_nodepool_ready{pool="w", reason="Deleting", instance="a"}`: "0x10"},
 		},
 	},
 	"TidekeeperPoolConflicted": {
 		fires: series{`tidekeeper_nodepool_nodes{pool="w", state="conflicted", instance="a"}`: "2x60"}, after: "16m",
 		labels:  map[string]string{"pool": "w"},
-		summary: "On 2 nodes of the pool w an older pool has a key that it asks for.",
+		summary: "On 2 nodes of the pool w an older pool has a key that this pool asks for.",
 		quiet:   []series{{`tidekeeper_nodepool_nodes{pool="w", state="conflicted", instance="a"}`: "0x2 2x10 0x60"}},
 	},
 	"TidekeeperPoolNodesOutdated": {
@@ -180,7 +144,7 @@ var alertCases = map[string]alertCase{
 			`tidekeeper_nodepool_nodes{pool="w", state="held_back", instance="a"}`: "2x60",
 		},
 		after: "31m", labels: map[string]string{"pool": "w"},
-		summary: "3 nodes of the pool w have not been as it asks for 30 minutes.",
+		summary: "3 nodes of the pool w have not matched its spec for 30 minutes.",
 		quiet: []series{{
 			`tidekeeper_nodepool_nodes{pool="w", state="outdated", instance="a"}`:  "5x60",
 			`tidekeeper_nodepool_nodes{pool="w", state="held_back", instance="a"}`: "5x60",
@@ -207,20 +171,20 @@ var alertCases = map[string]alertCase{
 			},
 		},
 	},
-	"TidekeeperDriftFight": {
+	"TidekeeperRecurringDrift": {
 		// One node, every ten seconds.
 		fires: series{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0+6x60"}, after: "21m",
 		labels:  map[string]string{"pool": "w"},
-		summary: "Somebody undoes what the pool w does to nodes, again and again.",
+		summary: "Another writer keeps reverting settings of the pool w on nodes.",
 		// A thousand nodes, once; somebody who tries each minute.
 		quiet: []series{
 			{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0x5 1000x55"},
 			{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0+1x60"},
 		},
 	},
-	"TidekeeperNodesFoughtOver": {
+	"TidekeeperConflictingWriter": {
 		fires: series{`tidekeeper_nodepool_node_writes_total{result="delayed", instance="a"}`: "0+1x60"}, after: "20m",
-		summary: "There are nodes that never come to rest; they are written less often.",
+		summary: "Some nodes never settle, because a pool and another writer, or two pools, keep changing them; patches are throttled.",
 		quiet:   []series{{`tidekeeper_nodepool_node_writes_total{result="conflict", instance="a"}`: "0+1x60"}},
 	},
 	"TidekeeperRestartFailed": {
@@ -231,14 +195,14 @@ var alertCases = map[string]alertCase{
 		quiet:   []series{{`tidekeeper_restart_ticks_total{outcome="Skipped", reason="Suspended", instance="a"}`: "0+1x60"}},
 	},
 	"TidekeeperRestartMissed": {
-		fires: series{`tidekeeper_restart_ticks_total{outcome="Missed", reason="Budget", instance="a"}`: "0x5 1x55"}, after: "10m",
-		labels:  map[string]string{"reason": "Budget"},
-		summary: "Scheduled restarts were missed within the hour: Budget.",
+		fires: series{`tidekeeper_restart_ticks_total{outcome="Missed", reason="BudgetExhausted", instance="a"}`: "0x5 1x55"}, after: "10m",
+		labels:  map[string]string{"reason": "BudgetExhausted"},
+		summary: "Scheduled restarts were missed within the hour: BudgetExhausted.",
 		// Another manager leads now, and counts from nothing.
 		quiet: []series{{
-			`tidekeeper_restart_ticks_total{outcome="Missed", reason="Budget", instance="a"}`:     "7x5 _x55",
-			`tidekeeper_restart_ticks_total{outcome="Missed", reason="Budget", instance="b"}`:     "0x60",
-			`tidekeeper_restart_ticks_total{outcome="Skipped", reason="Suspended", instance="b"}`: "0+1x60",
+			`tidekeeper_restart_ticks_total{outcome="Missed", reason="BudgetExhausted", instance="a"}`: "7x5 _x55",
+			`tidekeeper_restart_ticks_total{outcome="Missed", reason="BudgetExhausted", instance="b"}`: "0x60",
+			`tidekeeper_restart_ticks_total{outcome="Skipped", reason="Suspended", instance="b"}`:      "0+1x60",
 		}},
 	},
 	"TidekeeperSchedulesStopped": {
@@ -253,6 +217,21 @@ var alertCases = map[string]alertCase{
 			`tidekeeper_restart_schedules{reason="FailureLimit", instance="a"}`: "0x60",
 			`tidekeeper_restart_schedules{reason="Suspended", instance="a"}`:    "3x60",
 		}},
+	},
+	"TidekeeperScheduleOverdue": {
+		fires: series{
+			`tidekeeper_restart_overdue{namespace="shop", instance="a"}`: "0x5 2x55",
+			`tidekeeper_restart_overdue{namespace="", instance="a"}`:     "0x60",
+			// A standby.
+			`tidekeeper_restart_overdue{namespace="", instance="b"}`: "0x60",
+		},
+		after: "25m", labels: map[string]string{"namespace": "shop"},
+		summary: "2 ScheduledRestarts have not succeeded for two of their own intervals, in the namespace shop.",
+		quiet: []series{
+			// The second tick succeeds in the end.
+			{`tidekeeper_restart_overdue{namespace="shop", instance="a"}`: "0x5 1x10 0x60"},
+			{`tidekeeper_restart_overdue{namespace="", instance="a"}`: "0x60"},
+		},
 	},
 	"TidekeeperRestartsLate": {
 		fires: series{
@@ -383,15 +362,4 @@ func TestAlertsFire(t *testing.T) {
 	promtool(t, "test", "rules", writeYAML(t, filepath.Dir(file), "tests.yaml", map[string]any{
 		"rule_files": []string{file}, "evaluation_interval": "1m", "tests": stories,
 	}))
-}
-
-func promtool(t *testing.T, args ...string) {
-	t.Helper()
-	path, err := framework.Binary("PROMTOOL_BIN", "promtool")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput(); err != nil {
-		t.Errorf("promtool %s: %v\n%s", strings.Join(args[:2], " "), err, out)
-	}
 }

@@ -5,19 +5,19 @@ package monitoring
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
@@ -26,8 +26,7 @@ import (
 type prometheus struct{ address string }
 
 // startPrometheus starts one that scrapes the manager as the ServiceMonitor says,
-// with the token of a service account that has the ClusterRole
-// tidekeeper-metrics-reader and nothing else, and has our alerts.
+// with the token that this names, and has our alerts.
 func startPrometheus(t *testing.T, manager *framework.Manager) prometheus {
 	t.Helper()
 	var service corev1.Service
@@ -36,8 +35,9 @@ func startPrometheus(t *testing.T, manager *framework.Manager) prometheus {
 		Spec struct {
 			Selector  metav1.LabelSelector
 			Endpoints []struct {
-				Port, Path, Scheme, BearerTokenFile string
-				TLSConfig                           struct{ InsecureSkipVerify bool }
+				Port, Path, Scheme string
+				Authorization      struct{ Credentials corev1.SecretKeySelector }
+				TLSConfig          struct{ InsecureSkipVerify bool }
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func startPrometheus(t *testing.T, manager *framework.Manager) prometheus {
 		}
 	}
 	endpoint := monitor.Spec.Endpoints[0]
-	if service.Spec.Ports[0].Name != endpoint.Port || endpoint.BearerTokenFile == "" {
+	if service.Spec.Ports[0].Name != endpoint.Port || endpoint.Authorization.Credentials.Name == "" {
 		t.Errorf("the ServiceMonitor has the endpoint %+v, the Service the ports %+v", endpoint, service.Spec.Ports)
 	}
 
@@ -59,7 +59,7 @@ func startPrometheus(t *testing.T, manager *framework.Manager) prometheus {
 		"rule_files": []string{rulesFile(t)},
 		"scrape_configs": []any{map[string]any{
 			"job_name": service.Name, "metrics_path": endpoint.Path, "scheme": endpoint.Scheme,
-			"authorization":  map[string]any{"credentials": readerToken(t)},
+			"authorization":  map[string]any{"credentials": readerToken(t, endpoint.Authorization.Credentials)},
 			"tls_config":     map[string]any{"insecure_skip_verify": endpoint.TLSConfig.InsecureSkipVerify},
 			"static_configs": []any{map[string]any{"targets": []string{target}}},
 		}},
@@ -72,23 +72,26 @@ func startPrometheus(t *testing.T, manager *framework.Manager) prometheus {
 	return p
 }
 
-// readerToken makes a service account that may read the metrics, and returns a
-// token of it.
-func readerToken(t *testing.T) string {
+// readerToken installs what the ServiceMonitor's token is of, and returns it.
+func readerToken(t *testing.T, key corev1.SecretKeySelector) string {
 	t.Helper()
-	const name = "prometheus"
-	meta := metav1.ObjectMeta{Name: name, Namespace: framework.ManagerNamespace}
-	cluster.Apply(t, &corev1.ServiceAccount{ObjectMeta: meta})
-	cluster.Apply(t, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tidekeeper-metrics-reader"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: meta.Namespace}},
-	})
-	config, err := clientcmd.BuildConfigFromFlags("", cluster.AccountKubeconfig(t, meta.Namespace, name))
-	if err != nil {
-		t.Fatal(err)
+	file := filepath.Join(framework.Root(), "config", "monitoring", "service_monitor_token.yaml")
+	if out, err := cluster.Kubectl("", "apply", "-f", file); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	return config.BearerToken
+	t.Cleanup(func() {
+		if out, err := cluster.Kubectl("", "delete", "--ignore-not-found", "-f", file); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: key.Name, Namespace: framework.ManagerNamespace}}
+	framework.Eventually(t, "there is a token", func() error {
+		if cluster.Refresh(t, secret); len(secret.Data[key.Key]) == 0 {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	return string(secret.Data[key.Key])
 }
 
 // get asks for a path and decodes the data of the answer.

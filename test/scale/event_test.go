@@ -18,18 +18,18 @@ import (
 // this size and the smaller ones.
 func (r *run) pure(t *testing.T) {
 	t.Helper()
-	pods, schedules := func(w world) int { return w.pods }, func(w world) int { return w.schedules }
-	r.benchmark(t, "./internal/nodepool", "BenchmarkPodEvent", pods, "event", "a pod event, from the cache to the sums, among %s pods")
+	pods, schedules := func(w clusterSize) int { return w.pods }, func(w clusterSize) int { return w.schedules }
+	r.benchmark(t, "./internal/nodepool/state", "BenchmarkPodEvent", pods, "event", "a pod event, from the cache to the sums, among %s pods")
 	r.benchmark(t, "./internal/restart", "BenchmarkTick", schedules, "tick", "a tick, from the alarm to the next alarm, among %s schedules")
 }
 
 // benchmark takes over a benchmark that has a size in the name of each part.
-func (r *run) benchmark(t *testing.T, pkg, name string, size func(world) int, key, what string) {
+func (r *run) benchmark(t *testing.T, pkg, name string, size func(clusterSize) int, key, what string) {
 	t.Helper()
 	var sizes []string
 	for _, e := range extents {
-		if size(e.world) <= size(r.world) {
-			sizes = append(sizes, strconv.Itoa(size(e.world)))
+		if size(e.clusterSize) <= size(r.clusterSize) {
+			sizes = append(sizes, strconv.Itoa(size(e.clusterSize)))
 		}
 	}
 	command := exec.CommandContext(t.Context(), "go", "test", "-run=^$", "-bench=^"+name+"$/=("+strings.Join(sizes, "|")+")$",

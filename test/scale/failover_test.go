@@ -16,7 +16,6 @@ import (
 func (r *run) failover(t *testing.T) {
 	t.Helper()
 	r.manager.Stop(t)
-	elect := []string{"--leader-elect", "--leader-elect-resource-namespace=tidekeeper-system"}
 	r.start(t, elect...)
 	r.awaitLevel(t)
 	var took []time.Duration

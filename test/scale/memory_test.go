@@ -20,7 +20,7 @@ import (
 
 // Where an allocation was made says what it is for.
 const (
-	sumsFrames  = `internal/nodepool|internal/podstartup`
+	sumsFrames  = `internal/nodepool|internal/podtimeline`
 	cacheFrames = `client-go/tools/cache|controller-runtime/pkg/cache|internal/podcache|apimachinery/pkg/runtime/serializer|manager\.transform`
 )
 

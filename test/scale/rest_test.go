@@ -87,6 +87,30 @@ func (r *run) awaitLevel(t *testing.T) {
 	})
 }
 
+// atRestElected is atRest with leader election, as an installation has it: what it
+// costs is a write of the lease every 750 ms.
+func (r *run) atRestElected(t *testing.T, files map[string][]byte) {
+	t.Helper()
+	r.manager.Stop(t)
+	r.start(t, append([]string{"--pprof-bind-address=" + r.pprof}, elect...)...)
+	r.awaitLevel(t)
+	leases := r.AuditLeases(t, "tidekeeper/")
+	began := time.Now()
+	r.atRest(t, "rest-elected", "at rest with leader election", files)
+	var writes float64
+	for _, request := range leases.Requests(t) {
+		if request.Resource == "leases" && request.Writes() {
+			writes++
+		}
+	}
+	r.report.add(figure{
+		Key: "rest-elected-lease", What: "… writes of the lease a minute", Value: 60 * writes / time.Since(began).Seconds(), Most: new(90.0),
+	})
+}
+
+// elect has a manager elected at the pace of an installation.
+var elect = []string{"--leader-elect", "--leader-elect-resource-namespace=tidekeeper-system"}
+
 // atRest watches the manager while there is nothing to do.
 func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 	t.Helper()
@@ -121,9 +145,10 @@ func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 }
 
 // heartbeats reports each node's status every five minutes, as kubelets do when
-// nothing has changed; the leases are the sandbox's.
+// nothing has changed; the leases are the sandbox's. Of few nodes it does so more
+// often, so that some do while the manager is watched.
 func (r *run) heartbeats(ctx context.Context, t *testing.T) {
-	tick := time.NewTicker(5 * time.Minute / time.Duration(r.nodes))
+	tick := time.NewTicker(min(5*time.Minute/time.Duration(r.nodes), r.rest/10))
 	defer tick.Stop()
 	for i := 0; ; i = (i + 1) % r.nodes {
 		select {
@@ -140,6 +165,23 @@ func (r *run) heartbeats(ctx context.Context, t *testing.T) {
 			return
 		}
 	}
+}
+
+// furnish gives the nodes what kubelets tell of beside their conditions: which
+// images they have. That makes most of a node.
+func (r *run) furnish(t *testing.T) {
+	t.Helper()
+	forEach(t, 16, r.nodes, func(i int) error {
+		var images []any
+		for image := range 50 {
+			name := fmt.Sprintf("registry.example.com/shop/image-%03d", (i+image*7)%400)
+			images = append(images, map[string]any{
+				"names":     []string{fmt.Sprintf("%s@sha256:%064x", name, i*1000+image), name + ":v1.27.3"},
+				"sizeBytes": 50_000_000 + 1_000*image,
+			})
+		}
+		return r.Status().Patch(t.Context(), framework.Node(nodeName(i)), strategicPatch(t, map[string]any{"status": map[string]any{"images": images}}))
+	})
 }
 
 // awaitIdle waits until the manager and the control plane have next to nothing

@@ -15,7 +15,7 @@ import (
 
 // extent is how much is measured, and for how long.
 type extent struct {
-	world
+	clusterSize
 	// rounds of what takes little time.
 	rounds int
 	// rest is how long the manager is watched at rest, churn how long while
@@ -34,9 +34,9 @@ type extent struct {
 }
 
 var extents = map[string]extent{
-	"small":  {world: world{100, 3_000, 200}, rounds: 1, rest: 4 * time.Second, churn: 3 * time.Second, lead: 6 * time.Second, patience: time.Minute, oneByOne: 15},
-	"medium": {world: world{1_000, 30_000, 2_000}, rounds: 3, rest: 30 * time.Second, churn: 20 * time.Second, lead: 30 * time.Second, patience: 5 * time.Minute, oneByOne: 100},
-	"full":   {world: world{5_000, 150_000, 10_000}, rounds: 3, rest: time.Minute, churn: 30 * time.Second, lead: 2 * time.Minute, patience: 20 * time.Minute, oneByOne: 100, scarce: true},
+	"small":  {clusterSize: clusterSize{100, 3_000, 200}, rounds: 1, rest: 15 * time.Second, churn: 3 * time.Second, lead: 6 * time.Second, patience: time.Minute, oneByOne: 15},
+	"medium": {clusterSize: clusterSize{1_000, 30_000, 2_000}, rounds: 3, rest: 30 * time.Second, churn: 20 * time.Second, lead: 30 * time.Second, patience: 5 * time.Minute, oneByOne: 100},
+	"full":   {clusterSize: clusterSize{5_000, 150_000, 10_000}, rounds: 3, rest: time.Minute, churn: 30 * time.Second, lead: 2 * time.Minute, patience: 20 * time.Minute, oneByOne: 100, scarce: true},
 }
 
 // run is a run of the benchmark.
@@ -66,8 +66,8 @@ func TestScale(t *testing.T) {
 	if !known {
 		t.Fatalf("SCALE=%s: must be small, medium or full", scaleName())
 	}
-	report := newReport(t, e.world)
-	cluster := startWorld(t, e.scarce, "--audit", fmt.Sprintf("--nodes=%d", min(e.nodes, nodesAtOnce)))
+	report := newReport(t, e.clusterSize)
+	cluster := startCluster(t, e.scarce, "--audit", fmt.Sprintf("--nodes=%d", min(e.nodes, nodesAtOnce)))
 	for have := nodesAtOnce; have < e.nodes; have += nodesAtOnce {
 		cluster.Sandbox(t, "add-nodes", fmt.Sprintf("--count=%d", min(e.nodes-have, nodesAtOnce)))
 	}
@@ -79,6 +79,8 @@ func TestScale(t *testing.T) {
 		report.save(t, files)
 	}()
 
+	r.step(t, "images on the nodes")
+	r.furnish(t)
 	r.step(t, "a label on all nodes")
 	r.labels(t)
 	r.step(t, "putting pods there")
@@ -90,6 +92,8 @@ func TestScale(t *testing.T) {
 	r.atRest(t, "rest", fmt.Sprintf("at rest, %d nodes and %d pods, kubelets heartbeating", r.nodes, r.pods), files)
 	r.step(t, "memory")
 	r.memory(t, stored, files)
+	r.step(t, "at rest with leader election")
+	r.atRestElected(t, files)
 	r.step(t, "pods come and go")
 	r.podChurn(t, files)
 	r.step(t, "failover")
@@ -103,9 +107,9 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// startWorld starts a sandbox. Where memory is scarce, its components collect their
+// startCluster starts a sandbox. Where memory is scarce, its components collect their
 // garbage more often; who is measured does not.
-func startWorld(t *testing.T, scarce bool, args ...string) *framework.Cluster {
+func startCluster(t *testing.T, scarce bool, args ...string) *framework.Cluster {
 	t.Helper()
 	if !scarce {
 		return framework.Start(t, args...)

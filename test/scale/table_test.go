@@ -140,7 +140,7 @@ func (r *report) save(t *testing.T, files map[string][]byte) {
 	}
 }
 
-func newReport(t *testing.T, w world) *report {
+func newReport(t *testing.T, w clusterSize) *report {
 	return &report{
 		Scale: scaleName(), Nodes: w.nodes, Pods: w.pods, Schedules: w.schedules,
 		Cores: runtime.NumCPU(), Load: loadAverage(t), start: time.Now(),

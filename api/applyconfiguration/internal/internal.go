@@ -35,6 +35,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: startedTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: targetRef
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.TargetRef
     - name: targetUID
       type:
         scalar: string
@@ -221,6 +224,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: pods
       type:
         scalar: numeric
+    - name: podsLeftOut
+      type:
+        scalar: numeric
     - name: reason
       type:
         scalar: string
@@ -309,6 +315,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: consecutiveFailures
       type:
         scalar: numeric
+    - name: consecutiveMisses
+      type:
+        scalar: numeric
     - name: history
       type:
         list:
@@ -327,9 +336,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: nextScheduleTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: nextStartTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: observedTargetRef
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.TargetRef
+    - name: pendingRequestTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: dev.tidekeeper.tidekeeper.api.v1.Taint
   map:
     fields:
@@ -345,6 +363,10 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.tidekeeper.tidekeeper.api.v1.TargetRef
   map:
     fields:
+    - name: apiVersion
+      type:
+        scalar: string
+      default: apps/v1
     - name: kind
       type:
         scalar: string

@@ -6,7 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 {{/* The labels of everything that is installed. */}}
 {{- define "tidekeeper.labels" -}}
 app.kubernetes.io/name: tidekeeper
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
@@ -21,7 +21,8 @@ annotations.
 {{- $root := .root -}}
 {{- $path := .path -}}
 {{- $annotations := .annotations -}}
-{{- $text := $root.Files.Get $path | replace "tidekeeper-system" $root.Release.Namespace -}}
+{{- /* Quoted where it is a value of its own: a namespace may be called 123, or no. */}}
+{{- $text := $root.Files.Get $path | replace "namespace: tidekeeper-system\n" (printf "namespace: %q\n" $root.Release.Namespace) | replace "tidekeeper-system" $root.Release.Namespace -}}
 {{- range splitList "\n---\n" (printf "\n%s" $text) }}
 {{- $object := fromYaml . }}
 {{- if hasKey $object "Error" }}{{ fail (printf "%s: %s" $path $object.Error) }}{{ end }}
@@ -50,12 +51,12 @@ that names one counts, and "*" is all that are on by default.
 {{- define "tidekeeper.controllers" -}}
 {{- $entries := .Values.controllers -}}
 {{- $chosen := list -}}
-{{- range $name := list "nodepool" "scheduled-restart" "restart-opt-in" "pod-startup" "pod-count" -}}
-{{- $on := and (has "*" $entries) (ne $name "pod-count") -}}
+{{- range $controller := .Files.Get "files/controllers.yaml" | fromYamlArray -}}
+{{- $on := and (has "*" $entries) (not $controller.offByDefault) -}}
 {{- range reverse $entries -}}
-{{- if eq . $name }}{{ $on = true }}{{ else if eq . (print "-" $name) }}{{ $on = false }}{{ end -}}
+{{- if eq . $controller.name }}{{ $on = true }}{{ else if eq . (print "-" $controller.name) }}{{ $on = false }}{{ end -}}
 {{- end -}}
-{{- if $on }}{{ $chosen = append $chosen $name }}{{ end -}}
+{{- if $on }}{{ $chosen = append $chosen $controller.name }}{{ end -}}
 {{- end -}}
 {{- toJson $chosen -}}
 {{- end }}

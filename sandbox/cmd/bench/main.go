@@ -32,11 +32,11 @@ const idle = 20 * time.Second
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "Error: want the path of the sandbox binary")
+		fmt.Fprintln(os.Stderr, "error: want the path of the sandbox binary")
 		os.Exit(1)
 	}
 	if err := run(context.Background(), os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
+		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }

@@ -6,10 +6,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -22,12 +24,12 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 )
 
-// DataDirEnv is where the sandbox lies if --data-dir does not say it.
+// DataDirEnv names the data directory when --data-dir is not set.
 const DataDirEnv = "SANDBOX_DATA_DIR"
 
 // Main runs the command and returns the exit code.
 func Main() int {
-	// What client libraries would log is told by our own errors.
+	// Silence client libraries: our own errors say what they would log.
 	klog.SetLogger(klog.New(nil))
 	klog.SetOutput(io.Discard)
 	klog.LogToStderr(false)
@@ -42,13 +44,13 @@ func Main() int {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("interrupted")
 		}
-		fmt.Fprintln(os.Stderr, "Error:", err)
+		fmt.Fprintln(os.Stderr, "error:", err)
 		return 1
 	}
 	return 0
 }
 
-// root is what all subcommands share.
+// root holds what all subcommands share.
 type root struct{ dataDir string }
 
 func newRoot() *cobra.Command {
@@ -60,8 +62,8 @@ func newRoot() *cobra.Command {
 
 etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl are
 the upstream programs, compiled into this binary. Nodes and what runs on them
-are simulated: pods become ready, crash or hang as they are told, and no
-container ever runs.`,
+are simulated: pods become ready, crash or hang as their annotations say, and
+no container ever runs.`,
 		Example: `  # Start a sandbox, use it, stop it.
   sandbox up --detach
   sandbox kubectl get nodes
@@ -71,21 +73,67 @@ container ever runs.`,
   sandbox up --data-dir /tmp/other`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       version(),
 		// Without it, cobra takes the name of a missing subcommand for an argument.
-		Args: cobra.NoArgs,
+		Args: r.unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&r.dataDir, "data-dir", "",
-		"where the sandbox lies (default $"+DataDirEnv+", else tidekeeper-sandbox in $XDG_STATE_HOME or ~/.local/state)")
+		"the data directory of the sandbox (default $"+DataDirEnv+", else tidekeeper-sandbox in $XDG_STATE_HOME or ~/.local/state)")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
+	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w: see '%s --help'", err, cmd.CommandPath())
+		return fmt.Errorf("%w: see '%s --help'", describeFlagError(err), cmd.CommandPath())
 	})
 	cmd.AddCommand(
 		newUp(r), newDown(r), newStatus(r), newKubectl(r), newKubeconfig(r),
 		newAddNodes(r), newNode(r), newComponent(r), newProxy(r), newLinks(),
 	)
 	return cmd
+}
+
+// version names this build and the Kubernetes in it.
+func version() string {
+	build := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		build = info.Main.Version
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" && (build == "" || build == "(devel)") {
+				build = setting.Value[:min(len(setting.Value), 12)]
+			}
+		}
+	}
+	return fmt.Sprintf("sandbox %s, Kubernetes %s", build, cluster.KubernetesVersion())
+}
+
+// unknownCommand refuses arguments of the command itself, with a hint at what may be
+// meant.
+func (r *root) unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := fmt.Sprintf("see '%s --help'", cmd.CommandPath())
+	if dir, err := r.dir(); err == nil && strings.TrimSuffix(args[0], "s") == "log" {
+		hint = "the logs of the components are in " + dir.Logs()
+	} else if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		hint = fmt.Sprintf("did you mean %s? %s", strings.Join(similar, " or "), hint)
+	}
+	return fmt.Errorf("unknown command %q for %q: %s", args[0], cmd.CommandPath(), hint)
+}
+
+// describeFlagError says what kind of value a flag wants, instead of which function could
+// not parse it.
+func describeFlagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	wants := map[string]string{"int": "a whole number", "bool": "true or false", "duration": "a duration like 500ms, 2s or 1m30s"}
+	want, known := wants[invalid.GetFlag().Value.Type()]
+	if !known {
+		return err
+	}
+	return fmt.Errorf("--%s %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 }
 
 // dir returns the directory of the sandbox.
@@ -128,7 +176,7 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// arguments wants exactly the named arguments.
+// arguments requires exactly the named arguments.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == len(names) {
@@ -138,6 +186,6 @@ func arguments(names ...string) cobra.PositionalArgs {
 		if len(names) > 0 {
 			want = strings.Join(names, " ")
 		}
-		return fmt.Errorf("wanted %s, got %d arguments: see '%s --help'", want, len(args), cmd.CommandPath())
+		return fmt.Errorf("requires %s, got %d arguments: see '%s --help'", want, len(args), cmd.CommandPath())
 	}
 }

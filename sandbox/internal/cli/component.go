@@ -40,9 +40,9 @@ func newComponent(r *root) *cobra.Command {
 		Long: `Kill, pause, resume and start the components of a sandbox, which are
 ` + strings.Join(cluster.Components, ", ") + `.`,
 	},
-		action("kill", "End a component at once (SIGKILL)", "was killed"),
-		action("pause", "Stop a component where it is (SIGSTOP)", "is paused"),
-		action("resume", "Let a paused component go on", "runs again"),
+		action("kill", "Kill a component (SIGKILL)", "was killed"),
+		action("pause", "Pause a component (SIGSTOP)", "is paused"),
+		action("resume", "Continue a paused component", "runs again"),
 		action("start", "Start a component that was killed or has crashed", "was started"),
 	)
 }

@@ -35,7 +35,7 @@ are what envtest of controller-runtime looks for in $KUBEBUILDER_ASSETS.`,
 			}
 			names := []string{component.Etcd, component.APIServer, component.Kubectl}
 			for _, name := range names {
-				// Only links are replaced; a file of that name is somebody's program.
+				// Only links are replaced: a file of that name is a program of the user's.
 				info, err := os.Lstat(filepath.Join(args[0], name))
 				if err == nil && info.Mode()&fs.ModeSymlink == 0 {
 					return fmt.Errorf("%s exists and is not a link: give another directory", filepath.Join(args[0], name))

@@ -31,7 +31,7 @@ then it also leaves the pods of the node alone: none starts, none ends.`,
 	notReady.Flags().StringVar(&message, "message", "", "what the kubelet says is wrong")
 	ready := &cobra.Command{
 		Use:     "ready NAME",
-		Short:   "Make the kubelet of a node well again",
+		Short:   "Make the kubelet of a node report that it is ready",
 		Example: `  sandbox node ready node-3`,
 		Args:    arguments("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {

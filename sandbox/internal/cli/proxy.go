@@ -28,14 +28,15 @@ func newProxy(r *root) *cobra.Command {
 	var f proxyFlags
 	cmd := &cobra.Command{
 		Use:   "proxy --write-kubeconfig FILE",
-		Short: "Stand between an operator and an API server, and do to it what a bad day does",
-		Long: `Stand between an operator and an API server, and do to it what a bad day does.
+		Short: "Inject faults between an operator and an API server",
+		Long: `Inject faults between an operator and an API server.
 
-The operator is started with the kubeconfig that the proxy writes, and is the
-user of the kubeconfig that the proxy was given. Requests that bring a bearer
-token stay those of the token's user. Without a scenario everything is passed
-on as it is; rules can be added at any time through the proxy's own API, which
-is for everybody on this machine. Each request is a line of JSON in the log.`,
+Start the operator with the kubeconfig that the proxy writes. Its requests reach
+the API server as the user of the kubeconfig that the proxy was given, those with
+a bearer token as the token's user. Without a scenario, everything is passed on
+unchanged; rules can be added at any time through the proxy's own API, which
+every process on this machine can reach. Each request is a line of JSON in the
+log.`,
 		Example: `  # In front of the sandbox, or of any cluster.
   sandbox proxy --write-kubeconfig ./proxied
   sandbox proxy --kubeconfig ~/.kube/config --write-kubeconfig ./proxied --scenario bad-day.yaml
@@ -51,11 +52,11 @@ is for everybody on this machine. Each request is a line of JSON in the log.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "how the proxy reaches the API server, and as whom (default the sandbox's administrator)")
-	flags.StringVar(&f.write, "write-kubeconfig", "", "where the kubeconfig for the clients of the proxy is written (required)")
+	flags.StringVar(&f.write, "write-kubeconfig", "", "the file to write the kubeconfig for the clients of the proxy to (required)")
 	flags.StringVar(&f.scenario, "scenario", "", "a file with the rules to begin with")
-	flags.StringVar(&f.log, "log", "", "where the log is written (default standard output)")
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "the address for the clients; port 0 is any that is free")
-	flags.StringVar(&f.control, "control", "127.0.0.1:0", "the loopback address of the proxy's own API; port 0 is any that is free")
+	flags.StringVar(&f.log, "log", "", "the file to write the log to (default standard output)")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "the address for clients; port 0 picks a free one")
+	flags.StringVar(&f.control, "control", "127.0.0.1:0", "the loopback address of the proxy's own API; port 0 picks a free one")
 	return cmd
 }
 
@@ -74,8 +75,8 @@ func (r *root) runProxy(cmd *cobra.Command, f proxyFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(f.write, server.Kubeconfig, 0o600); err != nil {
-		return errors.Join(fmt.Errorf("write the kubeconfig: %w", err), server.Close())
+	if err := cluster.WriteKubeconfig(f.write, server.Kubeconfig); err != nil {
+		return errors.Join(err, server.Close())
 	}
 	// Standard output may be the log.
 	fmt.Fprintf(cmd.ErrOrStderr(), `The proxy is ready, rules in force: %d.
@@ -84,6 +85,9 @@ func (r *root) runProxy(cmd *cobra.Command, f proxyFlags) error {
   control      %s/rules
   kubeconfig   %s
 `, len(o.Rules), o.Upstream.Host, server.URL, server.Control, f.write)
+	for _, warning := range server.Warnings(o.Rules) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
+	}
 	return server.Run(cmd.Context())
 }
 
@@ -129,15 +133,15 @@ func (r *root) proxyOptions(f proxyFlags) (proxy.Options, error) {
 	return o, err
 }
 
-// checkAddresses refuses to let strangers steer, and a kubeconfig that leads
-// nowhere.
+// checkAddresses refuses a control address that other machines can reach, and an
+// address that a kubeconfig cannot name.
 func checkAddresses(f proxyFlags) error {
 	host, _, err := net.SplitHostPort(f.control)
 	if err != nil {
 		return fmt.Errorf("--control %q: want an address like 127.0.0.1:8002", f.control)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("--control %q: it asks nobody for a password, so it must be a loopback address", f.control)
+		return fmt.Errorf("--control %q: it has no authentication, so it must be a loopback address", f.control)
 	}
 	host, _, err = net.SplitHostPort(f.listen)
 	if err != nil {
@@ -149,10 +153,11 @@ func checkAddresses(f proxyFlags) error {
 	return nil
 }
 
-// openLog opens the log anew; closing it leaves standard output open.
+// openLog creates the log file. Closing it leaves standard output open. Requests do
+// not wait for the reader of standard output.
 func openLog(cmd *cobra.Command, file string) (io.WriteCloser, error) {
 	if file == "" {
-		return nopCloser{cmd.OutOrStdout()}, nil
+		return proxy.NewBacklog(cmd.OutOrStdout()), nil
 	}
 	log, err := os.Create(filepath.Clean(file))
 	if err != nil {
@@ -160,8 +165,3 @@ func openLog(cmd *cobra.Command, file string) (io.WriteCloser, error) {
 	}
 	return log, nil
 }
-
-type nopCloser struct{ io.Writer }
-
-// Close does nothing.
-func (nopCloser) Close() error { return nil }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -36,8 +37,10 @@ func newStatus(r *root) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show how a sandbox is",
-		Long:  "Show how a sandbox is. It is an error if none runs.",
+		Short: "Show the state of a sandbox",
+		Long: `Show the state of a sandbox and of its components. The exit code is 1 if no
+sandbox runs, or if one of its components does not run. With -o json it is 0 in
+the latter case, and ready is false.`,
 		Example: `  sandbox status
   sandbox status -o json`,
 		Args: arguments(),
@@ -59,14 +62,20 @@ func newStatus(r *root) *cobra.Command {
 				encoder.SetIndent("", "  ")
 				return encoder.Encode(result)
 			}
-			return printStatus(cmd.OutOrStdout(), result)
+			if err := printStatus(cmd.OutOrStdout(), result); err != nil {
+				return err
+			}
+			if down := s.Down(); s.CameUp() && len(down) > 0 {
+				return fmt.Errorf("the sandbox is not ready: %s: see 'sandbox component --help'", strings.Join(down, ", "))
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json, or empty for people")
 	return cmd
 }
 
-// countNodes asks the API server, which may be paused.
+// countNodes lists the nodes with a timeout, since the API server may be paused.
 func (r *root) countNodes(ctx context.Context) nodeCount {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -89,8 +98,11 @@ func (r *root) countNodes(ctx context.Context) nodeCount {
 
 func printStatus(out io.Writer, s statusOutput) error {
 	state := "starting"
-	if s.Ready {
+	switch {
+	case s.Ready:
 		state = "ready"
+	case s.CameUp():
+		state = "not ready"
 	}
 	fmt.Fprintf(out, "Kubernetes %s in %s is %s (pid %d, up for %s).\n",
 		s.Version, s.DataDir, state, s.PID, time.Since(s.Started).Round(time.Second))
@@ -105,7 +117,7 @@ func printStatus(out io.Writer, s statusOutput) error {
 	}
 	fmt.Fprintf(out, "  memory      %s\n\n", mebibytes(s.RSSBytes))
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "COMPONENT\tSTATE\tPID\tPORT\tSTARTED AGAIN\tMEMORY")
+	fmt.Fprintln(w, "COMPONENT\tSTATE\tPID\tPORT\tRESTARTS\tMEMORY")
 	for _, c := range s.Components {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", c.Name, stateOf(c), number(c.PID), number(c.Port), c.Restarts, mebibytes(c.RSSBytes))
 	}

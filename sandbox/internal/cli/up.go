@@ -21,8 +21,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// reportFD tells a detached sandbox the descriptor of the pipe on which the
-// command that started it waits for a line that says how it went.
+// reportFD is the environment variable with the descriptor of the pipe on which a
+// detached sandbox reports to the command that started it, in one line, whether it
+// is ready.
 const reportFD = "SANDBOX_REPORT_FD"
 
 func newUp(r *root) *cobra.Command {
@@ -34,8 +35,8 @@ func newUp(r *root) *cobra.Command {
 		Short: "Start a sandbox",
 		Long: `Start a sandbox and stay until Ctrl-C, or return once it is ready with --detach.
 
-What is in a sandbox is kept in its data directory and is there again after the
-next 'up', unless that is --fresh.
+The state of a sandbox is kept in its data directory for the next 'up', unless
+that one is --fresh.
 
 How long pods take is set by the --pod-* flags, and for the pods of one workload
 by annotations of its pod template:
@@ -76,19 +77,19 @@ by annotations of its pod template:
 				o.Kubeconfig = string(abs)
 			}
 			if detach {
-				return upDetached(cmd, o, owner)
+				return upDetached(cmd, o)
 			}
 			return up(cmd, o)
 		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.IntVar(&o.Nodes, "nodes", o.Nodes, "how many nodes there are to be at least")
+	flags.IntVar(&o.Nodes, "nodes", o.Nodes, "minimum number of nodes")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "also write the kubeconfig of the administrator to this file")
-	flags.BoolVar(&o.Audit, "audit", false, "have the API server log each request to audit.log in the data directory")
-	flags.BoolVar(&o.Fresh, "fresh", false, "forget what an earlier run left in the data directory")
+	flags.BoolVar(&o.Audit, "audit", false, "log each request to the API server to audit.log in the data directory")
+	flags.BoolVar(&o.Fresh, "fresh", false, "remove what an earlier run left in the data directory")
 	flags.BoolVar(&detach, "detach", false, "return once the sandbox is ready and leave it running")
-	flags.IntVar(&owner, "owner", 0, "stop, and remove the data directory, when the process with this ID has ended, however it did")
+	flags.IntVar(&owner, "owner", 0, "stop and remove the data directory when the process with this ID has ended, even if it was killed")
 	o.Delays.AddFlags(flags)
 	return cmd
 }
@@ -99,7 +100,7 @@ func up(cmd *cobra.Command, o cluster.Options) error {
 	detached := os.Getenv(reportFD) != ""
 	if detached {
 		pipe := os.NewFile(3, "report")
-		// The components are not to hold it open.
+		// The components must not hold it open.
 		syscall.CloseOnExec(3)
 		os.Unsetenv(reportFD)
 		report = func(line string) { fmt.Fprintln(pipe, line); pipe.Close() }
@@ -136,10 +137,10 @@ func at(dir cluster.Dir) string {
 
 func printReady(out io.Writer, s cluster.Status, o cluster.Options) {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
-	fmt.Fprintf(out, `Kubernetes %s is ready after %s (the API server after %s), with at least %d nodes.
+	fmt.Fprintf(out, `Kubernetes %s is ready after %s (the API server after %s) with %s.
   API server  %s
   kubeconfig  %s
-`, s.Version, seconds(s.Times.Ready.Duration), seconds(s.Times.APIServerReady.Duration), o.Nodes, s.APIServer, s.Kubeconfig)
+`, s.Version, seconds(s.Times.Ready.Duration), seconds(s.Times.APIServerReady.Duration), atLeast(o.Nodes), s.APIServer, s.Kubeconfig)
 	if s.AuditLog != "" {
 		fmt.Fprintf(out, "  audit log   %s\n", s.AuditLog)
 	}
@@ -150,22 +151,31 @@ Talk to it:
 `, s.Kubeconfig, at(o.Dir))
 }
 
+func atLeast(nodes int) string {
+	if nodes == 1 {
+		return "at least 1 node"
+	}
+	return fmt.Sprintf("at least %d nodes", nodes)
+}
+
 // upDetached starts another process that runs the sandbox, and returns once
 // that is ready or has failed.
-func upDetached(cmd *cobra.Command, o cluster.Options, owner int) error {
-	if s, err := o.Dir.Status(cmd.Context()); err == nil {
-		fmt.Fprintf(cmd.OutOrStdout(), "A sandbox already runs in %s (pid %d).\n", o.Dir, s.PID)
-		return nil
+func upDetached(cmd *cobra.Command, o cluster.Options) error {
+	if joined, err := join(cmd, o); joined {
+		return err
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	if err := o.Dir.Check(o.Kubeconfig); err != nil {
+	if err := o.Check(); err != nil {
+		if joined, err := join(cmd, o); joined {
+			return err
+		}
 		return err
 	}
-	log, err := os.Create(o.Dir.Log())
+	log, err := os.OpenFile(o.Dir.Log(), os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -175,7 +185,7 @@ func upDetached(cmd *cobra.Command, o cluster.Options, owner int) error {
 		fmt.Sprintf("--audit=%t", o.Audit), fmt.Sprintf("--fresh=%t", o.Fresh),
 	}
 	if o.Owner != nil {
-		args = append(args, fmt.Sprintf("--owner=%d", owner))
+		args = append(args, fmt.Sprintf("--owner=%d", o.Owner.PID))
 	}
 	child := &exec.Cmd{
 		Path:        "/proc/self/exe",
@@ -190,7 +200,7 @@ func upDetached(cmd *cobra.Command, o cluster.Options, owner int) error {
 		return err
 	}
 	w.Close()
-	// If this process is told to end, so is the other.
+	// Pass a signal to end on to the other process.
 	done := make(chan struct{})
 	defer close(done)
 	go func() {
@@ -204,12 +214,20 @@ func upDetached(cmd *cobra.Command, o cluster.Options, owner int) error {
 	if err != nil {
 		return err
 	}
-	switch text := strings.TrimSuffix(string(answer), "\n"); {
-	case len(answer) == 0:
+	text := strings.TrimSuffix(string(answer), "\n")
+	if len(answer) == 0 || text != "" {
 		_ = child.Wait()
+		if joined, err := join(cmd, o); joined {
+			return err
+		}
+		if o.Abandoned() {
+			return fmt.Errorf("--owner %d: the process has ended", o.Owner.PID)
+		}
+	}
+	switch {
+	case len(answer) == 0:
 		return fmt.Errorf("the sandbox ended before it was ready: see %s", o.Dir.Log())
 	case text != "":
-		_ = child.Wait()
 		return errors.New(text)
 	}
 	s, err := o.Dir.Status(cmd.Context())

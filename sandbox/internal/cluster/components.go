@@ -85,7 +85,7 @@ func apiServer(d Dir, port, etcdPort int, audit bool) supervisor.Spec {
 		args = append(args,
 			"--audit-policy-file="+d.path("audit-policy.yaml"),
 			"--audit-log-path="+d.AuditLog(),
-			// Megabytes; whoever counts requests wants them in one file.
+			// In megabytes. Tests that count requests need them in one file.
 			"--audit-log-maxsize=1024",
 		)
 	}
@@ -101,8 +101,8 @@ func controllerManager(d Dir) supervisor.Spec {
 		"--service-account-private-key-file=" + d.keyFile(serviceAccountKey),
 		"--cluster-signing-cert-file=" + d.certFile(clusterCA),
 		"--cluster-signing-key-file=" + d.keyFile(clusterCA),
-		// It tells kubelets how long they may keep secrets, with a write to each
-		// node whenever there are many more of them.
+		// It annotates each node with how long kubelets may cache secrets, a write to
+		// every node whenever the cluster grows much.
 		"--controllers=*,-ttl-controller",
 		"--leader-elect=false",
 		"--secure-port=0",

@@ -21,24 +21,51 @@ import (
 	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// Status is what a running sandbox says of itself.
+// Status is the state of a running sandbox.
 type Status struct {
-	DataDir    Dir    `json:"dataDir"`
-	PID        int    `json:"pid"`
+	DataDir Dir `json:"dataDir"`
+	PID     int `json:"pid"`
+	// Ready: it has started, and all components run.
 	Ready      bool   `json:"ready"`
 	APIServer  string `json:"apiServer"`
 	Kubeconfig string `json:"kubeconfig"`
 	Version    string `json:"kubernetesVersion"`
 	AuditLog   string `json:"auditLog,omitempty"`
 
+	// What it was started with.
+	Nodes  int            `json:"nodes"`
+	Owner  int            `json:"owner,omitempty"`
+	Delays kubelet.Delays `json:"delays"`
+
 	Started time.Time `json:"started"`
 	Times   Times     `json:"times"`
 	// RSSBytes is the memory of all processes, this one included.
 	RSSBytes   int64       `json:"rssBytes"`
 	Components []Component `json:"components"`
+}
+
+// CameUp reports whether the start is complete.
+func (s Status) CameUp() bool { return s.Times.Ready.Duration > 0 }
+
+// Down returns the components that do not run, each with its state.
+func (s Status) Down() []string {
+	var down []string
+	for _, c := range s.Components {
+		switch c.State {
+		case supervisor.Running:
+		case supervisor.Paused:
+			down = append(down, c.Name+" is paused")
+		case supervisor.Crashed:
+			down = append(down, c.Name+" has crashed")
+		default:
+			down = append(down, fmt.Sprintf("%s was %s", c.Name, c.State))
+		}
+	}
+	return down
 }
 
 // Times are how long the start took.
@@ -61,10 +88,11 @@ func (c *cluster) status() Status {
 	s := Status{
 		DataDir:    c.Dir,
 		PID:        os.Getpid(),
-		Ready:      c.ready,
 		APIServer:  c.settings.apiServer(),
 		Kubeconfig: c.Dir.Kubeconfig(),
-		Version:    kubernetesVersion(),
+		Version:    KubernetesVersion(),
+		Nodes:      c.Nodes,
+		Delays:     c.Delays,
 		Started:    c.started,
 		Times:      c.times,
 		RSSBytes:   rss(os.Getpid()),
@@ -75,6 +103,9 @@ func (c *cluster) status() Status {
 	if c.Audit {
 		s.AuditLog = c.Dir.AuditLog()
 	}
+	if c.Owner != nil {
+		s.Owner = c.Owner.PID
+	}
 	for _, p := range c.supervisor.Status() {
 		entry := Component{Status: p, RSSBytes: rss(p.PID)}
 		if p.State == supervisor.Crashed {
@@ -83,10 +114,11 @@ func (c *cluster) status() Status {
 		s.RSSBytes += entry.RSSBytes
 		s.Components = append(s.Components, entry)
 	}
+	s.Ready = c.ready && len(s.Down()) == 0
 	return s
 }
 
-// serveControl lets other processes of the same user ask and steer.
+// serveControl serves the control socket to other processes of the same user.
 func (c *cluster) serveControl() (func(), error) {
 	path := c.Dir.socket()
 	if dir := filepath.Dir(path); dir != string(c.Dir) {
@@ -94,9 +126,13 @@ func (c *cluster) serveControl() (func(), error) {
 			return nil, fmt.Errorf("control socket: %w", err)
 		}
 	}
-	// The directory is locked: what is there is nobody's.
+	// The directory is locked, so that no process uses a socket that is there.
 	_ = os.Remove(path)
+	// Write access to the socket is control of the sandbox, and other users may have
+	// access to the directory. The components are not started yet.
+	mask := unix.Umask(0o177)
 	listener, err := net.Listen("unix", path)
+	unix.Umask(mask)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
@@ -127,9 +163,9 @@ func (c *cluster) serveControl() (func(), error) {
 	return func() { _ = server.Close() }, nil
 }
 
-// makePrivate makes a directory in a place that everybody can write to, and
-// refuses one that somebody else made there before: whoever owns the directory
-// of a socket can put another in its place.
+// makePrivate creates a directory in a place that every user can write to, and
+// refuses one that another user created there before: the owner of the directory
+// of a socket can replace the socket.
 func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -139,7 +175,7 @@ func makePrivate(dir string) error {
 		return err
 	}
 	if int(s.Uid) != os.Getuid() || s.Mode&0o022 != 0 {
-		return fmt.Errorf("%s belongs to somebody else or others can write to it: give a --data-dir with a shorter name", dir)
+		return fmt.Errorf("%s belongs to another user, or other users can write to it: give a --data-dir with a shorter name", dir)
 	}
 	return nil
 }
@@ -177,12 +213,33 @@ func (d Dir) call(ctx context.Context, method, path string, answer any) error {
 	return json.Unmarshal(body, answer)
 }
 
-// Status asks the running sandbox how it is.
+// Status returns the state of the running sandbox.
 func (d Dir) Status(ctx context.Context) (Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var s Status
 	return s, d.call(ctx, http.MethodGet, "/status", &s)
+}
+
+// Await waits until the running sandbox is ready and returns its state.
+func (d Dir) Await(ctx context.Context) (Status, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
+		fmt.Errorf("the sandbox that starts in %s was not ready after %s: see %s, or stop it with 'sandbox down'", d, startTimeout, d.path("logs")))
+	defer cancel()
+	for {
+		s, err := d.Status(ctx)
+		if err == nil && s.CameUp() {
+			return s, nil
+		}
+		if !d.Running() {
+			return s, d.NotRunning()
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return s, context.Cause(ctx)
+		}
+	}
 }
 
 // Act does something to a component of the running sandbox.
@@ -193,15 +250,22 @@ func (d Dir) Act(ctx context.Context, component, action string) error {
 }
 
 // Stop stops the running sandbox and returns when its last process is gone. It
-// says whether there was one.
+// reports whether there was one.
 func (d Dir) Stop(ctx context.Context) (bool, error) {
 	if !d.Running() {
 		return false, nil
 	}
-	pid := d.owner()
+	pid, err := d.process(ctx)
+	if err != nil || pid == 0 {
+		return pid != 0, err
+	}
 	process, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return !d.Running(), nil // It went in this moment.
+	switch {
+	case errors.Is(err, unix.ESRCH):
+		return true, nil // It has just ended.
+	case err != nil:
+		// The kernel does not have pidfds, or a seccomp profile forbids them.
+		return true, d.stopUnwatched(ctx, pid)
 	}
 	defer unix.Close(process)
 	asked, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -216,9 +280,76 @@ func (d Dir) Stop(ctx context.Context) (bool, error) {
 	if err := unix.PidfdSendSignal(process, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return true, fmt.Errorf("end process %d: %w", pid, err)
 	}
-	waitGone(ctx, process, stopTimeout)
+	if !waitGone(ctx, process, stopTimeout) {
+		return true, fmt.Errorf("process %d was killed and has not ended yet", pid)
+	}
 	_ = os.Remove(d.socket())
 	return true, nil
+}
+
+// stopUnwatched stops the sandbox where its process cannot be held by a
+// descriptor. One that does not stop is left alone: by the time it is killed, its
+// ID may be another process'.
+func (d Dir) stopUnwatched(ctx context.Context, pid int) error {
+	ctx, cancel := context.WithTimeout(ctx, 4*stopTimeout)
+	defer cancel()
+	err := d.call(ctx, http.MethodPost, "/stop", nil)
+	for ctx.Err() == nil && err == nil {
+		// The lock ends with the process.
+		if !d.Running() {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return fmt.Errorf("the sandbox in %s does not stop: end process %d", d, pid)
+}
+
+// process returns the ID of the process that serves the socket, even if it hangs. A
+// sandbox that is just starting has no socket yet; if it ends before it has one,
+// there is no process.
+func (d Dir) process(ctx context.Context) (int, error) {
+	var err error
+	for range 50 {
+		var pid int
+		if pid, err = peer(ctx, d.socket()); err == nil {
+			return pid, nil
+		}
+		if !d.Running() {
+			return 0, nil
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	return 0, fmt.Errorf("a process has the data directory %s locked, and does not answer as a sandbox does (%w): look for it with 'fuser %s'", d, err, d.lock())
+}
+
+// peer returns the process that listens on a socket.
+func peer(ctx context.Context, socket string) (int, error) {
+	connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return 0, err
+	}
+	defer connection.Close()
+	raw, err := connection.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var credentials *unix.Ucred
+	if controlErr := raw.Control(func(fd uintptr) {
+		credentials, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); controlErr != nil {
+		return 0, controlErr
+	}
+	if err != nil {
+		return 0, err
+	}
+	if credentials.Pid <= 0 {
+		return 0, errors.New("its process is in another PID namespace")
+	}
+	return int(credentials.Pid), nil
 }
 
 func waitGone(ctx context.Context, process int, timeout time.Duration) bool {
@@ -242,8 +373,8 @@ func rss(pid int) int64 {
 	return resident * int64(os.Getpagesize())
 }
 
-// kubernetesVersion is the version of the control plane.
-func kubernetesVersion() string {
+// KubernetesVersion is the version of the control plane.
+func KubernetesVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
 			if m.Path == "k8s.io/kubernetes" {

@@ -47,33 +47,33 @@ const (
 // serviceIP is what the API server is called inside of the cluster.
 const serviceIP = "10.96.0.1"
 
-// makePKI issues what is missing of the certificates and keys.
+// makePKI issues what is missing of the certificates and keys: all of them in a
+// new directory, and in one of an earlier release those that it did not have.
 func (d Dir) makePKI() error {
 	dir := d.pki()
-	if pki.Exists(dir, serviceAccountKey) {
-		return nil // It is written last.
-	}
-	ca, err := pki.NewAuthority("tidekeeper-sandbox-ca")
+	ca, newCA, err := authority(dir, clusterCA)
 	if err != nil {
 		return err
 	}
-	etcd, err := pki.NewAuthority("tidekeeper-sandbox-etcd-ca")
+	etcd, newEtcd, err := authority(dir, etcdCA)
 	if err != nil {
 		return err
 	}
 	loopback := []net.IP{net.ParseIP(ports.Loopback)}
-	pairs := map[string]func() (pki.Pair, error){
-		clusterCA: func() (pki.Pair, error) { return ca.Pair, nil },
-		etcdCA:    func() (pki.Pair, error) { return etcd.Pair, nil },
+	for name, issue := range map[string]func() (pki.Pair, error){
 		apiServerCert: func() (pki.Pair, error) {
 			return ca.Server(component.APIServer,
 				[]string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
 				append(loopback, net.ParseIP(serviceIP)))
 		},
-		etcdCert:       func() (pki.Pair, error) { return etcd.Peer(component.Etcd, []string{"localhost"}, loopback) },
-		etcdClientCert: func() (pki.Pair, error) { return etcd.Client(component.APIServer) },
-	}
-	for name, issue := range pairs {
+		etcdCert:          func() (pki.Pair, error) { return etcd.Peer(component.Etcd, []string{"localhost"}, loopback) },
+		etcdClientCert:    func() (pki.Pair, error) { return etcd.Client(component.APIServer) },
+		serviceAccountKey: pki.NewSigningKey,
+	} {
+		// What an authority has issued that is not there any more is of no use.
+		if pki.Exists(dir, name) && !newCA && !newEtcd {
+			continue
+		}
 		pair, err := issue()
 		if err != nil {
 			return err
@@ -82,11 +82,20 @@ func (d Dir) makePKI() error {
 			return err
 		}
 	}
-	key, err := pki.NewSigningKey()
-	if err != nil {
-		return err
+	return nil
+}
+
+// authority returns the authority of that name, and whether it had to be made.
+func authority(dir, name string) (_ *pki.Authority, isNew bool, _ error) {
+	if pki.Exists(dir, name) {
+		loaded, err := pki.LoadAuthority(dir, name)
+		return loaded, false, err
 	}
-	return key.Write(dir, serviceAccountKey)
+	made, err := pki.NewAuthority("tidekeeper-sandbox-" + name)
+	if err != nil {
+		return nil, false, err
+	}
+	return made, true, made.Write(dir, name)
 }
 
 func (d Dir) certFile(name string) string { return filepath.Join(d.pki(), name+".crt") }
@@ -158,7 +167,7 @@ func (d Dir) writeKubeconfigs(adminCopy string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(d.kubeconfigOf(user), data, 0o600); err != nil {
+		if err := WriteKubeconfig(d.kubeconfigOf(user), data); err != nil {
 			return err
 		}
 	}
@@ -166,16 +175,40 @@ func (d Dir) writeKubeconfigs(adminCopy string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(d.Kubeconfig(), admin, 0o600); err != nil {
+	if err := WriteKubeconfig(d.Kubeconfig(), admin); err != nil {
 		return err
 	}
 	if adminCopy == "" {
 		return nil
 	}
-	if err := os.WriteFile(adminCopy, admin, 0o600); err != nil {
+	return WriteKubeconfig(adminCopy, admin)
+}
+
+// WriteKubeconfig replaces a file with one that has a key in it. Only the user can
+// read it, whatever the mode of the old file or of the target of a symbolic link was,
+// and a client that waits for the file never finds a part of it.
+func WriteKubeconfig(file string, data []byte) error {
+	err := writeSecret(file, data)
+	if err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)
 	}
 	return nil
+}
+
+func writeSecret(file string, data []byte) error {
+	// It is made with mode 0600.
+	temporary, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = temporary.Write(data)
+	if err = errors.Join(err, temporary.Close()); err == nil {
+		err = os.Rename(temporary.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(temporary.Name())
+	}
+	return err
 }
 
 // mayOverwrite refuses to overwrite a kubeconfig that is not a sandbox's.

@@ -6,6 +6,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,18 +14,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Dir is the directory that everything of a sandbox lies in.
+// Dir is the data directory of a sandbox.
 type Dir string
 
-// DefaultDir is where a sandbox lies that nobody gave a directory.
+// DefaultDir returns the default data directory.
 func DefaultDir() (Dir, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return Dir(filepath.Join(dir, "tidekeeper-sandbox")), nil
@@ -43,15 +44,22 @@ func (d Dir) path(elem ...string) string {
 // Kubeconfig is the kubeconfig of the administrator.
 func (d Dir) Kubeconfig() string { return d.path("kubeconfig") }
 
-// AuditLog is where the API server writes who did what.
+// AuditLog is the audit log of the API server.
 func (d Dir) AuditLog() string { return d.path("audit.log") }
 
-// Log is what a detached sandbox says.
+// Log is the log of a detached sandbox.
 func (d Dir) Log() string { return d.path("sandbox.log") }
+
+// Logs is the directory of the logs of the components.
+func (d Dir) Logs() string { return d.path("logs") }
 
 func (d Dir) log(component string) string { return d.path("logs", component+".log") }
 func (d Dir) pki() string                 { return d.path("pki") }
 func (d Dir) lock() string                { return d.path("lock") }
+
+// parts are what a sandbox puts into its directory, beside its state; the marker
+// is the last, since the directory is a sandbox's for as long as it is there.
+var parts = []string{"control.sock", "sandbox.log", "lock", marker}
 
 // state is where the parts of a sandbox are kept that outlive its processes.
 var state = []string{"etcd", "pki", "logs", "kubeconfigs", "kubeconfig", "sandbox.json", "audit.log", "audit-policy.yaml"}
@@ -86,7 +94,7 @@ func (d Dir) loadSettings() (settings, error) {
 		return s, err
 	}
 	if err := json.Unmarshal(buf, &s); err != nil {
-		return s, fmt.Errorf("%s is damaged (%w): start anew with 'sandbox up --fresh'", d.path("sandbox.json"), err)
+		return s, fmt.Errorf("%s is damaged (%w): start over with 'sandbox up --fresh'", d.path("sandbox.json"), err)
 	}
 	return s, nil
 }
@@ -111,24 +119,35 @@ func (e *RunningError) Error() string {
 
 // acquire makes the directory if need be and locks it for this process. The
 // lock ends with the file or with the process, however it ends.
-func (d Dir) acquire() (*os.File, error) {
-	if err := d.belongsToSandbox(); err != nil {
+func (d Dir) acquire(keeping keeping) (*os.File, error) {
+	old, err := d.mark()
+	if err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)
 	}
+	if err := d.keepOthersOut(); err != nil {
+		return nil, err
+	}
+	if old == unmarked {
+		// It is marked before there is anything else in it.
+		if err := d.write(keeping.mark(), old); err != nil {
+			return nil, err
+		}
+	}
 	f, err := os.OpenFile(d.lock(), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}
-	// Somebody who only looks whether the lock is taken has it for a moment.
+	// A process that checks whether the lock is taken holds it for a few microseconds.
 	for range 20 {
 		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-			if err = f.Truncate(0); err == nil {
-				_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
+			if err = d.take(f, keeping); err != nil {
+				f.Close()
+				return nil, err
 			}
-			return f, err
+			return f, nil
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -139,27 +158,7 @@ func (d Dir) acquire() (*os.File, error) {
 	return nil, fmt.Errorf("lock the data directory: %w", err)
 }
 
-// belongsToSandbox refuses a directory with files in it that are not a
-// sandbox's: it might be given by mistake.
-func (d Dir) belongsToSandbox() error {
-	entries, err := os.ReadDir(string(d))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case errors.Is(err, syscall.ENOTDIR):
-		return fmt.Errorf("the data directory %s is a file: give another --data-dir", d)
-	case err != nil:
-		return fmt.Errorf("read the data directory: %w", err)
-	case len(entries) == 0:
-		return nil
-	}
-	if _, err := os.Stat(d.lock()); err != nil {
-		return fmt.Errorf("the data directory %s has files in it that are not a sandbox's: give another --data-dir", d)
-	}
-	return nil
-}
-
-// Running tells whether a process has the directory locked.
+// Running reports whether a process has the directory locked.
 func (d Dir) Running() bool {
 	f, err := os.Open(d.lock())
 	if err != nil {
@@ -169,16 +168,28 @@ func (d Dir) Running() bool {
 	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
-// NotRunning is the error of who needs a running sandbox and finds none.
+// NotRunning is the error returned when no sandbox runs in the directory.
 func (d Dir) NotRunning() error {
 	return fmt.Errorf("no sandbox runs in %s: start one with 'sandbox up', or say where it is with --data-dir", d)
 }
 
-// owner returns the process that locked the directory last.
+// owner returns the process that runs the sandbox, or ran the last one.
 func (d Dir) owner() int {
+	if pid, err := peer(context.Background(), d.socket()); err == nil {
+		return pid
+	}
 	buf, _ := os.ReadFile(d.lock())
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(buf)))
 	return pid
+}
+
+// remove removes all that sandboxes have put into the directory, and then the
+// directory, unless there are other files in it.
+func (d Dir) remove() {
+	for _, name := range slices.Concat(state, parts) {
+		_ = os.RemoveAll(d.path(name))
+	}
+	_ = os.Remove(string(d))
 }
 
 // clear removes the state of earlier runs, and nothing else.
@@ -193,11 +204,11 @@ func (d Dir) clear() error {
 
 // Check finds out, before anything is started, what would keep a sandbox from
 // starting here, and makes the directory.
-func (d Dir) Check(kubeconfig string) error {
-	if err := mayOverwrite(kubeconfig); err != nil {
+func (o Options) Check() error {
+	if err := mayOverwrite(o.Kubeconfig); err != nil {
 		return err
 	}
-	lock, err := d.acquire()
+	lock, err := o.Dir.acquire(o.keeping())
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,11 @@ import (
 
 // Owner is a process that a sandbox does not outlive. It is held by a descriptor,
 // since its number may be another process' once it has ended.
-type Owner struct{ fd int }
+type Owner struct {
+	// PID is its process ID.
+	PID int
+	fd  int
+}
 
 // FindOwner returns the process with that ID.
 func FindOwner(pid int) (*Owner, error) {
@@ -21,10 +25,10 @@ func FindOwner(pid int) (*Owner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--owner %d: %w: give the ID of a process that runs", pid, err)
 	}
-	return &Owner{fd}, nil
+	return &Owner{PID: pid, fd: fd}, nil
 }
 
-// ended tells whether there was an owner that has ended.
+// ended reports whether there was an owner that has ended.
 func (o *Owner) ended() bool {
 	if o == nil {
 		return false

@@ -31,11 +31,11 @@ const startTimeout = 2 * time.Minute
 // Options say what sandbox to run.
 type Options struct {
 	Dir Dir
-	// Nodes is how many nodes there are to be at least.
+	// Nodes is the minimum number of nodes.
 	Nodes int
 	// Kubeconfig gets a copy of the kubeconfig of the administrator.
 	Kubeconfig string
-	// Audit has the API server log who did what.
+	// Audit turns the audit log of the API server on.
 	Audit bool
 	// Fresh forgets the state of earlier runs.
 	Fresh bool
@@ -48,6 +48,21 @@ type Options struct {
 	Ready func(Status)
 	// Crashed is called when a component ended that should not have.
 	Crashed func(supervisor.Exit)
+}
+
+func (o Options) keeping() keeping { return keeping{owned: o.Owner != nil, fresh: o.Fresh} }
+
+// Abandoned removes what was made for an owner that has ended before there was a
+// sandbox to do it, and reports whether it has.
+func (o Options) Abandoned() bool {
+	if !o.Owner.ended() {
+		return false
+	}
+	// Neither a directory that is kept, nor that of a sandbox that runs.
+	if m, err := o.Dir.mark(); err == nil && m == owned && !o.Dir.Running() {
+		o.Dir.remove()
+	}
+	return true
 }
 
 // cluster is a running sandbox.
@@ -63,13 +78,13 @@ type cluster struct {
 	ready bool
 }
 
-// Run runs a sandbox until the context or its owner ends or somebody asks it to
-// stop.
+// Run runs a sandbox until the context or its owner ends or it is stopped through its
+// control socket.
 func Run(ctx context.Context, o Options) error {
 	if err := mayOverwrite(o.Kubeconfig); err != nil {
 		return err
 	}
-	lock, err := o.Dir.acquire()
+	lock, err := o.Dir.acquire(o.keeping())
 	if err != nil {
 		return err
 	}
@@ -77,7 +92,7 @@ func Run(ctx context.Context, o Options) error {
 	// After all that is deferred below: when the last process has stopped.
 	defer func() {
 		if o.Owner.ended() {
-			_ = os.RemoveAll(string(o.Dir))
+			o.Dir.remove()
 		}
 	}()
 	ctx, stop := context.WithCancel(ctx)
@@ -99,7 +114,7 @@ func Run(ctx context.Context, o Options) error {
 
 	if err := c.start(ctx, crashes); err != nil {
 		if ctx.Err() != nil {
-			return nil // It was told to stop before it was ready.
+			return nil // It was stopped before it was ready.
 		}
 		return err
 	}
@@ -113,7 +128,7 @@ func Run(ctx context.Context, o Options) error {
 		case e := <-crashes:
 			c.Crashed(e)
 		case <-look.C:
-			// Nobody could find or stop it any more.
+			// Without it, no command could find or stop this sandbox.
 			if !sameFile(lock, o.Dir.lock()) {
 				return fmt.Errorf("the data directory %s was removed: the sandbox has stopped", o.Dir)
 			}
@@ -121,7 +136,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// sameFile tells whether an open file still is the one of that name.
+// sameFile reports whether an open file still is the one of that name.
 func sameFile(f *os.File, name string) bool {
 	open, err := f.Stat()
 	if err != nil {
@@ -216,8 +231,8 @@ func (c *cluster) bringUp(ctx context.Context) error {
 	return nil
 }
 
-// startControlPlane starts etcd and the API server together: the latter waits
-// for the former better than anybody could for it.
+// startControlPlane starts etcd and the API server together: the API server itself
+// waits for etcd.
 func (c *cluster) startControlPlane() error {
 	old, _ := c.Dir.loadSettings()
 	apiServerPort, err := ports.Reserve(old.APIServerPort)
@@ -279,7 +294,7 @@ type CrashError struct{ Exit supervisor.Exit }
 
 func (e *CrashError) Error() string { return Describe(e.Exit) }
 
-// Describe tells of a crashed component, with the end of its log.
+// Describe describes the crash of a component, with the end of its log.
 func Describe(e supervisor.Exit) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s crashed (%s). Its log, %s, ends with:", e.Name, e.Exit, e.Log)

@@ -4,12 +4,11 @@
 package component
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
-
-	"context"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
@@ -20,7 +19,7 @@ import (
 
 func kubeletsMain() int {
 	if err := runKubelets(); err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
+		fmt.Fprintln(os.Stderr, "error:", err)
 		return 1
 	}
 	return 0

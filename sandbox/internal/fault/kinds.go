@@ -22,10 +22,12 @@ const (
 	// Hang does not send the request on and does not answer: not before For has
 	// passed or the rule is removed, and then it closes the connection.
 	Hang Kind = "Hang"
-	// Delay sends the request on after For.
+	// Delay sends the request on after For has passed or the rule is removed;
+	// without For it waits for the latter.
 	Delay Kind = "Delay"
 	// LoseAnswer sends the request on and, when the API server has answered,
-	// closes the connection instead of passing the answer on.
+	// closes the connection instead of passing the answer on; with Code it answers
+	// like Error instead, as a gateway does after a timeout.
 	LoseAnswer Kind = "LoseAnswer"
 	// HangAnswer sends the request on and does not pass the answer on; it ends
 	// like Hang.
@@ -36,7 +38,7 @@ const (
 	Stale Kind = "Stale"
 )
 
-// Faults of watches, done at an event.
+// Faults of watches, injected into an event.
 const (
 	// Freeze holds the event and all that comes after it back, with the
 	// connection open, until the rule is removed.
@@ -49,7 +51,7 @@ const (
 	DelayEvent Kind = "DelayEvent"
 	// CutWatch breaks the stream off before the event.
 	CutWatch Kind = "CutWatch"
-	// ExpireWatch tells the client 410 Expired instead of the event, and ends
+	// ExpireWatch sends the client 410 Expired instead of the event, and ends
 	// the stream.
 	ExpireWatch Kind = "ExpireWatch"
 )
@@ -66,14 +68,14 @@ const (
 	fieldResourceVersion field = "resourceVersion"
 )
 
-// traits are what a kind can be done to and what it can be told.
+// traits are what a kind can be injected into and the fields it has.
 type traits struct {
-	// verbs is what it can be done to; nil is any.
+	// verbs are the requests it can be injected into; nil is any.
 	verbs []string
-	// events: it is done to events and not to requests.
+	// events: it is injected into events and not into requests.
 	events bool
 	fields []field
-	// needs are those of the fields that must be given.
+	// needs are those of the fields that are required.
 	needs []field
 }
 
@@ -82,14 +84,14 @@ var (
 	watches  = []string{"watch", "watchlist"}
 )
 
-// kinds are all faults. An answer that never ends, that of a watch, cannot be
-// lost; the same is had by CutWatch.
+// kinds are all faults. The answer of a watch never ends, so it cannot be lost:
+// CutWatch has that effect.
 var kinds = map[Kind]traits{
 	Error:      {fields: []field{fieldCode, fieldReason, fieldMessage, fieldRetryAfter}, needs: []field{fieldCode}},
 	Close:      {},
 	Hang:       {fields: []field{fieldFor}},
-	Delay:      {fields: []field{fieldFor}, needs: []field{fieldFor}},
-	LoseAnswer: {verbs: answered},
+	Delay:      {fields: []field{fieldFor}},
+	LoseAnswer: {verbs: answered, fields: []field{fieldCode, fieldReason, fieldMessage}},
 	HangAnswer: {verbs: answered, fields: []field{fieldFor}},
 	Stale:      {verbs: []string{"get", "list", "watchlist"}, fields: []field{fieldResourceVersion}},
 

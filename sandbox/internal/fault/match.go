@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Request is what rules look at in a request.
+// Request holds the parts of a request that rules match.
 type Request struct {
 	// Verb is Kubernetes' own, or VerbWatchList.
 	Verb string
@@ -25,10 +25,10 @@ type Request struct {
 // asks for it (sendInitialEvents=true).
 const VerbWatchList = "watchlist"
 
-// Event is what rules look at in an event of a watch.
+// Event holds the parts of an event of a watch that rules match.
 type Event struct {
-	// Type is empty for the end of the stream, and for bytes whose meaning is
-	// not known.
+	// Type is empty for the end of the stream, and for bytes that could not be
+	// decoded.
 	Type            string
 	Namespace, Name string
 	// Initial: it belongs to the list at the beginning of a streaming list.
@@ -42,7 +42,7 @@ var aliases = map[string][]string{
 	"write": {"create", "update", "patch", "delete", "deletecollection"},
 }
 
-// Matches tells whether the request is one that is meant.
+// Matches reports whether the request fits.
 func (m Match) Matches(r Request) bool {
 	if (len(m.Paths) > 0) != (r.Resource == "") {
 		return false
@@ -53,7 +53,7 @@ func (m Match) Matches(r Request) bool {
 		fits(m.UserAgents, is(r.UserAgent)) && fits(m.Paths, is(r.Path))
 }
 
-// Matches tells whether the event is one that is meant.
+// Matches reports whether the event fits.
 func (e Events) Matches(event Event) bool {
 	if event.Initial && !e.Initial {
 		return false
@@ -65,11 +65,11 @@ func (e Events) Matches(event Event) bool {
 	return fits(types, is(event.Type)) && fits(e.Namespaces, is(event.Namespace)) && fits(e.Names, is(event.Name))
 }
 
-// all tells whether no event is preferred to another.
+// all reports whether events are not narrowed by type, namespace or name.
 func (e Events) all() bool { return len(e.Types)+len(e.Namespaces)+len(e.Names) == 0 }
 
-// fits tells whether something fits a list of patterns; of those with "!" it
-// must fit none, and of the others one.
+// fits reports whether a value, as compared by one, fits a list of patterns: none of
+// those with "!", and one of the others.
 func fits(patterns []string, one func(string) bool) bool {
 	wanted, found := false, false
 	for _, pattern := range patterns {
@@ -89,8 +89,8 @@ func is(value string) func(string) bool {
 	return func(pattern string) bool { return globFits(pattern, value) }
 }
 
-// globFits is not path.Match: "*" goes across slashes, which user agents and
-// paths are full of, and no other character means anything.
+// globFits is not path.Match: "*" matches slashes, too, which user agents and paths
+// are full of, and no other character is special.
 func globFits(pattern, value string) bool {
 	if !strings.Contains(pattern, "*") {
 		return pattern == value
@@ -98,6 +98,20 @@ func globFits(pattern, value string) bool {
 	expression := "(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$"
 	matched, err := regexp.MatchString(expression, value)
 	return matched && err == nil
+}
+
+// UnknownResources returns the entries of Resources that fit none of the known ones,
+// each of which has a resource and maybe a subresource. If none is known, all are
+// returned. What an entry with "!" excludes need not exist.
+func (m Match) UnknownResources(known []Request) []string {
+	var unknown []string
+	for _, pattern := range m.Resources {
+		fits := func(r Request) bool { return resourceFits(pattern, r) }
+		if !strings.HasPrefix(pattern, "!") && !slices.ContainsFunc(known, fits) {
+			unknown = append(unknown, pattern)
+		}
+	}
+	return unknown
 }
 
 func verbFits(pattern, verb string) bool {

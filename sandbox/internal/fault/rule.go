@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Rule says what goes wrong, with which requests or events, and with the
-// how-manieth of them.
+// Rule says which fault happens, to which requests or events, and to which
+// occurrence of them.
 type Rule struct {
 	// Name identifies the rule in the log and in the API. Absent: rule-1 and so
 	// on, by its place in the file.
@@ -30,13 +30,14 @@ type Match struct {
 	// list, "read" is get, list and watch, "write" is everything else.
 	Verbs []string `json:"verbs,omitempty" yaml:"verbs"`
 	// Resources are written like nodes, deployments.apps, pods/status or
-	// */scale. Without a group any group is meant, without a subresource none.
+	// */scale. Without a group, any group matches; without a subresource, only the main
+	// resource.
 	Resources  []string `json:"resources,omitempty" yaml:"resources"`
 	Namespaces []string `json:"namespaces,omitempty" yaml:"namespaces"`
 	Names      []string `json:"names,omitempty" yaml:"names"`
 	UserAgents []string `json:"userAgents,omitempty" yaml:"userAgents"`
 	// Paths choose requests that are not for a resource, like /readyz or
-	// /apis*. Without it, a rule means requests for resources only.
+	// /apis*. Without it, a rule applies to requests for resources only.
 	Paths []string `json:"paths,omitempty" yaml:"paths"`
 }
 
@@ -51,18 +52,18 @@ type Events struct {
 	Initial bool `json:"initial,omitempty" yaml:"initial"`
 }
 
-// Count chooses among what a rule means, in the order in which it comes.
+// Count chooses among the requests or events that a rule applies to, in the order
+// in which they arrive.
 type Count struct {
-	// From is the first that the fault is done to; 1 is the first of all, and
-	// the default.
+	// From is the first one that the fault is injected into. Default 1.
 	From int `json:"from,omitempty" yaml:"from"`
-	// Every is the distance to the next one; 1, the default, is each.
+	// Every n-th one has the fault, from From on. Default 1.
 	Every int `json:"every,omitempty" yaml:"every"`
-	// Times limits how often the fault is done; 0 is without a limit.
+	// Times limits how often the fault is injected; 0 is without a limit.
 	Times int `json:"times,omitempty" yaml:"times"`
 }
 
-// Fault is what is done. Which of the fields a kind has stands at the kind.
+// Fault is what is injected. Each Kind says which of the fields it has.
 type Fault struct {
 	Kind Kind `json:"kind" yaml:"kind"`
 
@@ -83,7 +84,7 @@ type Duration time.Duration
 func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
 	parsed, err := time.ParseDuration(node.Value)
 	if err != nil || parsed <= 0 {
-		return fmt.Errorf("line %d: %q is no duration: want one like 2s or 500ms", node.Line, node.Value)
+		return fmt.Errorf("line %d: %q is not a duration: want one like 2s or 500ms", node.Line, node.Value)
 	}
 	*d = Duration(parsed)
 	return nil

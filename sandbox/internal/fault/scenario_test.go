@@ -5,6 +5,7 @@ package fault
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -31,7 +32,7 @@ func TestMistakes(t *testing.T) {
 		"answer of a watch":  {"rules: [{match: {verbs: [watch]}, fault: {kind: LoseAnswer}}]", "LoseAnswer is done only to get,"},
 		"resource":           {"rules: [{match: {resources: [Nodes]}, fault: {kind: Close}}]", `match.resources "Nodes"`},
 		"subresource":        {"rules: [{match: {resources: [pods/]}, fault: {kind: Close}}]", `match.resources "pods/"`},
-		"no name":            {`rules: [{match: {names: [""]}, fault: {kind: Close}}]`, `match.names: "" fits nothing`},
+		"no name":            {`rules: [{match: {names: [""]}, fault: {kind: Close}}]`, `match.names: "" matches nothing`},
 		"path and resource":  {"rules: [{match: {paths: [/a], names: [b]}, fault: {kind: Close}}]", "leave resources, namespaces and names out"},
 		"path of an event":   {"rules: [{match: {paths: [/a]}, fault: {kind: Freeze}}]", "match.paths: Freeze is done only"},
 		"path":               {"rules: [{match: {paths: [a]}, fault: {kind: Close}}]", `match.paths "a": want one that begins with "/"`},
@@ -40,11 +41,12 @@ func TestMistakes(t *testing.T) {
 		"negative count":     {"rules: [{count: {from: -1}, fault: {kind: Close}}]", "cannot be negative"},
 		"times of a freeze":  {"rules: [{count: {times: 1}, fault: {kind: Freeze}}]", "only from makes sense"},
 		"no code":            {"rules: [{fault: {kind: Error}}]", "fault.code: Error needs it"},
+		"code of a loss":     {"rules: [{fault: {kind: LoseAnswer, code: 201}}]", "fault.code 201: want an HTTP status from 400 to 599"},
 		"code":               {"rules: [{fault: {kind: Error, code: 200}}]", "fault.code 200: want an HTTP status from 400 to 599"},
 		"code of others":     {"rules: [{fault: {kind: Delay, for: 1s, code: 500}}]", "fault.code: Delay has no such field, but for"},
 		"field of none":      {"rules: [{fault: {kind: Close, for: 1s}}]", "fault.for: Close has no such field"},
-		"duration":           {"rules:\n- fault:\n    kind: Delay\n    for: 5", `line 4: "5" is no duration`},
-		"negative duration":  {"rules: [{fault: {kind: Delay, for: -1s}}]", `"-1s" is no duration`},
+		"duration":           {"rules:\n- fault:\n    kind: Delay\n    for: 5", `line 4: "5" is not a duration`},
+		"negative duration":  {"rules: [{fault: {kind: Delay, for: -1s}}]", `"-1s" is not a duration`},
 		"part of a second":   {"rules: [{fault: {kind: Error, code: 429, retryAfter: 1500ms}}]", "want whole seconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,6 +59,46 @@ func TestMistakes(t *testing.T) {
 }
 
 var block = regexp.MustCompile("(?s)```yaml\n(rules:.*?)```")
+
+// TestAllMistakes: all mistakes of a scenario are reported, each with its line.
+func TestAllMistakes(t *testing.T) {
+	_, err := Parse([]byte(`rules:
+- name: a
+  match: {verbs: [PATCH, get], resources: [Nodes]}
+  count: {times: -1}
+  fault: {kind: Freeze}
+- fault: {kind: close}
+- name: a
+  fault: {kind: Error}
+`))
+	checkMistakes(t, err, []string{
+		`line 2: rule "a": match.verbs "PATCH"`, `line 2: rule "a": match.verbs "get"`, `line 2: rule "a": match.resources "Nodes"`,
+		`line 2: rule "a": count: from`, `line 6: rule "rule-2": fault.kind "close"`,
+		`line 7: rule "a": fault.code: Error needs it`, `line 7: rule "a": another rule has that name`,
+	})
+}
+
+// TestAllUnknownFields: so are all fields that are unknown.
+func TestAllUnknownFields(t *testing.T) {
+	_, err := Parse([]byte("rules:\n- nam: a\n  fault:\n    kind: Error\n    status: 500\n"))
+	checkMistakes(t, err, []string{`line 2: a rule has no field "nam"`, `line 5: a fault has no field "status"`})
+}
+
+func checkMistakes(t *testing.T, err error, want []string) {
+	t.Helper()
+	var got MistakesError
+	if !errors.As(err, &got) || len(got) != len(want) {
+		t.Fatalf("got %v, want %d mistakes", err, len(want))
+	}
+	for i, mistake := range got {
+		if !strings.HasPrefix(mistake.Error(), want[i]) || strings.Contains(mistake.Error(), "\n") {
+			t.Errorf("mistake %d is %q, want one line that begins with %q", i, mistake, want[i])
+		}
+		if !strings.Contains(err.Error(), "\n  "+want[i]) {
+			t.Errorf("%q is not a line of:\n%s", want[i], err)
+		}
+	}
+}
 
 // TestPage: what the manual shows can be used.
 func TestPage(t *testing.T) {
@@ -80,8 +122,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever is written, the answer is rules or one line that says what
-// is wrong; and rules are the same after the API has shown them.
+// FuzzParse: any text is read as rules, or has mistakes of one line each; and rules are
+// the same after the API has shown them.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"rules: [{fault: {kind: Close}}]",
@@ -94,8 +136,14 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		rules, err := Parse(text)
 		if err != nil {
-			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("an error of several lines: %q", err)
+			var found MistakesError
+			if !errors.As(err, &found) || len(found) == 0 {
+				t.Fatalf("not mistakes: %v", err)
+			}
+			for _, mistake := range found {
+				if strings.Contains(mistake.Error(), "\n") {
+					t.Errorf("a mistake of several lines: %q", mistake)
+				}
 			}
 			return
 		}

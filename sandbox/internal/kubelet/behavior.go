@@ -31,9 +31,12 @@ const (
 	CrashLoop = "crash-loop"
 	// ImagePullBackOff containers never start.
 	ImagePullBackOff = "image-pull-backoff"
+	// InitCrashLoop: the first init container ends with an error soon after each
+	// start.
+	InitCrashLoop = "init-crash-loop"
 )
 
-var behaviors = []string{Normal, Slow, NeverReady, CrashLoop, ImagePullBackOff}
+var behaviors = []string{Normal, Slow, NeverReady, CrashLoop, ImagePullBackOff, InitCrashLoop}
 
 // plan is what a pod is to do, from the defaults and its annotations.
 type plan struct {
@@ -49,6 +52,9 @@ func planOf(pod *corev1.Pod, defaults Delays) (plan, error) {
 			return p, fmt.Errorf("annotation %s: %q is not one of %s", BehaviorAnnotation, b, strings.Join(behaviors, ", "))
 		}
 		p.behavior = b
+	}
+	if p.behavior == InitCrashLoop && len(initContainers(pod)) == 0 {
+		return p, fmt.Errorf("annotation %s: %q is for pods that have an init container", BehaviorAnnotation, InitCrashLoop)
 	}
 	for _, f := range p.delays.fields() {
 		value, ok := pod.Annotations[Prefix+f.name]

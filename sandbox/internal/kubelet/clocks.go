@@ -12,27 +12,27 @@ import (
 
 // clocks remember since when each pod waits for its next step. The times in the
 // API have no fractions of a second, too coarse for delays that are often
-// shorter; and a pod that others change while it waits must not begin anew.
+// shorter; and a pod that other clients change while it waits must not start over.
 type clocks struct {
 	mu    sync.Mutex
 	ofPod map[types.UID]clock
 }
 
 type clock struct {
-	step  step
+	turn  string
 	since time.Time
 }
 
 func newClocks() *clocks { return &clocks{ofPod: map[types.UID]clock{}} }
 
-// since returns when the pod was first seen to wait for the step.
-func (c *clocks) since(pod types.UID, s step, now time.Time) time.Time {
+// since returns when the pod was first seen to wait for its turn.
+func (c *clocks) since(pod types.UID, turn string, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old, ok := c.ofPod[pod]; ok && old.step == s {
+	if old, ok := c.ofPod[pod]; ok && old.turn == turn {
 		return old.since
 	}
-	c.ofPod[pod] = clock{step: s, since: now}
+	c.ofPod[pod] = clock{turn: turn, since: now}
 	return now
 }
 

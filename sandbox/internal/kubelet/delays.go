@@ -17,6 +17,8 @@ type Delays struct {
 	Initialized time.Duration `json:"initialized-after"`
 	// ContainersReady counts from the start of the containers.
 	ContainersReady time.Duration `json:"containers-ready-after"`
+	// Started counts from the moment the pod has its sandbox and is initialized.
+	Started time.Duration `json:"started-after"`
 	// Slow replaces ContainersReady for pods that behave slowly.
 	Slow time.Duration `json:"slow-after"`
 	// Ready counts from the moment all containers are ready.
@@ -65,7 +67,8 @@ type delay struct {
 
 func (d *Delays) fields() []delay {
 	return []delay{
-		{"initialized-after", &d.Initialized, "how long pods take from being scheduled to being initialized"},
+		{"initialized-after", &d.Initialized, "how long pods take from being scheduled to having a sandbox and, one after the other, their init containers done"},
+		{"started-after", &d.Started, "how long pods take from then to running, which is the time to pull their images"},
 		{"containers-ready-after", &d.ContainersReady, "how long containers take from their start to being ready"},
 		{"slow-after", &d.Slow, "how long containers take instead in pods that behave slowly"},
 		{"ready-after", &d.Ready, "how long pods take from having ready containers to being ready"},

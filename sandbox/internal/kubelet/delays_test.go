@@ -11,7 +11,7 @@ import (
 )
 
 func TestArgsSetTheSameDelays(t *testing.T) {
-	want := Delays{1, 2 * time.Millisecond, 3 * time.Second, 4 * time.Minute, 5, 6, 7}
+	want := Delays{1, 2 * time.Millisecond, 3 * time.Second, 4 * time.Minute, 5, 6, 7, 8}
 	var got Delays
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	got.AddFlags(flags)

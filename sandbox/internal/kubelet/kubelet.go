@@ -168,7 +168,8 @@ func (k *Kubelets) podChanged(pod *corev1.Pod) {
 	}
 }
 
-// silent tells whether the kubelet of a node was told to leave its pods alone.
+// silent reports whether the kubelet of a node leaves its pods alone, as an
+// annotation asks for.
 func silent(n *corev1.Node) bool {
 	_, told := n.Annotations[node.NotReadyAnnotation]
 	return told
@@ -181,7 +182,9 @@ func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, er
 		return 0, ignoreNotFound(err)
 	}
 	if node.Reported(n) && node.Ready(n) != silent(n) {
-		return 0, nil
+		if left := node.HeartbeatEvery - k.now().Sub(node.Heartbeat(n)); left > 0 {
+			return left, nil
+		}
 	}
 	n = n.DeepCopy()
 	n.Status = node.Status(n, k.now())
@@ -199,7 +202,7 @@ func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.
 	pod := obj.(*corev1.Pod)
 	n, err := k.nodes.Get(pod.Spec.NodeName)
 	if err != nil || silent(n) {
-		// Nobody looks after this pod.
+		// No simulated kubelet runs this pod.
 		return 0, ignoreNotFound(err)
 	}
 	plan, mistake := planOf(pod, k.delays)
@@ -208,13 +211,13 @@ func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.
 		return 0, nil
 	}
 	now := k.now()
-	if left := delay - now.Sub(k.clocks.since(pod.UID, s, now)); left > 0 {
+	if left := delay - now.Sub(k.clocks.since(pod.UID, turn(pod, s), now)); left > 0 {
 		return left, nil
 	}
 	if s == remove {
 		return 0, ignoreNotFound(k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 			GracePeriodSeconds: new(int64(0)),
-			// A successor of the same name is somebody else.
+			// A successor of the same name is another pod.
 			Preconditions: &metav1.Preconditions{UID: &pod.UID},
 		}))
 	}

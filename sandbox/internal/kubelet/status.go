@@ -4,13 +4,18 @@
 package kubelet
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// imagePullBackOff is why a container waits whose image cannot be pulled.
+const imagePullBackOff = "ImagePullBackOff"
 
 // apply returns the status of a pod after a step. It has no side effects.
 func apply(pod *corev1.Pod, s step, hostIP, podIP, mistake string, readyAtOnce bool, now time.Time) corev1.PodStatus {
@@ -30,24 +35,39 @@ func apply(pod *corev1.Pod, s step, hostIP, podIP, mistake string, readyAtOnce b
 			reason = "PodInitializing"
 		}
 		r.condition(corev1.PodReadyToStartContainers, false, "")
-		r.condition(corev1.PodInitialized, false, "ContainersNotInitialized")
+		if len(pod.Spec.InitContainers) == 0 {
+			r.condition(corev1.PodInitialized, true, "")
+		} else {
+			r.condition(corev1.PodInitialized, false, "ContainersNotInitialized")
+		}
 		r.condition(corev1.ContainersReady, false, "ContainersNotReady")
 		r.condition(corev1.PodReady, false, "ContainersNotReady")
 		r.initContainers(func(c *corev1.ContainerStatus) { wait(c, "PodInitializing", "") })
 		r.containers(func(c *corev1.ContainerStatus) { wait(c, reason, mistake) })
-	case initialize, failPull:
-		r.PodIP, r.PodIPs = podIP, []corev1.PodIP{{IP: podIP}}
-		r.condition(corev1.PodReadyToStartContainers, true, "")
-		r.condition(corev1.PodInitialized, true, "")
-		r.endInitContainers()
-		if s == failPull {
-			r.containers(func(c *corev1.ContainerStatus) {
-				wait(c, "ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q", c.Image))
-			})
-			break
+		if pod.Spec.HostNetwork {
+			r.address(hostIP)
 		}
+	case setUp:
+		r.setUp(podIP)
+	case initialize:
+		r.initContainer(current(pod), func(c *corev1.ContainerStatus) { r.end(c, 0); c.Ready = true })
+		r.nextInitContainer()
+	case crashInit:
+		r.initContainer(current(pod), func(c *corev1.ContainerStatus) { r.backOff(c) })
+	case restartInit:
+		r.initContainer(current(pod), func(c *corev1.ContainerStatus) { c.RestartCount++; r.start(c) })
+	case failInit:
+		r.initContainer(current(pod), func(c *corev1.ContainerStatus) { r.end(c, 1) })
+		r.finish(corev1.PodFailed, 1)
+	case start:
+		r.setUp(podIP)
 		r.Phase = corev1.PodRunning
 		r.containers(r.start)
+	case failPull:
+		r.setUp(podIP)
+		r.containers(func(c *corev1.ContainerStatus) {
+			wait(c, imagePullBackOff, fmt.Sprintf("Back-off pulling image %q", c.Image))
+		})
 	case containersReady:
 		r.containers(func(c *corev1.ContainerStatus) { r.start(c); c.Ready = true })
 		r.condition(corev1.ContainersReady, true, "")
@@ -63,12 +83,7 @@ func apply(pod *corev1.Pod, s step, hostIP, podIP, mistake string, readyAtOnce b
 	case crash:
 		r.condition(corev1.ContainersReady, false, "ContainersNotReady")
 		r.condition(corev1.PodReady, false, "ContainersNotReady")
-		r.containers(func(c *corev1.ContainerStatus) {
-			r.end(c, 1)
-			c.LastTerminationState = c.State
-			wait(c, "CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
-				backoffOf(c.RestartCount), c.Name, pod.Name, pod.Namespace, pod.UID))
-		})
+		r.containers(r.backOff)
 	case restart:
 		r.containers(func(c *corev1.ContainerStatus) { c.RestartCount++; r.start(c) })
 	case fail:
@@ -119,7 +134,7 @@ func (r *report) condition(name corev1.PodConditionType, status bool, reason str
 func (r *report) message(reason string) string {
 	switch reason {
 	case "ContainersNotInitialized":
-		return "containers with incomplete status: " + names(r.pod.Spec.InitContainers)
+		return "containers with incomplete status: " + names(slices.DeleteFunc(slices.Clone(r.pod.Spec.InitContainers), r.initialized))
 	case "ContainersNotReady":
 		return "containers with unready status: " + names(r.pod.Spec.Containers)
 	case "ReadinessGatesNotReady":
@@ -134,6 +149,11 @@ func (r *report) message(reason string) string {
 	return ""
 }
 
+// initialized reports whether an init container keeps the pod from going on.
+func (r *report) initialized(c corev1.Container) bool {
+	return slices.ContainsFunc(r.InitContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name && s.Ready })
+}
+
 func names(containers []corev1.Container) string {
 	var list []string
 	for _, c := range containers {
@@ -142,27 +162,69 @@ func names(containers []corev1.Container) string {
 	return "[" + strings.Join(list, " ") + "]"
 }
 
+// containers updates the status of each container. Like a kubelet, it sorts them
+// by name; init containers stay in their order.
 func (r *report) containers(update func(*corev1.ContainerStatus)) {
 	r.ContainerStatuses = updated(r.pod.Spec.Containers, r.ContainerStatuses, update)
+	slices.SortFunc(r.ContainerStatuses, func(a, b corev1.ContainerStatus) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func (r *report) initContainers(update func(*corev1.ContainerStatus)) {
 	r.InitContainerStatuses = updated(r.pod.Spec.InitContainers, r.InitContainerStatuses, update)
 }
 
-// endInitContainers ends the init containers; sidecars keep on running.
-func (r *report) endInitContainers() {
+// initContainer updates the status of one of the init containers.
+func (r *report) initContainer(i int, update func(*corev1.ContainerStatus)) {
+	update(&r.InitContainerStatuses[i])
+}
+
+// setUp gives the pod its sandbox.
+func (r *report) setUp(podIP string) {
+	r.address(podIP)
+	r.condition(corev1.PodReadyToStartContainers, true, "")
+	r.nextInitContainer()
+}
+
+// address sets the address of the pod. On a node without one, a pod in its network
+// has none either.
+func (r *report) address(ip string) {
+	if ip != "" {
+		r.PodIP, r.PodIPs = ip, []corev1.PodIP{{IP: ip}}
+	}
+}
+
+// nextInitContainer starts the init container whose turn it is, with the sidecars
+// before it; if there is none, the pod is initialized.
+func (r *report) nextInitContainer() {
 	sidecars := map[string]bool{}
 	for _, c := range r.pod.Spec.InitContainers {
-		sidecars[c.Name] = c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		sidecars[c.Name] = sidecar(c)
 	}
+	waiting := false
 	r.initContainers(func(c *corev1.ContainerStatus) {
-		r.start(c)
-		if !sidecars[c.Name] {
-			r.end(c, 0)
+		switch {
+		case waiting || !sidecars[c.Name] && done(*c):
+		case sidecars[c.Name]:
+			r.start(c)
+			c.Ready = true
+		default:
+			r.start(c)
+			waiting = true
 		}
-		c.Ready = true
 	})
+	if waiting {
+		r.condition(corev1.PodInitialized, false, "ContainersNotInitialized")
+	} else {
+		r.condition(corev1.PodInitialized, true, "")
+	}
+}
+
+// backOff ends a container with an error; it waits for its next start.
+func (r *report) backOff(c *corev1.ContainerStatus) {
+	r.end(c, 1)
+	c.LastTerminationState = c.State
+	wait(c, "CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
+		backoffOf(c.RestartCount), c.Name, r.pod.Name, r.pod.Namespace, r.pod.UID))
 }
 
 // finish ends all containers and with them the pod.
@@ -174,7 +236,11 @@ func (r *report) finish(phase corev1.PodPhase, code int32) {
 	r.Phase = phase
 	r.condition(corev1.ContainersReady, false, reason)
 	r.condition(corev1.PodReady, false, reason)
-	r.initContainers(func(c *corev1.ContainerStatus) { r.end(c, 0) })
+	r.initContainers(func(c *corev1.ContainerStatus) {
+		if c.State.Running != nil {
+			r.end(c, 0)
+		}
+	})
 	r.containers(func(c *corev1.ContainerStatus) { r.end(c, code) })
 }
 

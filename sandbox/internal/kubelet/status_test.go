@@ -29,6 +29,7 @@ func TestReadyPod(t *testing.T) {
 		{Name: "first"},
 		{Name: "sidecar", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)},
 	}
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "b"})
 	play(t, pod, 9)
 	s := pod.Status
 	if s.Phase != corev1.PodRunning || s.PodIP != "10.128.0.1" || s.HostIP != "172.16.0.1" {
@@ -38,6 +39,9 @@ func TestReadyPod(t *testing.T) {
 		if !isTrue(pod, name) {
 			t.Errorf("condition %s is not true: %v", name, s.Conditions)
 		}
+	}
+	if s.ContainerStatuses[0].Name != "b" || s.ContainerStatuses[1].Name != "c" {
+		t.Errorf("containers are not sorted by name: %+v", s.ContainerStatuses)
 	}
 	if c := s.ContainerStatuses[0]; !c.Ready || !*c.Started || c.State.Running == nil || c.ContainerID == "" {
 		t.Errorf("container: %+v", c)
@@ -50,14 +54,93 @@ func TestReadyPod(t *testing.T) {
 	}
 }
 
+// TestOrderOfAStart: what is reported, step by step, is what a kubelet reports.
+func TestOrderOfAStart(t *testing.T) {
+	type told struct {
+		phase                   corev1.PodPhase
+		ip                      string
+		sandbox, initialized    bool
+		inits, containers, said string
+	}
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want []told
+	}{
+		"without init containers": {podOf("started-after", "1s"), []told{
+			{corev1.PodPending, "", false, true, "", "ContainerCreating", ""},
+			{corev1.PodPending, "10.128.0.1", true, true, "", "ContainerCreating", ""},
+			{corev1.PodRunning, "10.128.0.1", true, true, "", "running", ""},
+		}},
+		"with init containers": {with(podOf(), inits), []told{
+			{corev1.PodPending, "", false, false, "PodInitializing/PodInitializing/PodInitializing", "PodInitializing", "containers with incomplete status: [first sidecar second]"},
+			{corev1.PodPending, "10.128.0.1", true, false, "running/PodInitializing/PodInitializing", "PodInitializing", "containers with incomplete status: [first sidecar second]"},
+			{corev1.PodPending, "10.128.0.1", true, false, "Completed/running/running", "PodInitializing", "containers with incomplete status: [second]"},
+			{corev1.PodPending, "10.128.0.1", true, true, "Completed/running/Completed", "PodInitializing", ""},
+			{corev1.PodRunning, "10.128.0.1", true, true, "Completed/running/Completed", "running", ""},
+		}},
+		"with one that crashes": {with(podOf("behavior", "init-crash-loop"), inits), []told{
+			{corev1.PodPending, "", false, false, "PodInitializing/PodInitializing/PodInitializing", "PodInitializing", "containers with incomplete status: [first sidecar second]"},
+			{corev1.PodPending, "10.128.0.1", true, false, "running/PodInitializing/PodInitializing", "PodInitializing", "containers with incomplete status: [first sidecar second]"},
+			{corev1.PodPending, "10.128.0.1", true, false, "CrashLoopBackOff/PodInitializing/PodInitializing", "PodInitializing", "containers with incomplete status: [first sidecar second]"},
+			{corev1.PodPending, "10.128.0.1", true, false, "running/PodInitializing/PodInitializing", "PodInitializing", "containers with incomplete status: [first sidecar second]"},
+		}},
+		"in the network of its node": {with(podOf(), func(pod *corev1.Pod) { pod.Spec.HostNetwork = true }), []told{
+			{corev1.PodPending, "172.16.0.1", false, true, "", "ContainerCreating", ""},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i, want := range tc.want {
+				play(t, tc.pod, 1)
+				s := tc.pod.Status
+				got := told{s.Phase, s.PodIP, isTrue(tc.pod, corev1.PodReadyToStartContainers), isTrue(tc.pod, corev1.PodInitialized),
+					states(s.InitContainerStatuses), states(s.ContainerStatuses), ""}
+				for _, c := range s.Conditions {
+					if c.Type == corev1.PodInitialized {
+						got.said = c.Message
+					}
+				}
+				if got != want {
+					t.Errorf("after step %d: %+v, want %+v", i+1, got, want)
+				}
+			}
+		})
+	}
+}
+
+func states(list []corev1.ContainerStatus) string {
+	var states []string
+	for _, c := range list {
+		switch {
+		case c.State.Waiting != nil:
+			states = append(states, c.State.Waiting.Reason)
+		case c.State.Running != nil:
+			states = append(states, "running")
+		case c.State.Terminated != nil:
+			states = append(states, c.State.Terminated.Reason)
+		}
+	}
+	return strings.Join(states, "/")
+}
+
+// TestNoAddress: a node without an address has pods without one in its network.
+func TestNoAddress(t *testing.T) {
+	pod := podOf()
+	pod.Spec.HostNetwork = true
+	for _, s := range []step{accept, start} {
+		if pod.Status = apply(pod, s, "", "", "", true, time.Unix(1, 0)); len(pod.Status.PodIPs)+len(pod.Status.HostIPs) > 0 {
+			t.Errorf("after %s its addresses are %v and %v", s, pod.Status.PodIPs, pod.Status.HostIPs)
+		}
+	}
+}
+
 func TestConditionKeepsTimeOfTransition(t *testing.T) {
 	pod := podOf()
 	pod.Status = apply(pod, accept, "", "", "", true, time.Unix(100, 0))
-	pod.Status = apply(pod, initialize, "", "10.128.0.1", "", true, time.Unix(200, 0))
-	pod.Status = apply(pod, initialize, "", "10.128.0.1", "", true, time.Unix(300, 0))
+	pod.Status = apply(pod, start, "", "10.128.0.1", "", true, time.Unix(200, 0))
+	pod.Status = apply(pod, start, "", "10.128.0.1", "", true, time.Unix(300, 0))
 	for _, c := range pod.Status.Conditions {
 		want := metav1.Unix(100, 0)
-		if c.Status == corev1.ConditionTrue {
+		if c.Type == corev1.PodReadyToStartContainers {
 			want = metav1.Unix(200, 0)
 		}
 		if !c.LastTransitionTime.Equal(&want) {

@@ -4,6 +4,7 @@
 package kubelet
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,14 +18,24 @@ type step string
 // The steps in the life of a pod. The comment of each says what the kubelet of
 // a real node has seen when it reports this.
 const (
-	// none: nothing happens until somebody changes the pod.
+	// none: nothing happens until a client changes the pod.
 	none step = ""
 	// accept: the pod was bound to the node.
 	accept step = "accept"
 	// refuse: the annotations of the pod make no sense.
 	refuse step = "refuse"
-	// initialize: the init containers are done, the containers run.
+	// setUp: the pod has its sandbox, and with it its address.
+	setUp step = "set-up"
+	// initialize: an init container has done its work.
 	initialize step = "initialize"
+	// crashInit: an init container ended with an error and will be started again.
+	crashInit step = "crash-init"
+	// restartInit: the back-off of a crashed init container is over.
+	restartInit step = "restart-init"
+	// failInit: an init container ended with an error and stays ended.
+	failInit step = "fail-init"
+	// start: the images are there, the containers run.
+	start step = "start"
 	// failPull: the image cannot be pulled.
 	failPull step = "fail-pull"
 	// containersReady: the readiness probes of all containers succeed.
@@ -68,12 +79,8 @@ func next(pod *corev1.Pod, p plan, mistake error) (step, time.Duration) {
 		return accept, 0
 	case mistake != nil:
 		return none, 0
-	case !isTrue(pod, corev1.PodInitialized) && p.behavior == ImagePullBackOff:
-		return failPull, p.delays.Initialized
-	case !isTrue(pod, corev1.PodInitialized):
-		return initialize, p.delays.Initialized
-	case p.behavior == ImagePullBackOff:
-		return none, 0
+	case pod.Status.Phase != corev1.PodRunning:
+		return nextOfPending(pod, p)
 	case p.behavior == CrashLoop:
 		return nextOfCrashing(pod, p)
 	case p.behavior == NeverReady:
@@ -83,13 +90,91 @@ func next(pod *corev1.Pod, p plan, mistake error) (step, time.Duration) {
 	case isTrue(pod, corev1.PodReady) && !gatesOpen(pod):
 		return unready, 0
 	// A pod that works for a while and is then done does so even if its gates
-	// stay closed: they tell others about it, not the containers.
+	// stay closed: they are for other clients, not for the containers.
 	case completes(pod) && (isTrue(pod, corev1.PodReady) || !gatesOpen(pod)):
 		return complete, p.delays.Completed
 	case !isTrue(pod, corev1.PodReady) && gatesOpen(pod):
 		return ready, p.delays.Ready
 	}
 	return none, 0
+}
+
+// nextOfPending is next of a pod that was accepted and whose containers do not
+// run: it gets a sandbox, then come the init containers one by one, and then the
+// images.
+func nextOfPending(pod *corev1.Pod, p plan) (step, time.Duration) {
+	last, inits := start, initContainers(pod)
+	if p.behavior == ImagePullBackOff {
+		last = failPull
+	}
+	i := current(pod)
+	switch {
+	case !isTrue(pod, corev1.PodReadyToStartContainers) && len(inits) > 0:
+		return setUp, 0
+	case !isTrue(pod, corev1.PodReadyToStartContainers) && p.delays.Started > 0:
+		return setUp, p.delays.Initialized
+	case !isTrue(pod, corev1.PodReadyToStartContainers):
+		// What comes without a delay is reported at once.
+		return last, p.delays.Initialized
+	case i >= 0 && p.behavior == InitCrashLoop:
+		return nextOfCrashingInit(pod, pod.Status.InitContainerStatuses[i], p)
+	case i >= 0:
+		return initialize, p.delays.Initialized / time.Duration(len(inits))
+	case waitsFor(pod, imagePullBackOff):
+		return none, 0
+	}
+	return last, p.delays.Started
+}
+
+func nextOfCrashingInit(pod *corev1.Pod, c corev1.ContainerStatus, p plan) (step, time.Duration) {
+	switch {
+	case c.State.Waiting != nil:
+		return restartInit, backoffOf(c.RestartCount)
+	case pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
+		return failInit, p.delays.Crash
+	}
+	return crashInit, p.delays.Crash
+}
+
+// initContainers returns those that end before the containers start, which
+// sidecars do not.
+func initContainers(pod *corev1.Pod) []corev1.Container {
+	return slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), sidecar)
+}
+
+func sidecar(c corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// current returns the place of the init container that must end before the pod
+// goes on, -1 if there is none.
+func current(pod *corev1.Pod) int {
+	for i, c := range pod.Spec.InitContainers {
+		if !sidecar(c) && i < len(pod.Status.InitContainerStatuses) && !done(pod.Status.InitContainerStatuses[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// done reports whether an init container has done its work.
+func done(c corev1.ContainerStatus) bool {
+	return c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
+}
+
+// turn is what a pod waits for when it waits for a step. Some steps come several
+// times in succession, each for another container.
+func turn(pod *corev1.Pod, s step) string {
+	if s == initialize {
+		return fmt.Sprint(s, " ", current(pod))
+	}
+	return string(s)
+}
+
+func waitsFor(pod *corev1.Pod, reason string) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Waiting != nil && c.State.Waiting.Reason == reason
+	})
 }
 
 func nextOfDeleted(pod *corev1.Pod, p plan) (step, time.Duration) {
@@ -142,8 +227,8 @@ func gatesOpen(pod *corev1.Pod) bool {
 	})
 }
 
-// completes tells whether the containers of a pod end on their own: those of a
-// Job do, and those that were told when to.
+// completes reports whether the containers of a pod end on their own: those of a
+// Job do, and those that have the annotation completed-after.
 func completes(pod *corev1.Pod) bool {
 	_, told := pod.Annotations[Prefix+"completed-after"]
 	ofJob := slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Job" })

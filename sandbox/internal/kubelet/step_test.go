@@ -48,6 +48,17 @@ func openGate(pod *corev1.Pod) {
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: "gate", Status: corev1.ConditionTrue})
 }
 
+// inits has two init containers and a sidecar between them.
+func inits(pod *corev1.Pod) {
+	pod.Spec.InitContainers = []corev1.Container{
+		{Name: "first"}, {Name: "sidecar", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}, {Name: "second"},
+	}
+}
+
+func sidecars(pod *corev1.Pod) {
+	pod.Spec.InitContainers = []corev1.Container{{Name: "sidecar", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
+}
+
 func deleted(grace int64) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
@@ -81,26 +92,33 @@ func play(t *testing.T, pod *corev1.Pod, most int) ([]step, []time.Duration) {
 }
 
 func TestLives(t *testing.T) {
-	start := []step{accept, initialize, containersReady}
+	up := []step{accept, start, containersReady}
 	tests := map[string]struct {
 		pod  *corev1.Pod
 		want []step
 	}{
-		"normal":              {podOf(), start},
-		"told to be normal":   {podOf("behavior", "normal"), start},
-		"slow":                {podOf("behavior", "slow"), start},
-		"never ready":         {podOf("behavior", "never-ready"), start[:2]},
+		"normal":              {podOf(), up},
+		"told to be normal":   {podOf("behavior", "normal"), up},
+		"slow":                {podOf("behavior", "slow"), up},
+		"never ready":         {podOf("behavior", "never-ready"), up[:2]},
 		"image never pulled":  {podOf("behavior", "image-pull-backoff"), []step{accept, failPull}},
-		"crash loop":          {podOf("behavior", "crash-loop"), []step{accept, initialize, crash, restart, crash, restart}},
-		"crashes once":        {with(podOf("behavior", "crash-loop"), neverRestart), []step{accept, initialize, fail}},
+		"crash loop":          {podOf("behavior", "crash-loop"), []step{accept, start, crash, restart, crash, restart}},
+		"crashes once":        {with(podOf("behavior", "crash-loop"), neverRestart), []step{accept, start, fail}},
 		"unknown behavior":    {podOf("behavior", "odd"), []step{refuse}},
 		"delay is no number":  {podOf("ready-after", "soon"), []step{refuse}},
-		"ready later":         {podOf("ready-after", "1s"), []step{accept, initialize, containersReady, ready}},
-		"of a Job":            {with(podOf(), ofJob), []step{accept, initialize, containersReady, complete}},
-		"told when to end":    {with(podOf("completed-after", "1s"), neverRestart), []step{accept, initialize, containersReady, complete}},
-		"gate closed":         {with(podOf(), gated), start},
-		"gate open":           {with(with(podOf(), gated), openGate), start},
-		"not of a Job":        {with(podOf(), neverRestart), start},
+		"ready later":         {podOf("ready-after", "1s"), []step{accept, start, containersReady, ready}},
+		"of a Job":            {with(podOf(), ofJob), []step{accept, start, containersReady, complete}},
+		"told when to end":    {with(podOf("completed-after", "1s"), neverRestart), []step{accept, start, containersReady, complete}},
+		"gate closed":         {with(podOf(), gated), up},
+		"gate open":           {with(with(podOf(), gated), openGate), up},
+		"not of a Job":        {with(podOf(), neverRestart), up},
+		"slow images":         {podOf("started-after", "1s"), []step{accept, setUp, start, containersReady}},
+		"never pulled slowly": {podOf("started-after", "1s", "behavior", "image-pull-backoff"), []step{accept, setUp, failPull}},
+		"init containers":     {with(podOf(), inits), []step{accept, setUp, initialize, initialize, start, containersReady}},
+		"only a sidecar":      {with(podOf(), sidecars), up},
+		"init crash loop":     {with(podOf("behavior", "init-crash-loop"), inits), []step{accept, setUp, crashInit, restartInit, crashInit, restartInit}},
+		"init crashes once":   {with(with(podOf("behavior", "init-crash-loop"), inits), neverRestart), []step{accept, setUp, failInit}},
+		"nothing to crash":    {podOf("behavior", "init-crash-loop"), []step{refuse}},
 		"deleted before seen": {with(podOf(), deleted(30)), []step{terminate, remove}},
 	}
 	for name, tc := range tests {
@@ -136,6 +154,8 @@ func TestDelays(t *testing.T) {
 		"slow, but not that slow": {podOf("behavior", "slow", "containers-ready-after", "3s"), []time.Duration{0, d.Initialized, 3 * time.Second}},
 		"slow by annotation":      {podOf("behavior", "slow", "slow-after", "3s"), []time.Duration{0, d.Initialized, 3 * time.Second}},
 		"each set":                {podOf("initialized-after", "1s", "containers-ready-after", "2s", "ready-after", "3s"), []time.Duration{0, 1e9, 2e9, 3e9}},
+		"slow images":             {podOf("initialized-after", "1s", "started-after", "2s", "containers-ready-after", "3s"), []time.Duration{0, 1e9, 2e9, 3e9}},
+		"init containers":         {with(podOf("initialized-after", "4s", "started-after", "5s"), inits), []time.Duration{0, 0, 2e9, 2e9, 5e9, d.ContainersReady}},
 		"back-off doubles":        {podOf("behavior", "crash-loop", "crash-after", "7s"), []time.Duration{0, d.Initialized, 7e9, 1e9, 7e9, 2e9, 7e9, 4e9}},
 		"deleted":                 {with(podOf("terminated-after", "9s"), deleted(30)), []time.Duration{9e9, 0}},
 		"deleted with less grace": {with(podOf("terminated-after", "9s"), deleted(2)), []time.Duration{2e9, 0}},

@@ -36,7 +36,8 @@ type Template struct {
 	Allocatable corev1.ResourceList
 }
 
-// DefaultAllocatable is what a node has of each resource that nobody mentioned.
+// DefaultAllocatable is what a node has of each resource that its template does not
+// set.
 func DefaultAllocatable() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("16"),
@@ -103,7 +104,7 @@ func Status(n *corev1.Node, now time.Time) corev1.NodeStatus {
 	setCondition(s, now, corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure")
 	setCondition(s, now, corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available")
 	if message, told := n.Annotations[NotReadyAnnotation]; told {
-		setCondition(s, now, corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady", cmp.Or(message, "told to be not ready"))
+		setCondition(s, now, corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady", cmp.Or(message, "set to not ready"))
 	} else {
 		setCondition(s, now, corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")
 	}
@@ -127,7 +128,7 @@ func setCondition(s *corev1.NodeStatus, now time.Time, name corev1.NodeCondition
 	s.Conditions = append(s.Conditions, c)
 }
 
-// Ready tells whether the node says that it is ready.
+// Ready reports whether the node says that it is ready.
 func Ready(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -137,7 +138,20 @@ func Ready(n *corev1.Node) bool {
 	return false
 }
 
-// Schedulable tells whether the node is ready and the controller manager has
+// HeartbeatEvery is how often a kubelet reports on its node when nothing changes.
+const HeartbeatEvery = 5 * time.Minute
+
+// Heartbeat returns when a kubelet last reported on the node.
+func Heartbeat(n *corev1.Node) time.Time {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.LastHeartbeatTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// Schedulable reports whether the node is ready and the controller manager has
 // noticed, so that the scheduler will use it.
 func Schedulable(n *corev1.Node) bool {
 	for _, t := range n.Spec.Taints {
@@ -148,7 +162,7 @@ func Schedulable(n *corev1.Node) bool {
 	return Ready(n)
 }
 
-// Reported tells whether a kubelet has reported on the node at all.
+// Reported reports whether a kubelet has reported on the node at all.
 func Reported(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {

@@ -127,7 +127,7 @@ func (p Pair) Write(dir, name string) error {
 	return os.WriteFile(filepath.Join(dir, name+".key"), p.Key, 0o600)
 }
 
-// Exists tells whether a pair of that name was written to the directory.
+// Exists reports whether a pair of that name was written to the directory.
 func Exists(dir, name string) bool {
 	_, err := os.Stat(filepath.Join(dir, name+".key"))
 	return !errors.Is(err, fs.ErrNotExist)

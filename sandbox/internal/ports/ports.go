@@ -5,6 +5,7 @@
 package ports
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -15,13 +16,16 @@ import (
 // Loopback is the only address a sandbox ever listens on.
 const Loopback = "127.0.0.1"
 
-// Port is a reserved port. For as long as it is held, the kernel gives it to
-// nobody but processes of the same user that ask for exactly this port with
+// Port is a reserved port. While it is held, the kernel gives it only
+// to processes of the same user that ask for exactly this port with
 // SO_REUSEPORT. Nothing listens on it until such a process does, and the port
 // stays reserved while that process is being restarted.
 type Port struct {
 	fd     int
 	number int
+	// claim keeps it from other sandboxes of the same user, which the kernel
+	// would let share it.
+	claim int
 }
 
 // Reserve takes the preferred port if it is free, and any free one otherwise.
@@ -31,7 +35,14 @@ func Reserve(preferred int) (*Port, error) {
 			return p, nil
 		}
 	}
-	return reserve(0)
+	var p *Port
+	var err error
+	for range 10 { // Another process may have claimed the port, and not bound it.
+		if p, err = reserve(0); err == nil {
+			break
+		}
+	}
+	return p, err
 }
 
 func reserve(number int) (*Port, error) {
@@ -44,7 +55,26 @@ func reserve(number int) (*Port, error) {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("reserve a port: %w", err)
 	}
+	if p.claim, err = claim(p.number); err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("reserve port %d: %w", p.number, err)
+	}
 	return p, nil
+}
+
+// claim takes the name of a port, which only one process can have at a time. The
+// name is a socket's in the abstract namespace: it belongs to the same network as
+// the port, and is given back when its process ends, however it does.
+func claim(number int) (int, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("@tidekeeper-sandbox-port-%d", number)}); err != nil {
+		_ = unix.Close(fd)
+		return 0, err
+	}
+	return fd, nil
 }
 
 // bind deliberately leaves SO_REUSEADDR off: programs that set it (most do)
@@ -64,8 +94,8 @@ func (p *Port) bind(number int) error {
 	return nil
 }
 
-// free tells whether nobody has the port, not even another sandbox of the same
-// user, whose reservation would not keep this one from making its own.
+// free reports whether no process has the port, not even another sandbox of the same
+// user, whose reservation would not keep this one from reserving it.
 func free(number int) bool {
 	l, err := net.Listen("tcp4", net.JoinHostPort(Loopback, strconv.Itoa(number)))
 	if err != nil {
@@ -78,4 +108,4 @@ func free(number int) bool {
 func (p *Port) Number() int { return p.number }
 
 // Release gives the port back.
-func (p *Port) Release() error { return unix.Close(p.fd) }
+func (p *Port) Release() error { return errors.Join(unix.Close(p.fd), unix.Close(p.claim)) }

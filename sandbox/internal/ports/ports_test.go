@@ -7,6 +7,7 @@ import (
 	"context"
 	"net"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -43,7 +44,7 @@ func TestReservedPortIsForItsOwnerOnly(t *testing.T) {
 	t.Cleanup(func() { release(t, p) })
 	if l, err := listen(p.Number(), false); err == nil {
 		l.Close()
-		t.Error("somebody else could take the port")
+		t.Error("another process could take the port")
 	}
 	for range 2 { // It stays reserved while its owner is being restarted.
 		l, err := listen(p.Number(), true)
@@ -51,6 +52,43 @@ func TestReservedPortIsForItsOwnerOnly(t *testing.T) {
 			t.Fatalf("its owner cannot listen: %v", err)
 		}
 		l.Close()
+	}
+}
+
+// TestPreferredPortOfTwo: who wants the same port at the same time does not
+// share it.
+func TestPreferredPortOfTwo(t *testing.T) {
+	first, err := Reserve(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := first.Number()
+	release(t, first)
+	for range 200 {
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		var got []*Port
+		for range 8 {
+			wg.Go(func() {
+				p, err := Reserve(number)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, p)
+			})
+		}
+		wg.Wait()
+		numbers := map[int]bool{}
+		for _, p := range got {
+			numbers[p.Number()] = true
+			release(t, p)
+		}
+		if len(numbers) != len(got) {
+			t.Fatalf("%d reservations have %d ports", len(got), len(numbers))
+		}
 	}
 }
 

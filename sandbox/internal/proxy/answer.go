@@ -25,7 +25,7 @@ func method(verb string) string {
 	return verb
 }
 
-// statusOf is the Status that answers a request with an error.
+// statusOf returns the Status that a fault answers a request with.
 func statusOf(r fault.Request, f fault.Fault) metav1.Status {
 	if f.Code == http.StatusGone && f.Reason == "" && f.Message == "" {
 		return expired()
@@ -38,8 +38,8 @@ func statusOf(r fault.Request, f fault.Fault) metav1.Status {
 	return status
 }
 
-// answer writes an error. It is JSON for every client: an API server writes
-// errors so too when it does not get as far as to know what the client wants.
+// answer writes an error. It is JSON for every client: an API server does
+// the same for errors that come before content negotiation.
 func answer(w http.ResponseWriter, status metav1.Status) {
 	body, err := json.Marshal(status)
 	if err != nil {
@@ -55,21 +55,21 @@ func answer(w http.ResponseWriter, status metav1.Status) {
 	_, _ = w.Write(body)
 }
 
-// expired is what a watch is told whose resourceVersion is too old.
+// expired is the Status for a watch whose resourceVersion is too old.
 func expired() metav1.Status {
 	status := apierrors.NewResourceExpired("too old resource version").Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	return status
 }
 
-// noStreamingLists is what an API server says that does not know them; clients
-// then ask for a list.
+// noStreamingLists is the Status of an API server without streaming lists; clients
+// then fall back to a list.
 func noStreamingLists(r fault.Request) metav1.Status {
 	return statusOf(r, fault.Fault{Code: http.StatusUnprocessableEntity,
 		Message: "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"})
 }
 
-// notFound is what a read of an object is told that does not exist.
+// notFound is the Status for a read of an object that does not exist.
 func notFound(r fault.Request) metav1.Status {
 	status := apierrors.NewNotFound(r.GroupResource, r.Name).Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}

@@ -7,15 +7,39 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// Control is the handler of the proxy's own API. Errors are one line of text.
+// local only lets programs on this machine through. It keeps browsers out: any web
+// page can make them send requests, also to a host name of its own that resolves to
+// the loopback address.
+func local(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, fmt.Sprintf("Host %q: only a loopback address or localhost is answered", r.Host), http.StatusForbidden)
+			return
+		}
+		if origin := r.Header.Get("Origin"); origin != "" {
+			http.Error(w, fmt.Sprintf("Origin %q: requests of web pages are refused", origin), http.StatusForbidden)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// Control is the handler of the proxy's own API. Errors are text, a line for each
+// mistake.
 func (p *Proxy) Control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /rules", func(w http.ResponseWriter, _ *http.Request) {
@@ -40,7 +64,7 @@ func (p *Proxy) Control() http.Handler {
 	mux.HandleFunc("POST /thaw", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, map[string]int{"removed": p.rules.RemoveFunc(func(r fault.Rule) bool { return r.Fault.Kind == fault.Freeze })})
 	})
-	return mux
+	return local(mux)
 }
 
 func (p *Proxy) addRules(w http.ResponseWriter, r *http.Request) {
@@ -61,11 +85,14 @@ func (p *Proxy) add(w http.ResponseWriter, rules ...fault.Rule) {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return
 	}
-	reply(w, http.StatusCreated, map[string]any{"rules": rules})
+	added := map[string]any{"rules": rules}
+	if warnings := p.catalog.warnings(rules); len(warnings) > 0 {
+		added["warnings"] = warnings
+	}
+	reply(w, http.StatusCreated, added)
 }
 
-// rule answers with a rule, and if the query says so not before it has been
-// done so many times.
+// rule answers with a rule, after it has fired as often as the query asks for.
 func (p *Proxy) rule(w http.ResponseWriter, r *http.Request) {
 	wanted, timeout := 0, 30*time.Second
 	var err error
@@ -84,7 +111,7 @@ func (p *Proxy) rule(w http.ResponseWriter, r *http.Request) {
 	over := time.After(timeout)
 	for {
 		rules, changed := p.rules.List()
-		i := slices.IndexFunc(rules, func(c fault.Counted) bool { return c.Name == r.PathValue("name") })
+		i := slices.IndexFunc(rules, func(c fault.RuleStatus) bool { return c.Name == r.PathValue("name") })
 		if i < 0 {
 			noRule(w, r)
 			return
@@ -96,7 +123,7 @@ func (p *Proxy) rule(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-changed:
 		case <-over:
-			http.Error(w, fmt.Sprintf("rule %q was done %d times in %s, not %d", rules[i].Name, rules[i].Fired, timeout, wanted), http.StatusRequestTimeout)
+			http.Error(w, fmt.Sprintf("rule %q fired %d times in %s, not %d", rules[i].Name, rules[i].Fired, timeout, wanted), http.StatusRequestTimeout)
 			return
 		case <-r.Context().Done():
 			return
@@ -111,8 +138,8 @@ type watch struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	UserAgent string `json:"userAgent"`
-	// Passed is how many events the client has been sent; Waiting how many not
-	// yet, and Frozen whether a rule holds them back.
+	// Passed is how many events the client has been sent, Waiting how many it has
+	// not. Frozen: a rule holds them back, or will hold the next one.
 	Passed  int64 `json:"passed"`
 	Waiting int   `json:"waiting"`
 	Frozen  bool  `json:"frozen"`
@@ -120,12 +147,12 @@ type watch struct {
 
 func (p *Proxy) listWatches(w http.ResponseWriter, _ *http.Request) {
 	list := []watch{}
-	for _, s := range p.streams.those(fault.Match{}) {
-		request := s.exchange.request
+	for _, s := range p.streams.matching(fault.Match{}) {
+		request, held := s.exchange.request, s.frozen.Load()
 		one := watch{ID: s.exchange.entry.ID, Resource: resource(request), Namespace: request.Namespace, Name: request.Name,
-			UserAgent: request.UserAgent, Passed: s.passed.Load(), Waiting: s.waiting.len(), Frozen: s.frozen.Load()}
-		if one.Frozen {
-			one.Waiting++ // The one that the stream stands at.
+			UserAgent: request.UserAgent, Passed: s.passed.Load(), Waiting: s.waiting.len(), Frozen: held || p.rules.Holds(request)}
+		if held {
+			one.Waiting++ // The event that is held back.
 		}
 		list = append(list, one)
 	}
@@ -135,7 +162,7 @@ func (p *Proxy) listWatches(w http.ResponseWriter, _ *http.Request) {
 
 func (p *Proxy) cut(w http.ResponseWriter, r *http.Request) {
 	if match, ok := p.match(w, r, fault.CutWatch); ok {
-		streams := p.streams.those(match)
+		streams := p.streams.matching(match)
 		for _, s := range streams {
 			s.cut("")
 		}
@@ -152,7 +179,7 @@ func (p *Proxy) freeze(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// match reads which watches are meant, all if there is no body.
+// match reads which watches to choose, all if there is no body.
 func (p *Proxy) match(w http.ResponseWriter, r *http.Request, kind fault.Kind) (fault.Match, bool) {
 	text, ok := body(w, r)
 	if !ok || len(text) == 0 {
@@ -166,7 +193,7 @@ func (p *Proxy) match(w http.ResponseWriter, r *http.Request, kind fault.Kind) (
 	return match, true
 }
 
-// largestScenario is far more than anybody writes.
+// largestScenario is far more than a scenario needs.
 const largestScenario = 1 << 20
 
 func body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {

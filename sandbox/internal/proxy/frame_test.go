@@ -34,7 +34,7 @@ func event(t testing.TB, protobuf bool, kind, name string, annotations map[strin
 	return protobufEncoding.join(written(e.Marshal()))
 }
 
-// frames takes a stream apart, to its end.
+// frames splits a stream into all of its frames.
 func frames(stream []byte, encoding *encoding, initial bool) ([]frame, error) {
 	s := newSplitter(io.NopCloser(bytes.NewReader(stream)), encoding, initial)
 	var all []frame

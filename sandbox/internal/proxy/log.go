@@ -4,9 +4,12 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
@@ -20,8 +23,8 @@ type entry struct {
 	// ID counts the requests; the faults of a watch's events have its ID.
 	ID   int64  `json:"id"`
 	Verb string `json:"verb"`
-	// Resource is written like deployments.apps/status; Path stands instead of
-	// it when the request is not for one.
+	// Resource is written like deployments.apps/status; Path replaces
+	// it when the request is not for a resource.
 	Resource  string `json:"resource,omitempty"`
 	Path      string `json:"path,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
@@ -54,6 +57,70 @@ func newEntry(id int64, r fault.Request, now time.Time) entry {
 	return e
 }
 
+// backlogLines is how many lines wait for the reader of the log.
+const backlogLines = 10_000
+
+// Backlog writes lines to a writer that may block, such as a pipe that is not read.
+// Write never blocks: when too many lines wait, more are dropped, and a line says
+// how many.
+type Backlog struct {
+	out     io.Writer
+	lines   chan []byte
+	dropped atomic.Int64
+	stop    chan struct{}
+	stopped chan struct{}
+}
+
+// NewBacklog returns a backlog for a writer.
+func NewBacklog(out io.Writer) *Backlog {
+	b := &Backlog{out: out, lines: make(chan []byte, backlogLines), stop: make(chan struct{}), stopped: make(chan struct{})}
+	go b.run()
+	return b
+}
+
+// Write takes a line.
+func (b *Backlog) Write(line []byte) (int, error) {
+	select {
+	case b.lines <- bytes.Clone(line):
+	default:
+		b.dropped.Add(1)
+	}
+	return len(line), nil
+}
+
+// Close gives the lines that wait a second to be written.
+func (b *Backlog) Close() error {
+	close(b.stop)
+	select {
+	case <-b.stopped:
+	case <-time.After(time.Second):
+	}
+	return nil
+}
+
+func (b *Backlog) run() {
+	defer close(b.stopped)
+	for {
+		select {
+		case line := <-b.lines:
+			b.put(line)
+		case <-b.stop:
+			for len(b.lines) > 0 {
+				b.put(<-b.lines)
+			}
+			return
+		}
+	}
+}
+
+func (b *Backlog) put(line []byte) {
+	// A log that cannot be written to must not fail requests.
+	_, _ = b.out.Write(line)
+	if n := b.dropped.Swap(0); n > 0 {
+		_, _ = fmt.Fprintf(b.out, "{\"dropped\":%d}\n", n)
+	}
+}
+
 // log writes entries, one line each.
 type log struct {
 	mu  sync.Mutex
@@ -64,10 +131,10 @@ func (l *log) write(e entry) {
 	e.Seconds = time.Since(e.Time).Seconds()
 	line, err := json.Marshal(e)
 	if err != nil {
-		return // There is nothing in it that JSON cannot say.
+		return // An entry can always be encoded.
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// A log that cannot be written to must not be a fault of its own.
+	// A log that cannot be written to must not fail requests.
 	_, _ = l.out.Write(append(line, '\n'))
 }

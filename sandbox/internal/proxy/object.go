@@ -14,8 +14,8 @@ import (
 // protobufPrefix is what objects in Kubernetes' protobuf begin with.
 var protobufPrefix = []byte("k8s\x00")
 
-// metadata returns the metadata of an encoded object, empty if the bytes are
-// none that are known. It works for any kind, because each has its metadata in
+// metadata returns the metadata of an encoded object, empty if the bytes cannot
+// be decoded. It works for any kind, because each has its metadata in
 // the same place.
 func metadata(encoded []byte) metav1.ObjectMeta {
 	var object metav1.PartialObjectMetadata

@@ -5,6 +5,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
 	stdlog "log"
 	"net/http"
@@ -18,41 +19,52 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// Proxy is the handler of the clients' requests.
+// Proxy handles the requests of clients.
 type Proxy struct {
-	rules    *fault.Book
+	rules    *fault.RuleSet
+	catalog  *catalog
 	log      *log
 	streams  streams
 	requests atomic.Int64
 	reverse  *httputil.ReverseProxy
+	// writeTimeout is how long a client may not read its answer.
+	writeTimeout time.Duration
+	// detachedTimeout is how long the API server may take to answer a request that no
+	// client waits for.
+	detachedTimeout time.Duration
 }
 
-// New returns a proxy in front of the API server that the configuration
-// reaches, which does what the rules say and logs to out.
-func New(config *rest.Config, rules *fault.Book, out io.Writer) (*Proxy, error) {
+// errSlow is why a connection was closed whose client did not read its answer.
+var errSlow = errors.New("the client reads nothing")
+
+// New returns a proxy for the API server of the configuration, which injects the
+// faults of the rules and logs to out.
+func New(config *rest.Config, rules *fault.RuleSet, out io.Writer) (*Proxy, error) {
 	upstream, err := newUpstream(config)
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{rules: rules, log: &log{out: out}}
+	// An API server ends a watch whose client does not read, and its own requests
+	// after a minute.
+	p := &Proxy{rules: rules, catalog: newCatalog(config), log: &log{out: out}, writeTimeout: 30 * time.Second, detachedTimeout: 90 * time.Second}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(upstream.url) },
 		Transport:      upstream,
 		FlushInterval:  -1,
 		ModifyResponse: p.answered,
 		// A client whose API server is gone sees a connection that breaks, not an
-		// answer of somebody who is not an API server.
+		// answer that no API server would give.
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
 			exchangeOf(r.Context()).failed(err)
 			panic(http.ErrAbortHandler)
 		},
-		// What it would say is in our own log.
+		// Our own log has what it would say.
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 	}
 	return p, nil
 }
 
-// exchange is a request and what becomes of it.
+// exchange is a request and its log entry.
 type exchange struct {
 	request fault.Request
 	// trusted: the client has the proxy's own certificate.
@@ -85,7 +97,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		trusted: r.TLS != nil && len(r.TLS.VerifiedChains) > 0,
 		entry:   newEntry(p.requests.Add(1), described, now),
 	}
-	out := &meter{ResponseWriter: w}
+	out := &meter{ResponseWriter: w, writeTimeout: p.writeTimeout, slow: func() { x.failed(errSlow) }}
 	// Also when the connection is broken off, which is a panic.
 	defer x.change(func(e *entry) {
 		e.Status, e.Bytes = out.status, out.bytes
@@ -96,41 +108,47 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
-	due := p.rules.Request(described)
-	if due == nil {
+	action := p.rules.Request(described)
+	if action == nil {
 		p.reverse.ServeHTTP(out, r)
 		return
 	}
-	if due.Learn == nil {
-		x.blame(due.Fault.Kind, due.Name)
+	if action.SetResourceVersion == nil {
+		x.blame(action.Fault.Kind, action.Rule)
 	}
-	p.do(out, r, x, due)
+	p.inject(out, r, x, action)
 }
 
-// do does a fault to a request.
-func (p *Proxy) do(w http.ResponseWriter, r *http.Request, x *exchange, due *fault.Due) {
-	switch due.Fault.Kind {
+// inject injects a fault into a request.
+func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, x *exchange, action *fault.Action) {
+	switch action.Fault.Kind {
 	case fault.Error:
-		answer(w, statusOf(x.request, due.Fault))
+		answer(w, statusOf(x.request, action.Fault))
 		return
 	case fault.Delay:
-		if pause(r.Context(), due) {
+		if pause(r.Context(), action) {
 			p.reverse.ServeHTTP(w, r)
 			return
 		}
 	case fault.Stale:
-		p.stale(w, r, x, due)
+		p.stale(w, r, x, action)
 		return
 	case fault.Hang:
 		// The server notices that a client has gone only after it has read all
 		// that the client sent.
 		_, _ = io.Copy(io.Discard, r.Body)
-		pause(r.Context(), due)
+		pause(r.Context(), action)
 	case fault.LoseAnswer, fault.HangAnswer:
-		// What is committed must not depend on how long the client waits.
-		p.reverse.ServeHTTP(&discard{header: http.Header{}}, r.WithContext(context.WithoutCancel(r.Context())))
-		if due.Fault.Kind == fault.HangAnswer {
-			pause(r.Context(), due)
+		// Whether the write is committed must not depend on how long the client waits.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), p.detachedTimeout)
+		defer cancel()
+		p.reverse.ServeHTTP(&discard{header: http.Header{}}, r.WithContext(ctx))
+		switch {
+		case action.Fault.Kind == fault.HangAnswer:
+			pause(r.Context(), action)
+		case action.Fault.Code != 0:
+			answer(w, statusOf(x.request, action.Fault))
+			return
 		}
 	}
 	panic(http.ErrAbortHandler)
@@ -147,32 +165,50 @@ func (p *Proxy) answered(response *http.Response) error {
 	return nil
 }
 
-// pause waits as long as a fault says, which is for ever if it says nothing, or
-// until its rule is removed. It returns false if the client has gone before.
-func pause(ctx context.Context, due *fault.Due) bool {
+// pause waits for the duration of a fault, without a limit if it has none, or until
+// its rule is removed. It returns false if the client has gone before.
+func pause(ctx context.Context, action *fault.Action) bool {
 	var over <-chan time.Time
-	if due.Fault.For > 0 {
-		timer := time.NewTimer(time.Duration(due.Fault.For))
+	if action.Fault.For > 0 {
+		timer := time.NewTimer(time.Duration(action.Fault.For))
 		defer timer.Stop()
 		over = timer.C
 	}
 	select {
 	case <-over:
-	case <-due.Removed:
+	case <-action.Removed:
 	case <-ctx.Done():
 		return false
 	}
 	return true
 }
 
-// meter measures an answer.
+// meter measures an answer, and breaks it off when its client does not take it.
 type meter struct {
 	http.ResponseWriter
-	status int
-	bytes  int64
+	status       int
+	bytes        int64
+	writeTimeout time.Duration
+	slow         func()
 }
 
-// Unwrap lets the server's own abilities through: flush and hijack.
+// withDeadline runs send, and closes the connection if the client does not read.
+func (m *meter) withDeadline(send func()) {
+	timer := time.AfterFunc(m.writeTimeout, func() {
+		m.slow()
+		_ = http.NewResponseController(m.ResponseWriter).SetWriteDeadline(time.Unix(1, 0))
+	})
+	defer timer.Stop()
+	send()
+}
+
+// FlushError sends what was written.
+func (m *meter) FlushError() (err error) {
+	m.withDeadline(func() { err = http.NewResponseController(m.ResponseWriter).Flush() })
+	return err
+}
+
+// Unwrap lets the server's own abilities through, such as to hijack.
 func (m *meter) Unwrap() http.ResponseWriter { return m.ResponseWriter }
 
 // WriteHeader passes the status on.
@@ -182,16 +218,16 @@ func (m *meter) WriteHeader(status int) {
 }
 
 // Write passes a part of the body on.
-func (m *meter) Write(b []byte) (int, error) {
-	n, err := m.ResponseWriter.Write(b)
+func (m *meter) Write(b []byte) (n int, err error) {
+	m.withDeadline(func() { n, err = m.ResponseWriter.Write(b) })
 	m.bytes += int64(n)
 	return n, err
 }
 
-// discard is where an answer goes that is lost.
+// discard drops an answer.
 type discard struct{ header http.Header }
 
-// Header returns headers that nobody reads.
+// Header returns headers that are not read.
 func (d *discard) Header() http.Header { return d.header }
 
 // WriteHeader does nothing.

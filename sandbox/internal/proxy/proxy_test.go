@@ -6,6 +6,7 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -146,5 +148,143 @@ func TestHTTP2(t *testing.T) {
 	defer response.Body.Close()
 	if agent, err := io.ReadAll(response.Body); err != nil || response.ProtoMajor != 2 || string(agent) != "somebody/1.0" {
 		t.Errorf("%s, the API server sees %q, %v", response.Proto, agent, err)
+	}
+}
+
+// TestControlIsNotForWebPages: what a browser can be made to send is refused,
+// and what programs send is not.
+func TestControlIsNotForWebPages(t *testing.T) {
+	s, _, _ := serve(t, &rest.Config{Host: "http://127.0.0.1:1"})
+	port := s.Control[strings.LastIndex(s.Control, ":"):]
+	for name, tc := range map[string]struct {
+		host, origin string
+		want         int
+	}{
+		"a program":              {"127.0.0.1" + port, "", http.StatusCreated},
+		"by name":                {"localhost" + port, "", http.StatusCreated},
+		"IPv6":                   {"[::1]" + port, "", http.StatusCreated},
+		"a web page":             {"127.0.0.1" + port, "https://example.com", http.StatusForbidden},
+		"a sandboxed page":       {"127.0.0.1" + port, "null", http.StatusForbidden},
+		"a name that leads here": {"rebound.example.com" + port, "", http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rule := fmt.Sprintf("rules: [{name: %q, fault: {kind: Hang}}]", strings.ReplaceAll(strings.ToLower(name), " ", "-"))
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.Control+"/rules", strings.NewReader(rule))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Host = tc.host
+			request.Header.Set("Content-Type", "text/plain")
+			if tc.origin != "" {
+				request.Header.Set("Origin", tc.origin)
+			}
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if text, _ := io.ReadAll(response.Body); response.StatusCode != tc.want {
+				t.Errorf("%s %s, want %d", response.Status, text, tc.want)
+			}
+		})
+	}
+}
+
+// TestLostAnswerEnds: a request that no client waits for does not wait forever
+// for an API server that does not answer.
+func TestLostAnswerEnds(t *testing.T) {
+	hanging := make(chan struct{})
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		close(hanging)
+	}))
+	defer upstream.Close()
+	p, err := New(&rest.Config{Host: upstream.URL}, fault.NewRuleSet(), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.rules.Add(fault.Rule{Name: "lose", Fault: fault.Fault{Kind: fault.LoseAnswer}}); err != nil {
+		t.Fatal(err)
+	}
+	p.detachedTimeout = 50 * time.Millisecond
+	front := httptest.NewServer(p)
+	defer front.Close()
+	if response, err := http.Get(front.URL + "/api/v1/nodes"); err == nil {
+		response.Body.Close()
+		t.Errorf("answered: %s", response.Status)
+	}
+	<-hanging
+}
+
+// TestSlowClient: a watch of which its client takes nothing ends, as an API server
+// ends it.
+func TestSlowClient(t *testing.T) {
+	// More than the buffers between the proxy and a client take that has a small one.
+	much := make([]byte, 16<<20)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/cbor-seq")
+		_, _ = w.Write(much)
+		<-r.Context().Done()
+	}))
+	defer upstream.Close()
+	for _, h2 := range []bool{false, true} {
+		log := &buffer{}
+		p, err := New(&rest.Config{Host: upstream.URL}, fault.NewRuleSet(), log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.writeTimeout = 100 * time.Millisecond
+		front := httptest.NewUnstartedServer(p)
+		front.EnableHTTP2 = h2
+		front.StartTLS()
+		front.Client().Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err == nil {
+				err = connection.(*net.TCPConn).SetReadBuffer(64 << 10)
+			}
+			return connection, err
+		}
+		response, err := front.Client().Get(front.URL + "/api/v1/nodes?watch=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(t, func() string {
+			if text := log.String(); !strings.Contains(text, errSlow.Error()) {
+				return fmt.Sprintf("h2 %t: logged: %s", h2, text)
+			}
+			return ""
+		})
+		if open := p.streams.matching(fault.Match{}); len(open) > 0 {
+			t.Errorf("h2 %t: the watch is still open", h2)
+		}
+		response.Body.Close()
+		front.Close()
+	}
+}
+
+// stuck is a log that is not read.
+type stuck struct{ read chan struct{} }
+
+func (s stuck) Write(p []byte) (int, error) {
+	<-s.read
+	return len(p), nil
+}
+
+// TestUnreadLog: it stops no request, and says what it has left out.
+func TestUnreadLog(t *testing.T) {
+	out := &buffer{}
+	gate := stuck{make(chan struct{})}
+	b := NewBacklog(io.MultiWriter(gate, out))
+	for i := range backlogLines + 100 {
+		if _, err := fmt.Fprintln(b, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(gate.read)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.HasPrefix(text, "0\n") || !strings.Contains(text, `{"dropped":`) {
+		t.Errorf("logged: %.100s", text)
 	}
 }

@@ -27,8 +27,9 @@ var resolver = &request.RequestInfoFactory{
 // largestBody is more than an API server takes, which is 3 MiB.
 const largestBody = 8 << 20
 
-// describe returns what rules and log look at in a request. It may read the
-// body, and puts it back.
+// describe returns what rules and log look at in a request. It reads the body of a
+// write, and puts it back: a rule that is done to a write is done to all of it, and
+// not to one whose body is still on its way.
 func describe(r *http.Request) (fault.Request, error) {
 	described := fault.Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path, UserAgent: r.UserAgent()}
 	// What is not understood is passed on like any other path.
@@ -42,28 +43,33 @@ func describe(r *http.Request) (fault.Request, error) {
 	if info.Verb == "watch" && r.URL.Query().Get("sendInitialEvents") == "true" {
 		described.Verb = fault.VerbWatchList
 	}
+	if r.Method == http.MethodGet || r.Header.Get("Upgrade") != "" {
+		return described, nil
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return described, err
+	}
 	if info.Verb == "create" && info.Name == "" {
-		name, err := nameInBody(r)
-		if err != nil {
-			return described, fmt.Errorf("read the body: %w", err)
-		}
-		described.Name = name
+		// Only the body knows the name of what is to be created.
+		described.Name = metadata(body).Name
 	}
 	return described, nil
 }
 
-// nameInBody returns the name of the object that is to be created, which only
-// the body knows.
-func nameInBody(r *http.Request) (string, error) {
+// readBody reads the body and puts it back, so that what is done to the request
+// later does not wait for its client. The server notices that a client has gone
+// only after it has read all that the client sent.
+func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, largestBody))
 	if err != nil {
-		return "", err
+		return nil, fmt.Errorf("read the body: %w", err)
 	}
 	r.Body = struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
-	return metadata(body).Name, nil
+	return body, nil
 }
 
 // resource is how the log writes which resource a request is for.

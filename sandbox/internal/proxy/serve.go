@@ -27,10 +27,10 @@ import (
 // kubeconfigs of proxies.
 const ContextName = "sandbox-proxy"
 
-// Options are how a proxy is set up.
+// Options are the options of a proxy.
 type Options struct {
 	// Upstream reaches the API server, as the user that clients with the
-	// proxy's kubeconfig are to be.
+	// proxy's kubeconfig become.
 	Upstream *rest.Config
 	// Namespace is the default namespace of the kubeconfig.
 	Namespace string
@@ -41,20 +41,21 @@ type Options struct {
 	Log io.Writer
 }
 
-// Server is a proxy that serves.
+// Server is a running proxy.
 type Server struct {
 	// URL is where the proxy is, Control where its own API is.
 	URL, Control string
 	// Kubeconfig is how clients reach it.
 	Kubeconfig []byte
 
+	handler        *Proxy
 	proxy, control *http.Server
 	failed         chan error
 }
 
 // Start starts a proxy. It serves when this returns, until Close is called.
 func Start(o Options) (*Server, error) {
-	rules := fault.NewBook()
+	rules := fault.NewRuleSet()
 	if err := rules.Add(o.Rules...); err != nil {
 		return nil, err
 	}
@@ -86,6 +87,7 @@ func Start(o Options) (*Server, error) {
 	s := &Server{
 		URL:     "https://" + clients.Addr().String(),
 		Control: "http://" + control.Addr().String(),
+		handler: handler,
 		proxy:   newServer(handler, config),
 		control: newServer(handler.Control(), nil),
 		failed:  make(chan error, 2),
@@ -98,7 +100,11 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Run returns when the context ends, or with what the proxy failed of.
+// Warnings returns what is odd about rules, a line each: they name resources that the
+// API server does not have.
+func (s *Server) Warnings(rules []fault.Rule) []string { return s.handler.catalog.warnings(rules) }
+
+// Run returns when the context ends, or with the error that stopped the proxy.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	select {
@@ -115,12 +121,12 @@ func (s *Server) Close() error { return errors.Join(s.proxy.Close(), s.control.C
 func newServer(handler http.Handler, config *tls.Config) *http.Server {
 	return &http.Server{
 		Handler: handler, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second,
-		// It would tell of each connection that a client breaks off.
+		// It would log each connection that a client closes.
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 	}
 }
 
-// tlsConfig asks clients for a certificate, and takes none for an answer.
+// tlsConfig asks clients for a certificate, and accepts those without one.
 func tlsConfig(ca *pki.Authority, listen string) (*tls.Config, error) {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -22,8 +23,8 @@ import (
 // stale answers a read as of an older resourceVersion, which the API server
 // still knows until it compacts its history, after some minutes. It can list
 // as of one; a get becomes a list of one name, and a streaming list is refused,
-// as API servers do that do not know them, so that the client asks for a list.
-func (p *Proxy) stale(w http.ResponseWriter, r *http.Request, x *exchange, due *fault.Due) {
+// as by API servers without them, so that the client falls back to a list.
+func (p *Proxy) stale(w http.ResponseWriter, r *http.Request, x *exchange, action *fault.Action) {
 	query := r.URL.Query()
 	switch {
 	case x.request.Verb == fault.VerbWatchList:
@@ -32,32 +33,40 @@ func (p *Proxy) stale(w http.ResponseWriter, r *http.Request, x *exchange, due *
 		// A subresource cannot be listed, and the rest of a list that was begun is
 		// as old as its beginning.
 		p.reverse.ServeHTTP(w, r)
-	case due.Learn != nil:
-		p.learn(w, r, x, due)
+	case action.SetResourceVersion != nil:
+		p.learnVersion(w, r, x, action)
 	case x.request.Verb == "list":
-		p.reverse.ServeHTTP(w, asOf(r, r.URL.Path, query, due.Fault.ResourceVersion))
+		p.reverse.ServeHTTP(w, asOf(r, r.URL.Path, query, action.Fault.ResourceVersion))
 	default:
-		p.staleGet(w, r, x, due.Fault.ResourceVersion)
+		p.staleGet(w, r, x, action.Fault.ResourceVersion)
 	}
 }
 
-// learn lets a read through and remembers how old the world is that it shows.
-func (p *Proxy) learn(w http.ResponseWriter, r *http.Request, x *exchange, due *fault.Due) {
+// learnVersion lets a read through and sets the rule's resourceVersion to that of the
+// answer.
+func (p *Proxy) learnVersion(w http.ResponseWriter, r *http.Request, x *exchange, action *fault.Action) {
 	copied := p.record(r)
 	if copied.status == http.StatusOK {
 		version := listVersion(copied.body.Bytes())
 		if x.request.Verb == "get" {
 			version = metadata(copied.body.Bytes()).ResourceVersion
 		}
-		due.Learn(version)
+		action.SetResourceVersion(version)
 	}
 	copied.replay(w, copied.body.Bytes())
 }
 
+var metadataOnly = regexp.MustCompile(`(;\s*as=PartialObjectMetadata)(\s|;|,|$)`)
+
 func (p *Proxy) staleGet(w http.ResponseWriter, r *http.Request, x *exchange, version string) {
 	query := r.URL.Query()
 	query.Set("fieldSelector", "metadata.name="+x.request.Name)
-	list := p.record(asOf(r, path.Dir(r.URL.Path), query, version))
+	asked := asOf(r, path.Dir(r.URL.Path), query, version)
+	// The metadata of a list has another media type than that of an object.
+	for i, accept := range asked.Header["Accept"] {
+		asked.Header["Accept"][i] = metadataOnly.ReplaceAllString(accept, "${1}List$2")
+	}
+	list := p.record(asked)
 	if list.status != http.StatusOK {
 		list.replay(w, list.body.Bytes())
 		return
@@ -136,7 +145,7 @@ func onlyJSONItem(encoded []byte) ([]byte, bool) {
 	if err := json.Unmarshal(encoded, &list); err != nil || len(list.Items) == 0 {
 		return nil, false
 	}
-	// The kind stands in a list only once.
+	// A list has the kind of its items only once, in its own.
 	object := list.Items[0]
 	for field, value := range map[string]string{"apiVersion": list.APIVersion, "kind": strings.TrimSuffix(list.Kind, "List")} {
 		if _, given := object[field]; given {

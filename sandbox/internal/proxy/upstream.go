@@ -13,8 +13,8 @@ import (
 )
 
 // upstream sends requests to the API server: those of clients that have the
-// proxy's own certificate as the user of the kubeconfig, all others as whoever
-// they say they are.
+// proxy's own certificate as the user of the kubeconfig, all others with the
+// credentials that they bring.
 type upstream struct {
 	url *url.URL
 	// trusted and others speak HTTP/2 where they can.
@@ -29,7 +29,7 @@ func newUpstream(config *rest.Config) (*upstream, error) {
 		return nil, fmt.Errorf("the address of the API server: %w", err)
 	}
 	config = rest.CopyConfig(config)
-	// What is compressed for the client stays so, and what is not does too.
+	// The encoding of an answer is between the client and the API server.
 	config.DisableCompression = true
 	u := &upstream{url: target}
 	for transport, variant := range map[*http.RoundTripper]*rest.Config{

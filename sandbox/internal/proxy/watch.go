@@ -13,10 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// stream is a watch that passes through: the body of its answer, with what the
-// rules do to its events. It reads the API server's events as they come, also
-// while it holds them back, because an API server ends a watch whose reader is
-// slow.
+// stream is the body of the answer of a watch, with the faults that the rules inject
+// into its events. It reads the events of the API server as they come, even while it
+// holds them back, because an API server ends a watch whose reader is slow.
 type stream struct {
 	*io.PipeReader
 	out      *io.PipeWriter
@@ -35,13 +34,16 @@ func (p *Proxy) newStream(ctx context.Context, x *exchange, upstream io.ReadClos
 	s := &stream{exchange: x, proxy: p, upstream: upstream, waiting: queue{more: make(chan struct{}, 1)}}
 	s.PipeReader, s.out = io.Pipe()
 	s.done, s.end = context.WithCancel(ctx)
+	// The reader of the pipe knows no context: when the client has gone, however
+	// deliver waits then, this is how it finds out, closes the stream and logs it.
+	context.AfterFunc(s.done, func() { s.out.CloseWithError(context.Cause(s.done)) })
 	p.streams.add(s)
 	go s.receive(newSplitter(upstream, encoding, x.request.Verb == fault.VerbWatchList))
 	go s.deliver(encoding)
 	return s
 }
 
-// Close ends the stream; the client is gone, or has been told the end.
+// Close ends the stream; the client is gone, or has read its end.
 func (s *stream) Close() error {
 	s.proxy.streams.remove(s)
 	s.exchange.change(func(e *entry) { e.Events = s.passed.Load() })
@@ -75,12 +77,13 @@ func (s *stream) deliver(encoding *encoding) {
 			return
 		}
 		for _, freeze := range s.proxy.rules.Freezes(s.exchange.request, next.event) {
-			s.tell(next.frame, freeze)
+			s.logFault(next.frame, freeze)
 			s.frozen.Store(true)
-			if !pause(s.done, freeze) {
+			thawed := pause(s.done, freeze)
+			s.frozen.Store(false)
+			if !thawed {
 				return
 			}
-			s.frozen.Store(false)
 		}
 		if next.err != nil {
 			s.out.CloseWithError(next.err)
@@ -92,29 +95,34 @@ func (s *stream) deliver(encoding *encoding) {
 	}
 }
 
-// pass passes an event on, or does to it what a rule says. It returns whether
-// the stream goes on.
+// pass passes an event on, or injects the fault of a rule. It reports whether the
+// stream goes on.
 func (s *stream) pass(f frame, encoding *encoding) bool {
-	due := s.proxy.rules.Event(s.exchange.request, f.event)
-	if due == nil {
+	action := s.proxy.rules.Event(s.exchange.request, f.event)
+	if action == nil {
 		return s.write(f.bytes)
 	}
-	s.tell(f, due)
-	switch due.Fault.Kind {
+	s.logFault(f, action)
+	switch action.Fault.Kind {
 	case fault.DropEvent:
 		return true
 	case fault.DuplicateEvent:
 		once := s.write(f.bytes)
 		return once && s.write(f.bytes)
 	case fault.DelayEvent:
-		return pause(s.done, due) && s.write(f.bytes)
+		return pause(s.done, action) && s.write(f.bytes)
 	case fault.ExpireWatch:
-		s.exchange.blame(fault.ExpireWatch, due.Name)
+		if encoding == nil {
+			// An ERROR event cannot be written in an unknown encoding.
+			s.cut(action.Rule)
+			return false
+		}
+		s.exchange.blame(fault.ExpireWatch, action.Rule)
 		if raw, err := encoding.status(expired()); err == nil && s.write(encoding.join(raw)) {
 			_ = s.out.Close()
 		}
 	case fault.CutWatch:
-		s.cut(due.Name)
+		s.cut(action.Rule)
 	}
 	return false
 }
@@ -127,11 +135,11 @@ func (s *stream) write(frame []byte) bool {
 	return true
 }
 
-// tell logs what is done to an event.
-func (s *stream) tell(f frame, due *fault.Due) {
+// logFault logs the fault of an event.
+func (s *stream) logFault(f frame, action *fault.Action) {
 	e := newEntry(s.exchange.entry.ID, s.exchange.request, time.Now())
 	e.Event, e.Namespace, e.Name = f.event.Type, f.event.Namespace, f.event.Name
-	e.Fault, e.Rule = due.Fault.Kind, due.Name
+	e.Fault, e.Rule = action.Fault.Kind, action.Rule
 	s.proxy.log.write(e)
 }
 
@@ -154,7 +162,7 @@ func (q *queue) push(item received) {
 	q.mu.Unlock()
 	select {
 	case q.more <- struct{}{}:
-	default: // It has been told already.
+	default: // It was signalled already.
 	}
 }
 
@@ -205,15 +213,15 @@ func (s *streams) remove(one *stream) {
 	delete(s.open, one)
 }
 
-// those returns the open streams of the requests that are meant.
-func (s *streams) those(m fault.Match) []*stream {
+// matching returns the open streams whose requests match.
+func (s *streams) matching(m fault.Match) []*stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var meant []*stream
+	var matching []*stream
 	for one := range s.open {
 		if m.Matches(one.exchange.request) {
-			meant = append(meant, one)
+			matching = append(matching, one)
 		}
 	}
-	return meant
+	return matching
 }

@@ -10,13 +10,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
 // State says what a process is doing.
@@ -85,31 +87,22 @@ type Supervisor struct {
 	// OnExit is called whenever a process has crashed.
 	OnExit func(Exit)
 
-	starts chan func()
+	// launching is held while a process is being started, so that none is started
+	// twice, and none after Stop.
+	launching sync.Mutex
+	stopped   bool
 
 	mu        sync.Mutex
 	processes []*process
 }
 
 // New returns a supervisor without processes.
-func New() *Supervisor {
-	s := &Supervisor{starts: make(chan func())}
-	go s.starter()
-	return s
-}
-
-// starter starts all processes from one thread that lives as long as the
-// supervisor: the kernel kills a child with Pdeathsig when the thread that
-// created it ends, not when the process does.
-func (s *Supervisor) starter() {
-	runtime.LockOSThread()
-	for start := range s.starts {
-		start()
-	}
-}
+func New() *Supervisor { return &Supervisor{} }
 
 // Start starts a process that was not started before.
 func (s *Supervisor) Start(spec Spec) error {
+	s.launching.Lock()
+	defer s.launching.Unlock()
 	p := &process{spec: spec, status: Status{Name: spec.Name, Port: spec.Port, Log: spec.Log}}
 	if err := s.launch(p); err != nil {
 		return err
@@ -122,6 +115,9 @@ func (s *Supervisor) Start(spec Spec) error {
 
 // launch starts the process and the goroutine that waits for its end.
 func (s *Supervisor) launch(p *process) error {
+	if s.stopped {
+		return fmt.Errorf("%s is not started any more: all components are being stopped", p.spec.Name)
+	}
 	log, err := os.OpenFile(p.spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -134,17 +130,12 @@ func (s *Supervisor) launch(p *process) error {
 		Args:   append([]string{p.spec.Name}, p.spec.Args...),
 		Stdout: log,
 		Stderr: log,
-		SysProcAttr: &syscall.SysProcAttr{
-			// Children never outlive the supervisor, however it ends.
-			Pdeathsig: syscall.SIGKILL,
-			// Ctrl-C in the terminal must reach the supervisor only, which
-			// stops the children in order.
-			Setpgid: true,
-		},
+		// Ctrl-C in the terminal must reach the supervisor only, which stops the
+		// children in order.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
-	result := make(chan error)
-	s.starts <- func() { result <- cmd.Start() }
-	if err := <-result; err != nil {
+	// Children never outlive the supervisor, however it ends.
+	if err := child.Start(cmd); err != nil {
 		return fmt.Errorf("start %s: %w", p.spec.Name, err)
 	}
 	done := make(chan struct{})
@@ -193,7 +184,15 @@ func (s *Supervisor) find(name string) (*process, error) {
 			return p, nil
 		}
 	}
-	return nil, fmt.Errorf("no component is named %q", name)
+	return nil, fmt.Errorf("no component is named %q: want one of %s", name, strings.Join(s.names(), ", "))
+}
+
+func (s *Supervisor) names() []string {
+	var names []string
+	for _, p := range s.processes {
+		names = append(names, p.spec.Name)
+	}
+	return names
 }
 
 // Status lists the processes in the order they were first started.
@@ -250,6 +249,8 @@ func (s *Supervisor) signal(name string, sig syscall.Signal, next State, wanted 
 
 // Restart starts a process again that has ended.
 func (s *Supervisor) Restart(name string) error {
+	s.launching.Lock()
+	defer s.launching.Unlock()
 	s.mu.Lock()
 	p, err := s.find(name)
 	if err == nil && p.status.PID != 0 {
@@ -272,6 +273,9 @@ func (s *Supervisor) Restart(name string) error {
 // at a time, the others after them, the last started first. A process that does
 // not end in time is killed.
 func (s *Supervisor) Stop(first ...string) {
+	s.launching.Lock()
+	s.stopped = true
+	s.launching.Unlock()
 	s.mu.Lock()
 	list := slices.Clone(s.processes)
 	s.mu.Unlock()

@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -75,8 +77,8 @@ func TestStates(t *testing.T) {
 	if got := s.Status()[0].Restarts; got != 1 {
 		t.Errorf("it was started again %d times, want 1", got)
 	}
-	if err := s.Kill("nobody"); err == nil {
-		t.Error("nobody was killed")
+	if err := s.Kill("missing"); err == nil {
+		t.Error("a process that does not exist was killed")
 	}
 	s.Stop()
 	if got := s.Status()[0]; got.State != Stopped || got.PID != 0 || got.Exit != "SIGTERM" {
@@ -123,5 +125,33 @@ func TestTail(t *testing.T) {
 	}
 	if got := strings.Join(Tail(file, 3), ","); got != "one,two" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestRestartedOnce: of several restarts of a process at the same time, one succeeds,
+// and none after Stop.
+func TestRestartedOnce(t *testing.T) {
+	s := started(t, "sleeper")
+	for range 20 {
+		if err := s.Kill("sleeper"); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		var done atomic.Int32
+		for range 4 {
+			wg.Go(func() {
+				if s.Restart("sleeper") == nil {
+					done.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if done.Load() != 1 {
+			t.Fatalf("it was started %d times, want once", done.Load())
+		}
+	}
+	s.Stop()
+	if err := s.Restart("sleeper"); err == nil || s.Status()[0].PID != 0 {
+		t.Errorf("after all were stopped it was started: %v, %+v", err, s.Status()[0])
 	}
 }

@@ -43,7 +43,7 @@ func TestForgedRecords(t *testing.T) {
 	// A pool that has nothing on these nodes, and may be named all the same.
 	other := framework.Pool("other")
 	create(t, other, map[string]any{"labels": map[string]any{"other": "x"}})
-	theirs := map[string]string{lane: "forged", "theirs": "x", "kubernetes.io/os": "linux"}
+	theirs := map[string]string{poolLabel: "forged", "theirs": "x", "kubernetes.io/os": "linux"}
 	records := slices.Concat(corrupt, forged)
 	nodes := make([]*corev1.Node, len(records))
 	for i := range records {
@@ -75,7 +75,7 @@ func TestForgedRecords(t *testing.T) {
 
 	for i, node := range nodes {
 		cluster.Change(t, node, func() {
-			node.Annotations[tidekeeperv1.RecordAnnotation] = records[i]
+			node.Annotations[tidekeeperv1.OwnershipAnnotation] = records[i]
 		})
 	}
 	// A change that the manager must follow: when it has, it has seen the records.
@@ -95,7 +95,7 @@ func TestForgedRecords(t *testing.T) {
 			continue
 		}
 		eventually(t, node, "is let go of", func() error {
-			if stored := node.Annotations[tidekeeperv1.RecordAnnotation]; strings.Contains(stored, `"forged":`) {
+			if stored := node.Annotations[tidekeeperv1.OwnershipAnnotation]; strings.Contains(stored, `"forged":`) {
 				return fmt.Errorf("its record is %s", stored)
 			}
 			return nil

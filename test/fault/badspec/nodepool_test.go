@@ -21,19 +21,19 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// lane is the label by which a pool has its node.
-const lane = "lane.example.com/name"
+// poolLabel is the label by which a pool has its node.
+const poolLabel = "lane.example.com/name"
 
 var pools = []map[string]any{
 	{
-		"selector":    map[string]any{"matchLabels": map[string]any{lane: mutate.Placeholder}},
+		"selector":    map[string]any{"matchLabels": map[string]any{poolLabel: mutate.Placeholder}},
 		"labels":      map[string]any{"example.com/" + mutate.Placeholder: "10"},
 		"annotations": map[string]any{"example.com/" + mutate.Placeholder: "high water"},
 		"taints":      []any{map[string]any{"key": "example.com/" + mutate.Placeholder, "value": "yes", "effect": "NoSchedule"}},
 		"handler":     "runc",
 	},
 	{
-		"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": lane, "operator": "In", "values": []any{mutate.Placeholder}}}},
+		"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": poolLabel, "operator": "In", "values": []any{mutate.Placeholder}}}},
 		"labels":   map[string]any{"example.com/" + mutate.Placeholder: "20", "example.com/" + mutate.Placeholder + "-2": "x"},
 		"taints": []any{
 			map[string]any{"key": "example.com/" + mutate.Placeholder, "value": "no", "effect": "PreferNoSchedule"},
@@ -59,7 +59,7 @@ func lookOf(node *corev1.Node) look {
 	l := look{Labels: maps.Clone(node.Labels), Annotations: maps.Clone(node.Annotations)}
 	maps.DeleteFunc(l.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "beta.kubernetes.io/") })
 	maps.DeleteFunc(l.Annotations, func(key, _ string) bool {
-		return key == tidekeeperv1.RecordAnnotation || strings.Contains(key, "kubernetes.io/")
+		return key == tidekeeperv1.OwnershipAnnotation || strings.Contains(key, "kubernetes.io/")
 	})
 	for _, t := range node.Spec.Taints {
 		l.Taints = append(l.Taints, fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect))
@@ -71,9 +71,9 @@ func lookOf(node *corev1.Node) look {
 // come across the node for as long as they are bad.
 func playPool(t testing.TB, e edit) {
 	node := framework.Node(e.name)
-	node.Labels = map[string]string{lane: e.name}
+	node.Labels = map[string]string{poolLabel: e.name}
 	cluster.Apply(t, node)
-	clean := look{Labels: map[string]string{lane: e.name}}
+	clean := look{Labels: map[string]string{poolLabel: e.name}}
 	eventually(t, node, "is ready", func() error {
 		for _, c := range node.Status.Conditions {
 			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
@@ -104,7 +104,7 @@ func playPool(t testing.TB, e edit) {
 		})
 		key := "example.com/" + e.name
 		looks(look{
-			Labels: map[string]string{lane: e.name, key: "10"}, Annotations: map[string]string{key: "high water"},
+			Labels: map[string]string{poolLabel: e.name, key: "10"}, Annotations: map[string]string{key: "high water"},
 			Taints: []string{key + "=yes:NoSchedule"},
 		})
 		class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: tidekeeperv1.RuntimeClassPrefix + e.name}}

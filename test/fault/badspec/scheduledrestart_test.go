@@ -6,11 +6,11 @@ package badspec
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/test/fault/badspec/mutate"
@@ -19,14 +19,14 @@ import (
 
 var restarts = []map[string]any{
 	{
-		"targetRef": map[string]any{"kind": "Deployment", "name": mutate.Placeholder},
+		"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": mutate.Placeholder},
 		// Not while this runs.
 		"schedule": "0 3 29 2 *", "timeZone": "Europe/Berlin", "suspend": false,
 		"startingDeadlineSeconds": 600, "spreadSeconds": 60, "precondition": "Healthy",
 		"progressDeadlineSeconds": 600, "failureLimit": 3, "historyLimit": 10,
 	},
 	{
-		"targetRef": map[string]any{"kind": "StatefulSet", "name": mutate.Placeholder + "-other"},
+		"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": mutate.Placeholder + "-other"},
 		"schedule":  "* * * * *", "timeZone": "America/St_Johns", "suspend": true,
 		"startingDeadlineSeconds": 1, "spreadSeconds": 0, "precondition": "None",
 		"progressDeadlineSeconds": 1, "failureLimit": 1, "historyLimit": 1,
@@ -60,8 +60,9 @@ func playRestart(t testing.TB, e edit) {
 	}
 	rests()
 
+	var ticks []time.Time
 	if e.underWay {
-		cluster.RequestRestart(t, r, time.Now())
+		ticks = append(ticks, cluster.RequestRestart(t, r, time.Now()))
 	}
 	change(t, r, e.Patch(e.name))
 	if !e.underWay {
@@ -86,7 +87,9 @@ func playRestart(t testing.TB, e edit) {
 		}
 		return nil
 	})
-	onceEach(t, d)
+	for _, problem := range onceEach(t, d, r, append(ticks, tick)) {
+		t.Error(problem)
+	}
 }
 
 func up(d *appsv1.Deployment) error {
@@ -96,16 +99,67 @@ func up(d *appsv1.Deployment) error {
 	return nil
 }
 
-// onceEach fails the test if a tick was sent twice. Each template makes a
+// onceEach returns what is wrong if a tick was sent twice, if something else was
+// sent, or if a template was written that no tick asked for. Each template makes a
 // ReplicaSet, and an old template that comes back makes none.
-func onceEach(t testing.TB, d *appsv1.Deployment) {
+func onceEach(t testing.TB, d *appsv1.Deployment, r *tidekeeperv1.ScheduledRestart, requests []time.Time) []string {
 	t.Helper()
 	cluster.Refresh(t, d)
-	sets := &appsv1.ReplicaSetList{}
-	if err := cluster.List(t.Context(), sets, client.InNamespace(d.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
-		t.Fatal(err)
+	cluster.Refresh(t, r)
+	restartedAt := cluster.RestartedAt(t, d)
+	// Some bad edits make a schedule run, and those tick at whole minutes.
+	isTick := func(at time.Time) bool {
+		return slices.ContainsFunc(requests, at.Equal) || at.Equal(at.Truncate(time.Minute))
 	}
-	if int64(len(sets.Items)) != d.Generation {
-		t.Errorf("the Deployment's template was written %d times, for %d ticks", d.Generation-1, len(sets.Items)-1)
+	problems := framework.OnceEach(isTick, r.Status.History, restartedAt)
+	last := requests[len(requests)-1].Format(time.RFC3339)
+	if !slices.Contains(restartedAt, last) {
+		problems = append(problems, fmt.Sprintf("no template was restarted for %s, but for %q", last, restartedAt))
+	}
+	if written := d.Generation - 1; written != int64(len(restartedAt)) {
+		problems = append(problems, fmt.Sprintf("the template was written %d times, for the ticks %q", written, restartedAt))
+	}
+	return problems
+}
+
+// TestOnceEachNotices: a manager that restarts a workload twice for a tick is
+// found out, and for that.
+func TestOnceEachNotices(t *testing.T) {
+	if !framework.AllFaults() {
+		t.Skip("a manager is built for it: FAULTS=all")
+	}
+	const patch = `if err := r.client.Patch(ctx, workload, client.RawPatch(types.MergePatchType, patch)); err != nil {`
+	mistaken := cluster.WithManager(framework.BuildMistaken(t, framework.Mistake{
+		File: "internal/restart/controller.go", Old: patch,
+		New: patch + `
+		return err
+	}
+	time.Sleep(2 * time.Second) // for a ReplicaSet of its own
+	again := fmt.Appendf(nil, "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{%q:%q}}}}}",
+		tidekeeperv1.RestartedAtAnnotation, clockTime(tick.Add(time.Second)))
+	if err := r.client.Patch(ctx, workload, client.RawPatch(types.MergePatchType, again)); err != nil {`,
+	}))
+	mistaken.AddNodes(t, "notices", 1)
+	mistaken.StartManager(t)
+	d := framework.Deployment("notices", 1, framework.App)
+	cluster.Apply(t, d)
+	eventually(t, d, "is up", func() error { return up(d) })
+	r := framework.ScheduledRestart("notices")
+	create(t, r, restarts[0])
+	// Not at the end of a minute, as the second after that is a tick too.
+	tick := time.Now().Truncate(time.Second)
+	if tick.Second() == 59 {
+		tick = tick.Add(-time.Second)
+	}
+	tick = cluster.RequestRestart(t, r, tick)
+	eventually(t, r, "has restarted", func() error {
+		if len(r.Status.History) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	want := fmt.Sprintf("a template was restarted for %s, which is no tick", tick.Add(time.Second).Format(time.RFC3339))
+	if got := onceEach(t, d, r, []time.Time{tick}); !slices.Equal(got, []string{want}) {
+		t.Errorf("what is noticed is %q, want only %q", got, want)
 	}
 }

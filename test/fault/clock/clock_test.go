@@ -35,21 +35,21 @@ func TestMain(m *testing.M) {
 	os.Exit(framework.Main(m, &cluster, "--nodes=1"))
 }
 
-// scene is a Deployment with a ScheduledRestart, in a namespace whose managers have
+// fixture is a Deployment with a ScheduledRestart, in a namespace whose managers have
 // clocks of their own.
-type scene struct {
+type fixture struct {
 	*framework.Cluster
 	namespace  string
 	deployment *appsv1.Deployment
 	restart    *tidekeeperv1.ScheduledRestart
 }
 
-// newScene makes a scene whose pods take some time to come up. The schedule is
+// newFixture makes a fixture whose pods take some time to come up. The schedule is
 // suspended, as the cluster's own clock is not that of the managers.
-func newScene(t *testing.T, schedule string, pods time.Duration) *scene {
+func newFixture(t *testing.T, schedule string, pods time.Duration) *fixture {
 	t.Helper()
 	t.Parallel()
-	s := &scene{
+	s := &fixture{
 		Cluster: cluster.WithClocks(t), namespace: strings.ToLower(t.Name()),
 		deployment: framework.Deployment("clock", 1, framework.App), restart: framework.ScheduledRestart("clock"),
 	}
@@ -80,26 +80,26 @@ func newScene(t *testing.T, schedule string, pods time.Duration) *scene {
 }
 
 // start starts a manager with a clock.
-func (s *scene) start(t *testing.T, c framework.Clock) *framework.Manager {
+func (s *fixture) start(t *testing.T, c framework.Clock) *framework.Manager {
 	t.Helper()
 	return s.StartManager(t, c.Flag(), "--namespaces="+s.namespace)
 }
 
 // elect starts a manager with a clock, of those that elect a leader.
-func (s *scene) elect(t *testing.T, c framework.Clock) *framework.Manager {
+func (s *fixture) elect(t *testing.T, c framework.Clock) *framework.Manager {
 	t.Helper()
 	return s.StartManager(t, slices.Concat(framework.Elect, []string{c.Flag(), "--namespaces=" + s.namespace, "--leader-elect-resource-namespace=" + s.namespace})...)
 }
 
 // enable lets the schedule run, from now on by the manager's clock.
-func (s *scene) enable(t *testing.T) {
+func (s *fixture) enable(t *testing.T) {
 	t.Helper()
 	s.eventuallyIs(t, "Suspended")
 	s.Change(t, s.restart, func() { s.restart.Spec.Suspend = false })
 	s.eventuallyIs(t, "Scheduled")
 }
 
-func (s *scene) eventuallyIs(t *testing.T, reason string) {
+func (s *fixture) eventuallyIs(t *testing.T, reason string) {
 	t.Helper()
 	framework.Eventually(t, "the ScheduledRestart is "+reason, func() error {
 		s.Refresh(t, s.restart)
@@ -116,7 +116,7 @@ func succeeded(tick time.Time) string { return tell(tick, tidekeeperv1.OutcomeSu
 
 // eventually waits until the history is this, the latest first, and nothing is
 // under way.
-func (s *scene) eventually(t *testing.T, what string, want ...string) {
+func (s *fixture) eventually(t *testing.T, what string, want ...string) {
 	t.Helper()
 	framework.Eventually(t, what, func() error {
 		s.Refresh(t, s.restart)
@@ -129,7 +129,7 @@ func (s *scene) eventually(t *testing.T, what string, want ...string) {
 }
 
 // stays looks for some time whether the history stays as it is.
-func (s *scene) stays(t *testing.T, what string, want ...string) {
+func (s *fixture) stays(t *testing.T, what string, want ...string) {
 	t.Helper()
 	// The clock is looked at each second.
 	time.Sleep(2500 * time.Millisecond)
@@ -140,7 +140,7 @@ func (s *scene) stays(t *testing.T, what string, want ...string) {
 	s.sent(t, want)
 }
 
-func (s *scene) history(want []string) error {
+func (s *fixture) history(want []string) error {
 	var got []string
 	for _, r := range s.restart.Status.History {
 		got = append(got, tell(r.ScheduledTime.Time, r.Outcome, r.Reason, r.EarlierTicks))
@@ -156,7 +156,7 @@ func (s *scene) history(want []string) error {
 
 // sent fails the test unless the template was written once for each tick that
 // was started.
-func (s *scene) sent(t *testing.T, history []string) {
+func (s *fixture) sent(t *testing.T, history []string) {
 	t.Helper()
 	started := int64(0)
 	for _, r := range s.restart.Status.History {
@@ -175,7 +175,7 @@ var hour = time.Now().UTC().AddDate(0, 0, 2).Truncate(24 * time.Hour).Add(10 * t
 
 // TestBackAndForth sets the clock back and forth by hours.
 func TestBackAndForth(t *testing.T) {
-	s := newScene(t, "0 * * * *", 0)
+	s := newFixture(t, "0 * * * *", 0)
 	at := func(hours int) time.Time { return hour.Add(time.Duration(hours) * time.Hour) }
 	clock := framework.NewClock(t, at(0).Add(-30*time.Minute))
 	s.start(t, clock)
@@ -214,7 +214,7 @@ func TestBackAndForth(t *testing.T) {
 // TestSetBackWhileActive sets the clock back by hours while a restart is under
 // way: it ends as ever.
 func TestSetBackWhileActive(t *testing.T) {
-	s := newScene(t, "0 * * * *", 3*time.Second)
+	s := newFixture(t, "0 * * * *", 3*time.Second)
 	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
 	s.start(t, clock)
 	s.enable(t)
@@ -240,7 +240,7 @@ func TestSetBackWhileActive(t *testing.T) {
 // a restart. For the next leader the tick is still to come, and it does not come
 // twice.
 func TestLeaderAhead(t *testing.T) {
-	s := newScene(t, "* * * * *", 2*time.Second)
+	s := newFixture(t, "* * * * *", 2*time.Second)
 	ahead, behind := framework.NewClock(t, hour.Add(-30*time.Second)), framework.NewClock(t, hour.Add(-90*time.Second))
 	leader := s.elect(t, ahead)
 	s.enable(t)
@@ -284,7 +284,7 @@ func TestLeaderAhead(t *testing.T) {
 // TestSuspended suspends the machine over ticks: what is too late by then is not
 // done, and the next tick comes in time.
 func TestSuspended(t *testing.T) {
-	s := newScene(t, "0 * * * *", 0)
+	s := newFixture(t, "0 * * * *", 0)
 	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
 	manager := s.start(t, clock)
 	s.enable(t)
@@ -303,7 +303,7 @@ func TestSuspended(t *testing.T) {
 // TestSuspendedLeader suspends the leader for longer than its lease, over a tick.
 // The next leader does it; the old one, awake again, ends and does nothing.
 func TestSuspendedLeader(t *testing.T) {
-	s := newScene(t, "0 * * * *", 0)
+	s := newFixture(t, "0 * * * *", 0)
 	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
 	leader := s.elect(t, clock)
 	s.enable(t)
@@ -322,7 +322,7 @@ func TestSuspendedLeader(t *testing.T) {
 // restart is under way, and has a tick in the gap; then back, with a tick in the
 // hour that comes twice.
 func TestSummerTimeWhileActive(t *testing.T) {
-	s := newScene(t, "30 2 * * *", 3*time.Second)
+	s := newFixture(t, "30 2 * * *", 3*time.Second)
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)

@@ -4,62 +4,157 @@
 package matrix
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// safeguard is something that the manager does lest a fault leads to another
-// end.
+// safeguard is something that the manager does lest harm is done: what a user
+// would notice at the end, or what the witness or the limits would.
 type safeguard struct {
 	name string
-	// out takes it out of the source: text of a file, and what stands instead.
+	// out takes it out of the source.
 	out []edit
 	// scenario and fault are where that is noticed. Without the fault the manager
 	// works, unless there is none.
 	scenario, fault string
+	// noticed is what is said then: each failure must have one of these in it.
+	noticed []string
 }
 
+// edit is text of a file, and what stands instead. Without old it is a new file.
 type edit struct{ file, old, new string }
 
+// mutant is a new file of a package, with a function that the manager calls for a
+// node that is right.
+func mutant(text string) edit {
+	return edit{"internal/nodepool/mutant.go", "", `package nodepool
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var seen sync.Map
+
+// flap changes a node and puts it back.
+func flap(ctx context.Context, c client.Client, node *corev1.Node, change func(*corev1.Node)) {
+	changed := node.DeepCopy()
+	change(changed)
+	_ = c.Patch(ctx, changed, client.MergeFrom(node))
+	back := changed.DeepCopy()
+	back.Spec, back.Labels, back.Annotations = node.Spec, node.Labels, node.Annotations
+	_ = c.Patch(ctx, back, client.MergeFrom(changed))
+}
+
+func right(ctx context.Context, c client.Client, node *corev1.Node) error {
+	ours := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "example.com/pool" })
+	if _, again := seen.LoadOrStore(node.Name, true); again || !ours {
+		if !ours {
+			seen.Delete(node.Name)
+		}
+		return nil
+	}
+` + text + `
+	return nil
+}
+`}
+}
+
+// callMutant calls it, when the node is found right and when it was made so.
+var callMutant = []edit{
+	{"internal/nodepool/node_controller.go", "if nodePlan.Empty() {\n\t\treturn ctrl.Result{}, nil", "if nodePlan.Empty() {\n\t\treturn ctrl.Result{}, right(ctx, r.client, node)"},
+	{"internal/nodepool/node_controller.go", "r.feed.push(r.cluster.RecordWrite(node.Name, nodePlan))\n\treturn nil", "r.feed.push(r.cluster.RecordWrite(node.Name, nodePlan))\n\treturn right(ctx, r.client, node)"},
+}
+
+const (
+	oneRecord = "what is put on a node is on record in the same write"
+	oneTick   = "a template is written for a tick, and once for each"
+)
+
 var safeguards = []safeguard{
+	{
+		name: "a node keeps what its pool put there",
+		out: append(callMutant[:2:2], mutant(`flap(ctx, c, node, func(n *corev1.Node) {
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "example.com/pool" })
+	})`)),
+		scenario: "node joined",
+		noticed:  []string{"a node keeps its shape: "},
+	},
 	{
 		name: "the record in the same write as what it records",
 		out: []edit{{
 			"internal/nodepool/node_controller.go",
-			`patch := client.RawPatch(types.MergePatchType, plan.patch(node, now))`,
-			`if plan.recordChanged {
-		alone := nodePlan{record: plan.record, recordChanged: true}
-		if err := r.client.Patch(ctx, node, client.RawPatch(types.MergePatchType, alone.patch(node, now))); err != nil {
-			return ctrl.Result{}, err
+			`patch := client.RawPatch(types.MergePatchType, nodePlan.Patch(node, r.clock.Now()))`,
+			`if nodePlan.OwnershipChanged {
+		alone := *nodePlan
+		alone.Set, alone.Remove = nil, nil
+		if err := r.client.Patch(ctx, node, client.RawPatch(types.MergePatchType, alone.Patch(node, r.clock.Now()))); err != nil {
+			return err
 		}
-		plan.recordChanged = false
 	}
-	patch := client.RawPatch(types.MergePatchType, plan.patch(node, now))`,
+	patch := client.RawPatch(types.MergePatchType, nodePlan.Patch(node, r.clock.Now()))`,
 		}},
-		scenario: "pool edited", fault: "killed before it is sent",
+		scenario: "pool edited",
+		noticed:  []string{oneRecord},
 	},
 	{
 		name: "the precondition on the resourceVersion",
 		out: []edit{{
-			"internal/nodepool/plan.go",
-			`metadata := map[string]any{"resourceVersion": node.ResourceVersion}`,
-			`metadata := map[string]any{}`,
+			"internal/nodepool/setting/apply.go",
+			`metadata, spec := map[string]any{"resourceVersion": before.ResourceVersion}, map[string]any{}`,
+			`metadata, spec := map[string]any{}, map[string]any{}`,
 		}},
 		scenario: "pool created", fault: "overtaken by somebody else, watches frozen",
+		noticed: []string{"has lost what somebody else wrote", "what others put on a node stays: ", oneRecord},
+	},
+	{
+		name:     "what others put on a node is left alone",
+		out:      append(callMutant[:2:2], mutant(`flap(ctx, c, node, func(n *corev1.Node) { delete(n.Labels, "example.com/theirs") })`)),
+		scenario: "node joined",
+		noticed:  []string{"what others put on a node stays: ", oneRecord},
 	},
 	{
 		name: "the tick as the identity of a restart",
 		out: []edit{
-			{"internal/restart/controller.go", `RestartedAtAnnotation: clockTime(tick)`, `RestartedAtAnnotation: clockTime(r.clock.Now())`},
-			{"internal/restart/decide.go", `if !served {`, `if !served || !d.sent.Equal(tick) {`},
-			{"internal/restart/decide.go", `if d.sent.Equal(tick) || t.sentFor(tick, d.now) {`, `if d.sent.Equal(tick) {`},
+			{"internal/workload/template.go", `RestartedAtAnnotation: FormatTime(at)`, `RestartedAtAnnotation: FormatTime(time.Now().Add(-3 * time.Second))`},
+			{"internal/restart/decision/active.go", `case !restarted:`, `case !restarted && !d.in.Sent.Equal(tick):`},
 		},
-		scenario: "restart from tick to finish", fault: "killed between sending and answer",
+		scenario: "restart from tick to finish",
+		noticed:  []string{oneTick, "is over: it is under way"},
+	},
+	{
+		name: "a rollout that is under way is waited for",
+		out: []edit{
+			{"internal/restart/decision/blocker.go", `case t.Rollout.Updating && !t.Rollout.Exceeded:`, `case false:`},
+			{"internal/restart/decision/blocker.go", `case spec.Precondition != tidekeeperv1.PreconditionNone && (!t.Rollout.Complete() || t.Rollout.Exceeded):`, `case false:`},
+		},
+		scenario: "two schedules of one workload",
+		noticed:  []string{"of one workload, one restart at a time: "},
+	},
+	{
+		name:     "one record of a tick",
+		out:      []edit{{"internal/restart/decision/decision.go", `append([]tidekeeperv1.RestartRecord{r}, d.out.Status.History...)`, `append([]tidekeeperv1.RestartRecord{r, r}, d.out.Status.History...)`}},
+		scenario: "restart from tick to finish",
+		noticed:  []string{"a tick is recorded once: "},
+	},
+	{
+		name: "one event of a tick",
+		out: []edit{{
+			"internal/restart/act.go",
+			`r.recorder.Eventf(restart, nil, eventType, reason, "Restart", "%s", note)`,
+			`for range 3 {
+		r.recorder.Eventf(restart, nil, eventType, reason, "Restart", "%s", note)
+	}`,
+		}},
+		scenario: "restart from tick to finish",
+		noticed:  []string{"a tick is told once: "},
 	},
 	{
 		name: "the finalizer",
@@ -69,14 +164,57 @@ var safeguards = []safeguard{
 				`if !controllerutil.ContainsFinalizer(pool, tidekeeperv1.NodePoolFinalizer) {`,
 				`if !controllerutil.ContainsFinalizer(pool, tidekeeperv1.NodePoolFinalizer) && deleting {`,
 			},
-			{"internal/nodepool/plan.go", ` && slices.Contains(pool.Finalizers, tidekeeperv1.NodePoolFinalizer)`, ``},
+			{"internal/nodepool/plan/managed.go", ` && slices.Contains(pool.Finalizers, tidekeeperv1.NodePoolFinalizer)`, ` && len(slices.Clone(pool.Finalizers)) >= 0`},
 		},
-		scenario: "pool deleted", // needs no fault
+		scenario: "pool deleted",
+		noticed:  []string{"the scenario pool deleted is over", "a pool goes after all of it has gone from the nodes: "},
+	},
+	{
+		name:     "a pool is healthy when its nodes are as it asks",
+		out:      []edit{{"internal/nodepool/status.go", `case v.Outdated > 0:`, `case false:`}},
+		scenario: "pool edited",
+		noticed:  []string{"a pool that says it is healthy is: "},
+	},
+	{
+		name:     "a RuntimeClass is made anew for another handler only",
+		out:      []edit{{"internal/nodepool/plan/runtimeclass.go", `return RuntimeClassUpdate`, `return RuntimeClassReplace`}},
+		scenario: "pool edited",
+		noticed:  []string{"a RuntimeClass stays while its pool asks for it: "},
+	},
+	{
+		// As a read does that waits for an event which never comes.
+		name: "no worker waits for ever",
+		out: []edit{
+			{"internal/nodepool/mutant.go", "", `package nodepool
+
+import "sync/atomic"
+
+// mutantReplaced is the generation for which a RuntimeClass was replaced.
+var mutantReplaced atomic.Int64
+`},
+			{"internal/nodepool/pool_controller.go", `reason, action = tidekeeperv1.EventRuntimeClassReplaced, "Replace"`, "mutantReplaced.Store(pool.Generation)\n\t\treason, action = tidekeeperv1.EventRuntimeClassReplaced, \"Replace\""},
+			{"internal/nodepool/pool_controller.go", "deleting := !pool.DeletionTimestamp.IsZero()\n\tif !controllerutil", "deleting := !pool.DeletionTimestamp.IsZero()\n\tif at := mutantReplaced.Load(); at != 0 && pool.Generation > at {\n\t\tselect {}\n\t}\n\tif !controllerutil"},
+		},
+		scenario: "RuntimeClass replaced",
+		noticed:  []string{"still alive: ", "did not end within", "ended with exit code"},
+	},
+	{
+		name: "no error where nothing is wrong",
+		out: append(callMutant[:2:2], mutant(`seen.Delete(node.Name)
+	return context.DeadlineExceeded`)),
+		scenario: "node joined",
+		noticed:  []string{"error loop: "},
+	},
+	{
+		name:     "waits that double",
+		out:      []edit{{"internal/retry/conflicts.go", `maxConflictDelay   = 5 * time.Second`, `maxConflictDelay   = 5 * time.Millisecond`}},
+		scenario: "pool created", fault: "overtaken by somebody else, watches frozen",
+		noticed: []string{"too many writes: "},
 	},
 }
 
-// TestSafeguards takes each safeguard out, and sees that the matrix notices. By
-// default it does so with the one that is noticed soonest.
+// TestSafeguards takes each safeguard out, and sees that the matrix notices, and
+// for what reason. By default it does so with the first.
 func TestSafeguards(t *testing.T) {
 	chosen := safeguards[:1]
 	if framework.AllFaults() {
@@ -84,31 +222,69 @@ func TestSafeguards(t *testing.T) {
 	}
 	for _, g := range chosen {
 		t.Run(g.name, func(t *testing.T) {
-			l := newLane(t, cluster.WithManager(g.manager(t)))
-			l.patience = framework.Patience // each of these is expected to run out
-			defer l.stop()
+			l := newTestbed(t, cluster.WithManager(framework.BuildMistaken(t, g.mistakes()...)))
+			l.patience = framework.Patience // some of these are expected to run out
+			var failures, logs []string
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Log(strings.Join(logs, "\n"))
+				}
+			})
 			s := scenarioNamed(t, g.scenario)
 			var undisturbed outcome
-			failures := try(t, func(t testing.TB) { undisturbed = l.play(t, s, nil, nil) })
+			failures, logs = try(t, func(t testing.TB) {
+				l.t = t // What such a manager does when it is stopped is no failure of ours.
+				undisturbed = l.play(t, s, nil, nil)
+			})
 			switch {
-			case len(failures) > 0 && g.fault == "":
-				t.Logf("%s is noticed:\n%s", g.scenario, failures[0])
+			case g.fault == "":
+				g.check(t, s.name, failures)
 				return
 			case len(failures) > 0:
 				t.Fatalf("without the safeguard, undisturbed:\n%s", strings.Join(failures, "\n"))
 			}
-			for _, f := range faultsOf(&undisturbed) {
+			for _, f := range faultsOf(s, &undisturbed, 0) {
 				if f.name != g.fault {
 					continue
 				}
-				failures := try(t, func(t testing.TB) { l.play(t, s, &f, &undisturbed) })
+				failures, logs = try(t, func(t testing.TB) {
+					l.t = t
+					o := l.play(t, s, &f, &undisturbed)
+					_, _, broken := excess(o.counts, undisturbed.counts, o.took)
+					for _, line := range broken {
+						t.Error(line)
+					}
+				})
 				if len(failures) > 0 {
-					t.Logf("%s, %s, is noticed:\n%s", g.scenario, f.where(&undisturbed), failures[0])
+					g.check(t, s.name+", "+f.where(&undisturbed), failures)
 					return
 				}
 			}
 			t.Errorf("%s: %s: nobody notices that it is missing", g.scenario, g.fault)
 		})
+	}
+}
+
+// TestSafeguardsAreThere sees that each of them can still be taken out.
+func TestSafeguardsAreThere(t *testing.T) {
+	for _, g := range safeguards {
+		framework.Mistaken(t, g.mistakes()...)
+	}
+}
+
+// check holds what was noticed against what should be.
+func (g *safeguard) check(t *testing.T, where string, failures []string) {
+	t.Helper()
+	if len(failures) == 0 {
+		t.Errorf("%s: nobody notices that it is missing", where)
+	}
+	for _, failure := range failures {
+		if !slices.ContainsFunc(g.noticed, func(noticed string) bool { return strings.Contains(failure, noticed) }) {
+			t.Errorf("%s: noticed for another reason than %q:\n%s", where, g.noticed, failure)
+		}
+	}
+	if len(failures) > 0 {
+		t.Logf("%s: is noticed:\n%s", where, failures[0])
 	}
 }
 
@@ -123,39 +299,10 @@ func scenarioNamed(t testing.TB, name string) scenario {
 	return scenario{}
 }
 
-// manager builds a manager without the safeguard, and returns its path.
-func (g *safeguard) manager(t testing.TB) string {
-	t.Helper()
-	dir := t.TempDir()
-	overlay := struct{ Replace map[string]string }{map[string]string{}}
-	texts := map[string]string{}
+// mistakes are what takes the safeguard out.
+func (g *safeguard) mistakes() (all []framework.Mistake) {
 	for _, e := range g.out {
-		file := filepath.Join(framework.Root(), e.file)
-		if _, ok := texts[file]; !ok {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			texts[file] = string(text)
-		}
-		if strings.Count(texts[file], e.old) != 1 {
-			t.Fatalf("%s: want this once, it is what the safeguard consists of:\n%s", e.file, e.old)
-		}
-		texts[file] = strings.Replace(texts[file], e.old, e.new, 1)
+		all = append(all, framework.Mistake{File: e.file, Old: e.old, New: e.new})
 	}
-	for file, text := range texts {
-		replaced := filepath.Join(dir, filepath.Base(file))
-		if err := os.WriteFile(replaced, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		overlay.Replace[file] = replaced
-	}
-	list, err := json.Marshal(overlay)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), list, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return framework.Build(t, "./cmd/tidekeeper", "-overlay", filepath.Join(dir, "overlay.json"))
+	return all
 }

@@ -25,6 +25,9 @@ type ActiveRestartApplyConfiguration struct {
 	Trigger *apiv1.Trigger `json:"trigger,omitempty"`
 	// targetUID is the UID of the workload that is restarted.
 	TargetUID *string `json:"targetUID,omitempty"`
+	// targetRef names that workload; absent: spec.targetRef does. An edit of the
+	// spec does not change it.
+	TargetRef *TargetRefApplyConfiguration `json:"targetRef,omitempty"`
 }
 
 // ActiveRestartApplyConfiguration constructs a declarative configuration of the ActiveRestart type for use with
@@ -62,5 +65,13 @@ func (b *ActiveRestartApplyConfiguration) WithTrigger(value apiv1.Trigger) *Acti
 // If called multiple times, the TargetUID field is set to the value of the last call.
 func (b *ActiveRestartApplyConfiguration) WithTargetUID(value string) *ActiveRestartApplyConfiguration {
 	b.TargetUID = &value
+	return b
+}
+
+// WithTargetRef sets the TargetRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TargetRef field is set to the value of the last call.
+func (b *ActiveRestartApplyConfiguration) WithTargetRef(value *TargetRefApplyConfiguration) *ActiveRestartApplyConfiguration {
+	b.TargetRef = value
 	return b
 }

@@ -21,13 +21,16 @@ type NodePoolStatusApplyConfiguration struct {
 	NodeCount *int32 `json:"nodeCount,omitempty"`
 	// readyNodes is the number of member nodes whose condition Ready is True.
 	ReadyNodes *int32 `json:"readyNodes,omitempty"`
-	// capacity is the sum of the member nodes' capacity.
+	// capacity is the sum of the member nodes' capacity. Of a node with more
+	// than 64 resources 64 count, cpu, memory, pods and ephemeral-storage among
+	// them; of a pool with more than 128 those that most nodes have are shown.
 	Capacity *corev1.ResourceList `json:"capacity,omitempty"`
 	// allocatable is the sum of what the member nodes have for pods.
 	Allocatable *corev1.ResourceList `json:"allocatable,omitempty"`
 	// requested is the sum of what the pods on the member nodes request, as
 	// the scheduler counts it: pods bound to a node and not terminal, with
-	// their init containers, sidecars, overhead and pod-level resources.
+	// their init containers, sidecars, overhead and pod-level resources. Only
+	// resources that a member node offers are in it.
 	Requested *corev1.ResourceList `json:"requested,omitempty"`
 	// requestedPercent is requested as a share of allocatable, in whole
 	// percent rounded down: the water level. A resource of which nothing is

@@ -19,7 +19,7 @@ type RestartRecordApplyConfiguration struct {
 	ScheduledTime *metav1.Time `json:"scheduledTime,omitempty"`
 	// trigger of the restart.
 	Trigger *apiv1.Trigger `json:"trigger,omitempty"`
-	// startedTime is when it was started, if it was.
+	// startedTime is when it was started, if it was sent to its target.
 	StartedTime *metav1.Time `json:"startedTime,omitempty"`
 	// completedTime is when it was decided: completed, failed, skipped or missed.
 	CompletedTime *metav1.Time `json:"completedTime,omitempty"`
@@ -29,8 +29,12 @@ type RestartRecordApplyConfiguration struct {
 	Reason *string `json:"reason,omitempty"`
 	// message says more, for people.
 	Message *string `json:"message,omitempty"`
-	// pods is how many pods the target had when its restart was completed.
+	// pods is how many pods the target had when its restart was completed,
+	// without those that were left out.
 	Pods *int32 `json:"pods,omitempty"`
+	// podsLeftOut is how many pods of a DaemonSet were not waited for, as their
+	// nodes were not ready.
+	PodsLeftOut *int32 `json:"podsLeftOut,omitempty"`
 	// podStartup tells how long the new pods took to become ready. It is told
 	// of a restart that succeeded, if the manager knows of pods.
 	PodStartup *PodStartupApplyConfiguration `json:"podStartup,omitempty"`
@@ -106,6 +110,14 @@ func (b *RestartRecordApplyConfiguration) WithMessage(value string) *RestartReco
 // If called multiple times, the Pods field is set to the value of the last call.
 func (b *RestartRecordApplyConfiguration) WithPods(value int32) *RestartRecordApplyConfiguration {
 	b.Pods = &value
+	return b
+}
+
+// WithPodsLeftOut sets the PodsLeftOut field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodsLeftOut field is set to the value of the last call.
+func (b *RestartRecordApplyConfiguration) WithPodsLeftOut(value int32) *RestartRecordApplyConfiguration {
+	b.PodsLeftOut = &value
 	return b
 }
 

@@ -28,7 +28,7 @@ type ScheduledRestartSpecApplyConfiguration struct {
 	// be started. One that was not by then is Missed, and never run late.
 	StartingDeadlineSeconds *int32 `json:"startingDeadlineSeconds,omitempty"`
 	// spreadSeconds is a window after each tick in which the restart is
-	// started, at a moment that is always the same for this object and differs
+	// started, at a moment that is always the same for a namespace and name and differs
 	// between objects, so that not all start at once.
 	SpreadSeconds *int32 `json:"spreadSeconds,omitempty"`
 	// precondition is Healthy, so that what is broken already is not

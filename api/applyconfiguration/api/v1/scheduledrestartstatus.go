@@ -20,6 +20,9 @@ type ScheduledRestartStatusApplyConfiguration struct {
 	// nextScheduleTime is the next tick that is not decided yet. If it is in
 	// the past, it waits for something; the condition Ready says for what.
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
+	// nextStartTime is when that tick is started: later than the tick by this
+	// object's place in the spread. Without spreadSeconds it is absent.
+	NextStartTime *metav1.Time `json:"nextStartTime,omitempty"`
 	// lastScheduleTime is the last tick that was started.
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 	// lastSuccessfulTime is when a restart was last completed.
@@ -27,8 +30,16 @@ type ScheduledRestartStatusApplyConfiguration struct {
 	// lastRequestTime is the last value of the annotation
 	// tidekeeper.dev/restart-now that was decided.
 	LastRequestTime *metav1.Time `json:"lastRequestTime,omitempty"`
+	// pendingRequestTime is the value of that annotation that is due and waits.
+	PendingRequestTime *metav1.Time `json:"pendingRequestTime,omitempty"`
+	// observedTargetRef is the target that nextScheduleTime is a tick for.
+	ObservedTargetRef *TargetRefApplyConfiguration `json:"observedTargetRef,omitempty"`
+	// consecutiveMisses is how many records in a row tell of ticks that could not
+	// be started, since one was started or the spec was edited. From the fourth on
+	// ticks are told together, at most every quarter of an hour.
+	ConsecutiveMisses *int32 `json:"consecutiveMisses,omitempty"`
 	// consecutiveFailures is how many restarts in a row have failed since the
-	// spec was last edited.
+	// spec was last edited. At failureLimit the schedule stops until then.
 	ConsecutiveFailures *int32 `json:"consecutiveFailures,omitempty"`
 	// active is the restart that is under way.
 	Active *ActiveRestartApplyConfiguration `json:"active,omitempty"`
@@ -61,6 +72,14 @@ func (b *ScheduledRestartStatusApplyConfiguration) WithNextScheduleTime(value me
 	return b
 }
 
+// WithNextStartTime sets the NextStartTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NextStartTime field is set to the value of the last call.
+func (b *ScheduledRestartStatusApplyConfiguration) WithNextStartTime(value metav1.Time) *ScheduledRestartStatusApplyConfiguration {
+	b.NextStartTime = &value
+	return b
+}
+
 // WithLastScheduleTime sets the LastScheduleTime field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the LastScheduleTime field is set to the value of the last call.
@@ -82,6 +101,30 @@ func (b *ScheduledRestartStatusApplyConfiguration) WithLastSuccessfulTime(value 
 // If called multiple times, the LastRequestTime field is set to the value of the last call.
 func (b *ScheduledRestartStatusApplyConfiguration) WithLastRequestTime(value metav1.Time) *ScheduledRestartStatusApplyConfiguration {
 	b.LastRequestTime = &value
+	return b
+}
+
+// WithPendingRequestTime sets the PendingRequestTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PendingRequestTime field is set to the value of the last call.
+func (b *ScheduledRestartStatusApplyConfiguration) WithPendingRequestTime(value metav1.Time) *ScheduledRestartStatusApplyConfiguration {
+	b.PendingRequestTime = &value
+	return b
+}
+
+// WithObservedTargetRef sets the ObservedTargetRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ObservedTargetRef field is set to the value of the last call.
+func (b *ScheduledRestartStatusApplyConfiguration) WithObservedTargetRef(value *TargetRefApplyConfiguration) *ScheduledRestartStatusApplyConfiguration {
+	b.ObservedTargetRef = value
+	return b
+}
+
+// WithConsecutiveMisses sets the ConsecutiveMisses field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ConsecutiveMisses field is set to the value of the last call.
+func (b *ScheduledRestartStatusApplyConfiguration) WithConsecutiveMisses(value int32) *ScheduledRestartStatusApplyConfiguration {
+	b.ConsecutiveMisses = &value
 	return b
 }
 

@@ -8,9 +8,12 @@ package v1
 // TargetRefApplyConfiguration represents a declarative configuration of the TargetRef type for use
 // with apply.
 //
-// TargetRef names a workload of the group apps, in the same namespace.
+// TargetRef names a workload in the same namespace.
 type TargetRefApplyConfiguration struct {
-	// kind is Deployment, StatefulSet or DaemonSet.
+	// apiVersion is the group and version of the kind: apps/v1, or
+	// argoproj.io/v1alpha1 for a Rollout.
+	APIVersion *string `json:"apiVersion,omitempty"`
+	// kind is Deployment, StatefulSet, DaemonSet or Rollout.
 	Kind *string `json:"kind,omitempty"`
 	// name of the workload.
 	Name *string `json:"name,omitempty"`
@@ -20,6 +23,14 @@ type TargetRefApplyConfiguration struct {
 // apply.
 func TargetRef() *TargetRefApplyConfiguration {
 	return &TargetRefApplyConfiguration{}
+}
+
+// WithAPIVersion sets the APIVersion field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the APIVersion field is set to the value of the last call.
+func (b *TargetRefApplyConfiguration) WithAPIVersion(value string) *TargetRefApplyConfiguration {
+	b.APIVersion = &value
+	return b
 }
 
 // WithKind sets the Kind field in the declarative configuration to the given value

@@ -28,7 +28,7 @@ func main() {
 }
 
 func run(args []string) error {
-	options := manager.DefaultOptions()
+	options := manager.NewOptions()
 	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
 	file := flags.String("clock-file", "", "`file` that says how far the wall clock is from the machine's")
 	sets := options.Flags()

@@ -1,0 +1,21 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// Condition types that both kinds have. They mean what kstatus means by them.
+const (
+	// ConditionReady is True while the object does what its spec asks for, or
+	// deliberately does nothing. Its reason is the STATUS column of kubectl get.
+	ConditionReady = "Ready"
+	// ConditionReconciling is present only while it is True: work is in progress,
+	// or waits for something that is expected to happen.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is present only while it is True: the object does not
+	// recover until a person changes something.
+	ConditionStalled = "Stalled"
+)
+
+// EventReconcileFailed is the reason of an event about an object of either kind: an
+// error occurred, and the manager retries.
+const EventReconcileFailed = "ReconcileFailed"

@@ -1,0 +1,63 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"slices"
+	"strings"
+)
+
+// Bounds of a NodePool, as the markers on its types say them. A test compares the two.
+const (
+	// MaxPoolNameLength is the greatest length of the name of a NodePool, which
+	// becomes part of a label key.
+	MaxPoolNameLength = 63
+	// MaxPoolLabels is the greatest number of spec.labels.
+	MaxPoolLabels = 64
+	// MaxPoolAnnotations is the greatest number of spec.annotations.
+	MaxPoolAnnotations = 64
+	// MaxPoolTaints is the greatest number of spec.taints.
+	MaxPoolTaints = 32
+	// MaxLabelValueLength is the greatest length of a [LabelValue].
+	MaxLabelValueLength = 63
+	// MaxAnnotationValueLength is the greatest length of an [AnnotationValue].
+	MaxAnnotationValueLength = 1024
+	// MaxHandlerLength is the greatest length of spec.handler.
+	MaxHandlerLength = 63
+)
+
+// GuardedKeys are keys that no NodePool can set, because they belong to the kubelet,
+// the cloud provider, the node lifecycle controller or Tidekeeper. One that ends with
+// a slash is a prefix.
+//
+// +kubebuilder:object:generate=false
+type GuardedKeys []string
+
+// Has reports whether the key is one of the guarded keys, or has one of their prefixes.
+func (g GuardedKeys) Has(key string) bool {
+	return slices.ContainsFunc(g, func(guarded string) bool {
+		return key == guarded || strings.HasSuffix(guarded, "/") && strings.HasPrefix(key, guarded)
+	})
+}
+
+// The guarded keys, as the CEL rules of [NodePoolSpec] say them. A test compares the two.
+var (
+	// GuardedLabels are the keys that spec.labels must not have.
+	GuardedLabels = GuardedKeys{
+		"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch",
+		"node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build",
+		"topology.kubernetes.io/", "beta.kubernetes.io/", "failure-domain.beta.kubernetes.io/", "kubelet.kubernetes.io/",
+		"tidekeeper.dev/",
+	}
+	// GuardedAnnotations are the keys that spec.annotations must not have.
+	GuardedAnnotations = GuardedKeys{
+		"node.alpha.kubernetes.io/ttl", "alpha.kubernetes.io/provided-node-ip",
+		"volumes.kubernetes.io/controller-managed-attach-detach", "volumes.kubernetes.io/keep-terminated-pod-volumes",
+		"csi.volume.kubernetes.io/nodeid",
+		"kubeadm.alpha.kubernetes.io/",
+		"tidekeeper.dev/",
+	}
+	// GuardedTaints are the keys that spec.taints must not have.
+	GuardedTaints = GuardedKeys{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "tidekeeper.dev/"}
+)

@@ -1,0 +1,26 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// Reasons of events about a workload that opts in to scheduled restarts.
+const (
+	// EventScheduledRestartCreated is recorded when the ScheduledRestart of the
+	// workload was created.
+	EventScheduledRestartCreated = "ScheduledRestartCreated"
+	// EventScheduledRestartUpdated is recorded when the ScheduledRestart of the
+	// workload was changed to follow the annotations.
+	EventScheduledRestartUpdated = "ScheduledRestartUpdated"
+	// EventScheduledRestartDeleted is recorded when the ScheduledRestart was deleted
+	// because the workload no longer opts in.
+	EventScheduledRestartDeleted = "ScheduledRestartDeleted"
+	// EventInvalidOptIn is recorded when an annotation has an invalid value. Nothing
+	// is changed until it is corrected.
+	EventInvalidOptIn = "InvalidOptIn"
+	// EventScheduledRestartExists is recorded when a ScheduledRestart that the opt-in
+	// did not create has the name of the workload. It is left alone.
+	EventScheduledRestartExists = "ScheduledRestartExists"
+	// EventScheduledRestartFailed is recorded for an error after which the manager
+	// retries.
+	EventScheduledRestartFailed = "ScheduledRestartFailed"
+)

@@ -1,0 +1,33 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// Defaults and bounds of a ScheduledRestart, as the markers on its types say them.
+// A test compares the two.
+const (
+	// DefaultSchedule is the schedule of a ScheduledRestart that does not name one.
+	DefaultSchedule = "0 0 * * *"
+	// DefaultTimeZone is the time zone of a ScheduledRestart that does not name one.
+	DefaultTimeZone = "UTC"
+	// DefaultTargetAPIVersion is the apiVersion of a [TargetRef] that does not name one.
+	DefaultTargetAPIVersion = "apps/v1"
+
+	// MaxScheduleLength is the greatest length of spec.schedule.
+	MaxScheduleLength = 256
+	// MaxTimeZoneLength is the greatest length of spec.timeZone.
+	MaxTimeZoneLength = 64
+	// MaxDeadlineSeconds is the greatest value of spec.startingDeadlineSeconds,
+	// spec.progressDeadlineSeconds and spec.spreadSeconds.
+	MaxDeadlineSeconds = 86400
+	// MaxFailureLimit is the greatest value of spec.failureLimit.
+	MaxFailureLimit = 100
+	// MaxHistoryLimit is the greatest value of spec.historyLimit.
+	MaxHistoryLimit = 100
+	// MaxRecordMessageLength is the greatest length of the message of a [RestartRecord].
+	MaxRecordMessageLength = 1024
+)
+
+// MaxEarlierTicks is the number at which earlierTicks of a [RestartRecord] stops
+// counting: it then means that many ticks, or more.
+const MaxEarlierTicks = 1000

@@ -1,0 +1,17 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// GetAPIVersion returns the apiVersion, or the default if there is none.
+func (r TargetRef) GetAPIVersion() string {
+	if r.APIVersion == "" {
+		return DefaultTargetAPIVersion
+	}
+	return r.APIVersion
+}
+
+// Equal reports whether both name the same workload.
+func (r TargetRef) Equal(other TargetRef) bool {
+	return r.GetAPIVersion() == other.GetAPIVersion() && r.Kind == other.Kind && r.Name == other.Name
+}

@@ -1,0 +1,33 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tidekeeper.dev/tidekeeper/internal/installation"
+	"tidekeeper.dev/tidekeeper/internal/manager"
+)
+
+// newCleanup returns the command that helm uninstall runs before it removes the
+// manager.
+func newCleanup() *cobra.Command {
+	opts := manager.NewOptions()
+	timeout := 4 * time.Minute
+	cmd := &cobra.Command{
+		Use:   "cleanup",
+		Short: "Delete all node pools, and wait until their settings are removed from the nodes",
+		Long: `tidekeeper cleanup deletes all node pools, and waits until a running manager has
+removed their labels, annotations and taints from the nodes. helm uninstall runs it
+first.`,
+		Args: onlyFlags,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return installation.Cleanup(cmd.Context(), opts, timeout, cmd.OutOrStdout())
+		},
+	}
+	addFlags(cmd, opts, &timeout, "they are gone", manager.FlagKubeconfig)
+	return cmd
+}

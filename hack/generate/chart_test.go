@@ -1,0 +1,99 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	"tidekeeper.dev/tidekeeper/internal/manager"
+)
+
+const chart = "../../charts/tidekeeper/"
+
+func flagsOfManager() *pflag.FlagSet {
+	all := pflag.NewFlagSet("all", pflag.ContinueOnError)
+	sets := manager.NewOptions().Flags()
+	for _, name := range sets.Order {
+		all.AddFlagSet(sets.FlagSets[name])
+	}
+	return all
+}
+
+// The flags that the value settings may not have, because other values set them, exist.
+func TestChartKnowsTheFlagsItSets(t *testing.T) {
+	text, err := os.ReadFile(chart + "values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties struct {
+			Settings struct {
+				PropertyNames struct {
+					Not struct{ Enum []string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	names := schema.Properties.Settings.PropertyNames.Not.Enum
+	if len(names) == 0 {
+		t.Fatal("the schema of the settings names no flags")
+	}
+	flags := flagsOfManager()
+	for _, name := range names {
+		if flags.Lookup(name) == nil {
+			t.Errorf("the chart keeps --%s for itself, which does not exist", name)
+		}
+	}
+	for _, file := range []string{"templates/deployment.yaml", "templates/tests/check.yaml"} {
+		text, err := os.ReadFile(chart + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`(?m)^\s*- --([a-z-]+)`).FindAllStringSubmatch(string(text), -1) {
+			if flags.Lookup(match[1]) == nil {
+				t.Errorf("%s has --%s, which does not exist", file, match[1])
+			}
+		}
+	}
+}
+
+// The chart gives the manager a flag only where a value is not the manager's default.
+func TestChartKnowsTheDefaultOfTheShutdownTimeout(t *testing.T) {
+	text, err := os.ReadFile(chart + "values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values struct{ GracefulShutdownSeconds int }
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprintf("%ds", values.GracefulShutdownSeconds), flagsOfManager().Lookup("graceful-shutdown-timeout").DefValue; got != want {
+		t.Errorf("the value gracefulShutdownSeconds is %s by default, and the flag %s", got, want)
+	}
+}
+
+func TestChartSchemaMustHaveTheEnum(t *testing.T) {
+	text, err := os.ReadFile(chart + "values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	controllers := manager.NewOptions().Definitions()
+	if got, err := chartSchema(string(text), controllers); err != nil || got != string(text) {
+		t.Errorf("the schema is not as make generate writes it: %v", err)
+	}
+	if _, err := chartSchema(strings.Replace(string(text), `"controllers"`, `"others"`, 1), controllers); err == nil {
+		t.Error("a schema without the enum was accepted")
+	}
+}

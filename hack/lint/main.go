@@ -1,0 +1,99 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command lint finds words and phrases that this project does not use, in Go
+// comments, Go strings, Markdown and YAML. words.go is the list. The linters that
+// can be had check comments only (vale) or single words only (misspell); half of
+// what users read is in string literals, and most of the list are phrases.
+//
+//	go run ./hack/lint                         # what make lint runs, from the top folder
+//	go run ./hack/lint --all internal/restart  # a part of the tree, also where it is pending
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	all := flag.Bool("all", false, "check the parts that are pending, too")
+	flag.Parse()
+	found, err := run(".", *all, flag.Args(), os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lint:", err)
+		os.Exit(2)
+	}
+	if found > 0 {
+		fmt.Fprintf(os.Stderr, "%d phrases to rewrite; hack/lint/words.go is the list\n", found)
+		os.Exit(1)
+	}
+}
+
+// run checks every file under dir that git knows or would add and whose path has one
+// of the prefixes, if any are given. It prints each finding as file:line: message and
+// returns how many there are.
+func run(dir string, all bool, prefixes []string, out io.Writer) (int, error) {
+	files, err := listFiles(dir)
+	if err != nil {
+		return 0, err
+	}
+	found := 0
+	for _, file := range files {
+		if isExempt(file) || isPending(file) && !all || len(prefixes) > 0 && !hasPrefix(file, prefixes) {
+			continue
+		}
+		source, err := os.ReadFile(filepath.Join(dir, file))
+		if os.IsNotExist(err) {
+			continue // Deleted, and the deletion is not committed yet.
+		}
+		if err != nil {
+			return found, err
+		}
+		findings, err := check(file, source)
+		if err != nil {
+			return found, err
+		}
+		for _, f := range findings {
+			if _, err := fmt.Fprintln(out, f); err != nil {
+				return found, err
+			}
+		}
+		found += len(findings)
+	}
+	return found, nil
+}
+
+func listFiles(dir string) ([]string, error) {
+	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+	cmd.Dir = dir
+	list, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the files of %s: %w", dir, err)
+	}
+	return strings.Split(strings.TrimRight(string(list), "\x00"), "\x00"), nil
+}
+
+// isPending reports whether file is in a part of the tree that is still to be
+// rewritten.
+func isPending(file string) bool {
+	return hasPrefix(file, pending)
+}
+
+// isExempt reports whether file is generated, copied or the list itself.
+func isExempt(file string) bool {
+	return hasPrefix(file, exempt) || strings.Contains(filepath.Base(file), "zz_generated")
+}
+
+func hasPrefix(file string, prefixes []string) bool {
+	for _, prefix := range prefixes {
+		if strings.HasPrefix(file, prefix) {
+			return true
+		}
+	}
+	return false
+}

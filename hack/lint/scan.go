@@ -1,0 +1,154 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A finding is a phrase in a file.
+type finding struct {
+	file string
+	line int
+	text string
+	say  string
+}
+
+func (f finding) String() string {
+	return fmt.Sprintf("%s:%d: %q: write %s", f.file, f.line, f.text, f.say)
+}
+
+// check returns the phrases in the prose of a file, by line. Files that it does not
+// know have no prose.
+func check(file string, source []byte) ([]finding, error) {
+	var prose [][]byte // Each as long as source, blank where there is no prose.
+	switch {
+	case strings.HasSuffix(file, ".go"):
+		var err error
+		if prose, err = proseOfGo(file, source); err != nil {
+			return nil, err
+		}
+	case strings.HasSuffix(file, ".md"):
+		prose = [][]byte{proseOfMarkdown(source)}
+	case strings.HasSuffix(file, ".yaml"), strings.HasSuffix(file, ".yml"), strings.HasSuffix(file, ".txt"),
+		strings.HasSuffix(file, ".sh"), filepath.Base(file) == "Makefile", filepath.Base(file) == "Dockerfile":
+		prose = [][]byte{bytes.ReplaceAll(source, []byte("#"), []byte(" "))}
+	}
+	var findings []finding
+	for _, text := range prose {
+		findings = append(findings, checkProse(file, text)...)
+	}
+	slices.SortStableFunc(findings, func(a, b finding) int { return a.line - b.line })
+	return findings, nil
+}
+
+func checkProse(file string, text []byte) []finding {
+	var findings []finding
+	add := func(from, to int, say string) {
+		findings = append(findings, finding{
+			file: file,
+			line: 1 + bytes.Count(text[:from], []byte("\n")),
+			text: strings.Join(strings.Fields(string(text[from:to])), " "),
+			say:  say,
+		})
+	}
+	for _, c := range list {
+		for _, at := range c.find.FindAllIndex(text, -1) {
+			if c.except == nil || !c.except.Match(text[at[0]:]) {
+				add(at[0], at[1], c.say)
+			}
+		}
+	}
+	for _, at := range startsWithWho.FindAllSubmatchIndex(text, -1) {
+		if at[2] == at[3] {
+			add(at[0], at[0]+len("Who"), `a subject that one can name: "Clients that"`)
+		}
+	}
+	return findings
+}
+
+// proseOfGo returns the comments of a Go file and its string literals, each at its
+// place in the file.
+func proseOfGo(file string, source []byte) ([][]byte, error) {
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, file, source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	at := func(p token.Pos) int { return files.Position(p).Offset }
+
+	comments := blank(source)
+	for _, group := range parsed.Comments {
+		for _, c := range group.List {
+			if strings.HasPrefix(c.Text, "//go:") || strings.HasPrefix(c.Text, "//nolint") {
+				continue
+			}
+			from, to := at(c.Pos()), at(c.End())
+			copy(comments[from:to], source[from:to])
+			comments[from], comments[from+1] = ' ', ' '
+		}
+	}
+	literals := blank(source)
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec:
+			return false
+		case *ast.Field: // A field's tag is not prose.
+			return n.Tag == nil
+		case *ast.BasicLit:
+			if n.Kind == token.STRING && strings.Contains(n.Value, " ") {
+				from, to := at(n.Pos()), at(n.End())
+				copy(literals[from:to], source[from:to])
+			}
+		}
+		return true
+	})
+	return [][]byte{comments, literals}, nil
+}
+
+var (
+	codeSpan = regexp.MustCompile("`[^`\n]*`")
+	link     = regexp.MustCompile(`\]\([^)\n]*\)`)
+)
+
+// proseOfMarkdown returns what is not code: no fenced block, no code span, no target
+// of a link.
+func proseOfMarkdown(source []byte) []byte {
+	prose := blank(source)
+	fenced := false
+	offset := 0
+	for line := range bytes.Lines(source) {
+		if bytes.HasPrefix(bytes.TrimSpace(line), []byte("```")) {
+			fenced = !fenced
+		} else if !fenced {
+			copy(prose[offset:], line)
+		}
+		offset += len(line)
+	}
+	for _, code := range []*regexp.Regexp{codeSpan, link} {
+		for _, at := range code.FindAllIndex(prose, -1) {
+			copy(prose[at[0]:at[1]], blank(prose[at[0]:at[1]]))
+		}
+	}
+	return prose
+}
+
+// blank returns text with everything but its line ends replaced by spaces.
+func blank(text []byte) []byte {
+	blanked := bytes.Repeat([]byte(" "), len(text))
+	for i, b := range text {
+		if b == '\n' {
+			blanked[i] = b
+		}
+	}
+	return blanked
+}

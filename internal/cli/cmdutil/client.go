@@ -1,0 +1,163 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"context"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/migrate"
+	"tidekeeper.dev/tidekeeper/internal/version"
+)
+
+// FieldManager is the writer that managedFields name.
+const FieldManager = "kubectl-tide"
+
+// Scheme has the kinds that the plugin reads.
+var Scheme = newScheme()
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(s))
+	utilruntime.Must(nodev1.AddToScheme(s))
+	utilruntime.Must(tidekeeperv1.AddToScheme(s))
+	return s
+}
+
+// newMapper returns the resources of the kinds that the plugin reads. They are
+// known, so that the API server need not be asked for them each time.
+func newMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	ours, core := tidekeeperv1.SchemeGroupVersion, corev1.SchemeGroupVersion
+	mapper.Add(ours.WithKind("ScheduledRestart"), meta.RESTScopeNamespace)
+	mapper.Add(ours.WithKind("NodePool"), meta.RESTScopeRoot)
+	mapper.Add(core.WithKind("Node"), meta.RESTScopeRoot)
+	mapper.Add(core.WithKind("Pod"), meta.RESTScopeNamespace)
+	mapper.Add(core.WithKind("Event"), meta.RESTScopeNamespace)
+	mapper.Add(core.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(migrate.NodePoolKind, meta.RESTScopeRoot)
+	mapper.Add(migrate.EruKind, meta.RESTScopeNamespace)
+	mapper.Add(migrate.DeploymentKind, meta.RESTScopeNamespace)
+	mapper.Add(nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), meta.RESTScopeRoot)
+	return mapper
+}
+
+// Client returns a client of the cluster that the flags name.
+func (e *Env) Client() (client.WithWatch, error) {
+	config, err := e.Config()
+	if err != nil {
+		return nil, err
+	}
+	return ClientFor(config)
+}
+
+// ClientFor returns a client of the plugin's kinds.
+func ClientFor(config *rest.Config) (client.WithWatch, error) {
+	return client.NewWithWatch(config, client.Options{Scheme: Scheme, Mapper: newMapper()})
+}
+
+// Config says how to reach the cluster that the flags name.
+func (e *Env) Config() (*rest.Config, error) {
+	if raw, err := e.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil && len(raw.Clusters) == 0 &&
+		*e.Flags.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		// Otherwise it would be localhost:8080, for reasons of history.
+		return nil, clientcmd.ErrEmptyConfig
+	}
+	config, err := e.Flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "kubectl-tide/" + version.String()
+	config.QPS = -1 // one command asks for little, and a person waits for it
+	return config, nil
+}
+
+// Namespace returns the namespace that the flags and the kubeconfig name, and
+// "" for all of them.
+func (e *Env) Namespace(all bool) (string, error) {
+	if all {
+		return "", nil
+	}
+	namespace, _, err := e.Flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		// What is wrong with the kubeconfig is said in the same words either way.
+		if _, configErr := e.Config(); configErr != nil {
+			return "", configErr
+		}
+	}
+	return namespace, err
+}
+
+// NamespaceExists returns an error if there is no such namespace: the API server
+// answers a list in one with nothing. Without the right to ask, it may exist.
+func NamespaceExists(ctx context.Context, c client.Client, name string) error {
+	if name == "" {
+		return nil
+	}
+	err := c.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return AboutKind(err, "Namespace", "", name)
+}
+
+// FromCache lets the API server answer with what it has in memory, in one piece:
+// there may be many nodes and pods, and being a moment late does no harm.
+func FromCache() client.ListOption {
+	return &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
+}
+
+// fewNodes is how many nodes are asked for their pods one by one; for more, all
+// pods of the cluster are read at once.
+const fewNodes = 8
+
+// notTerminated leaves out the pods that have ended, which request nothing.
+var notTerminated = client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed")}
+
+// PodsOf returns the pods of these nodes, and perhaps others.
+func PodsOf(ctx context.Context, c client.Client, nodes []string) ([]corev1.Pod, error) {
+	var queries []client.ListOption
+	switch {
+	case len(nodes) == 0:
+		return nil, nil
+	case len(nodes) > fewNodes:
+		queries = append(queries, notTerminated)
+	default:
+		for _, node := range nodes {
+			queries = append(queries, client.MatchingFields{"spec.nodeName": node})
+		}
+	}
+	var all []corev1.Pod
+	for _, query := range queries {
+		pods := &corev1.PodList{}
+		if err := c.List(ctx, pods, FromCache(), query); err != nil {
+			return nil, err
+		}
+		all = append(all, pods.Items...)
+	}
+	return all, nil
+}
+
+// WithoutTimeout takes the timeout of requests out of a config. A watch is one
+// request, and --request-timeout is how long all of it may take.
+func WithoutTimeout(config *rest.Config) (*rest.Config, time.Duration) {
+	config = rest.CopyConfig(config)
+	timeout := config.Timeout
+	config.Timeout = 0
+	return config, timeout
+}

@@ -1,0 +1,101 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/jsonpath"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+)
+
+// customColumns is kubectl's format with columns of the user's choice,
+// HEADER:.path,…. It is part of kubectl get and not of the library that the
+// plugin has the other formats from.
+const customColumns = "custom-columns="
+
+// columnPrinter prints a line for each object, with a column for each path.
+type columnPrinter struct {
+	table term.Table
+	paths []*jsonpath.JSONPath
+}
+
+func newColumnPrinter(spec string, noHeader bool) (*columnPrinter, error) {
+	p := &columnPrinter{table: term.Table{NoHeader: noHeader}}
+	for column := range strings.SplitSeq(spec, ",") {
+		header, path, ok := strings.Cut(column, ":")
+		if !ok || header == "" || path == "" {
+			return nil, fmt.Errorf("%q is not a column: write HEADER:.path, such as NAME:.metadata.name", column)
+		}
+		parsed, err := parsePath(path)
+		if err != nil {
+			return nil, err
+		}
+		p.table.Columns = append(p.table.Columns, term.Column{Header: header})
+		p.paths = append(p.paths, parsed)
+	}
+	return p, nil
+}
+
+// parsePath reads a path as kubectl takes it, with braces and the first dot or
+// without.
+func parsePath(path string) (*jsonpath.JSONPath, error) {
+	path = strings.TrimSuffix(strings.TrimPrefix(path, "{"), "}")
+	if !strings.HasPrefix(path, ".") {
+		path = "." + path
+	}
+	parsed := jsonpath.New("path").AllowMissingKeys(true)
+	return parsed, parsed.Parse("{" + path + "}")
+}
+
+// PrintObj is part of printers.ResourcePrinter.
+func (p *columnPrinter) PrintObj(list runtime.Object, out io.Writer) error {
+	table := p.table
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		var row []term.Cell
+		for _, path := range p.paths {
+			values, err := valuesAt(item, path)
+			if err != nil {
+				return err
+			}
+			text := "<none>"
+			if len(values) > 0 {
+				text = strings.Trim(fmt.Sprint(values), "[]")
+			}
+			row = append(row, term.Text(text))
+		}
+		table.Rows = append(table.Rows, row)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return table.WriteTo(out, term.Screen{})
+}
+
+// valuesAt returns what an object has at a path, as in its JSON.
+func valuesAt(o runtime.Object, path *jsonpath.JSONPath) ([]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, err
+	}
+	results, err := path.FindResults(fields)
+	if err != nil {
+		return nil, err
+	}
+	var values []any
+	for _, found := range results {
+		for _, value := range found {
+			if value.IsValid() && value.CanInterface() && value.Interface() != nil {
+				values = append(values, value.Interface())
+			}
+		}
+	}
+	return values, nil
+}

@@ -1,0 +1,91 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// completionTimeout is how long a person who presses Tab waits.
+const completionTimeout = 3 * time.Second
+
+// CompleteOne completes the name of one object.
+func (e *Env) CompleteOne(list func() client.ObjectList) cobra.CompletionFunc {
+	complete := e.CompleteNames(list)
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, args, toComplete)
+	}
+}
+
+// CompleteNames completes the names of objects, each once. Errors are not shown,
+// as a person is typing.
+func (e *Env) CompleteNames(list func() client.ObjectList) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		names, _ := e.names(cmd.Context(), list())
+		return slices.DeleteFunc(names, func(name string) bool {
+			name, _, _ = strings.Cut(name, "\t")
+			return slices.Contains(args, name)
+		}), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// names lists the names of the objects, each with a description behind a tab.
+func (e *Env) names(ctx context.Context, objects client.ObjectList) ([]string, error) {
+	c, err := e.Client()
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := e.Namespace(false)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	var options []client.ListOption
+	switch objects.(type) {
+	case *tidekeeperv1.ScheduledRestartList, *corev1.PodList:
+		options = append(options, client.InNamespace(namespace))
+	}
+	if err := c.List(ctx, objects, options...); err != nil {
+		return nil, err
+	}
+	return namesOf(objects), nil
+}
+
+func namesOf(objects client.ObjectList) []string {
+	names := []string{}
+	switch objects := objects.(type) {
+	case *tidekeeperv1.ScheduledRestartList:
+		for i := range objects.Items {
+			r := &objects.Items[i]
+			names = append(names, fmt.Sprintf("%s\t%s of %s %s", r.Name, r.Spec.Schedule, r.Spec.TargetRef.Kind, r.Spec.TargetRef.Name))
+		}
+	case *tidekeeperv1.NodePoolList:
+		for i := range objects.Items {
+			names = append(names, objects.Items[i].Name)
+		}
+	case *corev1.PodList:
+		for i := range objects.Items {
+			names = append(names, objects.Items[i].Name+"\t"+string(objects.Items[i].Status.Phase))
+		}
+	case *corev1.NamespaceList:
+		for i := range objects.Items {
+			names = append(names, objects.Items[i].Name)
+		}
+	}
+	return names
+}

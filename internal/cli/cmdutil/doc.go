@@ -1,0 +1,17 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cmdutil is what the commands of kubectl tide share.
+//
+//   - env.go: streams, flags, clock and screen of one run
+//   - options.go: the steps of a command
+//   - args.go: names of objects as arguments
+//   - client.go, pages.go: reading from the cluster
+//   - draw.go: tables and colors of what internal/view returns
+//   - errors.go: exit codes, and errors in one line
+//   - output.go, columns.go, sort.go: the flags -o, --no-headers and --sort-by
+//   - follow.go: the flag -w
+//   - manifests.go: the flag -f
+//   - duration.go: durations as flags
+//   - completion.go: names that the shell completes
+package cmdutil

@@ -1,0 +1,23 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// ColorOf is the color of a severity.
+func ColorOf(s view.Severity) term.Color {
+	switch s {
+	case view.Good:
+		return term.Green
+	case view.Warning:
+		return term.Yellow
+	case view.Bad:
+		return term.Red
+	default:
+		return term.Plain
+	}
+}

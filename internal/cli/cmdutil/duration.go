@@ -1,0 +1,56 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Duration is a flag for a duration, in days and weeks too.
+type Duration struct {
+	time.Duration
+	// Max is the longest that makes sense; 0 is a hundred years.
+	Max time.Duration
+}
+
+const day = 24 * time.Hour
+
+// String is part of pflag.Value.
+func (d *Duration) String() string {
+	if d.Duration == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(d.Duration.String(), "0s"), "0m")
+}
+
+// Type is part of pflag.Value.
+func (d *Duration) Type() string { return "duration" }
+
+// Set is part of pflag.Value.
+func (d *Duration) Set(text string) error {
+	longest := cmp.Or(d.Max, 36500*day)
+	length, err := time.ParseDuration(text)
+	for unit, days := range map[string]float64{"d": 1, "w": 7} {
+		if number, ok := strings.CutSuffix(text, unit); ok {
+			var n float64
+			n, err = strconv.ParseFloat(number, 64)
+			// No float that is too long becomes a duration, which would overflow.
+			length = time.Duration(min(n*days, 2*longest.Hours()/24) * float64(day))
+		}
+	}
+	switch {
+	case err != nil || length <= 0:
+		return errors.New("write a duration such as 30m, 24h or 7d")
+	case length > longest:
+		return fmt.Errorf("at most %dd", longest/day)
+	default:
+		d.Duration = length
+		return nil
+	}
+}

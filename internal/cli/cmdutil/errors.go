@@ -1,0 +1,127 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Exit codes, for scripts.
+const (
+	ExitError       = 1
+	ExitNotDone     = 2 // a plan that found changes, a migration that leaves something to do
+	ExitNotFound    = 3
+	ExitUnreachable = 4
+	ExitForbidden   = 5
+	ExitKindUnknown = 6
+	ExitInterrupted = 130 // as a shell has it
+)
+
+// CodedError is an error with an exit code of its own. Without an error in it there
+// is nothing more to print.
+type CodedError struct {
+	Code int
+	Err  error
+}
+
+// Error is part of error.
+func (f *CodedError) Error() string {
+	if f.Err == nil {
+		return fmt.Sprintf("exit code %d", f.Code)
+	}
+	return f.Err.Error()
+}
+
+// Unwrap gives errors.Is and errors.As the cause.
+func (f *CodedError) Unwrap() error { return f.Err }
+
+// Fail prints an error in one line and returns the exit code.
+func (e *Env) Fail(ctx context.Context, err error) int {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return ExitInterrupted
+	}
+	if known := (*CodedError)(nil); errors.As(err, &known) && known.Err == nil {
+		return known.Code
+	}
+	code, message := ExplainError(err)
+	e.Note("error: " + message)
+	return code
+}
+
+// ExplainError returns the exit code of an error, and a message for the person
+// who has to do something about it.
+func ExplainError(err error) (code int, message string) {
+	var known *CodedError
+	var request *url.Error
+	switch {
+	case errors.As(err, &known):
+		return known.Code, err.Error()
+	case clientcmd.IsEmptyConfig(err) || errors.Is(err, clientcmd.ErrEmptyConfig):
+		return ExitUnreachable, "no cluster is configured: set KUBECONFIG or --kubeconfig"
+	case clientcmd.IsContextNotFound(err):
+		return ExitError, err.Error() + ": kubectl config get-contexts lists those that exist"
+	case clientcmd.IsConfigurationInvalid(err), errors.Is(err, os.ErrNotExist) && !errors.As(err, &request):
+		return ExitError, "kubeconfig: " + err.Error()
+	case apierrors.IsUnauthorized(err):
+		return ExitForbidden, "the cluster does not know you: log in again (" + err.Error() + ")"
+	case apierrors.IsForbidden(err):
+		return ExitForbidden, err.Error()
+	case apierrors.IsNotFound(err):
+		return ExitNotFound, err.Error()
+	case errors.As(err, &request):
+		return ExitUnreachable, unreachable(request)
+	default:
+		return ExitError, err.Error()
+	}
+}
+
+// unreachable says which cluster cannot be reached, and why.
+func unreachable(request *url.Error) string {
+	var dial *net.OpError
+	reason := request.Err.Error()
+	switch {
+	case errors.Is(request, syscall.ECONNREFUSED):
+		reason = "connection refused"
+	case request.Timeout():
+		reason = "no answer in time"
+	case errors.As(request, &dial):
+		reason = dial.Err.Error()
+	}
+	server := request.URL
+	if u, err := url.Parse(request.URL); err == nil {
+		server = u.Scheme + "://" + u.Host
+	}
+	return fmt.Sprintf("the cluster at %s cannot be reached: %s", server, reason)
+}
+
+// AboutKind puts the kind into errors of the API server that leave it open: a
+// kind that it does not know, and an object that does not exist.
+func AboutKind(err error, kind, namespace, name string) error {
+	switch {
+	case !apierrors.IsNotFound(err):
+		return err
+	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return &CodedError{ExitKindUnknown, fmt.Errorf("the cluster does not know the kind %s: install Tidekeeper (docs/install.md), or only its kinds: kubectl apply -k config/crd, in a checkout", kind)}
+	default:
+		return NotFound(kind, namespace, name)
+	}
+}
+
+// NotFound is the error for an object that does not exist.
+func NotFound(kind, namespace, name string) error {
+	if namespace == "" {
+		return &CodedError{ExitNotFound, fmt.Errorf("there is no %s %q", kind, name)}
+	}
+	return &CodedError{ExitNotFound, fmt.Errorf("there is no %s %q in the namespace %q", kind, name, namespace)}
+}

@@ -1,0 +1,214 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/informers"
+	"tidekeeper.dev/tidekeeper/internal/reconnect"
+)
+
+// Follower continues a table with a line for each object of which something
+// changes that the table shows.
+type Follower struct {
+	*Env
+	Kind      string
+	Namespace string // "": all
+	// List is what the table has shown, and Empty makes a list of its kind.
+	List  client.ObjectList
+	Empty func() client.ObjectList
+	// Options choose what is followed.
+	Options client.ListOptions
+	// Table makes the table of one object, and Layout is that of the first table.
+	Table  func(o client.Object, now time.Time) *term.Table
+	Layout *term.Layout
+}
+
+// Follow prints until the context ends, or what is followed may no longer be
+// read. A watch that ends continues where it was; after a longer gap everything
+// is read again, so that no change and no deletion is missed. --request-timeout
+// ends it too, as it ends kubectl's watches.
+func (e *Env) Follow(ctx context.Context, f *Follower) error {
+	config, err := e.Config()
+	if err != nil {
+		return err
+	}
+	config, timeout := WithoutTimeout(config)
+	c, err := ClientFor(config)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := e.WatchContext(ctx, timeout)
+	defer cancel()
+	f.Env = e
+	return WatchEnded(f.run(ctx, c))
+}
+
+// errTimeout ends a watch that --request-timeout bounds.
+var errTimeout = errors.New("--request-timeout has passed")
+
+// WatchContext returns the context of a watch that ends after a timeout; 0 is
+// none.
+func (e *Env) WatchContext(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, timeout, errTimeout)
+}
+
+// WatchEnded returns the error of a watch, which the timeout is not.
+func WatchEnded(err error) error {
+	if errors.Is(err, errTimeout) {
+		return nil
+	}
+	return err
+}
+
+func (f *Follower) run(ctx context.Context, c client.WithWatch) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	lines := &changeLines{Follower: f, began: f.Now(), shown: map[string]string{}, cancel: cancel}
+	if err := lines.remember(f.List); err != nil {
+		return err
+	}
+	informer := cache.NewSharedIndexInformer(f.source(c, cancel), exampleOf(f.Kind), 0, nil)
+	if _, err := informer.AddEventHandler(informers.Handler[client.Object]{
+		Add:    func(o client.Object, _ bool) { lines.changed(o) },
+		Update: func(_, o client.Object) { lines.changed(o) },
+		Delete: func(o client.Object, _ bool) { lines.deleted(o) },
+	}); err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	<-ctx.Done()
+	running.Wait()
+	return context.Cause(ctx)
+}
+
+// exampleOf returns an object of a kind, for an informer.
+func exampleOf(kind string) runtime.Object {
+	o, err := Scheme.New(tidekeeperv1.SchemeGroupVersion.WithKind(kind))
+	if err != nil {
+		panic("our own kinds are in the scheme: " + err.Error())
+	}
+	return o
+}
+
+// source returns what the informer lists and watches. It begins with the list
+// that was shown.
+func (f *Follower) source(c client.WithWatch, cancel context.CancelCauseFunc) cache.ListerWatcher {
+	var shown atomic.Bool
+	options := func(raw metav1.ListOptions) *client.ListOptions {
+		o := f.Options
+		o.Limit, o.Continue, o.Raw = raw.Limit, raw.Continue, &raw
+		return &o
+	}
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
+			if !shown.Swap(true) {
+				return f.List, nil
+			}
+			list := f.Empty()
+			err := c.List(ctx, list, options(raw))
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+			return c.Watch(ctx, f.Empty(), options(raw))
+		},
+	}
+	connection := &reconnect.Connection{
+		Source: source,
+		OnLost: func(err error) {
+			_, message := ExplainError(AboutKind(err, f.Kind, f.Namespace, ""))
+			f.Note(message + "; trying again")
+		},
+		OnRegained: func() { f.Note("connected again") },
+		Stop:       func(err error) { cancel(AboutKind(err, f.Kind, f.Namespace, "")) },
+	}
+	return plainListWatch{connection.ListerWatcher()}
+}
+
+// plainListWatch lists and watches, and does not stream the list as a watch.
+type plainListWatch struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is how client-go asks.
+func (plainListWatch) IsWatchListSemanticsUnSupported() bool { return true }
+
+// changeLines prints what changes. The informer calls it from one goroutine.
+type changeLines struct {
+	*Follower
+	began  time.Time
+	shown  map[string]string
+	cancel context.CancelCauseFunc
+}
+
+// remember keeps what a table has shown.
+func (l *changeLines) remember(list client.ObjectList) error {
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		o := item.(client.Object)
+		row, err := l.row(o, l.began)
+		l.shown[nameIn(o, l.Namespace)] = row
+		return err
+	})
+}
+
+func (l *changeLines) row(o client.Object, now time.Time) (string, error) {
+	t := l.Table(o, now)
+	t.NoHeader = true
+	var text strings.Builder
+	err := t.WriteLayout(&text, l.Screen, t.Layout(l.Screen, l.Layout))
+	return text.String(), err
+}
+
+func (l *changeLines) changed(object client.Object) {
+	name := nameIn(object, l.Namespace)
+	// Growing older is not a change.
+	same, err := l.row(object, l.began)
+	if err == nil && l.shown[name] == same {
+		return
+	}
+	l.shown[name] = same
+	row, err2 := l.row(object, l.Now())
+	_, err3 := fmt.Fprint(l.Out, row)
+	l.end(errors.Join(err, err2, err3))
+}
+
+func (l *changeLines) deleted(object client.Object) {
+	name := nameIn(object, l.Namespace)
+	delete(l.shown, name)
+	_, err := fmt.Fprintf(l.Out, "%s was deleted\n", term.Printable(name))
+	l.end(err)
+}
+
+// end stops following if the output is closed.
+func (l *changeLines) end(err error) {
+	if err != nil {
+		l.cancel(err)
+	}
+}
+
+// nameIn names an object as a table of a namespace does.
+func nameIn(o client.Object, namespace string) string {
+	if o.GetNamespace() == "" || o.GetNamespace() == namespace {
+		return o.GetName()
+	}
+	return o.GetNamespace() + "/" + o.GetName()
+}

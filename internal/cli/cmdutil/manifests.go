@@ -1,0 +1,34 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// ReadManifests calls each with every object in files, directories or stdin (-)
+// and where it is from, as kubectl apply reads them. The cluster is not asked.
+func (e *Env) ReadManifests(files resource.FilenameOptions, each func(o *unstructured.Unstructured, source string)) error {
+	builder := resource.NewLocalBuilder().Unstructured().Flatten()
+	named := files
+	named.Filenames = slices.DeleteFunc(slices.Clone(files.Filenames), func(f string) bool { return f == "-" })
+	if len(named.Filenames) > 0 || named.Kustomize != "" {
+		builder.FilenameParam(false, &named)
+	}
+	if len(named.Filenames) < len(files.Filenames) {
+		builder.Stream(e.In, "standard input")
+	}
+	return builder.Do().Visit(func(info *resource.Info, err error) error {
+		if err != nil {
+			return err
+		}
+		if o, ok := info.Object.(*unstructured.Unstructured); ok {
+			each(o, info.Source)
+		}
+		return nil
+	})
+}

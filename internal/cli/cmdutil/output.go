@@ -1,0 +1,151 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+)
+
+// wideFormat is a table with more columns.
+const wideFormat = "wide"
+
+// ObjectOutput are the flags -o, --no-headers and --sort-by of a command that
+// lists objects: kubectl's formats for programs, a table for people.
+type ObjectOutput struct {
+	flags    *genericclioptions.PrintFlags
+	noHeader bool
+	sortBy   string
+	printer  printers.ResourcePrinter
+}
+
+// objectFormats are those that -o names first; it takes kubectl's templates too.
+var objectFormats = []string{"json", "yaml", "name", wideFormat}
+
+// AddTo adds the flags to a command.
+func (o *ObjectOutput) AddTo(cmd *cobra.Command) {
+	o.flags = genericclioptions.NewPrintFlags("").WithTypeSetter(Scheme)
+	o.flags.AddFlags(cmd)
+	f := cmd.Flags().Lookup("output")
+	f.Usage = strings.Join(objectFormats, "|") + "|custom-columns=…|jsonpath=…|go-template=…, as kubectl get has them"
+	for _, name := range []string{"allow-missing-template-keys", "template", "show-managed-fields"} {
+		if f := cmd.Flags().Lookup(name); f != nil {
+			f.Hidden = true
+		}
+	}
+	cmd.Flags().BoolVar(&o.noHeader, "no-headers", false, "do not print the header of the table")
+	cmd.Flags().StringVar(&o.sortBy, "sort-by", "", "sort by this field, such as .metadata.creationTimestamp")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(objectFormats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Format returns what -o says.
+func (o *ObjectOutput) Format() string { return *o.flags.OutputFormat }
+
+// Wide reports whether the table has all columns.
+func (o *ObjectOutput) Wide() bool { return o.Format() == wideFormat }
+
+// IsTable reports whether the output is a table for people.
+func (o *ObjectOutput) IsTable() bool { return o.printer == nil }
+
+// Validate refuses a format that does not exist, or has a mistake in it.
+func (o *ObjectOutput) Validate() (err error) {
+	switch format := o.Format(); {
+	case format == "" || format == wideFormat:
+		return nil
+	case strings.HasPrefix(format, customColumns):
+		o.printer, err = newColumnPrinter(strings.TrimPrefix(format, customColumns), o.noHeader)
+	default:
+		o.printer, err = o.flags.ToPrinter()
+		if genericclioptions.IsNoCompatiblePrinterError(err) {
+			return fmt.Errorf("-o %s: write one of %s, custom-columns=…, jsonpath=… or go-template=…", format, strings.Join(objectFormats, ", "))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("-o %s: %w", o.Format(), err)
+	}
+	return nil
+}
+
+// Sort sorts a list as --sort-by says.
+func (o *ObjectOutput) Sort(list runtime.Object) error {
+	if o.sortBy == "" {
+		return nil
+	}
+	if err := sortBy(list, o.sortBy); err != nil {
+		return fmt.Errorf("--sort-by %s: %w", o.sortBy, err)
+	}
+	return nil
+}
+
+// Print prints a list for programs. Names are printed one by one, as they are not
+// a list.
+func (o *ObjectOutput) Print(list runtime.Object, out io.Writer) error {
+	if o.Format() != "name" {
+		return o.printer.PrintObj(list, out)
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error { return o.printer.PrintObj(item, out) })
+}
+
+// Table prepares a table for people.
+func (o *ObjectOutput) Table(t *term.Table) *term.Table {
+	t.NoHeader = o.noHeader
+	return t
+}
+
+// DataOutput is the flag -o of a command that shows something other than a list
+// of objects: json and yaml, and what else the command has.
+type DataOutput struct {
+	Format  string
+	formats []string
+}
+
+// AddTo adds the flag to a command.
+func (o *DataOutput) AddTo(cmd *cobra.Command, more ...string) {
+	o.formats = append([]string{"json", "yaml"}, more...)
+	cmd.Flags().StringVarP(&o.Format, "output", "o", "", strings.Join(o.formats, "|"))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Wide reports whether the table has all columns.
+func (o *DataOutput) Wide() bool { return o.Format == wideFormat }
+
+// Validate refuses a format that does not exist.
+func (o *DataOutput) Validate() error {
+	if o.Format == "" || slices.Contains(o.formats, o.Format) {
+		return nil
+	}
+	return fmt.Errorf("-o %s: write one of %s", o.Format, strings.Join(o.formats, ", "))
+}
+
+// Print prints a value for programs, and reports whether it did: not if a table
+// is asked for.
+func (o *DataOutput) Print(out io.Writer, value any) (bool, error) {
+	var text []byte
+	var err error
+	switch o.Format {
+	case "json":
+		text, err = json.MarshalIndent(value, "", "    ")
+		text = append(text, '\n')
+	case "yaml":
+		text, err = yaml.Marshal(value)
+	default:
+		return false, nil
+	}
+	if err == nil {
+		_, err = out.Write(text)
+	}
+	return true, err
+}

@@ -1,0 +1,108 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package migrate is kubectl tide migrate: migrate.go has the command, read.go
+// reads the objects of the original projects, print.go prints ours.
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/migrate"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+)
+
+// formats are the values of -o.
+var formats = []string{"yaml", "json", "commands"}
+
+// options are those of migrate.
+type options struct {
+	*cmdutil.Env
+	files       []string
+	recursive   bool
+	fromCluster bool
+	convert     migrate.Options
+	format      string
+}
+
+// NewCommand returns the command migrate.
+func NewCommand(e *cmdutil.Env) *cobra.Command {
+	o := &options{Env: e}
+	cmd := &cobra.Command{
+		Use:   "migrate (-f FILE|DIRECTORY|- ... | --from-cluster)",
+		Short: "Turn NodePools and Erus of the original operators into ours",
+		Long: `migrate reads NodePools of nodes.lailin.xyz/v1, Erus of mtsre.meitu.com/v1 and
+Deployments with the annotation mtsre.meitu.com/eru, and prints NodePools and
+ScheduledRestarts of tidekeeper.dev/v1 for kubectl apply -f -. It changes nothing.
+
+What cannot be carried over is one line on stderr. So is what has to be done by a
+command, as it is about a part of an object that is not ours, such as an
+annotation on a Deployment; -o commands prints just these commands.
+
+docs/migrate.md says in which order to go, so that nothing is restarted twice.
+
+Exit codes: 0 all is in what is printed, 2 stderr names something that is not,
+1 the input cannot be read and nothing is printed, 4 the cluster cannot be
+reached, 5 not allowed to read some of it; what can be read is printed.`,
+		Example: `  kubectl tide migrate -f old/ -R > tidekeeper.yaml
+  kubectl tide migrate --from-cluster --suspended | kubectl apply -f -
+  kubectl tide migrate --from-cluster --time-zone Asia/Shanghai | kubectl apply -f -
+  kubectl tide migrate --from-cluster --time-zone Asia/Shanghai -o commands > hand-over.sh`,
+		Args: cmdutil.NoArguments,
+		RunE: cmdutil.RunE(o),
+	}
+	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "files and directories to read; - is the standard input")
+	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "read the directories below those of -f too")
+	cmd.Flags().BoolVar(&o.fromCluster, "from-cluster", false, "read them from the cluster; with -n, Erus and Deployments of that namespace only")
+	cmd.Flags().StringVar(&o.convert.TimeZone, "time-zone", "", "IANA name of the zone that the original's controller ran in (default UTC, and stderr says so)")
+	cmd.Flags().BoolVar(&o.convert.Suspended, "suspended", false, "leave all schedules suspended, for the time while the original's controller still runs")
+	cmd.Flags().StringVarP(&o.format, "output", "o", "yaml", strings.Join(formats, "|"))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	cmd.MarkFlagsMutuallyExclusive("filename", "from-cluster")
+	return cmd
+}
+
+// Complete is part of [cmdutil.Options].
+func (o *options) Complete(*cobra.Command, []string) error { return nil }
+
+// Validate is part of [cmdutil.Options].
+func (o *options) Validate() error {
+	if !slices.Contains(formats, o.format) {
+		return fmt.Errorf("-o %s: write one of %s", o.format, strings.Join(formats, ", "))
+	}
+	if _, err := schedule.Parse("@daily", o.convert.TimeZone); err != nil {
+		return fmt.Errorf("--time-zone: %w", err)
+	}
+	if !o.fromCluster && len(o.files) == 0 {
+		return errors.New("nothing to read: give -f FILE, -f DIRECTORY, -f - or --from-cluster")
+	}
+	return nil
+}
+
+// Run is part of [cmdutil.Options].
+func (o *options) Run(ctx context.Context) error {
+	objects, complete, err := o.read(ctx)
+	var partial *partialError
+	if err != nil && !errors.As(err, &partial) {
+		return err
+	}
+	o.convert.Complete = complete
+	byHand, printErr := o.print(migrate.Convert(objects, o.convert))
+	switch {
+	case printErr != nil:
+		return printErr
+	case partial != nil:
+		return partial
+	case byHand > 0:
+		return &cmdutil.CodedError{Code: cmdutil.ExitNotDone}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,68 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+
+	"tidekeeper.dev/tidekeeper/internal/migrate"
+)
+
+// print prints the result, and returns how much of it is left to do by hand.
+func (o *options) print(result migrate.Result) (byHand int, err error) {
+	for _, r := range result.Remarks {
+		if r.Weight == migrate.LeftOut {
+			byHand++
+		}
+		o.Note(fmt.Sprint(r))
+	}
+	if len(result.Pools)+len(result.Restarts)+len(result.Commands)+byHand == 0 {
+		fmt.Fprintln(o.ErrOut, "note: there is nothing to convert")
+	}
+	if o.format == "commands" {
+		for _, c := range result.Commands {
+			fmt.Fprintf(o.Out, "# %s: %s.\n%s\n", c.Object, c.Why, c.Line)
+		}
+		return byHand, nil
+	}
+	for _, c := range result.Commands {
+		byHand++
+		fmt.Fprintf(o.ErrOut, "to do: %s: %s: %s\n", c.Object, c.Why, c.Line)
+	}
+	return byHand, o.printObjects(result)
+}
+
+// printObjects prints what is to be applied.
+func (o *options) printObjects(result migrate.Result) error {
+	items := make([]any, 0, len(result.Pools)+len(result.Restarts))
+	for _, pool := range result.Pools {
+		items = append(items, pool)
+	}
+	for _, restart := range result.Restarts {
+		items = append(items, restart)
+	}
+	if o.format == "json" {
+		text, err := json.MarshalIndent(map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, "", "    ")
+		if err == nil {
+			_, err = fmt.Fprintln(o.Out, string(text))
+		}
+		return err
+	}
+	for i, item := range items {
+		text, err := yaml.Marshal(item)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			fmt.Fprintln(o.Out, "---")
+		}
+		if _, err := o.Out.Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pods is kubectl tide pods. It needs neither Tidekeeper's kinds nor its
+// manager.
+//
+//   - command.go: the commands
+//   - selection.go: which pods a command is about
+//   - watch.go, lines.go: each transition as it happens
+//   - timeline.go: where the time went
+//   - slow.go: the slowest
+package pods
+
+import (
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+)
+
+// podKind is the kind as people name it.
+var podKind = cmdutil.Kind{Name: "Pod", Resources: []string{"pod", "pods", "po"}}
+
+func emptyList() client.ObjectList { return &corev1.PodList{} }
+
+// NewCommand returns the command pods, with those below it.
+func NewCommand(e *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "pods",
+		Aliases: []string{"pod", "po"},
+		Short:   "Pods: what happens to them, how they started, which were slow",
+		Long: `pods shows how pods start. It works on any cluster: neither Tidekeeper's kinds
+nor its manager are needed.`,
+		Example: `  kubectl tide pods watch -l app=web          # each transition as it happens
+  kubectl tide pods timeline web-5d8f-x2v9p   # where the time went
+  kubectl tide pods slow -A --top 20          # those that took longest`,
+		Args: cmdutil.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newWatchCommand(e), newTimelineCommand(e), newSlowCommand(e))
+	return cmd
+}

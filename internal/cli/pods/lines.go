@@ -1,0 +1,145 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/podwatch"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// podLines prints transitions, for programs or for people.
+type podLines struct {
+	*cmdutil.Env
+	namespaces bool
+	asJSON     bool
+
+	mu     sync.Mutex
+	header bool // it is printed
+	layout *term.Layout
+}
+
+func newPodLines(e *cmdutil.Env, namespaces, asJSON bool) *podLines {
+	p := &podLines{Env: e, namespaces: namespaces, asJSON: asJSON}
+	return p
+}
+
+// report says on stderr how the watch goes.
+func (p *podLines) report(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Note(text)
+}
+
+// began says what the watch begins with.
+func (p *podLines) began(pods, unready int) {
+	switch {
+	case pods == 0:
+		p.report("No such pods yet: waiting for them. Ctrl-C ends it.")
+	case unready == 0:
+		p.report("Watching " + term.Plural(pods, "pod") + ", all ready.")
+	default:
+		p.report(fmt.Sprintf("Watching %s, %d not ready.", term.Plural(pods, "pod"), unready))
+	}
+}
+
+func (p *podLines) print(t podwatch.Transition) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asJSON {
+		return json.NewEncoder(p.Out).Encode(t)
+	}
+	line := p.table(t)
+	layout := line.Layout(p.Screen, p.layout)
+	if err := line.WriteLayout(p.Out, p.Screen, layout); err != nil {
+		return err
+	}
+	p.header, p.layout = true, layout
+	return nil
+}
+
+// table has the one line. Its columns are as wide as they are going to be, since
+// what is printed cannot be moved: a name is that of a pod of a Deployment.
+func (p *podLines) table(t podwatch.Transition) *term.Table {
+	text, color := state(t)
+	line := &term.Table{
+		NoHeader: p.header,
+		Columns: []term.Column{
+			{Header: "TIME (" + term.Zone(t.Seen, p.Local) + ")"}, {Header: "POD", Name: true, Least: len("web-7d8f9c6b5d-x2v9p")}, {Header: "WHAT", Least: len(corev1.PodReadyToStartContainers)},
+			{Header: "STATE", Least: len("terminated")}, {Header: "WHY", Text: 20},
+		},
+		Rows: [][]term.Cell{{term.Text(clockText(t, p.Local)), term.Text(t.Pod), term.Text(subject(t)), term.Painted(color, text), term.Text(cause(t))}},
+	}
+	if p.namespaces {
+		line.Columns = append([]term.Column{{Header: "NAMESPACE", Name: true}}, line.Columns...)
+		line.Rows[0] = append([]term.Cell{term.Text(t.Namespace)}, line.Rows[0]...)
+	}
+	return line
+}
+
+// clockText is when something happened, with the day if that is another than when
+// it was read.
+func clockText(t podwatch.Transition, in *time.Location) string {
+	seen := t.Seen.In(in)
+	if t.Time.IsZero() {
+		return "~" + seen.Format(time.TimeOnly)
+	}
+	at := t.Time.In(in)
+	if term.DaysBetween(seen, at) != 0 {
+		return at.Format(time.DateTime)
+	}
+	return " " + at.Format(time.TimeOnly)
+}
+
+// subject names what it happened to.
+func subject(t podwatch.Transition) string {
+	switch t.Kind {
+	case podwatch.Condition:
+		return t.Name
+	case podwatch.Container:
+		return "container " + t.Name
+	default:
+		return string(t.Kind)
+	}
+}
+
+// state is what it is now.
+func state(t podwatch.Transition) (string, term.Color) {
+	state, h := t.To, term.Plain
+	if state == "" && (t.Kind == podwatch.Condition || t.Kind == podwatch.Container) {
+		state = "gone"
+	}
+	switch {
+	case t.Kind == podwatch.Phase && t.To == "Failed", t.Kind == podwatch.Container && t.To == podwatch.Terminated && t.Reason != "Completed":
+		h = term.Red
+	case t.Kind == podwatch.Condition && t.To == "True", t.Kind == podwatch.Phase && t.To == "Running":
+		h = term.Green
+	case t.Kind == podwatch.Condition, t.To == podwatch.Waiting:
+		h = term.Yellow
+	}
+	if t.Repeated {
+		state += " again"
+	}
+	return state, h
+}
+
+// cause is why, as far as the cluster says.
+func cause(t podwatch.Transition) string {
+	why := view.ReasonAndMessage(t.Reason, t.Message)
+	switch {
+	case t.Kind == podwatch.Condition && t.Name == "PodScheduled" && t.To == "True" && why == "":
+		why = "on " + t.Node
+	case t.Kind == podwatch.Container && t.Restarts > 0 && t.To == podwatch.Running:
+		why = term.Plural(int(t.Restarts), "restart")
+	}
+	return why
+}

@@ -1,0 +1,94 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+)
+
+// selection is which pods a command is about.
+type selection struct {
+	allNamespaces bool
+	labelSelector string
+
+	names     []string // none: all that the selector matches
+	namespace string   // "": all
+	selector  labels.Selector
+}
+
+func (s *selection) addTo(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "those of all namespaces")
+	cmd.Flags().StringVarP(&s.labelSelector, "selector", "l", "", "only those with these labels, such as app=web")
+}
+
+// complete takes in the names and the flags.
+func (s *selection) complete(e *cmdutil.Env, args []string) (err error) {
+	if s.names, err = podKind.Names(args); err != nil {
+		return fmt.Errorf("%w, or select by label with -l", err)
+	}
+	if s.selector, err = labels.Parse(s.labelSelector); err != nil {
+		return fmt.Errorf("--selector: %w", err)
+	}
+	s.namespace, err = e.Namespace(s.allNamespaces)
+	return err
+}
+
+func (s *selection) validate() error {
+	switch {
+	case len(s.names) > 0 && s.allNamespaces:
+		return fmt.Errorf("names go with -n NAMESPACE, not with -A")
+	case len(s.names) > 0 && s.labelSelector != "":
+		return fmt.Errorf("write either the names of pods or -l, not both")
+	default:
+		return nil
+	}
+}
+
+// narrowed reports whether pods of the namespace are left out.
+func (s *selection) narrowed() bool { return len(s.names) > 0 || !s.selector.Empty() }
+
+// list returns the selected pods. Those that are named have to exist.
+func (s *selection) list(ctx context.Context, c client.Client) ([]corev1.Pod, error) {
+	var pods []corev1.Pod
+	for _, name := range s.names {
+		pod := corev1.Pod{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, &pod); err != nil {
+			return nil, cmdutil.AboutKind(err, podKind.Name, s.namespace, name)
+		}
+		pods = append(pods, pod)
+	}
+	if len(s.names) > 0 {
+		return pods, nil
+	}
+	list := &corev1.PodList{}
+	if err := c.List(ctx, list, client.InNamespace(s.namespace), client.MatchingLabelsSelector{Selector: s.selector}); err != nil {
+		return nil, err
+	}
+	if len(list.Items) == 0 {
+		return nil, cmdutil.NamespaceExists(ctx, c, s.namespace)
+	}
+	return list.Items, nil
+}
+
+// each reads the pods that the selector matches, a page at a time.
+func (s *selection) each(ctx context.Context, c client.Client, read func(*corev1.Pod)) error {
+	none := true
+	if err := cmdutil.EachPage(ctx, c, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
+		for i := range page.Items {
+			none = false
+			read(&page.Items[i])
+		}
+	}, client.InNamespace(s.namespace), client.MatchingLabelsSelector{Selector: s.selector}); err != nil || !none {
+		return err
+	}
+	return cmdutil.NamespaceExists(ctx, c, s.namespace)
+}

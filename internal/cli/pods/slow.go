@@ -1,0 +1,174 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// slowOptions are those of pods slow.
+type slowOptions struct {
+	*cmdutil.Env
+	selection
+	top    int
+	since  cmdutil.Duration
+	output cmdutil.DataOutput
+}
+
+func newSlowCommand(e *cmdutil.Env) *cobra.Command {
+	o := &slowOptions{Env: e}
+	cmd := &cobra.Command{
+		Use:   "slow",
+		Short: "The pods that took longest to start, and why",
+		Long: `slow lists the pods that took longest from their creation to being ready, those
+that are still starting included, with the slowest stage and what it waited for.
+Pods that have ended or are being deleted are left out.
+
+What a pod waited for is in its events, which are kept for an hour; they are read
+for the first 20 rows.
+
+A pod keeps only the last change of a condition: one that was not ready for some
+time and became ready again, as after a restart, looks as if it had taken until
+then. --since leaves out pods created before. Durations are in whole seconds, and
+can be off by one either way.`,
+		Example: `  kubectl tide pods slow --top 20 -A
+  kubectl tide pods slow -A --since 1h        # of the last hour
+  kubectl tide pods slow -l app=web -o name | xargs kubectl tide pods timeline`,
+		Args: cmdutil.NoArguments,
+		RunE: cmdutil.RunE(o),
+	}
+	o.addTo(cmd)
+	cmd.Flags().IntVar(&o.top, "top", 20, "how many pods")
+	cmd.Flags().Var(&o.since, "since", "only those created within this time, such as 1h or 7d")
+	o.output.AddTo(cmd, "name", "wide")
+	return cmd
+}
+
+// Complete is part of [cmdutil.Options].
+func (o *slowOptions) Complete(*cobra.Command, []string) error { return o.complete(o.Env, nil) }
+
+// Validate is part of [cmdutil.Options].
+func (o *slowOptions) Validate() error {
+	if o.top < 1 {
+		return fmt.Errorf("--top %d: write 1 or more", o.top)
+	}
+	return o.output.Validate()
+}
+
+// Run is part of [cmdutil.Options].
+func (o *slowOptions) Run(ctx context.Context) error {
+	c, err := o.Client()
+	if err != nil {
+		return err
+	}
+	startups, pods, err := o.slowest(ctx, c)
+	if err != nil {
+		return err
+	}
+	if o.output.Format != "name" {
+		o.explain(ctx, c, startups)
+	}
+	if done, err := o.output.Print(o.Out, startups); done {
+		return err
+	}
+	if len(startups) == 0 {
+		o.NothingFound("pods", o.namespace, o.narrowed() || o.since.Duration > 0 || pods > 0)
+		return nil
+	}
+	if o.output.Format == "name" {
+		for _, s := range startups {
+			fmt.Fprintln(o.Out, "pod/"+s.Pod)
+		}
+		return nil
+	}
+	return o.Write(slowTable(startups, o.allNamespaces, o.output.Wide(), o.Now()))
+}
+
+// slowest returns the slowest pods, and how many were looked at.
+func (o *slowOptions) slowest(ctx context.Context, c client.Client) (startups []view.Startup, pods int, err error) {
+	startups = []view.Startup{}
+	err = o.each(ctx, c, func(pod *corev1.Pod) {
+		pods++
+		s := view.StartupOf(pod, nil, o.Now())
+		if s.Ended || o.since.Duration > 0 && !s.Created.After(o.Now().Add(-o.since.Duration)) {
+			return
+		}
+		if startups = append(startups, s); len(startups) >= 2*o.top+cmdutil.PageSize {
+			startups = view.Slowest(startups, o.top)
+		}
+	})
+	return view.Slowest(startups, o.top), pods, err
+}
+
+// mostExplained bounds for how many pods events are read, one request each.
+const mostExplained = 20
+
+// explain adds what the events say to the causes that the pods do not tell.
+func (o *slowOptions) explain(ctx context.Context, c client.Client, startups []view.Startup) {
+	for i := range startups {
+		if i == mostExplained {
+			return
+		}
+		s := &startups[i]
+		if s.Slowest == nil || s.Slowest.Known {
+			continue
+		}
+		list := &corev1.EventList{}
+		about := client.MatchingFields{"involvedObject.kind": podKind.Name, "involvedObject.name": s.Pod, "involvedObject.uid": s.UID}
+		if err := c.List(ctx, list, client.InNamespace(s.Namespace), about); err != nil {
+			return // without the right to read events the rest is shown
+		}
+		s.Explain(list.Items)
+	}
+}
+
+// slowTable is the list for people.
+func slowTable(startups []view.Startup, namespaces, wide bool, now time.Time) *term.Table {
+	t := &term.Table{Columns: []term.Column{
+		{Header: "NAME", Name: true}, {Header: "READY", Drop: 2}, {Header: "TOOK"}, {Header: "SLOWEST"}, {Header: "OF THAT", Drop: 3}, {Header: "RESTARTS", Drop: 4},
+	}}
+	if namespaces {
+		t.Columns = append([]term.Column{{Header: "NAMESPACE", Name: true}}, t.Columns...)
+	}
+	if wide {
+		t.Columns = append(t.Columns, term.Column{Header: "NODE", Name: true, Drop: 5}, term.Column{Header: "AGE", Drop: 6})
+	}
+	t.Columns = append(t.Columns, term.Column{Header: "WAITED FOR", Text: 20})
+	for _, s := range startups {
+		t.Rows = append(t.Rows, slowRow(s, namespaces, wide, now))
+	}
+	return t
+}
+
+func slowRow(s view.Startup, namespaces, wide bool, now time.Time) []term.Cell {
+	ready := term.Text("yes")
+	if !s.Ready {
+		ready = term.Painted(term.Yellow, "not yet")
+	}
+	stage, took, cause := "-", "-", ""
+	if s.Slowest != nil {
+		stage, took, cause = stageText(s.Slowest.Stage), view.FormatLength(view.Seconds(s.Slowest.Seconds)), s.Slowest.Cause
+	}
+	row := []term.Cell{
+		term.Text(s.Pod), ready, term.Text(view.FormatLength(view.Seconds(s.Seconds))), term.Text(stage), term.Text(took), term.Text(fmt.Sprint(s.Restarts)),
+	}
+	if namespaces {
+		row = append([]term.Cell{term.Text(s.Namespace)}, row...)
+	}
+	if wide {
+		row = append(row, term.Text(cmp.Or(s.Node, "-")), term.Text(term.Ago(s.Created, now)))
+	}
+	return append(row, term.Text(cause))
+}

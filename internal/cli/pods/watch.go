@@ -1,0 +1,142 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/podwatch"
+)
+
+// watchOptions are those of pods watch.
+type watchOptions struct {
+	*cmdutil.Env
+	selection
+	history bool
+	format  string
+}
+
+func newWatchCommand(e *cmdutil.Env) *cobra.Command {
+	o := &watchOptions{Env: e}
+	cmd := &cobra.Command{
+		Use:   "watch [POD...]",
+		Short: "What happens to pods, a line for each transition as it happens",
+		Long: `watch prints a line for each transition of a pod: its phase, its conditions with
+status and reason, what its containers do and wait for, and its deletion. For pods
+that exist at the start it prints their state, with --history also how they got
+there. A pod that is named need not exist yet.
+
+A lost connection is reestablished. What happened meanwhile is printed as far as
+the timestamps of the pods show it, and nothing twice; states that left no trace
+are unknown. Times are those of the cluster, in whole seconds; ~ marks a
+transition without one, and is when the line was read. Ctrl-C ends it, and so
+does --request-timeout.`,
+		Example: `  kubectl tide pods watch -l app=web -n shop
+  kubectl tide pods watch web-0 web-1
+  kubectl tide pods watch -A -o json | jq -r 'select(.name == "Ready") | [.pod, .to] | @tsv'`,
+		ValidArgsFunction: e.CompleteNames(emptyList),
+		RunE:              cmdutil.RunE(o),
+	}
+	o.addTo(cmd)
+	cmd.Flags().BoolVar(&o.history, "history", false, "also print how the existing pods got to their state")
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json: an object on each line")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// Complete is part of [cmdutil.Options].
+func (o *watchOptions) Complete(_ *cobra.Command, args []string) error {
+	return o.complete(o.Env, args)
+}
+
+// Validate is part of [cmdutil.Options].
+func (o *watchOptions) Validate() error {
+	if o.format != "" && o.format != "json" {
+		return fmt.Errorf("-o %s: write json, or leave it out", o.format)
+	}
+	return o.validate()
+}
+
+// Run is part of [cmdutil.Options].
+func (o *watchOptions) Run(ctx context.Context) error {
+	config, err := o.Config()
+	if err != nil {
+		return err
+	}
+	if err := o.check(ctx, config); err != nil {
+		return err
+	}
+	config, timeout := cmdutil.WithoutTimeout(config)
+	core, err := podClient(config)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := o.WatchContext(ctx, timeout)
+	defer cancel()
+	names := map[string]bool{}
+	for _, name := range o.names {
+		names[name] = true
+	}
+	lines := newPodLines(o.Env, o.namespace == "", o.format == "json")
+	watcher := &podwatch.Watcher{
+		Source:       cache.NewFilteredListWatchFromClient(core.RESTClient(), "pods", o.namespace, o.narrow),
+		Names:        names,
+		History:      o.history,
+		OnTransition: lines.print,
+		OnStart:      lines.began,
+		OnLost: func(err error) {
+			_, message := cmdutil.ExplainError(err)
+			lines.report("Lost the connection: " + message + ". Trying again.")
+		},
+		OnRegained: func() { lines.report("Connected again.") },
+		OnDropped: func(pod string, transitions int, err error) {
+			lines.report(fmt.Sprintf("Dropped %s of pod %s, tried four times: %v", term.Plural(transitions, "transition"), pod, err))
+		},
+	}
+	return cmdutil.WatchEnded(watcher.Run(ctx))
+}
+
+// narrow lets the API server choose.
+func (o *watchOptions) narrow(options *metav1.ListOptions) {
+	options.LabelSelector = o.selector.String()
+	if len(o.names) == 1 {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, o.names[0]).String()
+	}
+}
+
+// check returns what is wrong from the start, which is not tried again.
+func (o *watchOptions) check(ctx context.Context, config *rest.Config) error {
+	core, err := podClient(config)
+	if err != nil {
+		return err
+	}
+	first := metav1.ListOptions{Limit: 1}
+	o.narrow(&first)
+	if pods, err := core.Pods(o.namespace).List(ctx, first); err != nil || len(pods.Items) > 0 {
+		return err
+	}
+	c, err := cmdutil.ClientFor(config)
+	if err != nil {
+		return err
+	}
+	return cmdutil.NamespaceExists(ctx, c, o.namespace)
+}
+
+// podClient returns a client that reads protobuf, as there may be many pods.
+func podClient(config *rest.Config) (*corev1client.CoreV1Client, error) {
+	config = rest.CopyConfig(config)
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	return corev1client.NewForConfig(config)
+}

@@ -1,0 +1,30 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pools is kubectl tide pools.
+//
+//   - command.go: the commands
+//   - list.go: the list, and how it changes
+//   - describe.go: one pool
+//   - plan.go, manifests.go, plan_print.go: what applying a manifest would do
+package pools
+
+import (
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+)
+
+// poolKind is the kind as people name it.
+var poolKind = cmdutil.Kind{Name: "NodePool", Group: tidekeeperv1.SchemeGroupVersion.Group, Resources: []string{"nodepool", "nodepools", "np"}}
+
+func emptyList() client.ObjectList { return &tidekeeperv1.NodePoolList{} }
+
+// NewCommand returns the command pools, which lists them, with those below it.
+func NewCommand(e *cmdutil.Env) *cobra.Command {
+	cmd := newListCommand(e)
+	cmd.AddCommand(newDescribeCommand(e), newPlanCommand(e))
+	return cmd
+}

@@ -1,0 +1,235 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// describeOptions are those of pools describe.
+type describeOptions struct {
+	*cmdutil.Env
+	output cmdutil.DataOutput
+
+	names []string
+}
+
+func newDescribeCommand(e *cmdutil.Env) *cobra.Command {
+	o := &describeOptions{Env: e}
+	cmd := &cobra.Command{
+		Use:   "describe NAME...",
+		Short: "A pool in detail: what it asks for, its nodes, its events",
+		Long: `describe shows a pool: what it asks for, its nodes, each with the requested
+resources and what it lacks of what the pool asks for, and the recent events.`,
+		Example: `  kubectl tide pools describe worker
+  kubectl tide pools describe worker -o yaml`,
+		Args:              cmdutil.SomeNames,
+		ValidArgsFunction: e.CompleteNames(emptyList),
+		RunE:              cmdutil.RunE(o),
+	}
+	o.output.AddTo(cmd)
+	return cmd
+}
+
+// Complete is part of [cmdutil.Options].
+func (o *describeOptions) Complete(_ *cobra.Command, args []string) (err error) {
+	o.names, err = poolKind.Names(args)
+	return err
+}
+
+// Validate is part of [cmdutil.Options].
+func (o *describeOptions) Validate() error { return o.output.Validate() }
+
+// Run is part of [cmdutil.Options].
+func (o *describeOptions) Run(ctx context.Context) error {
+	c, err := o.Client()
+	if err != nil {
+		return err
+	}
+	details := []view.PoolDetail{}
+	for _, name := range o.names {
+		facts, err := gatherPool(ctx, o.Env, c, name)
+		if err != nil {
+			return err
+		}
+		detail, err := view.PoolDetailOf(facts, o.Now())
+		if err != nil {
+			return err
+		}
+		details = append(details, detail)
+	}
+	var data any = details
+	if len(details) == 1 {
+		data = details[0]
+	}
+	if done, err := o.output.Print(o.Out, data); done {
+		return err
+	}
+	for i, detail := range details {
+		if i > 0 {
+			fmt.Fprintln(o.Out)
+		}
+		if err := printDetail(o.Out, detail, o.Now(), o.Screen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gatherPool reads what describe shows. Pods and events that the user may not
+// read are left out.
+func gatherPool(ctx context.Context, e *cmdutil.Env, c client.Client, name string) (view.PoolFacts, error) {
+	f := view.PoolFacts{Pool: &tidekeeperv1.NodePool{}}
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, f.Pool); err != nil {
+		return f, cmdutil.AboutKind(err, poolKind.Name, "", name)
+	}
+	selector, err := plan.Selector(f.Pool)
+	if err != nil {
+		return f, err
+	}
+	nodes := &corev1.NodeList{}
+	if err := c.List(ctx, nodes, cmdutil.FromCache(), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return f, err
+	}
+	f.Members = nodes.Items
+	if f.Pods, err = podsByNode(ctx, c, f.Members); apierrors.IsForbidden(err) {
+		e.Note("the nodes' levels are left out: " + err.Error())
+	} else if err != nil {
+		return f, err
+	}
+	events := &corev1.EventList{}
+	about := client.MatchingFields{"involvedObject.kind": poolKind.Name, "involvedObject.name": name}
+	if err := c.List(ctx, events, client.InNamespace(metav1.NamespaceDefault), about); apierrors.IsForbidden(err) {
+		e.Note("events are left out: " + err.Error())
+	} else if err != nil {
+		return f, err
+	}
+	f.Events = events.Items
+	return f, nil
+}
+
+func podsByNode(ctx context.Context, c client.Client, nodes []corev1.Node) (map[string][]*corev1.Pod, error) {
+	names := make([]string, len(nodes))
+	for i := range nodes {
+		names[i] = nodes[i].Name
+	}
+	pods, err := cmdutil.PodsOf(ctx, c, names)
+	if err != nil {
+		return nil, err
+	}
+	byNode := map[string][]*corev1.Pod{}
+	for i := range pods {
+		byNode[pods[i].Spec.NodeName] = append(byNode[pods[i].Spec.NodeName], &pods[i])
+	}
+	return byNode, nil
+}
+
+// printDetail prints a pool for people.
+func printDetail(out io.Writer, d view.PoolDetail, now time.Time, s term.Screen) error {
+	fact := func(name, text string) { fmt.Fprintf(out, "%-13s%s\n", name, text) }
+	fact("Name:", d.Name)
+	fact("Status:", s.Paint(cmdutil.ColorOf(d.Status.Severity), d.Status.Reason)+", "+term.Printable(d.Status.Message))
+	fact("Members:", "nodes with "+term.Printable(d.Selector))
+	fact("Nodes:", fmt.Sprintf("%d of %d ready", d.ReadyNodes, d.Nodes))
+	if err := printLevels(out, d.Levels, s); err != nil {
+		return err
+	}
+	settings := d.Settings
+	if len(settings) == 0 {
+		settings = []string{"nothing"}
+	}
+	for i, text := range settings {
+		fact(onFirst(i, "Asks for:"), term.Printable(text))
+	}
+	if d.Conflicted && d.Conflict != d.Status.Message {
+		fact("Conflict:", s.Paint(term.Red, term.Printable(d.Conflict)))
+	}
+
+	fmt.Fprintln(out)
+	if len(d.Members) == 0 {
+		fmt.Fprintln(out, "No nodes.")
+	} else if err := membersTable(d.Members).WriteTo(out, s); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	if len(d.Events) == 0 {
+		fmt.Fprintln(out, "No recent events.")
+		return nil
+	}
+	return eventsTable(d.Events, now).WriteTo(out, s)
+}
+
+// printLevels prints the levels of all resources.
+func printLevels(out io.Writer, levels []view.Level, s term.Screen) error {
+	if len(levels) == 0 {
+		return nil
+	}
+	t := &term.Table{Bars: levelBars[1:], NoHeader: true, Columns: []term.Column{{Least: 10}, {}, {}, {}}}
+	for i, l := range levels {
+		percent := levelCell(levels, corev1.ResourceName(l.Resource))
+		percent.Text = fmt.Sprintf("%4s", percent.Text) // aligned, with a bar and without
+		t.Rows = append(t.Rows, []term.Cell{term.Text(onFirst(i, "Requested:")), term.Text(l.Resource), percent, term.Text(amount(l))})
+	}
+	return t.WriteTo(out, s)
+}
+
+// onFirst is the name of a fact in its first line.
+func onFirst(i int, name string) string {
+	if i > 0 {
+		return ""
+	}
+	return name
+}
+
+// membersTable are the nodes, the fullest first.
+func membersTable(members []view.Member) *term.Table {
+	t := &term.Table{Bars: levelBars[1:], Columns: []term.Column{
+		{Header: "NODE", Name: true}, {Header: "READY"}, {Header: "CPU"}, {Header: "MEMORY"}, {Header: "PODS"}, {Header: "LACKS", Text: 20},
+	}}
+	for _, m := range members {
+		ready := term.Painted(term.Red, "no")
+		if m.Ready {
+			ready = term.Text("yes")
+		}
+		row := []term.Cell{term.Text(m.Name), ready}
+		for _, name := range levelColumns {
+			row = append(row, levelCell(m.Levels, name))
+		}
+		lacks := term.Text("-")
+		if len(m.Lacks) > 0 {
+			lacks = term.Painted(term.Yellow, strings.Join(m.Lacks, ", "))
+		}
+		t.Rows = append(t.Rows, append(row, lacks))
+	}
+	return t
+}
+
+// eventsTable are the last events, the latest last.
+func eventsTable(events []view.Event, now time.Time) *term.Table {
+	t := &term.Table{Columns: []term.Column{{Header: "AGE"}, {Header: "TYPE", Drop: 1}, {Header: "REASON"}, {Header: "MESSAGE", Text: 30}}}
+	for _, e := range events {
+		kind := term.Text(e.Type)
+		if e.Type == corev1.EventTypeWarning {
+			kind.Color = term.Yellow
+		}
+		t.Rows = append(t.Rows, []term.Cell{term.Text(term.Ago(e.LastSeen, now)), kind, term.Text(e.Reason), term.Text(e.Message)})
+	}
+	return t
+}

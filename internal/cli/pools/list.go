@@ -1,0 +1,259 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// listOptions are those of pools.
+type listOptions struct {
+	*cmdutil.Env
+	labelSelector string
+	watch         bool
+	output        cmdutil.ObjectOutput
+
+	cmd      *cobra.Command
+	names    []string
+	selector labels.Selector
+}
+
+func newListCommand(e *cmdutil.Env) *cobra.Command {
+	o := &listOptions{Env: e}
+	cmd := &cobra.Command{
+		Use:        "pools [NAME...]",
+		Aliases:    []string{"pool", "nodepools", "nodepool", "np"},
+		SuggestFor: []string{"node", "nodes"},
+		Short:      "Node pools: requested resources, nodes, conflicts",
+		Long: `pools lists the node pools: the status of each, how many of its nodes are ready,
+and how much of the allocatable resources of the nodes their pods request. On a
+terminal the percentages have bars, as long as there is room for them.`,
+		Example: `  kubectl tide pools
+  kubectl tide pools worker gpu
+  kubectl tide pools -w
+  kubectl tide pools --sort-by .status.requestedPercent.cpu
+  kubectl tide pools -o json | jq '.items[].status.requestedPercent'`,
+		ValidArgsFunction: e.CompleteNames(emptyList),
+		RunE:              cmdutil.RunE(o),
+	}
+	cmd.Flags().StringVarP(&o.labelSelector, "selector", "l", "", "only those with these labels, such as team=web")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "after listing, print a line for each change")
+	cmd.Flags().BoolP("all-namespaces", "A", false, "changes nothing, as node pools have no namespace")
+	o.output.AddTo(cmd)
+	return cmd
+}
+
+// Complete is part of [cmdutil.Options].
+func (o *listOptions) Complete(cmd *cobra.Command, args []string) (err error) {
+	o.cmd = cmd
+	if o.names, err = poolKind.Names(args); err != nil {
+		return err
+	}
+	if o.selector, err = labels.Parse(o.labelSelector); err != nil {
+		return fmt.Errorf("--selector: %w", err)
+	}
+	return nil
+}
+
+// Validate is part of [cmdutil.Options].
+func (o *listOptions) Validate() error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case len(o.names) > 0 && o.labelSelector != "":
+		return fmt.Errorf("write either names or -l, not both")
+	case o.watch && len(o.names) > 1:
+		return fmt.Errorf("-w follows one pool or all: write one name")
+	case o.watch && !o.output.IsTable():
+		return fmt.Errorf("-w goes with a table: kubectl get nodepools -w -o %s follows the objects", o.output.Format())
+	default:
+		return nil
+	}
+}
+
+// Run is part of [cmdutil.Options].
+func (o *listOptions) Run(ctx context.Context) error {
+	c, err := o.Client()
+	if err != nil {
+		return err
+	}
+	list, err := o.list(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := o.output.Sort(list); err != nil {
+		return err
+	}
+	if !o.output.IsTable() {
+		return o.output.Print(list, o.Out)
+	}
+	t := o.table(list.Items, o.Now())
+	layout := t.Layout(o.Screen, nil)
+	if len(list.Items) == 0 {
+		o.NothingFound("node pools", "", !o.selector.Empty())
+	} else if err := t.WriteLayout(o.Out, o.Screen, layout); err != nil {
+		return err
+	}
+	if !o.watch {
+		return nil
+	}
+	return o.Follow(ctx, &cmdutil.Follower{
+		Kind: poolKind.Name, List: list, Empty: emptyList, Options: o.listOptions(), Layout: layout,
+		Table: func(object client.Object, now time.Time) *term.Table {
+			return o.table([]tidekeeperv1.NodePool{*object.(*tidekeeperv1.NodePool)}, now)
+		},
+	})
+}
+
+func (o *listOptions) table(items []tidekeeperv1.NodePool, now time.Time) *term.Table {
+	return o.output.Table(listTable(items, o.output.Wide(), now))
+}
+
+// listOptions choose the pools that are asked for: all, or one by name.
+func (o *listOptions) listOptions() client.ListOptions {
+	options := client.ListOptions{LabelSelector: o.selector}
+	if len(o.names) == 1 {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, o.names[0])
+	}
+	return options
+}
+
+// list reads the pools that are asked for. Those that are named have to exist.
+func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.NodePoolList, error) {
+	if len(o.names) < 2 {
+		options := o.listOptions()
+		list, err := listPools(ctx, c, &options)
+		if err == nil && len(o.names) == 1 && len(list.Items) == 0 {
+			err = cmdutil.MissingName(o.cmd, o.names[0], cmdutil.NotFound(poolKind.Name, "", o.names[0]))
+		}
+		return list, err
+	}
+	list, err := listPools(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	all := list.Items
+	list.Items = nil
+	for _, name := range o.names {
+		i := slices.IndexFunc(all, func(p tidekeeperv1.NodePool) bool { return p.Name == name })
+		if i < 0 {
+			return nil, cmdutil.NotFound(poolKind.Name, "", name)
+		}
+		list.Items = append(list.Items, all[i])
+	}
+	return list, nil
+}
+
+// listPools reads pools, with their kind, which a client leaves out.
+func listPools(ctx context.Context, c client.Client, options ...client.ListOption) (*tidekeeperv1.NodePoolList, error) {
+	list := &tidekeeperv1.NodePoolList{}
+	if err := c.List(ctx, list, options...); err != nil {
+		return nil, cmdutil.AboutKind(err, poolKind.Name, "", "")
+	}
+	list.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(poolKind.Name + "List"))
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(poolKind.Name))
+	}
+	return list, nil
+}
+
+// levelColumns are the resources that every pool is shown with; those of its
+// own, such as GPUs, are in describe and -o wide.
+var levelColumns = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
+
+// levelBars are the lengths of a full bar.
+var levelBars = []int{10, 5}
+
+// listTable is the list for people.
+func listTable(items []tidekeeperv1.NodePool, wide bool, now time.Time) *term.Table {
+	t := &term.Table{Bars: levelBars, Columns: []term.Column{
+		{Header: "NAME", Name: true}, {Header: "STATUS", Name: true}, {Header: "READY"}, {Header: "CPU"}, {Header: "MEMORY"}, {Header: "PODS"},
+		{Header: "CONFLICTS", Drop: 1}, {Header: "AGE", Drop: 2},
+	}}
+	if wide {
+		t.Columns = append(t.Columns, term.Column{Header: "CPU-OF", Drop: 5}, term.Column{Header: "MEMORY-OF", Drop: 4}, term.Column{Header: "OTHER", Drop: 3},
+			term.Column{Header: "MESSAGE", Text: 20, Drop: 6})
+	}
+	for i := range items {
+		t.Rows = append(t.Rows, listRow(view.PoolOf(&items[i], now), wide, now))
+	}
+	return t
+}
+
+func listRow(p view.Pool, wide bool, now time.Time) []term.Cell {
+	ready := term.Text(fmt.Sprintf("%d/%d", p.ReadyNodes, p.Nodes))
+	if p.ReadyNodes < p.Nodes {
+		ready.Color = term.Yellow
+	}
+	row := []term.Cell{term.Text(p.Name), term.Painted(cmdutil.ColorOf(p.Status.Severity), p.Status.Reason), ready}
+	for _, name := range levelColumns {
+		row = append(row, levelCell(p.Levels, name))
+	}
+	conflicts := term.Text("-")
+	if p.Conflicted {
+		conflicts = term.Painted(term.Red, "yes")
+	}
+	row = append(row, conflicts, term.Text(term.Ago(p.Created, now)))
+	if wide {
+		row = append(row, term.Text(amountOf(p.Levels, corev1.ResourceCPU)), term.Text(amountOf(p.Levels, corev1.ResourceMemory)),
+			term.Text(otherLevels(p.Levels)), term.Text(p.Status.Message))
+	}
+	return row
+}
+
+// levelCell is a share in percent, with a bar where there is room for one.
+func levelCell(levels []view.Level, name corev1.ResourceName) term.Cell {
+	l, known := view.LevelOf(levels, name)
+	if !known {
+		return term.Text("-")
+	}
+	return term.Cell{
+		Text: fmt.Sprintf("%d%%", l.Percent), Color: cmdutil.ColorOf(l.Severity()),
+		Bar: &term.Bar{Share: float64(l.Percent) / 100, Ground: true}, BarText: 4,
+	}
+}
+
+// amount is what is requested of what can be allocated.
+func amount(l view.Level) string {
+	if l.Allocatable == "" {
+		return "-"
+	}
+	return l.Requested + " of " + l.Allocatable
+}
+
+func amountOf(levels []view.Level, name corev1.ResourceName) string {
+	l, _ := view.LevelOf(levels, name)
+	return amount(l)
+}
+
+// otherLevels are the levels of the resources that have no column.
+func otherLevels(levels []view.Level) string {
+	var texts []string
+	for _, l := range levels {
+		if !slices.Contains(levelColumns, corev1.ResourceName(l.Resource)) {
+			texts = append(texts, fmt.Sprintf("%s %d%%", l.Resource, l.Percent))
+		}
+	}
+	if len(texts) == 0 {
+		return "-"
+	}
+	return strings.Join(texts, ", ")
+}

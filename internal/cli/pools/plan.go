@@ -1,0 +1,280 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// planOptions are those of pools plan.
+type planOptions struct {
+	*cmdutil.Env
+	files   genericclioptions.FileNameFlags
+	deleted []string
+	output  cmdutil.DataOutput
+}
+
+func newPlanCommand(e *cmdutil.Env) *cobra.Command {
+	o := &planOptions{Env: e, files: genericclioptions.FileNameFlags{
+		Usage: "files or directories with NodePools, or - for stdin", Filenames: &[]string{}, Recursive: new(bool), Kustomize: new(string),
+	}}
+	cmd := &cobra.Command{
+		Use:   "plan (-f FILE | -k DIRECTORY | --delete NAME)",
+		Short: "What applying a manifest would do, node by node and pod by pod",
+		Long: `plan shows what would happen if NodePools were applied or deleted, without doing
+it: which nodes join or leave, which of their labels, annotations and taints
+change, which keys stay with an older pool, what becomes of the RuntimeClass, and
+which pods would be evicted, or could not be rescheduled to the same node.
+
+The API server checks the manifest, as in kubectl apply --dry-run=server, which
+requires the right to apply it. The rest is computed by the code that the manager
+runs.
+
+Exit codes: 0 nothing would change, 2 something would (unlike kubectl diff, which
+exits with 1), 1 an error, or those of kubectl tide --help.`,
+		Example: `  kubectl tide pools plan -f worker.yaml
+  kubectl tide pools plan -f pools/ -o wide             # all nodes and pods by name
+  kustomize build . | kubectl tide pools plan -f -
+  kubectl tide pools plan --delete worker -o json | jq '.pods[] | select(.outcome == "Evicted")'`,
+		Args: noNames,
+		RunE: cmdutil.RunE(o),
+	}
+	o.files.AddFlags(cmd.Flags())
+	cmd.Flags().Lookup("recursive").Usage = "also the directories in directories"
+	cmd.Flags().Lookup("kustomize").Usage = "a directory for kustomize"
+	cmd.Flags().StringSliceVar(&o.deleted, "delete", nil, "plan the deletion of these pools")
+	o.output.AddTo(cmd, "wide")
+	_ = cmd.RegisterFlagCompletionFunc("delete", e.CompleteNames(emptyList))
+	return cmd
+}
+
+// noNames refuses names: a plan is of manifests.
+func noNames(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s takes no names: plan a manifest with -f FILE or -k DIRECTORY, or the deletion of a pool with --delete NAME", cmd.CommandPath())
+}
+
+// Complete is part of [cmdutil.Options].
+func (o *planOptions) Complete(*cobra.Command, []string) error { return nil }
+
+// Validate is part of [cmdutil.Options].
+func (o *planOptions) Validate() error {
+	if !o.hasManifests() && len(o.deleted) == 0 {
+		return fmt.Errorf("say what to plan: -f FILE, -k DIRECTORY or --delete NAME")
+	}
+	return o.output.Validate()
+}
+
+func (o *planOptions) hasManifests() bool {
+	return len(*o.files.Filenames) > 0 || *o.files.Kustomize != ""
+}
+
+// Run is part of [cmdutil.Options].
+func (o *planOptions) Run(ctx context.Context) error {
+	plan, err := o.plan(ctx)
+	if err != nil {
+		return err
+	}
+	if done, err := o.output.Print(o.Out, plan); err != nil {
+		return err
+	} else if !done {
+		if err := printPlan(o.Out, plan, o.output.Wide(), o.Screen); err != nil {
+			return err
+		}
+	}
+	if plan.Changes() {
+		return &cmdutil.CodedError{Code: cmdutil.ExitNotDone}
+	}
+	return nil
+}
+
+// plan computes what would change if the NodePools were applied and those
+// deleted. It asks the API server for one thing per pool, and otherwise for a few
+// lists, however many nodes and pods there are.
+func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
+	manifests, err := o.read()
+	if err != nil {
+		return nil, err
+	}
+	c, err := o.Client()
+	if err != nil {
+		return nil, err
+	}
+	pools, err := o.changePools(ctx, c, manifests)
+	if err != nil {
+		return nil, err
+	}
+	plan := &view.Plan{Nodes: []preview.Node{}}
+	if plan.Pools, err = o.planPools(ctx, c, pools); err != nil {
+		return nil, err
+	}
+	nodes := &corev1.NodeList{}
+	if err := c.List(ctx, nodes, cmdutil.FromCache()); err != nil {
+		return nil, err
+	}
+	plan.Nodes = append(plan.Nodes, preview.Nodes(pools.before, pools.after, nodes.Items)...)
+
+	pods, err := cmdutil.PodsOf(ctx, c, preview.NodesWithAffectedPods(plan.Nodes))
+	switch {
+	case apierrors.IsForbidden(err):
+		o.Note("what becomes of pods is left out: " + err.Error())
+		return plan, nil
+	case err != nil:
+		return nil, err
+	}
+	plan.Pods = append([]preview.Pod{}, preview.Pods(plan.Nodes, pods)...)
+	return plan, nil
+}
+
+// read returns the NodePools in the manifests.
+func (o *planOptions) read() ([]*unstructured.Unstructured, error) {
+	if !o.hasManifests() {
+		return nil, nil
+	}
+	manifests, others, err := readPools(o.Env, o.files.ToOptions())
+	if others > 0 {
+		fmt.Fprintf(o.ErrOut, "note: skipped %s of other kinds\n", term.Plural(others, "object"))
+	}
+	return manifests, err
+}
+
+// poolChange is a pool that would be applied or deleted.
+type poolChange struct {
+	name          string
+	action        string
+	before, after *tidekeeperv1.NodePool // before is nil of a new one
+}
+
+// poolChanges are all pools as they are and as they would be.
+type poolChanges struct {
+	before, after []*tidekeeperv1.NodePool
+	changes       []poolChange
+}
+
+// changePools lets the API server compute what would become of the pools.
+func (o *planOptions) changePools(ctx context.Context, c client.Client, manifests []*unstructured.Unstructured) (*poolChanges, error) {
+	list, err := listPools(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	all := &poolChanges{}
+	live := map[string]*tidekeeperv1.NodePool{}
+	for i := range list.Items {
+		pool := &list.Items[i]
+		live[pool.Name] = pool
+		all.before = append(all.before, pool)
+	}
+	for _, manifest := range manifests {
+		name := manifest.GetName()
+		if slices.Contains(o.deleted, name) {
+			return nil, fmt.Errorf("the NodePool %q is both to be applied and deleted", name)
+		}
+		change, err := applied(ctx, c, manifest, live[name])
+		if err != nil {
+			return nil, err
+		}
+		all.changes = append(all.changes, change)
+	}
+	for _, name := range o.deleted {
+		change, err := o.deletedPool(ctx, c, name, live[name])
+		if err != nil {
+			return nil, err
+		}
+		all.changes = append(all.changes, change)
+	}
+	all.after = slices.DeleteFunc(slices.Clone(all.before), func(pool *tidekeeperv1.NodePool) bool {
+		return slices.ContainsFunc(all.changes, func(c poolChange) bool { return c.name == pool.Name })
+	})
+	for _, change := range all.changes {
+		all.after = append(all.after, change.after)
+	}
+	return all, nil
+}
+
+// applied is what would become of a pool that is applied.
+func applied(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (poolChange, error) {
+	pool, err := dryApply(ctx, c, manifest, live)
+	change := poolChange{name: manifest.GetName(), action: view.PoolUnchanged, before: live, after: pool}
+	switch {
+	case err != nil:
+	case live == nil:
+		change.action = view.PoolCreated
+	case differs(live, pool):
+		change.action = view.PoolChanged
+	}
+	return change, err
+}
+
+// deletedPool is what would become of a pool that is deleted.
+func (o *planOptions) deletedPool(ctx context.Context, c client.Client, name string, live *tidekeeperv1.NodePool) (poolChange, error) {
+	if live == nil {
+		return poolChange{}, cmdutil.NotFound(poolKind.Name, "", name)
+	}
+	if err := c.Delete(ctx, live.DeepCopy(), client.DryRunAll); err != nil {
+		return poolChange{}, err
+	}
+	gone := live.DeepCopy()
+	gone.DeletionTimestamp = &metav1.Time{Time: o.Now()}
+	change := poolChange{name: name, action: view.PoolDeleted, before: live, after: gone}
+	if !live.DeletionTimestamp.IsZero() {
+		change.action = view.PoolUnchanged
+	}
+	return change, nil
+}
+
+// differs reports whether a person would say that a pool has changed.
+func differs(a, b *tidekeeperv1.NodePool) bool {
+	return !equality.Semantic.DeepEqual(a.Spec, b.Spec) || !equality.Semantic.DeepEqual(a.Labels, b.Labels) || !equality.Semantic.DeepEqual(a.Annotations, b.Annotations)
+}
+
+// planPools returns what would become of the pools themselves and of their
+// RuntimeClasses. Pools without a handler have none.
+func (o *planOptions) planPools(ctx context.Context, c client.Client, pools *poolChanges) ([]view.PoolPlan, error) {
+	var plans []view.PoolPlan
+	anyHandler := false
+	for _, change := range pools.changes {
+		plans = append(plans, view.PoolPlan{Name: change.name, Action: change.action})
+		anyHandler = anyHandler || change.after.Spec.Handler != "" || change.before != nil && change.before.Spec.Handler != ""
+	}
+	if !anyHandler {
+		return plans, nil
+	}
+	list := &nodev1.RuntimeClassList{}
+	if err := c.List(ctx, list); apierrors.IsForbidden(err) {
+		o.Note("the RuntimeClass is left out: " + err.Error())
+		return plans, nil
+	} else if err != nil {
+		return nil, err
+	}
+	for i, change := range pools.changes {
+		var existing *nodev1.RuntimeClass
+		for j := range list.Items {
+			if list.Items[j].Name == tidekeeperv1.RuntimeClassPrefix+change.name {
+				existing = &list.Items[j]
+			}
+		}
+		plans[i].RuntimeClass = preview.OfRuntimeClass(change.before, change.after, existing)
+	}
+	return plans, nil
+}

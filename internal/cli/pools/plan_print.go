@@ -1,0 +1,254 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// How much of a plan is printed, unless all of it is asked for.
+const (
+	mostNames  = 5  // of the nodes that change in the same way
+	mostGroups = 20 // of such nodes
+	mostOwners = 20 // of pods
+)
+
+// printPlan prints a plan for people: what it adds up to, then the nodes, those
+// that change in the same way together, then the pods by workload. With all,
+// each node and pod is named.
+func printPlan(out io.Writer, plan *view.Plan, all bool, s term.Screen) error {
+	for _, line := range planSummary(plan, s) {
+		fmt.Fprintln(out, line)
+	}
+	printNodes(out, plan.Nodes, all, s)
+	if len(plan.Pods) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	if all {
+		return podsTable(plan.Pods).WriteTo(out, s)
+	}
+	t, more := ownersTable(plan.Pods)
+	if err := t.WriteTo(out, s); err != nil {
+		return err
+	}
+	if more > 0 {
+		fmt.Fprintf(out, "and %s of other workloads; -o wide names them\n", term.Plural(more, "pod"))
+	}
+	return nil
+}
+
+// printNodes prints what changes on nodes.
+func printNodes(out io.Writer, nodes []preview.Node, all bool, s term.Screen) {
+	if len(nodes) == 0 {
+		return
+	}
+	fmt.Fprintln(out)
+	groups := view.GroupNodes(nodes)
+	if all {
+		groups = view.EachNode(nodes)
+	}
+	for i, g := range groups {
+		if i == mostGroups && !all {
+			rest := 0
+			for _, g := range groups[i:] {
+				rest += len(g.Names)
+			}
+			fmt.Fprintf(out, "and %s, each with changes of its own; -o wide names them\n", term.Plural(rest, "node"))
+			return
+		}
+		for _, line := range groupLines(g, all, s) {
+			fmt.Fprintln(out, line)
+		}
+	}
+}
+
+// planSummary says what a plan adds up to.
+func planSummary(plan *view.Plan, s term.Screen) []string {
+	var lines []string
+	fact := func(name, format string, args ...any) {
+		lines = append(lines, fmt.Sprintf("%-15s%s", name, term.Printable(fmt.Sprintf(format, args...))))
+	}
+	becomes := map[string]string{
+		view.PoolCreated: "would be created", view.PoolChanged: "would change", view.PoolDeleted: "would be deleted", view.PoolUnchanged: "would not change",
+	}
+	for i, p := range plan.Pools {
+		fact(onFirst(i, "Pools:"), "NodePool %q %s", p.Name, becomes[p.Action])
+	}
+	if !plan.Changes() {
+		return append(lines, "Nothing would change on nodes or pods.")
+	}
+	c := plan.Counts()
+	fact("Nodes:", "%d would change, %d join, %d leave", c.Changed, c.Joining, c.Leaving)
+	if c.ConflictsBegin+c.ConflictsEnd > 0 {
+		fact("Conflicts:", "begin on %s, end on %d", term.Plural(c.ConflictsBegin, "node"), c.ConflictsEnd)
+	}
+	if c.NeverSettle > 0 {
+		fact("Never settle:", "%s: the pools' own labels keep moving them in and out of pools", term.Plural(c.NeverSettle, "node"))
+	}
+	for _, p := range plan.Pools {
+		if p.RuntimeClass != nil {
+			fact("RuntimeClass:", "%s", formatRuntimeClass(p.RuntimeClass))
+		}
+	}
+	switch {
+	case plan.Pods == nil:
+		fact("Pods:", "unknown")
+	case c.Evicted > 0:
+		lines = append(lines, fmt.Sprintf("%-15s%s", "Pods:", s.Paint(term.Red, fmt.Sprintf("%d would be evicted from %s, a few nodes at a time", c.Evicted, term.Plural(c.EvictedFrom, "node")))))
+		if c.NotReschedulable > 0 {
+			fact("", "%d would keep running, but could not be rescheduled there", c.NotReschedulable)
+		}
+	case c.NotReschedulable > 0:
+		fact("Pods:", "none would be evicted; %d would keep running, but could not be rescheduled there", c.NotReschedulable)
+	default:
+		fact("Pods:", "none would be evicted, and all could be rescheduled there")
+	}
+	return lines
+}
+
+func formatRuntimeClass(p *preview.RuntimeClass) string {
+	switch p.Action {
+	case "Create":
+		return fmt.Sprintf("%s would be created, handler %s", p.Name, p.To)
+	case "Update":
+		return fmt.Sprintf("scheduling of %s (node selector, tolerations) would change", p.Name)
+	case "Replace":
+		return fmt.Sprintf("%s would be replaced: handler %s, now %s", p.Name, p.To, p.From)
+	case preview.ActionConflict:
+		return fmt.Sprintf("%s exists and does not belong to the pool, which would report RuntimeClassConflict", p.Name)
+	default:
+		return p.Name + " would be deleted"
+	}
+}
+
+// groupLines says how the nodes of a group change.
+func groupLines(g *view.NodeGroup, all bool, s term.Screen) []string {
+	var lines []string
+	add := func(c term.Color, text string) {
+		text = term.Printable(text)
+		if s.Width > 0 && !all {
+			text = s.Truncate(text, s.Width)
+		}
+		lines = append(lines, s.Paint(c, text))
+	}
+	add(term.Plain, formatNodes(g.Names))
+	for _, pool := range g.Joins {
+		add(term.Green, fmt.Sprintf("  joins pool %q", pool))
+	}
+	for _, pool := range g.Leaves {
+		add(term.Red, fmt.Sprintf("  leaves pool %q", pool))
+	}
+	for _, c := range g.Changes {
+		add(formatChange(c))
+	}
+	for _, c := range g.ConflictsBegin {
+		add(term.Red, fmt.Sprintf("  ! %s %s stays with pool %q, which is older; pool %q does not get it", c.Kind, c.Key, c.Owner, c.Pool))
+	}
+	for _, c := range g.ConflictsEnd {
+		add(term.Green, fmt.Sprintf("  ! %s %s: the conflict of pool %q ends", c.Kind, c.Key, c.Pool))
+	}
+	if g.NeverSettles {
+		add(term.Red, "  ! never settles")
+	}
+	return lines
+}
+
+// formatNodes names nodes: all of a few, some of many.
+func formatNodes(names []string) string {
+	switch n := len(names); {
+	case n == 1:
+		return "node " + names[0]
+	case n <= mostNames:
+		return fmt.Sprintf("%d nodes: %s", n, strings.Join(names, ", "))
+	default:
+		return fmt.Sprintf("%d nodes: %s and %d more", n, strings.Join(names[:mostNames], ", "), n-mostNames)
+	}
+}
+
+// formatChange says how a label, annotation or taint changes.
+func formatChange(c preview.Change) (term.Color, string) {
+	value := c.To
+	color, mark, note := term.Green, "+", ""
+	switch c.Action {
+	case preview.ActionChange:
+		color, mark, note = term.Yellow, "~", fmt.Sprintf(", now %q", c.From)
+	case preview.ActionRemove:
+		color, mark, value = term.Red, "-", c.From
+	}
+	if c.External {
+		note += ", not set by any pool"
+	}
+	return color, fmt.Sprintf("  %s %s %s%s", mark, c.Kind, setting.Format(c.SettingKey(), value), note)
+}
+
+// outcomeCell says what becomes of a pod.
+func outcomeCell(p preview.Pod) term.Cell {
+	switch {
+	case p.Outcome == preview.OutcomeNotReschedulable:
+		return term.Painted(term.Yellow, "not reschedulable")
+	case p.AfterSeconds > 0:
+		return term.Painted(term.Red, "evicted after "+duration.HumanDuration(time.Duration(p.AfterSeconds)*time.Second))
+	default:
+		return term.Painted(term.Red, "evicted")
+	}
+}
+
+// podNote says what is special about a pod that is evicted.
+func podNote(p preview.Pod) string {
+	switch {
+	case p.Static:
+		return "static: restarted by its kubelet"
+	case p.Owner == "":
+		return "has no controller: not recreated"
+	case strings.HasPrefix(p.Owner, "DaemonSet/"):
+		return "not recreated on these nodes"
+	default:
+		return ""
+	}
+}
+
+// ownersTable are the pods by workload, and how many pods more there are.
+func ownersTable(pods []preview.Pod) (t *term.Table, more int) {
+	t = &term.Table{Columns: []term.Column{
+		{Header: "NAMESPACE", Name: true}, {Header: "WORKLOAD", Name: true}, {Header: "PODS"}, {Header: "NODES", Drop: 1}, {Header: "OUTCOME"},
+		{Header: "BECAUSE OF", Text: 20}, {Header: "NOTE", Text: 15, Drop: 2},
+	}}
+	for i, g := range view.GroupPods(pods) {
+		if i >= mostOwners {
+			more += g.Pods
+			continue
+		}
+		t.Rows = append(t.Rows, []term.Cell{
+			term.Text(g.Namespace), term.Text(cmp.Or(g.Owner, "Pod/"+g.Name)), term.Text(fmt.Sprint(g.Pods)), term.Text(fmt.Sprint(g.Nodes)),
+			outcomeCell(g.Pod), term.Text(g.Because), term.Text(podNote(g.Pod)),
+		})
+	}
+	return t, more
+}
+
+// podsTable are all pods by name.
+func podsTable(pods []preview.Pod) *term.Table {
+	t := &term.Table{Columns: []term.Column{
+		{Header: "NAMESPACE", Name: true}, {Header: "POD", Name: true}, {Header: "NODE", Name: true}, {Header: "WORKLOAD", Name: true, Drop: 2}, {Header: "OUTCOME"},
+		{Header: "BECAUSE OF", Text: 20}, {Header: "NOTE", Text: 15, Drop: 1},
+	}}
+	for _, p := range pods {
+		t.Rows = append(t.Rows, []term.Cell{
+			term.Text(p.Namespace), term.Text(p.Name), term.Text(p.Node), term.Text(cmp.Or(p.Owner, "-")), outcomeCell(p), term.Text(p.Because), term.Text(podNote(p)),
+		})
+	}
+	return t
+}

@@ -1,0 +1,60 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package restarts is kubectl tide restarts.
+//
+//   - command.go: the commands, and what they read
+//   - list.go: the list, and how it changes
+//   - history.go: what became of the ticks of one
+//   - next.go: the calendar
+//   - targets.go: the objects that now, suspend and resume are about
+//   - now.go, suspend.go, failures.go, patch.go: what changes a ScheduledRestart
+//   - explain.go: a schedule in words
+package restarts
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+)
+
+// restartKind is the kind as people name it.
+var restartKind = cmdutil.Kind{
+	Name: "ScheduledRestart", Group: tidekeeperv1.SchemeGroupVersion.Group, Resources: []string{"scheduledrestart", "scheduledrestarts", "eru", "erus"},
+}
+
+func emptyList() client.ObjectList { return &tidekeeperv1.ScheduledRestartList{} }
+
+// NewCommand returns the command restarts, which lists them, with those below it.
+func NewCommand(e *cmdutil.Env) *cobra.Command {
+	cmd := newListCommand(e)
+	cmd.AddCommand(newHistoryCommand(e), newNextCommand(e), newNowCommand(e), newSuspendCommand(e), newResumeCommand(e), newExplainCommand(e))
+	return cmd
+}
+
+// getRestart reads a ScheduledRestart, with its kind, which a client leaves out.
+func getRestart(ctx context.Context, c client.Client, namespace, name string) (*tidekeeperv1.ScheduledRestart, error) {
+	r := &tidekeeperv1.ScheduledRestart{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, r); err != nil {
+		return nil, cmdutil.AboutKind(err, restartKind.Name, namespace, name)
+	}
+	r.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(restartKind.Name))
+	return r, nil
+}
+
+// listRestarts reads ScheduledRestarts, with their kind.
+func listRestarts(ctx context.Context, c client.Client, options ...client.ListOption) (*tidekeeperv1.ScheduledRestartList, error) {
+	list := &tidekeeperv1.ScheduledRestartList{}
+	if err := c.List(ctx, list, options...); err != nil {
+		return nil, err
+	}
+	list.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(restartKind.Name + "List"))
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(restartKind.Name))
+	}
+	return list, nil
+}

@@ -1,0 +1,115 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// mostTicks is how many ticks explain shows at most.
+const mostTicks = 1000
+
+// explainOptions are those of restarts explain.
+type explainOptions struct {
+	*cmdutil.Env
+	zone, from string
+	count      int
+
+	schedule *schedule.Schedule
+	after    time.Time
+}
+
+func newExplainCommand(e *cmdutil.Env) *cobra.Command {
+	o := &explainOptions{Env: e}
+	cmd := &cobra.Command{
+		Use:   "explain EXPR",
+		Short: "Say what a schedule means, and when it ticks next; needs no cluster",
+		Long: `explain puts a schedule into words and lists its next ticks. Those that a change
+of the clock moves or repeats, and the first after a change, are marked.`,
+		Example: `  kubectl tide restarts explain "0 3 * * 1-5" --time-zone Europe/Berlin
+  kubectl tide restarts explain "30 2 * * *" --time-zone Europe/Berlin --from 2027-03-26
+  kubectl tide restarts explain @weekly`,
+		Args:              aSchedule,
+		ValidArgsFunction: cobra.FixedCompletions([]string{"@hourly", "@daily", "@weekly", "@monthly", "@yearly"}, cobra.ShellCompDirectiveNoFileComp),
+		RunE:              cmdutil.RunE(o),
+	}
+	cmd.Flags().StringVar(&o.zone, "time-zone", "", "IANA name of the time `ZONE`, such as Europe/Berlin (default UTC)")
+	cmd.Flags().StringVar(&o.from, "from", "", "the `TIME` to begin at, such as 2027-03-26, 2027-03-26T12:00 or with an offset (default now)")
+	cmd.Flags().IntVar(&o.count, "count", 10, "how many ticks")
+	return cmd
+}
+
+// aSchedule requires a schedule.
+func aSchedule(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf(`%s requires a schedule, such as "0 3 * * *"`, cmd.CommandPath())
+	}
+	return nil
+}
+
+// Complete is part of [cmdutil.Options]. Without quotes, the five fields of a
+// schedule come as five arguments.
+func (o *explainOptions) Complete(_ *cobra.Command, args []string) (err error) {
+	if o.schedule, err = schedule.Parse(strings.Join(args, " "), o.zone); err != nil {
+		return err
+	}
+	o.after = o.Now()
+	if o.from == "" {
+		return nil
+	}
+	o.after, err = parseTime(o.from, o.schedule.Location())
+	o.after = o.after.Add(-time.Nanosecond) // a tick at that time counts
+	return err
+}
+
+// Validate is part of [cmdutil.Options].
+func (o *explainOptions) Validate() error {
+	if o.count < 1 || o.count > mostTicks {
+		return fmt.Errorf("--count %d: write 1 to %d", o.count, mostTicks)
+	}
+	return nil
+}
+
+// Run is part of [cmdutil.Options].
+func (o *explainOptions) Run(context.Context) error {
+	explained := view.Explain(o.schedule, o.after, o.count)
+	fmt.Fprintf(o.Out, "%s (%s)\n\n", explained.Words, explained.Zone)
+	return o.Write(explainTable(explained.Ticks))
+}
+
+// parseTime reads a time as people write it, on a zone's clock unless it says
+// otherwise. A time that the clock shows twice is the first of the two, as for
+// ticks.
+func parseTime(text string, in *time.Location) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+		if wall, err := time.Parse(layout, text); err == nil {
+			return schedule.FirstInstant(in, wall), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is not a time: write such as 2027-03-26, 2027-03-26T12:00 or 2027-03-26T12:00:00+01:00", text)
+}
+
+// explainTable are the ticks for people.
+func explainTable(ticks []view.Tick) *term.Table {
+	t := &term.Table{Columns: []term.Column{{Header: "TICK"}, {Header: "UTC", Drop: 1}, {Header: "CLOCK", Text: 20}}}
+	for _, tick := range ticks {
+		t.Rows = append(t.Rows, []term.Cell{
+			term.Text(tick.Time.Format("Mon 2 Jan 2006 15:04 MST")), term.Text(tick.Time.UTC().Format(time.RFC3339)), term.Painted(term.Yellow, tick.ClockChange),
+		})
+	}
+	return t
+}

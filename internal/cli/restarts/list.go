@@ -1,0 +1,227 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// listOptions are those of restarts.
+type listOptions struct {
+	*cmdutil.Env
+	allNamespaces bool
+	watch         bool
+	labelSelector string
+	olderThan     cmdutil.Duration
+	output        cmdutil.ObjectOutput
+
+	cmd       *cobra.Command
+	refs      []reference
+	namespace string
+	selector  labels.Selector
+	shared    view.Shared
+}
+
+func newListCommand(e *cmdutil.Env) *cobra.Command {
+	o := &listOptions{Env: e}
+	cmd := &cobra.Command{
+		Use:     "restarts [NAME | TYPE/NAME]...",
+		Aliases: []string{"restart", "eru", "erus", "scheduledrestart", "scheduledrestarts"},
+		Short:   "Scheduled restarts: what ran, and what is next",
+		Long: `restarts lists the scheduled restarts: how each is, what became of its last
+tick, how long ago it last succeeded, and when it starts next, on the clock of
+this machine.`,
+		Example: `  kubectl tide restarts -n shop
+  kubectl tide restarts -A -o wide
+  kubectl tide restarts -n shop -w
+  kubectl tide restarts -A --older-than 24h           # none succeeded for a day, or ever
+  kubectl tide restarts -n shop --older-than 7d -o name | xargs kubectl tide restarts now -n shop
+  kubectl tide restarts deployment/web -n shop        # what restarts it`,
+		ValidArgsFunction: e.CompleteNames(emptyList),
+		RunE:              cmdutil.RunE(o),
+	}
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "those of all namespaces")
+	cmd.Flags().StringVarP(&o.labelSelector, "selector", "l", "", "only those with these labels, such as app=web")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "after listing, print a line for each change")
+	cmd.Flags().Var(&o.olderThan, "older-than", "only those that last succeeded longer ago than this, or never; such as 24h or 7d")
+	o.output.AddTo(cmd)
+	return cmd
+}
+
+// Complete is part of [cmdutil.Options].
+func (o *listOptions) Complete(cmd *cobra.Command, args []string) (err error) {
+	o.cmd = cmd
+	if o.refs, err = parseReferences(args); err != nil {
+		return err
+	}
+	if o.selector, err = labels.Parse(o.labelSelector); err != nil {
+		return fmt.Errorf("--selector: %w", err)
+	}
+	if o.allNamespaces && *o.Flags.Namespace != "" {
+		o.Note("note: -A is for all namespaces; -n " + *o.Flags.Namespace + " is ignored")
+	}
+	o.namespace, err = o.Namespace(o.allNamespaces)
+	return err
+}
+
+// Validate is part of [cmdutil.Options].
+func (o *listOptions) Validate() error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case len(o.refs) > 0 && (o.allNamespaces || o.labelSelector != ""):
+		return fmt.Errorf("names go with neither -A nor -l")
+	case len(o.refs) > 0 && o.watch:
+		return fmt.Errorf("-w follows all, or those that -l selects, and takes no names")
+	case o.watch && !o.output.IsTable():
+		return fmt.Errorf("-w goes with a table: kubectl get scheduledrestarts -w -o %s follows the objects", o.output.Format())
+	case o.watch && o.olderThan.Duration > 0:
+		return fmt.Errorf("-w and --older-than do not go together: objects become older without changing")
+	default:
+		return nil
+	}
+}
+
+// Run is part of [cmdutil.Options].
+func (o *listOptions) Run(ctx context.Context) error {
+	list, err := o.list(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.output.Sort(list); err != nil {
+		return err
+	}
+	if !o.output.IsTable() {
+		return o.output.Print(list, o.Out)
+	}
+	t := o.table(list.Items, o.Now())
+	layout := t.Layout(o.Screen, nil)
+	if len(list.Items) == 0 {
+		o.NothingFound("scheduled restarts", o.namespace, o.olderThan.Duration > 0 || !o.selector.Empty())
+	} else if err := t.WriteLayout(o.Out, o.Screen, layout); err != nil {
+		return err
+	}
+	if !o.watch {
+		return nil
+	}
+	return o.Follow(ctx, &cmdutil.Follower{
+		Kind: restartKind.Name, Namespace: o.namespace, List: list, Empty: emptyList,
+		Options: client.ListOptions{Namespace: o.namespace, LabelSelector: o.selector}, Layout: layout,
+		Table: func(object client.Object, now time.Time) *term.Table {
+			return o.table([]tidekeeperv1.ScheduledRestart{*object.(*tidekeeperv1.ScheduledRestart)}, now)
+		},
+	})
+}
+
+// list reads the ScheduledRestarts that are asked for.
+func (o *listOptions) list(ctx context.Context) (*tidekeeperv1.ScheduledRestartList, error) {
+	c, err := o.Client()
+	if err != nil {
+		return nil, err
+	}
+	list, err := listRestarts(ctx, c, client.InNamespace(o.namespace), client.MatchingLabelsSelector{Selector: o.selector})
+	if err != nil {
+		return nil, cmdutil.AboutKind(err, restartKind.Name, o.namespace, "")
+	}
+	o.shared = view.SharedTargets(list.Items)
+	if len(o.refs) > 0 {
+		if list.Items, err = pick(list.Items, o.refs, o.namespace); err != nil {
+			return nil, cmdutil.MissingName(o.cmd, o.refs[0].name, err)
+		}
+	}
+	if o.olderThan.Duration > 0 {
+		list.Items = slices.DeleteFunc(list.Items, func(r tidekeeperv1.ScheduledRestart) bool {
+			return !view.LastSuccessBefore(&r, o.Now().Add(-o.olderThan.Duration))
+		})
+	}
+	return list, nil
+}
+
+func (o *listOptions) table(items []tidekeeperv1.ScheduledRestart, now time.Time) *term.Table {
+	shown := make([]view.Restart, 0, len(items))
+	for i := range items {
+		shown = append(shown, view.RestartOf(&items[i], o.shared))
+	}
+	return o.output.Table(listTable(shown, o.allNamespaces, o.output.Wide(), now, o.Local))
+}
+
+// listTable is the list for people.
+func listTable(items []view.Restart, namespaces, wide bool, now time.Time, local *time.Location) *term.Table {
+	t := &term.Table{Columns: []term.Column{
+		{Header: "NAME", Name: true}, {Header: "TARGET", Name: true, Drop: 9}, {Header: "SCHEDULE", Drop: 7}, {Header: "STATUS", Name: true},
+		{Header: "LAST", Drop: 8}, {Header: "OUTCOME", Drop: 5}, {Header: "SUCCESS", Drop: 6}, {Header: "NEXT (" + term.Zone(now, local) + ")"},
+	}}
+	if namespaces {
+		t.Columns = append([]term.Column{{Header: "NAMESPACE", Name: true}}, t.Columns...)
+	}
+	if wide {
+		t.Columns = append(t.Columns, term.Column{Header: "ZONE", Drop: 10}, term.Column{Header: "FAILURES", Drop: 11}, term.Column{Header: "MESSAGE", Text: 20, Drop: 12})
+	}
+	for _, r := range items {
+		t.Rows = append(t.Rows, listRow(r, namespaces, wide, now, local))
+	}
+	return t
+}
+
+func listRow(r view.Restart, namespaces, wide bool, now time.Time, local *time.Location) []term.Cell {
+	last, outcome, success := term.Text("-"), term.Text("-"), term.Text("never")
+	if r.LastTick != nil {
+		last.Text = term.Ago(*r.LastTick, now)
+		outcome = term.Painted(cmdutil.ColorOf(r.Outcome.Severity), r.Outcome.Text)
+	}
+	if r.LastSuccess != nil {
+		success.Text = term.Ago(*r.LastSuccess, now)
+	}
+	row := []term.Cell{
+		term.Text(r.Name), term.Text(r.Target), term.Text(r.Schedule), term.Painted(cmdutil.ColorOf(r.Status.Severity), r.Status.Reason),
+		last, outcome, success, nextCell(r, now, local),
+	}
+	if namespaces {
+		row = append([]term.Cell{term.Text(r.Namespace)}, row...)
+	}
+	if wide {
+		row = append(row, term.Text(r.TimeZone), term.Text(fmt.Sprint(r.Failures)), term.Text(r.Status.Message+sharedText(r)))
+	}
+	return row
+}
+
+// nextCell says when the restart is started next.
+func nextCell(r view.Restart, now time.Time, local *time.Location) term.Cell {
+	switch {
+	case r.ActiveSince != nil:
+		return term.Text("under way for " + term.Ago(*r.ActiveSince, now))
+	case r.NextStart == nil:
+		return term.Text("-")
+	}
+	c := term.Cell{Text: term.Coming(*r.NextStart, now, local), Short: term.Moment(*r.NextStart, now, local)}
+	if !r.NextStart.After(now) {
+		c.Short = "due"
+	}
+	if r.Spread {
+		c.Text += ", spread +" + r.Offset.String()
+	}
+	return c
+}
+
+// sharedText names the other ScheduledRestarts of the same workload.
+func sharedText(r view.Restart) string {
+	if len(r.AlsoBy) == 0 {
+		return ""
+	}
+	return "; also restarted by " + strings.Join(r.AlsoBy, ", ")
+}

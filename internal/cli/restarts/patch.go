@@ -1,0 +1,28 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"context"
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// displayName names an object as kubectl does.
+func displayName(r *tidekeeperv1.ScheduledRestart) string {
+	return "scheduledrestart.tidekeeper.dev/" + r.Name
+}
+
+// patchRestart changes a ScheduledRestart, which then is as it was changed.
+func patchRestart(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, change map[string]any, options []client.PatchOption) error {
+	text, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	return c.Patch(ctx, r, client.RawPatch(types.MergePatchType, text), options...)
+}

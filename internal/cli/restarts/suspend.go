@@ -1,0 +1,122 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// suspendOptions are those of restarts suspend and restarts resume.
+type suspendOptions struct {
+	targets
+	// change suspends or resumes one, and says what it did.
+	change func(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart) (string, error)
+}
+
+func newSuspendCommand(e *cmdutil.Env) *cobra.Command {
+	o := &suspendOptions{targets: targets{Env: e}}
+	o.change = o.suspend
+	cmd := &cobra.Command{
+		Use:   "suspend (NAME | TYPE/NAME)... | -l SELECTOR | --all",
+		Short: "Suspend the schedule of a restart",
+		Long:  "suspend suspends a schedule: no tick is started until it is resumed. A restart that is under way continues.",
+		Example: `  kubectl tide restarts suspend web api -n shop
+  kubectl tide restarts suspend deployment/web -n shop
+  kubectl tide restarts suspend --all -n shop`,
+		ValidArgsFunction: e.CompleteNames(emptyList),
+		RunE:              cmdutil.RunE(o),
+	}
+	o.addTo(cmd)
+	return cmd
+}
+
+func newResumeCommand(e *cmdutil.Env) *cobra.Command {
+	o := &suspendOptions{targets: targets{Env: e}}
+	o.change = o.resume
+	cmd := &cobra.Command{
+		Use:   "resume (NAME | TYPE/NAME)... | -l SELECTOR | --all",
+		Short: "Resume the schedule of a restart",
+		Long: `resume resumes a schedule that was suspended, or that has stopped after too many
+failures in a row. Ticks in between are not made up for.`,
+		Example: `  kubectl tide restarts resume web -n shop
+  kubectl tide restarts resume --all -n shop`,
+		ValidArgsFunction: e.CompleteNames(emptyList),
+		RunE:              cmdutil.RunE(o),
+	}
+	o.addTo(cmd)
+	return cmd
+}
+
+// Run is part of [cmdutil.Options].
+func (o *suspendOptions) Run(ctx context.Context) error {
+	items, c, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range items {
+		done, err := o.change(ctx, c, &items[i])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(o.Out, "%s %s%s\n", displayName(&items[i]), done, o.suffix())
+	}
+	return nil
+}
+
+func (o *suspendOptions) set(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, suspend bool) error {
+	return patchRestart(ctx, c, r, map[string]any{"spec": map[string]any{"suspend": suspend}}, o.patchOptions())
+}
+
+func (o *suspendOptions) suspend(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart) (string, error) {
+	if r.Spec.Suspend {
+		return "is already suspended", nil
+	}
+	if err := o.set(ctx, c, r, true); err != nil {
+		return "", err
+	}
+	if r.Status.Active != nil {
+		return "suspended; the restart that is under way continues", nil
+	}
+	return "suspended", nil
+}
+
+func (o *suspendOptions) resume(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart) (string, error) {
+	var err error
+	switch {
+	case r.Spec.Suspend:
+		err = o.set(ctx, c, r, false)
+	case view.StoppedByFailures(r):
+		err = clearFailures(ctx, c, r, o.dryRun == "server")
+	default:
+		return "is not suspended" + nextStart(r, o.Now(), o.Local), nil
+	}
+	return "resumed" + nextStart(r, o.Now(), o.Local), err
+}
+
+// nextStart says when the restart starts next, by its spec.
+func nextStart(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.Location) string {
+	s, err := schedule.Parse(r.Spec.Schedule, r.Spec.TimeZone)
+	if err != nil {
+		return "; but " + term.Printable(err.Error())
+	}
+	if r.Spec.Suspend {
+		return ", and is suspended"
+	}
+	tick, ok := s.Next(now)
+	if !ok {
+		return ""
+	}
+	return "; next start " + term.ComingInZone(tick.Add(view.OffsetOf(r)), now, local)
+}

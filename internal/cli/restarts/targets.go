@@ -1,0 +1,183 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+)
+
+// workloadKinds are the names of the kinds of workloads in TYPE/NAME.
+var workloadKinds = map[string]string{
+	"deployment": "Deployment", "deployments": "Deployment", "deploy": "Deployment",
+	"statefulset": "StatefulSet", "statefulsets": "StatefulSet", "sts": "StatefulSet",
+	"daemonset": "DaemonSet", "daemonsets": "DaemonSet", "ds": "DaemonSet",
+}
+
+// reference names a ScheduledRestart, or the workload that it restarts.
+type reference struct {
+	workload string // kind; "": the name is that of a ScheduledRestart
+	name     string
+}
+
+// parseReferences reads NAME and TYPE/NAME.
+func parseReferences(args []string) ([]reference, error) {
+	var refs []reference
+	for _, arg := range args {
+		ref := reference{}
+		var ok bool
+		if ref.name, ok = restartKind.Find(arg); !ok {
+			resource, name, _ := strings.Cut(arg, "/")
+			resource, _, _ = strings.Cut(strings.ToLower(resource), ".")
+			ref = reference{workloadKinds[resource], name}
+			if ref.workload == "" || name == "" {
+				return nil, fmt.Errorf("%q is not a ScheduledRestart or a workload: write NAME, scheduledrestart/NAME or such as deployment/NAME", arg)
+			}
+		}
+		if !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+	return refs, nil
+}
+
+// matches reports whether a ScheduledRestart is meant.
+func (ref reference) matches(r *tidekeeperv1.ScheduledRestart) bool {
+	if ref.workload == "" {
+		return r.Name == ref.name
+	}
+	return r.Spec.TargetRef.Kind == ref.workload && r.Spec.TargetRef.Name == ref.name
+}
+
+// missing is the error if nothing is meant.
+func (ref reference) missing(namespace string) error {
+	if ref.workload == "" {
+		return cmdutil.NotFound(restartKind.Name, namespace, ref.name)
+	}
+	return &cmdutil.CodedError{Code: cmdutil.ExitNotFound, Err: fmt.Errorf("no %s restarts the %s %q in the namespace %q", restartKind.Name, ref.workload, ref.name, namespace)}
+}
+
+// pick returns those of a list that are meant, in the order of the references,
+// each once. Each reference has to match.
+func pick(all []tidekeeperv1.ScheduledRestart, refs []reference, namespace string) ([]tidekeeperv1.ScheduledRestart, error) {
+	var picked []tidekeeperv1.ScheduledRestart
+	for _, ref := range refs {
+		found := false
+		for i := range all {
+			r := &all[i]
+			if !ref.matches(r) {
+				continue
+			}
+			found = true
+			if !slices.ContainsFunc(picked, func(p tidekeeperv1.ScheduledRestart) bool { return p.Name == r.Name && p.Namespace == r.Namespace }) {
+				picked = append(picked, *r)
+			}
+		}
+		if !found {
+			return nil, ref.missing(namespace)
+		}
+	}
+	return picked, nil
+}
+
+// targets are the ScheduledRestarts that a command changes.
+type targets struct {
+	*cmdutil.Env
+	labelSelector string
+	all           bool
+	dryRun        string
+
+	refs      []reference
+	selector  labels.Selector
+	namespace string
+}
+
+func (t *targets) addTo(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&t.labelSelector, "selector", "l", "", "those with these labels, such as app=web, instead of names")
+	cmd.Flags().BoolVar(&t.all, "all", false, "all of the namespace, instead of names")
+	cmd.Flags().StringVar(&t.dryRun, "dry-run", "none", "none or server: with server nothing is changed, and the API server says whether it could be")
+	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"none", "server"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Complete is part of [cmdutil.Options].
+func (t *targets) Complete(_ *cobra.Command, args []string) (err error) {
+	if t.refs, err = parseReferences(args); err != nil {
+		return err
+	}
+	if t.selector, err = labels.Parse(t.labelSelector); err != nil {
+		return fmt.Errorf("--selector: %w", err)
+	}
+	t.namespace, err = t.Namespace(false)
+	return err
+}
+
+// Validate is part of [cmdutil.Options].
+func (t *targets) Validate() error {
+	ways := min(len(t.refs), 1)
+	for _, given := range []bool{t.labelSelector != "", t.all} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		return fmt.Errorf("say which: NAME..., TYPE/NAME..., -l or --all, and only one of these")
+	case t.dryRun != "none" && t.dryRun != "server":
+		return fmt.Errorf("--dry-run=%s: write none or server", t.dryRun)
+	default:
+		return nil
+	}
+}
+
+// suffix marks what was said and not done, as kubectl does.
+func (t *targets) suffix() string {
+	if t.dryRun == "server" {
+		return " (server dry run)"
+	}
+	return ""
+}
+
+// patchOptions are those of each patch.
+func (t *targets) patchOptions() []client.PatchOption {
+	options := []client.PatchOption{client.FieldOwner(cmdutil.FieldManager)}
+	if t.dryRun == "server" {
+		options = append(options, client.DryRunAll)
+	}
+	return options
+}
+
+// read returns the ScheduledRestarts that are meant, and a client to change them
+// with. One that is missing is an error before any is changed.
+func (t *targets) read(ctx context.Context) ([]tidekeeperv1.ScheduledRestart, client.Client, error) {
+	c, err := t.Client()
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(t.refs) == 1 && t.refs[0].workload == "" {
+		r, err := getRestart(ctx, c, t.namespace, t.refs[0].name)
+		if err != nil {
+			return nil, nil, err
+		}
+		return []tidekeeperv1.ScheduledRestart{*r}, c, nil
+	}
+	list, err := listRestarts(ctx, c, client.InNamespace(t.namespace), client.MatchingLabelsSelector{Selector: t.selector})
+	if err != nil {
+		return nil, nil, cmdutil.AboutKind(err, restartKind.Name, t.namespace, "")
+	}
+	if len(t.refs) > 0 {
+		list.Items, err = pick(list.Items, t.refs, t.namespace)
+	} else if len(list.Items) == 0 {
+		t.NothingFound("scheduled restarts", t.namespace, t.labelSelector != "")
+	}
+	return list.Items, c, err
+}

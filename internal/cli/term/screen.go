@@ -1,0 +1,62 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package term
+
+import (
+	"cmp"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Screen is what the output can show. The zero value is a file or a pipe:
+// nothing is cut off, colored or drawn.
+type Screen struct {
+	Terminal bool
+	Width    int // in columns; 0: unlimited
+	Colors   bool
+	// ASCII means that the terminal cannot show the characters of bars.
+	ASCII bool
+}
+
+// ScreenOf returns what is at the other end of the output.
+func ScreenOf(out io.Writer) Screen {
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return Screen{}
+	}
+	s := Screen{Terminal: true, Width: 80, Colors: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", ASCII: asciiLocale(os.Getenv)}
+	if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+		s.Width = width
+	}
+	return s
+}
+
+// asciiLocale reports whether the locale names another charset than UTF-8. A
+// container often has no locale at all, on a terminal that shows UTF-8.
+func asciiLocale(getenv func(string) string) bool {
+	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
+	return locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")
+}
+
+// Color is a color of the terminal's palette.
+type Color string
+
+// The colors in use.
+const (
+	Plain  Color = ""
+	Red    Color = "31"
+	Green  Color = "32"
+	Yellow Color = "33"
+)
+
+// Paint colors a text, if the screen has colors.
+func (s Screen) Paint(c Color, text string) string {
+	if !s.Colors || c == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+}

@@ -1,0 +1,154 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package term
+
+import (
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// Table is text in columns, as wide as they are on the screen: a Chinese
+// character takes two columns, a combining one none.
+type Table struct {
+	Columns []Column
+	Rows    [][]Cell
+	// Bars are the lengths of a full bar, the longest first. The table takes the
+	// longest that fits.
+	Bars []int
+	// NoHeader leaves out the header.
+	NoHeader bool
+}
+
+// Column says how a column gives way when a terminal is too narrow for all of
+// them. The zero value never does.
+type Column struct {
+	Header string
+	// Text is a column of sentences: it is cut first, but not below this width.
+	Text int
+	// Drop is when the column is left out: the highest first; 0 never.
+	Drop int
+	// Name is a column of names: when nothing else helps, it is cut.
+	Name bool
+	// Least is how wide the column is at least.
+	Least int
+}
+
+// Cell is a text, perhaps with a color and a bar before it.
+type Cell struct {
+	Text  string
+	Color Color
+	Bar   *Bar
+	// BarText is the width of the text behind a bar, to which it is aligned.
+	BarText int
+	// Short is shown instead of the text where that is too long.
+	Short string
+}
+
+// Text returns a cell without a color.
+func Text(text string) Cell { return Cell{Text: text} }
+
+// Painted returns a cell with a color.
+func Painted(c Color, text string) Cell { return Cell{Text: text, Color: c} }
+
+// gap is the blanks between two columns.
+const gap = 3
+
+// WriteTo prints the table. On a terminal that is too narrow it gives way, see
+// [Column]; elsewhere nothing is cut.
+func (t *Table) WriteTo(out io.Writer, s Screen) error {
+	return t.WriteLayout(out, s, t.Layout(s, nil))
+}
+
+// WriteLayout prints the table in a layout, so that rows that are printed later
+// stand below those printed before.
+func (t *Table) WriteLayout(out io.Writer, s Screen, l *Layout) error {
+	var text strings.Builder
+	for _, row := range t.lines() {
+		pending := 0 // blanks go before a cell, so that no line ends with them
+		for i, c := range row {
+			if l.dropped[i] {
+				continue
+			}
+			shown := c.show(l, s)
+			if s.Width > 0 {
+				shown = truncate(shown, l.widths[i], s.ASCII)
+			}
+			if shown != "" {
+				text.WriteString(strings.Repeat(" ", pending))
+				text.WriteString(s.Paint(c.Color, shown))
+				pending = 0
+			}
+			pending += l.widths[i] - DisplayWidth(shown) + gap
+		}
+		text.WriteByte('\n')
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// show is the text of a cell in a layout.
+func (c Cell) show(l *Layout, s Screen) string {
+	text := c.Text
+	if l.short && c.Short != "" {
+		text = c.Short
+	}
+	text = Printable(text)
+	if c.Bar == nil || l.bar == 0 {
+		return text
+	}
+	drawn := c.Bar.draw(l.bar, s.ASCII)
+	if text != "" {
+		drawn += " " + strings.Repeat(" ", max(0, c.BarText-DisplayWidth(text))) + text
+	}
+	return drawn
+}
+
+// lines are the rows with the header, if it is to be shown.
+func (t *Table) lines() [][]Cell {
+	if t.NoHeader {
+		return t.Rows
+	}
+	header := make([]Cell, len(t.Columns))
+	for i, c := range t.Columns {
+		header[i] = Text(c.Header)
+	}
+	return append([][]Cell{header}, t.Rows...)
+}
+
+// width measures characters the same way in every locale.
+var width = &runewidth.Condition{}
+
+// DisplayWidth returns how many columns of the screen a text takes.
+func DisplayWidth(text string) int { return width.StringWidth(text) }
+
+// Truncate shortens a text to a number of columns, and marks where it did.
+func (s Screen) Truncate(text string, columns int) string { return truncate(text, columns, s.ASCII) }
+
+func truncate(text string, columns int, ascii bool) string {
+	if ascii {
+		return width.Truncate(text, columns, "...")
+	}
+	return width.Truncate(text, columns, "…")
+}
+
+// Printable removes what would move the cursor or change the terminal: messages
+// come from the cluster, and any tenant may have written them.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != '\u200d':
+			return -1
+		default:
+			return r
+		}
+	}, text)
+}
+
+// OneLine joins the lines of a text.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

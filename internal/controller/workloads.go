@@ -1,0 +1,35 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// Objects returns an empty object of each kind of workload.
+func Objects(kinds []*workload.Kind) []client.Object {
+	objects := make([]client.Object, len(kinds))
+	for i, k := range kinds {
+		objects[i] = k.New()
+	}
+	return objects
+}
+
+// WorkloadRules returns the same rule for each kind of workload, one for each API group.
+func WorkloadRules(verbs []string, reason string) []Rule {
+	var rules []Rule
+	for _, k := range workload.Kinds {
+		i := slices.IndexFunc(rules, func(r Rule) bool { return r.Group == k.Group })
+		if i < 0 {
+			i = len(rules)
+			rules = append(rules, Rule{Group: k.Group, Verbs: verbs, Reason: reason})
+		}
+		rules[i].Resources = append(rules[i].Resources, k.Resource)
+	}
+	return rules
+}

@@ -1,0 +1,31 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// NodeNotReady finds the nodes that are not ready, under "true". Ready nodes are
+// not in it.
+const NodeNotReady = "status.notReady"
+
+// NodesNotReady returns the index [NodeNotReady].
+func NodesNotReady() Index {
+	return Index{Field: NodeNotReady, Object: &corev1.Node{}, Values: nodeNotReady}
+}
+
+func nodeNotReady(object client.Object) []string {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	return []string{"true"}
+}

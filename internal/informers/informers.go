@@ -1,0 +1,76 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package informers follows informers with typed functions, and without the
+// tombstones in which client-go wraps the objects of deletions that it missed.
+package informers
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/cacheapi"
+)
+
+// Handler is a [cache.ResourceEventHandler] for objects of one type. A function
+// that is nil ignores its events.
+type Handler[T any] struct {
+	// Add is called with each object that appears. initial reports whether the object
+	// was in the first list.
+	Add func(object T, initial bool)
+	// Update is called with each object that changes. After a gap in the watch, object
+	// may be another one of the same name: compare their UIDs.
+	Update func(old, object T)
+	// Delete is called with the last known state of each object that is gone. missed
+	// reports whether the informer missed the deletion during a gap in the watch; the
+	// state may then be outdated.
+	Delete func(last T, missed bool)
+}
+
+// OnAdd implements [cache.ResourceEventHandler].
+func (h Handler[T]) OnAdd(object any, initial bool) {
+	if h.Add != nil {
+		h.Add(object.(T), initial)
+	}
+}
+
+// OnUpdate implements [cache.ResourceEventHandler].
+func (h Handler[T]) OnUpdate(old, object any) {
+	if h.Update != nil {
+		h.Update(old.(T), object.(T))
+	}
+}
+
+// OnDelete implements [cache.ResourceEventHandler].
+func (h Handler[T]) OnDelete(object any) {
+	if h.Delete == nil {
+		return
+	}
+	tombstone, missed := object.(cache.DeletedFinalStateUnknown)
+	if missed {
+		object = tombstone.Obj
+	}
+	h.Delete(object.(T), missed)
+}
+
+// object is a pointer to the API type T.
+type object[T any] interface {
+	*T
+	cacheapi.Object
+}
+
+// Follow adds the handler to the informer for objects of its type, and starts that
+// informer if the cache has none yet. It does not wait for the informer to sync.
+func Follow[T any, O object[T]](ctx context.Context, informers cacheapi.Informers, handler Handler[O]) (cache.ResourceEventHandlerRegistration, error) {
+	kind := O(new(T))
+	informer, err := informers.GetInformer(ctx, kind, cacheapi.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("get the informer for %T: %w", kind, err)
+	}
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		return nil, fmt.Errorf("follow %T: %w", kind, err)
+	}
+	return registration, nil
+}

@@ -1,0 +1,82 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"tidekeeper.dev/tidekeeper/internal/manager"
+)
+
+// Check checks, with the credentials that the options name, that a manager can do its
+// work, and waits up to the timeout until one leads: until the lease of the leader
+// election, in opts.LeaderElectNamespace, is held and fresh. It writes what it finds
+// to out. An error says what is missing and what to do.
+func Check(ctx context.Context, opts *manager.Options, timeout time.Duration, out io.Writer) error {
+	if err := opts.Validate(); err != nil {
+		return err
+	}
+	if opts.LeaderElectNamespace == "" {
+		return fmt.Errorf("--%s is empty: name the namespace that the manager runs in", manager.FlagLeaderElectNamespace)
+	}
+	cfg, err := opts.RESTConfig()
+	if err != nil {
+		return err
+	}
+	if err := manager.Preflight(ctx, cfg, opts); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "The cluster at %s has the kinds, and lets these credentials list and watch them.\n", cfg.Host)
+
+	clients, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("the API server at %s: %w", cfg.Host, err)
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(context.Context) (bool, error) {
+		// Not with the context of the poll: if the timeout cancelled a request, that
+		// would be reported instead of what is waited for.
+		lease, err := clients.CoordinationV1().Leases(opts.LeaderElectNamespace).Get(ctx, manager.LeaseName, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			last = errors.New("there is no lease yet")
+		case err != nil:
+			last = err
+		default:
+			last = leaseHeld(lease, time.Now())
+		}
+		if last == nil {
+			fmt.Fprintf(out, "The manager %s leads.\n", *lease.Spec.HolderIdentity)
+		}
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("after %s no manager leads: %w: see kubectl -n %s get pods, and their logs",
+			timeout, last, opts.LeaderElectNamespace)
+	}
+	return nil
+}
+
+// leaseHeld returns nil if a manager holds the lease and has renewed it in time.
+func leaseHeld(lease *coordinationv1.Lease, now time.Time) error {
+	spec := lease.Spec
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+		return fmt.Errorf("the lease %s has no holder", lease.Name)
+	}
+	// The clocks of two machines may differ; a lease that was abandoned is older.
+	if age := now.Sub(spec.RenewTime.Time); age > 2*time.Duration(*spec.LeaseDurationSeconds)*time.Second {
+		return fmt.Errorf("%s, which holds the lease %s, has not renewed it for %s", *spec.HolderIdentity, lease.Name, age.Round(time.Second))
+	}
+	return nil
+}

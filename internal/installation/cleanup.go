@@ -1,0 +1,94 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/manager"
+)
+
+// Cleanup deletes all node pools, with the credentials that the options name, and
+// waits up to the timeout until a manager has removed their settings from the nodes
+// and they are gone. It writes what it waits for to out. Where the kind is not
+// installed, there is nothing to do.
+func Cleanup(ctx context.Context, opts *manager.Options, timeout time.Duration, out io.Writer) error {
+	cfg, err := opts.RESTConfig()
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := tidekeeperv1.AddToScheme(scheme); err != nil {
+		return fmt.Errorf("build the scheme: %w", err)
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("the API server at %s: %w", cfg.Host, err)
+	}
+	return cleanup(ctx, c, timeout, out)
+}
+
+func cleanup(ctx context.Context, c client.Client, timeout time.Duration, out io.Writer) error {
+	reported, reached := "", false
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(context.Context) (bool, error) {
+		// Not with the context of the poll: if the timeout cancelled a request, that
+		// would be reported instead of what is waited for.
+		var left []string
+		left, last = deletePools(ctx, c)
+		if last != nil && !reached {
+			return false, last
+		}
+		// After the first success, failures are retried.
+		reached = true
+		if last == nil && len(left) == 0 {
+			fmt.Fprintln(out, "There are no node pools.")
+			return true, nil
+		}
+		if names := strings.Join(left, ", "); last == nil && names != reported {
+			reported = names
+			fmt.Fprintf(out, "Waiting until the settings of these node pools are removed from their nodes: %s\n", names)
+		}
+		return false, nil
+	})
+	switch {
+	case !wait.Interrupted(err) || ctx.Err() != nil:
+		return err
+	case last != nil:
+		return fmt.Errorf("after %s: %w", timeout, last)
+	}
+	return fmt.Errorf("after %s these node pools are still there: %s: only a running manager can remove their settings from the nodes; see kubectl describe nodepools",
+		timeout, reported)
+}
+
+// deletePools deletes the node pools that are not being deleted yet, and returns the
+// names of all that are left.
+func deletePools(ctx context.Context, c client.Client) (left []string, err error) {
+	pools := &tidekeeperv1.NodePoolList{}
+	if err := c.List(ctx, pools); meta.IsNoMatchError(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("list node pools: %w", err)
+	}
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		left = append(left, pool.Name)
+		if pool.DeletionTimestamp.IsZero() {
+			if err := client.IgnoreNotFound(c.Delete(ctx, pool)); err != nil {
+				return left, fmt.Errorf("delete the node pool %s: %w", pool.Name, err)
+			}
+		}
+	}
+	return left, nil
+}

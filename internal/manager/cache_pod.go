@@ -1,0 +1,149 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+)
+
+// transformPod keeps of a pod where it is, what it tolerates, its controller, what it
+// requests, and a summary of how it started. PodRequests of k8s.io/component-helpers
+// returns the same for the result as for the whole pod, with any options.
+func transformPod(in any) (any, error) {
+	pod, ok := in.(*corev1.Pod)
+	if !ok {
+		return nil, fmt.Errorf("%T in the cache of pods", in)
+	}
+	// A new object instead of changes in place, so that a field of a later
+	// API version is dropped too.
+	slim := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:              pod.Name,
+			Namespace:         pod.Namespace,
+			UID:               pod.UID,
+			ResourceVersion:   pod.ResourceVersion,
+			CreationTimestamp: pod.CreationTimestamp,
+			DeletionTimestamp: pod.DeletionTimestamp,
+			Labels:            slimMap(pod.Labels, keptPodLabels),
+			OwnerReferences:   slimOwners(pod.OwnerReferences),
+		},
+		Spec: corev1.PodSpec{
+			NodeName:       pod.Spec.NodeName,
+			Tolerations:    pod.Spec.Tolerations,
+			Containers:     slimContainers(pod.Spec.Containers),
+			InitContainers: slimContainers(pod.Spec.InitContainers),
+			Overhead:       pod.Spec.Overhead,
+		},
+		Status: corev1.PodStatus{
+			Phase:                                pod.Status.Phase,
+			AllocatedResources:                   pod.Status.AllocatedResources,
+			NodeAllocatableResourceClaimStatuses: pod.Status.NodeAllocatableResourceClaimStatuses,
+		},
+	}
+	if pod.Spec.Resources != nil {
+		slim.Spec.Resources = &corev1.ResourceRequirements{Requests: pod.Spec.Resources.Requests}
+	}
+	if pod.Status.Resources != nil {
+		slim.Status.Resources = &corev1.ResourceRequirements{Requests: pod.Status.Resources.Requests}
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodResizePending {
+			// The reason of the first one says whether the resize is infeasible.
+			slim.Status.Conditions = []corev1.PodCondition{{
+				Type: condition.Type, Status: condition.Status, Reason: condition.Reason,
+			}}
+			break
+		}
+	}
+	// How the pod started, as one condition instead of many fields.
+	if summary := podtimeline.Summarize(pod); summary != nil {
+		slim.Status.Conditions = append(slim.Status.Conditions, *summary)
+	}
+	// A container's status matters only where it differs from the container's spec,
+	// which is while the container is resized. Otherwise, nearly always, it would only
+	// double the memory. An infeasible resize makes the spec irrelevant, so then only
+	// the status is left.
+	if resourcehelper.IsPodResizeInfeasible(pod) {
+		slim.Status.ContainerStatuses = slimStatuses(pod.Status.ContainerStatuses, nil)
+		slim.Status.InitContainerStatuses = slimStatuses(pod.Status.InitContainerStatuses, nil)
+	} else {
+		slim.Status.ContainerStatuses = slimStatuses(pod.Status.ContainerStatuses, pod.Spec.Containers)
+		slim.Status.InitContainerStatuses = slimStatuses(pod.Status.InitContainerStatuses, pod.Spec.InitContainers)
+	}
+	return slim, nil
+}
+
+// slimOwners keeps the owner that controls the pod, which takes about 190 bytes per
+// pod. Not every controller reads it, but what the cache keeps does not depend on
+// which of them run.
+func slimOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
+	for _, o := range owners {
+		if o.Controller != nil && *o.Controller {
+			return []metav1.OwnerReference{{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: o.UID, Controller: new(true)}}
+		}
+	}
+	return nil
+}
+
+func slimContainers(containers []corev1.Container) []corev1.Container {
+	if len(containers) == 0 {
+		return nil
+	}
+	slim := make([]corev1.Container, len(containers))
+	for i, c := range containers {
+		slim[i] = corev1.Container{
+			Name:          c.Name,
+			Resources:     corev1.ResourceRequirements{Requests: c.Resources.Requests},
+			RestartPolicy: c.RestartPolicy,
+		}
+	}
+	return slim
+}
+
+// slimStatuses returns the resources in the statuses, without statuses that only
+// repeat the container of that name in the spec.
+func slimStatuses(statuses []corev1.ContainerStatus, spec []corev1.Container) []corev1.ContainerStatus {
+	var slim []corev1.ContainerStatus
+	for _, s := range statuses {
+		if repeatsSpec(s, spec) {
+			continue
+		}
+		kept := corev1.ContainerStatus{Name: s.Name, AllocatedResources: s.AllocatedResources}
+		if s.Resources != nil {
+			kept.Resources = &corev1.ResourceRequirements{Requests: s.Resources.Requests}
+		}
+		slim = append(slim, kept)
+	}
+	return slim
+}
+
+func repeatsSpec(status corev1.ContainerStatus, spec []corev1.Container) bool {
+	for _, c := range spec {
+		if c.Name != status.Name {
+			continue
+		}
+		return (status.AllocatedResources == nil || sameResources(status.AllocatedResources, c.Resources.Requests)) &&
+			(status.Resources == nil || status.Resources.Requests == nil || sameResources(status.Resources.Requests, c.Resources.Requests))
+	}
+	return false
+}
+
+func sameResources(a, b corev1.ResourceList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, quantity := range a {
+		other, ok := b[name]
+		if !ok || quantity.Cmp(other) != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,166 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"tidekeeper.dev/tidekeeper/internal/options"
+)
+
+// The names of flags that other commands have too, or that messages mention. Where
+// kube-controller-manager has the same flag, it has the same name.
+const (
+	FlagKubeconfig           = "kubeconfig"
+	FlagControllers          = "controllers"
+	FlagNamespaces           = "namespaces"
+	FlagLeaderElectNamespace = "leader-elect-resource-namespace"
+
+	flagLeaderElect    = "leader-elect"
+	flagLeaseDuration  = "leader-elect-lease-duration"
+	flagRenewDeadline  = "leader-elect-renew-deadline"
+	flagRetryPeriod    = "leader-elect-retry-period"
+	flagMetricsCertDir = "metrics-cert-dir"
+)
+
+func (o *Options) clusterGroup() *options.Group {
+	g := options.NewGroup("cluster")
+	g.String(&o.Kubeconfig, FlagKubeconfig, "", nil,
+		"`file` that says how to reach the API server (default: $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
+	g.Float64(&o.KubeAPIQPS, "kube-api-qps", 0, options.Between[float64](0, 100_000),
+		"maximum requests per second to the API server; 0 leaves the limit to its priority and fairness")
+	g.Int(&o.KubeAPIBurst, "kube-api-burst", 100, options.Between(1, 100_000),
+		"requests that may go out at once above --kube-api-qps, if that is set")
+	return g
+}
+
+func (o *Options) controllersGroup() *options.Group {
+	g := options.NewGroup("controllers")
+	g.Strings(&o.Controllers, FlagControllers, []string{"*"}, nil,
+		fmt.Sprintf("controllers to run: '*' all that are on by default, 'foo' that one, '-foo' not that one. The controllers are: %s",
+			strings.Join(namesOf(o.controllers), ", ")))
+	g.Check(func() error {
+		_, err := chooseControllers(o.Controllers, o.controllers)
+		return err
+	})
+	g.Strings(&o.Namespaces, FlagNamespaces, nil, checkNamespaces,
+		fmt.Sprintf("namespaces that %s are limited to (default: all). The other controllers are about the whole cluster",
+			strings.Join(namespacedNames(o.controllers), ", ")))
+	g.Duration(&o.ReconcileTimeout, "reconcile-timeout", time.Minute, options.Between(5*time.Second, 4*time.Minute),
+		"how long a controller may work on one object before it gives up and retries later")
+	return g
+}
+
+func (o *Options) electionGroup() *options.Group {
+	g := options.NewGroup("leader election")
+	g.Bool(&o.LeaderElect, flagLeaderElect, false,
+		"run as one of several managers, of which one is active")
+	g.String(&o.LeaderElectNamespace, FlagLeaderElectNamespace, "", nil,
+		"`namespace` of the lease "+LeaseName+" (default: the namespace of the pod)")
+	g.Duration(&o.LeaseDuration, flagLeaseDuration, 15*time.Second, options.Between(time.Second, time.Hour),
+		"how long a standby waits after the leader's last renewal before it takes over")
+	g.Duration(&o.RenewDeadline, flagRenewDeadline, 10*time.Second, options.Between(500*time.Millisecond, time.Hour),
+		"how long the leader tries to renew the lease before it gives up and exits")
+	g.Duration(&o.RetryPeriod, flagRetryPeriod, 750*time.Millisecond, options.Between(100*time.Millisecond, time.Hour),
+		"time between two attempts to acquire or renew the lease")
+	g.CheckRelation(o.checkElection)
+	return g
+}
+
+// checkElection checks how the three durations relate: a leader must have given up
+// before a standby takes over, and must have had more than one attempt before it
+// gives up.
+func (o *Options) checkElection() error {
+	var errs []error
+	if o.RenewDeadline >= o.LeaseDuration {
+		errs = append(errs, fmt.Errorf("--%s=%s: must be less than --%s, which is %s",
+			flagRenewDeadline, o.RenewDeadline, flagLeaseDuration, o.LeaseDuration))
+	}
+	// client-go waits up to 1.2 retry periods between two attempts.
+	if o.RetryPeriod >= o.RenewDeadline*5/6 {
+		errs = append(errs, fmt.Errorf("--%s=%s: must be less than 5/6 of --%s, which is %s",
+			flagRetryPeriod, o.RetryPeriod, flagRenewDeadline, o.RenewDeadline))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *Options) metricsGroup() *options.Group {
+	g := options.NewGroup("metrics")
+	g.String(&o.MetricsBindAddress, "metrics-bind-address", ":8443", checkBindAddress,
+		"`host:port` that serves /metrics; 0 turns it off")
+	g.Bool(&o.MetricsSecure, "metrics-secure", true,
+		"serve metrics over HTTPS, to clients authorized to GET /metrics; otherwise over HTTP, to every client")
+	g.String(&o.MetricsCertDir, flagMetricsCertDir, "", nil,
+		"`directory` with the certificate and key for HTTPS (default: a self-signed certificate created at start)")
+	g.String(&o.MetricsCertName, "metrics-cert-name", "tls.crt", checkNotEmpty,
+		"`file` name of the certificate in that directory")
+	g.String(&o.MetricsKeyName, "metrics-key-name", "tls.key", checkNotEmpty,
+		"`file` name of the key in that directory")
+	return g
+}
+
+func (o *Options) processGroup() *options.Group {
+	g := options.NewGroup("process")
+	g.String(&o.HealthProbeBindAddress, "health-probe-bind-address", ":8081", checkBindAddress,
+		"`host:port` that serves /healthz and /readyz; 0 turns it off")
+	g.String(&o.PprofBindAddress, "pprof-bind-address", "0", checkBindAddress,
+		"`host:port` that serves Go profiles to every client; 0 turns it off")
+	g.Duration(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", 20*time.Second, options.Between(time.Second, time.Hour),
+		"how long running reconciles may take to end after a signal to stop")
+	g.String(&o.LogLevel, "log-level", logLevelInfo, checkLogLevel,
+		"how much to log: `level` error, info, debug, trace, or a number from 0 (info) to 9 (every API request and more)")
+	g.String(&o.LogFormat, "log-format", logFormatJSON, checkLogFormat,
+		"`format` of the log: json or text")
+	return g
+}
+
+func checkLogLevel(value string) error {
+	_, err := parseLogLevel(value)
+	return err
+}
+
+func checkLogFormat(value string) error {
+	if allowed := []string{logFormatJSON, logFormatText}; !slices.Contains(allowed, value) {
+		return fmt.Errorf("must be one of %q", allowed)
+	}
+	return nil
+}
+
+func checkNamespaces(values []string) error {
+	for _, value := range values {
+		if problems := validation.IsDNS1123Label(value); len(problems) > 0 {
+			return fmt.Errorf("%q is not the name of a namespace: %s", value, problems[0])
+		}
+	}
+	return nil
+}
+
+func checkNotEmpty(value string) error {
+	if value == "" {
+		return errors.New("must not be empty")
+	}
+	return nil
+}
+
+func checkBindAddress(value string) error {
+	if value == "0" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(value)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return errors.New("must be host:port with a port from 0 to 65535, or \"0\" to turn it off")
+	}
+	return nil
+}

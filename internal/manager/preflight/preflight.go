@@ -1,0 +1,107 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package preflight checks, before a manager starts, that the cluster has what it
+// needs. The informers and the leader election would run into each problem too, but
+// they would retry and log, and the manager would hang without saying what to do.
+//
+//	preflight.go  the checks, in their order
+//	resources.go  that the API server serves the kinds that are watched
+//	rights.go     that the credentials have the rights to watch them, and to the lease
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// requestTimeout bounds each request: an address that drops packets must fail within
+// seconds.
+const requestTimeout = 10 * time.Second
+
+// Requirements are what a manager needs from a cluster.
+type Requirements struct {
+	// Scheme knows the kinds.
+	Scheme *runtime.Scheme
+	// Kinds are those that it lists and watches.
+	Kinds []Kind
+	// Lease is that of the leader election, or nil if no leader is elected.
+	Lease *Lease
+}
+
+// Kind is a kind that is watched, in some namespaces or, if there are none, in all.
+type Kind struct {
+	Object     client.Object
+	Namespaces []string
+	// Optional says that the cluster need not serve the kind.
+	Optional bool
+}
+
+// Lease is the lease of a leader election.
+type Lease struct {
+	Namespace, Name string
+	// NamespaceFlag is the flag that sets the namespace, for messages.
+	NamespaceFlag string
+}
+
+// Check returns nil if the cluster meets the requirements, else an error that says
+// what is missing and what to do.
+func Check(ctx context.Context, cfg *rest.Config, required Requirements) error {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Timeout = requestTimeout
+
+	server, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("the API server at %s: %w", cfg.Host, err)
+	}
+	if _, err := server.ServerVersion(); err != nil {
+		return explainUnreachable(cfg.Host, err)
+	}
+	resources, err := awaitResources(ctx, server, cfg.Host, required)
+	if err != nil {
+		return err
+	}
+
+	authorization, err := authorizationclient.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("the API server at %s: %w", cfg.Host, err)
+	}
+	rights := &rights{reviews: authorization.SelfSubjectAccessReviews(), host: cfg.Host}
+	if err := rights.checkWatch(ctx, resources); err != nil || required.Lease == nil {
+		return err
+	}
+	if err := rights.checkLease(ctx, required.Lease); err != nil {
+		return err
+	}
+	coordination, err := coordinationclient.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("the API server at %s: %w", cfg.Host, err)
+	}
+	return checkLeaseNamespace(ctx, coordination.Leases(required.Lease.Namespace), cfg.Host, required.Lease)
+}
+
+func explainUnreachable(host string, err error) error {
+	var status apierrors.APIStatus
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the API server at %s does not accept these credentials: get a new kubeconfig", host)
+	case errors.As(err, &status):
+		return fmt.Errorf("the API server at %s answers %w", host, err)
+	}
+	// The rest of a url.Error is the request, which says no more than the host.
+	if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {
+		err = urlErr.Err
+	}
+	return fmt.Errorf("cannot reach the API server at %s: %w: is it running, and is the kubeconfig up to date?", host, err)
+}

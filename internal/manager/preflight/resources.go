@@ -1,0 +1,127 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// The API server serves a kind only some moments after kubectl apply has reported its
+// CRD as created. A manager that is started together with the CRDs waits that long.
+const (
+	crdTimeout  = 10 * time.Second
+	crdInterval = 250 * time.Millisecond
+)
+
+// resource is a resource that is watched, in some namespaces or, if there are none, in
+// all.
+type resource struct {
+	schema.GroupVersionResource
+	namespaces []string
+}
+
+// awaitResources returns what findResources does, but waits for kinds of ours that are
+// not served yet.
+func awaitResources(ctx context.Context, server discovery.ServerResourcesInterface, host string, required Requirements) ([]resource, error) {
+	var resources []resource
+	var last error
+	logged := false
+	err := wait.PollUntilContextTimeout(ctx, crdInterval, crdTimeout, true, func(context.Context) (bool, error) {
+		resources, last = findResources(server, host, required)
+		unknown := (*unknownKindsError)(nil)
+		switch {
+		case last == nil:
+			return true, nil
+		case !errors.As(last, &unknown):
+			return false, last
+		case !logged:
+			logged = true
+			slog.Info("Waiting for the cluster to serve the kinds of config/crd", "server", host, "kinds", unknown.kinds, "upTo", crdTimeout)
+		}
+		return false, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		return nil, last
+	}
+	return resources, err
+}
+
+// unknownKindsError names kinds of ours that the cluster does not know.
+type unknownKindsError struct {
+	host  string
+	kinds []string
+}
+
+func (e *unknownKindsError) Error() string {
+	return fmt.Sprintf("the cluster at %s does not know the kind %s: install it first: kubectl apply -k config/crd", e.host, strings.Join(e.kinds, ", "))
+}
+
+// findResources returns the resources of the required kinds, or an error that names
+// the kinds that the cluster does not know.
+func findResources(server discovery.ServerResourcesInterface, host string, required Requirements) ([]resource, error) {
+	var resources []resource
+	var missing, missingOurs []string
+	served := map[schema.GroupVersion]map[string]string{} // resources by kind
+	for _, kind := range required.Kinds {
+		gvk, err := apiutil.GVKForObject(kind.Object, required.Scheme)
+		if err != nil {
+			return nil, fmt.Errorf("find the kind of %T: %w", kind.Object, err)
+		}
+		gv := gvk.GroupVersion()
+		if served[gv] == nil {
+			if served[gv], err = resourcesByKind(server, gv); err != nil {
+				return nil, fmt.Errorf("ask the API server at %s about %s: %w", host, gv, err)
+			}
+		}
+		name, ok := served[gv][gvk.Kind]
+		switch {
+		case ok:
+			resources = append(resources, resource{gv.WithResource(name), kind.Namespaces})
+		case kind.Optional:
+		case gv.Group == tidekeeperv1.GroupName:
+			missingOurs = append(missingOurs, gvk.Kind)
+		default:
+			missing = append(missing, gvk.Kind+"."+gv.String())
+		}
+	}
+	switch {
+	case len(missingOurs) > 0:
+		return nil, &unknownKindsError{host, missingOurs}
+	case len(missing) > 0:
+		return nil, fmt.Errorf("the cluster at %s does not serve %s: is it older than this Tidekeeper supports?",
+			host, strings.Join(missing, ", "))
+	}
+	return resources, nil
+}
+
+// resourcesByKind returns the names of the resources of a group and version.
+func resourcesByKind(server discovery.ServerResourcesInterface, gv schema.GroupVersion) (map[string]string, error) {
+	byKind := map[string]string{}
+	list, err := server.ServerResourcesForGroupVersion(gv.String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	if list == nil {
+		return byKind, nil
+	}
+	for _, r := range list.APIResources {
+		if subresource := strings.Contains(r.Name, "/"); !subresource {
+			byKind[r.Kind] = r.Name
+		}
+	}
+	return byKind, nil
+}

@@ -1,0 +1,66 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// chosenBy returns what the values of --controllers and --namespaces choose.
+func chosenBy(t *testing.T, controllers, namespaces string) *selection {
+	t.Helper()
+	opts := NewOptions()
+	if err := allFlags(opts).Parse([]string{"--controllers=" + controllers, "--namespaces=" + namespaces}); err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := opts.selection()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chosen
+}
+
+// With --namespaces the cache keeps a kind in these only, unless a controller
+// that is about the whole cluster needs it.
+func TestCacheIsLimitedToNamespaces(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		controllers string
+		want        []string
+	}{
+		{"by default", "*", []string{"*v1.DaemonSet", "*v1.Deployment", "*v1.ScheduledRestart", "*v1.StatefulSet"}},
+		{"no controller needs all pods", "pod-count", []string{"*v1.Pod", "*v1.ReplicaSet"}},
+		{"one controller does", "pod-count,pod-startup", []string{"*v1.ReplicaSet"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for kind, config := range cacheOptions(chosenBy(t, tt.controllers, "shop").watches).ByObject {
+				if len(config.Namespaces) > 0 {
+					got = append(got, fmt.Sprintf("%T", kind))
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("limited are %q, want %q", got, tt.want)
+			}
+			for kind, config := range cacheOptions(chosenBy(t, tt.controllers, "").watches).ByObject {
+				if len(config.Namespaces) > 0 {
+					t.Errorf("without --namespaces %T is limited", kind)
+				}
+			}
+		})
+	}
+}
+
+// An index on pods starts their informer, so a controller that can do without pods
+// has its indexes on them only where another controller watches them.
+func TestIndexesOfBorrowedKinds(t *testing.T) {
+	for controllers, want := range map[string]int{"scheduled-restart": 1, "nodepool": 0, "scheduled-restart,nodepool": 4, "*,pod-count": 5} {
+		if got := len(chosenBy(t, controllers, "").indexes); got != want {
+			t.Errorf("--controllers=%s has %d indexes, want %d", controllers, got, want)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
+)
+
+// metrics are the counters of the controllers; what can be told from the model
+// is told by [poolCollector] when it is asked.
+type metrics struct {
+	nodeWrites   *prometheus.CounterVec
+	corrections  *prometheus.CounterVec
+	statusWrites *prometheus.CounterVec
+}
+
+// Values of the label result of tidekeeper_nodepool_node_writes_total.
+const (
+	resultWritten  = "written"
+	resultConflict = "conflict"
+	resultError    = "error"
+	resultDelayed  = "delayed"
+)
+
+// RegisterMetrics registers the metrics of this package with nothing behind them,
+// for whoever lists them.
+func RegisterMetrics(registry prometheus.Registerer) error {
+	_, err := newMetrics(registry, state.NewCluster())
+	return err
+}
+
+func newMetrics(registry prometheus.Registerer, f *state.Cluster) (*metrics, error) {
+	m := &metrics{
+		nodeWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidekeeper_nodepool_node_writes_total",
+			Help: "Patches sent to nodes, by result: written, conflict (the node had changed meanwhile; it is tried again), error, or delayed (not sent yet, as the node never comes to rest).",
+		}, []string{"result"}),
+		corrections: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidekeeper_nodepool_drift_corrections_total",
+			Help: "Labels, annotations and taints that were put back after somebody else had changed them.",
+		}, []string{"pool"}),
+		statusWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidekeeper_nodepool_status_writes_total",
+			Help: "Writes of the status of a pool.",
+		}, []string{"pool"}),
+	}
+	for _, result := range []string{resultWritten, resultConflict, resultError, resultDelayed} {
+		m.nodeWrites.WithLabelValues(result)
+	}
+	for _, c := range []prometheus.Collector{m.nodeWrites, m.corrections, m.statusWrites, poolCollector{f}} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// forget drops the series of a pool that is gone.
+func (m *metrics) forget(pool string) {
+	m.corrections.DeleteLabelValues(pool)
+	m.statusWrites.DeleteLabelValues(pool)
+}
+
+// poolCollector shows the model as it stands when it is scraped, which is
+// exact where the status of a pool may lag by some seconds.
+type poolCollector struct{ cluster *state.Cluster }
+
+var (
+	nodesDesc = prometheus.NewDesc("tidekeeper_nodepool_nodes",
+		"Member nodes of a pool, by state: all of them, those that are ready, outdated (not as the pool asks), held_back (wait for a NoExecute taint) or conflicted (an older pool has a key).",
+		[]string{"pool", "state"}, nil)
+	resourcesDesc = prometheus.NewDesc("tidekeeper_nodepool_resource",
+		"Resources of a pool by kind: capacity, allocatable or requested; cpu in cores, the others in bytes or pieces.",
+		[]string{"pool", "kind", "resource"}, nil)
+	readyDesc = prometheus.NewDesc("tidekeeper_nodepool_ready",
+		"1 if the condition Ready of a pool is True, with its reason.",
+		[]string{"pool", "reason"}, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (c poolCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- nodesDesc
+	ch <- resourcesDesc
+	ch <- readyDesc
+}
+
+// Collect implements [prometheus.Collector].
+func (c poolCollector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	for _, pool := range c.cluster.PoolNames() {
+		v, known := c.cluster.Pool(pool)
+		if !known {
+			continue
+		}
+		gauge(nodesDesc, float64(v.Nodes), pool, "all")
+		gauge(nodesDesc, float64(v.Ready), pool, "ready")
+		gauge(nodesDesc, float64(v.Outdated), pool, "outdated")
+		gauge(nodesDesc, float64(v.EvictionPending), pool, "held_back")
+		gauge(nodesDesc, float64(v.Conflicted), pool, "conflicted")
+		for kind, list := range map[string]corev1.ResourceList{
+			"capacity": v.Capacity, "allocatable": v.Allocatable, "requested": v.Requested,
+		} {
+			for name, quantity := range list {
+				gauge(resourcesDesc, quantity.AsApproximateFloat64(), pool, kind, string(name))
+			}
+		}
+		for _, condition := range v.Pool.Status.Conditions {
+			if condition.Type == tidekeeperv1.ConditionReady {
+				ready := 0.0
+				if condition.Status == metav1.ConditionTrue {
+					ready = 1
+				}
+				gauge(readyDesc, ready, pool, condition.Reason)
+			}
+		}
+	}
+}

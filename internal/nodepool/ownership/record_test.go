@@ -1,0 +1,218 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+)
+
+// The record is stored data: what an older version wrote on a million nodes
+// must be read by every later one. This text must never change.
+func TestRecordFormat(t *testing.T) {
+	const text = `{"gpu":{"taints":{"gpu:NoExecute":"","gpu:NoSchedule":"yes"}},` +
+		`"worker":{"labels":{"example.com/zone":"1"},"annotations":{"note":"<a \"b\"> ü"},"taints":{"dedicated:NoSchedule":"worker"}}}`
+	want := Record{
+		"gpu": Settings{
+			setting.TaintKey("gpu", corev1.TaintEffectNoExecute):  "",
+			setting.TaintKey("gpu", corev1.TaintEffectNoSchedule): "yes",
+		},
+		"worker": Settings{
+			setting.LabelKey("example.com/zone"):                        "1",
+			setting.AnnotationKey("note"):                               `<a "b"> ü`,
+			setting.TaintKey("dedicated", corev1.TaintEffectNoSchedule): "worker",
+		},
+	}
+	got, err := Parse(text)
+	if err != nil {
+		t.Fatalf("parseRecord: %v", err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("parseRecord (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(text, want.String()); diff != "" {
+		t.Errorf("String (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseRecord(t *testing.T) {
+	zone := setting.LabelKey("zone")
+	for _, tc := range []struct {
+		name string
+		text string
+		want Record
+	}{
+		{"no annotation is an empty record", "", Record{}},
+		{"null is an empty record", "null", Record{}},
+		{"an object without pools is an empty record", " { } ", Record{}},
+		{"a pool that holds nothing is not in it", `{"worker":{}}`, Record{}},
+		{"nor one whose holding is null", `{"worker":null}`, Record{}},
+		{"nor one whose labels are null", `{"worker":{"labels":null}}`, Record{}},
+		{"what a later version adds is passed over", `{"worker":{"labels":{"zone":"1"},"conditions":["x"]}}`, Record{"worker": {zone: "1"}}},
+		{"a label and an annotation of one key are two slots", `{"worker":{"labels":{"zone":"1"},"annotations":{"zone":"2"}}}`,
+			Record{"worker": {zone: "1", setting.AnnotationKey("zone"): "2"}}},
+		{"a forged taint without an effect is just a key", `{"worker":{"taints":{"gpu":"yes","":"",":":""}}}`,
+			Record{"worker": {setting.Key{Kind: setting.Taint, Name: "gpu"}: "yes", setting.Key{Kind: setting.Taint}: "", setting.TaintKey("", ""): ""}}},
+		{"names need not be names", `{"":{"labels":{"":""}}," \u0000 ":{"labels":{"\ud800":"\u2028"}}}`,
+			Record{"": {setting.LabelKey(""): ""}, " \x00 ": {setting.LabelKey("\ufffd"): "\u2028"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := Parse(tc.text)
+			if err != nil {
+				t.Fatalf("parseRecord: %v", err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("parseRecord (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseRecordRefuses(t *testing.T) {
+	for name, text := range map[string]string{
+		"prose":                    "worker was here",
+		"a blank":                  " ",
+		"half a record":            `{"worker":{"labels":{"zone":"1"}`,
+		"a record and more":        `{"worker":{}}{}`,
+		"a list":                   `["worker"]`,
+		"a text":                   `"worker"`,
+		"a pool that is a number":  `{"worker":1}`,
+		"labels that are a list":   `{"worker":{"labels":["zone"]}}`,
+		"a label that is a number": `{"worker":{"labels":{"zone":1}}}`,
+		"one good pool, one bad":   `{"a":{"labels":{"zone":"1"}},"worker":{"taints":true}}`,
+		"bytes":                    "\xff\xfe\x00",
+		"deep nesting":             strings.Repeat(`{"a":`, 100_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse(text)
+			if err == nil {
+				t.Fatalf("parseRecord = %v; want an error", got)
+			}
+			if len(got) != 0 {
+				t.Errorf("parseRecord tells %v of a text of which nothing can be told", got)
+			}
+			if want := "read the ownership record"; !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("error %q does not begin with %q", err, want)
+			}
+		})
+	}
+}
+
+// The API server lets 256 KiB of annotations onto a node. All of it may be one
+// record.
+func TestParseHugeRecord(t *testing.T) {
+	text := `{"worker":{"labels":{"zone":"` + strings.Repeat("x", 256<<10) + `"}}}`
+	r, err := Parse(text)
+	if err != nil {
+		t.Fatalf("parseRecord: %v", err)
+	}
+	if r.String() != text {
+		t.Errorf("a record of %d bytes came back as one of %d", len(text), len(r.String()))
+	}
+}
+
+func TestRecordText(t *testing.T) {
+	if got := (Record{}).String(); got != "" {
+		t.Errorf("an empty record is %q; want no text, so that the annotation goes away", got)
+	}
+	if got := (Record{"worker": {}}).String(); got != "" {
+		t.Errorf("a record of a pool that holds nothing is %q; want no text", got)
+	}
+	r := Record{}
+	r.Add("worker", setting.LabelKey("zone"), "1")
+	r.Add("worker", setting.LabelKey("zone"), "2")
+	if diff := cmp.Diff(Record{"worker": {setting.LabelKey("zone"): "2"}}, r); diff != "" {
+		t.Errorf("put twice (-want +got):\n%s", diff)
+	}
+}
+
+// Whatever is recorded is read back as it was, and equal records are equal
+// texts.
+func TestRecordRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := recordGenerator().Draw(t, "record")
+		text := r.String()
+		back, err := Parse(text)
+		if err != nil {
+			t.Fatalf("parseRecord(%q): %v", text, err)
+		}
+		if diff := cmp.Diff(r, back, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("round trip through %s (-want +got):\n%s", text, diff)
+		}
+		if again := back.String(); again != text {
+			t.Fatalf("one record, two texts:\n%s\n%s", text, again)
+		}
+	})
+}
+
+// recordGenerator makes records of any valid text, but without pools that hold
+// nothing, which are not stored.
+func recordGenerator() *rapid.Generator[Record] {
+	s := rapid.Custom(func(t *rapid.T) setting.Key {
+		return setting.Key{Kind: rapid.SampledFrom(setting.Kinds()).Draw(t, "kind"), Name: rapid.String().Draw(t, "key")}
+	})
+	return rapid.Custom(func(t *rapid.T) Record {
+		return Record(rapid.MapOfN(rapid.String(),
+			rapid.Custom(func(t *rapid.T) Settings {
+				held := Settings{}
+				for s, value := range rapid.MapOfN(s, rapid.String(), 1, 5).Draw(t, "holding") {
+					held[s] = DigestOf(s, value)
+				}
+				return held
+			}),
+			0, 4).Draw(t, "pools"))
+	})
+}
+
+func FuzzParseRecord(f *testing.F) {
+	for _, seed := range []string{
+		"", "null", "{}", " ", "[]", "{", `{"worker":{"labels":{"zone":"1"}}}`,
+		`{"worker":{"labels":{"zone":"1"},"annotations":{"note":"<&>"},"taints":{"gpu:NoExecute":""}}}`,
+		`{"worker":{"LABELS":{"zone":"1"},"labels":{"zone":"2"}},"worker":{}}`,
+		`{"":{"taints":{"":"","::":"\ud800"}}}`, "{\"\xff\":{\"labels\":{\"\xfe\":\"\"}}}",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := Parse(text)
+		if err != nil {
+			if len(r) != 0 {
+				t.Fatalf("an error, and yet a record: %v", r)
+			}
+			return
+		}
+		stored := r.String()
+		if !utf8.ValidString(stored) {
+			t.Fatalf("the API server cannot store %q", stored)
+		}
+		back, err := Parse(stored)
+		if err != nil {
+			t.Fatalf("what String wrote is not readable: %q: %v", stored, err)
+		}
+		if diff := cmp.Diff(r, back); diff != "" {
+			t.Fatalf("the record of %q changed when stored (-want +got):\n%s", text, diff)
+		}
+		if again := back.String(); again != stored {
+			t.Fatalf("String is not stable: %q, then %q", stored, again)
+		}
+		for pool, holding := range r {
+			if len(holding) == 0 {
+				t.Fatalf("pool %q is on record with nothing", pool)
+			}
+			for s, value := range holding {
+				if text := string(value); !strings.HasPrefix(text, hashMark) && len(text) <= maxPlainLength && !r.Owns(s, text) {
+					t.Fatalf("%v=%q is on record, but holds says it is not", s, value)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,12 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import corev1 "k8s.io/api/core/v1"
+
+// PlanWith is planWith, for tests.
+var PlanWith = planWith
+
+// Fits is fits, for tests.
+func (p *NodePlan) Fits(node *corev1.Node) bool { return p.fits(node) }

@@ -1,0 +1,64 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// annotationsLimit is how many bytes the API server accepts in all annotations of an
+// object.
+const annotationsLimit = apivalidation.TotalAnnotationSizeLimitB
+
+// NoRoomReason says why a pool is left out on a node whose annotations are full.
+var NoRoomReason = fmt.Sprintf("the annotations of the node and of the pool together have more than the %d bytes that the API server accepts; shorten or remove some", annotationsLimit)
+
+// planWithinLimit plans for a node whose annotations would exceed the limit with the plan
+// that is given: of the pools that set something, the oldest that fit together do.
+func planWithinLimit(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string], tooLarge *NodePlan) NodePlan {
+	leftOut := sets.New[string]()
+	for key := range tooLarge.Set {
+		for pool, settings := range tooLarge.Ownership {
+			if _, has := settings[key]; has {
+				leftOut.Insert(pool)
+			}
+		}
+	}
+	best := planWith(node, pools, frozen, leftOut)
+	for _, on := range pools {
+		if !leftOut.Has(on.Pool.Name) {
+			continue
+		}
+		leftOut.Delete(on.Pool.Name)
+		if with := planWith(node, pools, frozen, leftOut); with.fits(node) {
+			best = with
+		} else {
+			leftOut.Insert(on.Pool.Name)
+		}
+	}
+	best.NoRoom = sets.List(leftOut)
+	return best
+}
+
+// fits reports whether the API server accepts the node's annotations after the plan. What
+// makes them no larger always fits.
+func (p *NodePlan) fits(node *corev1.Node) bool {
+	if p.Empty() {
+		return true
+	}
+	after := annotationsSize(p.ApplyTo(node, time.Time{}))
+	return after <= annotationsLimit || after <= annotationsSize(node)
+}
+
+func annotationsSize(node *corev1.Node) (size int) {
+	for key, value := range node.Annotations {
+		size += len(key) + len(value)
+	}
+	return size
+}

@@ -1,0 +1,34 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+)
+
+// IsActive reports whether the pool may put settings on nodes: it is not being deleted, and
+// has the finalizer that makes sure that they are removed again.
+func IsActive(pool *tidekeeperv1.NodePool) bool {
+	return pool.DeletionTimestamp.IsZero() && slices.Contains(pool.Finalizers, tidekeeperv1.NodePoolFinalizer)
+}
+
+// ManagedKeys returns the keys that the pool has to manage: those of its spec, and those
+// that it has managed so far and that may still be on a node.
+func ManagedKeys(pool *tidekeeperv1.NodePool, mayBeOnNode func(setting.Key) bool) tidekeeperv1.ManagedKeys {
+	keys := sets.New[setting.Key]()
+	for key := range setting.Desired(pool) {
+		keys.Insert(key)
+	}
+	for key := range setting.Managed(pool) {
+		if mayBeOnNode(key) {
+			keys.Insert(key)
+		}
+	}
+	return setting.ManagedKeys(keys)
+}

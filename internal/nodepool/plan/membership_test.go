@@ -1,0 +1,180 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
+)
+
+func TestNodeSelector(t *testing.T) {
+	const in, notIn = metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn
+	const exists, absent = metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist
+
+	for _, tc := range []struct {
+		name string
+		pool *objects.PoolMaker
+		// yes and no are nodes that are members and nodes that are not.
+		yes, no []*objects.NodeMaker
+	}{
+		{
+			name: "without a selector the role label decides, whatever its value",
+			pool: objects.Pool("worker"),
+			yes:  []*objects.NodeMaker{objects.Node("empty").Role("worker"), objects.Node("valued").Label("node-role.kubernetes.io/worker", "true")},
+			no: []*objects.NodeMaker{objects.Node("bare"), objects.Node("other").Role("worker2"),
+				objects.Node("plain").Label("worker", ""), objects.Node("shorter").Role("work")},
+		},
+		{
+			name: "with a selector the role label means nothing",
+			pool: objects.Pool("worker").MatchLabels("disk", "ssd"),
+			yes:  []*objects.NodeMaker{objects.Node("ssd").Label("disk", "ssd")},
+			no:   []*objects.NodeMaker{objects.Node("role").Role("worker"), objects.Node("hdd").Label("disk", "hdd").Role("worker")},
+		},
+		{
+			name: "all of matchLabels must hold",
+			pool: objects.Pool("worker").MatchLabels("disk", "ssd", "zone", "1"),
+			yes:  []*objects.NodeMaker{objects.Node("both").Label("disk", "ssd").Label("zone", "1")},
+			no:   []*objects.NodeMaker{objects.Node("one").Label("disk", "ssd"), objects.Node("zone").Label("disk", "ssd").Label("zone", "2")},
+		},
+		{
+			name: "an empty value in matchLabels asks for just that",
+			pool: objects.Pool("worker").MatchLabels("disk", ""),
+			yes:  []*objects.NodeMaker{objects.Node("empty").Label("disk", "")},
+			no:   []*objects.NodeMaker{objects.Node("bare"), objects.Node("ssd").Label("disk", "ssd")},
+		},
+		{
+			name: "In: the label has one of the values",
+			pool: objects.Pool("worker").MatchExpression("zone", in, "1", "2"),
+			yes:  []*objects.NodeMaker{objects.Node("1").Label("zone", "1"), objects.Node("2").Label("zone", "2")},
+			no:   []*objects.NodeMaker{objects.Node("3").Label("zone", "3"), objects.Node("bare"), objects.Node("empty").Label("zone", "")},
+		},
+		{
+			name: "NotIn: the label has none of the values, or is not there",
+			pool: objects.Pool("worker").MatchExpression("zone", notIn, "1", "2"),
+			yes:  []*objects.NodeMaker{objects.Node("3").Label("zone", "3"), objects.Node("bare"), objects.Node("empty").Label("zone", "")},
+			no:   []*objects.NodeMaker{objects.Node("1").Label("zone", "1"), objects.Node("2").Label("zone", "2")},
+		},
+		{
+			name: "Exists: the label is there, be it empty",
+			pool: objects.Pool("worker").MatchExpression("zone", exists),
+			yes:  []*objects.NodeMaker{objects.Node("1").Label("zone", "1"), objects.Node("empty").Label("zone", "")},
+			no:   []*objects.NodeMaker{objects.Node("bare")},
+		},
+		{
+			name: "DoesNotExist: the label is not there",
+			pool: objects.Pool("worker").MatchExpression("zone", absent),
+			yes:  []*objects.NodeMaker{objects.Node("bare"), objects.Node("other").Label("zones", "1")},
+			no:   []*objects.NodeMaker{objects.Node("1").Label("zone", "1"), objects.Node("empty").Label("zone", "")},
+		},
+		{
+			name: "matchLabels and all of matchExpressions must hold together",
+			pool: objects.Pool("worker").MatchLabels("disk", "ssd").MatchExpression("zone", exists).MatchExpression("drain", absent),
+			yes:  []*objects.NodeMaker{objects.Node("all").Label("disk", "ssd").Label("zone", "1")},
+			no: []*objects.NodeMaker{objects.Node("no zone").Label("disk", "ssd"), objects.Node("no disk").Label("zone", "1"),
+				objects.Node("drain").Label("disk", "ssd").Label("zone", "1").Label("drain", "")},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			selector, err := plan.Selector(tc.pool.Obj())
+			if err != nil {
+				t.Fatalf("Selector: %v", err)
+			}
+			for _, node := range tc.yes {
+				if !selector.Matches(labels.Set(node.Obj().Labels)) {
+					t.Errorf("selector %q does not take node %q, which has %v", selector, node.Obj().Name, node.Obj().Labels)
+				}
+			}
+			for _, node := range tc.no {
+				if selector.Matches(labels.Set(node.Obj().Labels)) {
+					t.Errorf("selector %q takes node %q, which has %v", selector, node.Obj().Name, node.Obj().Labels)
+				}
+			}
+		})
+	}
+}
+
+// What the schema refuses may still have been stored before it did; such a
+// pool must select nothing, and say why.
+func TestNodeSelectorRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		pool *objects.PoolMaker
+		want string // part of the error
+	}{
+		{"an empty selector", objects.Pool("worker").MatchLabels(), "would take every node"},
+		{"an unknown operator", objects.Pool("worker").MatchExpression("zone", "Near", "1"), "spec.selector"},
+		{"In without values", objects.Pool("worker").MatchExpression("zone", metav1.LabelSelectorOpIn), "spec.selector"},
+		{"Exists with values", objects.Pool("worker").MatchExpression("zone", metav1.LabelSelectorOpExists, "1"), "spec.selector"},
+		{"a key that is no label key", objects.Pool("worker").MatchLabels("no key", "1"), "spec.selector"},
+		{"a value that is no label value", objects.Pool("worker").MatchLabels("zone", "no value"), "spec.selector"},
+		{"a name too long for a role label", objects.Pool(strings.Repeat("x", 64)), "does not make a role label"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			selector, err := plan.Selector(tc.pool.Obj())
+			if err == nil || selector != nil {
+				t.Fatalf("Selector = %v, %v; want no selector and an error", selector, err)
+			}
+			if !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %q does not say %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestBySeniority(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		pools []*objects.PoolMaker
+		want  []string
+	}{
+		{"the older comes first", []*objects.PoolMaker{objects.Pool("a").CreatedAt(2), objects.Pool("b").CreatedAt(1)}, []string{"b", "a"}},
+		{"of equally old ones the first by name", []*objects.PoolMaker{objects.Pool("b").CreatedAt(1), objects.Pool("a").CreatedAt(1)}, []string{"a", "b"}},
+		{"age goes before name", []*objects.PoolMaker{objects.Pool("c").CreatedAt(1), objects.Pool("a").CreatedAt(3), objects.Pool("b").CreatedAt(1)}, []string{"b", "c", "a"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, namesBySeniority(tc.pools)); diff != "" {
+				t.Errorf("order (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Two controllers that see the pools in different orders must agree on who is
+// senior: the order is total.
+func TestBySeniorityIsTotal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pools := []*objects.PoolMaker{}
+		for _, name := range rapid.Permutation([]string{"a", "b", "c", "d", "e"}).Draw(t, "names") {
+			pools = append(pools, objects.Pool(name).CreatedAt(rapid.IntRange(0, 2).Draw(t, "age")))
+		}
+		one := namesBySeniority(pools)
+		other := namesBySeniority(rapid.Permutation(pools).Draw(t, "order"))
+		if diff := cmp.Diff(one, other); diff != "" {
+			t.Fatalf("two orders of the same pools (-one +other):\n%s", diff)
+		}
+	})
+}
+
+func namesBySeniority(makers []*objects.PoolMaker) []string {
+	pools := []*tidekeeperv1.NodePool{}
+	for _, m := range makers {
+		pools = append(pools, m.Obj())
+	}
+	slices.SortFunc(pools, plan.ByPrecedence)
+	names := []string{}
+	for _, p := range pools {
+		names = append(names, p.Name)
+	}
+	return names
+}

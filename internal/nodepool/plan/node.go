@@ -1,0 +1,269 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+)
+
+// PoolOnNode is one pool that a node is planned with, and what it may do there.
+type PoolOnNode struct {
+	Pool *tidekeeperv1.NodePool
+	// Member reports that the pool selects the node and is not being deleted.
+	Member bool
+	// MayEvict reports that a NoExecute taint of the pool may be put on this node now.
+	MayEvict bool
+	// FormerlyManaged are keys that the pool, or one of its name that is gone, managed
+	// in the past. A write that took long may have put them on the node since.
+	FormerlyManaged sets.Set[setting.Key]
+}
+
+// ForNode decides what to write to a node. The pools are all that select the node, and all
+// existing ones that its ownership record names, in any order.
+//
+// Rules, in order of precedence:
+//   - If two member pools ask for one key, the older pool gets it.
+//   - Nothing is put on a node unless the pool has its finalizer and its status names the
+//     key as managed, so that it is removed again whatever crashes. Until then the key
+//     waits, for this pool and for younger ones: a younger pool that is faster must not get
+//     it in the meantime.
+//   - A value that the node has already is not recorded as the pool's, and stays when the
+//     pool is deleted. Any other value is replaced.
+//   - What is recorded for a pool and no pool asks for any more is removed, if the pool
+//     manages the key and the value is still the recorded one: a forged record removes
+//     nothing, and what a person wrote over it stays.
+//   - What is recorded for a pool that does not exist stays, and so does the record, as no
+//     pool manages the key; unless such a pool is known to have managed it.
+//   - The annotations of a node have a size limit. A pool that does not fit sets nothing on
+//     the node, and the others, older or younger, are not affected.
+func ForNode(node *corev1.Node, pools []PoolOnNode) NodePlan {
+	return ForNodeExcept(node, pools, nil)
+}
+
+// ForNodeExcept is [ForNode] with some pools, by name, left as they are: none of their
+// settings is put on the node or removed.
+func ForNodeExcept(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string]) NodePlan {
+	pools = slices.SortedFunc(slices.Values(pools), func(a, b PoolOnNode) int { return ByPrecedence(a.Pool, b.Pool) })
+	nodePlan := planWith(node, pools, frozen, nil)
+	if nodePlan.fits(node) {
+		return nodePlan
+	}
+	return planWithinLimit(node, pools, frozen, &nodePlan)
+}
+
+// planWith plans with some pools frozen, and some left out: their settings are not put on
+// the node, but those that they no longer ask for are removed.
+func planWith(node *corev1.Node, pools []PoolOnNode, frozen, leftOut sets.Set[string]) NodePlan {
+	p := planner{
+		node: node, pools: pools, frozen: frozen, leftOut: leftOut,
+		actual: setting.Actual(node),
+		plan:   NodePlan{Set: map[setting.Key]string{}, Remove: sets.Set[setting.Key]{}, Ownership: ownership.Record{}},
+	}
+	var err error
+	if p.recorded, err = ownership.Parse(node.Annotations[tidekeeperv1.OwnershipAnnotation]); err != nil {
+		p.recorded = p.inferOwnership()
+	}
+	winners := p.resolve()
+	for key, w := range winners {
+		p.write(key, w)
+	}
+	p.remove(winners)
+	p.finish()
+	return p.plan
+}
+
+// planner makes one plan.
+type planner struct {
+	node *corev1.Node
+	// pools are in order of precedence.
+	pools           []PoolOnNode
+	frozen, leftOut sets.Set[string]
+	// actual is what the node has, recorded what is on record there.
+	actual   map[setting.Key]string
+	recorded ownership.Record
+
+	plan NodePlan
+}
+
+// winner is the pool that gets a key, with the value that it asks for.
+type winner struct {
+	PoolOnNode
+	value string
+}
+
+// resolve returns, for each key that a member pool asks for, the pool that gets it, and
+// notes the conflicts.
+func (p *planner) resolve() map[setting.Key]winner {
+	winners := map[setting.Key]winner{}
+	for _, pool := range p.pools {
+		if !pool.Member {
+			continue
+		}
+		for key, value := range setting.Desired(pool.Pool) {
+			if first, taken := winners[key]; !taken {
+				winners[key] = winner{pool, value}
+			} else if first.value != value {
+				p.plan.Conflicts = append(p.plan.Conflicts,
+					Conflict{Pool: pool.Pool.Name, Owner: first.Pool.Name, Node: p.node.Name, Key: key})
+			}
+		}
+	}
+	return winners
+}
+
+// write decides whether to set a key to the value that its winner asks for, and what the
+// record says of it.
+func (p *planner) write(key setting.Key, w winner) {
+	pool := w.Pool.Name
+	actual, exists := p.actual[key]
+	mayManage := IsActive(w.Pool) && setting.Manages(w.Pool, key)
+	switch {
+	case p.frozen.Has(pool) || p.leftOut.Has(pool):
+		if !exists || actual != w.value {
+			p.plan.Outdated = append(p.plan.Outdated, pool)
+		}
+		p.keepOwnership(key)
+	case exists && actual == w.value:
+		// What a pool has put there passes to the pool that asks for it now, but not
+		// before that one manages the key: otherwise no pool might.
+		switch {
+		case !p.recorded.Owns(key, actual):
+		case mayManage:
+			p.plan.Ownership.Add(pool, key, actual)
+		default:
+			p.keepOwnership(key)
+		}
+	case !mayManage:
+		p.plan.Outdated = append(p.plan.Outdated, pool)
+		p.keepOwnership(key)
+	case key.IsNoExecute() && !w.MayEvict:
+		p.plan.EvictionPending = append(p.plan.EvictionPending, pool)
+		p.keepOwnership(key)
+	default:
+		p.plan.Set[key] = w.value
+		p.plan.Ownership.Add(pool, key, w.value)
+		p.plan.Changes = append(p.plan.Changes, Change{pool, key, p.changeKind(key, w)})
+		if key.IsNoExecute() {
+			p.plan.Evicting = append(p.plan.Evicting, pool)
+		}
+	}
+}
+
+// changeKind returns what setting a key to the value of its winner is.
+func (p *planner) changeKind(key setting.Key, w winner) ChangeKind {
+	recorded, owned := p.recorded[w.Pool.Name][key]
+	actual, exists := p.actual[key]
+	switch {
+	case owned && recorded == ownership.DigestOf(key, w.value):
+		return Restored
+	case owned:
+		return Updated
+	case exists && !p.recorded.Owns(key, actual):
+		return Replaced
+	default:
+		return Added
+	}
+}
+
+// remove decides what to do about settings on record that no pool asks for.
+func (p *planner) remove(winners map[setting.Key]winner) {
+	for pool, settings := range p.recorded {
+		i := slices.IndexFunc(p.pools, func(on PoolOnNode) bool { return on.Pool.Name == pool })
+		for key, recorded := range settings {
+			if _, wanted := winners[key]; wanted {
+				continue
+			}
+			manages := i >= 0 && setting.Manages(p.pools[i].Pool, key)
+			switch {
+			case p.frozen.Has(pool):
+				p.plan.Ownership.Put(pool, key, recorded)
+				continue
+			case !manages && (i < 0 || !p.pools[i].FormerlyManaged.Has(key)):
+				// The record of a pool that is being deleted loses what the pool
+				// cannot have put there; that of others stays.
+				if i < 0 || p.pools[i].Pool.DeletionTimestamp == nil {
+					p.plan.Ownership.Put(pool, key, recorded)
+				}
+				continue
+			case !manages:
+				p.plan.Orphaned = append(p.plan.Orphaned, Change{pool, key, Removed})
+			}
+			if actual, exists := p.actual[key]; exists && ownership.DigestOf(key, actual) == recorded {
+				p.plan.Remove.Insert(key)
+				p.plan.Changes = append(p.plan.Changes, Change{pool, key, Removed})
+			}
+		}
+	}
+}
+
+// keepOwnership keeps what is on record of a key that cannot be written yet.
+func (p *planner) keepOwnership(key setting.Key) {
+	for pool, settings := range p.recorded {
+		if digest, ok := settings[key]; ok {
+			p.plan.Ownership.Put(pool, key, digest)
+		}
+	}
+}
+
+// inferOwnership makes up the record of a node whose own cannot be read: settings that the
+// pools ask for and the node has are taken to be theirs, as the pools were there before, or
+// there would be no record.
+func (p *planner) inferOwnership() ownership.Record {
+	r := ownership.Record{}
+	for _, pool := range p.pools {
+		for key, value := range setting.Desired(pool.Pool) {
+			if actual, exists := p.actual[key]; exists && actual == value {
+				r.Add(pool.Pool.Name, key, value)
+			}
+		}
+	}
+	return r
+}
+
+// finish completes the plan with what follows from the changes, and sorts its lists.
+func (p *planner) finish() {
+	plan := &p.plan
+	for _, c := range plan.Changes {
+		plan.Outdated = append(plan.Outdated, c.Pool)
+	}
+	plan.Outdated = append(plan.Outdated, plan.EvictionPending...)
+	plan.Outdated = sortedSet(slices.DeleteFunc(plan.Outdated, func(pool string) bool {
+		return !slices.ContainsFunc(p.pools, func(on PoolOnNode) bool { return on.Member && on.Pool.Name == pool })
+	}))
+	plan.EvictionPending = sortedSet(plan.EvictionPending)
+	plan.Evicting = sortedSet(plan.Evicting)
+	slices.SortFunc(plan.Changes, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(a.Pool, b.Pool), setting.Compare(a.Key, b.Key))
+	})
+	slices.SortFunc(plan.Conflicts, func(a, b Conflict) int {
+		return cmp.Or(cmp.Compare(a.Pool, b.Pool), setting.Compare(a.Key, b.Key))
+	})
+	plan.ownershipText = plan.Ownership.String()
+	plan.OwnershipChanged = plan.ownershipText != p.node.Annotations[tidekeeperv1.OwnershipAnnotation]
+	for _, on := range p.pools {
+		pool := on.Pool.Name
+		if !maps.Equal(p.recorded[pool], plan.Ownership[pool]) ||
+			slices.ContainsFunc(plan.Changes, func(c Change) bool { return c.Pool == pool }) {
+			plan.Affected = append(plan.Affected, pool)
+		}
+		if on.Pool.DeletionTimestamp != nil {
+			plan.BeingDeleted = append(plan.BeingDeleted, pool)
+		}
+	}
+}
+
+// sortedSet returns the names in order, each once.
+func sortedSet(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}

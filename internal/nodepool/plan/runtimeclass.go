@@ -1,0 +1,96 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// RuntimeClassAction is what has to be done about a pool's RuntimeClass.
+type RuntimeClassAction int
+
+// What may have to be done.
+const (
+	RuntimeClassUpToDate RuntimeClassAction = iota // nothing to do
+	RuntimeClassCreate                             // there is none
+	RuntimeClassUpdate                             // its scheduling differs
+	RuntimeClassReplace                            // its handler differs, which cannot be changed in place
+	RuntimeClassDelete                             // the pool has no handler any more
+	RuntimeClassNotOwned                           // one of that name belongs to somebody else
+)
+
+// RuntimeClassName returns the name of the pool's RuntimeClass.
+func RuntimeClassName(pool string) string { return tidekeeperv1.RuntimeClassPrefix + pool }
+
+// DesiredRuntimeClass returns the RuntimeClass that sends a pod that names it
+// onto the pool's nodes, or nil if the pool has no handler.
+func DesiredRuntimeClass(pool *tidekeeperv1.NodePool) *nodev1.RuntimeClass {
+	if pool.Spec.Handler == "" {
+		return nil
+	}
+	// By convention the role label has no value; a RuntimeClass cannot say
+	// "any value".
+	nodeSelector := map[string]string{tidekeeperv1.RoleLabelPrefix + pool.Name: ""}
+	if pool.Spec.Selector != nil {
+		nodeSelector = plainMap(pool.Spec.Selector.MatchLabels)
+	}
+	var tolerations []corev1.Toleration
+	for _, t := range pool.Spec.Taints {
+		tolerations = append(tolerations, corev1.Toleration{
+			Key: t.Key, Operator: corev1.TolerationOpEqual, Value: string(t.Value), Effect: t.Effect,
+		})
+	}
+	return &nodev1.RuntimeClass{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            RuntimeClassName(pool.Name),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pool, tidekeeperv1.SchemeGroupVersion.WithKind("NodePool"))},
+		},
+		Handler:    pool.Spec.Handler,
+		Scheduling: &nodev1.Scheduling{NodeSelector: nodeSelector, Tolerations: tolerations},
+	}
+}
+
+// DecideRuntimeClass compares the RuntimeClass of the pool's name, nil if
+// there is none, with the one that the pool should have. One that the pool
+// does not own is never touched.
+func DecideRuntimeClass(pool *tidekeeperv1.NodePool, existing *nodev1.RuntimeClass) RuntimeClassAction {
+	desired := DesiredRuntimeClass(pool)
+	switch {
+	case existing == nil && desired == nil:
+		return RuntimeClassUpToDate
+	case existing == nil:
+		return RuntimeClassCreate
+	case !metav1.IsControlledBy(existing, pool):
+		if desired == nil {
+			return RuntimeClassUpToDate
+		}
+		return RuntimeClassNotOwned
+	case existing.DeletionTimestamp != nil:
+		// Its deletion queues the pool again.
+		return RuntimeClassUpToDate
+	case desired == nil:
+		return RuntimeClassDelete
+	case existing.Handler != desired.Handler:
+		return RuntimeClassReplace
+	case !sameScheduling(existing.Scheduling, desired.Scheduling):
+		return RuntimeClassUpdate
+	default:
+		return RuntimeClassUpToDate
+	}
+}
+
+func sameScheduling(a, b *nodev1.Scheduling) bool {
+	return a != nil && b != nil &&
+		equality.Semantic.DeepEqual(a.NodeSelector, b.NodeSelector) &&
+		slices.EqualFunc(a.Tolerations, b.Tolerations, func(x, y corev1.Toleration) bool {
+			return equality.Semantic.DeepEqual(x, y)
+		})
+}

@@ -1,0 +1,88 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr" //nolint:depguard // Kubernetes' own function wants a logger, and gets one that discards.
+	corev1 "k8s.io/api/core/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/pods"
+)
+
+// NoExecuteTaints returns the pool's taints that evict, or nil.
+func NoExecuteTaints(pool *tidekeeperv1.NodePool) []corev1.Taint {
+	var taints []corev1.Taint
+	for _, t := range pool.Spec.Taints {
+		if t.Effect == corev1.TaintEffectNoExecute {
+			taints = append(taints, corev1.Taint{Key: t.Key, Value: string(t.Value), Effect: t.Effect})
+		}
+	}
+	return taints
+}
+
+// EvictionDelay returns how long after they are put on its node the taints drive the
+// pod out, and whether they ever do. Of several tolerations that match a taint,
+// the first counts, as for the taint eviction controller of Kubernetes.
+func EvictionDelay(pod *corev1.Pod, taints []corev1.Taint) (after time.Duration, goes bool) {
+	if pods.IsTerminal(pod) {
+		return 0, false
+	}
+	return EvictionDelayOf(pod.Spec.Tolerations, taints)
+}
+
+// EvictionDelayOf is [EvictionDelay] for a pod with these tolerations.
+func EvictionDelayOf(tolerations []corev1.Toleration, taints []corev1.Taint) (after time.Duration, goes bool) {
+	for _, taint := range taints {
+		i := slices.IndexFunc(tolerations, func(t corev1.Toleration) bool {
+			return t.ToleratesTaint(logr.Discard(), &taint, true)
+		})
+		if i < 0 {
+			return 0, true
+		}
+		limit := tolerations[i].TolerationSeconds
+		if limit == nil {
+			continue
+		}
+		// Nobody waits longer than a century, and more would not fit.
+		wait := time.Duration(min(max(*limit, 0), 100*365*24*3600)) * time.Second
+		if !goes || wait < after {
+			after, goes = wait, true
+		}
+	}
+	return after, goes
+}
+
+// HasTaint reports whether the pool asks for a taint that is on a node. One of
+// another value is another pool's, or what this pool asked for before.
+func HasTaint(pool *tidekeeperv1.NodePool, on *corev1.Taint) bool {
+	return slices.ContainsFunc(pool.Spec.Taints, func(t tidekeeperv1.Taint) bool {
+		return t.Key == on.Key && t.Effect == on.Effect && string(t.Value) == on.Value
+	})
+}
+
+// LatestTaint returns when the last of some taints was added, or the zero time if none
+// says so.
+func LatestTaint(taints []corev1.Taint) time.Time {
+	var last time.Time
+	for _, t := range taints {
+		if t.TimeAdded != nil && t.TimeAdded.After(last) {
+			last = t.TimeAdded.Time
+		}
+	}
+	return last
+}
+
+// TaintsKey is equal for equal taints.
+func TaintsKey(taints []corev1.Taint) string {
+	var key strings.Builder
+	for _, t := range taints {
+		key.WriteString(t.Key + "=" + t.Value + ";") // Neither has such a character.
+	}
+	return key.String()
+}

@@ -1,0 +1,128 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides what a node must get, keep and lose, which pool wins where two
+// ask for the same setting, and how fast evicting taints may go out.
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+)
+
+// NodePlan is what to write to one node, and what to report about it.
+type NodePlan struct {
+	// Set are the settings to put on the node, Remove those to take off.
+	Set    map[setting.Key]string
+	Remove sets.Set[setting.Key]
+	// Ownership is the ownership record after the plan.
+	Ownership ownership.Record
+	// OwnershipChanged reports whether that differs from what is on the node.
+	OwnershipChanged bool
+	// ownershipText is the annotation with that record.
+	ownershipText string
+
+	// Changes are the changes of settings, by pool, for events and logs.
+	Changes []Change
+	// Conflicts are keys that a member pool asks for and an older pool has.
+	Conflicts []Conflict
+	// Outdated are the member pools whose spec the node does not match yet.
+	Outdated []string
+	// EvictionPending are the member pools with a NoExecute taint that waits for its
+	// turn, Evicting those with one that is put on the node by this plan.
+	EvictionPending, Evicting []string
+	// NoRoom are the member pools that are left out because the annotations of the node
+	// would exceed the API server's limit.
+	NoRoom []string
+
+	// Affected are the pools for which a setting or the record changes, the oldest first.
+	Affected []string
+	// BeingDeleted are those of all pools of the node that are being deleted.
+	BeingDeleted []string
+	// Orphaned are the removals of keys that no pool manages, but one did in the past.
+	Orphaned []Change
+}
+
+// ChangeKind is what a plan does to a setting.
+type ChangeKind string
+
+// The kinds of changes.
+const (
+	// Added means that there was no value, or one that another pool had put there.
+	Added ChangeKind = "added"
+	// Replaced means that there was another value, which no pool had put there.
+	Replaced ChangeKind = "replaced"
+	// Updated means that the pool asks for another value than before.
+	Updated ChangeKind = "updated"
+	// Restored means that another writer had changed or removed the pool's value.
+	Restored ChangeKind = "restored"
+	// Removed means that the pool no longer asks for the setting.
+	Removed ChangeKind = "removed"
+)
+
+// Change is a change of one setting for one pool.
+type Change struct {
+	Pool string
+	Key  setting.Key
+	Kind ChangeKind
+}
+
+// String returns the change in words.
+func (c Change) String() string {
+	return fmt.Sprintf("pool %s: %s %s", c.Pool, c.Kind, c.Key)
+}
+
+// Conflict is a key on a node that Pool asks for and that Owner, which is older, has with
+// another value.
+type Conflict struct {
+	Pool, Owner string
+	Node        string
+	Key         setting.Key
+}
+
+// Empty reports whether there is nothing to write.
+func (p *NodePlan) Empty() bool {
+	return len(p.Set) == 0 && len(p.Remove) == 0 && !p.OwnershipChanged
+}
+
+// ApplyTo returns a copy of the node as the plan makes it. It shares with the node what no
+// plan changes.
+func (p *NodePlan) ApplyTo(node *corev1.Node, at time.Time) *corev1.Node {
+	after := setting.Apply(node, p.Set, p.Remove, at)
+	if p.ownershipText == "" {
+		delete(after.Annotations, tidekeeperv1.OwnershipAnnotation)
+	} else {
+		after.Annotations[tidekeeperv1.OwnershipAnnotation] = p.ownershipText
+	}
+	return after
+}
+
+// Patch returns the JSON merge patch that carries the plan out. It is valid only for the
+// resourceVersion of the node that was planned for.
+func (p *NodePlan) Patch(node *corev1.Node, now time.Time) []byte {
+	return setting.MergePatch(node, p.ApplyTo(node, now))
+}
+
+// Summary is what the model keeps of a plan, for each node.
+type Summary struct {
+	// NeedsWrite reports whether there is something to write.
+	NeedsWrite bool
+	// The others are as in [NodePlan].
+	Conflicts                                             []Conflict
+	Outdated, EvictionPending, Evicting, NoRoom, Affected []string
+}
+
+// Summary returns the summary of the plan.
+func (p *NodePlan) Summary() Summary {
+	return Summary{
+		NeedsWrite: !p.Empty(), Conflicts: p.Conflicts,
+		Outdated: p.Outdated, EvictionPending: p.EvictionPending, Evicting: p.Evicting, NoRoom: p.NoRoom, Affected: p.Affected,
+	}
+}

@@ -1,0 +1,144 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr" //nolint:depguard // Kubernetes' own function wants a logger, and gets one that discards.
+	corev1 "k8s.io/api/core/v1"
+	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+	"tidekeeper.dev/tidekeeper/internal/pods"
+)
+
+// The outcomes for a [Pod].
+const (
+	// OutcomeEvicted means that a taint evicts the pod from its node.
+	OutcomeEvicted = "Evicted"
+	// OutcomeNotReschedulable means that the pod stays, but the scheduler would not put
+	// another one like it on the node, so that it is missing there once it ends.
+	OutcomeNotReschedulable = "NotReschedulable"
+)
+
+// Pod is what becomes of a pod on a node that changes.
+type Pod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Node      string `json:"node"`
+	// Owner is the workload, such as Deployment/web; empty if there is none.
+	Owner   string `json:"owner,omitempty"`
+	Outcome string `json:"outcome"` // Evicted or NotReschedulable
+	// AfterSeconds is how long the pod tolerates the taint that evicts it.
+	AfterSeconds int64 `json:"afterSeconds,omitempty"`
+	// Because is the taint that is the cause, or "labels" if the pod asks for labels that
+	// the node does not have.
+	Because string `json:"because"`
+	// Static reports that the kubelet runs the pod, whatever the API server has.
+	Static bool `json:"static,omitempty"`
+}
+
+// affectsPods reports whether the change of a node can affect its pods.
+func (n *Node) affectsPods() bool {
+	return slices.ContainsFunc(n.Changes, func(c Change) bool { return c.Kind != setting.Annotation })
+}
+
+// NodesWithAffectedPods returns the names of the nodes whose pods [Pods] needs.
+func NodesWithAffectedPods(nodes []Node) []string {
+	var names []string
+	for i := range nodes {
+		if nodes[i].affectsPods() {
+			names = append(names, nodes[i].Name)
+		}
+	}
+	return names
+}
+
+// Pods returns what becomes of the pods if the nodes become what their previews say, in the
+// order of namespaces, owners and names. It leaves out pods for which nothing changes, and
+// those that are being deleted already.
+func Pods(nodes []Node, list []corev1.Pod) []Pod {
+	changed := map[string]*Node{}
+	for i := range nodes {
+		if nodes[i].affectsPods() {
+			changed[nodes[i].Name] = &nodes[i]
+		}
+	}
+	var previews []Pod
+	for i := range list {
+		pod := &list[i]
+		node, affected := changed[pod.Spec.NodeName]
+		if !affected || pods.IsTerminal(pod) || !pod.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if p, ok := outcomeOf(pod, node.before, node.after); ok {
+			previews = append(previews, p)
+		}
+	}
+	slices.SortFunc(previews, func(a, b Pod) int {
+		return cmp.Or(cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Name, b.Name))
+	})
+	return previews
+}
+
+// outcomeOf returns what becomes of a pod if its node changes.
+func outcomeOf(pod *corev1.Pod, before, after *corev1.Node) (Pod, bool) {
+	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	p := Pod{Namespace: pod.Namespace, Name: pod.Name, Node: after.Name, Owner: workloadOf(pod), Static: static}
+
+	delayBefore, evictedBefore := plan.EvictionDelay(pod, noExecuteTaintsOn(before))
+	delay, evicted := plan.EvictionDelay(pod, noExecuteTaintsOn(after))
+	switch {
+	case evicted && (!evictedBefore || delay < delayBefore):
+		p.Outcome, p.AfterSeconds = OutcomeEvicted, int64(delay/time.Second)
+		for _, t := range noExecuteTaintsOn(after) {
+			if alone, evicts := plan.EvictionDelay(pod, []corev1.Taint{t}); evicts && alone == delay {
+				p.Because = "taint " + t.ToString()
+				break
+			}
+		}
+		return p, true
+	case evictedBefore, static, p.Owner == "":
+		// It is evicted in any case, or no controller would create another one.
+		return p, false
+	}
+	if blockedBy(pod, before) != "" {
+		return p, false
+	}
+	p.Outcome, p.Because = OutcomeNotReschedulable, blockedBy(pod, after)
+	return p, p.Because != ""
+}
+
+// blockedBy says what keeps the scheduler from putting a pod on a node, of what pools can
+// put there; "" if nothing does.
+func blockedBy(pod *corev1.Pod, node *corev1.Node) string {
+	blocks := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
+	if t, found := schedulinghelper.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, blocks, true); found {
+		return "taint " + t.ToString()
+	}
+	// An affinity that cannot be parsed matches no node, as for the scheduler.
+	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
+		return "labels"
+	}
+	return ""
+}
+
+// noExecuteTaintsOn returns the taints of a node that evict pods.
+func noExecuteTaintsOn(node *corev1.Node) []corev1.Taint {
+	return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectNoExecute })
+}
+
+// workloadOf names the workload of a pod, "" if nothing would create another pod.
+func workloadOf(pod *corev1.Pod) string {
+	kind, name := pods.Workload(pod)
+	if kind == "" || kind == "Node" {
+		return ""
+	}
+	return kind + "/" + name
+}

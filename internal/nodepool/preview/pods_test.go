@@ -1,0 +1,93 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
+)
+
+func TestPreviewPods(t *testing.T) {
+	owned := func(kind, name string, m *objects.PodMaker) *corev1.Pod {
+		yes := true
+		p := m.Obj()
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(name), Controller: &yes}}
+		return p
+	}
+	pod := func(name string) *objects.PodMaker { return objects.Pod(name).On("n") }
+	replica := owned("ReplicaSet", "web-5d4f", pod("web"))
+	replica.Labels = map[string]string{"pod-template-hash": "5d4f"}
+	static := owned("Node", "n", pod("static"))
+	static.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+	leaving := owned("Job", "j", pod("leaving"))
+	leaving.DeletionTimestamp = &metav1.Time{Time: objects.PatchTime}
+	seconds := int64(300)
+	choosy := owned("StatefulSet", "db", pod("db-0"))
+	choosy.Spec.NodeSelector = map[string]string{"tier": "silver"}
+	tolerates := corev1.Toleration{Key: "t", Operator: corev1.TolerationOpExists}
+	forAWhile := tolerates
+	forAWhile.TolerationSeconds = &seconds
+
+	execute := objects.Pool("p").MatchLabels("zone", "a").Taint("t", "1", objects.NoExecute)
+	schedule := objects.Pool("p").MatchLabels("zone", "a").Taint("t", "", objects.NoSchedule)
+	prefer := objects.Pool("p").MatchLabels("zone", "a").Taint("t", "", corev1.TaintEffectPreferNoSchedule)
+	relabel := objects.Pool("p").MatchLabels("zone", "a").Labels("tier", "gold")
+	node := func() *objects.NodeMaker { return objects.Node("n").Label("zone", "a").Label("tier", "silver") }
+	text := func(p Pod) string {
+		return strings.TrimSpace(fmt.Sprintf("%s %s %s after %d because of %s static=%t", p.Name, p.Owner, p.Outcome, p.AfterSeconds, p.Because, p.Static))
+	}
+	for _, tc := range []struct {
+		name string
+		pool *objects.PoolMaker
+		node *objects.NodeMaker
+		pod  *corev1.Pod
+		want string
+	}{
+		{"evicted", execute, node(), replica, "web Deployment/web Evicted after 0 because of taint t=1:NoExecute static=false"},
+		{"evicted after a while", execute, node(), owned("DaemonSet", "agent", pod("agent").Tolerating(forAWhile)), "agent DaemonSet/agent Evicted after 300 because of taint t=1:NoExecute static=false"},
+		{"tolerates it", execute, node(), owned("Job", "j", pod("j").Tolerating(tolerates)), ""},
+		{"nobody's", execute, node(), pod("bare").Obj(), "bare  Evicted after 0 because of taint t=1:NoExecute static=false"},
+		{"static", execute, node(), static, "static  Evicted after 0 because of taint t=1:NoExecute static=true"},
+		{"goes anyway", execute, node().Taint("other", "", objects.NoExecute), replica, ""},
+		{"goes sooner", execute, node().Taint("other", "", objects.NoExecute), owned("Job", "j", pod("j").Tolerating(corev1.Toleration{Key: "other", Operator: "Exists", TolerationSeconds: &seconds})),
+			"j Job/j Evicted after 0 because of taint t=1:NoExecute static=false"},
+		{"ended", execute, node(), owned("Job", "j", pod("j").Phase(corev1.PodSucceeded)), ""},
+		{"on its way out", execute, node(), leaving, ""},
+		{"on another node", execute, node(), owned("Job", "j", objects.Pod("j").On("other")), ""},
+		{"stranded", schedule, node(), replica, "web Deployment/web NotReschedulable after 0 because of taint t:NoSchedule static=false"},
+		{"not stranded, as it tolerates it", schedule, node(), owned("Job", "j", pod("j").Tolerating(tolerates)), ""},
+		{"not stranded, as nobody would make another", schedule, node(), pod("bare").Obj(), ""},
+		{"not stranded, as no scheduler is asked", schedule, node(), static, ""},
+		{"stranded already", schedule, node().Taint("other", "", objects.NoSchedule), replica, ""},
+		{"a wish is not an order", prefer, node(), replica, ""},
+		{"its label is gone", relabel, node(), choosy, "db-0 StatefulSet/db NotReschedulable after 0 because of labels static=false"},
+		{"a label that it does not ask for", relabel, node(), replica, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			previews := Nodes(nil, []*tidekeeperv1.NodePool{tc.pool.Obj()}, []corev1.Node{*tc.node.Obj()})
+			if diff := cmp.Diff([]string{"n"}, NodesWithAffectedPods(previews)); diff != "" {
+				t.Errorf("nodes whose pods matter (-want +got):\n%s", diff)
+			}
+			got := ""
+			for _, p := range Pods(previews, []corev1.Pod{*tc.pod}) {
+				got += text(p)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if names := NodesWithAffectedPods(Nodes(nil, []*tidekeeperv1.NodePool{objects.Pool("p").MatchLabels("zone", "a").Annotations("a", "b").Obj()}, []corev1.Node{*node().Obj()})); len(names) > 0 {
+		t.Errorf("an annotation has the pods of %s looked at", names)
+	}
+}

@@ -1,0 +1,59 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	nodev1 "k8s.io/api/node/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+)
+
+// RuntimeClass is what becomes of a pool's RuntimeClass.
+type RuntimeClass struct {
+	Name string `json:"name"`
+	// Action is Create, Update (of its scheduling), Replace (by one with another
+	// handler), Delete, or Conflict if the pool does not own it.
+	Action string `json:"action"`
+	From   string `json:"from,omitempty"` // handler
+	To     string `json:"to,omitempty"`   // handler
+}
+
+// ActionConflict is the action for a RuntimeClass that the pool does not own.
+const ActionConflict = "Conflict"
+
+var runtimeClassActions = map[plan.RuntimeClassAction]string{
+	plan.RuntimeClassCreate: "Create", plan.RuntimeClassUpdate: "Update", plan.RuntimeClassReplace: "Replace",
+	plan.RuntimeClassDelete: "Delete", plan.RuntimeClassNotOwned: ActionConflict,
+}
+
+// OfRuntimeClass returns what becomes of the RuntimeClass with the pool's name, nil if it
+// does not exist, when the pool before (nil if there was none) becomes the pool after. It
+// returns nil if nothing changes. As for nodes, changes in progress are not part of it.
+func OfRuntimeClass(before, after *tidekeeperv1.NodePool, existing *nodev1.RuntimeClass) *RuntimeClass {
+	conflictBefore := false
+	if before != nil {
+		switch plan.DecideRuntimeClass(before, existing) {
+		case plan.RuntimeClassNotOwned:
+			conflictBefore = true
+		case plan.RuntimeClassCreate, plan.RuntimeClassUpdate, plan.RuntimeClassReplace, plan.RuntimeClassDelete:
+			existing = plan.DesiredRuntimeClass(before)
+		}
+	}
+	p := &RuntimeClass{Name: plan.RuntimeClassName(after.Name), To: after.Spec.Handler}
+	if existing != nil {
+		p.From = existing.Handler
+	}
+	if !after.DeletionTimestamp.IsZero() {
+		// The garbage collector deletes it if the pool owns it.
+		after = after.DeepCopy()
+		after.Spec.Handler, p.To = "", ""
+	}
+	action := plan.DecideRuntimeClass(after, existing)
+	if action == plan.RuntimeClassUpToDate || action == plan.RuntimeClassNotOwned && conflictBefore {
+		return nil
+	}
+	p.Action = runtimeClassActions[action]
+	return p
+}

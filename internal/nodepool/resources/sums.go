@@ -1,0 +1,102 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Sums are running sums of resources. A resource is in them while at least one amount of
+// it is, even if all amounts are 0.
+type Sums map[corev1.ResourceName]Sum
+
+// Sum is the running sum of one resource.
+type Sum struct {
+	Value int64
+	// Count is the number of amounts that were added.
+	Count int
+}
+
+// Add adds the amounts.
+func (s *Sums) Add(amounts []Amount) {
+	for _, a := range amounts {
+		s.AddN(a, 1)
+	}
+}
+
+// Subtract is the opposite of [Sums.Add].
+func (s *Sums) Subtract(amounts []Amount) {
+	for _, a := range amounts {
+		s.SubtractN(a, 1)
+	}
+}
+
+// AddN adds the amount n times.
+func (s *Sums) AddN(a Amount, n int) { s.add(a.Resource, int64(n)*a.Value, n) }
+
+// SubtractN is the opposite of [Sums.AddN].
+func (s *Sums) SubtractN(a Amount, n int) { s.add(a.Resource, -int64(n)*a.Value, -n) }
+
+// AddSums adds all that other sums have.
+func (s *Sums) AddSums(other Sums) {
+	for name, sum := range other {
+		s.add(name, sum.Value, sum.Count)
+	}
+}
+
+// SubtractSums is the opposite of [Sums.AddSums].
+func (s *Sums) SubtractSums(other Sums) {
+	for name, sum := range other {
+		s.add(name, -sum.Value, -sum.Count)
+	}
+}
+
+func (s *Sums) add(name corev1.ResourceName, value int64, count int) {
+	if *s == nil {
+		*s = Sums{}
+	}
+	sum := (*s)[name]
+	sum.Value += value
+	sum.Count += count
+	if sum.Count == 0 {
+		delete(*s, name)
+		return
+	}
+	(*s)[name] = sum
+}
+
+// List converts the sums to a resource list.
+func (s Sums) List() corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for name, sum := range s {
+		list[name] = quantity(name, sum.Value)
+	}
+	return list
+}
+
+// Only returns the sums of these resources alone.
+func (s Sums) Only(names []corev1.ResourceName) Sums {
+	some := make(Sums, len(names))
+	for _, name := range names {
+		if sum, ok := s[name]; ok {
+			some[name] = sum
+		}
+	}
+	return some
+}
+
+func quantity(name corev1.ResourceName, value int64) resource.Quantity {
+	switch {
+	case name == corev1.ResourceCPU:
+		return *resource.NewMilliQuantity(value, resource.DecimalSI)
+	case name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+		return *resource.NewQuantity(value, resource.BinarySI)
+	default:
+		return *resource.NewQuantity(value, resource.DecimalSI)
+	}
+}

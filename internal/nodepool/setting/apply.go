@@ -1,0 +1,49 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package setting
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Apply returns a copy of the node on which some settings are set and others are removed.
+// It shares with the node what no setting can change. A NoExecute taint that is set gets
+// the time at which it was added.
+func Apply(node *corev1.Node, set map[Key]string, remove sets.Set[Key], at time.Time) *corev1.Node {
+	after := *node
+	for i := range fields {
+		fields[i].detach(&after)
+	}
+	for key := range remove {
+		fieldOf(key.Kind).remove(&after, key.Name)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(set), Compare) {
+		fieldOf(key.Kind).set(&after, key.Name, set[key], at)
+	}
+	return &after
+}
+
+// MergePatch returns the JSON merge patch that makes the settings of one version of a node
+// those of the other. It is valid only for the resourceVersion of the first.
+func MergePatch(before, after *corev1.Node) []byte {
+	metadata, spec := map[string]any{"resourceVersion": before.ResourceVersion}, map[string]any{}
+	for i := range fields {
+		fields[i].patch(before, after, metadata, spec)
+	}
+	patch := map[string]any{"metadata": metadata}
+	if len(spec) > 0 {
+		patch["spec"] = spec
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		panic("strings and taints are always JSON: " + err.Error())
+	}
+	return body
+}

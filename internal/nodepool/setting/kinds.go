@@ -1,0 +1,146 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package setting
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+var labels = inMetadata(field{
+	kind:    Label,
+	desired: func(spec *tidekeeperv1.NodePoolSpec) iter.Seq2[string, string] { return plain(spec.Labels) },
+	managed: func(managed *tidekeeperv1.ManagedKeys) *[]string { return &managed.Labels },
+	stored:  func(stored *Stored) *map[string]string { return &stored.Labels },
+}, "labels", func(node *corev1.Node) *map[string]string { return &node.Labels })
+
+var annotations = inMetadata(field{
+	kind:    Annotation,
+	desired: func(spec *tidekeeperv1.NodePoolSpec) iter.Seq2[string, string] { return plain(spec.Annotations) },
+	managed: func(managed *tidekeeperv1.ManagedKeys) *[]string { return &managed.Annotations },
+	stored:  func(stored *Stored) *map[string]string { return &stored.Annotations },
+	hashes:  func(stored *Stored) *map[string]string { return &stored.Hashes },
+}, "annotations", func(node *corev1.Node) *map[string]string { return &node.Annotations })
+
+// inMetadata completes a field whose settings are entries of a map in the metadata of a
+// node, which has this name in JSON.
+func inMetadata(f field, name string, entries func(*corev1.Node) *map[string]string) field {
+	f.actual = func(node *corev1.Node) iter.Seq2[string, string] { return maps.All(*entries(node)) }
+	f.detach = func(node *corev1.Node) {
+		copied := maps.Clone(*entries(node))
+		if copied == nil {
+			copied = map[string]string{}
+		}
+		*entries(node) = copied
+	}
+	f.set = func(node *corev1.Node, key, value string, _ time.Time) { (*entries(node))[key] = value }
+	f.remove = func(node *corev1.Node, key string) { delete(*entries(node), key) }
+	f.patch = func(before, after *corev1.Node, metadata, _ map[string]any) {
+		was, is := *entries(before), *entries(after)
+		changes := map[string]*string{}
+		for key, value := range is {
+			if old, existed := was[key]; !existed || old != value {
+				changes[key] = &value
+			}
+		}
+		for key := range was {
+			if _, exists := is[key]; !exists {
+				changes[key] = nil
+			}
+		}
+		if len(changes) > 0 {
+			metadata[name] = changes
+		}
+	}
+	f.format = func(key, value string) string { return key + "=" + value }
+	return f
+}
+
+// Taints are one list to the API server, so that a patch has all of them if one changes.
+// Those of others keep their place.
+var taints = field{
+	kind: Taint,
+	desired: func(spec *tidekeeperv1.NodePoolSpec) iter.Seq2[string, string] {
+		return func(yield func(string, string) bool) {
+			for _, t := range spec.Taints {
+				if !yield(taintName(t.Key, t.Effect), string(t.Value)) {
+					return
+				}
+			}
+		}
+	},
+	managed: func(managed *tidekeeperv1.ManagedKeys) *[]string { return &managed.Taints },
+	actual: func(node *corev1.Node) iter.Seq2[string, string] {
+		return func(yield func(string, string) bool) {
+			for _, t := range node.Spec.Taints {
+				if !yield(taintName(t.Key, t.Effect), t.Value) {
+					return
+				}
+			}
+		}
+	},
+	stored: func(stored *Stored) *map[string]string { return &stored.Taints },
+	detach: func(node *corev1.Node) { node.Spec.Taints = slices.Clone(node.Spec.Taints) },
+	set:    setTaint,
+	remove: func(node *corev1.Node, name string) {
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return taintName(t.Key, t.Effect) == name })
+	},
+	patch: func(before, after *corev1.Node, _, spec map[string]any) {
+		if !equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) {
+			spec["taints"] = after.Spec.Taints
+		}
+	},
+	format: func(name, value string) string {
+		key, effect := splitTaintName(name)
+		if value == "" {
+			return key + ":" + string(effect)
+		}
+		return key + "=" + value + ":" + string(effect)
+	},
+}
+
+// setTaint changes a taint in its place in the list, or appends it. A NoExecute taint gets
+// the time at which it was added: the share of nodes that are emptied is counted from it.
+func setTaint(node *corev1.Node, name, value string, at time.Time) {
+	i := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool { return taintName(t.Key, t.Effect) == name })
+	if i < 0 {
+		key, effect := splitTaintName(name)
+		i = len(node.Spec.Taints)
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: effect})
+	}
+	node.Spec.Taints[i].Value = value
+	if node.Spec.Taints[i].Effect == corev1.TaintEffectNoExecute {
+		node.Spec.Taints[i].TimeAdded = &metav1.Time{Time: at}
+	}
+}
+
+func taintName(key string, effect corev1.TaintEffect) string { return key + ":" + string(effect) }
+
+func splitTaintName(name string) (key string, effect corev1.TaintEffect) {
+	colon := strings.LastIndex(name, ":")
+	if colon < 0 {
+		return name, ""
+	}
+	return name[:colon], corev1.TaintEffect(name[colon+1:])
+}
+
+// plain yields the entries of a map of the API's bounded strings.
+func plain[V ~string](entries map[string]V) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for key, value := range entries {
+			if !yield(key, string(value)) {
+				return
+			}
+		}
+	}
+}

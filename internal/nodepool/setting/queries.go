@@ -1,0 +1,84 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package setting
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// Desired yields the settings that the spec of a pool asks for.
+func Desired(pool *tidekeeperv1.NodePool) iter.Seq2[Key, string] {
+	return func(yield func(Key, string) bool) {
+		for i := range fields {
+			for name, value := range fields[i].desired(&pool.Spec) {
+				if !yield(Key{fields[i].kind, name}, value) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Actual returns everything on a node that a pool could ask for.
+func Actual(node *corev1.Node) map[Key]string {
+	settings := make(map[Key]string, len(node.Labels)+len(node.Annotations)+len(node.Spec.Taints))
+	for i := range fields {
+		for name, value := range fields[i].actual(node) {
+			settings[Key{fields[i].kind, name}] = value
+		}
+	}
+	return settings
+}
+
+// Missing returns the keys for which a node does not have the value that the spec of a
+// pool asks for, in order.
+func Missing(pool *tidekeeperv1.NodePool, node *corev1.Node) []Key {
+	actual := Actual(node)
+	var missing []Key
+	for key, value := range Desired(pool) {
+		if has, ok := actual[key]; !ok || has != value {
+			missing = append(missing, key)
+		}
+	}
+	slices.SortFunc(missing, Compare)
+	return missing
+}
+
+// Managed yields the keys that the status of a pool says it manages.
+func Managed(pool *tidekeeperv1.NodePool) iter.Seq[Key] { return KeysOf(&pool.Status.Managed) }
+
+// Manages reports whether the status of the pool says that it manages the key.
+func Manages(pool *tidekeeperv1.NodePool, key Key) bool {
+	return slices.Contains(*fieldOf(key.Kind).managed(&pool.Status.Managed), key.Name)
+}
+
+// KeysOf yields the managed keys.
+func KeysOf(managed *tidekeeperv1.ManagedKeys) iter.Seq[Key] {
+	return func(yield func(Key) bool) {
+		for i := range fields {
+			for _, name := range *fields[i].managed(managed) {
+				if !yield(Key{fields[i].kind, name}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ManagedKeys returns the keys as the status of a pool has them, in order.
+func ManagedKeys(keys sets.Set[Key]) tidekeeperv1.ManagedKeys {
+	var managed tidekeeperv1.ManagedKeys
+	for _, key := range slices.SortedFunc(maps.Keys(keys), Compare) {
+		names := fieldOf(key.Kind).managed(&managed)
+		*names = append(*names, key.Name)
+	}
+	return managed
+}

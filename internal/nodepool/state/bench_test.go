@@ -1,0 +1,94 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
+)
+
+// crowd is a fleet with so many pods, thirty to a node and all nodes in one
+// pool, and what happens to one pod after the other: it comes and goes.
+type crowd struct {
+	fleet *Cluster
+	come  []*corev1.Pod
+	next  int
+}
+
+func newCrowd(pods int) *crowd {
+	c := &crowd{fleet: NewCluster()}
+	c.fleet.SetPool(objects.Pool("all").MatchLabels("os", "linux").Obj())
+	nodes := max(1, pods/30)
+	pod := func(i int) *corev1.Pod {
+		p := objects.Pod(fmt.Sprintf("pod-%d", i)).On(fmt.Sprintf("node-%d", i%nodes)).
+			Container(fmt.Sprintf("%dm", 50+i%7), "64Mi").Container("10m", "64Mi").Obj()
+		p.UID = types.UID(p.Name)
+		return p
+	}
+	for i := range nodes {
+		c.fleet.SetNode(objects.Node(fmt.Sprintf("node-%d", i)).Label("os", "linux").Ready(corev1.ConditionTrue).
+			Allocatable(corev1.ResourceCPU, "16").Allocatable(corev1.ResourceMemory, "64Gi").Obj())
+	}
+	for i := range pods {
+		c.fleet.SetPod(pod(i))
+	}
+	for i := range 1_000 {
+		c.come = append(c.come, pod(pods+i*nodes/1_000))
+	}
+	return c
+}
+
+// event takes in a pod that comes, and that it goes.
+func (c *crowd) event() {
+	pod := c.come[c.next%len(c.come)]
+	c.next++
+	c.fleet.SetPod(pod)
+	c.fleet.DeletePod(pod.UID)
+}
+
+// What one pod costs does not depend on how many there are. An event here is a
+// pod that comes and goes.
+func BenchmarkPodEvent(b *testing.B) {
+	for _, pods := range []int{3_000, 30_000, 150_000} {
+		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {
+			c := newCrowd(pods)
+			b.ReportAllocs()
+			for b.Loop() {
+				c.event()
+			}
+		})
+	}
+}
+
+func TestPodEventCostsTheSameInALargeWorld(t *testing.T) {
+	small, large := newCrowd(300), newCrowd(30_000)
+	few, many := testing.AllocsPerRun(1_000, small.event), testing.AllocsPerRun(1_000, large.event)
+	// A map that grows meanwhile is one more now and then.
+	if many > few+1 {
+		t.Errorf("one pod event takes %.0f allocations among 300 pods and %.0f among 30,000, want no more", few, many)
+	}
+	// In turns, and the best of each, so that what else the machine does falls
+	// out. With a hundred times as many pods, a walk over them, or over the
+	// nodes, would take a hundred times as long.
+	best := func(c *crowd, known time.Duration) time.Duration {
+		start := time.Now()
+		for range 200 {
+			c.event()
+		}
+		return min(known, time.Since(start))
+	}
+	a, b := time.Hour, time.Hour
+	for range 20 {
+		a, b = best(small, a), best(large, b)
+	}
+	if b > 10*a {
+		t.Errorf("200 pod events take %s among 300 pods and %s among 30,000, want about the same", a, b)
+	}
+}

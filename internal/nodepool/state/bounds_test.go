@@ -1,0 +1,208 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
+)
+
+// What pods name and no node offers is in no sum, and nothing is left of it when
+// the pods are gone.
+func TestInventedResourcesLeaveNothing(t *testing.T) {
+	f := NewCluster()
+	f.SetPool(objects.Pool("a").Obj())
+	f.SetNode(objects.Node("n").Role("a").Capacity(corev1.ResourceCPU, "4").Obj())
+	for i := range 20 {
+		pod := objects.Pod(fmt.Sprint(i)).On("n").Requests("1", "").Obj()
+		for r := range 100 {
+			pod.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprintf("x.io/%d-%d", i, r))] = resource.MustParse("1")
+		}
+		f.SetPod(pod)
+	}
+	n, p := f.nodes["n"], f.pools["a"]
+	if len(n.requested) != 1 || len(p.requested) != 1 {
+		t.Errorf("the node has sums of %d resources and the pool of %d; want cpu alone", len(n.requested), len(p.requested))
+	}
+	for i := range 20 {
+		f.DeletePod(types.UID("pod-" + fmt.Sprint(i)))
+	}
+	if len(f.profiles)+len(f.pods)+len(n.pods)+len(n.requested) != 0 {
+		t.Errorf("left are %d shapes, %d pods, %d on the node, %d sums", len(f.profiles), len(f.pods), len(n.pods), len(n.requested))
+	}
+}
+
+// What a pool vouched for in former times is taken off if it is on record; what
+// nobody ever vouched for is not.
+func TestOrphansAreTakenOff(t *testing.T) {
+	theirs := setting.LabelKey("theirs")
+	for _, tc := range []struct {
+		name    string
+		then    func(f *Cluster)
+		on      *objects.NodeMaker
+		removed []setting.Key
+	}{
+		{
+			"the pool is gone",
+			func(f *Cluster) { f.DeletePool("p") },
+			objects.Node("n").LabelOf("p", "ours", "1"), []setting.Key{setting.LabelKey("ours")},
+		},
+		{
+			"the key is taken out of the spec",
+			func(f *Cluster) { f.SetPool(objects.Pool("p").Obj()) },
+			objects.Node("n").LabelOf("p", "ours", "1"), []setting.Key{setting.LabelKey("ours")},
+		},
+		{
+			"the pool was made anew, and asks for other things",
+			func(f *Cluster) {
+				again := objects.Pool("p").Labels("other", "1").Obj()
+				again.UID = "another"
+				f.SetPool(again)
+			},
+			objects.Node("n").LabelOf("p", "ours", "1"), []setting.Key{setting.LabelKey("ours")},
+		},
+		{
+			"somebody has written another value since",
+			func(f *Cluster) { f.DeletePool("p") },
+			objects.Node("n").LabelOf("p", "ours", "1").Label("ours", "2"), nil,
+		},
+		{
+			"a record that is forged, of what is not the pool's",
+			func(f *Cluster) { f.DeletePool("p") },
+			objects.Node("n").Label(theirs.Name, "1").Owned("p", theirs, "1"), nil,
+		},
+		{
+			"a record that is forged, of a pool that never was",
+			func(f *Cluster) { f.DeletePool("p") },
+			objects.Node("n").Label("ours", "1").Owned("ghost", setting.LabelKey("ours"), "1"), nil,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := NewCluster()
+			f.SetPool(objects.Pool("p").Labels("ours", "1").Obj())
+			tc.then(f)
+			node := tc.on.Obj()
+			f.SetNode(node)
+			plan, end := f.BeginWrite(node)
+			end()
+			var removed []setting.Key
+			for s := range plan.Remove {
+				removed = append(removed, s)
+			}
+			if diff := cmp.Diff(tc.removed, removed, cmp.AllowUnexported(setting.Key{}), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("removed (-want +got):\n%s", diff)
+			}
+			if len(removed) > 0 && len(plan.Orphaned) == 0 {
+				t.Error("nobody is asked whether that is so")
+			}
+		})
+	}
+}
+
+func TestRetiredIsBounded(t *testing.T) {
+	var r formerKeys
+	for i := range 3 * maxFormerKeys {
+		r.add(fmt.Sprint("pool-", i%1000), setting.LabelKey(fmt.Sprint(i)))
+	}
+	known := 0
+	for _, keys := range r.keys {
+		known += len(keys)
+	}
+	if known != maxFormerKeys || len(r.order) != maxFormerKeys {
+		t.Errorf("%d keys are remembered in an order of %d; want %d", known, len(r.order), maxFormerKeys)
+	}
+	last := setting.LabelKey(fmt.Sprint(3*maxFormerKeys - 1))
+	if !r.of(fmt.Sprint("pool-", (3*maxFormerKeys-1)%1000)).Has(last) {
+		t.Error("the last one is not remembered")
+	}
+}
+
+// Whoever may edit a node's annotations can write a record there as fast as it is
+// cleaned. The pool does not wait for that without end, nor for what cannot be read.
+func TestForgedRecordDoesNotHoldADeletion(t *testing.T) {
+	for _, forged := range []string{`{"p":{"labels":{"ours":"1"}}}`, "garbage"} {
+		f := NewCluster()
+		f.SetPool(objects.Pool("p").MatchLabels("in", "1").Labels("ours", "1").Deleted().Obj())
+		forge := func() *corev1.Node {
+			node := objects.Node("n").Label("in", "1").Label("ours", "1").Annotation(tidekeeperv1.OwnershipAnnotation, forged).Obj()
+			f.SetNode(node)
+			return node
+		}
+		forge()
+		for writes := 0; ; writes++ {
+			if v, _ := f.Pool("p"); v.OwnedNodes == 0 {
+				if writes == 0 {
+					t.Errorf("%s: the node is not waited for at all", forged)
+				}
+				break
+			}
+			if writes > 20 {
+				t.Fatalf("%s: after %d writes the node still holds the pool", forged, writes)
+			}
+			node := forge()
+			plan, end := f.BeginWrite(node)
+			if plan.Empty() {
+				t.Fatalf("%s: nothing to clean, and yet the node holds the pool", forged)
+			}
+			f.RecordWrite("n", &plan)
+			end()
+			forge()
+		}
+	}
+}
+
+// A record may name thousands of pools that are none: none of them is looked at.
+func TestRecordsOfNoPoolsQueueNothing(t *testing.T) {
+	f := NewCluster()
+	f.SetPool(objects.Pool("p").Labels("ours", "1").Obj())
+	node := objects.Node("n")
+	for i := range 8_000 {
+		node.Owned(fmt.Sprint("ghost-", i), setting.LabelKey("x"), "1")
+		if i == 10 {
+			break
+		}
+	}
+	if answer := f.SetNode(node.Obj()); len(answer.Pools) > 0 {
+		t.Errorf("to be looked at: %v", sets.List(answer.Pools))
+	}
+}
+
+// A node that the API server refuses to write for a pool is told until it is written,
+// and waits behind others for a NoExecute taint.
+func TestRefusedNodes(t *testing.T) {
+	f := NewCluster()
+	f.SetPool(objects.Pool("p").Labels("ours", "1").Taint("out", "", corev1.TaintEffectNoExecute).Obj())
+	node := objects.Node("n").Role("p").Obj()
+	f.SetNode(node)
+	f.AllowEvictions("p", []string{"n"})
+	plan, end := f.BeginWrite(node)
+	f.RecordFailure("n", plan.Affected, errors.New("no: "+strings.Repeat("x", 5_000)), true)
+	end()
+	v, _ := f.Pool("p")
+	if v.Refused != 1 || v.RefusedNode != "n" || !strings.HasPrefix(v.RefusedReason, "no: ") || len(v.RefusedReason) > maxReasonLength {
+		t.Errorf("blocked are %d nodes: %s, %s", v.Refused, v.RefusedNode, v.RefusedReason)
+	}
+	if f.pools["p"].evictionAllowed.Has("n") || !f.pools["p"].failing.Has("n") {
+		t.Error("the node still has its turn")
+	}
+	plan, end = f.BeginWrite(node)
+	f.RecordWrite("n", &plan)
+	end()
+	if v, _ := f.Pool("p"); v.Refused != 0 {
+		t.Errorf("written, it is still blocked: %s", v.RefusedReason)
+	}
+}

@@ -1,0 +1,83 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"slices"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
+)
+
+// FuzzForgedRecord: whatever somebody writes into the record of a node, it does
+// not crash the model, takes off nothing but what a pool that it names vouches
+// for, and is forgotten with the node.
+func FuzzForgedRecord(f *testing.F) {
+	for _, text := range []string{
+		"", "null", "{", "[]", `{"ours":1}`, "\xff", `{"ours":{"labels":{"l0":"1"},"taints":{"t0:NoSchedule":"1"}}}`,
+		`{"ours":{"labels":{"theirs":"x","kubernetes.io/hostname":"n"},"annotations":{"tidekeeper.dev/node-pools":"{"},"taints":{"theirs:NoSchedule":"x",":":"",":NoExecute":""}}}`,
+		`{"going":{"labels":{"l1":"1","theirs":"x"}},"ghost":{"labels":{"theirs":"x"}},"":{"labels":{"":""}}}`,
+	} {
+		f.Add(text, "1")
+	}
+	f.Fuzz(func(t *testing.T, text, value string) {
+		pools := map[string]*tidekeeperv1.NodePool{
+			"ours":  objects.Pool("ours").MatchLabels("f0", "1").Labels("l0", "1").Taint("t0", "1", corev1.TaintEffectNoSchedule).Obj(),
+			"going": objects.Pool("going").MatchLabels("f0", "1").Labels("l1", "1").Deleted().Obj(),
+		}
+		node := objects.Node("n").Label("f0", "1").Label("theirs", "x").Label("l0", value).Label("l1", value).Annotation("theirs", "x").
+			Taint("theirs", "x", corev1.TaintEffectNoSchedule).Taint("t0", value, corev1.TaintEffectNoSchedule).OwnershipText(text).Obj()
+		fleet := NewCluster()
+		for _, pool := range pools {
+			fleet.SetPool(pool)
+		}
+		fleet.SetNode(node)
+		plan, end := fleet.BeginWrite(node)
+		for s := range plan.Remove {
+			if !slices.ContainsFunc([]string{"ours", "going"}, func(pool string) bool { return setting.Manages(pools[pool], s) }) {
+				t.Errorf("%s is taken off, which no pool vouches for", s)
+			}
+		}
+		after := objects.ApplyPlan(t, &plan, node)
+		for _, of := range []func(*corev1.Node) map[string]string{
+			func(n *corev1.Node) map[string]string { return n.Labels },
+			func(n *corev1.Node) map[string]string { return n.Annotations },
+		} {
+			if of(after)["theirs"] != "x" {
+				t.Errorf("what is theirs has gone: %v", of(after))
+			}
+		}
+		if !slices.Contains(after.Spec.Taints, corev1.Taint{Key: "theirs", Value: "x", Effect: corev1.TaintEffectNoSchedule}) {
+			t.Errorf("their taint has gone: %v", after.Spec.Taints)
+		}
+		stored := after.Annotations[tidekeeperv1.OwnershipAnnotation]
+		if _, err := ownership.Parse(stored); err != nil || !utf8.ValidString(stored) {
+			t.Errorf("what is stored instead of %q is not readable: %q", text, stored)
+		}
+
+		fleet.SetNode(after)
+		end()
+		if plan, end := fleet.BeginWrite(after); !plan.Empty() {
+			t.Errorf("carried out, the plan is not done: %s", plan.Patch(after, objects.PatchTime))
+		} else {
+			end()
+		}
+		fleet.DeleteNode(node.Name)
+		empty := NewCluster()
+		for _, pool := range pools {
+			empty.SetPool(pool)
+		}
+		if diff := cmp.Diff(len(empty.owners), len(fleet.owners), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("the node is gone and its record is not (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,102 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
+)
+
+// SetNode takes in a node that was created or changed.
+func (c *Cluster) SetNode(node *corev1.Node) Dirty {
+	c.lock()
+	n := c.node(node.Name)
+	old := n.object
+	n.object = node
+	if old == nil {
+		c.nodeCount++
+	}
+
+	if ready := isReady(node); ready != n.ready {
+		for _, p := range n.pools {
+			if ready {
+				p.ready++
+			} else {
+				p.ready--
+			}
+			c.dirty.Pools.Insert(p.object.Name)
+		}
+		n.ready = ready
+	}
+	if old == nil || !sameAmounts(old.Status.Capacity, node.Status.Capacity) || !sameAmounts(old.Status.Allocatable, node.Status.Allocatable) {
+		c.setCapacity(n, node)
+	}
+	if old == nil || !maps.Equal(old.Labels, node.Labels) {
+		c.updateMembership(n)
+	}
+	if old == nil || old.Annotations[tidekeeperv1.OwnershipAnnotation] != node.Annotations[tidekeeperv1.OwnershipAnnotation] {
+		c.removeOwnership(n)
+		// What cannot be read tells nothing; the plan puts it right.
+		var err error
+		n.ownership, err = ownership.Parse(node.Annotations[tidekeeperv1.OwnershipAnnotation])
+		n.unreadable = err != nil
+		c.addOwnership(n)
+	}
+	if old == nil || !maps.Equal(old.Labels, node.Labels) || !maps.Equal(old.Annotations, node.Annotations) ||
+		!equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) {
+		c.planNode(n)
+	}
+	return c.unlock()
+}
+
+// DeleteNode takes in that a node is gone.
+func (c *Cluster) DeleteNode(name string) Dirty {
+	c.lock()
+	if n, known := c.nodes[name]; known && n.object != nil {
+		c.removeOwnership(n)
+		n.object, n.ownership, n.unreadable = nil, nil, false
+		c.nodeCount--
+		c.updateMembership(n)
+		c.planNode(n)
+		c.setOffered(n, nil, nil)
+		n.ready, n.limiter = false, nil
+		c.forget(n)
+	}
+	return c.unlock()
+}
+
+func (c *Cluster) node(name string) *nodeState {
+	n, known := c.nodes[name]
+	if !known {
+		n = &nodeState{name: name}
+		c.nodes[name] = n
+	}
+	return n
+}
+
+// forget drops a node that neither exists nor has pods.
+func (c *Cluster) forget(n *nodeState) {
+	if n.object == nil && len(n.pods) == 0 {
+		delete(c.nodes, n.name)
+	}
+}
+
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// sameAmounts tells whether two lists say the same. A heartbeat of a node asks, so
+// it must be cheap.
+func sameAmounts(a, b corev1.ResourceList) bool {
+	return maps.EqualFunc(a, b, resource.Quantity.Equal)
+}

@@ -1,0 +1,104 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+)
+
+// SetPool takes in a pool that was created or changed.
+func (c *Cluster) SetPool(pool *tidekeeperv1.NodePool) Dirty {
+	c.lock()
+	c.putPool(pool)
+	return c.unlock()
+}
+
+func (c *Cluster) putPool(pool *tidekeeperv1.NodePool) {
+	c.dirty.Pools.Insert(pool.Name)
+	p, known := c.pools[pool.Name]
+	if known && p.object.UID != pool.UID {
+		// Deleted and made again; the deletion was never told.
+		c.dropPool(pool.Name)
+		known = false
+	}
+	if !known {
+		p = &poolState{
+			members: sets.New[string](), outdated: sets.New[string](), evictionPending: sets.New[string](),
+			evictionAllowed: sets.New[string](), conflicts: map[string][]plan.Conflict{},
+			failing: sets.New[string](), noRoom: sets.New[string](), refused: map[string]string{}, cleanups: map[string]int{},
+		}
+		c.pools[pool.Name] = p
+	}
+	old := p.object
+	p.object = pool
+	if old != nil {
+		for s := range setting.Managed(old) {
+			if !setting.Manages(pool, s) {
+				c.formerKeys.add(pool.Name, s)
+			}
+		}
+	}
+
+	affected := sets.New[string]()
+	if old == nil || !equality.Semantic.DeepEqual(old.Spec.Selector, pool.Spec.Selector) {
+		affected = affected.Union(p.members)
+		p.selector, p.invalid = plan.Selector(pool)
+		for _, n := range c.nodes {
+			c.updateMembership(n)
+		}
+	}
+	if old == nil || plansDiffer(old, pool) {
+		affected = affected.Union(p.members)
+		if t := c.owners[pool.Name]; t != nil {
+			affected = affected.Union(t.nodes)
+		}
+	}
+	for name := range affected {
+		c.planNode(c.nodes[name])
+	}
+}
+
+// plansDiffer tells whether two versions of a pool may plan differently
+// for a node.
+func plansDiffer(a, b *tidekeeperv1.NodePool) bool {
+	return a.Generation != b.Generation ||
+		a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() ||
+		plan.IsActive(a) != plan.IsActive(b) ||
+		!equality.Semantic.DeepEqual(a.Status.Managed, b.Status.Managed)
+}
+
+// DeletePool takes in that a pool is gone.
+func (c *Cluster) DeletePool(name string) Dirty {
+	c.lock()
+	c.dropPool(name)
+	return c.unlock()
+}
+
+func (c *Cluster) dropPool(name string) {
+	p, known := c.pools[name]
+	if !known {
+		return
+	}
+	delete(c.pools, name)
+	c.dirty.Pools.Insert(name)
+	for s := range setting.Managed(p.object) {
+		c.formerKeys.add(name, s)
+	}
+	affected := p.members.Clone()
+	if t := c.owners[name]; t != nil {
+		affected = affected.Union(t.nodes)
+	}
+	for node := range affected {
+		n := c.nodes[node]
+		n.pools = slices.DeleteFunc(n.pools, func(other *poolState) bool { return other == p })
+		c.planNode(n)
+	}
+}

@@ -1,0 +1,296 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	k8sresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"pgregory.net/rapid"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
+)
+
+// truth is what a fleet was told, for recounting.
+type truth struct {
+	pools map[string]*tidekeeperv1.NodePool
+	nodes map[string]*corev1.Node
+	pods  map[types.UID]*corev1.Pod
+}
+
+// recount builds a fleet from nothing but the present state of the truth,
+// pools first, and of what only a running one knows: which nodes were admitted, and
+// which keys were vouched for in former times.
+func (w *truth) recount(like *Cluster) *Cluster {
+	f := NewCluster()
+	for _, key := range like.formerKeys.order {
+		f.formerKeys.add(key.pool, key.key)
+	}
+	admitted := admissions(like)
+	for _, p := range w.pools {
+		f.SetPool(p)
+	}
+	for _, n := range w.nodes {
+		f.SetNode(n)
+	}
+	for _, p := range w.pods {
+		f.SetPod(p)
+	}
+	for pool, nodes := range admitted {
+		f.AllowEvictions(pool, nodes.UnsortedList())
+	}
+	return f
+}
+
+// TestFleetEqualsRecount: whatever happened in whatever order, the fleet knows
+// just what it would know if it were built anew from what there is.
+func TestFleetEqualsRecount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := NewCluster()
+		w := &truth{map[string]*tidekeeperv1.NodePool{}, map[string]*corev1.Node{}, map[types.UID]*corev1.Pod{}}
+		poolNames := rapid.SampledFrom([]string{"a", "b", "c"})
+		nodeNames := rapid.SampledFrom([]string{"n0", "n1", "n2", "n3"})
+		podNames := rapid.SampledFrom([]string{"p0", "p1", "p2", "p3", "p4", "p5"})
+		amounts := rapid.SampledFrom([]string{"", "0", "100m", "1", "3", "250Mi"})
+		values := rapid.SampledFrom([]string{"1", "2"})
+
+		t.Repeat(map[string]func(*rapid.T){
+			"pool": func(t *rapid.T) {
+				p := objects.Pool(poolNames.Draw(t, "pool")).CreatedAt(rapid.IntRange(0, 1).Draw(t, "age"))
+				switch rapid.IntRange(0, 2).Draw(t, "selector") {
+				case 1:
+					p.MatchLabels("zone", values.Draw(t, "zone"))
+				case 2:
+					p.MatchLabels("size", values.Draw(t, "size"))
+				}
+				if rapid.Bool().Draw(t, "labels") {
+					p.Labels("shared", values.Draw(t, "value"))
+				}
+				if rapid.Bool().Draw(t, "taints") {
+					p.Taint("out", values.Draw(t, "value"), corev1.TaintEffectNoExecute)
+				}
+				if rapid.Bool().Draw(t, "not vouching") {
+					p.ManagingNothing()
+				}
+				if rapid.IntRange(0, 4).Draw(t, "deleted") == 0 {
+					p.Deleted()
+				}
+				pool := p.Obj()
+				if old := w.pools[pool.Name]; old != nil {
+					pool.Generation = old.Generation + 1
+				}
+				w.pools[pool.Name] = pool
+				f.SetPool(pool)
+			},
+			"pool changed by its controller": func(t *rapid.T) {
+				// Neither the finalizer nor the status is a new generation.
+				pool := w.pools[poolNames.Draw(t, "pool")]
+				if pool == nil {
+					t.Skip("no such pool")
+				}
+				pool = pool.DeepCopy()
+				pool.Finalizers, pool.Status.Managed.Labels = nil, nil
+				if rapid.Bool().Draw(t, "finalizer") {
+					pool.Finalizers = []string{tidekeeperv1.NodePoolFinalizer}
+				}
+				if rapid.Bool().Draw(t, "vouching") {
+					pool.Status.Managed.Labels = []string{"shared"}
+				}
+				w.pools[pool.Name] = pool
+				f.SetPool(pool)
+			},
+			"pool gone": func(t *rapid.T) {
+				name := poolNames.Draw(t, "pool")
+				delete(w.pools, name)
+				f.DeletePool(name)
+			},
+			"pool again": func(t *rapid.T) {
+				// Deleted and made anew under the same name, seen as one change.
+				name := poolNames.Draw(t, "pool")
+				pool := objects.Pool(name).MatchLabels("zone", values.Draw(t, "zone")).Obj()
+				pool.UID = types.UID(rapid.StringN(4, 4, -1).Draw(t, "uid"))
+				w.pools[name] = pool
+				f.SetPool(pool)
+			},
+			"node": func(t *rapid.T) {
+				n := objects.Node(nodeNames.Draw(t, "node"))
+				if rapid.Bool().Draw(t, "role") {
+					n.Role(poolNames.Draw(t, "role of"))
+				}
+				if rapid.Bool().Draw(t, "zone") {
+					n.Label("zone", values.Draw(t, "zone value"))
+				}
+				if rapid.Bool().Draw(t, "size") {
+					n.Label("size", values.Draw(t, "size value"))
+				}
+				if rapid.Bool().Draw(t, "something of a pool") {
+					n.LabelOf(poolNames.Draw(t, "whose"), "shared", values.Draw(t, "value"))
+				}
+				if rapid.Bool().Draw(t, "ready") {
+					n.Ready(corev1.ConditionTrue)
+				}
+				for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, "example.com/x"} {
+					if amount := amounts.Draw(t, "amount"); amount != "" {
+						if rapid.Bool().Draw(t, "for pods") {
+							n.Allocatable(resource, amount)
+						} else {
+							n.Capacity(resource, amount)
+						}
+					}
+				}
+				node := n.Obj()
+				w.nodes[node.Name] = node
+				f.SetNode(node)
+			},
+			"node carried out": func(t *rapid.T) {
+				node := w.nodes[nodeNames.Draw(t, "node")]
+				if node == nil {
+					t.Skip("no such node")
+				}
+				nodePlan, end := f.BeginWrite(node)
+				node = applied(t, node, &nodePlan)
+				end()
+				w.nodes[node.Name] = node
+				f.SetNode(node)
+			},
+			"node gone": func(t *rapid.T) {
+				name := nodeNames.Draw(t, "node")
+				delete(w.nodes, name)
+				f.DeleteNode(name)
+			},
+			"pod": func(t *rapid.T) {
+				p := objects.Pod(podNames.Draw(t, "pod")).Requests(amounts.Draw(t, "cpu"), amounts.Draw(t, "memory"))
+				if rapid.IntRange(0, 4).Draw(t, "bound") > 0 {
+					p.On(nodeNames.Draw(t, "on"))
+				}
+				p.Phase(rapid.SampledFrom([]corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded}).Draw(t, "phase"))
+				pod := p.Obj()
+				for _, resource := range []corev1.ResourceName{"example.com/x", "invented.example.com/x"} {
+					if rapid.Bool().Draw(t, string(resource)) {
+						pod.Spec.Containers[0].Resources.Requests[resource] = *k8sresource.NewQuantity(rapid.Int64Range(0, 3).Draw(t, "of it"), k8sresource.DecimalSI)
+					}
+				}
+				w.pods[pod.UID] = pod
+				f.SetPod(pod)
+			},
+			"pod again": func(t *rapid.T) {
+				pod := w.pods[types.UID("pod-"+podNames.Draw(t, "pod"))]
+				if pod == nil {
+					t.Skip("no such pod")
+				}
+				f.SetPod(pod.DeepCopy())
+			},
+			"pod gone": func(t *rapid.T) {
+				uid := types.UID("pod-" + podNames.Draw(t, "pod"))
+				delete(w.pods, uid)
+				f.DeletePod(uid)
+			},
+			"admit": func(t *rapid.T) {
+				f.AllowEvictions(poolNames.Draw(t, "pool"), []string{nodeNames.Draw(t, "node")})
+			},
+			"": func(t *rapid.T) {
+				if diff := cmp.Diff(snapshot(w.recount(f)), snapshot(f), cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("the running model (+) is not the recount (-):\n%s", diff)
+				}
+				checkMemory(t, f, w)
+			},
+		})
+	})
+}
+
+// applied returns the node with the plan carried out, as the API server would.
+func applied(t *rapid.T, node *corev1.Node, nodePlan *plan.NodePlan) *corev1.Node {
+	if nodePlan.Empty() {
+		return node
+	}
+	return objects.ApplyPlan(t, nodePlan, node)
+}
+
+func (n *nodeState) podCount() (pods int) {
+	for _, count := range n.pods {
+		pods += count
+	}
+	return pods
+}
+
+func admissions(f *Cluster) map[string]sets.Set[string] {
+	all := map[string]sets.Set[string]{}
+	for name, p := range f.pools {
+		all[name] = p.evictionAllowed.Clone()
+	}
+	return all
+}
+
+// snapshot is all that a fleet knows, in a form that can be compared: numbers
+// of resources depend on which was seen first.
+func snapshot(f *Cluster) map[string]any {
+	all := map[string]any{}
+	for name, p := range f.pools {
+		v, _ := f.Pool(name)
+		all["pool "+name] = map[string]any{
+			"members": sets.List(p.members), "unshaped": sets.List(p.outdated), "held back": sets.List(p.evictionPending),
+			"admitted":  sets.List(p.evictionAllowed),
+			"conflicts": fmt.Sprint(p.conflicts), "ready": v.Ready, "nodes": v.Nodes,
+			"capacity": v.Capacity, "allocatable": v.Allocatable, "requested": v.Requested, "percent": v.Percent,
+			"carriers": v.OwnedNodes, "held": v.OwnedKeys, "writing": v.Writing,
+		}
+	}
+	for name, n := range f.nodes {
+		var pools []string
+		for _, p := range n.pools {
+			pools = append(pools, p.object.Name)
+		}
+		slices.Sort(pools)
+		all["node "+name] = map[string]any{
+			"pools": pools, "ready": n.ready, "pods": n.podCount(), "requested": n.requested.List(),
+			"outdated": n.summary.NeedsWrite, "known": n.object != nil,
+		}
+	}
+	all["pods"] = len(f.pods)
+	for pool, t := range f.owners {
+		all["trace "+pool] = map[string]any{"nodes": sets.List(t.nodes), "slots": fmt.Sprint(len(t.keys))}
+	}
+	return all
+}
+
+// checkMemory: what is gone is not kept.
+func checkMemory(t *rapid.T, f *Cluster, w *truth) {
+	users := 0
+	for _, s := range f.profiles {
+		users += s.users
+	}
+	if users != len(f.pods) {
+		t.Fatalf("%d pods use %d shapes", len(f.pods), users)
+	}
+	offered := map[corev1.ResourceName]int{}
+	for _, n := range w.nodes {
+		names := sets.New(slices.Collect(maps.Keys(n.Status.Capacity))...)
+		for name := range names.Union(sets.New(slices.Collect(maps.Keys(n.Status.Allocatable))...)) {
+			offered[name]++
+		}
+	}
+	if diff := cmp.Diff(offered, f.offered, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("what nodes offer (-want +got):\n%s", diff)
+	}
+	for name, n := range f.nodes {
+		for resource := range n.requested {
+			if offered[resource] == 0 {
+				t.Fatalf("node %s has a sum of %s, which no node offers", name, resource)
+			}
+		}
+		if w.nodes[name] == nil && len(n.pods) == 0 {
+			t.Fatalf("node %s neither exists nor has pods, and is still kept", name)
+		}
+	}
+}

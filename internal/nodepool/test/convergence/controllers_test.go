@@ -1,0 +1,158 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package convergence
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
+)
+
+// work is what the controllers can be about: one write at most.
+type work struct{ node, pool string }
+
+// allWork returns what the controllers look at when they start.
+func (w *world) allWork() []work {
+	all := []work{}
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		all = append(all, work{node: name})
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.pools)) {
+		all = append(all, work{pool: name})
+	}
+	return all
+}
+
+// do lets a controller do one thing, and tells whether it wrote.
+func (w *world) do(t *rapid.T, what work, mayEvict bool) bool {
+	if what.node != "" {
+		return w.doNode(t, w.nodes[what.node], mayEvict)
+	}
+	if pool, ok := w.pools[what.pool]; ok {
+		return w.doPool(t, pool)
+	}
+	return false
+}
+
+// doPool is the pool controller: the finalizer first, then what the status
+// vouches for; on deletion, the finalizer goes when no node carries anything.
+func (w *world) doPool(t *rapid.T, pool *tidekeeperv1.NodePool) bool {
+	held := map[setting.Key]bool{}
+	for _, node := range w.nodes {
+		for s := range w.record(t, node)[pool.Name] {
+			held[s] = true
+		}
+	}
+	switch {
+	case pool.DeletionTimestamp != nil && len(held) == 0:
+		delete(w.pools, pool.Name)
+		return true
+	case pool.DeletionTimestamp == nil && len(pool.Finalizers) == 0:
+		pool.Finalizers = []string{tidekeeperv1.NodePoolFinalizer}
+		return true
+	}
+	m := objects.PoolFrom(pool).ManagingNothing()
+	asked := map[setting.Key]bool{}
+	for s := range setting.Desired(pool) {
+		asked[s] = true
+	}
+	for _, s := range contestedSlots {
+		if asked[s] || held[s] && setting.Manages(pool, s) {
+			m.Managing(s)
+		}
+	}
+	managed := m.Obj().Status.Managed
+	if cmp.Equal(managed, pool.Status.Managed) {
+		return false
+	}
+	pool.Status.Managed = managed
+	return true
+}
+
+func (w *world) record(t *rapid.T, node *corev1.Node) ownership.Record {
+	r, err := ownership.Parse(node.Annotations[tidekeeperv1.OwnershipAnnotation])
+	if err != nil {
+		t.Fatalf("node %s: %v", node.Name, err)
+	}
+	return r
+}
+
+// claims are all pools that select the node and all that its record names.
+func (w *world) claims(t *rapid.T, node *corev1.Node, mayEvict bool) []plan.PoolOnNode {
+	recorded := w.record(t, node)
+	claims := []plan.PoolOnNode{}
+	for _, pool := range w.pools {
+		selector, err := plan.Selector(pool)
+		if err != nil {
+			t.Fatalf("pool %s: %v", pool.Name, err)
+		}
+		selects := selector.Matches(labels.Set(node.Labels))
+		if _, ok := recorded[pool.Name]; selects || ok {
+			claims = append(claims, plan.PoolOnNode{Pool: pool, Member: selects && pool.DeletionTimestamp == nil, MayEvict: mayEvict})
+		}
+	}
+	return claims
+}
+
+// doNode is the node controller.
+func (w *world) doNode(t *rapid.T, node *corev1.Node, mayEvict bool) bool {
+	claims := w.claims(t, node, mayEvict)
+	nodePlan := plan.ForNode(node, claims)
+	if nodePlan.Empty() {
+		return false
+	}
+	w.tick++
+	for s, value := range nodePlan.Set {
+		owner := slices.IndexFunc(claims, func(c plan.PoolOnNode) bool { _, ok := nodePlan.Ownership[c.Pool.Name][s]; return ok })
+		if owner < 0 || !claims[owner].Member || len(claims[owner].Pool.Finalizers) == 0 || !setting.Manages(claims[owner].Pool, s) {
+			t.Fatalf("%s of node %s is written for nobody who may; record: %s", s, node.Name, nodePlan.Ownership)
+		}
+		if s.IsNoExecute() && !mayEvict {
+			t.Fatalf("%s is put on node %s out of turn", s, node.Name)
+		}
+		at := place{node.Name, s}
+		w.byPool[at] = written{w.tick, value}
+		w.owners[at] = append(w.owners[at], claims[owner].Pool)
+	}
+	after := objects.ApplyPlan(t, &nodePlan, node)
+	if again := plan.ForNode(after, claims); !again.Empty() || len(again.Changes) > 0 {
+		t.Fatalf("carried out, the plan is not done: %s, then %s", nodePlan.Patch(node, objects.PatchTime), again.Patch(after, objects.PatchTime))
+	}
+	w.nodes[node.Name] = after
+	return true
+}
+
+// rest lets the controllers work until there is nothing more to do. At first
+// they are killed again and again, at any point of what they are doing.
+func (w *world) rest(t *rapid.T, how string) {
+	for round := range 30 {
+		todo := rapid.Permutation(w.allWork()).Draw(t, how+": order of work")
+		crashes := round < 3
+		if crashes {
+			todo = todo[:rapid.IntRange(0, len(todo)).Draw(t, how+": killed after")]
+		}
+		wrote := false
+		for _, what := range todo {
+			mayEvict := !crashes || rapid.Bool().Draw(t, how+": may evict")
+			if w.do(t, what, mayEvict) {
+				wrote = true
+				w.check(t)
+			}
+		}
+		if !wrote && !crashes {
+			return
+		}
+	}
+	t.Fatal("the controllers never come to rest")
+}

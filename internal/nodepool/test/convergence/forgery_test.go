@@ -1,0 +1,112 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package convergence
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
+)
+
+// Whatever is written into the record by hand, a plan takes off only what a
+// pool vouches for, and writes only what a member asks for. And it has no
+// second thoughts.
+func TestPlanIsSafeAgainstForgery(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		for _, name := range worldPools {
+			if !rapid.Bool().Draw(t, "exists") {
+				continue
+			}
+			m := objects.Pool(name).CreatedAt(rapid.IntRange(0, 2).Draw(t, "age"))
+			m.Spec(drawSpec(t))
+			for _, s := range contestedSlots {
+				if rapid.Bool().Draw(t, "vouches") {
+					m.Managing(s)
+				}
+			}
+			switch rapid.IntRange(0, 5).Draw(t, "deleted or new") {
+			case 0:
+				m.Deleted()
+			case 1:
+				m.WithoutFinalizer()
+			}
+			w.pools[name] = m.Obj()
+		}
+		node := w.nodes["n0"]
+		node.Annotations = objects.With(node.Annotations, tidekeeperv1.OwnershipAnnotation, drawForgery(t))
+		forged, err := ownership.Parse(node.Annotations[tidekeeperv1.OwnershipAnnotation])
+		unreadable := err != nil
+
+		var claims []plan.PoolOnNode
+		for _, pool := range w.pools {
+			member := pool.DeletionTimestamp == nil && rapid.Bool().Draw(t, "member")
+			if _, named := forged[pool.Name]; named || member {
+				claims = append(claims, plan.PoolOnNode{Pool: pool, Member: member, MayEvict: rapid.Bool().Draw(t, "may evict")})
+			}
+		}
+		nodePlan := plan.ForNode(node, claims)
+		is := setting.Actual(node)
+		for s := range nodePlan.Remove {
+			if !slices.ContainsFunc(claims, func(c plan.PoolOnNode) bool {
+				recorded, ok := forged[c.Pool.Name][s]
+				return setting.Manages(c.Pool, s) && (unreadable || ok && value(is, s) == fmt.Sprintf("%q", recorded))
+			}) {
+				t.Fatalf("%s is taken off on the word of the record alone: %s", s, node.Annotations[tidekeeperv1.OwnershipAnnotation])
+			}
+		}
+		for s, want := range nodePlan.Set {
+			if !slices.ContainsFunc(claims, func(c plan.PoolOnNode) bool {
+				asks := false
+				for asked, value := range setting.Desired(c.Pool) {
+					asks = asks || asked == s && value == want
+				}
+				return asks && c.Member && len(c.Pool.Finalizers) > 0 && setting.Manages(c.Pool, s) && (c.MayEvict || !s.IsNoExecute())
+			}) {
+				t.Fatalf("%s is written, which no member may: %s", s, node.Annotations[tidekeeperv1.OwnershipAnnotation])
+			}
+		}
+		after := objects.ApplyPlan(t, &nodePlan, node)
+		if again := plan.ForNode(after, claims); !again.Empty() || len(again.Changes) > 0 {
+			t.Fatalf("carried out, the plan is not done: %s, then %s", nodePlan.Patch(node, objects.PatchTime), again.Patch(after, objects.PatchTime))
+		}
+		if diff := cmp.Diff(foreignTaints(node), foreignTaints(after), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("taints of others (-want +got):\n%s", diff)
+		}
+		for s := range is {
+			if s == (setting.AnnotationKey(tidekeeperv1.OwnershipAnnotation)) || slices.Contains(contestedSlots, s) {
+				continue
+			}
+			if now := setting.Actual(after); value(is, s) != value(now, s) {
+				t.Fatalf("%s was %s and is %s", s, value(is, s), value(now, s))
+			}
+		}
+	})
+}
+
+// drawForgery makes a record that somebody who may edit nodes could write.
+func drawForgery(t *rapid.T) string {
+	if rapid.IntRange(0, 4).Draw(t, "unreadable") == 0 {
+		return rapid.SampledFrom([]string{"{", "[]", " ", `{"p0":1}`, "\x00"}).Draw(t, "text")
+	}
+	r := ownership.Record{}
+	all := append(slices.Concat(contestedSlots, foreignSlots),
+		setting.AnnotationKey(tidekeeperv1.OwnershipAnnotation), setting.LabelKey(""), setting.Key{Kind: setting.Taint, Name: "t0"}, setting.TaintKey("", ""), setting.LabelKey(tidekeeperv1.RoleLabelPrefix+"p0"))
+	for range rapid.IntRange(0, 12).Draw(t, "entries") {
+		s := rapid.SampledFrom(all).Draw(t, "slot")
+		r.Put(rapid.SampledFrom(append([]string{"ghost", ""}, worldPools...)).Draw(t, "pool"),
+			s, ownership.DigestOf(s, rapid.SampledFrom(worldValues).Draw(t, "value")))
+	}
+	return r.String()
+}

@@ -1,0 +1,356 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package objects makes pools, nodes and pods for the tests of the NodePool packages.
+package objects
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+)
+
+// Objects for tests, built so that a table row reads as a sentence:
+//
+//	MakeNode("a").Label("zone", "1").Taint("gpu", "yes", corev1.TaintEffectNoSchedule)
+//	MakePool("worker").Labels("zone", "1").CreatedAt(2)
+//	MakePod("web").On("a").Requests("100m", "64Mi")
+//
+// A pool made here is in force: it has its finalizer, and its status vouches
+// for all that its spec asks for, unless the row says otherwise.
+
+// NodeMaker builds a node.
+type NodeMaker struct{ node corev1.Node }
+
+// Node begins a node that has nothing but its name.
+func Node(name string) *NodeMaker {
+	return &NodeMaker{corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID("node-" + name), ResourceVersion: "1",
+	}}}
+}
+
+// Label adds a label.
+func (m *NodeMaker) Label(key, value string) *NodeMaker {
+	m.node.Labels = With(m.node.Labels, key, value)
+	return m
+}
+
+// Role adds the label that makes the node a member of the pool of that name.
+func (m *NodeMaker) Role(pool string) *NodeMaker {
+	return m.Label(tidekeeperv1.RoleLabelPrefix+pool, "")
+}
+
+// Annotation adds an annotation.
+func (m *NodeMaker) Annotation(key, value string) *NodeMaker {
+	m.node.Annotations = With(m.node.Annotations, key, value)
+	return m
+}
+
+// Taint adds a taint at the end of the list.
+func (m *NodeMaker) Taint(key, value string, effect corev1.TaintEffect) *NodeMaker {
+	m.node.Spec.Taints = append(m.node.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: effect})
+	return m
+}
+
+// TaintAt adds a taint that says when it was added.
+func (m *NodeMaker) TaintAt(key, value string, effect corev1.TaintEffect, added time.Time) *NodeMaker {
+	m.Taint(key, value, effect)
+	m.node.Spec.Taints[len(m.node.Spec.Taints)-1].TimeAdded = &metav1.Time{Time: added}
+	return m
+}
+
+// Owned adds to the record on the node that the pool has put a value there.
+func (m *NodeMaker) Owned(pool string, s setting.Key, value string) *NodeMaker {
+	r, err := ownership.Parse(m.node.Annotations[tidekeeperv1.OwnershipAnnotation])
+	if err != nil {
+		panic(err)
+	}
+	r.Put(pool, s, ownership.DigestOf(s, value))
+	return m.Annotation(tidekeeperv1.OwnershipAnnotation, r.String())
+}
+
+// LabelOf adds a label that the pool has put there, with its record.
+func (m *NodeMaker) LabelOf(pool, key, value string) *NodeMaker {
+	return m.Label(key, value).Owned(pool, setting.LabelKey(key), value)
+}
+
+// AnnotationOf adds an annotation that the pool has put there, with its record.
+func (m *NodeMaker) AnnotationOf(pool, key, value string) *NodeMaker {
+	return m.Annotation(key, value).Owned(pool, setting.AnnotationKey(key), value)
+}
+
+// TaintOf adds a taint that the pool has put there, with its record.
+func (m *NodeMaker) TaintOf(pool, key, value string, effect corev1.TaintEffect) *NodeMaker {
+	return m.Taint(key, value, effect).Owned(pool, setting.TaintKey(key, effect), value)
+}
+
+// OwnershipText writes a text in the place of the record.
+func (m *NodeMaker) OwnershipText(text string) *NodeMaker {
+	return m.Annotation(tidekeeperv1.OwnershipAnnotation, text)
+}
+
+// ResourceVersion sets the version that the node was read at.
+func (m *NodeMaker) ResourceVersion(version string) *NodeMaker {
+	m.node.ResourceVersion = version
+	return m
+}
+
+// Ready sets the condition Ready.
+func (m *NodeMaker) Ready(status corev1.ConditionStatus) *NodeMaker {
+	m.node.Status.Conditions = append(m.node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: status})
+	return m
+}
+
+// Capacity adds to what the node has, for pods and in all.
+func (m *NodeMaker) Capacity(name corev1.ResourceName, quantity string) *NodeMaker {
+	m.node.Status.Capacity = With(m.node.Status.Capacity, name, resource.MustParse(quantity))
+	return m.Allocatable(name, quantity)
+}
+
+// Allocatable adds to what the node has for pods.
+func (m *NodeMaker) Allocatable(name corev1.ResourceName, quantity string) *NodeMaker {
+	m.node.Status.Allocatable = With(m.node.Status.Allocatable, name, resource.MustParse(quantity))
+	return m
+}
+
+// Obj returns a copy of the node.
+func (m *NodeMaker) Obj() *corev1.Node { return m.node.DeepCopy() }
+
+// PoolMaker builds a NodePool.
+type PoolMaker struct{ pool tidekeeperv1.NodePool }
+
+// Epoch is when pools of CreatedAt(0) were created.
+var Epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Pool begins a pool that selects by its role label and asks for nothing.
+func Pool(name string) *PoolMaker {
+	return &PoolMaker{tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID("pool-" + name), ResourceVersion: "1", Generation: 1,
+		CreationTimestamp: metav1.NewTime(Epoch),
+		Finalizers:        []string{tidekeeperv1.NodePoolFinalizer},
+	}}}
+}
+
+// PoolFrom begins with a copy of a pool.
+func PoolFrom(pool *tidekeeperv1.NodePool) *PoolMaker { return &PoolMaker{*pool.DeepCopy()} }
+
+// Spec replaces the spec.
+func (m *PoolMaker) Spec(spec tidekeeperv1.NodePoolSpec) *PoolMaker {
+	m.pool.Spec = spec
+	return m
+}
+
+// CreatedAt sets the creation time, in seconds after the first pool's.
+func (m *PoolMaker) CreatedAt(n int) *PoolMaker {
+	m.pool.CreationTimestamp = metav1.NewTime(Epoch.Add(time.Duration(n) * time.Second))
+	return m
+}
+
+// MatchLabels selects nodes by labels, given as key, value, key, value….
+func (m *PoolMaker) MatchLabels(pairs ...string) *PoolMaker {
+	s := m.selector()
+	for pair := range slices.Chunk(pairs, 2) {
+		s.MatchLabels = With(s.MatchLabels, pair[0], tidekeeperv1.LabelValue(pair[1]))
+	}
+	return m
+}
+
+// MatchExpression selects nodes by a condition on a label.
+func (m *PoolMaker) MatchExpression(key string, operator metav1.LabelSelectorOperator, values ...tidekeeperv1.LabelValue) *PoolMaker {
+	s := m.selector()
+	s.MatchExpressions = append(s.MatchExpressions, tidekeeperv1.NodeSelectorRequirement{Key: key, Operator: operator, Values: values})
+	return m
+}
+
+func (m *PoolMaker) selector() *tidekeeperv1.NodeSelector {
+	if m.pool.Spec.Selector == nil {
+		m.pool.Spec.Selector = &tidekeeperv1.NodeSelector{}
+	}
+	return m.pool.Spec.Selector
+}
+
+// Labels asks for labels, given as key, value, key, value….
+func (m *PoolMaker) Labels(pairs ...string) *PoolMaker {
+	for pair := range slices.Chunk(pairs, 2) {
+		m.pool.Spec.Labels = With(m.pool.Spec.Labels, pair[0], tidekeeperv1.LabelValue(pair[1]))
+		m.Managing(setting.LabelKey(pair[0]))
+	}
+	return m
+}
+
+// Annotations asks for annotations, given as key, value, key, value….
+func (m *PoolMaker) Annotations(pairs ...string) *PoolMaker {
+	for pair := range slices.Chunk(pairs, 2) {
+		m.pool.Spec.Annotations = With(m.pool.Spec.Annotations, pair[0], tidekeeperv1.AnnotationValue(pair[1]))
+		m.Managing(setting.AnnotationKey(pair[0]))
+	}
+	return m
+}
+
+// Taint asks for a taint.
+func (m *PoolMaker) Taint(key, value string, effect corev1.TaintEffect) *PoolMaker {
+	m.pool.Spec.Taints = append(m.pool.Spec.Taints, tidekeeperv1.Taint{Key: key, Value: tidekeeperv1.LabelValue(value), Effect: effect})
+	return m.Managing(setting.TaintKey(key, effect))
+}
+
+// Managing lets the status name slots as managed, beside those of the spec.
+func (m *PoolMaker) Managing(slots ...setting.Key) *PoolMaker {
+	managed := &m.pool.Status.Managed
+	for _, s := range slots {
+		switch s.Kind {
+		case setting.Label:
+			managed.Labels = append(managed.Labels, s.Name)
+		case setting.Annotation:
+			managed.Annotations = append(managed.Annotations, s.Name)
+		default:
+			managed.Taints = append(managed.Taints, s.Name)
+		}
+	}
+	return m
+}
+
+// ManagingNothing empties what the status names as managed.
+func (m *PoolMaker) ManagingNothing() *PoolMaker {
+	m.pool.Status.Managed = tidekeeperv1.ManagedKeys{}
+	return m
+}
+
+// WithoutFinalizer takes the finalizer off, as on a pool that was just created.
+func (m *PoolMaker) WithoutFinalizer() *PoolMaker {
+	m.pool.Finalizers = nil
+	return m
+}
+
+// Handler asks for a RuntimeClass.
+func (m *PoolMaker) Handler(handler string) *PoolMaker {
+	m.pool.Spec.Handler = handler
+	return m
+}
+
+// Deleted lets the pool wait for its finalizer.
+func (m *PoolMaker) Deleted() *PoolMaker {
+	m.pool.DeletionTimestamp = &metav1.Time{Time: Epoch.Add(time.Hour)}
+	return m
+}
+
+// Obj returns a copy of the pool.
+func (m *PoolMaker) Obj() *tidekeeperv1.NodePool { return m.pool.DeepCopy() }
+
+// Member returns the claim of the pool on a node that it selects.
+func (m *PoolMaker) Member() plan.PoolOnNode { return plan.PoolOnNode{Pool: m.Obj(), Member: true} }
+
+// Evictor returns the claim of the pool on a node that it may evict now.
+func (m *PoolMaker) Evictor() plan.PoolOnNode {
+	return plan.PoolOnNode{Pool: m.Obj(), Member: true, MayEvict: true}
+}
+
+// NoMember returns the claim of the pool on a node that it does not select any
+// more, or of a pool that is being deleted.
+func (m *PoolMaker) NoMember() plan.PoolOnNode { return plan.PoolOnNode{Pool: m.Obj()} }
+
+// PodMaker builds a pod.
+type PodMaker struct{ pod corev1.Pod }
+
+// Pod begins a pod of one container that requests nothing.
+func Pod(name string) *PodMaker {
+	return &PodMaker{corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("pod-" + name), ResourceVersion: "1"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c0"}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodPending},
+	}}
+}
+
+// On binds the pod to a node.
+func (m *PodMaker) On(node string) *PodMaker {
+	m.pod.Spec.NodeName = node
+	return m
+}
+
+// Phase sets the pod's phase.
+func (m *PodMaker) Phase(phase corev1.PodPhase) *PodMaker {
+	m.pod.Status.Phase = phase
+	return m
+}
+
+// Requests sets what the first container requests.
+func (m *PodMaker) Requests(cpu, memory string) *PodMaker {
+	m.pod.Spec.Containers[0].Resources.Requests = CPUAndMemory(cpu, memory)
+	return m
+}
+
+// Container adds a container.
+func (m *PodMaker) Container(cpu, memory string) *PodMaker {
+	m.pod.Spec.Containers = append(m.pod.Spec.Containers, corev1.Container{
+		Name: "c" + string(rune('0'+len(m.pod.Spec.Containers))), Resources: corev1.ResourceRequirements{Requests: CPUAndMemory(cpu, memory)},
+	})
+	return m
+}
+
+// Init adds an init container.
+func (m *PodMaker) Init(cpu, memory string) *PodMaker {
+	m.pod.Spec.InitContainers = append(m.pod.Spec.InitContainers, corev1.Container{
+		Name: "i" + string(rune('0'+len(m.pod.Spec.InitContainers))), Resources: corev1.ResourceRequirements{Requests: CPUAndMemory(cpu, memory)},
+	})
+	return m
+}
+
+// Sidecar adds an init container that keeps running.
+func (m *PodMaker) Sidecar(cpu, memory string) *PodMaker {
+	m.Init(cpu, memory)
+	always := corev1.ContainerRestartPolicyAlways
+	m.pod.Spec.InitContainers[len(m.pod.Spec.InitContainers)-1].RestartPolicy = &always
+	return m
+}
+
+// Overhead sets what running the pod costs by itself.
+func (m *PodMaker) Overhead(cpu, memory string) *PodMaker {
+	m.pod.Spec.Overhead = CPUAndMemory(cpu, memory)
+	return m
+}
+
+// PodLevel sets what the pod requests as a whole.
+func (m *PodMaker) PodLevel(cpu, memory string) *PodMaker {
+	m.pod.Spec.Resources = &corev1.ResourceRequirements{Requests: CPUAndMemory(cpu, memory)}
+	return m
+}
+
+// Tolerating adds tolerations.
+func (m *PodMaker) Tolerating(tolerations ...corev1.Toleration) *PodMaker {
+	m.pod.Spec.Tolerations = append(m.pod.Spec.Tolerations, tolerations...)
+	return m
+}
+
+// Obj returns a copy of the pod.
+func (m *PodMaker) Obj() *corev1.Pod { return m.pod.DeepCopy() }
+
+// CPUAndMemory makes a resource list; an empty text leaves a resource out.
+func CPUAndMemory(cpu, memory string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	if cpu != "" {
+		list[corev1.ResourceCPU] = resource.MustParse(cpu)
+	}
+	if memory != "" {
+		list[corev1.ResourceMemory] = resource.MustParse(memory)
+	}
+	return list
+}
+
+// With returns the map, made if there is none yet, with one more entry.
+func With[M ~map[K]V, K comparable, V any](m M, key K, value V) M {
+	m = maps.Clone(m)
+	if m == nil {
+		m = M{}
+	}
+	m[key] = value
+	return m
+}

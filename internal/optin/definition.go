@@ -1,0 +1,41 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package optin
+
+import (
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/controller"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// Controller defines the controller "restart-opt-in".
+func Controller() controller.Definition {
+	return controller.Definition{
+		Name:       "restart-opt-in",
+		Purpose:    "Creates ScheduledRestarts from the annotations of workloads, and keeps them in line with these.",
+		Namespaced: true,
+		Watches:    append([]client.Object{&tidekeeperv1.ScheduledRestart{}}, controller.Objects(workload.Required())...),
+		Optional:   controller.Objects(workload.Optional()),
+		Rules:      rules,
+		SetupWithManager: func(mgr ctrl.Manager, _ clock.Clock) error {
+			return SetupWithManager(mgr)
+		},
+	}
+}
+
+// That a ScheduledRestart names its workload as an owner requires no right to set
+// finalizers, not even with the admission plugin
+// OwnerReferencesPermissionEnforcement, as the workload may be deleted first.
+var rules = append(
+	controller.WorkloadRules([]string{"get", "list", "watch"},
+		"Reads the annotations of workloads; from the API server before a ScheduledRestart gets an owner."),
+	controller.Rule{
+		Group: tidekeeperv1.GroupName, Resources: []string{"scheduledrestarts"}, Verbs: []string{"list", "watch", "create", "patch", "delete"},
+		Reason: "Writes the ScheduledRestart of a workload by server-side apply, which is a patch, and requires create where there is none yet. Deletes it when the annotation is removed.",
+	},
+)

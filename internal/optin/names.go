@@ -1,0 +1,91 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package optin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// namesFor returns the names that the ScheduledRestart of a workload may have, the
+// first that is free: the workload's own; if that is another's, such as that of a
+// workload of another kind, the name and the kind; and one with a hash, which stands
+// for a name that is too long, and which nobody takes by chance.
+func namesFor(kind *workload.Kind, name string) []string {
+	suffix := "-" + strings.ToLower(kind.Kind)
+	names := []string{name}
+	if len(name)+len(suffix) <= validation.DNS1123SubdomainMaxLength {
+		names = append(names, name+suffix)
+	}
+	hash := sha256.Sum256([]byte(kind.Kind + "/" + name))
+	suffix = "-" + hex.EncodeToString(hash[:5]) + suffix
+	// What is cut must not end so that a label of the name does.
+	cut := name[:min(len(name), validation.DNS1123SubdomainMaxLength-len(suffix))]
+	return append(names, strings.TrimRight(cut, "-.")+suffix)
+}
+
+// workloadNames returns the names of the workloads of a kind that might want a
+// ScheduledRestart of this name, as far as the name tells.
+func workloadNames(kind *workload.Kind, name string) []string {
+	names := []string{name}
+	if base, ok := strings.CutSuffix(name, "-"+strings.ToLower(kind.Kind)); ok && base != "" {
+		names = append(names, base)
+	}
+	return names
+}
+
+// place is the name that the ScheduledRestart of a workload has or is to have, and
+// what has it now.
+type place struct {
+	name     string
+	existing *tidekeeperv1.ScheduledRestart
+	origin   origin
+	// second is one more that the opt-in of this workload has made, which a manager
+	// with a stale view may do. It goes.
+	second *tidekeeperv1.ScheduledRestart
+}
+
+// find returns the place of a workload's ScheduledRestart. One that exists keeps its
+// name, whatever becomes free. Else it waits for what goes anyway; and what a person
+// has written for this very workload stays the only one.
+func find(kind *workload.Kind, object metav1.Object, existing []*tidekeeperv1.ScheduledRestart) place {
+	var mine, waits, inTheWay, free *place
+	var last place
+	for i, name := range namesFor(kind, object.GetName()) {
+		p := place{name: name}
+		if i < len(existing) {
+			p.existing = existing[i]
+		}
+		p.origin = originOf(kind, object, p.existing)
+		switch {
+		case p.origin == ours && mine == nil:
+			mine = &p
+		case p.origin == ours && p.existing.CreationTimestamp.Before(&mine.existing.CreationTimestamp):
+			p.second = mine.existing
+			mine = &p
+		case p.origin == ours:
+			mine.second = p.existing
+		case (p.origin == orphan || p.origin == dying) && waits == nil:
+			waits = &p
+		case p.origin == foreign && p.existing.Spec.TargetRef.Equal(kind.Ref(object.GetName())) && inTheWay == nil:
+			inTheWay = &p
+		case p.origin == absent && free == nil:
+			free = &p
+		}
+		last = p
+	}
+	for _, p := range []*place{mine, waits, inTheWay, free} {
+		if p != nil {
+			return *p
+		}
+	}
+	return last
+}

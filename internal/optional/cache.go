@@ -1,0 +1,230 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package optional
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+const (
+	// checkInterval is how often the cluster is asked which of the kinds it serves.
+	// That takes one small request for each API group, and no rights.
+	checkInterval = 10 * time.Second
+	// checkTimeout bounds such a request.
+	checkTimeout = 10 * time.Second
+)
+
+// Kind is an optional kind, and what the cache keeps of it.
+type Kind struct {
+	// Object is an empty object of the kind.
+	Object client.Object
+	// Config is as in [cache.Options.ByObject].
+	Config cache.ByObject
+}
+
+// Cache is a cache of which some kinds are optional. All others are in an inner cache.
+type Cache struct {
+	cache.Cache
+	scheme *runtime.Scheme
+	server discovery.ServerResourcesInterface
+	kinds  map[schema.GroupVersionKind]*kind
+	// checked is closed when the cluster was asked for the first time.
+	checked chan struct{}
+}
+
+// NewCache returns a function that creates a cache with these optional kinds, for the
+// options of a manager.
+func NewCache(kinds []Kind) cache.NewCacheFunc {
+	return func(cfg *rest.Config, options cache.Options) (cache.Cache, error) {
+		inner, err := cache.New(cfg, options)
+		if err != nil {
+			return nil, err
+		}
+		cfg = rest.CopyConfig(cfg)
+		asking := rest.CopyConfig(cfg)
+		asking.Timeout = checkTimeout
+		server, err := discovery.NewDiscoveryClientForConfig(asking)
+		if err != nil {
+			return nil, fmt.Errorf("discover optional kinds: %w", err)
+		}
+		c := &Cache{Cache: inner, scheme: options.Scheme, server: server, kinds: map[schema.GroupVersionKind]*kind{}, checked: make(chan struct{})}
+		for _, k := range kinds {
+			gvk, err := apiutil.GVKForObject(k.Object, options.Scheme)
+			if err != nil {
+				return nil, fmt.Errorf("find the kind of %T: %w", k.Object, err)
+			}
+			c.kinds[gvk] = newKind(gvk, k.Object, c.checked, func() (cache.Cache, error) {
+				own := options
+				own.ByObject = map[client.Object]cache.ByObject{k.Object: k.Config}
+				own.DefaultWatchErrorHandler = logWatchError
+				return cache.New(cfg, own)
+			})
+		}
+		return c, nil
+	}
+}
+
+// logWatchError logs why a watch has failed. Until the next check it may be that the
+// kind is not served any more, which is not an error.
+func logWatchError(ctx context.Context, r *toolscache.Reflector, err error) {
+	if apierrors.IsNotFound(err) {
+		ctrl.LoggerFrom(ctx).V(1).Info("The watch of an optional kind has ended", "error", err.Error())
+		return
+	}
+	toolscache.DefaultWatchErrorHandler(ctx, r, err)
+}
+
+// Start implements [cache.Informers].
+func (c *Cache) Start(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.follow(ctx)
+	}()
+	err := c.Cache.Start(ctx)
+	<-done
+	return err
+}
+
+// follow watches each kind while the cluster serves it.
+func (c *Cache) follow(ctx context.Context) {
+	if len(c.kinds) == 0 {
+		close(c.checked)
+		<-ctx.Done()
+		return
+	}
+	first := true
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if c.check(ctx) && first {
+			first = false
+			close(c.checked)
+		}
+	}, checkInterval)
+	for _, k := range c.kinds {
+		k.stop()
+	}
+}
+
+// check asks the cluster which of the kinds it serves. It reports whether it has an
+// answer about all of them: until there is one, nothing changes.
+func (c *Cache) check(ctx context.Context) bool {
+	log := ctrl.LoggerFrom(ctx).WithName("optional-kinds")
+	answered := true
+	served := map[schema.GroupVersion]map[string]bool{}
+	for gvk, k := range c.kinds {
+		gv := gvk.GroupVersion()
+		if served[gv] == nil {
+			list, err := c.server.ServerResourcesForGroupVersion(gv.String())
+			if err != nil && !apierrors.IsNotFound(err) {
+				log.V(1).Info("Cannot find out whether the cluster serves a kind", "groupVersion", gv, "error", err.Error())
+				answered = false
+				continue
+			}
+			served[gv] = map[string]bool{}
+			if list != nil {
+				for _, r := range list.APIResources {
+					if !strings.Contains(r.Name, "/") {
+						served[gv][r.Kind] = true
+					}
+				}
+			}
+		}
+		switch running := k.isRunning(); {
+		case served[gv][gvk.Kind] && !running:
+			log.Info("The cluster serves an optional kind: watching it", "kind", gvk.Kind, "groupVersion", gv)
+			if err := k.start(ctx); err != nil {
+				log.Error(err, "Watching an optional kind", "kind", gvk.Kind, "groupVersion", gv)
+				answered = false
+			}
+		case !served[gv][gvk.Kind] && running:
+			log.Info("The cluster no longer serves an optional kind", "kind", gvk.Kind, "groupVersion", gv)
+			k.stop()
+		}
+	}
+	return answered
+}
+
+// WaitForCacheSync implements [cache.Informers].
+func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
+	if !c.Cache.WaitForCacheSync(ctx) {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-c.checked:
+	}
+	for _, k := range c.kinds {
+		if !k.waitForSync(ctx) {
+			return false
+		}
+	}
+	return true
+}
+
+// Get implements [client.Reader].
+func (c *Cache) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	reader, err := c.readerOf(object, "")
+	if err != nil {
+		return err
+	}
+	return reader.Get(ctx, key, object, opts...)
+}
+
+// List implements [client.Reader].
+func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	reader, err := c.readerOf(list, "List")
+	if err != nil {
+		return err
+	}
+	return reader.List(ctx, list, opts...)
+}
+
+// readerOf returns the cache that an object is in, or a list without its suffix.
+func (c *Cache) readerOf(object runtime.Object, suffix string) (client.Reader, error) {
+	gvk, err := apiutil.GVKForObject(object, c.scheme)
+	if err != nil {
+		return nil, err
+	}
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, suffix)
+	if k := c.kinds[gvk]; k != nil {
+		return k.reader()
+	}
+	return c.Cache, nil
+}
+
+// GetInformer implements [cache.Informers].
+func (c *Cache) GetInformer(ctx context.Context, object client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	gvk, err := apiutil.GVKForObject(object, c.scheme)
+	if err != nil {
+		return nil, err
+	}
+	if k := c.kinds[gvk]; k != nil {
+		return k, nil
+	}
+	return c.Cache.GetInformer(ctx, object, opts...)
+}
+
+// GetInformerForKind implements [cache.Informers].
+func (c *Cache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	if k := c.kinds[gvk]; k != nil {
+		return k, nil
+	}
+	return c.Cache.GetInformerForKind(ctx, gvk, opts...)
+}

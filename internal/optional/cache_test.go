@@ -1,0 +1,227 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package optional
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var gadgets = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
+
+func gadget() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gadgets)
+	return u
+}
+
+// server is an API server that serves one kind, or does not.
+type server struct {
+	mu     sync.Mutex
+	served bool
+	names  []string
+	// gone is closed when the kind is removed, which ends its watches.
+	gone chan struct{}
+	// broken has discovery fail.
+	broken bool
+}
+
+func (s *server) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.served
+	change()
+	switch {
+	case s.served && !was:
+		s.gone = make(chan struct{})
+	case was && !s.served:
+		close(s.gone)
+	}
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	served, broken, names, gone := s.served, s.broken, s.names, s.gone
+	s.mu.Unlock()
+	answer := func(value any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(value)
+	}
+	switch {
+	case broken:
+		http.Error(w, "broken", http.StatusInternalServerError)
+	case !served:
+		http.NotFound(w, r)
+	case r.URL.Path == "/apis/example.com/v1":
+		answer(map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "example.com/v1", "resources": []any{
+			map[string]any{"name": "gadgets", "kind": "Gadget", "namespaced": true, "verbs": []string{"list", "watch"}},
+		}})
+	case r.URL.Query().Get("sendInitialEvents") != "":
+		// It does not stream its lists.
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422})
+	case r.URL.Query().Get("watch") != "":
+		w.Header().Set("Content-Type", "application/json")
+		w.(http.Flusher).Flush()
+		select {
+		case <-gone:
+		case <-r.Context().Done():
+		}
+	default:
+		items := []any{}
+		for i, name := range names {
+			items = append(items, map[string]any{"apiVersion": "example.com/v1", "kind": "Gadget",
+				"metadata": map[string]any{"namespace": "shop", "name": name, "uid": name, "resourceVersion": fmt.Sprint(i + 1)}})
+		}
+		answer(map[string]any{"kind": "GadgetList", "apiVersion": "example.com/v1", "metadata": map[string]any{"resourceVersion": "10"}, "items": items})
+	}
+}
+
+// startCache starts a cache that follows the server.
+func startCache(t *testing.T, s *server) *Cache {
+	t.Helper()
+	http := httptest.NewServer(s)
+	t.Cleanup(http.Close)
+	scheme := runtime.NewScheme()
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(gadgets, meta.RESTScopeNamespace)
+	made, err := NewCache([]Kind{{Object: gadget()}})(&rest.Config{Host: http.URL}, cache.Options{
+		Scheme: scheme, Mapper: mapper, ReaderFailOnMissingInformer: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- made.Start(ctx) }()
+	t.Cleanup(func() {
+		// The watch is open for as long as the server holds it.
+		s.set(func() { s.served = false })
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+	return made.(*Cache)
+}
+
+func eventually(t *testing.T, what string, check func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !check(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+// A kind that is not served is no reason to wait. It can be read and watched when it
+// comes, is gone when it goes, and comes again.
+func TestKindComesAndGoes(t *testing.T) {
+	s := &server{}
+	c := startCache(t, s)
+	ctx := t.Context()
+	if !c.WaitForCacheSync(ctx) {
+		t.Fatal("the cache does not sync without the kind")
+	}
+	informer, err := c.GetInformer(ctx, gadget())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(chan string, 10)
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
+		name := o.(client.Object).GetName()
+		// What a handler sees can be read.
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "shop", Name: name}, gadget()); err != nil {
+			t.Errorf("a handler sees %s, which cannot be read: %v", name, err)
+		}
+		seen <- name
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !registration.HasSynced() || !informer.HasSynced() {
+		t.Error("a kind that is not served is waited for")
+	}
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[schema.GroupVersionKind]())
+	defer queue.ShutDown()
+	changes := Changes(c, func(_ context.Context, gvk schema.GroupVersionKind) []schema.GroupVersionKind {
+		return []schema.GroupVersionKind{gvk}
+	})
+	if err := changes.Start(ctx, queue); err != nil {
+		t.Fatal(err)
+	}
+	changed := func() {
+		t.Helper()
+		eventually(t, "the change is queued", func() bool { return queue.Len() == 1 })
+		got, _ := queue.Get()
+		queue.Done(got)
+		if got != gadgets {
+			t.Errorf("%s has changed, want %s", got, gadgets)
+		}
+	}
+
+	for round := range 2 {
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "a"}, gadget()); !meta.IsNoMatchError(err) {
+			t.Errorf("round %d: read a kind that is not served: %v", round, err)
+		}
+		name := fmt.Sprint("gadget-", round)
+		s.set(func() { s.served, s.names = true, []string{name} })
+		c.check(ctx)
+		if got := <-seen; got != name {
+			t.Errorf("round %d: the handler sees %s, want %s", round, got, name)
+		}
+		changed()
+		eventually(t, "the handler has synced", registration.HasSynced)
+		if !informer.HasSynced() {
+			t.Errorf("round %d: the informer has not synced", round)
+		}
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gadgets.GroupVersion().WithKind("GadgetList"))
+		if err := c.List(ctx, list); err != nil || len(list.Items) != 1 {
+			t.Errorf("round %d: listed %d, error %v", round, len(list.Items), err)
+		}
+
+		// A server that does not answer tells nothing of its kinds.
+		s.set(func() { s.broken = true })
+		if c.check(ctx) || !c.kinds[gadgets].isRunning() {
+			t.Errorf("round %d: a failure is taken for an answer", round)
+		}
+		s.set(func() { s.broken, s.served = false, false })
+		c.check(ctx)
+		changed()
+		if !registration.HasSynced() || !informer.HasSynced() {
+			t.Errorf("round %d: a kind that is gone is waited for", round)
+		}
+	}
+}
+
+// A cache that is started while the kind is served has it when it says that it has synced.
+func TestKindIsThere(t *testing.T) {
+	s := &server{}
+	s.set(func() { s.served, s.names = true, []string{"a"} })
+	c := startCache(t, s)
+	if !c.WaitForCacheSync(t.Context()) {
+		t.Fatal("the cache does not sync")
+	}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "a"}, gadget()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,127 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// RangeAnnotation is the annotation of a flag with its least and its greatest value.
+const RangeAnnotation = "range"
+
+// Group is the options of one subject.
+type Group struct {
+	// Name is the heading of the group in --help and in docs/reference.
+	Name string
+	// Flags has one flag for each option.
+	Flags *pflag.FlagSet
+
+	checks    []func() error
+	relations []func() error
+}
+
+// NewGroup returns a group without options.
+func NewGroup(name string) *Group {
+	return &Group{Name: name, Flags: pflag.NewFlagSet(name, pflag.ContinueOnError)}
+}
+
+// Range is the values that an option may have, including both ends.
+type Range[T cmp.Ordered] struct{ Min, Max T }
+
+// Between returns the range from least to greatest.
+func Between[T cmp.Ordered](least, greatest T) Range[T] { return Range[T]{least, greatest} }
+
+// Int adds an option that is a number.
+func (g *Group) Int(p *int, flag string, value int, allowed Range[int], usage string) {
+	g.Flags.IntVar(p, flag, value, usage)
+	addRange(g, p, flag, allowed)
+}
+
+// Float64 adds an option that is a number with a fraction.
+func (g *Group) Float64(p *float64, flag string, value float64, allowed Range[float64], usage string) {
+	g.Flags.Float64Var(p, flag, value, usage)
+	addRange(g, p, flag, allowed)
+}
+
+// Duration adds an option that is a duration.
+func (g *Group) Duration(p *time.Duration, flag string, value time.Duration, allowed Range[time.Duration], usage string) {
+	g.Flags.DurationVar(p, flag, value, usage)
+	addRange(g, p, flag, allowed)
+}
+
+// Bool adds an option that is on or off.
+func (g *Group) Bool(p *bool, flag string, value bool, usage string) {
+	g.Flags.BoolVar(p, flag, value, usage)
+}
+
+// String adds an option that is a text. A check, if there is one, returns why the
+// text is not allowed.
+func (g *Group) String(p *string, flag, value string, check func(string) error, usage string) {
+	g.Flags.StringVar(p, flag, value, usage)
+	if check == nil {
+		return
+	}
+	g.Check(func() error {
+		if err := check(*p); err != nil {
+			return fmt.Errorf("--%s=%q: %w", flag, *p, err)
+		}
+		return nil
+	})
+}
+
+// Strings adds an option that is a list of texts. A check, if there is one, returns
+// why the list is not allowed.
+func (g *Group) Strings(p *[]string, flag string, value []string, check func([]string) error, usage string) {
+	g.Flags.StringSliceVar(p, flag, value, usage)
+	if check == nil {
+		return
+	}
+	g.Check(func() error {
+		if err := check(*p); err != nil {
+			return fmt.Errorf("--%s=%s: %w", flag, strings.Join(*p, ","), err)
+		}
+		return nil
+	})
+}
+
+// Check adds a check of one option. Its error names the flag.
+func (g *Group) Check(check func() error) { g.checks = append(g.checks, check) }
+
+// CheckRelation adds a check of how several options relate. It runs only if each of
+// them is allowed by itself.
+func (g *Group) CheckRelation(check func() error) { g.relations = append(g.relations, check) }
+
+// Validate returns nil if every option has an allowed value, else an error with one
+// line for each that does not: its flag, its value, and what is allowed.
+func (g *Group) Validate() error {
+	if err := join(g.checks); err != nil {
+		return err
+	}
+	return join(g.relations)
+}
+
+func join(checks []func() error) error {
+	errs := make([]error, len(checks))
+	for i, check := range checks {
+		errs[i] = check()
+	}
+	return errors.Join(errs...)
+}
+
+func addRange[T cmp.Ordered](g *Group, p *T, flag string, allowed Range[T]) {
+	g.Check(func() error {
+		if *p >= allowed.Min && *p <= allowed.Max {
+			return nil
+		}
+		return fmt.Errorf("--%s=%v: must be from %v to %v", flag, *p, allowed.Min, allowed.Max)
+	})
+	// The flag exists, and that is all that can be wrong.
+	_ = g.Flags.SetAnnotation(flag, RangeAnnotation, []string{fmt.Sprint(allowed.Min), fmt.Sprint(allowed.Max)})
+}

@@ -1,0 +1,190 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcache
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// book is a list of pods that is served in pages.
+type book struct {
+	pods int
+	// expire is how often the version of the list is gone before its last page.
+	expire int
+	// asked are the pages that were asked for.
+	asked []metav1.ListOptions
+}
+
+func (b *book) source() cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			b.asked = append(b.asked, options)
+			first, _ := strconv.Atoi(options.Continue)
+			last := first + int(options.Limit)
+			if last >= b.pods && b.expire > 0 {
+				b.expire--
+				return nil, apierrors.NewResourceExpired("the version is gone")
+			}
+			page := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
+			for i := first; i < min(last, b.pods); i++ {
+				page.Items = append(page.Items, *podNamed(fmt.Sprint("pod-", i), "a"))
+			}
+			if last < b.pods {
+				page.Continue = strconv.Itoa(last)
+			}
+			return page, nil
+		},
+		WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			if options.ResourceVersion != "7" {
+				return nil, fmt.Errorf("a watch from version %q, want one from that of the list", options.ResourceVersion)
+			}
+			return watch.NewFake(), nil
+		},
+	}
+}
+
+// The first list comes in consistent pages, whose pods are stored as records. It starts
+// over when its version has expired.
+func TestListInPages(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		book book
+		want []string
+	}{
+		{name: "no pods", want: []string{""}},
+		{name: "a page", book: book{pods: pageSize}, want: []string{""}},
+		{name: "three pages", book: book{pods: 2*pageSize + 1}, want: []string{"", "500", "1000"}},
+		{name: "gone before the last", book: book{pods: 2 * pageSize, expire: 1}, want: []string{"", "500", "", "500"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pods := NewInformer(tt.book.source(), &corev1.Pod{}, 0, cache.Indexers{})
+			start(t, pods)
+			if !cache.WaitForCacheSync(t.Context().Done(), pods.HasSynced) {
+				t.Fatal("the informer is not synced")
+			}
+			if got := len(pods.GetStore().List()); got != tt.book.pods {
+				t.Errorf("%d pods are kept, want %d", got, tt.book.pods)
+			}
+			var asked []string
+			for _, options := range tt.book.asked {
+				asked = append(asked, options.Continue)
+				if options.ResourceVersion != "" || options.Limit != pageSize {
+					t.Errorf("asked for %d pods of version %q, want %d as they are now", options.Limit, options.ResourceVersion, pageSize)
+				}
+			}
+			if diff := cmp.Diff(tt.want, asked); diff != "" {
+				t.Errorf("pages (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// slow is an API server that needs longer for a page than it keeps the version of a list:
+// a second page has always expired.
+type slow struct {
+	pods int
+	// streams: it streams lists.
+	streams bool
+	// lists and watches are those that were asked for.
+	lists, watches []metav1.ListOptions
+}
+
+func (s *slow) source() cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			s.lists = append(s.lists, options)
+			if options.Continue != "" {
+				return nil, apierrors.NewResourceExpired("the version is gone")
+			}
+			page := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
+			for i := range min(s.pods, int(options.Limit)) {
+				page.Items = append(page.Items, *podNamed(fmt.Sprint("pod-", i), "a"))
+			}
+			if len(page.Items) < s.pods {
+				page.Continue = "more"
+			}
+			return page, nil
+		},
+		WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			s.watches = append(s.watches, options)
+			if options.SendInitialEvents == nil {
+				return watch.NewFake(), nil
+			}
+			if !s.streams {
+				return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", field.ErrorList{field.Forbidden(field.NewPath("sendInitialEvents"), "is forbidden for watch")})
+			}
+			events := watch.NewFakeWithChanSize(s.pods+10, false)
+			pod := func(i int) *corev1.Pod {
+				p := podNamed(fmt.Sprint("pod-", i), "a")
+				p.UID = types.UID(p.Name)
+				return p
+			}
+			for i := range s.pods {
+				events.Add(pod(i))
+			}
+			// Pods change meanwhile.
+			events.Add(pod(s.pods))
+			events.Modify(pod(0))
+			events.Delete(pod(s.pods))
+			events.Action(watch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "8"}})
+			events.Action(watch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+			}})
+			return events, nil
+		},
+	}
+}
+
+// An API server that is too slow for pages is not asked for the same pages forever.
+func TestListOfASlowServer(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		streams bool
+		// version is from which the pods are watched, limits are those of the pages.
+		version string
+		limits  []int64
+	}{
+		{name: "that streams", streams: true, version: "9", limits: []int64{pageSize, pageSize}},
+		{name: "that does not", version: "7", limits: []int64{pageSize, pageSize, growth * pageSize}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := slow{pods: 2 * pageSize, streams: tt.streams}
+			pods := NewInformer(server.source(), &corev1.Pod{}, 0, cache.Indexers{})
+			start(t, pods)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
+				t.Fatalf("the informer is not synced after %d lists", len(server.lists))
+			}
+			if got := len(pods.GetStore().List()); got != server.pods {
+				t.Errorf("%d pods are kept, want %d", got, server.pods)
+			}
+			if got := pods.LastSyncResourceVersion(); got != tt.version {
+				t.Errorf("the list is of version %s, want %s", got, tt.version)
+			}
+			var limits []int64
+			for _, options := range server.lists {
+				limits = append(limits, options.Limit)
+			}
+			if diff := cmp.Diff(tt.limits, limits); diff != "" {
+				t.Errorf("pages (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

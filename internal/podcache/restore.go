@@ -1,0 +1,64 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcache
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/lru"
+)
+
+// restorer turns records back into Pods. It keeps the most recent Pods, because every
+// index and every handler receives the Pod of an event, and the next event of that pod
+// brings it again as the old object.
+type restorer struct{ recent *lru.Cache }
+
+// recentPods is how many Pods a restorer keeps: enough for handlers that are some
+// events behind, and few enough for the 2 KiB of each not to matter.
+const recentPods = 256
+
+func newRestorer() *restorer { return &restorer{lru.New(recentPods)} }
+
+// object returns the Pod of a record, and any other object as it is.
+func (r *restorer) object(object any) any {
+	switch o := object.(type) {
+	case *record:
+		return r.pod(o)
+	case cache.DeletedFinalStateUnknown:
+		return cache.DeletedFinalStateUnknown{Key: o.Key, Obj: r.object(o.Obj)}
+	default:
+		return object
+	}
+}
+
+func (r *restorer) pod(from *record) *corev1.Pod {
+	if pod, ok := r.recent.Get(from); ok {
+		return pod.(*corev1.Pod)
+	}
+	pod := from.pod()
+	r.recent.Add(from, pod)
+	return pod
+}
+
+// objects returns the Pods of records. It keeps none of them: they may be all pods of
+// the cluster.
+func (r *restorer) objects(records []any) []any {
+	pods := make([]any, len(records))
+	for i, object := range records {
+		if record, ok := object.(*record); ok {
+			object = record.pod()
+		}
+		pods[i] = object
+	}
+	return pods
+}
+
+// indexers returns indexers of records that call the given ones with Pods.
+func (r *restorer) indexers(ofPods cache.Indexers) cache.Indexers {
+	ofRecords := cache.Indexers{}
+	for name, index := range ofPods {
+		ofRecords[name] = func(object any) ([]string, error) { return index(r.object(object)) }
+	}
+	return ofRecords
+}

@@ -1,0 +1,56 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podstartup
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+)
+
+// metricStage is the name of the histogram of stages.
+const metricStage = "tidekeeper_pod_startup_stage_seconds"
+
+// buckets of the histogram, for users who do not scrape native histograms. Durations
+// are whole seconds, so the first bucket holds all below two.
+var buckets = []float64{1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
+
+// metrics are the histograms of start-ups. The number of series depends on the number
+// of pools and stages, and not on the number of pods.
+type metrics struct {
+	stages *prometheus.HistogramVec
+}
+
+// RegisterMetrics registers the metrics of this package without a controller behind
+// them, to list them.
+func RegisterMetrics(registry prometheus.Registerer) error {
+	_, err := newMetrics(registry)
+	return err
+}
+
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	m := &metrics{stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:                            metricStage,
+		Help:                            "Seconds that pods took for each stage of their start-up, in whole seconds, observed when the pod first became ready. pool is the node pool of its node, the oldest if there are several.",
+		Buckets:                         buckets,
+		NativeHistogramBucketFactor:     1.1,
+		NativeHistogramMaxBucketNumber:  100,
+		NativeHistogramMinResetDuration: time.Hour,
+	}, []string{"stage", "pool"})}
+	return m, registry.Register(m.stages)
+}
+
+// observe counts the start-up of one pod.
+func (m *metrics) observe(pool string, durations map[podtimeline.StageName]time.Duration) {
+	for stage, duration := range durations {
+		m.stages.WithLabelValues(string(stage), pool).Observe(duration.Seconds())
+	}
+}
+
+// forget drops the series of a pool that is gone.
+func (m *metrics) forget(pool string) {
+	m.stages.DeletePartialMatch(prometheus.Labels{"pool": pool})
+}

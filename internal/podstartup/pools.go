@@ -1,0 +1,66 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podstartup
+
+import (
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+)
+
+// pools are all node pools with their compiled selectors. The controller of node pools
+// knows the members of each pool too, but it may be switched off while this one runs.
+type pools struct {
+	mu sync.Mutex
+	// byPrecedence has the oldest pool first: where pools overlap, its settings win.
+	byPrecedence []compiledPool
+}
+
+type compiledPool struct {
+	*tidekeeperv1.NodePool
+	selector labels.Selector
+}
+
+// set adds a pool, or replaces the one of that name.
+func (p *pools) set(pool *tidekeeperv1.NodePool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop(pool.Name)
+	selector, err := plan.Selector(pool)
+	if err != nil {
+		return // It selects no nodes, as its status says.
+	}
+	added := compiledPool{pool, selector}
+	at, _ := slices.BinarySearchFunc(p.byPrecedence, added, func(a, b compiledPool) int { return plan.ByPrecedence(a.NodePool, b.NodePool) })
+	p.byPrecedence = slices.Insert(p.byPrecedence, at, added)
+}
+
+// remove forgets a pool.
+func (p *pools) remove(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop(name)
+}
+
+func (p *pools) drop(name string) {
+	p.byPrecedence = slices.DeleteFunc(p.byPrecedence, func(c compiledPool) bool { return c.Name == name })
+}
+
+// poolOf returns the name of the pool that the node is a member of, the oldest if there
+// are several, or "".
+func (p *pools) poolOf(node *corev1.Node) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.byPrecedence {
+		if c.selector.Matches(labels.Set(node.Labels)) {
+			return c.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,97 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podtimeline
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/pods"
+)
+
+// stageEnd is the end of a stage, as the pod gives it.
+type stageEnd struct {
+	reached bool
+	// at is zero if the pod does not say when.
+	at time.Time
+	// inexact: the stage ended then or earlier.
+	inexact bool
+}
+
+// whenTrue returns a function that finds the end of a stage in a condition.
+func whenTrue(conditionType corev1.PodConditionType) func(*corev1.Pod) stageEnd {
+	return func(pod *corev1.Pod) stageEnd {
+		c := pods.Condition(pod, conditionType)
+		if !isTrue(c) {
+			return stageEnd{}
+		}
+		return stageEnd{reached: true, at: c.LastTransitionTime.Time}
+	}
+}
+
+func isTrue(c *corev1.PodCondition) bool { return c != nil && c.Status == corev1.ConditionTrue }
+
+// endOfScheduling finds when the pod was bound to its node. A pod that was created for
+// its node, such as one of a static manifest, may lack the condition. Then the time at
+// which the kubelet accepted the pod serves.
+func endOfScheduling(pod *corev1.Pod) stageEnd {
+	if e := whenTrue(corev1.PodScheduled)(pod); e.reached && !e.at.IsZero() {
+		return e
+	}
+	e := stageEnd{reached: pod.Spec.NodeName != "" || pods.IsConditionTrue(pod, corev1.PodScheduled), inexact: true}
+	if pod.Status.StartTime != nil {
+		e.reached, e.at = true, pod.Status.StartTime.Time
+	}
+	return e
+}
+
+// endOfContainerStarts finds when the last of the containers was started for the first
+// time. A container that was started more than twice no longer says when that was;
+// what it says is its last start but one.
+func endOfContainerStarts(pod *corev1.Pod) stageEnd {
+	e := stageEnd{reached: len(pod.Spec.Containers) > 0}
+	for _, c := range pod.Spec.Containers {
+		s := pods.ContainerStatus(pod.Status.ContainerStatuses, c.Name)
+		if s == nil {
+			return stageEnd{}
+		}
+		first, ok := firstStart(s)
+		if !ok {
+			return stageEnd{}
+		}
+		switch {
+		case first.IsZero():
+			e.inexact = true
+		case first.After(e.at):
+			e.at = first
+		}
+		e.inexact = e.inexact || s.RestartCount > 1
+	}
+	return e
+}
+
+// firstStart returns the first known start of a container, and false if the container
+// was never started. The time is zero if the container does not give it.
+func firstStart(s *corev1.ContainerStatus) (time.Time, bool) {
+	var first time.Time
+	started := false
+	consider := func(at metav1.Time) {
+		started = true
+		if !at.IsZero() && (first.IsZero() || at.Time.Before(first)) {
+			first = at.Time
+		}
+	}
+	for _, state := range []corev1.ContainerState{s.LastTerminationState, s.State} {
+		if state.Running != nil {
+			consider(state.Running.StartedAt)
+		}
+		// A container that could not be started is terminated without a start.
+		if state.Terminated != nil && !state.Terminated.StartedAt.IsZero() {
+			consider(state.Terminated.StartedAt)
+		}
+	}
+	return first, started
+}

@@ -1,0 +1,145 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podwatch
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// observation is a state of a pod that the API server sent, or that the pod is gone.
+type observation struct {
+	seen time.Time
+	pod  *corev1.Pod
+	// initial: the pod existed before the watch began.
+	initial bool
+	// gone: the pod no longer exists, for the given reason.
+	gone   bool
+	reason string
+}
+
+// transitions returns what an observation adds to the last reported state of a pod, and
+// the state that is reported with it.
+func (o observation) transitions(reported *corev1.Pod) ([]Transition, *corev1.Pod) {
+	var list []Transition
+	state := o.pod
+	switch {
+	case o.gone:
+		list, state = []Transition{deleted(o.pod, o.reason)}, nil
+	case o.initial:
+		list = []Transition{found(o.pod)}
+	default:
+		list = Diff(reported, o.pod)
+	}
+	for i := range list {
+		list[i].Seen = o.seen
+	}
+	return list, state
+}
+
+// backlog is what has been reported of a pod, and what has not.
+type backlog struct {
+	// reported is the last state that was reported completely; nil before the first,
+	// and when the pod is gone.
+	reported *corev1.Pod
+	// pending are the observations since then, oldest first. The first done transitions
+	// of the oldest have been reported.
+	pending []observation
+	done    int
+}
+
+// backlogs are those of all pods, by key. The handlers append to them, and the workers
+// report them.
+type backlogs struct {
+	mu    sync.Mutex
+	byKey map[string]*backlog
+}
+
+func newBacklogs() *backlogs { return &backlogs{byKey: map[string]*backlog{}} }
+
+func (b *backlogs) add(key string, o observation) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.byKey[key] == nil {
+		b.byKey[key] = &backlog{}
+	}
+	b.byKey[key].pending = append(b.byKey[key].pending, o)
+}
+
+// report reports the pending transitions of a pod, in order, until that fails. It
+// repeats none of them. Callers must not call it concurrently for one key.
+func (b *backlogs) report(key string, report func(Transition) error) error {
+	for {
+		transitions, state, ok := b.next(key)
+		if !ok {
+			return nil
+		}
+		for _, t := range transitions {
+			if err := report(t); err != nil {
+				return err
+			}
+			b.advance(key)
+		}
+		b.finish(key, state)
+	}
+}
+
+// next returns the transitions of the oldest pending observation that have not been
+// reported.
+func (b *backlogs) next(key string) ([]Transition, *corev1.Pod, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	entry := b.byKey[key]
+	if entry == nil || len(entry.pending) == 0 {
+		return nil, nil, false
+	}
+	transitions, state := entry.pending[0].transitions(entry.reported)
+	return transitions[entry.done:], state, true
+}
+
+func (b *backlogs) advance(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.byKey[key].done++
+}
+
+// finish removes the oldest pending observation, whose transitions were all reported.
+func (b *backlogs) finish(key string, state *corev1.Pod) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	entry := b.byKey[key]
+	entry.reported, entry.done, entry.pending = state, 0, entry.pending[1:]
+	if len(entry.pending) == 0 {
+		entry.pending = nil
+		if entry.reported == nil {
+			delete(b.byKey, key)
+		}
+	}
+}
+
+// drop gives up the pending transitions of a pod, and returns how many there were. The
+// last state that it gives up counts as reported: later states are compared with that
+// one, so that each transition is either reported or counted.
+func (b *backlogs) drop(key string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	entry := b.byKey[key]
+	if entry == nil {
+		return 0
+	}
+	n := -entry.done
+	reported := entry.reported
+	for _, o := range entry.pending {
+		transitions, state := o.transitions(reported)
+		n, reported = n+len(transitions), state
+	}
+	if reported == nil {
+		delete(b.byKey, key)
+	} else {
+		b.byKey[key] = &backlog{reported: reported}
+	}
+	return n
+}

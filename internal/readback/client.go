@@ -1,0 +1,256 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package readback
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxWait is how long the cache may take to show a write, and pollInterval how often it
+// is read meanwhile. Usually that takes milliseconds; while the watch reconnects, half a
+// minute or more.
+const (
+	maxWait      = 2 * time.Second
+	pollInterval = 5 * time.Millisecond
+)
+
+// Client is a client whose Get returns nothing older than its own last write to the
+// object. Its List returns what the cache has.
+type Client struct {
+	client.Client
+	live   client.Reader
+	writes *writes
+	clock  clock.Clock
+	reads  *prometheus.CounterVec
+}
+
+// New returns a client that reads and writes through inner. What the cache of inner does
+// not show in time it reads from live, which must have no cache; that takes only the right
+// to list these objects.
+func New(inner client.Client, live client.Reader, registry prometheus.Registerer) (*Client, error) {
+	c := &Client{Client: inner, live: live, writes: newWrites(clock.RealClock{}), clock: clock.RealClock{}, reads: newReads()}
+	if err := registry.Register(c.reads); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// RegisterMetrics registers the metrics of this package without a client behind them, to
+// list them.
+func RegisterMetrics(registry prometheus.Registerer) error { return registry.Register(newReads()) }
+
+func newReads() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tidekeeper_reads_past_cache_total",
+		Help: "Objects that were read from the API server because the cache did not show in time what the manager had written to them, by kind.",
+	}, []string{"kind"})
+}
+
+// Get implements [client.Reader].
+func (c *Client) Get(ctx context.Context, name client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	gvk, err := c.GroupVersionKindFor(object)
+	if err != nil {
+		return fmt.Errorf("%T: %w", object, err)
+	}
+	k := key{gvk, name}
+	for deadline := c.clock.Now().Add(maxWait); ; {
+		err := c.Client.Get(ctx, name, object, opts...)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		shown := object
+		if err != nil {
+			shown = nil
+		}
+		last, behind := c.writes.missing(k, shown)
+		switch {
+		case !behind:
+			return err
+		case last.late, shown == nil && !last.created, !c.clock.Now().Before(deadline):
+			c.writes.setLate(k)
+			was := versionOf(shown)
+			err := c.readLive(ctx, k, object)
+			if err == nil && was == versionOf(object) || apierrors.IsNotFound(err) && shown == nil {
+				// The cache is right: the write was superseded.
+				c.writes.forget(k)
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("read %s %s: %w", gvk.Kind, name, ctx.Err())
+		case <-c.clock.After(pollInterval):
+		}
+	}
+}
+
+// versionOf identifies one state of an object. It is empty for nil.
+func versionOf(object client.Object) string {
+	if object == nil {
+		return ""
+	}
+	return string(object.GetUID()) + "/" + object.GetResourceVersion()
+}
+
+// readLive reads an object from the API server. It does so with a list of one, because a
+// client that watches a kind has the right to list it, and may lack the right to get it.
+func (c *Client) readLive(ctx context.Context, k key, object client.Object) error {
+	c.reads.WithLabelValues(k.Kind).Inc()
+	ctrl.LoggerFrom(ctx).V(1).Info("The cache does not show the last write yet: reading from the API server", "kind", k.Kind, "object", k.NamespacedName)
+	listKind := k.GroupVersionKind
+	listKind.Kind += "List"
+	list, err := c.newList(listKind, object)
+	if err != nil {
+		return err
+	}
+	if err := c.live.List(ctx, list, client.InNamespace(k.Namespace), client.MatchingFields{metav1.ObjectNameField: k.Name}); err != nil {
+		return fmt.Errorf("read %s %s past the cache: %w", k.Kind, k.NamespacedName, err)
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return fmt.Errorf("%T: %w", list, err)
+	}
+	if len(items) != 1 {
+		return apierrors.NewNotFound(schema.GroupResource{Group: k.Group, Resource: strings.ToLower(k.Kind)}, k.Name)
+	}
+	reflect.ValueOf(object).Elem().Set(reflect.ValueOf(items[0]).Elem())
+	object.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
+	return nil
+}
+
+// newList returns an empty list of the kind, of the same sort as the object.
+func (c *Client) newList(kind schema.GroupVersionKind, object client.Object) (client.ObjectList, error) {
+	if _, ok := object.(*unstructured.Unstructured); ok {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		return list, nil
+	}
+	made, err := c.Scheme().New(kind)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kind.Kind, err)
+	}
+	list, ok := made.(client.ObjectList)
+	if !ok {
+		return nil, fmt.Errorf("%T is no list", made)
+	}
+	return list, nil
+}
+
+// Create implements [client.Writer].
+func (c *Client) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
+	err := c.Client.Create(ctx, object, opts...)
+	if err == nil {
+		c.remember(object, true)
+	}
+	return err
+}
+
+// Update implements [client.Writer].
+func (c *Client) Update(ctx context.Context, object client.Object, opts ...client.UpdateOption) error {
+	err := c.Client.Update(ctx, object, opts...)
+	if err == nil {
+		c.remember(object, false)
+	}
+	return err
+}
+
+// Patch implements [client.Writer].
+func (c *Client) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	err := c.Client.Patch(ctx, object, patch, opts...)
+	if err == nil {
+		c.remember(object, false)
+	}
+	return err
+}
+
+// Apply implements [client.Writer].
+func (c *Client) Apply(ctx context.Context, object runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	if err := c.Client.Apply(ctx, object, opts...); err != nil {
+		return err
+	}
+	// The client has filled in the response of the API server.
+	text, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("%T: %w", object, err)
+	}
+	response := &metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(text, response); err != nil {
+		return fmt.Errorf("%T: %w", object, err)
+	}
+	c.remember(response, true)
+	return nil
+}
+
+// Delete implements [client.Writer].
+func (c *Client) Delete(ctx context.Context, object client.Object, opts ...client.DeleteOption) error {
+	err := c.Client.Delete(ctx, object, opts...)
+	if gvk, kindErr := c.GroupVersionKindFor(object); err == nil && kindErr == nil {
+		c.writes.add(key{gvk, client.ObjectKeyFromObject(object)}, write{uid: object.GetUID(), gone: true})
+	}
+	return err
+}
+
+// remember records a write from its response.
+func (c *Client) remember(response client.Object, created bool) {
+	gvk, err := c.GroupVersionKindFor(response)
+	if err != nil {
+		return
+	}
+	version, err := strconv.ParseInt(response.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return
+	}
+	c.writes.add(key{gvk, client.ObjectKeyFromObject(response)}, write{
+		uid: response.GetUID(), version: version, created: created,
+		gone: !response.GetDeletionTimestamp().IsZero() && len(response.GetFinalizers()) == 0,
+	})
+}
+
+// Status implements [client.StatusClient].
+func (c *Client) Status() client.SubResourceWriter { return c.SubResource("status") }
+
+// SubResource implements [client.SubResourceClientConstructor].
+func (c *Client) SubResource(name string) client.SubResourceClient {
+	return &subResource{c.Client.SubResource(name), c}
+}
+
+type subResource struct {
+	client.SubResourceClient
+	client *Client
+}
+
+// Update implements [client.SubResourceWriter].
+func (s *subResource) Update(ctx context.Context, object client.Object, opts ...client.SubResourceUpdateOption) error {
+	err := s.SubResourceClient.Update(ctx, object, opts...)
+	if err == nil {
+		s.client.remember(object, false)
+	}
+	return err
+}
+
+// Patch implements [client.SubResourceWriter].
+func (s *subResource) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	err := s.SubResourceClient.Patch(ctx, object, patch, opts...)
+	if err == nil {
+		s.client.remember(object, false)
+	}
+	return err
+}

@@ -1,0 +1,125 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package readback
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// keepFor is how long a write is remembered if the object is never read again. A cache
+// that is further behind does no harm, because the API server refuses writes that are
+// based on an old object.
+const keepFor = 10 * time.Minute
+
+// key identifies an object.
+type key struct {
+	schema.GroupVersionKind
+	types.NamespacedName
+}
+
+// write is the last write to an object.
+type write struct {
+	uid types.UID
+	// version is the resourceVersion after the write.
+	version int64
+	// created: the write may have created the object, so a cache without the object may
+	// be behind.
+	created bool
+	// gone: the write deleted the object, or removed its last finalizer.
+	gone bool
+	// late: the cache did not show the write in time, and is not waited for again.
+	late bool
+	at   time.Time
+}
+
+// shownBy reports whether the object in the cache, nil if it has none, is at least as new
+// as the write.
+func (w *write) shownBy(object client.Object) bool {
+	switch {
+	case object == nil:
+		return w.gone
+	case object.GetUID() != w.uid:
+		// Another object of that name. It is newer than one that was deleted, and older
+		// than one that was created.
+		return !w.created
+	case w.gone:
+		return !object.GetDeletionTimestamp().IsZero()
+	}
+	version, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
+	return err != nil || version >= w.version
+}
+
+// writes remembers the last write to each object until the cache shows it.
+type writes struct {
+	clock clock.PassiveClock
+
+	mu   sync.Mutex
+	last map[key]write
+	// sweepAt is how many writes there are when the old ones are dropped.
+	sweepAt int
+}
+
+// minSweep is how many writes are kept before the old ones are dropped.
+const minSweep = 1000
+
+func newWrites(c clock.PassiveClock) *writes {
+	return &writes{clock: c, last: map[key]write{}, sweepAt: minSweep}
+}
+
+// add remembers a write. If two responses arrive out of order, the later version stays.
+func (w *writes) add(k key, latest write) {
+	now := w.clock.Now()
+	latest.at = now
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before, ok := w.last[k]; ok && before.uid == latest.uid && (before.gone || before.version > latest.version && !latest.gone) {
+		return
+	}
+	w.last[k] = latest
+	if len(w.last) < w.sweepAt {
+		return
+	}
+	for k, old := range w.last {
+		if now.Sub(old.at) > keepFor {
+			delete(w.last, k)
+		}
+	}
+	w.sweepAt = max(minSweep, 2*len(w.last))
+}
+
+// missing returns the last write to an object if the object in the cache does not show it.
+func (w *writes) missing(k key, cached client.Object) (write, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, ok := w.last[k]
+	if ok && (last.shownBy(cached) || w.clock.Since(last.at) > keepFor) {
+		delete(w.last, k)
+		ok = false
+	}
+	return last, ok
+}
+
+// forget drops a write that the cache can no longer show.
+func (w *writes) forget(k key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.last, k)
+}
+
+// setLate records that the cache did not show a write in time.
+func (w *writes) setLate(k key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if late, ok := w.last[k]; ok {
+		late.late = true
+		w.last[k] = late
+	}
+}

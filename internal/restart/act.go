@@ -1,0 +1,133 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// carryOut does what was decided, in the order that makes a crash harmless: first the
+// status says that a restart is started, then the tick is sent. It returns what becomes
+// of the slot.
+func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, t *target, d *decision.Output) (slotUse, error) {
+	before := restart.DeepCopy()
+	if !equality.Semantic.DeepEqual(&restart.Status, &d.Status) {
+		restart.Status = d.Status
+		if err := r.writeStatus(ctx, restart, before, d); err != nil {
+			return slotUnknown, fmt.Errorf("write the status: %w", err)
+		}
+	}
+	use := slotFree
+	switch {
+	case d.Status.Active != nil:
+		use = slotHeld
+	case d.Needs == decision.NeedSlot:
+		use = slotWaited
+	}
+	ready := meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionReady)
+	r.metrics.schedules.set(key, ready.Reason)
+	for i := range d.Records {
+		ref := restart.Spec.TargetRef
+		if d.Records[i].StartedTime != nil {
+			ref = decision.TargetRef(before.Status.Active, &restart.Spec)
+		}
+		r.report(ctx, restart, ref, &d.Records[i])
+	}
+	if d.Outlived {
+		r.enqueue(r.budget.outlive(key))
+	}
+	if d.Send.IsZero() {
+		ctrl.LoggerFrom(ctx).V(1).Info("Nothing to send", "reason", ready.Reason, "message", ready.Message, "next", d.Wake)
+		return use, nil
+	}
+	if before.Status.Active == nil {
+		ctrl.LoggerFrom(ctx).Info("Started a restart", "target", klog.KObj(t.object), "kind", t.kind.Kind,
+			"tick", workload.FormatTime(d.Send), "trigger", d.Status.Active.Trigger)
+	}
+	if err := r.send(ctx, t, d.Send); err != nil {
+		return use, err
+	}
+	r.rememberSent(key, restart.UID, d.Send)
+	r.metrics.lateness.Observe(max(0, r.clock.Since(d.Due).Seconds()))
+	return use, nil
+}
+
+// writeStatus writes the status under the resourceVersion, so that only one of two
+// leaders starts a restart. If the API server rejects the status for its content or for
+// its length, it is written with only the latest record of the history: events have
+// reported what is lost.
+func (r *reconciler) writeStatus(ctx context.Context, restart, before *tidekeeperv1.ScheduledRestart, d *decision.Output) error {
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	attempt := restart.DeepCopy()
+	err := r.client.Status().Patch(ctx, attempt, patch)
+	if isContentRejected(err) && len(d.Status.History) > 1 {
+		attempt = restart.DeepCopy()
+		attempt.Status.History = attempt.Status.History[:1]
+		if r.client.Status().Patch(ctx, attempt, patch) == nil {
+			err = nil
+		}
+	}
+	if err == nil {
+		attempt.DeepCopyInto(restart)
+	}
+	return err
+}
+
+// isContentRejected reports whether the same write can never succeed. For what is too
+// long for etcd, the API server returns an internal error.
+func isContentRejected(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||
+		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "too large")
+}
+
+// send sends a tick to the target. The patch is valid only for the workload that was
+// decided about: it may be broken or paused since, or be another one of the same name.
+func (r *reconciler) send(ctx context.Context, t *target, tick time.Time) error {
+	content := t.kind.Restart(tick)
+	content["metadata"] = map[string]any{
+		"uid": t.object.GetUID(), "resourceVersion": t.object.GetResourceVersion(),
+		"annotations": map[string]any{tidekeeperv1.LastTickAnnotation: workload.FormatTime(tick)},
+	}
+	patch, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("encode the patch of %s %s: %w", t.kind.Kind, t.object.GetName(), err)
+	}
+	if err := r.client.Patch(ctx, t.object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("patch %s %s: %w", t.kind.Kind, t.object.GetName(), err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Sent a tick", "target", klog.KObj(t.object), "kind", t.kind.Kind, "tick", workload.FormatTime(tick))
+	return nil
+}
+
+// report counts a tick that was decided, logs it, and records an event.
+func (r *reconciler) report(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, ref tidekeeperv1.TargetRef, record *tidekeeperv1.RestartRecord) {
+	r.metrics.ticks.WithLabelValues(string(record.Outcome), record.Reason).Add(float64(1 + record.EarlierTicks))
+	if record.StartedTime != nil {
+		r.metrics.duration.WithLabelValues(ref.Kind, string(record.Outcome)).Observe(record.CompletedTime.Sub(record.StartedTime.Time).Seconds())
+	}
+	level := 0
+	if record.StartedTime == nil {
+		level = 1
+	}
+	ctrl.LoggerFrom(ctx).V(level).Info("Recorded a tick", "tick", workload.FormatTime(record.ScheduledTime.Time), "trigger", record.Trigger,
+		"outcome", record.Outcome, "reason", record.Reason, "message", record.Message)
+	eventType, reason, note := decision.Event(ref, record)
+	r.recorder.Eventf(restart, nil, eventType, reason, "Restart", "%s", note)
+}

@@ -1,0 +1,171 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// nodesInterval is how often a workload with a pod on each node is looked at during a
+// restart if nothing happens to it: one of its nodes may have failed.
+const nodesInterval = 30 * time.Second
+
+// track follows the restart in progress.
+func (d *decider) track() {
+	active := d.out.Status.Active
+	if active.StartedTime.After(d.in.Now) {
+		// The clock by which it was started was ahead of this one, or was set back. By
+		// that time the restart would end before it began, and the deadline be as late.
+		active.StartedTime = metav1.Time{Time: d.in.Now}
+	}
+	if d.in.SlotAge > 0 {
+		outlives := active.StartedTime.Add(d.in.SlotAge)
+		if d.out.Outlived = !d.in.Now.Before(outlives); !d.out.Outlived {
+			d.wakeAt(outlives)
+		}
+	}
+	tick := active.ScheduledTime.Time
+	t := d.in.Target
+	if t == nil || string(t.UID) != active.TargetUID {
+		d.targetLost(tick)
+		return
+	}
+	at, restarted := restartedFor(t, tick, d.in.Now)
+	if !restarted && sentFor(t, tick, d.in.Now) {
+		// Our tick was sent. A later time in the spec was set after it, however far
+		// ahead the clock is that it was set by.
+		at, restarted = parseTime(t.RestartedAt)
+		restarted = restarted && !at.Before(tick)
+	}
+	switch {
+	case !restarted:
+		d.resend(tick)
+	case t.Deleting:
+		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, "the workload was deleted during the restart")
+	default:
+		d.followRollout(tick, at)
+	}
+}
+
+// followRollout follows the rollout of a tick. The target was restarted at the given
+// time, which is that of the tick or later.
+func (d *decider) followRollout(tick, at time.Time) {
+	t := d.in.Target
+	deadline := d.out.Status.Active.StartedTime.Add(seconds(d.spec.ProgressDeadlineSeconds))
+	switch {
+	case t.Rollout.Exceeded:
+		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonProgressDeadline, fmt.Sprintf("%s has exceeded its own progress deadline: %s", t, t.Rollout.Message))
+	case t.Rollout.Complete() && d.in.PodStartups == nil:
+		d.out.Needs = NeedPodStartups
+	case t.Rollout.Complete():
+		message := ""
+		if at.After(tick) {
+			// The outcome is that of the later restart, which was not ours.
+			message = "restarted again at " + formatTime(at)
+		}
+		d.complete(tidekeeperv1.OutcomeSucceeded, "", message)
+	case !d.in.Now.Before(deadline):
+		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTimeout, fmt.Sprintf("not complete after %d s: %s", d.spec.ProgressDeadlineSeconds, t.Rollout.Message))
+	default:
+		d.wakeAt(deadline)
+		if t.PerNode {
+			d.wakeAt(d.in.Now.Add(nodesInterval))
+		}
+	}
+}
+
+// targetLost ends a restart whose target no longer exists, or is another workload of
+// the same name.
+func (d *decider) targetLost(tick time.Time) {
+	switch {
+	case !d.in.Live:
+		d.out.Needs = NeedLiveTarget
+	case d.in.Sent.Equal(tick):
+		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, "the workload was deleted during the restart")
+	default:
+		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonTargetNotFound, "the workload was deleted before it was known to be restarted")
+	}
+}
+
+// resend decides about a restart that the status says was started, but of which the
+// target shows nothing: the manager died in between, the API server refused the patch,
+// or the restart was reverted.
+func (d *decider) resend(tick time.Time) {
+	t := d.in.Target
+	switch {
+	case !d.in.Live:
+		// The cache may not show yet that the tick was sent.
+		d.out.Needs = NeedLiveTarget
+	case d.in.Sent.Equal(tick) || sentFor(t, tick, d.in.Now):
+		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonReverted, fmt.Sprintf("the restart of %s was reverted during its rollout", t))
+	case d.in.RolledOut == nil:
+		// An undo reverts the annotation of the workload, too.
+		d.out.Needs = NeedRolledOut
+	case *d.in.RolledOut:
+		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonReverted, fmt.Sprintf("%s was rolled back to an earlier revision during its rollout", t))
+	default:
+		d.sendUnlessObsolete(tick)
+	}
+}
+
+// sendUnlessObsolete sends a tick that was started but not sent, unless the restart is
+// no longer wanted, or must not start now.
+func (d *decider) sendUnlessObsolete(tick time.Time) {
+	active := d.out.Status.Active
+	due, deadline := d.window(tick, active.Trigger)
+	blocked := findBlocker(d.spec, d.in.Target, d.in.Unserved)
+	scheduled := active.Trigger == tidekeeperv1.TriggerSchedule
+	switch {
+	case scheduled && d.stopped() != "":
+		d.complete(tidekeeperv1.OutcomeSkipped, d.stopped(), "the schedule was stopped before the restart was sent")
+	case !TargetRef(active, d.spec).Equal(d.spec.TargetRef):
+		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the target was edited before the restart was sent")
+	case scheduled && !d.hasTick(tick):
+		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the schedule was edited before the restart was sent, and no longer has this tick")
+	case d.in.Now.Before(due):
+		// The clock by which it was started was ahead of this one.
+		d.wakeAt(due)
+	case d.in.Now.After(deadline):
+		d.complete(tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonDeadlineExceeded, "the restart was not sent before its deadline")
+	case blocked != nil && blocked.permanent:
+		d.complete(tidekeeperv1.OutcomeSkipped, blocked.reason, blocked.message)
+	case blocked != nil:
+		d.waitsFor, d.waitsUntil = blocked, deadline
+		d.wakeAt(deadline.Add(time.Second))
+	default:
+		d.out.Send, d.out.Due = tick, due
+	}
+}
+
+// complete ends the restart in progress. One that is skipped or missed was never sent.
+func (d *decider) complete(outcome tidekeeperv1.Outcome, reason, message string) {
+	status := &d.out.Status
+	active := status.Active
+	status.Active = nil
+	d.out.Outlived = false
+	record := tidekeeperv1.RestartRecord{
+		ScheduledTime: active.ScheduledTime, Trigger: active.Trigger, Outcome: outcome, Reason: reason, Message: message,
+	}
+	switch outcome {
+	case tidekeeperv1.OutcomeSucceeded:
+		record.StartedTime = &active.StartedTime
+		record.Pods, record.PodsLeftOut = d.in.Target.Pods, d.in.Target.Excluded
+		record.PodStartup = podStartup(d.in.PodStartups, status.History)
+		if status.ConsecutiveFailures < d.spec.FailureLimit {
+			// A schedule that failures have stopped resumes when the spec is edited, and
+			// not by a request.
+			status.ConsecutiveFailures = 0
+		}
+		status.LastSuccessfulTime = &metav1.Time{Time: d.in.Now}
+	case tidekeeperv1.OutcomeFailed:
+		record.StartedTime = &active.StartedTime
+		status.ConsecutiveFailures++
+	}
+	d.record(record)
+}

@@ -1,0 +1,62 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"fmt"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// blocker is what keeps a restart from being started now.
+type blocker struct {
+	reason  string
+	message string
+	// permanent says that waiting does not help: the tick is skipped.
+	permanent bool
+}
+
+// findBlocker returns the first thing that keeps the target from being restarted, or
+// nil. The order is that in which a person has to solve them: that a workload is not
+// healthy does not matter while its pods cannot be replaced anyway.
+func findBlocker(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State, unserved bool) *blocker {
+	switch {
+	case t == nil:
+		return &blocker{reason: tidekeeperv1.ReasonTargetNotFound, message: notFound(spec.TargetRef, unserved)}
+	case t.Deleting:
+		return &blocker{reason: tidekeeperv1.ReasonTargetNotFound, message: fmt.Sprintf("%s is being deleted", t)}
+	case t.OnDelete:
+		return &blocker{reason: tidekeeperv1.ReasonStrategyOnDelete, message: onDeleteMessage(t), permanent: true}
+	case t.Partitioned:
+		return &blocker{reason: tidekeeperv1.ReasonStrategyPartition, message: partitionMessage(t), permanent: true}
+	case t.Paused:
+		return &blocker{reason: tidekeeperv1.ReasonTargetPaused, message: fmt.Sprintf("%s is paused", t)}
+	case t.Rollout.Updating && !t.Rollout.Exceeded:
+		return &blocker{reason: tidekeeperv1.ReasonTargetRolling, message: fmt.Sprintf("%s is already being rolled out", t)}
+	case spec.Precondition != tidekeeperv1.PreconditionNone && (!t.Rollout.Complete() || t.Rollout.Exceeded):
+		return &blocker{reason: tidekeeperv1.ReasonTargetUnhealthy, message: fmt.Sprintf("%s is not healthy", t)}
+	case spec.Precondition != tidekeeperv1.PreconditionNone && t.Stalled:
+		return &blocker{reason: tidekeeperv1.ReasonTargetUnhealthy, message: fmt.Sprintf(
+			"%s has pods on %d nodes that are not Ready; its maxUnavailable or maxSurge allows no more, so that no other pod would be replaced", t, t.Excluded)}
+	default:
+		return nil
+	}
+}
+
+// notFound words that the target does not exist.
+func notFound(ref tidekeeperv1.TargetRef, unserved bool) string {
+	if unserved {
+		return fmt.Sprintf("there is no %s %s: the cluster does not serve the kind %s of %s; is its CRD installed?", ref.Kind, ref.Name, ref.Kind, ref.GetAPIVersion())
+	}
+	return fmt.Sprintf("there is no %s %s in this namespace", ref.Kind, ref.Name)
+}
+
+func onDeleteMessage(t *workload.State) string {
+	return fmt.Sprintf("%s has the update strategy OnDelete, by which no pod would be replaced", t)
+}
+
+func partitionMessage(t *workload.State) string {
+	return fmt.Sprintf("%s has no pod above its partition, so that no pod would be replaced", t)
+}

@@ -1,0 +1,129 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// ReadyReasons are the reasons of the condition Ready.
+var ReadyReasons = []string{
+	tidekeeperv1.ReasonScheduled, tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonRestarting,
+	tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling, tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonBudgetExhausted,
+	tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonTargetNotFound,
+	tidekeeperv1.ReasonStrategyOnDelete, tidekeeperv1.ReasonStrategyPartition,
+}
+
+// TickReasons are the reasons of each outcome of a tick.
+var TickReasons = map[tidekeeperv1.Outcome][]string{
+	tidekeeperv1.OutcomeSucceeded: {""},
+	tidekeeperv1.OutcomeFailed: {
+		tidekeeperv1.ReasonTimeout, tidekeeperv1.ReasonProgressDeadline, tidekeeperv1.ReasonTargetNotFound, tidekeeperv1.ReasonReverted,
+	},
+	tidekeeperv1.OutcomeSkipped: {
+		tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit,
+		tidekeeperv1.ReasonStrategyOnDelete, tidekeeperv1.ReasonStrategyPartition, tidekeeperv1.ReasonAlreadyRestarted,
+		tidekeeperv1.ReasonSuperseded, tidekeeperv1.ReasonEdited, tidekeeperv1.ReasonWithdrawn, tidekeeperv1.ReasonTargetNotFound,
+	},
+	tidekeeperv1.OutcomeMissed: {
+		tidekeeperv1.ReasonTargetNotFound, tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling,
+		tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonBudgetExhausted,
+		tidekeeperv1.ReasonDeadlineExceeded, tidekeeperv1.ReasonSuperseded,
+	},
+}
+
+// diagnosis is what the conditions say.
+type diagnosis struct {
+	ready, stalled, reconciling bool
+	reason, message             string
+}
+
+// The three combinations that occur.
+func idle(reason, message string) diagnosis {
+	return diagnosis{ready: true, reason: reason, message: message}
+}
+
+func busy(reason, message string) diagnosis {
+	return diagnosis{ready: true, reconciling: true, reason: reason, message: message}
+}
+
+func stalled(reason, message string) diagnosis {
+	return diagnosis{stalled: true, reason: reason, message: message}
+}
+
+// setConditions sets the conditions. Their messages contain nothing that changes while
+// nothing is decided, so that the status is not written for their sake.
+func (d *decider) setConditions() {
+	is := d.diagnose()
+	set := func(conditionType string, value bool) {
+		status := metav1.ConditionFalse
+		if value {
+			status = metav1.ConditionTrue
+		}
+		meta.SetStatusCondition(&d.out.Status.Conditions, metav1.Condition{
+			Type: conditionType, Status: status, Reason: is.reason, Message: is.message,
+			ObservedGeneration: d.in.Restart.Generation, LastTransitionTime: metav1.Time{Time: d.in.Now},
+		})
+	}
+	set(tidekeeperv1.ConditionReady, is.ready)
+	// kstatus wants these two only while they are true.
+	for conditionType, value := range map[string]bool{tidekeeperv1.ConditionStalled: is.stalled, tidekeeperv1.ConditionReconciling: is.reconciling} {
+		if value {
+			set(conditionType, true)
+		} else {
+			meta.RemoveStatusCondition(&d.out.Status.Conditions, conditionType)
+		}
+	}
+}
+
+// diagnose returns what the conditions say. The order of the cases is that of what a
+// person needs to know first.
+func (d *decider) diagnose() diagnosis {
+	status, missing := &d.out.Status, d.missing()
+	switch {
+	case d.in.Invalid != nil:
+		return stalled(tidekeeperv1.ReasonInvalidSchedule, d.in.Invalid.Error())
+	case missing != nil:
+		return busy(missing.reason, "ticks are being missed: "+missing.message)
+	case d.waitsFor != nil && d.waitsFor.reason != tidekeeperv1.ReasonTargetNotFound && !d.quietUntil().IsZero():
+		return busy(d.waitsFor.reason, "a restart is due and waits: "+d.waitsFor.message)
+	case d.waitsFor != nil && d.waitsFor.reason != tidekeeperv1.ReasonTargetNotFound:
+		return busy(d.waitsFor.reason, fmt.Sprintf("a restart is due and waits until %s: %s", formatTime(d.waitsUntil), d.waitsFor.message))
+	case status.Active != nil:
+		return busy(tidekeeperv1.ReasonRestarting, d.restartingMessage())
+	case d.stopped() == tidekeeperv1.ReasonFailureLimit:
+		return stalled(tidekeeperv1.ReasonFailureLimit,
+			fmt.Sprintf("%d restarts in a row have failed; the schedule resumes when the spec is edited", status.ConsecutiveFailures))
+	case d.in.Target == nil || d.in.Target.Deleting:
+		return stalled(tidekeeperv1.ReasonTargetNotFound, notFound(d.spec.TargetRef, d.in.Unserved))
+	case d.in.Target.OnDelete:
+		return stalled(tidekeeperv1.ReasonStrategyOnDelete, onDeleteMessage(d.in.Target))
+	case d.in.Target.Partitioned:
+		return stalled(tidekeeperv1.ReasonStrategyPartition, partitionMessage(d.in.Target))
+	case d.spec.Suspend:
+		return idle(tidekeeperv1.ReasonSuspended, "the schedule is suspended; to resume it, set spec.suspend to false")
+	case status.NextScheduleTime == nil:
+		return idle(tidekeeperv1.ReasonScheduled, "the schedule has no upcoming tick")
+	case d.in.Offset > 0:
+		return idle(tidekeeperv1.ReasonScheduled, fmt.Sprintf("next restart at %s, %s after its tick",
+			formatTime(status.NextScheduleTime.Add(d.in.Offset)), d.in.Offset))
+	default:
+		return idle(tidekeeperv1.ReasonScheduled, "next restart at "+formatTime(status.NextScheduleTime.Time))
+	}
+}
+
+func (d *decider) restartingMessage() string {
+	active := d.out.Status.Active
+	ref := TargetRef(active, d.spec)
+	message := fmt.Sprintf("restarting %s %s for the tick of %s", ref.Kind, ref.Name, formatTime(active.ScheduledTime.Time))
+	if d.out.Outlived {
+		message += fmt.Sprintf("; this takes longer than %s, and other restarts may start meanwhile", d.in.SlotAge)
+	}
+	return message
+}

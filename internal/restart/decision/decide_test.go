@@ -1,0 +1,88 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// row is one case of a table of decisions. The tables are in the files that are named
+// after those of the package.
+type row struct {
+	name string
+	in   Input
+
+	ready   string    // status/reason of Ready
+	next    time.Time // tick
+	wake    time.Time
+	send    time.Time
+	active  bool
+	slot    bool     // needs one
+	live    bool     // needs the target live
+	asks    bool     // needs how long the pods took
+	records []string // outcome reason tick [earlier]
+}
+
+// check decides each row, and once more on the status that this would write.
+func check(t *testing.T, rows []row) {
+	t.Helper()
+	for _, tt := range rows {
+		t.Run(tt.name, func(t *testing.T) {
+			d := Decide(tt.in)
+			if tt.in.RolledOut == nil && d.Needs == NeedRolledOut {
+				t.Fatal("it wants to know whether the tick was rolled out")
+			}
+			got := map[string]any{
+				"ready": "", "next": time.Time{}, "wake": d.Wake, "send": d.Send, "active": d.Status.Active != nil,
+				"wants slot": d.Needs == NeedSlot, "wants live": d.Needs == NeedLiveTarget, "asks for pods": d.Needs == NeedPodStartups,
+			}
+			if ready := meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionReady); ready != nil {
+				got["ready"] = string(ready.Status) + "/" + ready.Reason
+			}
+			if d.Status.NextScheduleTime != nil {
+				got["next"] = d.Status.NextScheduleTime.Time
+			}
+			var records []string
+			for _, r := range d.Records {
+				line := string(r.Outcome) + " " + r.Reason + " " + r.ScheduledTime.UTC().Format(time.TimeOnly)
+				if r.EarlierTicks > 0 {
+					line += " +" + strconv.Itoa(int(r.EarlierTicks))
+				}
+				records = append(records, line)
+			}
+			got["records"] = records
+			want := map[string]any{
+				"ready": tt.ready, "next": tt.next, "wake": tt.wake, "send": tt.send, "active": tt.active,
+				"wants slot": tt.slot, "wants live": tt.live, "asks for pods": tt.asks, "records": tt.records,
+			}
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateApproxTime(0)); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+
+			// Deciding again on what was written changes nothing, as long as
+			// nothing happens.
+			if tt.live || d.Wake.Equal(tt.in.Now) {
+				return
+			}
+			again := tt.in
+			again.Restart = tt.in.Restart.DeepCopy()
+			again.Restart.Status = d.Status
+			again.HasSlot = tt.in.HasSlot
+			second := Decide(again)
+			if d.Status.Active == nil || len(d.Records) > 0 && tt.send.IsZero() {
+				if diff := cmp.Diff(d.Status, second.Status); diff != "" {
+					t.Errorf("deciding twice is not deciding once (-first +second):\n%s", diff)
+				}
+			}
+		})
+	}
+}

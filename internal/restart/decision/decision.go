@@ -1,0 +1,191 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// Input is everything that a decision depends on.
+type Input struct {
+	Restart *tidekeeperv1.ScheduledRestart
+
+	// Ticks are those of the schedule, and Invalid is why there are none.
+	Ticks   *schedule.Schedule
+	Invalid error
+	// Offset is the time from a tick to the start of its restart, see [Offset].
+	Offset time.Duration
+
+	// Target is the workload, nil if it does not exist. While a restart is in progress
+	// it is the workload that is being restarted, even if the spec now names another.
+	Target *workload.State
+	// Unserved says that the cluster does not serve the kind of the target.
+	Unserved bool
+
+	// Live says that Target was read from the API server and not from the cache.
+	Live bool
+	// RolledOut says whether a rollout for the active tick has ever begun; nil if that
+	// is unknown. A rollout that was undone leaves a revision behind.
+	RolledOut *bool
+	// PodStartups is how long each new pod took to become ready; nil if that is
+	// unknown. Callers without a cache of pods pass an empty slice.
+	PodStartups []time.Duration
+	// HasSlot says that the restart has a slot of the budget.
+	HasSlot bool
+
+	// SlotAge is how long a restart uses its slot; 0 means until it ends.
+	SlotAge time.Duration
+	// Sent is the tick that this process sent last. The workload says so too, but
+	// kubectl rollout undo reverts that together with the pod template.
+	Sent time.Time
+
+	// LeadingSince is when this process began to decide.
+	LeadingSince time.Time
+	Now          time.Time
+}
+
+// Need is a fact that a decision depends on, but that is found out only then: it costs
+// a request to the API server, a look at many pods, or a slot of the budget.
+type Need int
+
+const (
+	// NeedNothing means that the decision is complete.
+	NeedNothing Need = iota
+	// NeedLiveTarget asks for Input.Target as the API server has it, as the cache may
+	// be stale.
+	NeedLiveTarget
+	// NeedRolledOut asks for Input.RolledOut.
+	NeedRolledOut
+	// NeedPodStartups asks for Input.PodStartups.
+	NeedPodStartups
+	// NeedSlot asks for Input.HasSlot. If there is no slot, the decision is complete:
+	// the restart waits.
+	NeedSlot
+)
+
+// Output is what to do: first write the status, then send the tick.
+type Output struct {
+	// Needs is the fact that the decision depends on. With it, decide again. All else
+	// counts only if nothing is needed, or no slot is to be had.
+	Needs Need
+
+	Status tidekeeperv1.ScheduledRestartStatus
+
+	// Send is the tick to send to the target; zero means none. Due is when its restart
+	// was due.
+	Send, Due time.Time
+
+	// Records are the ticks that were decided just now, for events and metrics.
+	Records []tidekeeperv1.RestartRecord
+
+	// WaitingSince is the time since when a restart that needs a slot has waited.
+	WaitingSince time.Time
+	// Outlived says that the restart continues, but no longer uses a slot.
+	Outlived bool
+
+	// Wake is when to decide again if nothing happens before; zero means never.
+	Wake time.Time
+}
+
+// decider computes an output, step by step.
+type decider struct {
+	in  Input
+	out Output
+
+	spec *tidekeeperv1.ScheduledRestartSpec
+	// waitsFor is what a due tick waits for, and waitsUntil until when.
+	waitsFor   *blocker
+	waitsUntil time.Time
+}
+
+// Decide decides what to do about a ScheduledRestart.
+//
+// status.nextScheduleTime is the next tick that is not decided yet. It advances only
+// when that tick is started, skipped or missed. Together with the marks on the target,
+// that is all the memory that is needed.
+func Decide(in Input) Output {
+	d := &decider{in: in, spec: &in.Restart.Spec}
+	d.out.Status = *in.Restart.Status.DeepCopy()
+
+	base := d.observeSpec()
+	d.observeRequest()
+	wasActive := d.out.Status.Active
+	if wasActive != nil {
+		d.track()
+	}
+	d.setNext(base)
+	switch {
+	case wasActive == nil:
+		d.start()
+	case d.out.Status.Active == nil:
+		// A restart that is due now is decided next: with a slot of its own, after
+		// those that have waited longer, and with the target of the spec.
+		if d.requested() != nil || d.scheduled() != nil || !TargetRef(wasActive, d.spec).Equal(d.spec.TargetRef) {
+			d.wakeAt(d.in.Now)
+		}
+	}
+	d.notePendingRequest()
+	d.trimHistory()
+	d.wakeAtNext()
+	d.setConditions()
+	d.setNextStart()
+	return d.out
+}
+
+// TargetRef returns the workload that is being restarted, or that would be.
+func TargetRef(active *tidekeeperv1.ActiveRestart, spec *tidekeeperv1.ScheduledRestartSpec) tidekeeperv1.TargetRef {
+	if active != nil && active.TargetRef != nil {
+		return *active.TargetRef
+	}
+	return spec.TargetRef
+}
+
+// record puts a tick on top of the history.
+func (d *decider) record(r tidekeeperv1.RestartRecord) {
+	r.CompletedTime = metav1.Time{Time: d.in.Now}
+	d.out.Records = append(d.out.Records, r)
+	d.out.Status.History = append([]tidekeeperv1.RestartRecord{r}, d.out.Status.History...)
+}
+
+// trimHistory drops the oldest records.
+func (d *decider) trimHistory() {
+	if limit := int(max(1, d.spec.HistoryLimit)); len(d.out.Status.History) > limit {
+		d.out.Status.History = d.out.Status.History[:limit]
+	}
+}
+
+// window returns when the restart for a tick is due, and its deadline.
+func (d *decider) window(tick time.Time, trigger tidekeeperv1.Trigger) (due, deadline time.Time) {
+	due = tick
+	if trigger == tidekeeperv1.TriggerSchedule {
+		due = due.Add(d.in.Offset)
+	}
+	return due, due.Add(seconds(d.spec.StartingDeadlineSeconds))
+}
+
+// wakeAtNext wakes at the next tick of the schedule, unless a restart is in progress,
+// which ends first.
+func (d *decider) wakeAtNext() {
+	if next := d.out.Status.NextScheduleTime; next != nil && d.out.Status.Active == nil {
+		if start := next.Add(d.in.Offset); start.After(d.in.Now) {
+			d.wakeAt(start)
+		}
+	}
+}
+
+func (d *decider) wakeAt(at time.Time) {
+	if d.out.Wake.IsZero() || at.Before(d.out.Wake) {
+		d.out.Wake = at
+	}
+}
+
+func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
+
+func formatTime(t time.Time) string { return workload.FormatTime(t) }

@@ -1,0 +1,23 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package decision decides what to do about a ScheduledRestart: [Decide] computes its
+// next status, the tick to send, and when to decide again, from nothing but its
+// [Input]. It has no client, clock or logger.
+//
+//	decision.go     what a decision depends on, and what it consists of
+//	spec.go         edits of the spec, and the next tick
+//	start.go        which tick is due, and whether to start a restart for it
+//	missed.go       ticks that are not started, and how often that is reported
+//	active.go       the restart in progress
+//	request.go      restarts that an annotation requests
+//	blocker.go      what keeps a workload from being restarted
+//	marks.go        which restarts a workload has had
+//	conditions.go   the conditions
+//	podstartup.go   how long the new pods took to become ready
+//	spread.go       how long after its tick a restart starts
+//	overdue.go      when a schedule is overdue
+//	event.go        the event about a tick
+//
+// The tests run Decide through thousands of bad days (simulation_test.go).
+package decision

@@ -1,0 +1,43 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"time"
+
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// clockSkew is how far the clock of another machine may be ahead of this one: kubectl
+// rollout restart writes the time of the machine that it runs on. A time further ahead
+// means nothing.
+const clockSkew = 5 * time.Minute
+
+// restartedFor returns when the target was restarted, if that was for the tick or later.
+func restartedFor(t *workload.State, tick, now time.Time) (at time.Time, ok bool) {
+	return notBefore(tick, t.RestartedAt, now)
+}
+
+// sentFor reports whether the tick or a later one was sent to the target, even if the
+// restart was reverted since.
+func sentFor(t *workload.State, tick, now time.Time) bool {
+	_, ok := notBefore(tick, t.LastTick, now)
+	return ok
+}
+
+// notBefore parses a time that anyone may have written, and reports whether it is the
+// tick or later. It counts only if it is not in the future, by more than clocks may
+// differ: otherwise no restart that has happened has written it.
+func notBefore(tick time.Time, text string, now time.Time) (at time.Time, ok bool) {
+	at, ok = parseTime(text)
+	if !ok || at.Before(tick) || at.After(now.Add(clockSkew)) && !at.Equal(tick) {
+		return time.Time{}, false
+	}
+	return at, true
+}
+
+func parseTime(text string) (at time.Time, ok bool) {
+	at, err := time.Parse(time.RFC3339, text)
+	return at, err == nil
+}

@@ -1,0 +1,67 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+)
+
+// FirstUnserved returns the first tick since the last success for which nothing was
+// restarted, or the next tick if there is none; zero means that there is neither.
+func FirstUnserved(spec *tidekeeperv1.ScheduledRestartSpec, status *tidekeeperv1.ScheduledRestartStatus, ticks *schedule.Schedule) time.Time {
+	var first time.Time
+	if status.NextScheduleTime != nil {
+		first = status.NextScheduleTime.Time
+	}
+	if status.Active != nil && status.Active.Trigger == tidekeeperv1.TriggerSchedule {
+		first = status.Active.ScheduledTime.Time
+	}
+	for i := range status.History {
+		record := &status.History[i]
+		switch {
+		case isServed(record):
+			return first
+		case record.Trigger == tidekeeperv1.TriggerSchedule && !isIrrelevant(record):
+			first = record.ScheduledTime.Time
+		}
+	}
+	// The history ends here, but the last success may be earlier.
+	if last := status.LastSuccessfulTime; last != nil && len(status.History) >= int(spec.HistoryLimit) {
+		if next, ok := ticks.Next(last.Time); ok && (first.IsZero() || next.Before(first)) {
+			return next
+		}
+	}
+	return first
+}
+
+// isServed reports whether, according to a record, the schedule owed nothing at its time:
+// the target was restarted, if only by another program, or the schedule was suspended.
+func isServed(record *tidekeeperv1.RestartRecord) bool {
+	return record.Outcome == tidekeeperv1.OutcomeSucceeded ||
+		record.Outcome == tidekeeperv1.OutcomeSkipped &&
+			(record.Reason == tidekeeperv1.ReasonAlreadyRestarted || record.Reason == tidekeeperv1.ReasonSuspended)
+}
+
+// isIrrelevant reports whether a record says nothing about whether the target was
+// restarted: another record does, or the schedule no longer has the tick.
+func isIrrelevant(record *tidekeeperv1.RestartRecord) bool {
+	return record.Outcome == tidekeeperv1.OutcomeSkipped &&
+		(record.Reason == tidekeeperv1.ReasonSuperseded || record.Reason == tidekeeperv1.ReasonEdited)
+}
+
+// OverdueAt returns when a schedule with that first unserved tick is overdue: when the
+// restart for the tick after it should be complete, too. Zero means never.
+func OverdueAt(spec *tidekeeperv1.ScheduledRestartSpec, first time.Time, ticks *schedule.Schedule, offset time.Duration) time.Time {
+	if first.IsZero() {
+		return time.Time{}
+	}
+	second, ok := ticks.Next(first)
+	if !ok {
+		return time.Time{}
+	}
+	return second.Add(offset + seconds(spec.StartingDeadlineSeconds) + seconds(spec.ProgressDeadlineSeconds))
+}

@@ -1,0 +1,40 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// podStartup sums up how long the new pods of a restart took to become ready, and
+// compares it with the last restart in the history that has it. It returns nil if there
+// are none. It has no side effects.
+func podStartup(took []time.Duration, history []tidekeeperv1.RestartRecord) *tidekeeperv1.PodStartup {
+	if len(took) == 0 {
+		return nil
+	}
+	sorted := slices.Sorted(slices.Values(took))
+	s := &tidekeeperv1.PodStartup{
+		Pods: int32(len(sorted)),
+		// Of an even number the lower one: a time that a pod did take.
+		MedianSeconds: wholeSeconds(sorted[(len(sorted)-1)/2]),
+		MaxSeconds:    wholeSeconds(sorted[len(sorted)-1]),
+	}
+	for _, r := range history {
+		if before := r.PodStartup; before != nil {
+			s.MedianChangeSeconds = new(s.MedianSeconds - before.MedianSeconds)
+			s.MaxChangeSeconds = new(s.MaxSeconds - before.MaxSeconds)
+			break
+		}
+	}
+	return s
+}
+
+func wholeSeconds(d time.Duration) int32 {
+	return int32(min(max(0, d/time.Second), math.MaxInt32))
+}

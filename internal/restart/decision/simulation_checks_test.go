@@ -1,0 +1,155 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// check holds a start against what must be true at that moment.
+func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeperv1.Trigger) {
+	offset := s.offset
+	if trigger == tidekeeperv1.TriggerRequest {
+		offset = 0
+	}
+	named, _ := s.ticks.Next(tick.Add(-time.Second))
+	switch {
+	case trigger == tidekeeperv1.TriggerSchedule && !named.Equal(tick):
+		panic(fmt.Sprintf("the tick of %s was started, and the schedule %s does not name it", formatTime(tick), s.ticks))
+	case trigger == tidekeeperv1.TriggerSchedule && s.restart.Spec.Suspend:
+		panic(fmt.Sprintf("the tick of %s was started, and the schedule is suspended", formatTime(tick)))
+	case s.starts[tick] > 1:
+		panic(fmt.Sprintf("the tick of %s was started twice", formatTime(tick)))
+	case s.now.Before(tick.Add(offset)):
+		panic(fmt.Sprintf("the tick of %s was started too early", formatTime(tick)))
+	case s.now.After(tick.Add(offset + seconds(s.restart.Spec.StartingDeadlineSeconds))):
+		panic(fmt.Sprintf("the tick of %s was started after its deadline", formatTime(tick)))
+	case t.Paused || t.Deleting || !t.Rollout.Complete():
+		panic(fmt.Sprintf("the tick of %s was started onto %+v", formatTime(tick), t))
+	}
+}
+
+// account holds what was recorded against all ticks that there were.
+func (s *simulation) account() {
+	decided := map[time.Time]int{}
+	sum := 0
+	var last time.Time
+	note := func(tick time.Time, trigger tidekeeperv1.Trigger, earlier int32) {
+		if trigger == tidekeeperv1.TriggerRequest {
+			delete(s.waited, tick)
+			if decided[tick]++; decided[tick] > 1 {
+				panic(fmt.Sprintf("the request of %s was decided twice", formatTime(tick)))
+			}
+			return
+		}
+		decided[tick]++
+		sum += 1 + int(earlier)
+		if tick.After(last) {
+			last = tick
+		}
+		// An edit makes the schedule start from now, also if a clock was ahead.
+		if decided[tick] > 1 && !s.edits {
+			panic(fmt.Sprintf("the tick of %s was decided twice", formatTime(tick)))
+		}
+	}
+	for _, r := range s.records {
+		note(r.ScheduledTime.UTC(), r.Trigger, r.EarlierTicks)
+		started := s.starts[r.ScheduledTime.UTC()] > 0
+		// One that somebody else's restart came before is that one's success.
+		if r.Outcome == tidekeeperv1.OutcomeSucceeded && !started && r.Message == "" {
+			panic(fmt.Sprintf("the tick of %s is recorded as %s and was never started", formatTime(r.ScheduledTime.Time), r.Outcome))
+		}
+		if (r.Outcome == tidekeeperv1.OutcomeMissed || r.Outcome == tidekeeperv1.OutcomeSkipped) && started &&
+			// Of a workload that is gone nobody can tell, and after an edit the
+			// schedule starts from now, also if a clock was ahead before.
+			r.Reason != tidekeeperv1.ReasonTargetNotFound && !s.edits {
+			panic(fmt.Sprintf("the tick of %s was started and is recorded as %s", formatTime(r.ScheduledTime.Time), r.Outcome))
+		}
+	}
+	if active := s.restart.Status.Active; active != nil {
+		note(active.ScheduledTime.UTC(), active.Trigger, 0)
+	}
+	for tick := range s.starts {
+		if decided[tick] == 0 {
+			panic(fmt.Sprintf("the tick of %s was started and nothing tells of it", formatTime(tick)))
+		}
+	}
+	if waits := s.restart.Status.PendingRequestTime; waits != nil {
+		delete(s.waited, waits.UTC())
+	}
+	for tick := range s.waited {
+		panic(fmt.Sprintf("the request of %s has waited, and nothing tells of it", formatTime(tick)))
+	}
+	if last.IsZero() || s.edits {
+		return
+	}
+	// Not one tick between the creation and the last that was decided is
+	// unaccounted for.
+	ticks := 0
+	for tick, ok := s.ticks.Next(s.restart.CreationTimestamp.Time); ok && !tick.After(last); tick, ok = s.ticks.Next(tick) {
+		ticks++
+	}
+	if ticks != sum {
+		panic(fmt.Sprintf("of %d ticks %d are accounted for", ticks, sum))
+	}
+}
+
+// TestEveryTickOnce: whatever happens, every tick is started exactly once
+// within its deadline, and never onto what is broken, or it is on record with
+// the reason why not.
+func TestEveryTickOnce(t *testing.T) {
+	cases := 20_000
+	switch {
+	case testing.Short():
+		cases = 2_000
+	case os.Getenv("CI") != "":
+		cases = 100_000
+	}
+	started, recorded := 0, 0
+	for seed := range uint64(cases) {
+		func() {
+			s := newSimulation(seed)
+			defer func() {
+				if problem := recover(); problem != nil {
+					t.Fatalf("case %d: %v\n%s", seed, problem, s.trace.String())
+				}
+			}()
+			for range 10 + s.random.IntN(30) {
+				s.step()
+			}
+			s.account()
+			started += len(s.starts)
+			recorded += len(s.records)
+		}()
+	}
+	if started == 0 || recorded == 0 {
+		t.Fatalf("nothing was tested: %d starts, %d records", started, recorded)
+	}
+	t.Logf("%d cases with %d starts and %d records", cases, started, recorded)
+}
+
+// mustBeStorable panics if the API server would refuse the status for a time: it
+// wants years of four digits, in UTC.
+func mustBeStorable(status *tidekeeperv1.ScheduledRestartStatus) {
+	times := []*metav1.Time{status.NextScheduleTime, status.LastScheduleTime, status.LastSuccessfulTime, status.LastRequestTime, status.PendingRequestTime}
+	if status.Active != nil {
+		times = append(times, &status.Active.ScheduledTime, &status.Active.StartedTime)
+	}
+	for i := range status.History {
+		times = append(times, &status.History[i].ScheduledTime, status.History[i].StartedTime, &status.History[i].CompletedTime)
+	}
+	for _, at := range times {
+		if at != nil && (at.UTC().Year() < 1 || at.UTC().Year() > 9999) {
+			panic(fmt.Sprintf("the status has the time %s", at))
+		}
+	}
+}

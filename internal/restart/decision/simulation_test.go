@@ -1,0 +1,363 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// simulation is a ScheduledRestart, its target and the managers that look
+// after it, in a world where everything goes wrong: managers die between any
+// two writes, caches are stale, answers are lost, clocks jump, people break,
+// pause, delete and restart the target.
+type simulation struct {
+	random *rand.Rand
+	trace  strings.Builder
+
+	now     time.Time
+	ticks   *schedule.Schedule
+	offset  time.Duration
+	restart *tidekeeperv1.ScheduledRestart
+
+	// target as it is, with a version that each change raises; nil: deleted.
+	target  *workload.State
+	version int
+	// older is the target as a stale cache has it.
+	older        *workload.State
+	olderVersion int
+
+	// sent is what the manager that runs now remembers, and leading since when
+	// it runs.
+	sent    time.Time
+	leading time.Time
+
+	// edits are made to the spec in the midst.
+	edits bool
+	// rolled are the ticks that the target as it is has revisions of, before is
+	// what an undo goes back to, and reverted are those that were set back.
+	rolled   map[time.Time]bool
+	before   *workload.State
+	reverted map[time.Time]bool
+	// waited are requests that were seen to wait.
+	waited map[time.Time]bool
+
+	// starts counts, per tick, how often the template was set to it.
+	starts map[time.Time]int
+	// records are all that were ever written.
+	records []tidekeeperv1.RestartRecord
+}
+
+var simulatedSchedules = func() (all []*schedule.Schedule) {
+	for _, expression := range []string{"0 3 * * *", "*/30 * * * *", "30 2 * * *", "@hourly", "15,45 0-6 * * 1-5"} {
+		for _, zone := range []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo"} {
+			s, err := schedule.Parse(expression, zone)
+			if err != nil {
+				panic(err)
+			}
+			all = append(all, s)
+		}
+	}
+	return all
+}()
+
+func newSimulation(seed uint64) *simulation {
+	random := rand.New(rand.NewPCG(seed, 0))
+	s := &simulation{
+		random: random, starts: map[time.Time]int{}, edits: seed%2 == 1,
+		reverted: map[time.Time]bool{}, waited: map[time.Time]bool{},
+	}
+	s.ticks = simulatedSchedules[random.IntN(len(simulatedSchedules))]
+	// Around the changes of the clocks, half of the time.
+	days := []time.Time{
+		time.Date(2026, time.March, 28, 20, 0, 0, 0, time.UTC), time.Date(2026, time.October, 24, 20, 0, 0, 0, time.UTC),
+		time.Date(2026, time.March, 8, 0, 0, 0, 0, time.UTC), time.Date(2026, time.June, 10, 0, 0, 0, 0, time.UTC),
+	}
+	s.now = days[random.IntN(len(days))].Add(time.Duration(random.IntN(86400)) * time.Second)
+	if random.IntN(2) == 0 {
+		s.offset = time.Duration(random.IntN(1800)) * time.Second
+	}
+	s.restart = &tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "1", Generation: 1, CreationTimestamp: metav1.Time{Time: s.now}},
+		Spec: tidekeeperv1.ScheduledRestartSpec{
+			TargetRef:               tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"},
+			StartingDeadlineSeconds: int32(60 + random.IntN(3600)), ProgressDeadlineSeconds: 1800,
+			Precondition: tidekeeperv1.PreconditionHealthy, FailureLimit: 100, HistoryLimit: 3,
+		},
+	}
+	s.create()
+	return s
+}
+
+func (s *simulation) create() {
+	s.rolled, s.before = map[time.Time]bool{}, nil
+	s.change(&workload.State{Kind: "Deployment", Name: "web", UID: types.UID(fmt.Sprint("uid-", s.version)), Pods: 3, Rollout: workload.Progress{Available: true}})
+}
+
+// change replaces the target; what it was is what a stale cache shows.
+func (s *simulation) change(t *workload.State) {
+	if s.target != nil && t != nil {
+		at, isTime := parseTime(t.RestartedAt)
+		if was, ok := parseTime(s.target.RestartedAt); ok && (!isTime || at.Before(was)) {
+			s.reverted[was.UTC()] = true
+			if tick, ok := parseTime(s.target.LastTick); ok {
+				s.reverted[tick.UTC()] = true
+			}
+		}
+	}
+	s.older, s.olderVersion = s.target, s.version
+	s.target = t
+	s.version++
+}
+
+func (s *simulation) log(format string, args ...any) {
+	fmt.Fprintf(&s.trace, "%s "+format+"\n", append([]any{formatTime(s.now)}, args...)...)
+}
+
+// step lets one thing happen.
+func (s *simulation) step() {
+	switch s.random.IntN(14) {
+	case 0, 1, 2:
+		s.now = s.now.Add(time.Duration(s.random.IntN(120)) * time.Second)
+	case 3:
+		s.now = s.now.Add(time.Duration(s.random.IntN(5*3600)) * time.Second)
+	case 4:
+		// A clock that is set, or the leader's that differs.
+		s.now = s.now.Add(time.Duration(s.random.IntN(7200)-3600) * time.Second)
+		s.log("the clock was set")
+	case 5:
+		s.roll()
+	case 6:
+		s.disturb()
+	case 7:
+		s.sent, s.leading = time.Time{}, s.now
+		s.log("another manager takes over")
+	case 8:
+		s.ask()
+	case 9:
+		if s.edits {
+			s.edit()
+		}
+	}
+	s.reconcile()
+}
+
+// roll lets a rollout that is under way end, or fail.
+func (s *simulation) roll() {
+	if s.target == nil || s.target.Rollout.Complete() {
+		return
+	}
+	t := *s.target
+	t.Rollout = workload.Progress{Available: true}
+	if s.random.IntN(5) == 0 {
+		t.Rollout = workload.Progress{Exceeded: true, Message: "it is broken"}
+	}
+	s.change(&t)
+	s.log("the target becomes %+v", t.Rollout)
+}
+
+// ask lets somebody ask for a restart, at a time of his choice, or take that back.
+// A request is never at a whole minute, as ticks are.
+func (s *simulation) ask() {
+	value := ""
+	if s.random.IntN(4) > 0 {
+		at := s.now.Add(time.Duration(s.random.IntN(3*3600)-2*3600) * time.Second).Truncate(time.Minute)
+		value = formatTime(at.Add(time.Duration(1+s.random.IntN(59)) * time.Second))
+		if s.starts[parsed(value)] > 0 || s.waited[parsed(value)] {
+			return
+		}
+		if s.random.IntN(10) == 0 {
+			value = "0000-01-01T00:00:00+23:59"
+		}
+	}
+	after := s.restart.DeepCopy()
+	after.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: value}
+	s.restart = after
+	s.log("a restart is asked for at %q", value)
+}
+
+func parsed(text string) time.Time {
+	at, _ := time.Parse(time.RFC3339, text)
+	return at.UTC()
+}
+
+// edit lets somebody edit the spec.
+func (s *simulation) edit() {
+	after := s.restart.DeepCopy()
+	after.Generation++
+	switch s.random.IntN(4) {
+	case 0, 1:
+		s.ticks = simulatedSchedules[s.random.IntN(len(simulatedSchedules))]
+		s.log("the schedule becomes %s", s.ticks)
+	case 2:
+		after.Spec.Suspend = !after.Spec.Suspend
+		s.log("suspend becomes %v", after.Spec.Suspend)
+	case 3:
+		after.Spec.StartingDeadlineSeconds = int32(60 + s.random.IntN(3600))
+		s.log("the deadline becomes %d s", after.Spec.StartingDeadlineSeconds)
+	}
+	s.restart = after
+}
+
+// undo is kubectl rollout undo of a Deployment: it sets the template back, and the
+// annotations of the workload.
+func (s *simulation) undo() {
+	if s.before == nil {
+		return
+	}
+	for _, mark := range []string{s.target.RestartedAt, s.target.LastTick} {
+		s.reverted[parsed(mark)] = true
+	}
+	t := *s.target
+	t.RestartedAt, t.LastTick = s.before.RestartedAt, s.before.LastTick
+	t.Rollout = workload.Progress{Updating: true}
+	s.before = nil
+	s.change(&t)
+	s.log("the last rollout is undone")
+}
+
+// disturb lets somebody do something to the target.
+func (s *simulation) disturb() {
+	if s.target == nil {
+		s.create()
+		s.log("the target is there again")
+		return
+	}
+	t := *s.target
+	switch s.random.IntN(8) {
+	case 6:
+		// By a clock that is ahead.
+		s.before = s.target
+		t.RestartedAt = formatTime(s.now.Add(time.Duration(s.random.IntN(240)) * time.Second))
+		t.Rollout = workload.Progress{Updating: true}
+	case 7:
+		s.undo()
+		return
+	case 0:
+		t.Paused = !t.Paused
+	case 1:
+		t.Rollout.Available = !t.Rollout.Available
+	case 2:
+		s.before = s.target
+		t.RestartedAt = formatTime(s.now)
+		t.Rollout = workload.Progress{Updating: true}
+	case 3:
+		s.change(nil)
+		s.log("the target is deleted")
+		return
+	case 4:
+		t.RestartedAt = formatTime(s.now.Add(24 * time.Hour)) // nonsense from the future
+	case 5:
+		t.RestartedAt = "yesterday"
+	}
+	s.change(&t)
+	s.log("the target is %+v", t)
+}
+
+// reconcile lets a manager decide on what it sees, and die at any moment.
+func (s *simulation) reconcile() {
+	seen, seenVersion := s.target, s.version
+	if s.random.IntN(4) == 0 && s.version > 1 {
+		seen, seenVersion = s.older, s.olderVersion
+	}
+	in := Input{
+		Restart: s.restart, Ticks: s.ticks, Offset: s.offset, Target: seen,
+		SlotAge: 10 * time.Minute, Sent: s.sent, LeadingSince: s.leading, Now: s.now,
+	}
+	d := Decide(in)
+	if d.Needs == NeedLiveTarget {
+		in.Live, in.Target, seenVersion = true, s.target, s.version
+		d = Decide(in)
+	}
+	if d.Needs == NeedRolledOut {
+		if !in.Live {
+			panic("revisions are looked for on behalf of a stale cache")
+		}
+		in.RolledOut = new(s.rolled[s.restart.Status.Active.ScheduledTime.UTC()])
+		d = Decide(in)
+	}
+	if d.Needs == NeedPodStartups {
+		if !in.Target.Rollout.Complete() {
+			panic("the pods of a rollout that goes on are looked at")
+		}
+		in.PodStartups = make([]time.Duration, s.random.IntN(4))
+		for i := range in.PodStartups {
+			in.PodStartups[i] = time.Duration(s.random.IntN(60)) * time.Second
+		}
+		d = Decide(in)
+	}
+	if d.Needs == NeedSlot && s.random.IntN(3) > 0 {
+		in.HasSlot = true
+		d = Decide(in)
+	}
+
+	if s.dies("before it writes the status") {
+		return
+	}
+	if s.random.IntN(10) == 0 {
+		s.log("the status is refused")
+		return
+	}
+	mustBeStorable(&d.Status)
+	after := s.restart.DeepCopy()
+	after.Status = *d.Status.DeepCopy()
+	s.restart = after
+	if waits := d.Status.PendingRequestTime; waits != nil {
+		s.waited[waits.UTC()] = true
+	}
+	if reason := meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionReady).Reason; !slices.Contains(ReadyReasons, reason) {
+		panic(fmt.Sprintf("no series counts the reason %q", reason))
+	}
+	for _, r := range d.Records {
+		if !slices.Contains(TickReasons[r.Outcome], r.Reason) {
+			panic(fmt.Sprintf("no series counts the ticks that are %s for %q", r.Outcome, r.Reason))
+		}
+		s.records = append(s.records, r)
+		if r.Reason == tidekeeperv1.ReasonReverted && !s.reverted[r.ScheduledTime.UTC()] {
+			panic(fmt.Sprintf("the tick of %s is told to be reverted, and nobody has set it back", formatTime(r.ScheduledTime.Time)))
+		}
+		s.log("record: %s %s %s, earlier %d", formatTime(r.ScheduledTime.Time), r.Outcome, r.Reason, r.EarlierTicks)
+	}
+	if d.Send.IsZero() || s.dies("before it sends the tick") {
+		return
+	}
+	if seenVersion != s.version {
+		s.log("the tick of %s is refused, as the target has changed", formatTime(d.Send))
+		return
+	}
+	t := *s.target
+	if t.RestartedAt != formatTime(d.Send) {
+		s.starts[d.Send]++
+		s.log("the tick of %s is sent", formatTime(d.Send))
+		s.check(d.Send, &t, s.restart.Status.Active.Trigger)
+	}
+	s.rolled[d.Send], s.before = true, s.target
+	t.RestartedAt, t.LastTick = formatTime(d.Send), formatTime(d.Send)
+	t.Rollout = workload.Progress{Updating: true}
+	s.change(&t)
+	if s.dies("before it sees the answer") {
+		return
+	}
+	s.sent = d.Send
+}
+
+func (s *simulation) dies(when string) bool {
+	if s.random.IntN(8) > 0 {
+		return false
+	}
+	s.log("the manager dies %s", when)
+	s.sent, s.leading = time.Time{}, s.now
+	return true
+}

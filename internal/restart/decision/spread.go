@@ -1,0 +1,58 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+)
+
+// place returns how long after its ticks the restarts of a ScheduledRestart start: its
+// place in the spread.
+func place(restart *tidekeeperv1.ScheduledRestart) time.Duration {
+	return schedule.Spread(restart.Namespace, restart.Name, seconds(restart.Spec.SpreadSeconds))
+}
+
+// Offset returns how long after the next tick its restart starts. That is the place in
+// the spread, but a tick that is due keeps the start that any version of the manager
+// has given it: otherwise its deadline could have passed before it was ever due.
+func Offset(restart *tidekeeperv1.ScheduledRestart, now time.Time) time.Duration {
+	window := seconds(restart.Spec.SpreadSeconds)
+	next, start := restart.Status.NextScheduleTime, restart.Status.NextStartTime
+	switch {
+	case window == 0 || next == nil || next.After(now) || restart.Status.ObservedGeneration != restart.Generation:
+		return place(restart)
+	case start == nil:
+		// Earlier versions do not record the start.
+		return schedule.SpreadByUID(string(restart.UID), window)
+	}
+	if given := start.Sub(next.Time); given >= 0 && given < window {
+		return given
+	}
+	return place(restart)
+}
+
+// setNextStart writes the start of the next restart into the status, and wakes then. The
+// restart for a tick that is not due yet starts at the place of the object, whatever
+// start the tick before was given.
+func (d *decider) setNextStart() {
+	d.out.Status.NextStartTime = nil
+	next := d.out.Status.NextScheduleTime
+	if next == nil || d.spec.SpreadSeconds == 0 {
+		return
+	}
+	offset := d.in.Offset
+	if next.After(d.in.Now) {
+		offset = place(d.in.Restart)
+	}
+	start := next.Add(offset)
+	d.out.Status.NextStartTime = &metav1.Time{Time: start}
+	if d.out.Status.Active == nil && start.After(d.in.Now) {
+		d.wakeAt(start)
+	}
+}

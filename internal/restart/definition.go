@@ -1,0 +1,63 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/controller"
+	"tidekeeper.dev/tidekeeper/internal/index"
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// Controller defines the controller "scheduled-restart", with its options at their
+// defaults.
+func Controller() controller.Definition {
+	o := &Options{}
+	return controller.Definition{
+		Name:       "scheduled-restart",
+		Purpose:    "Restarts the workloads that ScheduledRestarts name, once for each tick.",
+		Namespaced: true,
+		Watches:    append([]client.Object{&tidekeeperv1.ScheduledRestart{}}, controller.Objects(workload.Required())...),
+		Optional:   controller.Objects(workload.Optional()),
+		Borrows: []controller.Borrowed{
+			{Object: &corev1.Pod{}, Reason: "Records how long the new pods of a restart took to become ready. They are read from the cache, or listed from the API server where the cache lags."},
+			{Object: &corev1.Node{}, Reason: "Leaves nodes that are not ready out of the rollout of a DaemonSet."},
+		},
+		Indexes: []index.Index{
+			index.RestartsByTarget(),
+			index.PodsByRestart(podtimeline.RestartedAt), index.PodsByDaemonSet(),
+			index.NodesNotReady(),
+		},
+		Rules:           rules,
+		Options:         o.group(),
+		RegisterMetrics: RegisterMetrics,
+		SetupWithManager: func(mgr ctrl.Manager, c clock.Clock) error {
+			return SetupWithManager(mgr, *o, c)
+		},
+	}
+}
+
+var rules = append(
+	controller.WorkloadRules([]string{"get", "list", "watch", "patch"},
+		"Restarts a workload by one patch, and follows the rollout in its status. Reads the workload from the API server before a restart is reported as reverted. Never creates, replaces or deletes workloads."),
+	controller.Rule{
+		Group: appsv1.GroupName, Resources: []string{"replicasets"}, Verbs: []string{"list"},
+		Reason: "Finds out whether a restart that a Deployment no longer shows was rolled out. Used only if a manager died while it started the restart.",
+	},
+	controller.Rule{
+		Group: tidekeeperv1.GroupName, Resources: []string{"scheduledrestarts"}, Verbs: []string{"list", "watch"},
+		Reason: "Reads what to restart, and when.",
+	},
+	controller.Rule{
+		Group: tidekeeperv1.GroupName, Resources: []string{"scheduledrestarts/status"}, Verbs: []string{"patch"},
+		Reason: "Writes status and conditions.",
+	},
+)

@@ -1,0 +1,121 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// target is a workload that is to be restarted, or is being restarted.
+type target struct {
+	kind *workload.Kind
+	// object is nil if it does not exist.
+	object client.Object
+	// unserved says that the cluster does not serve its kind.
+	unserved bool
+}
+
+// decide finds out what a decision depends on, and decides. It also returns the target
+// that was decided about.
+func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (decision.Output, *target, error) {
+	in := decision.Input{
+		Restart:      restart,
+		SlotAge:      r.slotAge,
+		Sent:         r.lastSent(key, restart.UID),
+		LeadingSince: r.leader(),
+		Now:          r.clock.Now().Round(0),
+	}
+	in.Offset = decision.Offset(restart, in.Now)
+	in.Ticks, in.Invalid = schedule.Parse(restart.Spec.Schedule, restart.Spec.TimeZone)
+	t, err := r.readTarget(ctx, r.client, restart, &in)
+	if err != nil {
+		return decision.Output{}, nil, err
+	}
+	for {
+		d := decision.Decide(in)
+		switch d.Needs {
+		case decision.NeedLiveTarget:
+			in.Live = true
+			t, err = r.readTarget(ctx, r.apiReader, restart, &in)
+		case decision.NeedRolledOut:
+			in.RolledOut, err = r.wasRolledOut(ctx, t, in.Target, restart.Status.Active.ScheduledTime.Time)
+		case decision.NeedPodStartups:
+			in.PodStartups = r.podStartups(ctx, restart.Namespace, t.kind, in.Target)
+		case decision.NeedSlot:
+			in.HasSlot = r.budget.take(key, d.WaitingSince)
+		}
+		if err != nil {
+			return decision.Output{}, nil, err
+		}
+		if d.Needs == decision.NeedNothing || d.Needs == decision.NeedSlot && !in.HasSlot {
+			r.metrics.overdue.observe(key, restart, &d.Status, &in)
+			return d, t, nil
+		}
+	}
+}
+
+// readTarget reads the target, and puts its state into the input.
+func (r *reconciler) readTarget(ctx context.Context, from client.Reader, restart *tidekeeperv1.ScheduledRestart, in *decision.Input) (*target, error) {
+	in.Target, in.Unserved = nil, false
+	ref := decision.TargetRef(restart.Status.Active, &restart.Spec)
+	kind, err := workload.Get(ref)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{kind: kind}
+	object := kind.New()
+	err = from.Get(ctx, client.ObjectKey{Namespace: restart.Namespace, Name: ref.Name}, object)
+	switch {
+	case meta.IsNoMatchError(err):
+		t.unserved, in.Unserved = true, true
+		return t, nil
+	case apierrors.IsNotFound(err):
+		return t, nil
+	case err != nil:
+		return nil, fmt.Errorf("get %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	t.object = object
+	if in.Target, err = kind.State(object); err != nil {
+		return nil, err
+	}
+	return t, r.excludeNodes(ctx, t, in.Target, restart.Status.Active)
+}
+
+// wasRolledOut reports whether a rollout for the tick has ever begun. kubectl rollout undo
+// reverts the annotations of a Deployment together with its pod template, but leaves the
+// ReplicaSet of the undone rollout. For other kinds it leaves the annotations.
+func (r *reconciler) wasRolledOut(ctx context.Context, t *target, state *workload.State, tick time.Time) (*bool, error) {
+	if !t.kind.UndoHidesRestart {
+		return new(false), nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(state.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("parse the selector of %s: %w", state, err)
+	}
+	list := &appsv1.ReplicaSetList{}
+	if err := r.apiReader.List(ctx, list, client.InNamespace(t.object.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list the revisions of %s: %w", state, err)
+	}
+	for i := range list.Items {
+		set := &list.Items[i]
+		if metav1.IsControlledBy(set, t.object) && set.Spec.Template.Annotations[tidekeeperv1.RestartedAtAnnotation] == workload.FormatTime(tick) {
+			return new(true), nil
+		}
+	}
+	return new(false), nil
+}

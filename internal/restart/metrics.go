@@ -1,0 +1,77 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+)
+
+// metrics of the controller.
+type metrics struct {
+	ticks     *prometheus.CounterVec
+	lateness  prometheus.Histogram
+	duration  *prometheus.HistogramVec
+	schedules *scheduleGauge
+	overdue   *overdue
+}
+
+// RegisterMetrics registers the metrics of this package without anything behind them,
+// for docs/reference.
+func RegisterMetrics(registry prometheus.Registerer) error {
+	_, err := newMetrics(registry, newBudget(0, 0))
+	return err
+}
+
+func newMetrics(registry prometheus.Registerer, b *budget) (*metrics, error) {
+	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{
+			Name: name, Help: help, Buckets: buckets,
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
+		}
+	}
+	m := &metrics{
+		ticks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidekeeper_restart_ticks_total",
+			Help: "Ticks that were decided, by outcome (Succeeded, Failed, Skipped, Missed) and reason.",
+		}, []string{"outcome", "reason"}),
+		schedules: newScheduleGauge(prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tidekeeper_restart_schedules",
+			Help: "ScheduledRestarts by the reason of their condition Ready, which is the STATUS column of kubectl get scheduledrestarts. Counted by the leader; a standby has none.",
+		}, []string{"reason"})),
+		lateness: prometheus.NewHistogram(histogram("tidekeeper_restart_start_lateness_seconds",
+			"From the time at which a restart was due to the time at which it was sent to its target.",
+			[]float64{.01, .05, .1, .5, 1, 5, 30, 120, 600, 3600})),
+		duration: prometheus.NewHistogramVec(histogram("tidekeeper_restart_duration_seconds",
+			"From the start of a restart to its end, by kind of the target and outcome.",
+			[]float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600}), []string{"kind", "outcome"}),
+	}
+	m.overdue = newOverdue()
+	// A series that began with its first tick would hide that tick from rate().
+	for outcome, reasons := range decision.TickReasons {
+		for _, reason := range reasons {
+			m.ticks.WithLabelValues(string(outcome), reason)
+		}
+	}
+	slots := func(state, help string, value func() int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidekeeper_restart_" + state, Help: help,
+		}, func() float64 { return float64(value()) })
+	}
+	for _, c := range []prometheus.Collector{
+		m.ticks, m.lateness, m.duration, m.schedules.gauge, m.overdue,
+		slots("active", "Restarts that are in progress and use a slot of the budget.", func() int { used, _, _ := b.usage(); return used }),
+		slots("outlived", "Restarts that have been in progress for longer than --restart-slot-age, and no longer use a slot of the budget.", func() int { _, _, outlived := b.usage(); return outlived }),
+		slots("waiting_for_budget", "Restarts that are due and wait for a slot of the budget.", func() int { _, waiting, _ := b.usage(); return waiting }),
+		slots("budget", "How many restarts may be in progress at once.", func() int { return b.limit }),
+	} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,97 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/index"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// excludeNodes adapts the state of a workload with a pod on each node to the nodes that
+// are not ready. Where no controller watches nodes and pods, none are excluded.
+func (r *reconciler) excludeNodes(ctx context.Context, t *target, state *workload.State, active *tidekeeperv1.ActiveRestart) error {
+	if t.kind.Exclude == nil {
+		return nil
+	}
+	absent, err := r.absent(ctx, t.object, state, active)
+	if notCached := (*cache.ErrResourceNotCached)(nil); errors.As(err, &notCached) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return t.kind.Exclude(t.object, state, absent)
+}
+
+// absent counts the nodes that are not ready and have a pod of the workload. Its pods are
+// looked at only if the cluster has such nodes.
+func (r *reconciler) absent(ctx context.Context, object client.Object, state *workload.State, active *tidekeeperv1.ActiveRestart) (workload.Absence, error) {
+	nodes := &corev1.NodeList{}
+	if err := r.cache.List(ctx, nodes, client.MatchingFields{index.NodeNotReady: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+		return workload.Absence{}, fmt.Errorf("list the nodes that are not ready: %w", err)
+	}
+	if len(nodes.Items) == 0 {
+		return workload.Absence{}, nil
+	}
+	notReady := map[string]*corev1.Node{}
+	for i := range nodes.Items {
+		notReady[nodes.Items[i].Name] = &nodes.Items[i]
+	}
+	pods := &corev1.PodList{}
+	if err := r.cache.List(ctx, pods, client.InNamespace(object.GetNamespace()), client.MatchingFields{index.PodDaemonSet: string(object.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
+		return workload.Absence{}, fmt.Errorf("list the pods of %s: %w", state, err)
+	}
+	return absenceOf(pods.Items, notReady, active), nil
+}
+
+// absenceOf counts the nodes that are not ready and have one of the pods.
+func absenceOf(pods []corev1.Pod, notReady map[string]*corev1.Node, active *tidekeeperv1.ActiveRestart) workload.Absence {
+	// For each such node: whether the workload should have a pod on it, and whether it
+	// has a new one.
+	type found struct{ desired, isNew bool }
+	on := map[string]found{}
+	for i := range pods {
+		pod := &pods[i]
+		node, ok := notReady[pod.Spec.NodeName]
+		if !ok {
+			continue
+		}
+		f := on[node.Name]
+		f.desired = f.desired || tolerates(pod, node)
+		f.isNew = f.isNew || active != nil && pod.DeletionTimestamp == nil && !pod.CreationTimestamp.Time.Before(active.StartedTime.Truncate(time.Second))
+		on[node.Name] = f
+	}
+	absent := workload.Absence{Nodes: int32(len(on))}
+	for _, f := range on {
+		if !f.desired {
+			continue
+		}
+		absent.Desired++
+		if !f.isNew {
+			absent.Old++
+		}
+	}
+	return absent
+}
+
+// tolerates reports whether Kubernetes would create the pod on the node today. Pods of
+// most DaemonSets do not tolerate the NoSchedule taint of a node that is not ready.
+func tolerates(pod *corev1.Pod, node *corev1.Node) bool {
+	_, untolerated := schedulinghelper.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	}, true)
+	return !untolerated
+}

@@ -1,0 +1,42 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"time"
+
+	"tidekeeper.dev/tidekeeper/internal/options"
+)
+
+// Options are the settings of scheduled restarts.
+type Options struct {
+	// Concurrency is the maximum number of ScheduledRestarts that are reconciled at
+	// the same time.
+	Concurrency int
+	// MaxConcurrent is the restart budget: the maximum number of restarts in progress.
+	// Others that are due wait, and the one with the earliest tick comes first.
+	MaxConcurrent int
+	// NamespaceShare is the percentage of the budget, but at least one restart, that
+	// one namespace may use.
+	NamespaceShare int
+	// SlotAge is how long a restart uses a slot of the budget. One that takes longer
+	// is followed to its end, but others may start beside it, so that restarts which
+	// never end cannot use up the budget. Raise it if restarts take longer and must
+	// not overlap; a tick with a shorter startingDeadlineSeconds can then be missed.
+	SlotAge time.Duration
+}
+
+// group declares the options.
+func (o *Options) group() *options.Group {
+	g := options.NewGroup("scheduled restarts")
+	g.Int(&o.Concurrency, "restart-concurrency", 64, options.Between(1, 1024),
+		"maximum number of ScheduledRestarts reconciled concurrently")
+	g.Int(&o.MaxConcurrent, "max-concurrent-restarts", 20, options.Between(1, 100_000),
+		"restart budget: maximum number of restarts in progress; others that are due wait, the earliest tick first")
+	g.Int(&o.NamespaceShare, "restart-namespace-share", 50, options.Between(1, 100),
+		"maximum `percent` of the restart budget that one namespace may use; at least one restart")
+	g.Duration(&o.SlotAge, "restart-slot-age", 10*time.Minute, options.Between(time.Second, 24*time.Hour),
+		"how long a restart counts towards the restart budget; a restart that takes longer continues, and others may start beside it")
+	return g
+}

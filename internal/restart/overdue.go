@@ -1,0 +1,107 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+)
+
+// overdueRows is how many namespaces have a series of their own. A tenant whose schedules
+// never succeed gets one series for each of its namespaces.
+const overdueRows = 20
+
+const overdueHelp = "ScheduledRestarts that have not succeeded for two of their own intervals, and the time that their spec gives a restart, by namespace: of the 20 namespaces that have most of them, and of all others together as the namespace that has no name. Suspended ones do not count. Counted by the leader."
+
+var overdueDesc = prometheus.NewDesc("tidekeeper_restart_overdue", overdueHelp, []string{"namespace"}, nil)
+
+// overdue counts the ScheduledRestarts that should have restarted something and have
+// not. It knows when each will be overdue if nothing happens, so that it notices if
+// nothing does.
+type overdue struct {
+	clock clock.PassiveClock
+
+	mu  sync.Mutex
+	due map[types.NamespacedName]due
+}
+
+// due is when a ScheduledRestart is overdue.
+type due struct {
+	// generation and first are what at was computed from.
+	generation int64
+	first      time.Time
+	// at is zero if it never will be.
+	at time.Time
+}
+
+func newOverdue() *overdue {
+	return &overdue{clock: clock.RealClock{}, due: map[types.NamespacedName]due{}}
+}
+
+// observe records when a ScheduledRestart is overdue, with the status that was decided.
+func (o *overdue) observe(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, status *tidekeeperv1.ScheduledRestartStatus, in *decision.Input) {
+	if in.Invalid != nil || restart.Spec.Suspend {
+		o.forget(key)
+		return
+	}
+	first := decision.FirstUnserved(&restart.Spec, status, in.Ticks)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := o.due[key]
+	if before.generation == restart.Generation && before.first.Equal(first) {
+		return
+	}
+	o.due[key] = due{restart.Generation, first, decision.OverdueAt(&restart.Spec, first, in.Ticks, in.Offset)}
+}
+
+func (o *overdue) forget(key types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.due, key)
+}
+
+// Describe implements [prometheus.Collector].
+func (o *overdue) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- overdueDesc }
+
+// Collect implements [prometheus.Collector].
+func (o *overdue) Collect(metrics chan<- prometheus.Metric) {
+	type row struct {
+		namespace string
+		count     int
+	}
+	counts := map[string]int{}
+	now := o.clock.Now()
+	o.mu.Lock()
+	for key, d := range o.due {
+		if !d.at.IsZero() && !now.Before(d.at) {
+			counts[key.Namespace]++
+		}
+	}
+	o.mu.Unlock()
+	rows := make([]row, 0, len(counts))
+	for namespace, count := range counts {
+		rows = append(rows, row{namespace, count})
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.namespace, b.namespace))
+	})
+	others := 0
+	for i, r := range rows {
+		if i >= overdueRows {
+			others += r.count
+			continue
+		}
+		metrics <- prometheus.MustNewConstMetric(overdueDesc, prometheus.GaugeValue, float64(r.count), r.namespace)
+	}
+	metrics <- prometheus.MustNewConstMetric(overdueDesc, prometheus.GaugeValue, float64(others), "")
+}

@@ -1,0 +1,57 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+)
+
+// Whatever ScheduledRestarts become, and in whatever order they go, the metric
+// has each of them once, under its last reason, and a series for every reason.
+func TestScheduleGauge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		registry := prometheus.NewRegistry()
+		m, err := newMetrics(registry, newBudget(0, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := map[types.NamespacedName]string{}
+		for range rapid.IntRange(0, 50).Draw(t, "changes") {
+			k := key("a", rapid.StringMatching("[a-d]").Draw(t, "name"))
+			last[k] = rapid.SampledFrom(append([]string{""}, decision.ReadyReasons...)).Draw(t, "reason")
+			m.schedules.set(k, last[k])
+		}
+		want := map[string]float64{}
+		for _, reason := range decision.ReadyReasons {
+			want[reason] = 0
+		}
+		for _, reason := range last {
+			if reason != "" {
+				want[reason]++
+			}
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, family := range families {
+			if family.GetName() == "tidekeeper_restart_schedules" {
+				for _, metric := range family.GetMetric() {
+					got[metric.GetLabel()[0].GetValue()] = metric.GetGauge().GetValue()
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,92 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// slotUse is what a reconcile has found out about the slot of a ScheduledRestart.
+type slotUse int
+
+const (
+	// slotUnknown means that it is not known whether a restart is in progress: a write
+	// was refused or its response lost, or the reconcile panicked.
+	slotUnknown slotUse = iota
+	// slotHeld means that a restart is in progress.
+	slotHeld
+	// slotWaited means that a restart waits for a slot.
+	slotWaited
+	// slotFree means that no slot is needed.
+	slotFree
+)
+
+// askTimeout bounds how long it may take to find out whether a slot is still in use.
+const askTimeout = 10 * time.Second
+
+// settleSlot ensures that only restarts in progress hold slots.
+func (r *reconciler) settleSlot(ctx context.Context, key types.NamespacedName, use slotUse) {
+	if use == slotUnknown && r.budget.has(key) {
+		// The end of the context may be the reason why it is unknown.
+		ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+		defer cancel()
+		active, err := r.isActive(ask, key)
+		if err != nil {
+			// No other restart can start either. It is tried again.
+			ctrl.LoggerFrom(ctx).V(1).Info("Kept a slot, as it is unknown whether the restart is in progress", "error", err.Error())
+			return
+		}
+		if active {
+			use = slotHeld
+		}
+	}
+	if use == slotFree || use == slotUnknown {
+		r.enqueue(r.budget.release(key))
+	}
+}
+
+// isActive reports whether a restart is in progress, according to the API server.
+func (r *reconciler) isActive(ctx context.Context, key types.NamespacedName) (bool, error) {
+	list := &tidekeeperv1.ScheduledRestartList{}
+	if err := r.apiReader.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name}); err != nil {
+		return false, fmt.Errorf("read whether a restart is in progress: %w", err)
+	}
+	return len(list.Items) == 1 && list.Items[0].Status.Active != nil, nil
+}
+
+// lead fills the budget, once, with the restarts in progress: otherwise a new leader
+// could start more beside them.
+func (r *reconciler) lead(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.leadingSince.IsZero() {
+		return nil
+	}
+	list := &tidekeeperv1.ScheduledRestartList{}
+	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the restarts in progress: %w", err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Status.Active != nil {
+			r.budget.hold(client.ObjectKeyFromObject(&list.Items[i]))
+		}
+	}
+	r.leadingSince = r.clock.Now().Round(0)
+	return nil
+}
+
+// leader returns since when this process decides.
+func (r *reconciler) leader() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leadingSince
+}

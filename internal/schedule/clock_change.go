@@ -1,0 +1,88 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ClockChange says what a change of the zone's clock has to do with a tick of the
+// schedule, given the tick before it: that it was moved out of a gap, that its
+// time comes twice, or that it is the first after a change. It returns "" if no
+// change is near.
+func (s *Schedule) ClockChange(tick, previous time.Time) string {
+	here := stretchNear(s.location, tick)
+	local := tick.In(s.location)
+	if !here.start.IsZero() {
+		switch shift := here.offset - stretchAt(s.location, here.start.Add(-1)).offset; {
+		case shift > 0 && tick.Equal(here.start) && !s.times.contain(local):
+			end := tick.UTC().Add(here.offset) // of the gap, on the wall clock
+			return fmt.Sprintf("%s to %s do not exist: runs at their end", end.Add(-shift).Format("15:04"), end.Add(-time.Minute).Format("15:04"))
+		case shift < 0 && tick.Before(here.start.Add(-shift)):
+			return local.Format("15:04") + " for the second time: the clock was put back"
+		case previous.Before(here.start) && shift != 0:
+			how := "forward"
+			if shift < 0 {
+				how, shift = "back", -shift
+			}
+			return fmt.Sprintf("the clock was put %s by %s on %s", how, trimZeros(shift), here.start.Add(-1).In(s.location).Format("2 Jan"))
+		}
+	}
+	if !here.end.IsZero() {
+		if shift := stretchAt(s.location, here.end).offset - here.offset; shift < 0 && !tick.Before(here.end.Add(shift)) {
+			return local.Format("15:04") + " for the first time of two"
+		}
+	}
+	return ""
+}
+
+// contain reports whether a wall clock time is one of the expression's.
+func (t *fieldValues) contain(wall time.Time) bool {
+	has := func(field, value int) bool { return slices.Contains(t[field].list(fields[field]), value) }
+	if !has(minuteField, wall.Minute()) || !has(hourField, wall.Hour()) || !has(monthField, int(wall.Month())) {
+		return false
+	}
+	day, weekday := has(dayField, wall.Day()), has(weekdayField, int(wall.Weekday()))
+	if t[dayField].star || t[weekdayField].star {
+		return day && weekday
+	}
+	return day || weekday
+}
+
+// trimZeros writes a duration without the zeros at its end.
+func trimZeros(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+// stretchNear is [stretchAt] without the bounds at which the offset stays the
+// same (a zone's table may begin again every year), and without an end that is
+// far away.
+func stretchNear(location *time.Location, t time.Time) stretch {
+	at := stretchAt(location, t)
+	if !at.start.IsZero() && stretchAt(location, at.start.Add(-1)).offset == at.offset {
+		at.start = time.Time{}
+	}
+	if at.end.After(t.Add(2*maxShift)) || !at.end.IsZero() && stretchAt(location, at.end).offset == at.offset {
+		at.end = time.Time{}
+	}
+	return at
+}
+
+// FirstInstant returns the first instant at which a zone's clock shows the date
+// and time of day of wall, whose own zone does not count; or, if the clock skips
+// that time, the end of the gap.
+func FirstInstant(location *time.Location, wall time.Time) time.Time {
+	year, month, day := wall.Date()
+	hour, minute, second := wall.Clock()
+	return reached(location, time.Date(year, month, day, hour, minute, second, wall.Nanosecond(), time.UTC))
+}

@@ -1,0 +1,32 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package text bounds the length of texts that others decide: error messages,
+// names, annotations.
+package text
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+const ellipsis = "…"
+
+// Shorten returns the text if it has at most limit bytes, else its beginning with an
+// ellipsis, limit bytes in all. What it returns is valid UTF-8.
+func Shorten(text string, limit int) string {
+	// A text may be megabytes long: only its beginning is read.
+	long := len(text) > limit
+	if long {
+		text = text[:limit]
+	}
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if !long && len(text) <= limit {
+		return text
+	}
+	end := limit - len(ellipsis)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
+}

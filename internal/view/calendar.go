@@ -1,0 +1,154 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+)
+
+// Calendar is the restarts that will be started.
+type Calendar struct {
+	Minutes  []Minute
+	Unlisted int      // how many starts are counted, and not listed
+	Problems []string // schedules that cannot be used
+}
+
+// Minute is the restarts that start in the same minute.
+type Minute struct {
+	Time   time.Time `json:"time"` // its beginning
+	Count  int       `json:"count"`
+	Starts []Start   `json:"starts"` // all, or none: see mostListed
+}
+
+// Start is the start of one restart.
+type Start struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Target    string    `json:"target"`
+	Tick      time.Time `json:"tick"`
+	Start     time.Time `json:"start"` // the tick and the offset
+	// Its place in the spread.
+	OffsetSeconds int64 `json:"offsetSeconds"`
+}
+
+// MostListed is how many starts are listed by name; the others are only counted.
+// The number of starts is up to the tenants, the memory that this takes is not.
+const MostListed = 100_000
+
+// Planner computes what is started after a time and not after another. A tick
+// that is due already, and waits for something, has no time and is not in it. It
+// keeps little of each ScheduledRestart, and one number for each minute.
+type Planner struct {
+	now, until time.Time
+	// Many have the same schedule and differ only in their spread.
+	known    map[timetable]*schedule.Schedule
+	members  map[timetable][]planned
+	problems []string
+}
+
+type timetable struct{ expression, zone string }
+
+// planned is a ScheduledRestart whose schedule goes on.
+type planned struct {
+	namespace, name, target string
+	offset                  time.Duration
+}
+
+// NewPlanner returns a Planner of the time after now until another.
+func NewPlanner(now, until time.Time) *Planner {
+	return &Planner{now: now, until: until, known: map[timetable]*schedule.Schedule{}, members: map[timetable][]planned{}}
+}
+
+// Add takes in a ScheduledRestart.
+func (p *Planner) Add(r *tidekeeperv1.ScheduledRestart) {
+	if r.Spec.Suspend || StoppedByFailures(r) || !r.DeletionTimestamp.IsZero() {
+		return
+	}
+	q := timetable{r.Spec.Schedule, r.Spec.TimeZone}
+	if p.known[q] == nil {
+		s, err := schedule.Parse(q.expression, q.zone)
+		if err != nil {
+			p.problems = append(p.problems, fmt.Sprintf("%s/%s: %s", r.Namespace, r.Name, err))
+			return
+		}
+		p.known[q] = s
+	}
+	p.members[q] = append(p.members[q], planned{r.Namespace, r.Name, TargetOf(r), OffsetOf(r)})
+}
+
+// Calendar counts the starts of all minutes, and lists those of the first of them,
+// as many as are listed. It stops when the context ends.
+func (p *Planner) Calendar(ctx context.Context, mostListed int) Calendar {
+	begin := p.now.Truncate(time.Minute)
+	minuteOf := func(at time.Time) int { return int(at.Sub(begin) / time.Minute) }
+	counts := make([]int, minuteOf(p.until)+1)
+	p.each(ctx, p.until, func(_ *planned, _, at time.Time) { counts[minuteOf(at)]++ })
+
+	c := Calendar{Minutes: []Minute{}, Problems: slices.Sorted(slices.Values(p.problems))}
+	place := make([]int, len(counts)) // of a minute among those in which something starts
+	listed, all := 0, true
+	for i, count := range counts {
+		if count == 0 {
+			continue
+		}
+		all = all && listed+count <= mostListed
+		place[i] = len(c.Minutes)
+		m := Minute{Time: begin.Add(time.Duration(i) * time.Minute), Count: count, Starts: []Start{}}
+		if all {
+			listed += count
+			m.Starts = make([]Start, 0, count)
+		} else {
+			c.Unlisted += count
+		}
+		c.Minutes = append(c.Minutes, m)
+	}
+	if listed == 0 {
+		return c
+	}
+	last := c.Minutes[len(c.Minutes)-1].Time
+	for _, m := range c.Minutes {
+		if cap(m.Starts) > 0 {
+			last = m.Time
+		}
+	}
+	p.each(ctx, earlier(p.until, last.Add(time.Minute-1)), func(r *planned, tick, at time.Time) {
+		m := &c.Minutes[place[minuteOf(at)]]
+		m.Starts = append(m.Starts, Start{Namespace: r.namespace, Name: r.name, Target: r.target, Tick: tick, Start: at, OffsetSeconds: int64(r.offset / time.Second)})
+	})
+	for _, m := range c.Minutes {
+		slices.SortFunc(m.Starts, func(a, b Start) int {
+			return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	return c
+}
+
+// each calls for each start that is not after a time.
+func (p *Planner) each(ctx context.Context, until time.Time, do func(r *planned, tick, at time.Time)) {
+	const longestSpread = 24 * time.Hour
+	for q, members := range p.members {
+		s := p.known[q]
+		for tick, ok := s.Next(p.now.Add(-longestSpread)); ok && !tick.After(until) && ctx.Err() == nil; tick, ok = s.Next(tick) {
+			for i := range members {
+				if at := tick.Add(members[i].offset); at.After(p.now) && !at.After(until) {
+					do(&members[i], tick, at)
+				}
+			}
+		}
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

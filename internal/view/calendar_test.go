@@ -1,0 +1,140 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func at(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
+
+// aRestart makes a ScheduledRestart of the Deployment of that name.
+func aRestart(name, expression string, changes ...func(*tidekeeperv1.ScheduledRestart)) tidekeeperv1.ScheduledRestart {
+	r := tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec: tidekeeperv1.ScheduledRestartSpec{
+			TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Schedule: expression, TimeZone: "UTC", FailureLimit: 3,
+		},
+	}
+	for _, change := range changes {
+		change(&r)
+	}
+	return r
+}
+
+func calendarOf(t *testing.T, items []tidekeeperv1.ScheduledRestart, now, until time.Time) Calendar {
+	t.Helper()
+	p := NewPlanner(now, until)
+	for i := range items {
+		p.Add(&items[i])
+	}
+	return p.Calendar(t.Context(), MostListed)
+}
+
+func TestCalendar(t *testing.T) {
+	spread := func(r *tidekeeperv1.ScheduledRestart) { r.Spec.SpreadSeconds = 3600 }
+	offset := schedule.Spread("shop", "spread", time.Hour)
+	items := []tidekeeperv1.ScheduledRestart{
+		aRestart("a", "0 13 * * *"), aRestart("b", "0 13 * * *"), aRestart("c", "0 13,14 * * *"),
+		aRestart("spread", "0 12 * * *", spread), // its tick is now, its start is to come
+		aRestart("off", "* * * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.Suspend = true }),
+		aRestart("failed", "* * * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Status.ConsecutiveFailures = 3 }),
+		aRestart("wrong", "60 * * * *"),
+		aRestart("later", "30 14 * * *"),
+		aRestart("past", "0 12 * * *"),
+	}
+	c := calendarOf(t, items, noon, noon.Add(2*time.Hour))
+	var got []string
+	for _, m := range c.Minutes {
+		var names []string
+		for _, s := range m.Starts {
+			names = append(names, s.Name)
+		}
+		got = append(got, fmt.Sprintf("%s %d %s", m.Time.Format("15:04"), m.Count, strings.Join(names, " ")))
+	}
+	want := []string{noon.Add(offset).Format("15:04") + " 1 spread", "13:00 3 a b c", "14:00 1 c"}
+	if s := c.Minutes[0].Starts[0]; s.OffsetSeconds != int64(offset/time.Second) || !s.Tick.Equal(noon) || !s.Start.Equal(noon.Add(offset)) {
+		t.Errorf("the start of the one with a spread is %+v, want it %s after the tick", s, offset)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(c.Problems) != 1 || !strings.HasPrefix(c.Problems[0], "shop/wrong: schedule ") {
+		t.Errorf("problems %q, want one about shop/wrong", c.Problems)
+	}
+}
+
+// Ten thousand schedules are worked out at human speed.
+func TestCalendarIsFast(t *testing.T) {
+	items := make([]tidekeeperv1.ScheduledRestart, 10000)
+	for i := range items {
+		items[i] = aRestart(fmt.Sprint("r", i), fmt.Sprintf("%d %d * * *", i%60, i%24), func(r *tidekeeperv1.ScheduledRestart) { r.Spec.SpreadSeconds = 600 })
+	}
+	began := time.Now()
+	c := calendarOf(t, items, noon, noon.Add(7*24*time.Hour))
+	total := 0
+	for _, m := range c.Minutes {
+		total += m.Count
+	}
+	if total != 70000 || time.Since(began) > 5*time.Second {
+		t.Errorf("%d starts in %s, want 70000 in less than 5s", total, time.Since(began))
+	}
+}
+
+// Whatever is scheduled, the number of listed starts is bounded: all of a minute
+// or none. They are counted all the same.
+func TestCalendarListsSoMany(t *testing.T) {
+	p := NewPlanner(noon, noon.Add(10*time.Minute))
+	for _, name := range []string{"a", "b", "c"} {
+		r := aRestart(name, "* * * * *")
+		p.Add(&r)
+	}
+	for most, listed := range map[int]int{100: 10, 30: 10, 29: 9, 3: 1, 2: 0} {
+		c := p.Calendar(t.Context(), most)
+		if len(c.Minutes) != 10 || c.Unlisted != 30-3*listed {
+			t.Errorf("at most %d: %d minutes, %d not listed, want 10 and %d", most, len(c.Minutes), c.Unlisted, 30-3*listed)
+		}
+		for i, m := range c.Minutes {
+			want := 0
+			if i < listed {
+				want = 3
+			}
+			if m.Count != 3 || len(m.Starts) != want || !m.Time.Equal(noon.Add(time.Duration(i+1)*time.Minute)) {
+				t.Errorf("at most %d: minute %d is %+v, want 3 with %d listed", most, i, m, want)
+			}
+		}
+	}
+}
+
+// A tenant decides how often, and not how much memory that takes here.
+func TestCalendarOfEveryMinuteIsSmall(t *testing.T) {
+	p := NewPlanner(noon, noon.Add(24*time.Hour))
+	for i := range 2000 {
+		r := aRestart(fmt.Sprint("r", i), "* * * * *")
+		p.Add(&r)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c := p.Calendar(t.Context(), MostListed)
+	runtime.ReadMemStats(&after)
+	// 2,880,000 starts, of some 100 bytes each if they were kept.
+	if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > 64 {
+		t.Errorf("it took %d MiB", grown)
+	}
+	if want := 2000 * (24*60 - MostListed/2000); c.Unlisted != want {
+		t.Errorf("%d are not listed, want %d", c.Unlisted, want)
+	}
+}

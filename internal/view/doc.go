@@ -1,0 +1,15 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package view computes what is shown of Tidekeeper's objects: plain structs,
+// made from objects and a time, without a client, a clock or a screen. The
+// kubectl plugin draws them as tables and prints them as JSON.
+//
+//   - status.go: conditions as a word and how bad it is
+//   - pool.go, pool_detail.go, pool_settings.go: NodePools, and one of them with its nodes
+//   - plan.go, plan_groups.go: what applying NodePools would change
+//   - restart.go, history.go: ScheduledRestarts, and what became of their ticks
+//   - calendar.go, explain.go: the coming starts, and a schedule in words
+//   - startup.go, startup_waits.go: how pods came up
+//   - event.go: events about an object
+package view

@@ -1,0 +1,47 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// mostEvents is how many events are shown of an object.
+const mostEvents = 10
+
+// Event is an event about an object.
+type Event struct {
+	LastSeen time.Time `json:"lastSeen"`
+	Type     string    `json:"type"`
+	Reason   string    `json:"reason"`
+	Message  string    `json:"message"`
+}
+
+// Events returns the last events, the latest last.
+func Events(events []corev1.Event) []Event {
+	shown := make([]Event, 0, len(events))
+	for i := range events {
+		e := &events[i]
+		shown = append(shown, Event{LastSeen: lastSeen(e), Type: e.Type, Reason: e.Reason, Message: e.Message})
+	}
+	slices.SortStableFunc(shown, func(a, b Event) int { return a.LastSeen.Compare(b.LastSeen) })
+	return shown[max(0, len(shown)-mostEvents):]
+}
+
+// lastSeen is when an event last happened.
+func lastSeen(e *corev1.Event) time.Time {
+	switch {
+	case e.Series != nil:
+		return e.Series.LastObservedTime.Time
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	default:
+		return e.CreationTimestamp.Time
+	}
+}

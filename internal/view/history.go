@@ -1,0 +1,131 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// Outcome is what became of a tick.
+type Outcome struct {
+	Text     string   `json:"text"` // with the reason
+	Severity Severity `json:"severity,omitempty"`
+}
+
+func outcomeOf(record tidekeeperv1.RestartRecord) Outcome {
+	o := Outcome{Text: string(record.Outcome), Severity: Warning}
+	if record.Reason != "" {
+		o.Text += "/" + record.Reason
+	}
+	switch record.Outcome {
+	case tidekeeperv1.OutcomeSucceeded:
+		o.Severity = Good
+	case tidekeeperv1.OutcomeFailed:
+		o.Severity = Bad
+	}
+	return o
+}
+
+// HistoryEntry is a tick, and what became of it.
+type HistoryEntry struct {
+	Tick    time.Time `json:"tick"`
+	Trigger string    `json:"trigger"`
+	Outcome Outcome   `json:"outcome"`
+	// Waited is from the tick to the start, and Took from there to the end or to
+	// now; nil of one that was not started.
+	Waited  *time.Duration           `json:"waited,omitempty"`
+	Took    *time.Duration           `json:"took,omitempty"`
+	Pods    *int32                   `json:"pods,omitempty"` // of one that succeeded
+	Startup *tidekeeperv1.PodStartup `json:"startup,omitempty"`
+	Message string                   `json:"message,omitempty"`
+}
+
+// HistoryOf returns the ticks of a ScheduledRestart, the latest first, with the
+// restart that is under way on top.
+func HistoryOf(r *tidekeeperv1.ScheduledRestart, now time.Time) []HistoryEntry {
+	entries := []HistoryEntry{}
+	if active := r.Status.Active; active != nil {
+		entries = append(entries, HistoryEntry{
+			Tick: active.ScheduledTime.Time, Trigger: string(active.Trigger), Outcome: Outcome{Text: tidekeeperv1.ReasonRestarting},
+			Waited: between(active.ScheduledTime.Time, active.StartedTime.Time), Took: between(active.StartedTime.Time, now),
+		})
+	}
+	for _, record := range r.Status.History {
+		entry := HistoryEntry{
+			Tick: record.ScheduledTime.Time, Trigger: string(record.Trigger), Outcome: outcomeOf(record), Startup: record.PodStartup, Message: messageOf(record),
+		}
+		if started := record.StartedTime; started != nil {
+			entry.Waited, entry.Took = between(record.ScheduledTime.Time, started.Time), between(started.Time, record.CompletedTime.Time)
+		}
+		if record.Outcome == tidekeeperv1.OutcomeSucceeded {
+			entry.Pods = &record.Pods
+		}
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+// between is how long it is from one time to another; timestamps are in whole
+// seconds.
+func between(from, to time.Time) *time.Duration {
+	length := max(0, to.Sub(from))
+	return &length
+}
+
+// messageOf adds the earlier ticks that a record counts to its message.
+func messageOf(record tidekeeperv1.RestartRecord) string {
+	n := int(record.EarlierTicks)
+	if n == 0 {
+		return record.Message
+	}
+	message := record.Message
+	if message != "" {
+		message += "; "
+	}
+	message += "so were " + plural(n, "tick") + " before it"
+	if n >= tidekeeperv1.MaxEarlierTicks {
+		message += ", or more"
+	}
+	return message
+}
+
+// StartupTexts says how long the new pods of a restart took to become ready, and
+// how many of them are counted if those are not all.
+func (e *HistoryEntry) StartupTexts() (median, worst string) {
+	s := e.Startup
+	if s == nil {
+		return "-", "-"
+	}
+	median = withChange(s.MedianSeconds, s.MedianChangeSeconds)
+	if e.Pods == nil || s.Pods != *e.Pods {
+		median += ", " + plural(int(s.Pods), "pod")
+	}
+	return median, withChange(s.MaxSeconds, s.MaxChangeSeconds)
+}
+
+// withChange is a duration in seconds, and how much longer it is than before.
+func withChange(length int32, change *int32) string {
+	text := func(n int32) string { return duration.HumanDuration(time.Duration(n) * time.Second) }
+	switch {
+	case change == nil || *change == 0:
+		return text(length)
+	case *change < 0:
+		return text(length) + " (-" + text(-*change) + ")"
+	default:
+		return text(length) + " (+" + text(*change) + ")"
+	}
+}
+
+// plural puts a number before a noun.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprint(n) + " " + noun + "s"
+}

@@ -1,0 +1,74 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"slices"
+
+	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
+)
+
+// Plan is what would change if NodePools were applied or deleted.
+type Plan struct {
+	Pools []PoolPlan     `json:"pools"`
+	Nodes []preview.Node `json:"nodes"`
+	// Pods is null if they may not be read.
+	Pods []preview.Pod `json:"pods"`
+}
+
+// What would become of a pool.
+const (
+	PoolCreated   = "Create"
+	PoolChanged   = "Change"
+	PoolDeleted   = "Delete"
+	PoolUnchanged = "None"
+)
+
+// PoolPlan is what would become of a pool itself.
+type PoolPlan struct {
+	Name   string `json:"name"`
+	Action string `json:"action"` // Create, Change, Delete or None
+
+	RuntimeClass *preview.RuntimeClass `json:"runtimeClass,omitempty"`
+}
+
+// Changes reports whether anything would change.
+func (p *Plan) Changes() bool {
+	return len(p.Nodes) > 0 || slices.ContainsFunc(p.Pools, func(p PoolPlan) bool { return p.Action != PoolUnchanged || p.RuntimeClass != nil })
+}
+
+// PlanCounts is what a plan adds up to, in nodes and pods.
+type PlanCounts struct {
+	Changed, Joining, Leaving    int
+	ConflictsBegin, ConflictsEnd int
+	NeverSettle                  int
+	Evicted, EvictedFrom         int // pods, and the nodes they leave
+	NotReschedulable             int
+}
+
+// Counts adds up a plan.
+func (p *Plan) Counts() PlanCounts {
+	c := PlanCounts{}
+	for _, n := range p.Nodes {
+		c.Changed += min(len(n.Changes), 1)
+		c.Joining += min(len(n.Joins), 1)
+		c.Leaving += min(len(n.Leaves), 1)
+		c.ConflictsBegin += min(len(n.ConflictsBegin), 1)
+		c.ConflictsEnd += min(len(n.ConflictsEnd), 1)
+		if n.NeverSettles {
+			c.NeverSettle++
+		}
+	}
+	from := map[string]bool{}
+	for _, pod := range p.Pods {
+		if pod.Outcome == preview.OutcomeEvicted {
+			c.Evicted++
+			from[pod.Node] = true
+		} else {
+			c.NotReschedulable++
+		}
+	}
+	c.EvictedFrom = len(from)
+	return c
+}

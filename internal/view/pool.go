@@ -1,0 +1,126 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// Pool is a NodePool at a glance.
+type Pool struct {
+	Name       string    `json:"name"`
+	Status     Status    `json:"status"`
+	Nodes      int32     `json:"nodes"`
+	ReadyNodes int32     `json:"readyNodes"`
+	Levels     []Level   `json:"levels"` // by the name of the resource
+	Conflict   string    `json:"conflict,omitempty"`
+	Conflicted bool      `json:"conflicted"`
+	Created    time.Time `json:"created"`
+}
+
+// Level is how much of a resource the pods on some nodes request.
+type Level struct {
+	Resource    string `json:"resource"`
+	Percent     int32  `json:"percent"`
+	Requested   string `json:"requested,omitempty"`
+	Allocatable string `json:"allocatable,omitempty"`
+}
+
+// Severity of a level: a pool that is nearly full has no room for the pods of a
+// node that fails.
+func (l Level) Severity() Severity {
+	switch {
+	case l.Percent >= 95:
+		return Bad
+	case l.Percent >= 80:
+		return Warning
+	default:
+		return Neutral
+	}
+}
+
+// LevelOf returns the level of a resource, and whether it is known.
+func LevelOf(levels []Level, name corev1.ResourceName) (Level, bool) {
+	i := slices.IndexFunc(levels, func(l Level) bool { return l.Resource == string(name) })
+	if i < 0 {
+		return Level{}, false
+	}
+	return levels[i], true
+}
+
+// PoolOf returns what is shown of a pool at a time.
+func PoolOf(p *tidekeeperv1.NodePool, now time.Time) Pool {
+	shown := Pool{
+		Name: p.Name, Status: poolStatus(p, now), Nodes: p.Status.NodeCount, ReadyNodes: p.Status.ReadyNodes,
+		Levels: levels(p.Status.RequestedPercent, p.Status.Requested, p.Status.Allocatable), Created: p.CreationTimestamp.Time,
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, tidekeeperv1.ConditionConflicted); c != nil && c.Status == metav1.ConditionTrue {
+		shown.Conflicted, shown.Conflict = true, c.Message
+	}
+	return shown
+}
+
+func levels(percent map[corev1.ResourceName]int32, requested, allocatable corev1.ResourceList) []Level {
+	shown := []Level{}
+	for _, name := range slices.Sorted(maps.Keys(percent)) {
+		l := Level{Resource: string(name), Percent: percent[name]}
+		if of, ok := allocatable[name]; ok {
+			amount := requested[name]
+			l.Requested, l.Allocatable = amount.String(), of.String()
+		}
+		shown = append(shown, l)
+	}
+	return shown
+}
+
+// poolStatus is the reason of the condition Ready, or that the pool is being
+// deleted, which only a running manager writes into the condition.
+func poolStatus(p *tidekeeperv1.NodePool, now time.Time) Status {
+	ready := meta.FindStatusCondition(p.Status.Conditions, tidekeeperv1.ConditionReady)
+	switch {
+	case !p.DeletionTimestamp.IsZero():
+		return deletingStatus(p, ready, now)
+	case ready == nil:
+		return notReconciled
+	}
+	s := Status{Reason: ready.Reason, Message: ready.Message, Severity: Bad}
+	switch {
+	case ready.Reason == tidekeeperv1.ReasonHealthy:
+		s.Severity = Good
+	case ready.Status == metav1.ConditionTrue, ready.Reason == tidekeeperv1.ReasonOutOfSync, ready.Reason == tidekeeperv1.ReasonDeleting:
+		s.Severity = Warning
+	}
+	return s
+}
+
+// deletingStatus says since when a pool is being deleted, and what it waits for.
+func deletingStatus(p *tidekeeperv1.NodePool, ready *metav1.Condition, now time.Time) Status {
+	s := Status{Reason: tidekeeperv1.ReasonDeleting, Severity: Warning}
+	s.Message = fmt.Sprintf("deletion requested %s ago", duration.HumanDuration(max(0, now.Sub(p.DeletionTimestamp.Time))))
+	switch {
+	case ready != nil && ready.Reason == tidekeeperv1.ReasonDeleting:
+		s.Message += ": " + ready.Message
+	case len(p.Finalizers) > 0:
+		s.Message += ", waiting for the " + oneOrMore(len(p.Finalizers), "finalizer") + " " + strings.Join(p.Finalizers, ", ") + "; is a manager running?"
+	}
+	return s
+}
+
+func oneOrMore(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}

@@ -1,0 +1,46 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+)
+
+// settingsOf says what a pool asks for on its nodes, and its RuntimeClass.
+func settingsOf(p *tidekeeperv1.NodePool) []string {
+	desired := map[setting.Key]string{}
+	var keys []setting.Key
+	for key, value := range setting.Desired(p) {
+		desired[key] = value
+		keys = append(keys, key)
+	}
+	order := setting.Kinds()
+	slices.SortFunc(keys, func(a, b setting.Key) int {
+		return cmp.Or(slices.Index(order, a.Kind)-slices.Index(order, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	texts := []string{}
+	for _, key := range keys {
+		texts = append(texts, fmt.Sprintf("%s %s", key.Kind, setting.Format(key, desired[key])))
+	}
+	if p.Spec.Handler != "" {
+		texts = append(texts, fmt.Sprintf("RuntimeClass %s%s, handler %s", tidekeeperv1.RuntimeClassPrefix, p.Name, p.Spec.Handler))
+	}
+	return texts
+}
+
+// missingSettings names what the spec asks for and a node does not have.
+func missingSettings(p *tidekeeperv1.NodePool, node *corev1.Node) []string {
+	texts := []string{}
+	for _, key := range setting.Missing(p, node) {
+		texts = append(texts, key.String())
+	}
+	return texts
+}

@@ -1,0 +1,44 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// A pool that is being deleted says so, whether a manager runs or not.
+func TestDeletingPool(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		finalizers []string
+		condition  metav1.Condition
+		want       string
+	}{
+		{"no manager", []string{tidekeeperv1.NodePoolFinalizer}, metav1.Condition{Status: "True", Reason: "Healthy", Message: "all is well"},
+			"deletion requested 2m ago, waiting for the finalizer " + tidekeeperv1.NodePoolFinalizer + "; is a manager running?"},
+		{"a manager at work", []string{tidekeeperv1.NodePoolFinalizer}, metav1.Condition{Status: "False", Reason: "Deleting", Message: "removing its settings from 3 nodes"},
+			"deletion requested 2m ago: removing its settings from 3 nodes"},
+		{"another's finalizer", []string{tidekeeperv1.NodePoolFinalizer, "example.com/x"}, metav1.Condition{},
+			"deletion requested 2m ago, waiting for the finalizers " + tidekeeperv1.NodePoolFinalizer + ", example.com/x; is a manager running?"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pool := &tidekeeperv1.NodePool{}
+			pool.DeletionTimestamp, pool.Finalizers = at(noon.Add(-2*time.Minute)), tt.finalizers
+			if tt.condition.Reason != "" {
+				tt.condition.Type = "Ready"
+				pool.Status.Conditions = []metav1.Condition{tt.condition}
+			}
+			want := Status{Reason: "Deleting", Severity: Warning, Message: tt.want}
+			if diff := cmp.Diff(want, PoolOf(pool, noon).Status); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,131 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+)
+
+// Restart is a ScheduledRestart at a glance.
+type Restart struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Target    string `json:"target"`
+	Schedule  string `json:"schedule"`
+	TimeZone  string `json:"timeZone"`
+	Status    Status `json:"status"`
+	Failures  int32  `json:"failures"` // in a row
+	// LastTick is the last tick that is decided, and Outcome what became of it.
+	LastTick    *time.Time `json:"lastTick,omitempty"`
+	Outcome     Outcome    `json:"outcome,omitzero"`
+	LastSuccess *time.Time `json:"lastSuccess,omitempty"`
+	// ActiveSince is when the restart was started that is under way.
+	ActiveSince *time.Time `json:"activeSince,omitempty"`
+	// NextStart is when the next restart starts, its offset in the spread included.
+	NextStart *time.Time    `json:"nextStart,omitempty"`
+	Offset    time.Duration `json:"-"`
+	Spread    bool          `json:"-"`
+	// AlsoBy are other ScheduledRestarts of the same workload.
+	AlsoBy []string `json:"alsoBy,omitempty"`
+}
+
+// Shared are the names of the ScheduledRestarts by workload.
+type Shared map[string][]string
+
+// SharedTargets returns which ScheduledRestarts restart the same workload.
+func SharedTargets(items []tidekeeperv1.ScheduledRestart) Shared {
+	shared := Shared{}
+	for i := range items {
+		r := &items[i]
+		key := r.Namespace + "/" + TargetOf(r)
+		shared[key] = append(shared[key], r.Name)
+	}
+	return shared
+}
+
+// others returns the other ScheduledRestarts of the workload of one.
+func (s Shared) others(r *tidekeeperv1.ScheduledRestart) []string {
+	return slices.DeleteFunc(slices.Clone(s[r.Namespace+"/"+TargetOf(r)]), func(name string) bool { return name == r.Name })
+}
+
+// RestartOf returns what is shown of a ScheduledRestart.
+func RestartOf(r *tidekeeperv1.ScheduledRestart, shared Shared) Restart {
+	shown := Restart{
+		Namespace: r.Namespace, Name: r.Name, Target: TargetOf(r), Schedule: r.Spec.Schedule, TimeZone: r.Spec.TimeZone,
+		Status: restartStatus(r), Failures: r.Status.ConsecutiveFailures, LastSuccess: timeOf(r.Status.LastSuccessfulTime), Spread: r.Spec.SpreadSeconds > 0, AlsoBy: shared.others(r),
+	}
+	if len(r.Status.History) > 0 {
+		last := r.Status.History[0]
+		shown.LastTick, shown.Outcome = &last.ScheduledTime.Time, outcomeOf(last)
+	}
+	switch next := r.Status.NextScheduleTime; {
+	case r.Status.Active != nil:
+		shown.ActiveSince = &r.Status.Active.StartedTime.Time
+	case next != nil:
+		// A manager of an earlier version does not write the start.
+		shown.Offset = OffsetOf(r)
+		if start := r.Status.NextStartTime; start != nil {
+			shown.Offset = start.Sub(next.Time)
+		}
+		start := next.Add(shown.Offset)
+		shown.NextStart = &start
+	}
+	return shown
+}
+
+func timeOf(t *metav1.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	return &t.Time
+}
+
+// TargetOf names the workload that a ScheduledRestart restarts.
+func TargetOf(r *tidekeeperv1.ScheduledRestart) string {
+	return r.Spec.TargetRef.Kind + "/" + r.Spec.TargetRef.Name
+}
+
+// OffsetOf is the place of a ScheduledRestart in its spread.
+func OffsetOf(r *tidekeeperv1.ScheduledRestart) time.Duration {
+	return schedule.Spread(r.Namespace, r.Name, time.Duration(r.Spec.SpreadSeconds)*time.Second)
+}
+
+// StoppedByFailures reports whether too many restarts in a row have failed.
+func StoppedByFailures(r *tidekeeperv1.ScheduledRestart) bool {
+	return r.Status.ConsecutiveFailures >= max(1, r.Spec.FailureLimit)
+}
+
+// LastSuccessBefore reports whether the last success was before a time, or there
+// was none.
+func LastSuccessBefore(r *tidekeeperv1.ScheduledRestart, limit time.Time) bool {
+	return r.Status.LastSuccessfulTime == nil || r.Status.LastSuccessfulTime.Time.Before(limit)
+}
+
+// waitReasons are the reasons of the condition Ready while a due restart waits.
+var waitReasons = sets.New(tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling,
+	tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonBudgetExhausted)
+
+// restartStatus is the reason of the condition Ready.
+func restartStatus(r *tidekeeperv1.ScheduledRestart) Status {
+	ready := meta.FindStatusCondition(r.Status.Conditions, tidekeeperv1.ConditionReady)
+	if ready == nil {
+		return notReconciled
+	}
+	s := Status{Reason: ready.Reason, Message: ready.Message}
+	switch {
+	case ready.Status != metav1.ConditionTrue:
+		s.Severity = Bad
+	case waitReasons.Has(ready.Reason):
+		s.Severity = Warning
+	}
+	return s
+}

@@ -1,0 +1,134 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+)
+
+// Startup is how one pod came up. Lengths are in
+// whole seconds, and can be off by one either way.
+type Startup struct {
+	Namespace string    `json:"namespace"`
+	Pod       string    `json:"pod"`
+	Node      string    `json:"node,omitempty"`
+	Created   time.Time `json:"created"`
+	// Ready, or Ended: neither is on its way.
+	Ready bool `json:"ready"`
+	Ended bool `json:"ended,omitempty"`
+	// Seconds is how long it took, or has taken by now.
+	Seconds  int64          `json:"seconds"`
+	Restarts int64          `json:"restarts,omitempty"`
+	Slowest  *SlowestStage  `json:"slowest,omitempty"`
+	Stages   []StartupStage `json:"stages"`
+	UID      string         `json:"-"`
+
+	timeline podtimeline.Timeline
+}
+
+// SlowestStage is the stage that took longest.
+type SlowestStage struct {
+	Stage   podtimeline.StageName `json:"stage"`
+	Seconds int64                 `json:"seconds"`
+	Cause   string                `json:"cause"`
+	// Known means that the pod or its events name the cause.
+	Known bool `json:"-"`
+}
+
+// StartupStage is a stage of the start-up of a pod.
+type StartupStage struct {
+	Name      podtimeline.StageName `json:"name"`
+	Start     time.Time             `json:"start"`
+	Seconds   int64                 `json:"seconds"`
+	Share     float64               `json:"share"`
+	Done      bool                  `json:"done"`
+	Estimated bool                  `json:"estimated,omitempty"`
+	WaitedFor string                `json:"waitedFor,omitempty"`
+}
+
+// StartupOf is the start-up of a pod as it is at a time; events are those of the
+// pod, and may be none.
+func StartupOf(pod *corev1.Pod, events []corev1.Event, now time.Time) Startup {
+	t := podtimeline.New(pod).At(now)
+	s := Startup{
+		Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Created: t.Created, Ready: t.Ready(), Ended: t.Ended,
+		Seconds: int64(t.Total() / time.Second), Restarts: t.Restarts, Stages: []StartupStage{},
+		UID: string(pod.UID), timeline: t,
+	}
+	s.Explain(events)
+	return s
+}
+
+// Explain adds what the pod and its events say that each stage waited for.
+func (s *Startup) Explain(events []corev1.Event) {
+	t := s.timeline
+	s.Stages, s.Slowest = []StartupStage{}, nil
+	for _, stage := range t.Stages {
+		s.Stages = append(s.Stages, StartupStage{
+			Name: stage.Name, Start: stage.Start, Seconds: int64(stage.Duration / time.Second), Share: stage.Share,
+			Done: stage.Done, Estimated: stage.Estimated, WaitedFor: waitedFor(stage, events),
+		})
+	}
+	if slowest, ok := t.Slowest(); ok && slowest.Duration > 0 {
+		s.Slowest = &SlowestStage{Stage: slowest.Name, Seconds: int64(slowest.Duration / time.Second), Cause: waitedFor(slowest, events), Known: true}
+		if s.Slowest.Cause == "" {
+			s.Slowest.Cause, s.Slowest.Known = "unknown; this stage waits for "+stageMeanings[slowest.Name], false
+		}
+	}
+}
+
+// Slowest returns those that took longest, the slowest first.
+func Slowest(startups []Startup, top int) []Startup {
+	slices.SortStableFunc(startups, func(a, b Startup) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod))
+	})
+	return startups[:min(top, len(startups))]
+}
+
+// StartupSummary is how several pods came up.
+type StartupSummary struct {
+	Pods, Ready   int
+	MedianSeconds int64 // of those that are ready
+	Worst         Startup
+	// SlowestStage is the stage that was the slowest of most pods, and SlowestOf of
+	// how many.
+	SlowestStage podtimeline.StageName
+	SlowestOf    int
+}
+
+// SummaryOf returns how several pods came up.
+func SummaryOf(startups []Startup) StartupSummary {
+	s := StartupSummary{Pods: len(startups), Worst: startups[0]}
+	var ready []int64
+	count, took := map[podtimeline.StageName]int{}, map[podtimeline.StageName]int64{}
+	for _, one := range startups {
+		if one.Ready {
+			ready = append(ready, one.Seconds)
+			if !s.Worst.Ready || one.Seconds > s.Worst.Seconds {
+				s.Worst = one
+			}
+		}
+		if one.Slowest != nil {
+			count[one.Slowest.Stage]++
+			took[one.Slowest.Stage] += one.Slowest.Seconds
+		}
+	}
+	s.Ready = len(ready)
+	if len(ready) > 0 {
+		slices.Sort(ready)
+		s.MedianSeconds = ready[(len(ready)-1)/2]
+	}
+	// Of two that are the slowest equally often, the one that took more time.
+	s.SlowestStage = slices.MaxFunc(podtimeline.StageNames(), func(a, b podtimeline.StageName) int {
+		return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(took[a], took[b]))
+	})
+	s.SlowestOf = count[s.SlowestStage]
+	return s
+}

@@ -1,0 +1,74 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+)
+
+// aStartedPod was created at noon, scheduled after 4 seconds, its container
+// started 6 seconds later, and it was ready a second after that.
+func aStartedPod() *corev1.Pod {
+	after := func(seconds int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(seconds) * time.Second)) }
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", CreationTimestamp: after(0)}}
+	p.Spec.Containers = []corev1.Container{{Name: "app"}}
+	for kind, seconds := range map[corev1.PodConditionType]int{corev1.PodScheduled: 4, corev1.PodInitialized: 4, corev1.ContainersReady: 11, corev1.PodReady: 11} {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: after(seconds)})
+	}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: after(10)}}}}
+	return p
+}
+
+// Of waits that are over the events tell, those of the stage, warnings first.
+func TestCausesFromEvents(t *testing.T) {
+	event := func(seconds int, kind, reason, message string) corev1.Event {
+		return corev1.Event{LastTimestamp: metav1.NewTime(noon.Add(time.Duration(seconds) * time.Second)), Type: kind, Reason: reason, Message: message}
+	}
+	events := []corev1.Event{
+		event(2, "Warning", "FailedScheduling", "0/3 nodes are\navailable"),
+		event(1, "Warning", "FailedScheduling", "an earlier one"),
+		event(60, "Warning", "FailedScheduling", "of another time"),
+		event(9, "Normal", "Pulled", "pulled in 5s"),
+		event(8, "Warning", "Failed", "failed to pull"),
+		event(20, "Normal", "Scheduled", "of another kind"),
+	}
+	s := StartupOf(aStartedPod(), events, noon.Add(time.Hour))
+	got := map[podtimeline.StageName]string{}
+	for _, stage := range s.Stages {
+		got[stage.Name] = stage.WaitedFor
+	}
+	want := map[podtimeline.StageName]string{
+		podtimeline.Scheduled: "FailedScheduling: 0/3 nodes are available", podtimeline.Initialized: "",
+		podtimeline.ContainersStarted: "Failed: failed to pull", podtimeline.ContainersReady: "", podtimeline.Ready: "",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if s.Slowest.Cause != "Failed: failed to pull" {
+		t.Errorf("slowest for %q", s.Slowest.Cause)
+	}
+}
+
+func TestFormatWait(t *testing.T) {
+	for want, w := range map[string]podtimeline.Wait{
+		"Unschedulable: no node":                                    {Kind: podtimeline.ForScheduler, Reason: "Unschedulable", Message: "no node"},
+		"init container setup: took 3s":                             {Kind: podtimeline.ForInitContainer, Name: "setup", Reason: podtimeline.ReasonCompleted, Duration: 3 * time.Second},
+		"init container setup: still runs":                          {Kind: podtimeline.ForInitContainer, Name: "setup", Reason: podtimeline.ReasonRunning},
+		"container app: startup probe has not succeeded":            {Kind: podtimeline.ForContainer, Name: "app", Reason: podtimeline.ReasonStartupProbe},
+		"container app: Error: ended with exit code 1 (2 restarts)": {Kind: podtimeline.ForRestart, Name: "app", Reason: "Error", Message: "ended with exit code 1", Restarts: 2},
+		"readiness gate example.com/lb: not set":                    {Kind: podtimeline.ForReadinessGate, Name: "example.com/lb", Reason: podtimeline.ReasonNotSet},
+		"image of app: ImagePullBackOff: Back-off":                  {Kind: podtimeline.ForImage, Name: "app", Reason: "ImagePullBackOff", Message: "Back-off"},
+	} {
+		if got := formatWait(w); got != want {
+			t.Errorf("%+v: %q, want %q", w, got, want)
+		}
+	}
+}

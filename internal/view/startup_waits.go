@@ -1,0 +1,124 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+)
+
+// stageMeanings say what a pod can wait for in a stage.
+var stageMeanings = map[podtimeline.StageName]string{
+	podtimeline.Scheduled:         "the scheduler, or a node with room",
+	podtimeline.Initialized:       "network, volumes or init containers",
+	podtimeline.ContainersStarted: "images, or the start of the containers",
+	podtimeline.ContainersReady:   "startup and readiness probes",
+	podtimeline.Ready:             "readiness gates",
+}
+
+// waitedFor returns what the pod or its events say that a stage waited for, or "".
+func waitedFor(stage podtimeline.Stage, events []corev1.Event) string {
+	var texts []string
+	for _, w := range stage.Waits {
+		texts = append(texts, formatWait(w))
+	}
+	if len(texts) == 0 {
+		if text := eventOf(stage, events); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// formatWait puts a wait into words.
+func formatWait(w podtimeline.Wait) string {
+	why := ReasonAndMessage(w.Reason, w.Message)
+	var text string
+	switch w.Kind {
+	case podtimeline.ForScheduler:
+		return why
+	case podtimeline.ForImage:
+		text = "image of " + w.Name
+	case podtimeline.ForInitContainer:
+		text = "init container " + w.Name
+	case podtimeline.ForReadinessGate:
+		text = "readiness gate " + w.Name
+	case podtimeline.ForRestart, podtimeline.ForContainer:
+		text = "container " + w.Name
+	}
+	switch {
+	case w.Reason == podtimeline.ReasonCompleted && w.Kind == podtimeline.ForInitContainer:
+		why = fmt.Sprintf("took %s", FormatLength(w.Duration))
+	case w.Reason == podtimeline.ReasonRunning:
+		why = "still runs"
+	case w.Reason == podtimeline.ReasonStartupProbe:
+		why = "startup probe has not succeeded"
+	case w.Reason == podtimeline.ReasonReadinessProbe:
+		why = "readiness probe has not succeeded"
+	case w.Reason == podtimeline.ReasonNotSet:
+		why = "not set"
+	}
+	if why != "" {
+		text += ": " + why
+	}
+	if w.Restarts > 0 {
+		text += fmt.Sprintf(" (%s)", plural(int(w.Restarts), "restart"))
+	}
+	return text
+}
+
+// eventReasons are the events that say what a pod waited for in a stage: the pod
+// itself no longer says so once the wait is over.
+var eventReasons = map[podtimeline.StageName][]string{
+	podtimeline.Scheduled:         {"FailedScheduling"},
+	podtimeline.Initialized:       {"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "Failed", "BackOff", "Pulled"},
+	podtimeline.ContainersStarted: {"Failed", "BackOff", "Pulled"},
+	podtimeline.ContainersReady:   {"Unhealthy", "BackOff"},
+}
+
+// eventOf returns the last event in a stage that says what the pod waited for.
+// Warnings take precedence.
+func eventOf(stage podtimeline.Stage, events []corev1.Event) string {
+	var found *corev1.Event
+	for i := range events {
+		e := &events[i]
+		at := lastSeen(e)
+		if !slices.Contains(eventReasons[stage.Name], e.Reason) || at.Before(stage.Start) || at.After(stage.End().Add(podtimeline.Resolution)) {
+			continue
+		}
+		if found == nil || e.Type != found.Type && e.Type == corev1.EventTypeWarning || e.Type == found.Type && !at.Before(lastSeen(found)) {
+			found = e
+		}
+	}
+	if found == nil {
+		return ""
+	}
+	return ReasonAndMessage(found.Reason, strings.Join(strings.Fields(found.Message), " "))
+}
+
+// ReasonAndMessage joins what the cluster says about something.
+func ReasonAndMessage(reason, message string) string {
+	if reason == "" || message == "" {
+		return reason + message
+	}
+	return reason + ": " + message
+}
+
+// Seconds converts n to a Duration.
+func Seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
+
+// FormatLength is a length in whole seconds, or less than one.
+func FormatLength(length time.Duration) string {
+	if length < podtimeline.Resolution {
+		return "<1s"
+	}
+	return duration.HumanDuration(length)
+}

@@ -1,0 +1,169 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wakeup
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+	"pgregory.net/rapid"
+)
+
+func key(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+func at(clock string) time.Time {
+	t, err := time.Parse(time.RFC3339, "2026-06-10T"+clock+"Z")
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func TestDue(t *testing.T) {
+	c := clocktesting.NewFakeClock(at("03:00:00"))
+	a := New[types.NamespacedName](c)
+	a.Set(key("a", "soon"), at("03:00:10"))
+	a.Set(key("a", "later"), at("03:01:00"))
+	a.Set(key("a", "off"), at("03:00:05"))
+	a.Set(key("a", "off"), time.Time{})
+	a.Set(key("a", "moved"), at("03:00:01"))
+	a.Set(key("a", "moved"), at("03:02:00"))
+	expect := func(wait time.Duration, want ...types.NamespacedName) {
+		t.Helper()
+		keys, w := a.due()
+		if diff := cmp.Diff(want, keys); diff != "" || w != wait {
+			t.Errorf("wait %s, want %s; due (-want +got):\n%s", w, wait, diff)
+		}
+	}
+	expect(10 * time.Second)
+	c.SetTime(at("03:00:10"))
+	expect(50*time.Second, key("a", "soon"))
+	// A clock that is set forward, or a machine that was suspended.
+	c.SetTime(at("05:00:00"))
+	expect(0, key("a", "later"), key("a", "moved"))
+	expect(0)
+}
+
+// TestOrder: whatever is set and taken back, what comes out is what
+// is set, in the order of its times.
+func TestOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := clocktesting.NewFakeClock(at("03:00:00"))
+		a := New[types.NamespacedName](c)
+		set := map[types.NamespacedName]time.Time{}
+		names := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"})
+		t.Repeat(map[string]func(*rapid.T){
+			"set": func(t *rapid.T) {
+				k, when := key("n", names.Draw(t, "name")), c.Now().Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "in"))*time.Second)
+				a.Set(k, when)
+				set[k] = when
+			},
+			"turn off": func(t *rapid.T) {
+				k := key("n", names.Draw(t, "name"))
+				a.Set(k, time.Time{})
+				delete(set, k)
+			},
+			"wait": func(t *rapid.T) {
+				c.Step(time.Duration(rapid.IntRange(0, 30).Draw(t, "for")) * time.Second)
+				keys, _ := a.due()
+				last := time.Time{}
+				for _, k := range keys {
+					when, known := set[k]
+					if !known || when.After(c.Now()) || when.Before(last) {
+						t.Fatalf("%s comes at %s, set for %s (known: %v)", k, c.Now(), when, known)
+					}
+					last = when
+					delete(set, k)
+				}
+				for k, when := range set {
+					if !when.After(c.Now()) {
+						t.Fatalf("%s does not come at %s, set for %s", k, c.Now(), when)
+					}
+				}
+			},
+		})
+	})
+}
+
+// TestQueues: the loop queues a key when its time comes, also one that is
+// set to earlier while it waits.
+func TestQueues(t *testing.T) {
+	c := clocktesting.NewFakeClock(at("03:00:00"))
+	a := New[types.NamespacedName](c)
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]())
+	defer queue.ShutDown()
+	a.Set(key("n", "late"), at("04:00:00"))
+	if err := a.Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	a.Set(key("n", "early"), at("03:00:00"))
+	if got, _ := queue.Get(); got != key("n", "early") {
+		t.Errorf("queued %s, want early", got)
+	}
+	// Not before the loop waits for the clock.
+	for !c.HasWaiters() {
+		time.Sleep(time.Millisecond)
+	}
+	c.SetTime(at("04:00:00"))
+	if got, _ := queue.Get(); got != key("n", "late") {
+		t.Errorf("queued %s, want late", got)
+	}
+}
+
+// clockwork is many schedules that wait for their ticks.
+type clockwork struct {
+	clock   *clocktesting.FakeClock
+	wakeups *Wakeups[types.NamespacedName]
+	every   time.Duration
+}
+
+func newClockwork(schedules int) *clockwork {
+	w := &clockwork{clock: clocktesting.NewFakeClock(at("03:00:00")), every: time.Duration(schedules) * time.Second}
+	w.wakeups = New[types.NamespacedName](w.clock)
+	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(schedules) {
+		w.wakeups.Set(key("shop", fmt.Sprint("service-", i)), w.clock.Now().Add(time.Duration(i+1)*time.Second))
+	}
+	return w
+}
+
+// tick lets the next schedule tick, and sets the time of the tick after that.
+func (w *clockwork) tick() int {
+	w.clock.Step(time.Second)
+	keys, _ := w.wakeups.due()
+	for _, key := range keys {
+		w.wakeups.Set(key, w.clock.Now().Add(w.every))
+	}
+	return len(keys)
+}
+
+// Of many schedules, one ticks after the other.
+func TestClockwork(t *testing.T) {
+	w := newClockwork(100)
+	for i := range 250 {
+		if due := w.tick(); due != 1 {
+			t.Fatalf("%d are due at tick %d, want 1", due, i)
+		}
+	}
+}
+
+// A tick costs O(log n) among n schedules.
+func BenchmarkTick(b *testing.B) {
+	for _, schedules := range []int{200, 2_000, 10_000, 1_000_000} {
+		b.Run(fmt.Sprintf("schedules=%d", schedules), func(b *testing.B) {
+			w := newClockwork(schedules)
+			b.ReportAllocs()
+			for b.Loop() {
+				w.tick()
+			}
+		})
+	}
+}

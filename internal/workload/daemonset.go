@@ -1,0 +1,85 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// DaemonSet is the adapter for DaemonSets.
+var DaemonSet = &Kind{
+	GroupVersionKind: apps("DaemonSet"),
+	Resource:         "daemonsets",
+	New:              func() Object { return &appsv1.DaemonSet{} },
+	State:            state(daemonSetState),
+	Restart:          restartTemplate,
+	Trim:             typed(func(d *appsv1.DaemonSet) { TrimTemplate(&d.Spec.Template) }),
+	MarksPods:        true,
+	Exclude: func(o Object, s *State, absent Absence) error {
+		return typed(func(d *appsv1.DaemonSet) { excludeNodes(d, s, absent) })(o)
+	},
+}
+
+func daemonSetState(d *appsv1.DaemonSet) *State {
+	s := stateOf("DaemonSet", d)
+	s.RestartedAt = restartedAt(&d.Spec.Template)
+	s.Selector = d.Spec.Selector
+	s.OnDelete = d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+	s.Pods = d.Status.DesiredNumberScheduled
+	s.Updates = s.Pods
+	s.PerNode = true
+	s.Rollout = daemonSetProgress(d, Absence{})
+	return s
+}
+
+// Absence counts the nodes that are not ready and have a pod of a DaemonSet, so that
+// nothing can be expected of those pods.
+type Absence struct {
+	// Nodes is the number of these nodes.
+	Nodes int32
+	// Desired is the number of those that Kubernetes counts among the nodes that
+	// should have a pod, as the pods tolerate all of the node's taints, and Old the
+	// number of those of them whose pod is not new.
+	Desired, Old int32
+}
+
+func excludeNodes(d *appsv1.DaemonSet, s *State, absent Absence) {
+	s.Rollout, s.Excluded = daemonSetProgress(d, absent), absent.Nodes
+	s.Pods, s.Updates = max(0, s.Pods-absent.Desired), max(0, s.Updates-absent.Desired)
+	s.Stalled = absent.Nodes > 0 && !rollsPast(d, absent.Nodes)
+}
+
+// rollsPast reports whether Kubernetes replaces pods of a DaemonSet on other nodes
+// while its pods on the given number of nodes are unavailable: they count in its
+// maxUnavailable or maxSurge (kubernetes, pkg/controller/daemon/update.go).
+func rollsPast(d *appsv1.DaemonSet, unavailable int32) bool {
+	limit := intstr.FromInt32(1)
+	if rolling := d.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		if rolling.MaxUnavailable != nil {
+			limit = *rolling.MaxUnavailable
+		}
+		if surge := rolling.MaxSurge; surge != nil && *surge != intstr.FromInt32(0) && *surge != intstr.FromString("0%") {
+			limit = *surge
+		}
+	}
+	most, err := intstr.GetScaledValueFromIntOrPercent(&limit, int(d.Status.DesiredNumberScheduled), true)
+	return err != nil || int(unavailable) < max(most, 1)
+}
+
+func daemonSetProgress(d *appsv1.DaemonSet, absent Absence) Progress {
+	if d.Generation > d.Status.ObservedGeneration {
+		return notObserved()
+	}
+	switch s := &d.Status; {
+	case s.UpdatedNumberScheduled+absent.Old < s.DesiredNumberScheduled:
+		return Progress{Updating: true, Message: fmt.Sprintf("%d of %d pods are updated", s.UpdatedNumberScheduled, s.DesiredNumberScheduled)}
+	case s.NumberAvailable+absent.Desired < s.DesiredNumberScheduled:
+		return Progress{Message: fmt.Sprintf("%d of %d pods are available", s.NumberAvailable, s.DesiredNumberScheduled)}
+	default:
+		return Progress{Available: true}
+	}
+}

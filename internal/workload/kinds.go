@@ -1,0 +1,65 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// Kinds are the kinds of workloads that can be restarted.
+var Kinds = []*Kind{Deployment, StatefulSet, DaemonSet, Rollout}
+
+// Get returns the kind that a reference names. An unknown kind is an error.
+func Get(ref tidekeeperv1.TargetRef) (*Kind, error) {
+	return Find(ref.GetAPIVersion(), ref.Kind)
+}
+
+// Find returns the kind of that name. An unknown kind is an error.
+func Find(apiVersion, kind string) (*Kind, error) {
+	names := make([]string, len(Kinds))
+	for i, k := range Kinds {
+		if k.Is(apiVersion, kind) {
+			return k, nil
+		}
+		names[i] = k.Kind + " of " + k.APIVersion()
+	}
+	return nil, fmt.Errorf("%s of %s cannot be restarted: use %s", kind, apiVersion, strings.Join(names, ", "))
+}
+
+// Of returns the kind of an object that [Kind.New] could have returned. An unknown
+// kind is an error.
+func Of(o Object) (*Kind, error) {
+	for _, k := range Kinds {
+		if k.matches(o) {
+			return k, nil
+		}
+	}
+	return nil, fmt.Errorf("%T cannot be restarted", o)
+}
+
+// matches reports whether an object is of the kind. Typed objects need not say so
+// themselves.
+func (k *Kind) matches(o Object) bool {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return u.GroupVersionKind() == k.GroupVersionKind
+	}
+	return reflect.TypeOf(o) == reflect.TypeOf(k.New())
+}
+
+// Required returns the kinds that every cluster serves.
+func Required() []*Kind {
+	return slices.DeleteFunc(slices.Clone(Kinds), func(k *Kind) bool { return k.Optional })
+}
+
+// Optional returns the kinds that a cluster need not serve.
+func Optional() []*Kind {
+	return slices.DeleteFunc(slices.Clone(Kinds), func(k *Kind) bool { return !k.Optional })
+}

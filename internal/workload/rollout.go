@@ -1,0 +1,147 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Rollout is the adapter for Argo's Rollouts. A field of the spec restarts them: Argo
+// then deletes the pods that are older than its time, so that neither the pod template
+// nor its hash changes.
+var Rollout = &Kind{
+	GroupVersionKind:  rolloutKind,
+	Resource:          "rollouts",
+	Optional:          true,
+	New:               newRollout,
+	State:             rolloutState,
+	Restart:           restartRollout,
+	Trim:              typed(trimRollout),
+	TemplateHashLabel: "rollouts-pod-template-hash",
+}
+
+var rolloutKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}
+
+func newRollout() Object {
+	r := &unstructured.Unstructured{}
+	r.SetGroupVersionKind(rolloutKind)
+	return r
+}
+
+func restartRollout(at time.Time) map[string]any {
+	return map[string]any{"spec": map[string]any{"restartAt": FormatTime(at)}}
+}
+
+// rollout has the fields of a Rollout that its state depends on.
+type rollout struct {
+	Spec struct {
+		Replicas  *int32                `json:"replicas,omitempty"`
+		Paused    bool                  `json:"paused,omitempty"`
+		RestartAt string                `json:"restartAt,omitempty"`
+		Selector  *metav1.LabelSelector `json:"selector,omitempty"`
+	} `json:"spec"`
+	Status struct {
+		// ObservedGeneration is a number in a string.
+		ObservedGeneration string `json:"observedGeneration,omitempty"`
+		UpdatedReplicas    int32  `json:"updatedReplicas,omitempty"`
+		AvailableReplicas  int32  `json:"availableReplicas,omitempty"`
+		Phase              string `json:"phase,omitempty"`
+		Message            string `json:"message,omitempty"`
+		// RestartedAt is spec.restartAt of the last restart that is complete.
+		RestartedAt string `json:"restartedAt,omitempty"`
+	} `json:"status"`
+}
+
+func rolloutState(o Object) (*State, error) {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok || u.GroupVersionKind() != rolloutKind {
+		return nil, fmt.Errorf("%T is not a Rollout of %s", o, rolloutKind.GroupVersion())
+	}
+	r := &rollout{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r); err != nil {
+		return nil, fmt.Errorf("read Rollout %s: %w", u.GetName(), err)
+	}
+	s := stateOf(rolloutKind.Kind, u)
+	s.RestartedAt = r.Spec.RestartAt
+	s.Selector = r.Spec.Selector
+	s.Paused = r.Spec.Paused
+	s.Pods = desired(r.Spec.Replicas)
+	s.Updates = s.Pods
+	s.Rollout = r.progress(u.GetGeneration())
+	return s, nil
+}
+
+func (r *rollout) progress(generation int64) Progress {
+	if !r.observed(generation) {
+		return notObserved()
+	}
+	replicas := desired(r.Spec.Replicas)
+	// Degraded means an exceeded progress deadline, or an aborted update.
+	p := Progress{Exceeded: r.Status.Phase == "Degraded"}
+	switch {
+	case r.Status.UpdatedReplicas < replicas:
+		p.Updating, p.Message = true, fmt.Sprintf("%d of %d pods are updated", r.Status.UpdatedReplicas, replicas)
+	case !r.restarted():
+		p.Updating, p.Message = true, "not all pods are restarted"
+	case r.Status.AvailableReplicas < replicas:
+		p.Message = fmt.Sprintf("%d of %d pods are available", r.Status.AvailableReplicas, replicas)
+	case r.Status.Phase == "Progressing" || r.Status.Phase == "Paused":
+		p.Updating, p.Message = true, "its phase is "+r.Status.Phase
+	default:
+		p.Available = true
+	}
+	if p.Message != "" && r.Status.Message != "" {
+		p.Message += ": " + r.Status.Message
+	}
+	return p
+}
+
+// observed reports whether Argo has observed that generation of the spec. Its early
+// versions write a hash of the spec instead of a number, which tells nothing here.
+func (r *rollout) observed(generation int64) bool {
+	observed, err := strconv.ParseInt(r.Status.ObservedGeneration, 10, 64)
+	return r.Status.ObservedGeneration != "" && (err != nil || generation <= observed)
+}
+
+// restarted reports whether the latest restart is complete, if there was one.
+func (r *rollout) restarted() bool {
+	if r.Spec.RestartAt == "" {
+		return true
+	}
+	wanted, err := time.Parse(time.RFC3339, r.Spec.RestartAt)
+	last, lastErr := time.Parse(time.RFC3339, r.Status.RestartedAt)
+	return err == nil && lastErr == nil && !last.Before(wanted)
+}
+
+// rolloutKept are the fields that the type rollout has.
+var rolloutKept = map[string][]string{
+	"spec":   {"replicas", "paused", "restartAt", "selector"},
+	"status": {"observedGeneration", "updatedReplicas", "availableReplicas", "phase", "message", "restartedAt"},
+}
+
+// trimRollout keeps the metadata, and what the type rollout has.
+func trimRollout(u *unstructured.Unstructured) {
+	kept := map[string]any{"apiVersion": u.Object["apiVersion"], "kind": u.Object["kind"], "metadata": u.Object["metadata"]}
+	for part, fields := range rolloutKept {
+		all, ok := u.Object[part].(map[string]any)
+		if !ok {
+			continue
+		}
+		some := map[string]any{}
+		for _, field := range fields {
+			if value, has := all[field]; has {
+				some[field] = value
+			}
+		}
+		kept[part] = some
+	}
+	u.Object = kept
+}

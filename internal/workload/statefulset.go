@@ -1,0 +1,66 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// StatefulSet is the adapter for StatefulSets.
+var StatefulSet = &Kind{
+	GroupVersionKind: apps("StatefulSet"),
+	Resource:         "statefulsets",
+	New:              func() Object { return &appsv1.StatefulSet{} },
+	State:            state(statefulSetState),
+	Restart:          restartTemplate,
+	Trim: typed(func(s *appsv1.StatefulSet) {
+		TrimTemplate(&s.Spec.Template)
+		s.Spec.VolumeClaimTemplates = nil
+	}),
+	MarksPods: true,
+}
+
+func statefulSetState(o *appsv1.StatefulSet) *State {
+	s := stateOf("StatefulSet", o)
+	s.RestartedAt = restartedAt(&o.Spec.Template)
+	s.Selector = o.Spec.Selector
+	s.OnDelete = o.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+	s.Pods = desired(o.Spec.Replicas)
+	s.Updates = s.Pods - partitionOf(o)
+	s.Partitioned = partitionOf(o) > 0 && s.Updates <= 0
+	s.Rollout = statefulSetProgress(o)
+	return s
+}
+
+func statefulSetProgress(s *appsv1.StatefulSet) Progress {
+	if s.Status.ObservedGeneration == 0 || s.Generation > s.Status.ObservedGeneration {
+		return notObserved()
+	}
+	replicas := desired(s.Spec.Replicas)
+	p := Progress{Available: s.Status.ReadyReplicas >= replicas}
+	if !p.Available {
+		p.Message = fmt.Sprintf("%d of %d pods are ready", s.Status.ReadyReplicas, replicas)
+	}
+	// Below the partition, pods keep the old template on purpose.
+	if partition := partitionOf(s); partition > 0 {
+		if update := replicas - partition; s.Status.UpdatedReplicas < update {
+			p.Updating, p.Message = true, fmt.Sprintf("%d of %d pods are updated", s.Status.UpdatedReplicas, update)
+		}
+		return p
+	}
+	if s.Status.UpdateRevision != s.Status.CurrentRevision {
+		p.Updating, p.Message = true, fmt.Sprintf("%d of %d pods are updated", s.Status.UpdatedReplicas, replicas)
+	}
+	return p
+}
+
+// partitionOf returns the ordinal below which pods keep the old template.
+func partitionOf(s *appsv1.StatefulSet) int32 {
+	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
+		return *rolling.Partition
+	}
+	return 0
+}

@@ -1,0 +1,52 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A child is killed when the process that started it is.
+func TestChildEndsWithItsParent(t *testing.T) {
+	if os.Getenv("CHILD_TEST") != "" {
+		command := exec.Command("sleep", "600")
+		if err := Start(command); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("child %d.\n", command.Process.Pid)
+		select {}
+	}
+	parent := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	parent.Env = append(os.Environ(), "CHILD_TEST=1")
+	output, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Start(parent); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Fscanf(output, "child %d.", &pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		// A zombie, which has not been waited for, does not run either.
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || strings.Contains(string(text), ") Z ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d still runs", pid)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package client runs sandboxes from Go: for the tests of an operator, or for
+// a program that needs a control plane for a while. It is a module of its own
+// that requires nothing but the standard library, so it can be imported next
+// to any version of client-go. It runs on Linux, as sandboxes do.
+//
+//	s, err := client.Up(ctx, client.Options{Args: []string{"--nodes=3"}})
+//	defer s.Down(ctx)
+//
+//	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+//
+// The files:
+//
+//	sandbox.go   start a sandbox, or use one that runs; its commands, kubectl included
+//	status.go    what a sandbox says about itself
+//	wait.go      wait until a condition holds
+//	process.go   run a program against a sandbox: its output, signals, end
+//	address.go   a free port for such a program, reserved until it is released
+//	proxy.go     start the fault proxy and control it while it runs
+//	log.go       read the fault proxy's log
+//	child        start a command that ends with the process that started it
+package client

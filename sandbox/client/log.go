@@ -1,0 +1,65 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// LogEntry is a line of a fault proxy's log: a request that has ended, or, if
+// Event is set, a fault that was done to an event of a watch.
+type LogEntry struct {
+	Time                                             time.Time
+	ID                                               int64
+	Verb, Resource, Path, Namespace, Name, UserAgent string
+	Event, Fault, Rule, Error                        string
+	// Upstream is the status code of the API server, Status the one that the
+	// client got.
+	Status, Upstream int
+	Bytes            int64
+	Seconds          float64
+}
+
+// LogSize returns how long the log is now, for [Proxy.LogSince].
+func (p *Proxy) LogSize() (int64, error) {
+	info, err := os.Stat(p.LogFile)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// LogSince returns what was added to the log after it had that size; with 0,
+// all of it.
+func (p *Proxy) LogSince(size int64) ([]LogEntry, error) {
+	file, err := os.Open(p.LogFile)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if _, err := file.Seek(size, io.SeekStart); err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(file)
+	if err != nil {
+		return nil, err
+	}
+	var entries []LogEntry
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasSuffix(line, "\n") {
+			break // It is still being written.
+		}
+		var entry LogEntry
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			return nil, fmt.Errorf("a line of the proxy's log: %w\n%s", err, line)
+		}
+		entries = append(entries, entry)
+	}
+	return entries, nil
+}

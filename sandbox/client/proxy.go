@@ -1,0 +1,217 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// proxyStart is how long a proxy may take to start.
+const proxyStart = 30 * time.Second
+
+// ProxyOptions say how a fault proxy is started.
+type ProxyOptions struct {
+	// Command is what is run, with its first arguments, for instance
+	// {"/path/to/sandbox", "proxy"}. A [Sandbox] knows its own.
+	Command []string
+	// Upstream is the kubeconfig by which the proxy reaches the API server, and
+	// which its clients are the user of. The default of a [Sandbox] is that of
+	// its administrator.
+	Upstream string
+	// Scenario has the rules to begin with, as YAML.
+	Scenario string
+	// Kubeconfig is where the kubeconfig for the clients is written. The default
+	// is a file that [Proxy.Close] removes.
+	Kubeconfig string
+}
+
+// Proxy is a fault proxy that runs. docs/fault-proxy.md says what its rules are.
+type Proxy struct {
+	*Process
+	// Kubeconfig is the path of its clients' kubeconfig.
+	Kubeconfig string
+	// Control is the URL of the proxy's own API.
+	Control string
+	// LogFile has a line for each request.
+	LogFile string
+
+	dir     string
+	release func() error
+}
+
+// StartProxy starts a fault proxy in front of this sandbox.
+func (s *Sandbox) StartProxy(ctx context.Context, o ProxyOptions) (*Proxy, error) {
+	if o.Command == nil {
+		o.Command = []string{s.binary, "proxy"}
+	}
+	if o.Upstream == "" {
+		o.Upstream = s.Kubeconfig
+	}
+	return StartProxy(ctx, o)
+}
+
+// StartProxy starts a fault proxy in front of any API server, and returns when
+// clients can use it. Call [Proxy.Close] when it is no longer needed.
+func StartProxy(ctx context.Context, o ProxyOptions) (*Proxy, error) {
+	dir, err := os.MkdirTemp("", "fault-proxy-")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{Kubeconfig: o.Kubeconfig, LogFile: filepath.Join(dir, "log"), dir: dir, release: func() error { return nil }}
+	if err := p.start(ctx, o); err != nil {
+		return nil, errors.Join(err, p.Close(context.WithoutCancel(ctx)))
+	}
+	return p, nil
+}
+
+func (p *Proxy) start(ctx context.Context, o ProxyOptions) error {
+	if p.Kubeconfig == "" {
+		p.Kubeconfig = filepath.Join(p.dir, "kubeconfig")
+	}
+	control, release, err := FreeAddress()
+	if err != nil {
+		return err
+	}
+	p.Control, p.release = "http://"+control, release
+	args := append(o.Command[1:len(o.Command):len(o.Command)],
+		"--kubeconfig", o.Upstream, "--write-kubeconfig", p.Kubeconfig, "--log", p.LogFile, "--control", control)
+	if o.Scenario != "" {
+		file := filepath.Join(p.dir, "scenario.yaml")
+		if err := os.WriteFile(file, []byte(o.Scenario), 0o600); err != nil {
+			return err
+		}
+		args = append(args, "--scenario", file)
+	}
+	if p.Process, err = Start(exec.Command(o.Command[0], args...)); err != nil {
+		return err
+	}
+	ctx, cancel := p.Context(ctx)
+	defer cancel()
+	return Wait(ctx, proxyStart, "the proxy is ready", func() error {
+		// The kubeconfig replaces what was there in one step, when all else is ready.
+		if info, err := os.Stat(p.Kubeconfig); err != nil || info.Size() == 0 {
+			return errors.Join(errors.New("it has not written the kubeconfig"), err)
+		}
+		return nil
+	})
+}
+
+// Close stops the proxy, if it still runs, and removes its files.
+func (p *Proxy) Close(ctx context.Context) error {
+	var err error
+	if p.Process != nil && p.Running() {
+		err = p.Stop(ctx)
+	}
+	return errors.Join(err, p.release(), os.RemoveAll(p.dir))
+}
+
+// Rule is a rule of the proxy, and how often it applied.
+type Rule struct {
+	Name string `json:"name"`
+	// Matched counts what the rule matches, Fired how often its fault was done.
+	Matched int `json:"matched"`
+	Fired   int `json:"fired"`
+}
+
+// AddRules adds the rules of a scenario: all of them, or none and an error.
+func (p *Proxy) AddRules(ctx context.Context, scenario string) error {
+	return p.call(ctx, http.MethodPost, "/rules", scenario, nil)
+}
+
+// Rule returns a rule.
+func (p *Proxy) Rule(ctx context.Context, name string) (Rule, error) {
+	var rule Rule
+	err := p.call(ctx, http.MethodGet, "/rules/"+url.PathEscape(name), "", &rule)
+	return rule, err
+}
+
+// AwaitFired waits until the fault of a rule was done that many times.
+func (p *Proxy) AwaitFired(ctx context.Context, name string, times int, timeout time.Duration) error {
+	return p.call(ctx, http.MethodGet, fmt.Sprintf("/rules/%s?fired=%d&timeout=%s", url.PathEscape(name), times, timeout), "", nil)
+}
+
+// RemoveRule removes a rule and releases what it holds back.
+func (p *Proxy) RemoveRule(ctx context.Context, name string) error {
+	return p.call(ctx, http.MethodDelete, "/rules/"+url.PathEscape(name), "", nil)
+}
+
+// ClearRules removes all rules and releases what they hold back.
+func (p *Proxy) ClearRules(ctx context.Context) error {
+	return p.call(ctx, http.MethodDelete, "/rules", "", nil)
+}
+
+// Freeze holds back the events of the watches that match, for instance
+// "match: {resources: [nodes]}", or of all watches if match is empty.
+func (p *Proxy) Freeze(ctx context.Context, match string) error {
+	return p.call(ctx, http.MethodPost, "/freeze", match, nil)
+}
+
+// Thaw ends every Freeze: the events that were held back come first.
+func (p *Proxy) Thaw(ctx context.Context) error {
+	return p.call(ctx, http.MethodPost, "/thaw", "", nil)
+}
+
+// Cut breaks the watches that match, or all watches if match is empty.
+func (p *Proxy) Cut(ctx context.Context, match string) error {
+	return p.call(ctx, http.MethodPost, "/cut", match, nil)
+}
+
+// Watch is an open watch that goes through the proxy.
+type Watch struct {
+	ID                                   int64
+	Resource, Namespace, Name, UserAgent string
+	// Passed counts the events that its client was sent, Waiting those that are
+	// held back. Frozen says whether a rule holds them back.
+	Passed, Waiting int
+	Frozen          bool
+}
+
+// Watches returns the open watches.
+func (p *Proxy) Watches(ctx context.Context) ([]Watch, error) {
+	var list struct{ Watches []Watch }
+	err := p.call(ctx, http.MethodGet, "/watches", "", &list)
+	return list.Watches, err
+}
+
+// call calls the proxy's own API and reads its answer, if there is a place for it.
+func (p *Proxy) call(ctx context.Context, method, path, body string, answer any) error {
+	code, text, err := p.Request(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	if code >= http.StatusBadRequest {
+		return fmt.Errorf("%s %s of the proxy: %d %s", method, path, code, strings.TrimSpace(text))
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), answer)
+}
+
+// Request makes a request of the proxy's own API, and returns the status code
+// and the body of the answer.
+func (p *Proxy) Request(ctx context.Context, method, path, body string) (code int, answer string, err error) {
+	request, err := http.NewRequestWithContext(ctx, method, p.Control+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
+}

@@ -1,0 +1,147 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// BinaryVariable is the environment variable that names the sandbox program if
+// [Options] do not.
+const BinaryVariable = "SANDBOX_BIN"
+
+// Options say how a sandbox is started.
+type Options struct {
+	// Binary is the path of the sandbox program. The default is $SANDBOX_BIN,
+	// then "sandbox" in the PATH.
+	Binary string
+	// Dir is the data directory. The default is a new temporary directory, which
+	// Down removes.
+	Dir string
+	// Args are further flags of `sandbox up`, such as --nodes=3 or --audit.
+	Args []string
+	// Outlive lets the sandbox run on when this process ends. Otherwise it stops
+	// then, and its directory is removed, even if this process is killed.
+	Outlive bool
+}
+
+// Sandbox is a control plane that runs.
+type Sandbox struct {
+	// Dir is its data directory.
+	Dir string
+	// Kubeconfig is the path of the administrator's kubeconfig.
+	Kubeconfig string
+
+	binary    string
+	temporary bool
+	greeting  string
+}
+
+// Up starts a sandbox and returns when it is ready.
+func Up(ctx context.Context, o Options) (*Sandbox, error) {
+	binary, err := o.binary()
+	if err != nil {
+		return nil, err
+	}
+	s := &Sandbox{Dir: o.Dir, binary: binary}
+	if s.Dir == "" {
+		s.temporary = true
+		if s.Dir, err = os.MkdirTemp("", "sandbox-"); err != nil {
+			return nil, err
+		}
+	}
+	s.Kubeconfig = filepath.Join(s.Dir, "kubeconfig")
+	args := []string{"up", "--detach"}
+	if !o.Outlive {
+		args = append(args, fmt.Sprintf("--owner=%d", os.Getpid()))
+	}
+	if s.greeting, err = s.Run(ctx, append(args, o.Args...)...); err != nil {
+		if s.temporary {
+			// It may have been interrupted when the sandbox already ran.
+			_, _ = s.Run(context.WithoutCancel(ctx), "down")
+		}
+		return nil, errors.Join(err, s.remove())
+	}
+	return s, nil
+}
+
+// Attach returns the sandbox that runs in a directory. It does not become this
+// process' own: Down stops it, and nothing else does.
+func Attach(ctx context.Context, o Options) (*Sandbox, error) {
+	binary, err := o.binary()
+	if err != nil {
+		return nil, err
+	}
+	s := &Sandbox{Dir: o.Dir, Kubeconfig: filepath.Join(o.Dir, "kubeconfig"), binary: binary}
+	if _, err := s.Status(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (o Options) binary() (string, error) {
+	if o.Binary != "" {
+		return o.Binary, nil
+	}
+	if path := os.Getenv(BinaryVariable); path != "" {
+		return path, nil
+	}
+	path, err := exec.LookPath("sandbox")
+	if err != nil {
+		return "", fmt.Errorf("%w: build the sandbox, and put it in the PATH or name it by %s", err, BinaryVariable)
+	}
+	return path, nil
+}
+
+// Greeting returns what `sandbox up` printed.
+func (s *Sandbox) Greeting() string { return s.greeting }
+
+// Down stops the sandbox, and removes its directory if [Up] made it.
+func (s *Sandbox) Down(ctx context.Context) error {
+	_, err := s.Run(ctx, "down")
+	return errors.Join(err, s.remove())
+}
+
+func (s *Sandbox) remove() error {
+	if !s.temporary {
+		return nil
+	}
+	return os.RemoveAll(s.Dir)
+}
+
+// Command returns a command of the sandbox program on this sandbox, for
+// instance "component", "kill", "etcd", which is not started yet.
+func (s *Sandbox) Command(ctx context.Context, args ...string) *exec.Cmd {
+	// Every command accepts --data-dir right after its name.
+	return exec.CommandContext(ctx, s.binary, append([]string{args[0], "--data-dir", s.Dir}, args[1:]...)...)
+}
+
+// Run runs a command of the sandbox program on this sandbox and returns its
+// standard output. An error contains what it printed on standard error.
+func (s *Sandbox) Run(ctx context.Context, args ...string) (string, error) {
+	return run(s.Command(ctx, args...))
+}
+
+// Kubectl runs kubectl as the administrator, like [Sandbox.Run].
+func (s *Sandbox) Kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
+	command := s.Command(ctx, append([]string{"kubectl"}, args...)...)
+	command.Stdin = strings.NewReader(stdin)
+	return run(command)
+}
+
+func run(command *exec.Cmd) (string, error) {
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%s: %w\n%s", strings.Join(command.Args, " "), err, stderr.String())
+	}
+	return stdout.String(), nil
+}

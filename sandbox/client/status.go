@@ -1,0 +1,55 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// Status is what `sandbox status -o json` prints, or the part of it that is
+// meant for programs.
+type Status struct {
+	// PID is the process that watches over the components.
+	PID int `json:"pid"`
+	// APIServer is its URL.
+	APIServer string `json:"apiServer"`
+	// RSSBytes is the memory of all processes together.
+	RSSBytes   int64       `json:"rssBytes"`
+	Components []Component `json:"components"`
+	Nodes      struct {
+		Total int    `json:"total"`
+		Ready int    `json:"ready"`
+		Error string `json:"error"`
+	} `json:"nodes"`
+}
+
+// Component is a program of the control plane, such as etcd.
+type Component struct {
+	Name string `json:"name"`
+	// State is running, paused, stopped, killed or crashed.
+	State    string `json:"state"`
+	PID      int    `json:"pid"`
+	Port     int    `json:"port"`
+	Restarts int    `json:"restarts"`
+	// Exit says how the program has ended, if it has.
+	Exit string `json:"exit"`
+	// LogTail is the end of its log, if it has crashed.
+	LogTail []string `json:"logTail"`
+}
+
+// Status returns what the sandbox says about itself. It is an error if the
+// sandbox does not run.
+func (s *Sandbox) Status(ctx context.Context) (Status, error) {
+	text, err := s.Run(ctx, "status", "-o", "json")
+	if err != nil {
+		return Status{}, err
+	}
+	var status Status
+	if err := json.Unmarshal([]byte(text), &status); err != nil {
+		return Status{}, fmt.Errorf("the status of the sandbox: %w", err)
+	}
+	return status, nil
+}

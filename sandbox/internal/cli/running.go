@@ -1,0 +1,70 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
+)
+
+// join uses the sandbox that another command has started in the directory, if there
+// is one: it waits until that is ready and checks that it fits the flags.
+func join(cmd *cobra.Command, o cluster.Options) (joined bool, _ error) {
+	if !o.Dir.Running() {
+		return false, nil
+	}
+	s, err := o.Dir.Await(cmd.Context())
+	switch {
+	case err != nil && !o.Dir.Running():
+		return false, nil // It has stopped, or failed.
+	case err != nil:
+		return true, err
+	}
+	if err := sameAs(cmd, o, s); err != nil {
+		return true, err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "A sandbox already runs in %s (pid %d).\n", o.Dir, s.PID)
+	return true, nil
+}
+
+// sameAs returns an error if a flag asks for what the running sandbox was not started
+// with.
+func sameAs(cmd *cobra.Command, o cluster.Options, s cluster.Status) error {
+	running := s.Delays
+	delays := pflag.NewFlagSet("", pflag.ContinueOnError)
+	running.AddFlags(delays)
+	var other []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		same := true
+		switch f.Name {
+		case "nodes":
+			same = o.Nodes <= s.Nodes
+		case "kubeconfig":
+			same = o.Kubeconfig == s.Kubeconfig || o.Kubeconfig == ""
+		case "audit":
+			same = o.Audit == (s.AuditLog != "")
+		case "fresh":
+			same = !o.Fresh
+		case "owner":
+			same = o.Owner.PID == s.Owner
+		default:
+			if delay := delays.Lookup(f.Name); delay != nil {
+				same = delay.Value.String() == f.Value.String()
+			}
+		}
+		if !same {
+			other = append(other, fmt.Sprintf("--%s=%s", f.Name, f.Value))
+		}
+	})
+	if len(other) == 0 {
+		return nil
+	}
+	return fmt.Errorf("a sandbox already runs in %s (pid %d) and was started without %s: stop it first with 'sandbox down%s', or leave that out",
+		o.Dir, s.PID, strings.Join(other, " "), at(o.Dir))
+}

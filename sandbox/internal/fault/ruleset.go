@@ -1,0 +1,199 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// RuleSet holds the rules in force and their counters. Every rule counts all requests
+// or events that it applies to, whether or not an earlier rule applies to them, too.
+// Of the rules that are due, the one that was added first takes effect.
+type RuleSet struct {
+	mu    sync.Mutex
+	rules []*entry
+	// changed is closed and replaced whenever a counter or the list changes.
+	changed chan struct{}
+}
+
+type entry struct {
+	rule            Rule
+	matched, fired  int
+	resourceVersion string
+	removed         chan struct{}
+}
+
+// RuleStatus is a rule with its counters.
+type RuleStatus struct {
+	Rule `json:",inline"`
+	// Matched is how many requests or events the rule applied to, Fired into how
+	// many of them the fault was injected.
+	Matched int `json:"matched"`
+	Fired   int `json:"fired"`
+}
+
+// Action is a fault to inject now.
+type Action struct {
+	// Rule is the name of the rule.
+	Rule  string
+	Fault Fault
+	// Removed is closed when the rule is removed.
+	Removed <-chan struct{}
+	// SetResourceVersion is not nil for the first read of a Stale rule that has no
+	// resourceVersion yet. Let that read through and call SetResourceVersion with the
+	// version of its answer.
+	SetResourceVersion func(resourceVersion string)
+}
+
+// NewRuleSet returns a set without rules.
+func NewRuleSet() *RuleSet { return &RuleSet{changed: make(chan struct{})} }
+
+// Add adds valid rules, or none of them if the name of one is taken.
+func (s *RuleSet) Add(rules ...Rule) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, rule := range rules {
+		if s.index(rule.Name) >= 0 || slices.ContainsFunc(rules[:i], func(r Rule) bool { return r.Name == rule.Name }) {
+			return fmt.Errorf("there is a rule named %q already: remove it first, or choose another name", rule.Name)
+		}
+	}
+	for _, rule := range rules {
+		s.rules = append(s.rules, &entry{rule: rule, resourceVersion: rule.Fault.ResourceVersion, removed: make(chan struct{})})
+	}
+	s.notify()
+	return nil
+}
+
+// Remove removes the rule of that name and releases what it holds back. It reports
+// whether there was one.
+func (s *RuleSet) Remove(name string) bool {
+	return s.RemoveFunc(func(r Rule) bool { return r.Name == name }) > 0
+}
+
+// RemoveFunc removes the chosen rules and returns how many there were.
+func (s *RuleSet) RemoveFunc(chosen func(Rule) bool) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.rules)
+	s.rules = slices.DeleteFunc(s.rules, func(e *entry) bool {
+		if !chosen(e.rule) {
+			return false
+		}
+		close(e.removed)
+		return true
+	})
+	s.notify()
+	return before - len(s.rules)
+}
+
+// List returns the rules in their order, and a channel that is closed when the list
+// or a counter changes.
+func (s *RuleSet) List() ([]RuleStatus, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]RuleStatus, 0, len(s.rules))
+	for _, e := range s.rules {
+		list = append(list, RuleStatus{Rule: e.rule, Matched: e.matched, Fired: e.fired})
+	}
+	return list, s.changed
+}
+
+// Request counts a request and returns the fault to inject into it, nil for none.
+func (s *RuleSet) Request(r Request) *Action {
+	return s.first(func(rule Rule) bool { return !kinds[rule.Fault.Kind].events && rule.appliesTo(r) })
+}
+
+// Freezes counts an event for the Freeze rules and returns those that hold it back. A
+// rule that does not choose events holds back everything, bookmarks and the end of the
+// stream, too.
+func (s *RuleSet) Freezes(r Request, event Event) []*Action {
+	return s.actions(func(rule Rule) bool {
+		return rule.Fault.Kind == Freeze && rule.appliesTo(r) && (rule.Events.Matches(event) || rule.Events.all() && (rule.Events.Initial || !event.Initial))
+	}, -1)
+}
+
+// Event counts an event that is not held back and returns the fault to inject into it,
+// nil for none.
+func (s *RuleSet) Event(r Request, event Event) *Action {
+	return s.first(func(rule Rule) bool {
+		return kinds[rule.Fault.Kind].events && rule.Fault.Kind != Freeze && rule.appliesTo(r) && rule.Events.Matches(event)
+	})
+}
+
+// appliesTo reports whether the rule applies to a request.
+func (r Rule) appliesTo(request Request) bool {
+	verbs := kinds[r.Fault.Kind].verbs
+	return (verbs == nil || slices.Contains(verbs, request.Verb)) && r.Match.Matches(request)
+}
+
+func (s *RuleSet) first(applies func(Rule) bool) *Action {
+	if actions := s.actions(applies, 1); len(actions) > 0 {
+		return actions[0]
+	}
+	return nil
+}
+
+// actions counts for each rule that applies, and returns the faults that are due: at
+// most limit, unless that is negative.
+func (s *RuleSet) actions(applies func(Rule) bool, limit int) []*Action {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var actions []*Action
+	for _, e := range s.rules {
+		if !applies(e.rule) {
+			continue
+		}
+		e.matched++
+		s.notify()
+		if len(actions) == limit || !e.rule.Count.includes(e.matched, e.fired) {
+			continue
+		}
+		action := &Action{Rule: e.rule.Name, Fault: e.rule.Fault, Removed: e.removed}
+		action.Fault.ResourceVersion = e.resourceVersion
+		if e.rule.Fault.Kind == Stale && e.resourceVersion == "" {
+			action.SetResourceVersion = func(resourceVersion string) { s.setResourceVersion(e, resourceVersion) }
+		} else {
+			e.fired++
+		}
+		actions = append(actions, action)
+	}
+	return actions
+}
+
+func (s *RuleSet) setResourceVersion(e *entry, resourceVersion string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.resourceVersion == "" {
+		e.resourceVersion = resourceVersion
+	}
+}
+
+// Holds reports whether the next event of a watch will be held back, whatever that
+// event is.
+func (s *RuleSet) Holds(r Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.rules, func(e *entry) bool {
+		return e.rule.Fault.Kind == Freeze && e.rule.Events.all() && e.rule.appliesTo(r) && e.rule.Count.includes(e.matched+1, e.fired)
+	})
+}
+
+// includes reports whether the fault is injected into the n-th occurrence, after it was
+// injected into fired of them.
+func (c Count) includes(n, fired int) bool {
+	from, every := max(c.From, 1), max(c.Every, 1)
+	return n >= from && (n-from)%every == 0 && (c.Times == 0 || fired < c.Times)
+}
+
+func (s *RuleSet) index(name string) int {
+	return slices.IndexFunc(s.rules, func(e *entry) bool { return e.rule.Name == name })
+}
+
+// notify closes the channel that List returned. The caller holds the lock.
+func (s *RuleSet) notify() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}

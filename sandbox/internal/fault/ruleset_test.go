@@ -1,0 +1,116 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"strings"
+	"testing"
+)
+
+// ruleSet returns a set with the rules of a scenario.
+func ruleSet(t *testing.T, scenario string) *RuleSet {
+	t.Helper()
+	rules, err := Parse([]byte(scenario))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := NewRuleSet()
+	if err := b.Add(rules...); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// done returns what is injected into count equal requests, one character each.
+func done(b *RuleSet, count int, r Request) string {
+	var text strings.Builder
+	for range count {
+		if action := b.Request(r); action == nil {
+			text.WriteByte('.')
+		} else {
+			text.WriteString(action.Rule)
+		}
+	}
+	return text.String()
+}
+
+func TestCounting(t *testing.T) {
+	for name, tc := range map[string]struct{ scenario, want string }{
+		"each":                       {"rules: [{name: a, fault: {kind: Close}}]", "aaaaaaaa"},
+		"the third":                  {"rules: [{name: a, count: {from: 3, times: 1}, fault: {kind: Close}}]", "..a....."},
+		"from the third on":          {"rules: [{name: a, count: {from: 3}, fault: {kind: Close}}]", "..aaaaaa"},
+		"every third":                {"rules: [{name: a, count: {from: 2, every: 3}, fault: {kind: Close}}]", ".a..a..a"},
+		"two of them":                {"rules: [{name: a, count: {every: 3, times: 2}, fault: {kind: Close}}]", "a..a...."},
+		"the first rule wins":        {"rules: [{name: a, count: {from: 2, every: 2}, fault: {kind: Close}}, {name: b, fault: {kind: Hang}}]", "babababa"},
+		"and the other's turn comes": {"rules: [{name: a, count: {from: 2, times: 1}, fault: {kind: Close}}, {name: b, count: {from: 2, times: 1}, fault: {kind: Hang}}]", ".ab....."},
+		"what is not meant":          {"rules: [{name: a, match: {verbs: [get]}, fault: {kind: Close}}]", "........"},
+		"what cannot be done":        {"rules: [{name: a, fault: {kind: Freeze}}, {name: b, fault: {kind: Stale}}]", "........"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := done(ruleSet(t, tc.scenario), 8, request("patch", "nodes", "", "n")); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestStaleLearnsFromTheFirst(t *testing.T) {
+	b := ruleSet(t, "rules: [{name: a, fault: {kind: Stale}}]")
+	get := request("get", "nodes", "", "n")
+	first := b.Request(get)
+	if first == nil || first.SetResourceVersion == nil {
+		t.Fatalf("the first read: %+v", first)
+	}
+	first.SetResourceVersion("42")
+	first.SetResourceVersion("43") // Of another read that came before the first was answered.
+	second := b.Request(get)
+	if second == nil || second.SetResourceVersion != nil || second.Fault.ResourceVersion != "42" {
+		t.Errorf("the second read: %+v", second)
+	}
+	if rules, _ := b.List(); rules[0].Matched != 2 || rules[0].Fired != 1 {
+		t.Errorf("counted: %+v", rules)
+	}
+}
+
+func TestFreezeHoldsTheEndBackToo(t *testing.T) {
+	b := ruleSet(t, "rules: [{name: any, fault: {kind: Freeze}}, {name: some, events: {names: [n]}, fault: {kind: Freeze}}]")
+	watch := request("watch", "nodes", "", "")
+	for _, tc := range []struct {
+		event Event
+		want  int
+	}{
+		{Event{}, 1}, {Event{Type: "BOOKMARK"}, 1}, {Event{Type: "ADDED", Name: "n"}, 2}, {Event{Type: "ADDED", Name: "n", Initial: true}, 0},
+	} {
+		if got := b.Freezes(watch, tc.event); len(got) != tc.want {
+			t.Errorf("%+v is held back by %d rules, want %d", tc.event, len(got), tc.want)
+		}
+	}
+	held := b.Freezes(watch, Event{Type: "ADDED"})[0].Removed
+	if !b.Remove("any") {
+		t.Fatal("there was a rule")
+	}
+	select {
+	case <-held:
+	default:
+		t.Error("a rule that is removed lets go")
+	}
+}
+
+// TestHolds: a Freeze of all events holds the next one, before there is any.
+func TestHolds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		scenario string
+		want     bool
+	}{
+		"all events":      {"rules: [{fault: {kind: Freeze}}]", true},
+		"some events":     {"rules: [{events: {names: [n]}, fault: {kind: Freeze}}]", false},
+		"other resources": {"rules: [{match: {resources: [pods]}, fault: {kind: Freeze}}]", false},
+		"later":           {"rules: [{count: {from: 2}, fault: {kind: Freeze}}]", false},
+		"not a freeze":    {"rules: [{fault: {kind: DropEvent}}]", false},
+	} {
+		if got := ruleSet(t, tc.scenario).Holds(request("watch", "nodes", "", "")); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+)
+
+// discoveryTimeout bounds how long adding a rule waits for an API server that does not
+// answer.
+const discoveryTimeout = 3 * time.Second
+
+// catalog is what the API server said last about its resources.
+type catalog struct {
+	config *rest.Config
+
+	mu    sync.Mutex
+	known []fault.Request
+}
+
+func newCatalog(config *rest.Config) *catalog {
+	config = rest.CopyConfig(config)
+	config.Timeout = discoveryTimeout
+	return &catalog{config: config}
+}
+
+// warnings returns a line for each resource of the rules that the API server does not
+// have: such a rule never takes effect, unless the resource is installed later. Without
+// an answer of the API server there are none.
+func (c *catalog) warnings(rules []fault.Rule) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	warnings := c.unknown(rules)
+	if len(warnings) == 0 {
+		return nil
+	}
+	// There may be new ones.
+	c.refresh()
+	if len(c.known) == 0 {
+		return nil
+	}
+	return c.unknown(rules)
+}
+
+func (c *catalog) unknown(rules []fault.Rule) []string {
+	var warnings []string
+	for _, rule := range rules {
+		for _, pattern := range rule.Match.UnknownResources(c.known) {
+			warnings = append(warnings, fmt.Sprintf("rule %q: the API server has no resource %q", rule.Name, pattern))
+		}
+	}
+	return warnings
+}
+
+// refresh asks the API server. It forgets what is known if that fails.
+func (c *catalog) refresh() {
+	c.known = nil
+	client, err := discovery.NewDiscoveryClientForConfig(c.config)
+	if err != nil {
+		return
+	}
+	// Some groups may be missing, as those of an aggregated API server that is down.
+	_, lists, _ := client.ServerGroupsAndResources()
+	for _, list := range lists {
+		group, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, resource := range list.APIResources {
+			name, subresource, _ := strings.Cut(resource.Name, "/")
+			c.known = append(c.known, fault.Request{
+				GroupResource: schema.GroupResource{Group: group.Group, Resource: name},
+				Subresource:   subresource,
+			})
+		}
+	}
+}

@@ -1,0 +1,138 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+)
+
+// await waits until nothing is missing any more; missing says what is.
+func await(t *testing.T, missing func() string) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		what := missing()
+		if what == "" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// watched is an API server whose watches begin with the given bytes and go on
+// until their reader ends them.
+func watched(t *testing.T, contentType string, begin []byte) *rest.Config {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write(begin)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}
+}
+
+// watches is what the proxy's own API says of the watches.
+func watches(t *testing.T, s *Server) []watch {
+	t.Helper()
+	response, err := http.Get(s.Control + "/watches")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var list struct{ Watches []watch }
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Watches
+}
+
+// TestWatchWhoseClientGoes: it ends, whatever is being done to it, and is in the
+// log.
+func TestWatchWhoseClientGoes(t *testing.T) {
+	upstream := watched(t, "application/json", append(event(t, false, "ADDED", "one", nil), event(t, false, "ADDED", "two", nil)...))
+	second := fault.Events{Names: []string{"two"}}
+	for name, rules := range map[string][]fault.Rule{
+		"idle":   nil,
+		"frozen": {{Name: "freeze", Events: second, Fault: fault.Fault{Kind: fault.Freeze}}},
+		"late":   {{Name: "late", Events: second, Fault: fault.Fault{Kind: fault.DelayEvent, For: fault.Duration(time.Hour)}}},
+	} {
+		for _, version := range []string{"h2", "http/1.1"} {
+			t.Run(name+" "+version, func(t *testing.T) {
+				s, config, log := serve(t, upstream, rules...)
+				config.NextProtos = []string{version}
+				client, err := rest.HTTPClientFor(config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 20 {
+					ctx, leave := context.WithCancel(t.Context())
+					request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/api/v1/nodes?watch=true", nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					response, err := client.Do(request)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := bufio.NewReader(response.Body).ReadString('\n'); err != nil {
+						t.Fatal(err)
+					}
+					leave()
+					response.Body.Close()
+				}
+				await(t, func() string {
+					if open := watches(t, s); len(open) > 0 {
+						return fmt.Sprintf("open watches: %+v", open)
+					}
+					if lines := strings.Count(log.String(), `"upstream":200`); lines != 20 {
+						return fmt.Sprintf("%d lines in the log, want 20", lines)
+					}
+					return ""
+				})
+			})
+		}
+	}
+}
+
+// TestWatchOfUnknownEncoding: a stream in which no ERROR event can be written is
+// broken off, and the proxy lives.
+func TestWatchOfUnknownEncoding(t *testing.T) {
+	upstream := watched(t, "application/cbor-seq", []byte("anything"))
+	s, config, log := serve(t, upstream,
+		fault.Rule{Name: "expire", Events: fault.Events{Types: []string{"*"}}, Fault: fault.Fault{Kind: fault.ExpireWatch}})
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The break may be faster than the beginning of the answer.
+	if response, err := client.Get(s.URL + "/api/v1/nodes?watch=true"); err == nil {
+		text, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err == nil || len(text) > 0 {
+			t.Errorf("the client got %q, %v", text, err)
+		}
+	}
+	await(t, func() string {
+		if text := log.String(); !strings.Contains(text, `"fault":"CutWatch","rule":"expire"`) {
+			return "logged: " + text
+		}
+		return ""
+	})
+}

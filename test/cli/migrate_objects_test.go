@@ -1,0 +1,180 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"tidekeeper.dev/tidekeeper/internal/migrate"
+)
+
+// check converts an original. What comes out is accepted; and if something is
+// left out, the same spec under our name (if that can be made) is not.
+func check(t *testing.T, what string, kind schema.GroupVersionKind, name string, spec map[string]any, as func(*unstructured.Unstructured)) {
+	t.Helper()
+	apiVersion, kindName := kind.ToAPIVersionAndKind()
+	text, err := json.Marshal(map[string]any{"apiVersion": apiVersion, "kind": kindName, "metadata": map[string]any{"name": name}, "spec": spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	original := &unstructured.Unstructured{}
+	if err := json.Unmarshal(text, &original.Object); err != nil {
+		t.Fatal(err)
+	}
+	result := migrate.Convert([]migrate.Object{{Unstructured: original}}, migrate.Options{TimeZone: "UTC"})
+	for _, o := range append(items(result.Pools), items(result.Restarts)...) {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := documents(t, string(text))[0]
+		if made.GetKind() == "ScheduledRestart" {
+			made.SetNamespace("default")
+		}
+		if err := cluster.Create(t.Context(), made, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+			t.Errorf("%s: %v\n%s", what, err, text)
+		}
+	}
+	leftOut := slices.ContainsFunc(result.Remarks, func(r migrate.Remark) bool { return r.Weight == migrate.LeftOut })
+	if !leftOut || as == nil {
+		return
+	}
+	same := original.DeepCopy()
+	as(same)
+	if err := cluster.Create(t.Context(), same, client.DryRunAll); err == nil {
+		t.Errorf("%s: the API server accepts what is left out: %v", what, result.Remarks)
+	}
+}
+
+func items[T any](list []T) []any {
+	var all []any
+	for _, item := range list {
+		all = append(all, item)
+	}
+	return all
+}
+
+// kubectl runs kubectl as the administrator, and wants it to succeed.
+func kubectl(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	out, err := cluster.Kubectl(stdin, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// apply applies what was printed, and deletes it when the test ends.
+func apply(t *testing.T, printed string) {
+	t.Helper()
+	for _, o := range documents(t, printed) {
+		t.Cleanup(func() { cluster.Delete(t, o) })
+	}
+	kubectl(t, printed, "apply", "-f", "-")
+}
+
+// documents reads YAML documents.
+func documents(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	for document := range strings.SplitSeq(text, "---\n") {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
+			t.Fatalf("%v\n%s", err, document)
+		}
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+func itemsOf(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	var list struct{ Items []map[string]any }
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	var objects []*unstructured.Unstructured
+	for _, fields := range list.Items {
+		objects = append(objects, &unstructured.Unstructured{Object: fields})
+	}
+	return objects
+}
+
+// statusIs wants the reason of the condition Ready of an object in the namespace
+// old, or in none.
+func statusIs(t *testing.T, object, want string) error {
+	t.Helper()
+	got, err := cluster.Kubectl("", "get", object, "-n", "old", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
+	if err == nil && got != want {
+		err = fmt.Errorf("%s is %q, want %q", object, got, want)
+	}
+	return err
+}
+
+// templatesOf returns the pod templates of the Deployments of a namespace: with
+// another one its pods are replaced.
+func templatesOf(t *testing.T, namespace string) map[string]corev1.PodTemplateSpec {
+	t.Helper()
+	list := &appsv1.DeploymentList{}
+	if err := cluster.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	templates := map[string]corev1.PodTemplateSpec{}
+	for _, d := range list.Items {
+		templates[d.Name] = d.Spec.Template
+	}
+	return templates
+}
+
+// watchTaint watches the nodes with a taint. The function that it returns ends
+// that, and returns the nodes that were without it for a moment.
+func watchTaint(t *testing.T, key string) func() []string {
+	t.Helper()
+	watching, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: cluster.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := &corev1.NodeList{}
+	with := client.MatchingLabels{"node-role.kubernetes.io/old": ""}
+	if err := watching.List(t.Context(), list, with); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) == 0 {
+		t.Fatal("there are no nodes to watch")
+	}
+	events, err := watching.Watch(t.Context(), &corev1.NodeList{}, with, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(events.Stop)
+	return func() []string {
+		kubectl(t, "", "annotate", "node", "old-1", "end=")
+		var lost []string
+		for event := range events.ResultChan() {
+			node, ok := event.Object.(*corev1.Node)
+			if !ok {
+				t.Fatalf("the watch ended: %+v", event)
+			}
+			if !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key }) {
+				lost = append(lost, node.Name)
+			}
+			if _, end := node.Annotations["end"]; end {
+				break
+			}
+		}
+		return lost
+	}
+}

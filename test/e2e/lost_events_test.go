@@ -1,0 +1,185 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// A watch that expires is opened anew with a list, which tells of no event in between.
+// An object that was deleted and made anew is then one that has changed, and one that
+// was deleted is gone with the last version that was known. However that falls
+// together with the manager's own writes, the same process takes the next edit.
+
+// expire has the watch of a resource expire at the next DELETED event, and keeps it
+// away until the returned function is called.
+func expire(t *testing.T, proxy *framework.Proxy, resource string) (back func()) {
+	t.Helper()
+	proxy.Add(t, fmt.Sprintf(`rules:
+- {name: expire, match: {resources: [%[1]s]}, events: {types: [DELETED]}, count: {times: 1}, fault: {kind: ExpireWatch}}`, resource))
+	return func() {
+		t.Helper()
+		proxy.AwaitFired(t, "expire", 1)
+		proxy.Remove(t, "expire")
+	}
+}
+
+// away answers lists and watches of a resource with 503 until the returned function
+// is called. Those that are open stay so.
+func away(t *testing.T, proxy *framework.Proxy, resource string) (back func()) {
+	t.Helper()
+	proxy.Add(t, fmt.Sprintf("rules: [{name: away, match: {verbs: [list, watch], resources: [%s]}, fault: {kind: Error, code: 503}}]", resource))
+	return func() { t.Helper(); proxy.Remove(t, "away") }
+}
+
+func runtimeClassOf(pool string) *nodev1.RuntimeClass {
+	return &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: tidekeeperv1.RuntimeClassPrefix + pool}}
+}
+
+// eventuallyHandler waits until the RuntimeClass of a pool has the handler.
+func eventuallyHandler(t *testing.T, pool, handler string) {
+	t.Helper()
+	framework.Eventually(t, "the RuntimeClass of pool "+pool+" has the handler "+handler, func() error {
+		class := runtimeClassOf(pool)
+		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(class), class); err != nil {
+			return err
+		}
+		return diff(handler, class.Handler)
+	})
+}
+
+// The RuntimeClass is replaced, which its watch never tells.
+func TestLostEvents_RuntimeClassReplaced(t *testing.T) {
+	proxy := cluster.StartProxy(t, "")
+	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
+	addMembers(t, "lost-rc", 1)
+	p := pool("lost-rc")
+	p.Spec.Handler = "runc"
+	cluster.Apply(t, p)
+	healthyWith(t, "lost-rc", 1)
+	eventuallyHandler(t, "lost-rc", "runc")
+
+	expired := expire(t, proxy, "runtimeclasses.node.k8s.io")
+	cluster.Change(t, p, func() { p.Spec.Handler = "kata" })
+	expired()
+	eventuallyHandler(t, "lost-rc", "kata")
+
+	// The same process goes on: with this pool, and with another.
+	cluster.Change(t, p, func() { p.Spec.Labels["example.com/lost-rc"] = "20" })
+	framework.Eventually(t, "an edit arrives", func() error {
+		return diff("20", shapeOf(t, "lost-rc-1").Labels["example.com/lost-rc"])
+	})
+	cluster.Change(t, p, func() { p.Spec.Handler = "runc" })
+	eventuallyHandler(t, "lost-rc", "runc")
+	cluster.Apply(t, pool("lost-rc-b"))
+	eventuallyReason(t, "lost-rc-b", "NoNodes")
+	manager.AssertIdle(t)
+}
+
+// The finalizer is taken off a pool that is being deleted, and its end is learned
+// from a list.
+func TestLostEvents_PoolGone(t *testing.T) {
+	proxy := cluster.StartProxy(t, "")
+	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
+	other := pool("lost-other")
+	other.Spec.Handler = "runc"
+	cluster.Apply(t, other)
+	eventuallyReason(t, "lost-other", "NoNodes")
+	eventuallyHandler(t, "lost-other", "runc")
+	p := pool("lost-pool")
+	cluster.Apply(t, p)
+	eventuallyReason(t, "lost-pool", "NoNodes")
+
+	expired := expire(t, proxy, "nodepools.tidekeeper.dev")
+	cluster.Delete(t, p)
+	eventuallyGone(t, p)
+	expired()
+	framework.Eventually(t, "the manager has learned that the pool is gone", func() error {
+		for _, metric := range manager.ReadMetrics(t)["tidekeeper_nodepool_ready"].GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetValue() == "lost-pool" {
+					return errors.New("it has a metric")
+				}
+			}
+		}
+		return nil
+	})
+
+	// Nobody writes a NodePool; what is to be done for another is done.
+	class := runtimeClassOf("lost-other")
+	cluster.Refresh(t, class)
+	uid := class.UID
+	cluster.Delete(t, class)
+	framework.Eventually(t, "the RuntimeClass is made again", func() error {
+		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(class), class); err != nil {
+			return err
+		}
+		if class.UID == uid {
+			return errors.New("it is the same")
+		}
+		return nil
+	})
+	manager.AssertIdle(t)
+}
+
+// The opt-in deletes what its annotation made, and a person makes one of that name
+// while the watch is away.
+func TestLostEvents_OptInReplacedByAPerson(t *testing.T) {
+	proxy := cluster.StartProxy(t, "")
+	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
+	w := optInWorkload("Deployment", "lost-opt-in", optInKey, "true")
+	cluster.Apply(t, w)
+	eventuallyOptIn(t, w.GetName(), wanted{Suspend: true})
+
+	expired := expire(t, proxy, "scheduledrestarts.tidekeeper.dev")
+	back := away(t, proxy, "scheduledrestarts.tidekeeper.dev")
+	cluster.Change(t, w, func() { w.SetAnnotations(nil) })
+	expired()
+	eventuallyGone(t, framework.ScheduledRestart("lost-opt-in"))
+	r := restartOf("Deployment", "lost-opt-in")
+	cluster.Apply(t, r)
+	back()
+	eventuallyRestart(t, r, framework.Patience, "is seen", func() error { return diff(r.Generation, r.Status.ObservedGeneration) })
+
+	// The person's own is looked after, and the next opt-in is followed.
+	cluster.Change(t, w, func() { w.SetAnnotations(map[string]string{"example.com/edit": "1"}) })
+	cluster.Change(t, r, func() { r.Spec.Schedule = "0 4 * * *" })
+	eventuallyRestart(t, r, framework.Patience, "has seen its edit", func() error { return diff(r.Generation, r.Status.ObservedGeneration) })
+	next := optInWorkload("Deployment", "lost-opt-in-next", optInKey, "true")
+	cluster.Apply(t, next)
+	eventuallyOptIn(t, next.GetName(), wanted{Suspend: true})
+	manager.AssertIdle(t)
+}
+
+// An API server that swallows a request holds up its object until the deadline, and
+// no other.
+func TestLostEvents_AnswerThatNeverComes(t *testing.T) {
+	proxy := cluster.StartProxy(t, "")
+	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig, "--reconcile-timeout=5s")
+	p, next := pool("lost-answer"), pool("lost-answer-next")
+	cluster.Apply(t, p)
+	eventuallyReason(t, "lost-answer", "NoNodes")
+	proxy.Add(t, "rules: [{name: swallow, match: {verbs: [patch], resources: [nodepools.tidekeeper.dev/status], names: [lost-answer]}, count: {times: 1}, fault: {kind: Hang}}]")
+	cluster.Change(t, p, func() { p.Spec.Labels["example.com/lost-answer"] = "20" })
+	proxy.AwaitFired(t, "swallow", 1)
+	cluster.Apply(t, next)
+	eventuallyReason(t, "lost-answer-next", "NoNodes")
+	framework.Eventually(t, "the edit arrives", func() error {
+		cluster.Refresh(t, p)
+		return diff(p.Generation, p.Status.ObservedGeneration)
+	})
+	if got := manager.ReadMetrics(t).Sum("controller_runtime_reconcile_timeouts_total"); got != 1 {
+		t.Errorf("%v reconciles have been given up, want 1", got)
+	}
+	manager.AssertIdle(t)
+}

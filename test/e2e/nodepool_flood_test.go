@@ -1,0 +1,122 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// Whoever may create pods may invent resources, by the thousand, and put the pods
+// on a node by its name. The pool of that node does not show them, has no more
+// metrics by them, and goes on to put on its nodes what people ask for.
+func TestInventedResourcesAreNotCounted(t *testing.T) {
+	manager := cluster.StartManager(t, "--status-interval=100ms")
+	nodes := addMembers(t, "flood", 1)
+	p := pool("flood")
+	cluster.Apply(t, p)
+	healthyWith(t, "flood", 1)
+	series := func() int { return len(manager.ReadMetrics(t)["tidekeeper_nodepool_resource"].GetMetric()) }
+	before := series()
+
+	const invented = 12_000
+	for i := range 4 {
+		limits := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
+		for n := range invented {
+			limits[corev1.ResourceName(fmt.Sprintf("flood-%d.io/r%05d", i, n))] = resource.MustParse("1")
+		}
+		cluster.Apply(t, podOn(nodes[0], fmt.Sprintf("flood-%d", i), limits))
+	}
+	eventuallyPool(t, "flood", "counts the pods", func(p *tidekeeperv1.NodePool) error {
+		return diff("400m", p.Status.Requested.Cpu().String())
+	})
+	cluster.Change(t, p, func() { p.Spec.Labels["example.com/flood-more"] = "1" })
+	want := shapeFrom("flood")
+	want.Labels["example.com/flood-more"] = "1"
+	eventuallyShape(t, nodes[0], want)
+	p = healthyWith(t, "flood", 1)
+	if len(p.Status.Requested) > len(p.Status.Allocatable) {
+		t.Errorf("the status has %d resources, of which a node offers %d", len(p.Status.Requested), len(p.Status.Allocatable))
+	}
+	if after := series(); after > before+len(p.Status.Requested) {
+		t.Errorf("the pool had %d series of resources, and has %d", before, after)
+	}
+
+	// What a node offers later counts from then on, also of pods that are there
+	// already; and no longer when it does not.
+	gpu := corev1.ResourceName("flood-1.io/r07777")
+	offer(t, nodes[0], gpu, "4")
+	eventuallyPool(t, "flood", "counts what is offered now", func(p *tidekeeperv1.NodePool) error {
+		got := p.Status.Requested[gpu]
+		return errors.Join(diff("1", got.String()), diff(int32(25), p.Status.RequestedPercent[gpu]))
+	})
+	offer(t, nodes[0], gpu, "")
+	eventuallyPool(t, "flood", "counts it no longer", func(p *tidekeeperv1.NodePool) error {
+		if got, counted := p.Status.Requested[gpu]; counted {
+			return fmt.Errorf("it counts %s", got.String())
+		}
+		return nil
+	})
+	manager.AssertSound(t)
+}
+
+// A kubelet may say of its own node what it likes.
+func TestANodeOffersABoundedNumberOfResources(t *testing.T) {
+	cluster.StartManager(t, "--status-interval=100ms")
+	nodes := addMembers(t, "offer", 2)
+	cluster.Apply(t, pool("offer"))
+	healthyWith(t, "offer", 2)
+	device := corev1.ResourceName("example.com/device")
+	offer(t, nodes[1], device, "3")
+	node := framework.Node(nodes[0])
+	cluster.Refresh(t, node)
+	before := node.DeepCopy()
+	for i := range 5_000 {
+		node.Status.Capacity[corev1.ResourceName(fmt.Sprintf("a.io/r%05d", i))] = resource.MustParse("1")
+	}
+	node.Status.Allocatable = node.Status.Capacity
+	if err := cluster.Status().Patch(t.Context(), node, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	eventuallyPool(t, "offer", "shows some of it, and what others offer", func(p *tidekeeperv1.NodePool) error {
+		if n := len(p.Status.Allocatable); n < 50 || n > 128 {
+			return fmt.Errorf("it shows %d resources", n)
+		}
+		got, cpu := p.Status.Allocatable[device], node.Status.Capacity.Cpu()
+		return errors.Join(diff("3", got.String()), diff(2*cpu.MilliValue(), p.Status.Allocatable.Cpu().MilliValue()))
+	})
+}
+
+// podOn makes a pod whose author has put it on a node.
+func podOn(node, name string, limits corev1.ResourceList) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
+			Name: "app", Image: "example.com/app:1", Resources: corev1.ResourceRequirements{Limits: limits},
+		}}},
+	}
+}
+
+// offer lets a node have so much of a resource; "": not that resource.
+func offer(t *testing.T, name string, device corev1.ResourceName, amount string) {
+	t.Helper()
+	value := "null"
+	if amount != "" {
+		value = fmt.Sprintf("%q", amount)
+	}
+	patch := fmt.Sprintf(`{"status":{"capacity":{%q:%s},"allocatable":{%q:%s}}}`, device, value, device, value)
+	if err := cluster.Status().Patch(t.Context(), framework.Node(name), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,61 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// A leader is stopped while its write of a node is on the way, and the write arrives
+// when nobody asks for it any more: the pool is gone, or the key is no longer in its
+// spec. The leader that there is now takes it off.
+func TestALateWriteIsTakenBack(t *testing.T) {
+	for name, meanwhile := range map[string]func(t *testing.T, pool string){
+		"deleted": func(t *testing.T, name string) {
+			p := framework.Pool(name)
+			cluster.Delete(t, p)
+			eventuallyGone(t, p)
+		},
+		"edited": func(t *testing.T, name string) {
+			p := framework.Pool(name)
+			cluster.Change(t, p, func() { p.Spec.Labels, p.Spec.Taints = nil, nil })
+			healthyWith(t, name, 1)
+			framework.Eventually(t, "it vouches for nothing", func() error {
+				cluster.Refresh(t, p)
+				return diff(0, len(p.Status.Managed.Labels)+len(p.Status.Managed.Taints))
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			name := "late-" + name
+			proxy := cluster.StartProxy(t, "")
+			leader := cluster.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, framework.Elect...)...)
+			node := addMembers(t, name, 1)[0]
+			proxy.Add(t, fmt.Sprintf(`rules: [{name: late, match: {verbs: [patch], resources: [nodes], names: [%s]}, fault: {kind: Delay, for: 10m}}]`, node))
+			cluster.StartManager(t, framework.Elect...)
+			cluster.Apply(t, pool(name))
+			proxy.AwaitFired(t, "late", 1)
+
+			leader.Signal(t, syscall.SIGSTOP)
+			t.Cleanup(func() { leader.Signal(t, syscall.SIGCONT); leader.Kill(t) })
+			meanwhile(t, name)
+			mark := proxy.Mark(t)
+			proxy.Remove(t, "late")
+			framework.Eventually(t, "the late write has arrived", func() error {
+				passed := proxy.PassedSince(t, mark)
+				for _, p := range passed {
+					if p.Verb == "patch" && p.Name == node && p.Status == 200 {
+						return nil
+					}
+				}
+				return fmt.Errorf("not yet: %+v", passed)
+			})
+			eventuallyShape(t, node, clean)
+		})
+	}
+}

@@ -1,0 +1,143 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// After creation the status says that it waits to be started.
+func TestOptIn_CreatedAndWaiting(t *testing.T) {
+	cluster.StartManager(t)
+	forEachKind(t, func(t *testing.T, kind, name string) {
+		cluster.Apply(t, optInWorkload(kind, name, optInKey, "true"))
+		framework.Eventually(t, name+" is suspended and ready", func() error {
+			restart := restartNamed(t, name)
+			if restart == nil {
+				return errors.New("it is not there yet")
+			}
+			ready := meta.FindStatusCondition(restart.Status.Conditions, "Ready")
+			if ready == nil {
+				return errors.New("no condition Ready yet")
+			}
+			return diff("True Suspended", string(ready.Status)+" "+ready.Reason)
+		})
+	})
+}
+
+// A creation that fails says so, and is tried again.
+func TestOptIn_FailedCreationSaysSo(t *testing.T) {
+	cluster.StartManager(t)
+	const policy = "s43"
+	if _, err := cluster.Kubectl(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: s43}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [tidekeeper.dev], apiVersions: [v1], operations: [CREATE], resources: [scheduledrestarts]}]
+  validations: [{expression: "!object.metadata.name.startsWith('s43-')", message: "not tonight", reason: Forbidden}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: s43}
+spec: {policyName: s43, validationActions: [Deny]}
+`, "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	lift := func() {
+		if _, err := cluster.Kubectl("", "delete", "--ignore-not-found", "validatingadmissionpolicy,validatingadmissionpolicybinding", policy); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(lift)
+	probe := &tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{Name: "s43-probe", Namespace: metav1.NamespaceDefault},
+		Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "x"}},
+	}
+	framework.Eventually(t, "the policy is in force", func() error {
+		if err := cluster.Create(t.Context(), probe.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("creation answers: %w", err)
+		}
+		return nil
+	})
+	kinds := []string{"Deployment", "StatefulSet", "DaemonSet"}
+	for _, kind := range kinds {
+		name := "s43-" + strings.ToLower(kind)
+		cluster.Apply(t, optInWorkload(kind, name, optInKey, "true"))
+		cluster.EventuallyEvent(t, kind, name, "Warning ScheduledRestartFailed: create ScheduledRestart "+name+": ")
+	}
+	lift()
+	for _, kind := range kinds {
+		eventuallyOptIn(t, "s43-"+strings.ToLower(kind), wanted{Suspend: true})
+	}
+}
+
+// The workload's deletion deletes what its opt-in has made, and nothing else.
+func TestOptIn_DeletedWithTheWorkload(t *testing.T) {
+	cluster.StartManager(t)
+	own := &tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{Name: "s46-own", Namespace: metav1.NamespaceDefault},
+		Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "s46-deployment"}, Suspend: true},
+	}
+	cluster.Apply(t, own)
+	forEachKind(t, func(t *testing.T, kind, name string) {
+		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *")
+		cluster.Apply(t, w)
+		restart := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
+		cluster.Delete(t, w)
+		eventuallyGone(t, restart)
+
+		// Created again, and deleted in the foreground.
+		w = optInWorkload(kind, name, optInKey, "true")
+		cluster.Apply(t, w)
+		restart = eventuallyOptIn(t, name, wanted{Suspend: true})
+		if err := cluster.Client.Delete(t.Context(), w, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+			t.Fatal(err)
+		}
+		eventuallyGone(t, w)
+		eventuallyGone(t, restart)
+	})
+	cluster.Refresh(t, own)
+}
+
+// A workload that is deleted without what it owns, and created again, takes
+// its ScheduledRestart over, as it does its pods.
+func TestOptIn_OrphanIsTakenOver(t *testing.T) {
+	cluster.StartManager(t)
+	// A garbage collector that does not know the kind yet orphans nothing.
+	collected := optInWorkload("Deployment", "s46-collected", optInKey, "true")
+	cluster.Apply(t, collected)
+	restart := eventuallyOptIn(t, collected.GetName(), wanted{Suspend: true})
+	cluster.Delete(t, collected)
+	eventuallyGone(t, restart)
+
+	forEachKind(t, func(t *testing.T, kind, name string) {
+		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *")
+		cluster.Apply(t, w)
+		before := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
+		cluster.Change(t, before, func() { before.Spec.Suspend = true })
+		if err := cluster.Client.Delete(t.Context(), w, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+			t.Fatal(err)
+		}
+		eventuallyGone(t, w)
+		w = optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 4 * * *")
+		cluster.Apply(t, w)
+		after := eventuallyOptIn(t, name, wanted{Schedule: "0 4 * * *", Suspend: true})
+		if after.UID != before.UID || !metav1.IsControlledBy(after, w) {
+			t.Errorf("it was not taken over: %+v", after.ObjectMeta)
+		}
+	})
+}

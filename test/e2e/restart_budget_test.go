@@ -1,0 +1,135 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// slow makes a Deployment whose pods take some time to become ready, and waits
+// until it is up.
+func slow(t *testing.T, name string, pods time.Duration) *appsv1.Deployment {
+	t.Helper()
+	d := deployment(name, 1, app)
+	d.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/containers-ready-after": pods.String()}
+	cluster.Apply(t, d)
+	rolledOut(t, "Deployment", name)
+	return d
+}
+
+// suspendedRestart makes a suspended ScheduledRestart of a Deployment.
+func suspendedRestart(t *testing.T, name string) *tidekeeperv1.ScheduledRestart {
+	t.Helper()
+	r := restartOf("Deployment", name)
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "Suspended")
+	return r
+}
+
+// A status that the API server refuses costs its own object a restart, and nobody
+// else a slot of the budget.
+func TestBudgetIsGivenBackByWhoCannotWrite(t *testing.T) {
+	proxy := cluster.StartProxy(t, "")
+	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig, "--max-concurrent-restarts=1")
+	cluster.AddNodes(t, "unwritable", 1)
+	workload(t, "Deployment", "unwritable-bad")
+	workload(t, "Deployment", "unwritable-good")
+	bad, good := suspendedRestart(t, "unwritable-bad"), suspendedRestart(t, "unwritable-good")
+	proxy.Add(t, `rules: [{name: refused, match: {verbs: [patch], resources: [scheduledrestarts.tidekeeper.dev/status], names: [unwritable-bad]}, fault: {kind: Error, code: 422}}]`)
+	request(t, bad)
+	proxy.AwaitFired(t, "refused", 1)
+	eventuallyOutcome(t, good, request(t, good), tidekeeperv1.OutcomeSucceeded, "")
+	// What can be written again goes on.
+	proxy.Remove(t, "refused")
+	eventuallyRestart(t, bad, 2*framework.Patience, "goes on", func() error {
+		if len(bad.Status.History) == 0 || bad.Status.History[0].Outcome != tidekeeperv1.OutcomeSucceeded {
+			return fmt.Errorf("its history is %v", bad.Status.History)
+		}
+		return nil
+	})
+}
+
+// A request for a time that no status can hold is told, and does nothing.
+func TestRequestForAnImpossibleTime(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "impossible", 1)
+	workload(t, "Deployment", "impossible")
+	r := suspendedRestart(t, "impossible")
+	for _, value := range []string{"0000-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "1969-12-31T23:59:59Z"} {
+		cluster.Change(t, r, func() { metav1.SetMetaDataAnnotation(&r.ObjectMeta, tidekeeperv1.RestartNowAnnotation, value) })
+		cluster.EventuallyEvent(t, "ScheduledRestart", "impossible",
+			fmt.Sprintf("Warning InvalidRequest: the annotation tidekeeper.dev/restart-now must be a time from 1970 on and at most a year ahead, and is %q", value))
+	}
+	eventuallyOutcome(t, r, request(t, r), tidekeeperv1.OutcomeSucceeded, "")
+	if len(r.Status.History) != 1 {
+		t.Errorf("history %+v, want the one restart", r.Status.History)
+	}
+}
+
+// Who ends a restart and has another one due waits behind those that have waited
+// longer, and a request in the past is no way around them.
+func TestBudgetGoesByWhoWaitsLongest(t *testing.T) {
+	cluster.StartManager(t, "--max-concurrent-restarts=1")
+	cluster.AddNodes(t, "line", 1)
+	slow(t, "line-hog", 4*time.Second)
+	workload(t, "Deployment", "line-first")
+	workload(t, "Deployment", "line-cheat")
+	hog, first, cheat := suspendedRestart(t, "line-hog"), suspendedRestart(t, "line-first"), suspendedRestart(t, "line-cheat")
+	request(t, hog)
+	eventuallyRestartIs(t, hog, "Restarting")
+	request(t, first)
+	eventuallyRestartIs(t, first, "BudgetExhausted")
+	cluster.RequestRestart(t, cheat, time.Now().Add(-10*time.Minute))
+	eventuallyRestartIs(t, cheat, "BudgetExhausted")
+	cluster.RequestRestart(t, hog, hog.Status.Active.ScheduledTime.Add(time.Second))
+	for r, restarts := range map[*tidekeeperv1.ScheduledRestart]int{hog: 2, first: 1, cheat: 1} {
+		eventuallyRestart(t, r, framework.Patience, "has restarted", func() error { return diff(restarts, len(r.Status.History)) })
+	}
+	started := func(r *tidekeeperv1.ScheduledRestart) time.Time { return r.Status.History[0].StartedTime.Time }
+	if !started(first).Before(started(hog)) {
+		t.Errorf("who waited was started at %s, who had just ended a restart at %s; want it the other way round", started(first), started(hog))
+	}
+	if started(cheat).Before(started(first)) {
+		t.Errorf("a request in the past was started at %s, before the one that waited longer, at %s", started(cheat), started(first))
+	}
+}
+
+// A restart that takes longer than a slot may be held goes on without one.
+func TestBudgetSlotAge(t *testing.T) {
+	manager := cluster.StartManager(t, "--max-concurrent-restarts=1", "--restart-slot-age=2s")
+	cluster.AddNodes(t, "age", 1)
+	d := deployment("age-never", 1, app)
+	d.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/behavior": "never-ready"}
+	cluster.Apply(t, d)
+	workload(t, "Deployment", "age-other")
+	never, other := restartOf("Deployment", "age-never"), suspendedRestart(t, "age-other")
+	never.Spec.Precondition = tidekeeperv1.PreconditionNone
+	cluster.Apply(t, never)
+	eventuallyRestartIs(t, never, "Suspended")
+	request(t, never)
+	eventuallyRestartIs(t, never, "Restarting")
+	eventuallyOutcome(t, other, request(t, other), tidekeeperv1.OutcomeSucceeded, "")
+	eventuallyRestart(t, never, framework.Patience, "says that its slot is gone", func() error {
+		ready := meta.FindStatusCondition(never.Status.Conditions, "Ready")
+		if never.Status.Active == nil || !strings.Contains(ready.Message, "takes longer than 2s") {
+			return errors.New(ready.Message)
+		}
+		return nil
+	})
+	metrics := manager.ReadMetrics(t)
+	if active, outlived := metrics.Sum("tidekeeper_restart_active"), metrics.Sum("tidekeeper_restart_outlived"); active != 0 || outlived != 1 {
+		t.Errorf("%.0f slots are used, and %.0f restarts have outlived theirs; want 0 and 1", active, outlived)
+	}
+}

@@ -1,0 +1,278 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// What is broken is not restarted, and the tick says why.
+func TestRestartLeavesBrokenAlone(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "broken", 1)
+	d := deployment("broken", 2, app)
+	d.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/behavior": "never-ready"}
+	cluster.Apply(t, d)
+	r := restartOf("Deployment", "broken")
+	r.Spec.StartingDeadlineSeconds = 3
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "Suspended")
+	tick := request(t, r)
+	eventuallyRestartIs(t, r, "TargetUnhealthy")
+	eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeMissed, "TargetUnhealthy")
+	if got := restartedAt(t, d); got != "" {
+		t.Errorf("it was restarted, at %s", got)
+	}
+	cluster.EventuallyEvent(t, "ScheduledRestart", "broken", "Warning RestartMissed: TargetUnhealthy: not started before the deadline: Deployment broken is not healthy")
+
+	cluster.Change(t, r, func() { r.Spec.Precondition = tidekeeperv1.PreconditionNone; r.Spec.ProgressDeadlineSeconds = 3 })
+	tick = request(t, r)
+	eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeFailed, "Timeout")
+	if err := diff(tick.Format(time.RFC3339), restartedAt(t, d)); err != nil {
+		t.Errorf("without a precondition it is not restarted %v", err)
+	}
+}
+
+// A gate that opens lets the tick through at once: it is watched, not polled.
+func TestRestartWaitsForItsGate(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "gate", 1)
+	d := workload(t, "Deployment", "gate").(*appsv1.Deployment)
+	cluster.Change(t, d, func() { d.Spec.Paused = true })
+	r := restartOf("Deployment", "gate")
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "Suspended")
+	tick := request(t, r)
+	eventuallyRestartIs(t, r, "TargetPaused")
+	cluster.Change(t, d, func() { d.Spec.Paused = false })
+	eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
+}
+
+// A budget of one lets one restart after the other through, by their ticks.
+func TestRestartBudget(t *testing.T) {
+	cluster.StartManager(t, "--max-concurrent-restarts=1")
+	cluster.AddNodes(t, "budget", 1)
+	var restarts []*tidekeeperv1.ScheduledRestart
+	for i := range 3 {
+		name := fmt.Sprintf("budget-%d", i)
+		workload(t, "Deployment", name)
+		r := restartOf("Deployment", name)
+		cluster.Apply(t, r)
+		eventuallyRestartIs(t, r, "Suspended")
+		restarts = append(restarts, r)
+	}
+	ticks := map[string]time.Time{}
+	for _, r := range restarts {
+		ticks[r.Name] = request(t, r)
+	}
+	for _, r := range restarts {
+		eventuallyOutcome(t, r, ticks[r.Name], tidekeeperv1.OutcomeSucceeded, "")
+	}
+	slices.SortFunc(restarts, func(a, b *tidekeeperv1.ScheduledRestart) int {
+		return a.Status.History[0].StartedTime.Compare(b.Status.History[0].StartedTime.Time)
+	})
+	for i := 1; i < len(restarts); i++ {
+		before, after := restarts[i-1].Status.History[0], restarts[i].Status.History[0]
+		if after.StartedTime.Before(&before.CompletedTime) {
+			t.Errorf("%s was started at %s, before %s was complete at %s", restarts[i].Name, after.StartedTime, restarts[i-1].Name, before.CompletedTime)
+		}
+	}
+}
+
+// A target that does not exist is told, waited for, and never deletes what a
+// person wrote.
+func TestRestartWithoutTarget(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "lost", 1)
+	r := restartOf("Deployment", "lost")
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "TargetNotFound")
+	d := workload(t, "Deployment", "lost")
+	eventuallyRestartIs(t, r, "Suspended")
+	cluster.Delete(t, d)
+	eventuallyRestartIs(t, r, "TargetNotFound")
+}
+
+// After a restart, what GitOps tools do neither undoes it nor conflicts.
+func TestRestartAndGitOps(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "gitops", 1)
+	for name, args := range map[string][]string{"client-side": nil, "server-side": {"--server-side"}} {
+		t.Run(name, func(t *testing.T) {
+			name := "gitops-" + name
+			manifest := fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}, annotations: {example.com/a: b}}
+    spec: {containers: [{name: app, image: "example.com/app:1"}]}
+`, name)
+			apply := append([]string{"apply", "-f", "-"}, args...)
+			if _, err := cluster.Kubectl(manifest, apply...); err != nil {
+				t.Fatal(err)
+			}
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
+			t.Cleanup(func() { cluster.Delete(t, d) })
+			rolledOut(t, "Deployment", name)
+			r := restartOf("Deployment", name)
+			cluster.Apply(t, r)
+			eventuallyRestartIs(t, r, "Suspended")
+			tick := request(t, r)
+			eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
+
+			if out, err := cluster.Kubectl(manifest, append([]string{"diff", "-f", "-"}, args...)...); err != nil {
+				t.Errorf("kubectl diff sees a difference: %v\n%s", err, out)
+			}
+			cluster.Refresh(t, d)
+			generation := d.Generation
+			if out, err := cluster.Kubectl(manifest, apply...); err != nil {
+				t.Errorf("kubectl apply: %v\n%s", err, out)
+			}
+			if err := diff(tick.Format(time.RFC3339), restartedAt(t, d)); err != nil {
+				t.Errorf("kubectl apply took the restart back %v", err)
+			}
+			if d.Generation != generation {
+				t.Error("kubectl apply changed the Deployment")
+			}
+		})
+	}
+}
+
+// Deleting the object during a restart leaves the rollout alone.
+func TestRestartDeletedMeanwhile(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "deleted", 1)
+	d := workload(t, "Deployment", "deleted").(*appsv1.Deployment)
+	r := restartOf("Deployment", "deleted")
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "Suspended")
+	tick := request(t, r)
+	framework.Eventually(t, "the restart is sent", func() error { return diff(tick.Format(time.RFC3339), restartedAt(t, d)) })
+	cluster.Delete(t, r)
+	rolledOut(t, "Deployment", "deleted")
+	if err := diff(tick.Format(time.RFC3339), restartedAt(t, d)); err != nil {
+		t.Errorf("the rollout was not left alone %v", err)
+	}
+}
+
+// Suspending during a restart lets it finish.
+func TestRestartSuspendedMeanwhile(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "pausing", 1)
+	d := deployment("pausing", 2, app)
+	d.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/containers-ready-after": "2s"}
+	cluster.Apply(t, d)
+	rolledOut(t, "Deployment", "pausing")
+	r := restartOf("Deployment", "pausing")
+	r.Spec.Suspend = false
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "Scheduled")
+	tick := request(t, r)
+	eventuallyRestartIs(t, r, "Restarting")
+	cluster.Change(t, r, func() { r.Spec.Suspend = true })
+	eventuallyRestart(t, r, framework.Patience, "goes on although it is suspended", func() error {
+		if r.Status.ObservedGeneration != r.Generation {
+			return errors.New("the edit was not seen yet")
+		}
+		if r.Status.Active == nil && len(r.Status.History) == 0 {
+			return fmt.Errorf("the restart is gone: %+v", r.Status)
+		}
+		return nil
+	})
+	eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
+	eventuallyRestartIs(t, r, "Suspended")
+}
+
+// Wrong input is refused by the API server in one answer where the schema can
+// say it, and else told by the condition Ready.
+func TestRestartWrongInput(t *testing.T) {
+	cluster.StartManager(t)
+	for name, tt := range map[string]struct{ spec, want string }{
+		"unknown zone":           {`{targetRef: {kind: Deployment, name: web}, timeZone: Mars/Base}`, "spec.timeZone: Invalid value: \"string\": unknown time zone Mars/Base evaluating rule: timeZone must be the IANA name of a time zone, for instance Europe/Berlin or UTC"},
+		"the machine's zone":     {`{targetRef: {kind: Deployment, name: web}, timeZone: Local}`, "timeZone must be the IANA name of a time zone"},
+		"a path for a zone":      {`{targetRef: {kind: Deployment, name: web}, timeZone: ../etc/passwd}`, "timeZone must be the IANA name of a time zone"},
+		"six fields":             {`{targetRef: {kind: Deployment, name: web}, schedule: "0 0 3 * * *"}`, "schedule must have the five fields of cron"},
+		"every":                  {`{targetRef: {kind: Deployment, name: web}, schedule: "@every 1h"}`, "schedule must have the five fields of cron"},
+		"a zone in the schedule": {`{targetRef: {kind: Deployment, name: web}, schedule: "TZ=UTC 0 3 * * *"}`, "the time zone does not belong into the schedule: set timeZone"},
+		"no schedule":            {`{targetRef: {kind: Deployment, name: web}, schedule: ""}`, "schedule must have the five fields of cron"},
+		"a kind we cannot roll":  {`{targetRef: {kind: CronJob, name: web}}`, `spec.targetRef.kind: Unsupported value: "CronJob": supported values: "Deployment", "StatefulSet", "DaemonSet"`},
+		"a name that is none":    {`{targetRef: {kind: Deployment, name: Web_1}}`, "name must be the name of a workload"},
+		"no target":              {`{schedule: "0 3 * * *"}`, "spec.targetRef: Required value"},
+		"negative deadline":      {`{targetRef: {kind: Deployment, name: web}, startingDeadlineSeconds: -1}`, "spec.startingDeadlineSeconds in body should be greater than or equal to 1"},
+		"negative spread":        {`{targetRef: {kind: Deployment, name: web}, spreadSeconds: -1}`, "spec.spreadSeconds in body should be greater than or equal to 0"},
+		"negative limit":         {`{targetRef: {kind: Deployment, name: web}, failureLimit: -1}`, "spec.failureLimit in body should be greater than or equal to 1"},
+		"unknown precondition":   {`{targetRef: {kind: Deployment, name: web}, precondition: Maybe}`, `supported values: "Healthy", "None"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifest := "apiVersion: tidekeeper.dev/v1\nkind: ScheduledRestart\nmetadata: {name: wrong, namespace: default}\nspec: " + tt.spec + "\n"
+			out, err := cluster.Kubectl(manifest, "apply", "-f", "-")
+			if err == nil {
+				cluster.Delete(t, restartOf("Deployment", "wrong"))
+				t.Fatalf("it was accepted: %s", out)
+			}
+			if !strings.Contains(out, tt.want) {
+				t.Errorf("refused with\n%s\nwant it to say\n%s", out, tt.want)
+			}
+		})
+	}
+
+	for schedule, want := range map[string]string{"0 3 30 2 *": "never", "99 3 * * *": "minute"} {
+		t.Run(schedule, func(t *testing.T) {
+			r := restartOf("Deployment", "wrong")
+			r.Spec.Suspend, r.Spec.Schedule = false, schedule
+			cluster.Apply(t, r)
+			eventuallyRestartIs(t, r, "InvalidSchedule")
+			ready := meta.FindStatusCondition(r.Status.Conditions, "Ready")
+			if ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, want) {
+				t.Errorf("Ready is %s: %q; want False, and something about %q", ready.Status, ready.Message, want)
+			}
+		})
+	}
+}
+
+// A request in words that cannot be understood is told once, and does nothing.
+func TestRestartWrongRequest(t *testing.T) {
+	cluster.StartManager(t)
+	r := restartOf("Deployment", "request")
+	r.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: "now!"}
+	cluster.Apply(t, r)
+	cluster.EventuallyEvent(t, "ScheduledRestart", "request", `Warning InvalidRequest: the annotation tidekeeper.dev/restart-now must be a time such as 2026-01-31T15:04:05Z, and is "now!"`)
+}
+
+// Without a controller that watches pods they are not watched for the sake of
+// the history, which then says nothing about their start-up.
+func TestRestartWithoutPods(t *testing.T) {
+	audit := cluster.Audit(t, "tidekeeper/")
+	cluster.StartManager(t, "--controllers=scheduled-restart")
+	cluster.AddNodes(t, "nopods", 1)
+	workload(t, "Deployment", "nopods")
+	r := restartOf("Deployment", "nopods")
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "Suspended")
+	record := eventuallyOutcome(t, r, request(t, r), tidekeeperv1.OutcomeSucceeded, "")
+	if record.Pods != 2 || record.PodStartup != nil {
+		t.Errorf("record %+v, want a success of 2 pods and nothing about their start-up", record)
+	}
+	for _, asked := range audit.Requests(t) {
+		if asked.Resource == "pods" {
+			t.Errorf("pods are asked for: %s", asked)
+		}
+	}
+}

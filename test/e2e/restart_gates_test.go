@@ -1,0 +1,105 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// Ticks at a gate that stays closed are told as missed for it, when the next one is
+// due and not only at a deadline that moves on with each.
+func TestClosedGateIsTold(t *testing.T) {
+	manager := cluster.StartManager(t)
+	d := deployment("closed", 1, app)
+	d.Spec.Paused = true
+	cluster.Apply(t, d)
+	r := everyMinute(restartOf("Deployment", "closed"))
+	cluster.Apply(t, r)
+	eventuallyRestart(t, r, framework.Patience, "has its first tick", func() error {
+		if r.Status.NextScheduleTime == nil {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+	manager.Stop(t)
+	dueSince(t, r, 4)
+	cluster.StartManager(t)
+	eventuallyRestart(t, r, framework.Patience, "tells what it has missed", func() error {
+		for _, record := range r.Status.History {
+			if record.Outcome == tidekeeperv1.OutcomeMissed && record.Reason == "TargetPaused" && record.EarlierTicks >= 3 {
+				return nil
+			}
+		}
+		return fmt.Errorf("history %+v", r.Status.History)
+	})
+	eventuallyRestartIs(t, r, "TargetPaused")
+}
+
+// A StatefulSet of which no pod is above the partition rolls nothing.
+func TestPartitionThatRollsNothing(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "part", 1)
+	s := workload(t, "StatefulSet", "part").(*appsv1.StatefulSet)
+	cluster.Change(t, s, func() {
+		s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(2))}
+	})
+	r := restartOf("StatefulSet", "part")
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "StrategyPartition")
+	eventuallyOutcome(t, r, request(t, r), tidekeeperv1.OutcomeSkipped, "StrategyPartition")
+	if got := restartedAt(t, s); got != "" {
+		t.Errorf("its template was changed all the same, for %s", got)
+	}
+}
+
+// A schedule that its failures have stopped stays stopped when a request succeeds.
+func TestFailureLimitAndARequest(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "limit", 1)
+	d := deployment("limit", 1, app)
+	d.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/behavior": "never-ready"}
+	cluster.Apply(t, d)
+	r := restartOf("Deployment", "limit")
+	r.Spec.Suspend, r.Spec.FailureLimit, r.Spec.ProgressDeadlineSeconds, r.Spec.Precondition = false, 1, 2, tidekeeperv1.PreconditionNone
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "Scheduled")
+	tick := request(t, r)
+	eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeFailed, "Timeout")
+	eventuallyRestartIs(t, r, "FailureLimit")
+	cluster.Change(t, d, func() { delete(d.Spec.Template.Annotations, "sandbox.tidekeeper.dev/behavior") })
+	rolledOut(t, "Deployment", "limit")
+	cluster.RequestRestart(t, r, tick.Add(time.Second))
+	framework.Eventually(t, "the request is served", func() error {
+		cluster.Refresh(t, r)
+		return diff(2, len(r.Status.History))
+	})
+	if got := r.Status.History[0]; got.Outcome != tidekeeperv1.OutcomeSucceeded && got.Reason != "AlreadyRestarted" {
+		t.Errorf("the request ended as %+v", got)
+	}
+	eventuallyRestartIs(t, r, "FailureLimit")
+}
+
+// How the new pods came up is a statistic: where it cannot be read, the restart ends
+// all the same.
+func TestRestartEndsWithoutItsStatistic(t *testing.T) {
+	proxy := cluster.StartProxy(t, "")
+	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
+	cluster.AddNodes(t, "blind", 1)
+	workload(t, "Deployment", "blind")
+	r := suspendedRestart(t, "blind")
+	proxy.Freeze(t, "match: {resources: [pods]}")
+	proxy.Add(t, `rules: [{name: blind, match: {verbs: [list], resources: [pods]}, fault: {kind: Error, code: 500}}]`)
+	record := eventuallyOutcome(t, r, request(t, r), tidekeeperv1.OutcomeSucceeded, "")
+	if record.PodStartup != nil {
+		t.Errorf("it tells of %+v, which it cannot know", record.PodStartup)
+	}
+}

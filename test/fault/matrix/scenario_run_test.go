@@ -1,0 +1,293 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package matrix
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/podcount"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// scenarioRun is one run of a scenario, whose objects are all named after it.
+type scenarioRun struct {
+	testing.TB
+	*testbed
+	name string
+	// tick is what a restart was asked for.
+	tick, secondTick time.Time
+	// begun is where the proxies' logs were when users began to act.
+	begun, begunSecond int64
+	// other is the second of two managers.
+	other *framework.Manager
+	// fault is what goes wrong at the manager's start.
+	fault *fault
+	// over is closed when the run is.
+	over chan struct{}
+
+	mu sync.Mutex
+	// meddled are the objects that somebody else has written to at a bad moment,
+	// by UID.
+	meddled map[types.UID]bool
+}
+
+// node is the name of one of its nodes.
+func (w *scenarioRun) node(i int) string { return fmt.Sprintf("%s-%d", w.name, i) }
+
+// kinds are what a run may have objects of.
+var kinds = []schema.GroupVersionKind{
+	corev1.SchemeGroupVersion.WithKind("Node"),
+	nodev1.SchemeGroupVersion.WithKind("RuntimeClass"),
+	appsv1.SchemeGroupVersion.WithKind("Deployment"),
+	appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
+	appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+	appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
+	tidekeeperv1.SchemeGroupVersion.WithKind("NodePool"),
+	tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"),
+}
+
+// meanwhile is the annotation that somebody else writes at a bad moment; and to
+// nodes a taint, as those are one list that is written whole.
+const meanwhile = "example.com/meanwhile"
+
+// objects returns all objects of the run.
+func (w *scenarioRun) objects() ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
+	for _, kind := range kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		if err := w.List(w.Context(), list); err != nil {
+			return nil, err
+		}
+		for _, o := range list.Items {
+			if strings.Contains(o.GetName(), w.name) {
+				all = append(all, o)
+			}
+		}
+	}
+	return all, nil
+}
+
+// meddle is somebody else who writes to everything there is.
+func (w *scenarioRun) meddle() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.meddled = map[types.UID]bool{}
+	objects, err := w.objects()
+	if err != nil {
+		w.Error(err)
+		return
+	}
+	for _, o := range objects {
+		if o.GetKind() == "ReplicaSet" {
+			continue // Its Deployment would copy it.
+		}
+		err := retry.OnError(retry.DefaultRetry, func(err error) bool { return client.IgnoreNotFound(err) != nil }, func() error {
+			if err := w.Get(w.Context(), client.ObjectKeyFromObject(&o), &o); err != nil {
+				return err
+			}
+			before := o.DeepCopy()
+			o.SetAnnotations(add(o.GetAnnotations(), meanwhile, "true"))
+			if o.GetKind() == "Node" {
+				taints, _, _ := unstructured.NestedSlice(o.Object, "spec", "taints")
+				taints = append(taints, map[string]any{"key": meanwhile, "effect": "PreferNoSchedule"})
+				if err := unstructured.SetNestedSlice(o.Object, taints, "spec", "taints"); err != nil {
+					return err
+				}
+			}
+			return w.Patch(w.Context(), &o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		})
+		if err == nil {
+			w.meddled[o.GetUID()] = true
+		} else if client.IgnoreNotFound(err) != nil {
+			w.Errorf("somebody else's write: %v", err)
+		}
+	}
+}
+
+// state is all that there is, as text, without what differs between two runs
+// that went the same way: names, times and numbers of versions. Of what somebody
+// else has written to, nothing may be lost.
+func (w *scenarioRun) state() (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	objects, err := w.objects()
+	if err != nil {
+		return "", err
+	}
+	var lines []string
+	for _, o := range objects {
+		annotations := o.GetAnnotations()
+		if w.meddled[o.GetUID()] && o.GetKind() == "Deployment" {
+			// Its generation counts changes of annotations too.
+			o.SetGeneration(o.GetGeneration() - 1)
+		}
+		if lost := without(&o, annotations); lost && w.meddled[o.GetUID()] {
+			return "", fmt.Errorf("%s %s has lost what somebody else wrote", o.GetKind(), o.GetName())
+		}
+		if o.SetAnnotations(annotations); len(annotations) == 0 {
+			o.SetAnnotations(nil)
+		}
+		text, err := yaml.Marshal(clean(o))
+		if err != nil {
+			return "", err
+		}
+		lines = append(lines, w.anonymous(string(text)))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "---\n"), nil
+}
+
+// without removes what somebody else wrote, and tells whether any of it was not
+// there.
+func without(o *unstructured.Unstructured, annotations map[string]string) (lost bool) {
+	lost = annotations[meanwhile] == ""
+	delete(annotations, meanwhile)
+	if o.GetKind() != "Node" {
+		return lost
+	}
+	taints, _, _ := unstructured.NestedSlice(o.Object, "spec", "taints")
+	left := slices.DeleteFunc(slices.Clone(taints), func(taint any) bool { return taint.(map[string]any)["key"] == meanwhile })
+	if len(left) < len(taints) {
+		_ = unstructured.SetNestedSlice(o.Object, left, "spec", "taints")
+		return lost
+	}
+	return true
+}
+
+func add(annotations map[string]string, key, value string) map[string]string {
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	return annotations
+}
+
+var (
+	timestamps = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?`)
+	durations  = regexp.MustCompile(`\b\d+(\.\d+)?(ms|s|m)\b`)
+)
+
+func (w *scenarioRun) anonymous(text string) string {
+	text = strings.ReplaceAll(text, w.name, "NAME")
+	for _, tick := range []time.Time{w.tick, w.secondTick} {
+		if !tick.IsZero() {
+			text = strings.ReplaceAll(text, tick.Format(time.RFC3339), "TICK")
+		}
+	}
+	return durations.ReplaceAllString(timestamps.ReplaceAllString(text, "TIME"), "DURATION")
+}
+
+// clean returns what of an object must be the same at the end of each run.
+func clean(o unstructured.Unstructured) map[string]any {
+	all := o.Object
+	metadata := map[string]any{"name": o.GetName(), "deleting": o.GetDeletionTimestamp() != nil}
+	for _, field := range []string{"labels", "annotations", "finalizers", "generation"} {
+		if value, ok := all["metadata"].(map[string]any)[field]; ok {
+			metadata[field] = value
+		}
+	}
+	var owners []any
+	for _, owner := range o.GetOwnerReferences() {
+		owners = append(owners, map[string]any{"kind": owner.Kind, "name": owner.Name, "controller": owner.Controller, "block": owner.BlockOwnerDeletion})
+	}
+	metadata["owners"] = owners
+	cleaned := map[string]any{"kind": o.GetKind(), "metadata": metadata}
+	switch o.GetKind() {
+	case "Node":
+		taints, _, _ := unstructured.NestedSlice(all, "spec", "taints")
+		for _, taint := range taints {
+			delete(taint.(map[string]any), "timeAdded")
+		}
+		cleaned["taints"] = taints
+	case "ReplicaSet":
+		// Its name comes from the template, and that from the tick. How many there
+		// are says how often the template was changed.
+		delete(metadata, "name")
+		delete(metadata, "labels")
+		cleaned["pods"] = o.GetLabels()[podcount.Label]
+		cleaned["replicas"], _, _ = unstructured.NestedInt64(all, "spec", "replicas")
+		cleaned["ready"], _, _ = unstructured.NestedInt64(all, "status", "readyReplicas")
+	case "Deployment", "StatefulSet", "DaemonSet":
+		cleaned["spec"] = all["spec"]
+		for _, count := range []string{"replicas", "updatedReplicas", "availableReplicas", "updatedNumberScheduled", "numberAvailable"} {
+			cleaned[count], _, _ = unstructured.NestedInt64(all, "status", count)
+		}
+	default:
+		for _, field := range []string{"spec", "status", "handler", "scheduling"} {
+			if value, ok := all[field]; ok {
+				cleaned[field] = value
+			}
+		}
+	}
+	drop(cleaned, "lastTransitionTime", "uid", "podStartup", "startedTime", "completedTime", "lastSuccessfulTime")
+	return cleaned
+}
+
+// drop removes fields, however deep.
+func drop(value any, fields ...string) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			if slices.Contains(fields, key) {
+				delete(value, key)
+			} else {
+				drop(inner, fields...)
+			}
+		}
+	case []any:
+		for _, inner := range value {
+			drop(inner, fields...)
+		}
+	}
+}
+
+// eventually waits until the check returns nil.
+func (w *scenarioRun) eventually(what string, check func() error) {
+	w.Helper()
+	framework.EventuallyWithin(w, w.patience, what, check)
+}
+
+// Refresh reads an object anew, also while the API server is away for a moment.
+func (w *scenarioRun) Refresh(t testing.TB, o client.Object) {
+	t.Helper()
+	key := client.ObjectKeyFromObject(o)
+	framework.EventuallyWithin(t, w.patience, "get "+key.Name, func() error {
+		// What was read or changed before must not shine through.
+		reflect.ValueOf(o).Elem().SetZero()
+		o.SetNamespace(key.Namespace)
+		o.SetName(key.Name)
+		return w.Get(t.Context(), key, o)
+	})
+}
+
+// Change changes an object with one merge patch, also while the API server is away
+// for a moment.
+func (w *scenarioRun) Change(t testing.TB, o client.Object, change func()) {
+	t.Helper()
+	framework.EventuallyWithin(t, w.patience, "patch "+o.GetName(), func() error {
+		w.Refresh(t, o)
+		before := o.DeepCopyObject().(client.Object)
+		change()
+		return w.Patch(t.Context(), o, client.MergeFrom(before))
+	})
+}

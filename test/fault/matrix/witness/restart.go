@@ -1,0 +1,196 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package witness
+
+import (
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// runtimeClassKept: a RuntimeClass goes only if its pool goes or asks for another
+// handler.
+func runtimeClassKept(h History) (broken []string) {
+	there := pools{}
+	for i := range h {
+		e := &h[i]
+		there.see(e)
+		class, ok := e.Object.(*nodev1.RuntimeClass)
+		if !ok || e.Type != watch.Deleted || e.ByUser {
+			continue
+		}
+		for _, owner := range class.OwnerReferences {
+			pool := there[owner.Name]
+			if pool != nil && pool.UID == owner.UID && pool.DeletionTimestamp.IsZero() && pool.Spec.Handler == class.Handler {
+				broken = append(broken, fmt.Sprintf("%s: pool %s asks for it, with handler %s", e, pool.Name, class.Handler))
+			}
+		}
+	}
+	return broken
+}
+
+// workload is what the checks look at in a Deployment, StatefulSet or DaemonSet.
+type workload struct {
+	kind string
+	// restartedAt is what its template says.
+	restartedAt string
+	// complete: nothing of it is being rolled out, and all of it is there.
+	complete bool
+}
+
+func workloadOf(o client.Object) (workload, bool) {
+	template := func(t *corev1.PodTemplateSpec) string { return t.Annotations[tidekeeperv1.RestartedAtAnnotation] }
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		s, replicas := &o.Status, replicasOf(o.Spec.Replicas)
+		return workload{"Deployment", template(&o.Spec.Template), s.ObservedGeneration == o.Generation &&
+			s.Replicas == replicas && s.UpdatedReplicas == replicas && s.AvailableReplicas == replicas}, true
+	case *appsv1.StatefulSet:
+		s, replicas := &o.Status, replicasOf(o.Spec.Replicas)
+		return workload{"StatefulSet", template(&o.Spec.Template), s.ObservedGeneration == o.Generation &&
+			s.CurrentRevision == s.UpdateRevision && s.Replicas == replicas && s.AvailableReplicas == replicas}, true
+	case *appsv1.DaemonSet:
+		s := &o.Status
+		return workload{"DaemonSet", template(&o.Spec.Template), s.ObservedGeneration == o.Generation &&
+			s.UpdatedNumberScheduled == s.DesiredNumberScheduled && s.NumberAvailable == s.DesiredNumberScheduled}, true
+	}
+	return workload{}, false
+}
+
+func replicasOf(replicas *int32) int32 {
+	if replicas == nil {
+		return 1
+	}
+	return *replicas
+}
+
+// restarts calls a function for each template that was given another restartedAt,
+// and not by a user.
+func (h History) restarts(see func(*Event), restart func(e *Event, before, after workload)) {
+	for i := range h {
+		e := &h[i]
+		if see != nil {
+			see(e)
+		}
+		after, ok := workloadOf(e.Object)
+		if !ok || e.ByUser || e.Type == watch.Deleted || e.Before == nil {
+			continue
+		}
+		if before, _ := workloadOf(e.Before); before.restartedAt != after.restartedAt {
+			restart(e, before, after)
+		}
+	}
+}
+
+// tickOnce: each value of restartedAt is a tick that was asked for, and none is
+// given to a workload twice.
+func tickOnce(h History) (broken []string) {
+	type target struct{ namespace, kind, name string }
+	ticks := map[target]map[int64]bool{}
+	see := func(e *Event) {
+		r, ok := e.Object.(*tidekeeperv1.ScheduledRestart)
+		if !ok {
+			return
+		}
+		if tick, err := time.Parse(time.RFC3339, r.Annotations[tidekeeperv1.RestartNowAnnotation]); err == nil {
+			t := target{r.Namespace, r.Spec.TargetRef.Kind, r.Spec.TargetRef.Name}
+			if ticks[t] == nil {
+				ticks[t] = map[int64]bool{}
+			}
+			ticks[t][tick.Unix()] = true
+		}
+	}
+	type given struct {
+		uid  types.UID
+		tick int64
+	}
+	served := map[given]bool{}
+	h.restarts(see, func(e *Event, before, after workload) {
+		tick, err := time.Parse(time.RFC3339, after.restartedAt)
+		asked := ticks[target{e.Object.GetNamespace(), after.kind, e.Object.GetName()}]
+		switch g := (given{e.Object.GetUID(), tick.Unix()}); {
+		case err != nil || !asked[tick.Unix()]:
+			broken = append(broken, fmt.Sprintf("%s: restarted for %q, which is not a tick; it was %q", e, after.restartedAt, before.restartedAt))
+		case served[g]:
+			broken = append(broken, fmt.Sprintf("%s: restarted for %s a second time; it was %q", e, after.restartedAt, before.restartedAt))
+		default:
+			served[g] = true
+		}
+	})
+	return broken
+}
+
+// oneAtATime: a template is written when what was rolled out before is complete.
+func oneAtATime(h History) (broken []string) {
+	h.restarts(nil, func(e *Event, before, after workload) {
+		if !before.complete {
+			broken = append(broken, fmt.Sprintf("%s: restarted for %s while a rollout was under way", e, after.restartedAt))
+		}
+	})
+	return broken
+}
+
+// recordedOnce: the history of a ScheduledRestart has one record of a tick that
+// was started, and what is recorded stays until newer records displace it.
+func recordedOnce(h History) (broken []string) {
+	for i := range h {
+		e := &h[i]
+		r, ok := e.Object.(*tidekeeperv1.ScheduledRestart)
+		if !ok || e.Type == watch.Deleted {
+			continue
+		}
+		ticks := map[int64]bool{}
+		for _, record := range r.Status.History {
+			if record.StartedTime == nil {
+				continue
+			}
+			if ticks[record.ScheduledTime.Unix()] {
+				broken = append(broken, fmt.Sprintf("%s: tick %s was started twice", e, record.ScheduledTime.UTC().Format(time.RFC3339)))
+			}
+			ticks[record.ScheduledTime.Unix()] = true
+		}
+		if before, ok := e.Before.(*tidekeeperv1.ScheduledRestart); ok && !e.ByUser && len(r.Status.History) < len(before.Status.History) {
+			broken = append(broken, fmt.Sprintf("%s: its history had %d records and has %d", e, len(before.Status.History), len(r.Status.History)))
+		}
+	}
+	return broken
+}
+
+// mostTold is how often one thing may be told: a manager that dies when it has
+// told it, and not noted so, leaves it to the next one.
+const mostTold = 2
+
+// toldOnce: what became of a tick is told once by one process, and not again and again
+// by those that come after. What befalls a node can happen again.
+func toldOnce(h History) (broken []string) {
+	type note struct {
+		about              types.UID
+		kind, reason, text string
+	}
+	told := map[note]map[types.UID]bool{}
+	for i := range h {
+		event, ok := h[i].Object.(*corev1.Event)
+		if !ok || event.InvolvedObject.Kind != "ScheduledRestart" || event.ReportingController != "tidekeeper" || h[i].Type == watch.Deleted {
+			continue
+		}
+		n := note{event.InvolvedObject.UID, event.InvolvedObject.Kind, event.Reason, event.Message}
+		if told[n] == nil {
+			told[n] = map[types.UID]bool{}
+		}
+		told[n][event.UID] = true
+		// One that the same process tells again is counted in its object.
+		if times := len(told[n]); times > mostTold || event.Series != nil {
+			broken = append(broken, fmt.Sprintf("%s of %s %s was told again, %d times or more: %s", event.Reason, event.InvolvedObject.Kind, event.InvolvedObject.Name, max(2, times), event.Message))
+		}
+	}
+	return broken
+}

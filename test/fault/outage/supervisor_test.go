@@ -1,0 +1,57 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package outage
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// supervisor starts managers as a kubelet does: again when one has ended, a moment
+// later.
+type supervisor struct {
+	stop, stopped chan struct{}
+	all           []*framework.Manager
+}
+
+func supervise(t *testing.T, c *framework.Cluster, args ...string) *supervisor {
+	k := &supervisor{stop: make(chan struct{}), stopped: make(chan struct{})}
+	go func() {
+		defer close(k.stopped)
+		for {
+			manager := c.LaunchManager(t, args...)
+			k.all = append(k.all, manager)
+			for manager.Running() {
+				select {
+				case <-k.stop:
+					manager.Stop(t)
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+			select {
+			case <-k.stop:
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	return k
+}
+
+// end stops the last manager, and sees that none has panicked.
+func (k *supervisor) end(t *testing.T) {
+	t.Helper()
+	close(k.stop)
+	<-k.stopped
+	for _, manager := range k.all {
+		if strings.Contains(manager.Log(), "panic") {
+			t.Errorf("a manager has panicked:\n%s", manager.Log())
+		}
+	}
+	t.Logf("%d managers were started", len(k.all))
+}

@@ -1,0 +1,65 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Mistake is a change of the manager's source: text of a file that stands there
+// once, and what stands instead. Without old text it is a new file.
+type Mistake struct{ File, Old, New string }
+
+// Mistaken returns the files that differ with the mistakes made, by their paths.
+func Mistaken(t testing.TB, mistakes ...Mistake) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, m := range mistakes {
+		file := filepath.Join(Root(), m.File)
+		if m.Old == "" {
+			texts[file] = m.New
+			continue
+		}
+		if _, ok := texts[file]; !ok {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[file] = string(text)
+		}
+		if strings.Count(texts[file], m.Old) != 1 {
+			t.Errorf("%s: want this once, it is where the mistake is made:\n%s", m.File, m.Old)
+		}
+		texts[file] = strings.Replace(texts[file], m.Old, m.New, 1)
+	}
+	return texts
+}
+
+// BuildMistaken builds a manager with mistakes in it, and returns its path: a test
+// that is to find mistakes is seen to find them. The tree stays as it is.
+func BuildMistaken(t testing.TB, mistakes ...Mistake) string {
+	t.Helper()
+	dir := t.TempDir()
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for file, text := range Mistaken(t, mistakes...) {
+		replaced := filepath.Join(dir, filepath.Base(file))
+		if err := os.WriteFile(replaced, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		overlay.Replace[file] = replaced
+	}
+	list, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(path, list, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Build(t, "./cmd/tidekeeper", "-overlay", path)
+}

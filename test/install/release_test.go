@@ -1,0 +1,100 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{framework.Root()}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A release is built by actions pinned to commits and images pinned to digests, and with
+// the same version of Go everywhere.
+func TestReleaseIsPinned(t *testing.T) {
+	workflow := read(t, ".github", "workflows", "release.yaml")
+	uses := regexp.MustCompile(`(?m)^\s*-? *uses: .*$`).FindAllString(workflow, -1)
+	if len(uses) < 6 {
+		t.Errorf("only %d actions: %q", len(uses), uses)
+	}
+	for _, use := range uses {
+		if !regexp.MustCompile(`uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`).MatchString(use) {
+			t.Errorf("not by commit with the tag beside it: %s", use)
+		}
+	}
+	dockerfile := read(t, "Dockerfile")
+	var version string
+	for _, from := range regexp.MustCompile(`(?m)^FROM .*$`).FindAllString(dockerfile, -1) {
+		if strings.HasSuffix(from, " scratch") {
+			continue
+		}
+		parts := regexp.MustCompile(` golang:([0-9.]+)@sha256:[0-9a-f]{64} AS `).FindStringSubmatch(from)
+		if parts == nil {
+			t.Fatalf("not by digest: %s", from)
+		}
+		version = parts[1]
+	}
+	for _, setup := range regexp.MustCompile(`go-version[^:]*: .*`).FindAllString(workflow, -1) {
+		if setup != `go-version: "`+version+`"` {
+			t.Errorf("the image is built by Go %s, the workflow has %s", version, setup)
+		}
+	}
+}
+
+// A tag that is not a version ends the release before it has done anything, and the
+// name of an image has no capitals, even if the account has.
+func TestReleaseNames(t *testing.T) {
+	for tag, ok := range map[string]bool{
+		"v1.2.3": true, "v0.10.0": true, "v1.2.3-rc.1": true, "v1.2.3-0a": true,
+		"v1.2.3+x": false, "v1.2.3-rc.1+x": false, "v1.2.3x": false, "v1.2": false, "v01.2.3": false, "v1.2.3-": false, "v1.2.3-01": false, "v1.2.3-rc..1": false, "1.2.3": false,
+	} {
+		command := exec.CommandContext(t.Context(), filepath.Join(framework.Root(), "hack", "release-names"))
+		command.Env = []string{"PATH=" + os.Getenv("PATH"), "GITHUB_REF_NAME=" + tag, "REGISTRY=registry.example.com", "GITHUB_REPOSITORY=Some-Org/Tidekeeper"}
+		out, err := command.CombinedOutput()
+		if want := "image=registry.example.com/some-org/tidekeeper\ncharts=registry.example.com/some-org/tidekeeper/charts\n"; ok && (err != nil || string(out) != want) {
+			t.Errorf("%s: %v\n%s\nwant\n%s", tag, err, out, want)
+		}
+		if want := "the tag " + tag + " is no version to release"; !ok && (err == nil || !strings.Contains(string(out), want)) {
+			t.Errorf("%s: %v\n%s\nwant it refused: %s", tag, err, out, want)
+		}
+	}
+}
+
+// Where the database of vulnerabilities cannot be reached, CI says so and goes on; a
+// release does not.
+func TestReleaseNeedsTheVulnerabilityDatabase(t *testing.T) {
+	tools := t.TempDir()
+	// In the place of make: everything is well but this.
+	if err := os.WriteFile(filepath.Join(tools, "make"), []byte("#!/bin/sh\n[ \"$1\" != vulncheck ] || { echo 'govulncheck: fetching vulnerabilities: no such host' >&2; exit 1; }\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	run := func(more ...string) (string, error) {
+		command := exec.CommandContext(t.Context(), filepath.Join(framework.Root(), ".ci", "run"))
+		command.Env = append([]string{"PATH=" + tools + ":" + os.Getenv("PATH"), "CI_TIMES=" + filepath.Join(tools, "times")}, more...)
+		out, err := command.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run(); err != nil || !strings.Contains(out, "SKIPPED") {
+		t.Errorf("CI: %v\n%s", err, out)
+	}
+	if out, err := run("REQUIRE_VULNCHECK=1"); err == nil || !strings.Contains(out, "FAILED") {
+		t.Errorf("a release: %v\n%s", err, out)
+	}
+	if !strings.Contains(read(t, ".github", "workflows", "release.yaml"), "REQUIRE_VULNCHECK: \"1\"") {
+		t.Error("the release does not ask for it")
+	}
+}

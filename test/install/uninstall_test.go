@@ -1,0 +1,95 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// blackBox runs tests of test/e2e against the installation. With FULL they are all
+// of them, and they end with a comparison of what was asked and what is granted.
+func (i *installation) blackBox(t *testing.T) {
+	i.helm(t, helmArgs("upgrade", chartDir(), "replicas=0", "controllers={*,pod-count}", "cleanup.timeoutSeconds=10")...)
+	args := []string{"-test.timeout=30m"}
+	if os.Getenv("FULL") == "" {
+		args = append(args, "-test.run=^("+strings.Join(chosen, "|")+")$")
+	}
+	command := exec.CommandContext(t.Context(), mustBinary(t, "E2E_BIN", "e2e.test"), args...)
+	command.Dir = filepath.Join(framework.Root(), "test", "e2e")
+	command.Env = append(os.Environ(), "TIDEKEEPER_SANDBOX="+i.Dir, "TIDEKEEPER_RACE_BIN=", "PROXY_RACE_BIN=")
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+	asked, err := i.ManagerRequests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range asked {
+		if q.Denied {
+			t.Errorf("denied: %s", q)
+		}
+	}
+}
+
+// uninstallInVain: without a manager, the settings of a pool are not removed from its
+// nodes, so nothing is uninstalled.
+func (i *installation) uninstallInVain(t *testing.T) {
+	i.start()
+	i.applyPool(t)
+	i.manager.Kill(t)
+	said, err := helmWithPod(t, i.Cluster, "tidekeeper-cleanup", "uninstall", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig)
+	if err == nil || !strings.Contains(said, "after 10s these node pools are still there: tide") {
+		t.Errorf("got %v and\n%s", err, said)
+	}
+	i.Refresh(t, framework.Pool("tide"))
+	i.Refresh(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: release, Namespace: namespace}})
+	i.eventuallyLabel(t, "high")
+	i.start()
+	i.deletePool(t)
+}
+
+func (i *installation) uninstall(t *testing.T) {
+	i.applyPool(t)
+	said, err := helmWithPod(t, i.Cluster, "tidekeeper-cleanup", "uninstall", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig, "--wait")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	i.eventuallyLabel(t, "")
+	// It dies with its rights, as its pod would have with the Deployment.
+	i.manager.Kill(t)
+	i.Delete(t, framework.Node("tide-1"))
+}
+
+// kustomize installs with kubectl alone.
+func (i *installation) kustomize(t *testing.T) {
+	config := filepath.Join(framework.Root(), "config", "default")
+	if out, err := i.Kubectl("", "apply", "-k", config); err != nil || strings.Contains(out, "Warning") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	framework.Eventually(t, "two pods are admitted", func() error {
+		pods := &corev1.PodList{}
+		err := i.List(t.Context(), pods, client.InNamespace(namespace))
+		if err == nil && len(pods.Items) != 2 {
+			err = fmt.Errorf("there are %d", len(pods.Items))
+		}
+		return err
+	})
+	if _, err := i.Kubectl("", "delete", "-k", config); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,190 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tenants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+var cluster framework.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(framework.Main(m, &cluster, "--nodes=0", "--audit"))
+}
+
+// slots is how many restarts may be under way, half of them in one namespace;
+// slotAge is how long one of them has its slot at most.
+const (
+	slots   = 4
+	slotAge = 10 * time.Second
+)
+
+// evil are the tenant's namespaces: with half of the slots in each it can fill
+// all of them.
+var evil = []string{"evil-1", "evil-2"}
+
+// stage is what the tricks share.
+type stage struct {
+	*neighbour
+	manager *framework.Manager
+	// mallory is the tenant, with the role edit in each of its namespaces.
+	mallory client.Client
+}
+
+// Each trick, and the neighbour after it.
+func TestTenants(t *testing.T) {
+	s := &stage{}
+	// Nodes of nobody, on which the tenant's pods run.
+	cluster.AddNodes(t, "herd", 100)
+	s.neighbour = newNeighbour(t)
+	for _, namespace := range evil {
+		cluster.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		grant(t, namespace, "mallory", "edit")
+	}
+	s.mallory = as(t, "mallory")
+	eventuallyMay(t, s.mallory, evil[0])
+	eventuallyMay(t, s.mallory, evil[1])
+	audit := cluster.Audit(t, "tidekeeper/")
+	s.manager = cluster.StartManager(t, "--leader-elect", "--leader-elect-resource-namespace="+framework.ManagerNamespace,
+		"--log-level=info", "--no-execute-interval=1s", "--no-execute-share=34",
+		fmt.Sprintf("--max-concurrent-restarts=%d", slots), "--restart-namespace-share=50", fmt.Sprintf("--restart-slot-age=%s", slotAge))
+	cost := startCost(t, s.manager, audit)
+	if !t.Run("the neighbour is served when all is quiet", func(t *testing.T) { s.served(t) }) {
+		t.FailNow()
+	}
+	for _, trick := range []struct {
+		name string
+		play func(*testing.T)
+	}{
+		{"pods with invented resources", s.inventedResources},
+		{"fresh names in a loop", s.freshNames},
+		{"requests at times that cannot be", s.absurdTimes},
+		{"an object that cannot be written any more", s.paddedObject},
+		{"restarts that are slow, and come each minute", s.hogs},
+		{"restarts that never end", s.neverReady},
+		{"requests of yesterday", s.backDated},
+		{"schedules that can never start", s.neverStart},
+		{"pods that tolerate a taint for years", s.longTolerations},
+		{"pods that are stuck in their end", s.stuckPods},
+		{"the neighbour's opt-in deleted", s.deletedOptIn},
+		{"the neighbour's opt-in disowned", s.disownedOptIn},
+		{"huge annotations", s.hugeAnnotations},
+		{"an event for each edit", s.manyEvents},
+		{"a calendar of millions", s.calendar},
+	} {
+		t.Run(trick.name, func(t *testing.T) {
+			trick.play(t)
+			s.served(t)
+			s.manager.AssertSound(t)
+		})
+	}
+	t.Run("the neighbour's ticks came", s.ticks)
+	t.Run("the neighbour's deadlines were kept", s.deadlines)
+	t.Run("what the manager has cost", func(t *testing.T) { cost.check(t) })
+}
+
+// as returns a client that is somebody else.
+func as(t *testing.T, user string) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	config.UserAgent = user
+	c, err := client.New(config, client.Options{Scheme: cluster.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// grant gives a user a ClusterRole in a namespace.
+func grant(t *testing.T, namespace, user, role string) {
+	t.Helper()
+	cluster.Apply(t, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user + "-" + role, Namespace: namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
+}
+
+// eventuallyMay waits until a user may write ScheduledRestarts: roles are
+// aggregated after they are made.
+func eventuallyMay(t *testing.T, user client.Client, namespace string) {
+	t.Helper()
+	framework.Eventually(t, "it may write ScheduledRestarts", func() error {
+		return user.Create(t.Context(), restart(namespace, "may", nil), client.DryRunAll)
+	})
+}
+
+// makes creates objects as the tenant, who may. They are gone when the test ends.
+func (s *stage) makes(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := s.mallory.Create(t.Context(), o); err != nil {
+			t.Fatalf("create %T %s: %v", o, o.GetName(), err)
+		}
+		t.Cleanup(func() { s.removes(t, o) })
+	}
+}
+
+// keeps is makes for what goes on until all is over, when the sandbox goes too.
+func (s *stage) keeps(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := s.mallory.Create(t.Context(), o); err != nil {
+			t.Fatalf("create %T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+// removes deletes an object, with its finalizers.
+func (s *stage) removes(t *testing.T, o client.Object) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	if len(o.GetFinalizers()) > 0 {
+		if err := s.mallory.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil {
+			t.Errorf("take the finalizers off %T %s: %v", o, o.GetName(), err)
+		}
+	}
+	if err := s.mallory.Delete(ctx, o, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+		t.Errorf("delete %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// workload makes a Deployment in a namespace.
+func workload(namespace, name string, replicas int32, change func(*corev1.PodTemplateSpec)) client.Object {
+	d := framework.Deployment(name, replicas, *framework.App.DeepCopy())
+	d.Namespace = namespace
+	if change != nil {
+		change(&d.Spec.Template)
+	}
+	return d
+}
+
+// restart makes a ScheduledRestart of the Deployment of that name, each minute.
+func restart(namespace, name string, change func(*tidekeeperv1.ScheduledRestart)) *tidekeeperv1.ScheduledRestart {
+	r := framework.ScheduledRestart(name)
+	r.Namespace = namespace
+	r.Spec = tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Schedule: "* * * * *"}
+	if change != nil {
+		change(r)
+	}
+	return r
+}
+
+var errNotYet = errors.New("not yet")
