@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"tidekeeper.dev/tidekeeper/internal/optional"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -32,4 +33,17 @@ func WorkloadRules(verbs []string, reason string) []Rule {
 		rules[i].Resources = append(rules[i].Resources, k.Resource)
 	}
 	return rules
+}
+
+// OptionalRule is the right to learn when the CRDs of the optional kinds of workload are
+// installed and removed.
+func OptionalRule() Rule {
+	rule := Rule{
+		Group: optional.CustomResourceDefinitions.Group, Resources: []string{optional.CustomResourceDefinitions.Resource}, Verbs: []string{"list", "watch"},
+		Reason: "Learns when the CRD of an optional kind is installed or removed. Without the right, or with --namespaces and RoleBindings, it asks every half minute or so instead.",
+	}
+	for _, k := range workload.Optional() {
+		rule.Names = append(rule.Names, optional.CRDName(k.GroupVersionKind))
+	}
+	return rule
 }

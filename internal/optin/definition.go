@@ -38,4 +38,5 @@ var rules = append(
 		Group: tidekeeperv1.GroupName, Resources: []string{"scheduledrestarts"}, Verbs: []string{"list", "watch", "create", "patch", "delete"},
 		Reason: "Writes the ScheduledRestart of a workload by server-side apply, which is a patch, and requires create where there is none yet. Deletes it when the annotation is removed.",
 	},
+	controller.OptionalRule(),
 )

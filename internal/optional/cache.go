@@ -7,12 +7,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// checkInterval is how often the cluster is asked which of the kinds it serves.
-	// That takes one small request for each API group, and no rights.
-	checkInterval = 10 * time.Second
+	// retryInterval is how soon the cluster is asked again which of the kinds it serves
+	// when it did not answer.
+	retryInterval = 10 * time.Second
 	// checkTimeout bounds such a request.
 	checkTimeout = 10 * time.Second
 )
@@ -43,7 +43,10 @@ type Cache struct {
 	cache.Cache
 	scheme *runtime.Scheme
 	server discovery.ServerResourcesInterface
+	crds   *crds
 	kinds  map[schema.GroupVersionKind]*kind
+	// wake has an element when something has changed since the cluster was asked.
+	wake chan struct{}
 	// checked is closed when the cluster was asked for the first time.
 	checked chan struct{}
 }
@@ -63,7 +66,11 @@ func NewCache(kinds []Kind) cache.NewCacheFunc {
 		if err != nil {
 			return nil, fmt.Errorf("discover optional kinds: %w", err)
 		}
-		c := &Cache{Cache: inner, scheme: options.Scheme, server: server, kinds: map[schema.GroupVersionKind]*kind{}, checked: make(chan struct{})}
+		c := &Cache{
+			Cache: inner, scheme: options.Scheme, server: server, kinds: map[schema.GroupVersionKind]*kind{},
+			wake: make(chan struct{}, 1), checked: make(chan struct{}),
+		}
+		var names []string
 		for _, k := range kinds {
 			gvk, err := apiutil.GVKForObject(k.Object, options.Scheme)
 			if err != nil {
@@ -72,22 +79,35 @@ func NewCache(kinds []Kind) cache.NewCacheFunc {
 			c.kinds[gvk] = newKind(gvk, k.Object, c.checked, func() (cache.Cache, error) {
 				own := options
 				own.ByObject = map[client.Object]cache.ByObject{k.Object: k.Config}
-				own.DefaultWatchErrorHandler = logWatchError
+				own.DefaultWatchErrorHandler = c.watchFailed
 				return cache.New(cfg, own)
 			})
+			names = append(names, CRDName(gvk))
+		}
+		if c.crds, err = newCRDs(cfg, names); err != nil {
+			return nil, err
 		}
 		return c, nil
 	}
 }
 
-// logWatchError logs why a watch has failed. Until the next check it may be that the
-// kind is not served any more, which is not an error.
-func logWatchError(ctx context.Context, r *toolscache.Reflector, err error) {
-	if apierrors.IsNotFound(err) {
-		ctrl.LoggerFrom(ctx).V(1).Info("The watch of an optional kind has ended", "error", err.Error())
+// watchFailed logs why the watch of an optional kind has failed. That the kind is not
+// served any more is not an error.
+func (c *Cache) watchFailed(ctx context.Context, r *toolscache.Reflector, err error) {
+	if !apierrors.IsNotFound(err) {
+		toolscache.DefaultWatchErrorHandler(ctx, r, err)
 		return
 	}
-	toolscache.DefaultWatchErrorHandler(ctx, r, err)
+	ctrl.LoggerFrom(ctx).V(1).Info("The watch of an optional kind has ended", "error", err.Error())
+	c.changed()
+}
+
+// changed has the cluster asked again which of the kinds it serves.
+func (c *Cache) changed() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
 }
 
 // Start implements [cache.Informers].
@@ -109,13 +129,16 @@ func (c *Cache) follow(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
-	first := true
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if c.check(ctx) && first {
-			first = false
+	var watching sync.WaitGroup
+	watching.Go(func() { c.crds.watch(ctx, c.changed) })
+	follow(ctx, c.wake, func(ctx context.Context) bool {
+		answered := c.check(ctx)
+		if answered && !isClosed(c.checked) {
 			close(c.checked)
 		}
-	}, checkInterval)
+		return answered
+	})
+	watching.Wait()
 	for _, k := range c.kinds {
 		k.stop()
 	}

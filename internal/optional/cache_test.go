@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -41,6 +43,15 @@ type server struct {
 	gone chan struct{}
 	// broken has discovery fail.
 	broken bool
+	// late has discovery know the kind a little later than there is its CRD.
+	late time.Duration
+	// since is when the kind was installed.
+	since time.Time
+	// refused is how often the watch of the CRD was refused; forbid has that happen.
+	forbid  bool
+	refused int
+	// crdChanged is closed when the CRD comes or goes.
+	crdChanged chan struct{}
 }
 
 func (s *server) set(change func()) {
@@ -48,9 +59,13 @@ func (s *server) set(change func()) {
 	defer s.mu.Unlock()
 	was := s.served
 	change()
+	if was != s.served && s.crdChanged != nil {
+		close(s.crdChanged)
+		s.crdChanged = nil
+	}
 	switch {
 	case s.served && !was:
-		s.gone = make(chan struct{})
+		s.gone, s.since = make(chan struct{}), time.Now()
 	case was && !s.served:
 		close(s.gone)
 	}
@@ -59,15 +74,18 @@ func (s *server) set(change func()) {
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	served, broken, names, gone := s.served, s.broken, s.names, s.gone
+	known := served && time.Since(s.since) >= s.late
 	s.mu.Unlock()
 	answer := func(value any) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(value)
 	}
 	switch {
+	case r.URL.Path == "/apis/apiextensions.k8s.io/v1/customresourcedefinitions":
+		s.serveCRD(w, r)
 	case broken:
 		http.Error(w, "broken", http.StatusInternalServerError)
-	case !served:
+	case !known:
 		http.NotFound(w, r)
 	case r.URL.Path == "/apis/example.com/v1":
 		answer(map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "example.com/v1", "resources": []any{
@@ -92,6 +110,63 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				"metadata": map[string]any{"namespace": "shop", "name": name, "uid": name, "resourceVersion": fmt.Sprint(i + 1)}})
 		}
 		answer(map[string]any{"kind": "GadgetList", "apiVersion": "example.com/v1", "metadata": map[string]any{"resourceVersion": "10"}, "items": items})
+	}
+}
+
+// serveCRD lists and watches the CRD of the kind.
+func (s *server) serveCRD(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	if s.forbid {
+		s.refused++
+	}
+	forbid, served := s.forbid, s.served
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	status := func(code int, reason string) {
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code})
+	}
+	// The version says whether there is the CRD, so that a watch knows what its client has.
+	versions := map[bool]string{false: "10", true: "11"}
+	crd := func(served bool) map[string]any {
+		return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": map[string]any{
+			"name": "gadgets.example.com", "uid": "crd", "resourceVersion": versions[served],
+		}}
+	}
+	switch {
+	case forbid:
+		status(http.StatusForbidden, "Forbidden")
+	case r.URL.Query().Get("sendInitialEvents") != "":
+		status(http.StatusUnprocessableEntity, "Invalid")
+	case r.URL.Query().Get("fieldSelector") != "metadata.name=gadgets.example.com":
+		status(http.StatusBadRequest, "BadRequest")
+	case r.URL.Query().Get("watch") == "":
+		items := []any{}
+		if served {
+			items = append(items, crd(true))
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{"resourceVersion": versions[served]}, "items": items})
+	default:
+		w.(http.Flusher).Flush()
+		for before := r.URL.Query().Get("resourceVersion") == versions[true]; ; {
+			s.mu.Lock()
+			if s.crdChanged == nil {
+				s.crdChanged = make(chan struct{})
+			}
+			now, changed := s.served, s.crdChanged
+			s.mu.Unlock()
+			if now != before {
+				before = now
+				_ = json.NewEncoder(w).Encode(map[string]any{"type": map[bool]string{true: "ADDED", false: "DELETED"}[now], "object": crd(now)})
+				w.(http.Flusher).Flush()
+				continue
+			}
+			select {
+			case <-changed:
+			case <-r.Context().Done():
+				return
+			}
+		}
 	}
 }
 
@@ -132,8 +207,8 @@ func eventually(t *testing.T, what string, check func() bool) {
 	}
 }
 
-// A kind that is not served is no reason to wait. It can be read and watched when it
-// comes, is gone when it goes, and comes again.
+// A kind that is not served is no reason to wait. It can be read and watched when its CRD
+// comes, also if the API server serves it only later; is gone when it goes, and comes again.
 func TestKindComesAndGoes(t *testing.T) {
 	s := &server{}
 	c := startCache(t, s)
@@ -183,8 +258,7 @@ func TestKindComesAndGoes(t *testing.T) {
 			t.Errorf("round %d: read a kind that is not served: %v", round, err)
 		}
 		name := fmt.Sprint("gadget-", round)
-		s.set(func() { s.served, s.names = true, []string{name} })
-		c.check(ctx)
+		s.set(func() { s.served, s.names, s.late = true, []string{name}, time.Duration(round)*time.Second })
 		if got := <-seen; got != name {
 			t.Errorf("round %d: the handler sees %s, want %s", round, got, name)
 		}
@@ -205,7 +279,6 @@ func TestKindComesAndGoes(t *testing.T) {
 			t.Errorf("round %d: a failure is taken for an answer", round)
 		}
 		s.set(func() { s.broken, s.served = false, false })
-		c.check(ctx)
 		changed()
 		if !registration.HasSynced() || !informer.HasSynced() {
 			t.Errorf("round %d: a kind that is gone is waited for", round)
@@ -224,4 +297,52 @@ func TestKindIsThere(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "a"}, gadget()); err != nil {
 		t.Error(err)
 	}
+}
+
+// A manager that may not watch the CRD finds the kind all the same.
+func TestWatchOfTheCRDIsRefused(t *testing.T) {
+	s := &server{forbid: true}
+	c := startCache(t, s)
+	if !c.WaitForCacheSync(t.Context()) {
+		t.Fatal("the cache does not sync")
+	}
+	s.set(func() { s.served, s.names = true, []string{"a"} })
+	eventually(t, "the kind is found", c.kinds[gadgets].isRunning)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused == 0 {
+		t.Error("the watch was not refused")
+	}
+}
+
+// With nothing changing, the cluster is asked once.
+func TestAskedOnlyAfterChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		wake := make(chan struct{}, 1)
+		var checks atomic.Int32
+		var silent atomic.Bool
+		go follow(ctx, wake, func(context.Context) bool {
+			checks.Add(1)
+			return !silent.Load()
+		})
+		defer synctest.Wait()
+		defer cancel()
+		wants := func(what string, want int) {
+			t.Helper()
+			time.Sleep(24 * time.Hour)
+			synctest.Wait()
+			if got := int(checks.Swap(0)); got != want {
+				t.Errorf("%s: asked %d times, want %d", what, got, want)
+			}
+		}
+		wants("at rest", 1)
+		wake <- struct{}{}
+		wants("after a change", 1+len(rechecks))
+		silent.Store(true)
+		wake <- struct{}{}
+		time.Sleep(3*retryInterval + time.Second)
+		silent.Store(false)
+		wants("after no answer", 4+1+len(rechecks))
+	})
 }

@@ -5,6 +5,7 @@
 // need not be installed when the manager starts, and may be removed while it runs.
 //
 //	cache.go      the cache: which reads and informers are of optional kinds
+//	crds.go       when to ask the cluster again: the CRDs are watched, by name
 //	kind.go       one optional kind: watched while the cluster serves it
 //	informer.go   an informer that outlasts the CRD of its kind
 //	changes.go    a source of requests for when a kind comes or goes

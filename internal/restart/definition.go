@@ -60,4 +60,5 @@ var rules = append(
 		Group: tidekeeperv1.GroupName, Resources: []string{"scheduledrestarts/status"}, Verbs: []string{"patch"},
 		Reason: "Writes status and conditions.",
 	},
+	controller.OptionalRule(),
 )

@@ -71,9 +71,17 @@ func TestDescriptionSaysWhatTheScheduleDoes(t *testing.T) {
 			return fmt.Sprintf("%d-%d/%d", low, high, rapid.IntRange(1, max(1, high-low)).Draw(t, "step"))
 		}
 	}
+	// Nothing but "*" has words of its own, and is drawn seldom.
+	often := rapid.SampledFrom([]string{"* * * * *", "*/5 * * * *", "*/20 * * jan,mar *", "* * * * 0-6"})
 	rapid.Check(t, func(t *rapid.T) {
 		texts := make([]string, 5)
+		if rapid.IntRange(0, 9).Draw(t, "often") == 0 {
+			texts = strings.Fields(often.Draw(t, "expression"))
+		}
 		for i, f := range fields {
+			if texts[i] != "" {
+				continue
+			}
 			items := make([]string, rapid.IntRange(1, 2).Draw(t, "items"))
 			for j := range items {
 				items[j] = item(t, f)
@@ -132,6 +140,8 @@ func read(words string) (reading, error) {
 	days := regexp.MustCompile(`, (every day|on day .*|on [A-Z].*)$`).FindString(words)
 	clock := strings.TrimSuffix(words, days)
 	switch days = strings.TrimPrefix(days, ", "); {
+	case days == "" && strings.HasPrefix(clock, "every ") && !strings.Contains(clock, " of "):
+		clock += everyHour
 	case days == "every day":
 	case strings.HasPrefix(days, "on day "):
 		list, weekdays, either := strings.Cut(strings.TrimPrefix(days, "on day "), " of the month")
