@@ -29,7 +29,7 @@ space := $(subst ,, )
 # measure time or memory, and run one after the other when the rest is done.
 SUITES ?= 2
 SIDE_BY_SIDE := ./e2e ./fault/matrix ./install ./cli ./fault/outage ./fault/clock ./fault/badspec ./monitoring \
-	./framework ./fault/matrix/witness ./fault/badspec/mutate ./fault/clock/manager
+	./readme ./framework ./fault/matrix/witness ./fault/badspec/mutate ./fault/clock/manager
 ALONE := ./tenants ./scale
 
 # $(call go-test,arguments): go test, with the slowest tests at the end.

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// operations.md says of each reason of a condition, a tick or an event what to do,
-// and of no other.
+// operations.md says what to do about each reason of a condition, a tick or an event, and has
+// no others.
 func TestOperationsHaveAllReasons(t *testing.T) {
 	text, err := os.ReadFile("operations.md")
 	if err != nil {
@@ -33,9 +33,9 @@ func TestOperationsHaveAllReasons(t *testing.T) {
 	} {
 		_, section, _ := strings.Cut(string(text), "\n## "+s.heading+"\n")
 		section, _, _ = strings.Cut(section, "\n## ")
-		var told []string
+		var documented []string
 		for _, match := range row.FindAllStringSubmatch(section, -1) {
-			told = append(told, match[1])
+			documented = append(documented, match[1])
 		}
 		var constants []string
 		for file := range strings.FieldsSeq(s.files) {
@@ -45,19 +45,19 @@ func TestOperationsHaveAllReasons(t *testing.T) {
 			t.Errorf("%s: no constants %s…", s.files, s.prefix)
 		}
 		for _, reason := range constants {
-			if !slices.Contains(told, reason) {
+			if !slices.Contains(documented, reason) {
 				t.Errorf("%q does not say what to do about %s", s.heading, reason)
 			}
 		}
-		for _, reason := range told {
+		for _, reason := range documented {
 			if !slices.Contains(constants, reason) {
-				t.Errorf("%q tells of %s, which there is not", s.heading, reason)
+				t.Errorf("%q has %s, which does not exist", s.heading, reason)
 			}
 		}
 	}
 }
 
-// constantsOf returns the texts of a file's constants whose names begin so.
+// constantsOf returns the values of a file's string constants whose names have the prefix.
 func constantsOf(t *testing.T, file, prefix string) (values []string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)

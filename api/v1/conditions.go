@@ -3,7 +3,7 @@
 
 package v1
 
-// Condition types that both kinds have. They mean what kstatus means by them.
+// Condition types of both kinds, as kstatus defines them.
 const (
 	// ConditionReady is True while the object does what its spec asks for, or
 	// deliberately does nothing. Its reason is the STATUS column of kubectl get.
@@ -12,7 +12,7 @@ const (
 	// or waits for something that is expected to happen.
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled is present only while it is True: the object does not
-	// recover until a person changes something.
+	// recover until a user changes something.
 	ConditionStalled = "Stalled"
 )
 

@@ -3,7 +3,7 @@
 
 // Package v1 holds the API types of the group tidekeeper.dev, version v1.
 //
-// Defaults and validation live beside the fields as markers: `make generate`
+// Defaults and validation are markers of the fields: `make generate`
 // turns them into the CRD schema, so the API server itself refuses what is
 // wrong and no webhook is needed.
 //

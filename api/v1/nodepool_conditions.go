@@ -52,7 +52,7 @@ const (
 	// EventSettingsApplied is recorded when the settings of the pool were put on
 	// nodes, changed there, or removed from them.
 	EventSettingsApplied = "SettingsApplied"
-	// EventDriftCorrected is recorded when another writer had changed a setting of
+	// EventDriftCorrected is recorded when another client had changed a setting of
 	// the pool on a node, and the pool's value was restored.
 	EventDriftCorrected = "DriftCorrected"
 	// EventValueReplaced is recorded when a value that no pool had put on a node was
@@ -63,7 +63,7 @@ const (
 	// EventNodePatchRefused is recorded when the pool becomes not ready for the reason
 	// of the same name.
 	EventNodePatchRefused = "NodePatchRefused"
-	// EventConflictingWriter is recorded when another writer, or another pool, keeps
+	// EventConflictingWriter is recorded when another client, or another pool, keeps
 	// reverting the pool's changes to a node, so that they are throttled.
 	EventConflictingWriter = "ConflictingWriter"
 	// EventKeyConflict is recorded when the condition Conflicted becomes True.

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// Bounds of a NodePool, as the markers on its types say them. A test compares the two.
+// Bounds of a NodePool, as in the markers of its types. A test compares the two.
 const (
-	// MaxPoolNameLength is the greatest length of the name of a NodePool, which
+	// MaxPoolNameLength is the maximum length of the name of a NodePool, which
 	// becomes part of a label key.
 	MaxPoolNameLength = 63
-	// MaxPoolLabels is the greatest number of spec.labels.
+	// MaxPoolLabels is the maximum number of spec.labels.
 	MaxPoolLabels = 64
-	// MaxPoolAnnotations is the greatest number of spec.annotations.
+	// MaxPoolAnnotations is the maximum number of spec.annotations.
 	MaxPoolAnnotations = 64
-	// MaxPoolTaints is the greatest number of spec.taints.
+	// MaxPoolTaints is the maximum number of spec.taints.
 	MaxPoolTaints = 32
-	// MaxLabelValueLength is the greatest length of a [LabelValue].
+	// MaxLabelValueLength is the maximum length of a [LabelValue].
 	MaxLabelValueLength = 63
-	// MaxAnnotationValueLength is the greatest length of an [AnnotationValue].
+	// MaxAnnotationValueLength is the maximum length of an [AnnotationValue].
 	MaxAnnotationValueLength = 1024
-	// MaxHandlerLength is the greatest length of spec.handler.
+	// MaxHandlerLength is the maximum length of spec.handler.
 	MaxHandlerLength = 63
 )
 
@@ -41,7 +41,7 @@ func (g GuardedKeys) Has(key string) bool {
 	})
 }
 
-// The guarded keys, as the CEL rules of [NodePoolSpec] say them. A test compares the two.
+// The guarded keys, as in the CEL rules of [NodePoolSpec]. A test compares the two.
 var (
 	// GuardedLabels are the keys that spec.labels must not have.
 	GuardedLabels = GuardedKeys{

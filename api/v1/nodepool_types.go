@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Names that a NodePool leaves on other objects. They are API: people and
-// programs read them.
+// Names that a NodePool uses on other objects. They are API: users and programs read
+// them.
 const (
 	// RoleLabelPrefix is the prefix of the label that makes a node a member of
 	// the pool of that name, for a pool without a selector:
@@ -38,7 +38,7 @@ type NodePoolSpec struct {
 	// selector chooses the member nodes by their labels. Without it, the
 	// members are the nodes that have the label
 	// node-role.kubernetes.io/<name of the pool>, whatever its value. An empty
-	// selector is refused, as it would take every node.
+	// selector is refused, as it would match every node.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="an empty selector would take every node: name at least one label, or leave selector out to use the label node-role.kubernetes.io/<name>"
@@ -61,8 +61,8 @@ type NodePoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['node.alpha.kubernetes.io/ttl', 'alpha.kubernetes.io/provided-node-ip', 'volumes.kubernetes.io/controller-managed-attach-detach', 'volumes.kubernetes.io/keep-terminated-pod-volumes', 'csi.volume.kubernetes.io/nodeid']) && !k.startsWith('kubeadm.alpha.kubernetes.io/') && !k.startsWith('tidekeeper.dev/'))",message="an annotation of the kubelet, the cloud provider, kubeadm or Tidekeeper itself cannot be managed by a pool: node.alpha.kubernetes.io/ttl, alpha.kubernetes.io/provided-node-ip, volumes.kubernetes.io/controller-managed-attach-detach, volumes.kubernetes.io/keep-terminated-pod-volumes, csi.volume.kubernetes.io/nodeid, kubeadm.alpha.kubernetes.io/*, tidekeeper.dev/*"
 	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
 
-	// taints that every member node has. A NoExecute taint evicts pods; it
-	// reaches the nodes a bounded share at a time.
+	// taints that every member node has. A NoExecute taint evicts pods; it is
+	// added to a limited share of the nodes at a time.
 	//
 	// +optional
 	// +listType=map
@@ -72,9 +72,9 @@ type NodePoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !t.key.startsWith('node.kubernetes.io/') && !t.key.startsWith('node.cloudprovider.kubernetes.io/') && !t.key.startsWith('tidekeeper.dev/'))",message="a taint of the node lifecycle controller, the cloud provider or Tidekeeper itself cannot be managed by a pool: node.kubernetes.io/*, node.cloudprovider.kubernetes.io/*, tidekeeper.dev/*"
 	Taints []Taint `json:"taints,omitempty"`
 
-	// handler of the pool's RuntimeClass, for instance runc. If set, the pool
-	// owns the RuntimeClass node-pool-<name of the pool>, and a pod that names
-	// it is sent to the pool's nodes and tolerates their taints.
+	// handler of the pool's RuntimeClass, for example runc. If set, the pool
+	// owns the RuntimeClass node-pool-<name of the pool>. Pods with that
+	// RuntimeClass are scheduled to the pool's nodes and tolerate its taints.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -87,7 +87,7 @@ type NodePoolSpec struct {
 // matchExpressions must hold. It is a metav1.LabelSelector with bounds, so
 // that the API server can afford to check it.
 type NodeSelector struct {
-	// matchLabels are labels that a node must have with just this value.
+	// matchLabels are labels that a node must have, with exactly these values.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
@@ -95,7 +95,7 @@ type NodeSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.labelValue().validate(self[k]).hasValue())",message="a label value must be at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
-	// matchExpressions are conditions on labels.
+	// matchExpressions are requirements on labels.
 	//
 	// +optional
 	// +listType=atomic
@@ -103,7 +103,7 @@ type NodeSelector struct {
 	MatchExpressions []NodeSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
-// NodeSelectorRequirement is one condition on a label of a node.
+// NodeSelectorRequirement is a requirement on a label of a node.
 //
 // +kubebuilder:validation:XValidation:rule="self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : !has(self.values) || size(self.values) == 0",message="In and NotIn need values; Exists and DoesNotExist take none"
 type NodeSelectorRequirement struct {
@@ -128,7 +128,7 @@ type NodeSelectorRequirement struct {
 	Values []LabelValue `json:"values,omitempty"`
 }
 
-// Taint is a taint as it stands on a node.
+// Taint is a taint that a pool puts on its nodes.
 type Taint struct {
 	// key of the taint.
 	//
@@ -160,7 +160,7 @@ type LabelValue string
 // +kubebuilder:validation:MaxLength=1024
 type AnnotationValue string
 
-// NodePoolStatus is what was last seen of the pool.
+// NodePoolStatus is the observed state of the pool.
 type NodePoolStatus struct {
 	// observedGeneration is the generation of the spec that this status is about.
 	//
@@ -180,14 +180,15 @@ type NodePoolStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ReadyNodes int32 `json:"readyNodes"`
 
-	// capacity is the sum of the member nodes' capacity. Of a node with more
-	// than 64 resources 64 count, cpu, memory, pods and ephemeral-storage among
-	// them; of a pool with more than 128 those that most nodes have are shown.
+	// capacity is the sum of the member nodes' capacity. If a node has more than
+	// 64 resources, 64 of them count, including cpu, memory, pods and
+	// ephemeral-storage; if a pool has more than 128, those that most nodes have
+	// are shown.
 	//
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// allocatable is the sum of what the member nodes have for pods.
+	// allocatable is the sum of the member nodes' allocatable resources.
 	//
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
@@ -195,22 +196,22 @@ type NodePoolStatus struct {
 	// requested is the sum of what the pods on the member nodes request, as
 	// the scheduler counts it: pods bound to a node and not terminal, with
 	// their init containers, sidecars, overhead and pod-level resources. Only
-	// resources that a member node offers are in it.
+	// resources that a member node offers are included.
 	//
 	// +optional
 	Requested corev1.ResourceList `json:"requested,omitempty"`
 
-	// requestedPercent is requested as a share of allocatable, in whole
-	// percent rounded down: the water level. A resource of which nothing is
-	// allocatable is left out.
+	// requestedPercent is the utilization: requested as a share of allocatable,
+	// in whole percent, rounded down. A resource with nothing allocatable is
+	// left out.
 	//
 	// +optional
 	RequestedPercent map[corev1.ResourceName]int32 `json:"requestedPercent,omitempty"`
 
 	// managed names the keys that the pool may have put on nodes: those of
-	// the spec, and those taken out of the spec that are not off every node
-	// yet. It is written before a node is, and only a key named here is ever
-	// taken off a node, whatever the record on the node says.
+	// the spec, and those that were removed from the spec but not from every
+	// node yet. It is written before any node, and only keys named here are
+	// ever removed from a node, whatever the record on the node says.
 	//
 	// +optional
 	Managed ManagedKeys `json:"managed,omitempty,omitzero"`
@@ -245,13 +246,14 @@ type ManagedKeys struct {
 	Taints []string `json:"taints,omitempty"`
 }
 
-// NodePool keeps a group of nodes in shape and shows its water level.
+// NodePool keeps labels, annotations and taints on a group of nodes, and shows their
+// utilization.
 //
 // +genclient
 // +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories=tidekeeper
+// +kubebuilder:resource:scope=Cluster,shortName=npool,categories=tidekeeper
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the condition Ready"
 // +kubebuilder:printcolumn:name="NodeCount",type=integer,JSONPath=`.status.nodeCount`,description="Member nodes"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyNodes`,description="Member nodes that are Ready"
@@ -272,11 +274,9 @@ type NodePool struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is what every member node should look like.
-	//
-	// +optional
-	Spec NodePoolSpec `json:"spec,omitempty"`
+	Spec NodePoolSpec `json:"spec"`
 
-	// status is what was last seen of the pool.
+	// status is the observed state of the pool.
 	//
 	// +optional
 	Status NodePoolStatus `json:"status,omitempty"`

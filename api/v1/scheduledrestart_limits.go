@@ -3,7 +3,7 @@
 
 package v1
 
-// Defaults and bounds of a ScheduledRestart, as the markers on its types say them.
+// Defaults and bounds of a ScheduledRestart, as in the markers of its types.
 // A test compares the two.
 const (
 	// DefaultSchedule is the schedule of a ScheduledRestart that does not name one.
@@ -13,18 +13,18 @@ const (
 	// DefaultTargetAPIVersion is the apiVersion of a [TargetRef] that does not name one.
 	DefaultTargetAPIVersion = "apps/v1"
 
-	// MaxScheduleLength is the greatest length of spec.schedule.
+	// MaxScheduleLength is the maximum length of spec.schedule.
 	MaxScheduleLength = 256
-	// MaxTimeZoneLength is the greatest length of spec.timeZone.
+	// MaxTimeZoneLength is the maximum length of spec.timeZone.
 	MaxTimeZoneLength = 64
-	// MaxDeadlineSeconds is the greatest value of spec.startingDeadlineSeconds,
+	// MaxDeadlineSeconds is the maximum value of spec.startingDeadlineSeconds,
 	// spec.progressDeadlineSeconds and spec.spreadSeconds.
 	MaxDeadlineSeconds = 86400
-	// MaxFailureLimit is the greatest value of spec.failureLimit.
+	// MaxFailureLimit is the maximum value of spec.failureLimit.
 	MaxFailureLimit = 100
-	// MaxHistoryLimit is the greatest value of spec.historyLimit.
+	// MaxHistoryLimit is the maximum value of spec.historyLimit.
 	MaxHistoryLimit = 100
-	// MaxRecordMessageLength is the greatest length of the message of a [RestartRecord].
+	// MaxRecordMessageLength is the maximum length of the message of a [RestartRecord].
 	MaxRecordMessageLength = 1024
 )
 

@@ -12,18 +12,19 @@ type ScheduledRestartSpec struct {
 	// targetRef names the workload, in the same namespace.
 	TargetRef TargetRef `json:"targetRef"`
 
-	// schedule says at which ticks: the five fields of cron (minute, hour,
+	// schedule defines the ticks: the five fields of cron (minute, hour,
 	// day-of-month, month, day-of-week), or one of @hourly, @daily,
-	// @midnight, @weekly, @monthly, @yearly, @annually.
+	// @midnight, @weekly, @monthly, @yearly, @annually. Default: "0 0 * * *".
 	//
 	// +optional
 	// +kubebuilder:default="0 0 * * *"
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="the time zone does not belong into the schedule: set timeZone"
 	// +kubebuilder:validation:XValidation:rule="self.contains('TZ=') || self.matches('^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$') || self.matches('^ *[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9A-Za-z*/,?]+ +[-0-9A-Za-z*/,?]+ *$')",message="schedule must have the five fields of cron, minute hour day-of-month month day-of-week, for instance '0 3 * * 1-5', or be one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually"
+	// +kubebuilder:validation:XValidation:rule="self.contains('TZ=') || self.startsWith('@') || !self.matches('^ *[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9A-Za-z*/,?]+ +[-0-9A-Za-z*/,?]+ *$') || self.matches('^ *([*?]|0*([0-5]?[0-9])(-0*([0-5]?[0-9]))?)(/[0-9]+)?(,([*?]|0*([0-5]?[0-9])(-0*([0-5]?[0-9]))?)(/[0-9]+)?)* +([*?]|0*(1?[0-9]|2[0-3])(-0*(1?[0-9]|2[0-3]))?)(/[0-9]+)?(,([*?]|0*(1?[0-9]|2[0-3])(-0*(1?[0-9]|2[0-3]))?)(/[0-9]+)?)* +([*?]|0*([1-9]|[12][0-9]|3[01])(-0*([1-9]|[12][0-9]|3[01]))?)(/[0-9]+)?(,([*?]|0*([1-9]|[12][0-9]|3[01])(-0*([1-9]|[12][0-9]|3[01]))?)(/[0-9]+)?)* +([*?]|(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))(-(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)))?)(/[0-9]+)?(,([*?]|(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))(-(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)))?)(/[0-9]+)?)* +([*?]|(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat))(-(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat)))?)(/[0-9]+)?(,([*?]|(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat))(-(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat)))?)(/[0-9]+)?)* *$')",message="a field of schedule is wrong: minute is 0-59, hour 0-23, day-of-month 1-31, month 1-12 or jan-dec, day-of-week 0-7 or sun-sat; each '*', a number, a range 'a-b', a step '*/n', or several with commas"
 	Schedule string `json:"schedule,omitempty"`
 
-	// timeZone of the schedule, by its IANA name, for instance Europe/Berlin.
+	// timeZone of the schedule, by its IANA name, for example Europe/Berlin. Default: UTC.
 	//
 	// +optional
 	// +kubebuilder:default=UTC
@@ -31,13 +32,14 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9][A-Za-z0-9_+-]*)*$') && self != 'Local' && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",message="timeZone must be the IANA name of a time zone, for instance Europe/Berlin or UTC"
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// suspend stops the schedule. A restart that is under way goes on.
+	// suspend stops the schedule. A restart in progress continues. Default: false.
 	//
 	// +optional
+	// +kubebuilder:default=false
 	Suspend bool `json:"suspend,omitempty"`
 
 	// startingDeadlineSeconds is how long after its time a restart may still
-	// be started. One that was not by then is Missed, and never run late.
+	// be started. After that it is Missed, and not started late. Default: 900.
 	//
 	// +optional
 	// +kubebuilder:default=900
@@ -46,8 +48,8 @@ type ScheduledRestartSpec struct {
 	StartingDeadlineSeconds int32 `json:"startingDeadlineSeconds,omitempty"`
 
 	// spreadSeconds is a window after each tick in which the restart is
-	// started, at a moment that is always the same for a namespace and name and differs
-	// between objects, so that not all start at once.
+	// started, at an offset that is derived from namespace and name, so that
+	// not all objects start at once. Default: 0.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -55,8 +57,8 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	SpreadSeconds int32 `json:"spreadSeconds,omitempty"`
 
-	// precondition is Healthy, so that what is broken already is not
-	// restarted, or None.
+	// precondition is Healthy, so that a workload that is already broken is not
+	// restarted, or None. Default: Healthy.
 	//
 	// +optional
 	// +kubebuilder:default=Healthy
@@ -64,7 +66,7 @@ type ScheduledRestartSpec struct {
 	Precondition Precondition `json:"precondition,omitempty"`
 
 	// progressDeadlineSeconds is how long a restart may take before it is
-	// recorded as Failed.
+	// recorded as Failed. Default: 1800.
 	//
 	// +optional
 	// +kubebuilder:default=1800
@@ -73,7 +75,7 @@ type ScheduledRestartSpec struct {
 	ProgressDeadlineSeconds int32 `json:"progressDeadlineSeconds,omitempty"`
 
 	// failureLimit is how many failures in a row stop the schedule, until the
-	// spec is edited.
+	// spec is edited. Default: 3.
 	//
 	// +optional
 	// +kubebuilder:default=3
@@ -81,7 +83,7 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	FailureLimit int32 `json:"failureLimit,omitempty"`
 
-	// historyLimit is how many ticks the history keeps.
+	// historyLimit is how many ticks the history keeps. Default: 10.
 	//
 	// +optional
 	// +kubebuilder:default=10
@@ -95,7 +97,7 @@ type ScheduledRestartSpec struct {
 // +kubebuilder:validation:XValidation:rule="(self.apiVersion + '/' + self.kind) in ['apps/v1/Deployment', 'apps/v1/StatefulSet', 'apps/v1/DaemonSet', 'argoproj.io/v1alpha1/Rollout']",message="apiVersion and kind must be apps/v1 and Deployment, StatefulSet or DaemonSet, or argoproj.io/v1alpha1 and Rollout"
 type TargetRef struct {
 	// apiVersion is the group and version of the kind: apps/v1, or
-	// argoproj.io/v1alpha1 for a Rollout.
+	// argoproj.io/v1alpha1 for a Rollout. Default: apps/v1.
 	//
 	// +optional
 	// +kubebuilder:default="apps/v1"
@@ -119,13 +121,13 @@ type TargetRef struct {
 type Precondition string
 
 const (
-	// PreconditionHealthy wants all pods of the target available.
+	// PreconditionHealthy requires all pods of the target to be available.
 	PreconditionHealthy Precondition = "Healthy"
-	// PreconditionNone restarts the target in whatever state it is.
+	// PreconditionNone restarts the target whatever its state.
 	PreconditionNone Precondition = "None"
 )
 
-// ScheduledRestartStatus is what has happened and what is next.
+// ScheduledRestartStatus is the history of restarts, the current restart, and what is next.
 type ScheduledRestartStatus struct {
 	// observedGeneration is the generation of the spec that this status is about.
 	//
@@ -161,19 +163,21 @@ type ScheduledRestartStatus struct {
 	// +optional
 	LastRequestTime *metav1.Time `json:"lastRequestTime,omitempty"`
 
-	// pendingRequestTime is the value of that annotation that is due and waits.
+	// pendingRequestTime is the value of that annotation while the request is
+	// due and waits.
 	//
 	// +optional
 	PendingRequestTime *metav1.Time `json:"pendingRequestTime,omitempty"`
 
-	// observedTargetRef is the target that nextScheduleTime is a tick for.
+	// observedTargetRef is the target for which nextScheduleTime is a tick.
 	//
 	// +optional
 	ObservedTargetRef *TargetRef `json:"observedTargetRef,omitempty"`
 
-	// consecutiveMisses is how many records in a row tell of ticks that could not
-	// be started, since one was started or the spec was edited. From the fourth on
-	// ticks are told together, at most every quarter of an hour.
+	// consecutiveMisses is the number of consecutive records of ticks that could
+	// not be started, since one was started or the spec was edited. From the fourth
+	// on, ticks are recorded together, at intervals that grow to a quarter of an
+	// hour.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -186,12 +190,12 @@ type ScheduledRestartStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ConsecutiveFailures int32 `json:"consecutiveFailures,omitempty"`
 
-	// active is the restart that is under way.
+	// active is the restart in progress.
 	//
 	// +optional
 	Active *ActiveRestart `json:"active,omitempty"`
 
-	// history tells of the last ticks, the latest first.
+	// history has the records of the last ticks, the latest first.
 	//
 	// +optional
 	// +listType=atomic
@@ -207,30 +211,30 @@ type ScheduledRestartStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ActiveRestart is a restart that is under way.
+// ActiveRestart is a restart in progress.
 type ActiveRestart struct {
-	// scheduledTime is the tick. The pod template carries it as
+	// scheduledTime is the tick. The pod template has it as the annotation
 	// kubectl.kubernetes.io/restartedAt.
 	ScheduledTime metav1.Time `json:"scheduledTime"`
 
 	// startedTime is when it was started.
 	StartedTime metav1.Time `json:"startedTime"`
 
-	// trigger is Schedule, or Request for one that was asked for by the
+	// trigger is Schedule, or Request if the restart was requested by the
 	// annotation tidekeeper.dev/restart-now.
 	Trigger Trigger `json:"trigger"`
 
 	// targetUID is the UID of the workload that is restarted.
 	TargetUID string `json:"targetUID"`
 
-	// targetRef names that workload; absent: spec.targetRef does. An edit of the
-	// spec does not change it.
+	// targetRef names that workload. If it is absent, that is the workload of
+	// spec.targetRef. An edit of the spec does not change it.
 	//
 	// +optional
 	TargetRef *TargetRef `json:"targetRef,omitempty"`
 }
 
-// Trigger is what asked for a restart.
+// Trigger is what triggered a restart.
 //
 // +kubebuilder:validation:Enum=Schedule;Request
 type Trigger string
@@ -242,7 +246,7 @@ const (
 	TriggerRequest Trigger = "Request"
 )
 
-// RestartRecord tells what became of a tick.
+// RestartRecord is the record of a tick.
 type RestartRecord struct {
 	// scheduledTime is the tick.
 	ScheduledTime metav1.Time `json:"scheduledTime"`
@@ -267,7 +271,7 @@ type RestartRecord struct {
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
 
-	// message says more, for people.
+	// message has details for users.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -280,21 +284,21 @@ type RestartRecord struct {
 	// +kubebuilder:validation:Minimum=0
 	Pods int32 `json:"pods,omitempty"`
 
-	// podsLeftOut is how many pods of a DaemonSet were not waited for, as their
-	// nodes were not ready.
+	// podsLeftOut is how many pods of a DaemonSet were not waited for because
+	// their nodes were not ready.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	PodsLeftOut int32 `json:"podsLeftOut,omitempty"`
 
-	// podStartup tells how long the new pods took to become ready. It is told
-	// of a restart that succeeded, if the manager knows of pods.
+	// podStartup says how long the new pods took to become ready. It is present
+	// for a restart that succeeded, if the manager watches pods.
 	//
 	// +optional
 	PodStartup *PodStartup `json:"podStartup,omitempty"`
 
-	// earlierTicks is how many ticks before this one shared its fate, for
-	// instance while no manager ran; 1000 stands for that many or more.
+	// earlierTicks is the number of earlier ticks that this record includes, for
+	// example because no manager was running; 1000 means 1000 or more.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -302,38 +306,37 @@ type RestartRecord struct {
 }
 
 // PodStartup sums up how long the new pods of a restart took, each from its
-// creation until it was ready. Pods tell it in whole seconds.
+// creation until it was ready. The times in pods are in whole seconds.
 type PodStartup struct {
-	// pods is how many are counted: those that were ready when the restart was
-	// completed. What was gone again by then is not.
+	// pods is the number of pods that are counted: those that were ready when
+	// the restart was completed. Pods that no longer existed then are not.
 	//
 	// +kubebuilder:validation:Minimum=1
 	Pods int32 `json:"pods"`
 
-	// medianSeconds is how long half of them took at most.
+	// medianSeconds is the median.
 	//
 	// +kubebuilder:validation:Minimum=0
 	MedianSeconds int32 `json:"medianSeconds"`
 
-	// maxSeconds is how long the slowest took.
+	// maxSeconds is the maximum.
 	//
 	// +kubebuilder:validation:Minimum=0
 	MaxSeconds int32 `json:"maxSeconds"`
 
-	// medianChangeSeconds is how much longer the median is than that of the
-	// restart before, less than 0 if it is shorter. Absent if the history knew
-	// of none.
+	// medianChangeSeconds is the change of the median against the previous
+	// restart, negative if it is shorter. Absent if the history has none.
 	//
 	// +optional
 	MedianChangeSeconds *int32 `json:"medianChangeSeconds,omitempty"`
 
-	// maxChangeSeconds is the same of the slowest.
+	// maxChangeSeconds is the change of the maximum.
 	//
 	// +optional
 	MaxChangeSeconds *int32 `json:"maxChangeSeconds,omitempty"`
 }
 
-// Outcome is what became of a tick.
+// Outcome is the outcome of a tick.
 //
 // +kubebuilder:validation:Enum=Succeeded;Failed;Skipped;Missed
 type Outcome string
@@ -343,18 +346,20 @@ const (
 	OutcomeSucceeded Outcome = "Succeeded"
 	// OutcomeFailed means that the restart was started and did not complete.
 	OutcomeFailed Outcome = "Failed"
-	// OutcomeSkipped means that there was nothing to do, or it must not be done.
+	// OutcomeSkipped means that there was nothing to do, or that the restart must not be
+	// done.
 	OutcomeSkipped Outcome = "Skipped"
 	// OutcomeMissed means that it could not be started before its deadline.
 	OutcomeMissed Outcome = "Missed"
 )
 
-// ScheduledRestart restarts a workload on a schedule, each tick once.
+// ScheduledRestart restarts a workload on a schedule, once for each tick.
 //
 // +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=eru,categories=tidekeeper
+// +kubebuilder:resource:shortName={srestart,eru,erus},categories=tidekeeper
+// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.targetRef.kind`,description="The kind of the workload"
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.targetRef.name`,description="The workload that is restarted"
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=`.spec.schedule`
 // +kubebuilder:printcolumn:name="Suspend",type=boolean,JSONPath=`.spec.suspend`
@@ -362,7 +367,6 @@ const (
 // +kubebuilder:printcolumn:name="Last",type=date,JSONPath=`.status.lastScheduleTime`,description="The last tick that was started"
 // +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextScheduleTime`,description="The next tick"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.targetRef.kind`,priority=1
 // +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.spec.timeZone`,priority=1
 // +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=`.status.history[0].outcome`,priority=1,description="What became of the last tick"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What the status means"
@@ -373,7 +377,7 @@ type ScheduledRestart struct {
 	// spec says what is restarted, and when.
 	Spec ScheduledRestartSpec `json:"spec"`
 
-	// status is what has happened and what is next.
+	// status is the history of restarts, the current restart, and what is next.
 	//
 	// +optional
 	Status ScheduledRestartStatus `json:"status,omitempty"`

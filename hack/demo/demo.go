@@ -20,7 +20,7 @@ import (
 
 // demo is the running cluster and manager.
 type demo struct {
-	// bin has the programs, dir what they write.
+	// bin is the directory with the programs, dir the one that they write to.
 	bin, dir string
 
 	sandbox *sandbox.Sandbox
@@ -38,7 +38,7 @@ func newDemo() (*demo, error) {
 			return nil, fmt.Errorf("there is no bin/%s here: run make demo in the root of the repository", name)
 		}
 	}
-	// Not inside the repository: the path of a socket must be short.
+	// Not inside the repository: socket paths must be short.
 	d.dir, err = os.MkdirTemp("", "tidekeeper-demo-")
 	return d, err
 }
@@ -47,10 +47,10 @@ func (d *demo) kubeconfig() string { return filepath.Join(d.dir, "kubeconfig") }
 func (d *demo) logFile() string    { return filepath.Join(d.dir, "tidekeeper.log") }
 func (d *demo) dataDir() string    { return filepath.Join(d.dir, "sandbox") }
 
-// close stops what was started and removes what was made.
+// close stops the manager and the sandbox, and removes their files.
 func (d *demo) close() error {
 	var errs []error
-	// Not the context of the run: that has ended if Ctrl-C was pressed.
+	// Not the context of the run: Ctrl-C cancels that one.
 	ctx := context.Background()
 	if d.manager != nil {
 		fmt.Println("\nStopping the manager.")
@@ -76,7 +76,7 @@ func (d *demo) startSandbox(ctx context.Context) (err error) {
 	return nil
 }
 
-// startManager starts the manager beside the cluster.
+// startManager starts the manager as a process outside the cluster.
 func (d *demo) startManager() error {
 	log, err := os.Create(d.logFile())
 	if err != nil {
@@ -90,13 +90,13 @@ func (d *demo) startManager() error {
 	fmt.Printf("$ bin/tidekeeper %s\n", strings.Join(args, " "))
 	command := exec.Command(filepath.Join(d.bin, "tidekeeper"), args...)
 	command.Stdout, command.Stderr = log, log
-	// Ctrl-C is for the demo alone, which stops its manager in order.
+	// Ctrl-C must reach only the demo, which then stops the manager first.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	d.manager, err = sandbox.Start(command)
 	return err
 }
 
-// kubectl shows a kubectl command and what it prints.
+// kubectl runs a kubectl command, and prints the command and its output.
 func (d *demo) kubectl(ctx context.Context, args ...string) error {
 	fmt.Printf("$ kubectl %s\n", quoted(args))
 	out, err := d.sandbox.Kubectl(ctx, "", args...)
@@ -104,7 +104,7 @@ func (d *demo) kubectl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// quoted writes arguments as a person would type them.
+// quoted formats arguments as a user would type them.
 func quoted(args []string) string {
 	typed := make([]string, len(args))
 	for i, arg := range args {
@@ -115,7 +115,7 @@ func quoted(args []string) string {
 	return strings.Join(typed, " ")
 }
 
-// read reads an object, or a list, as JSON into a value.
+// read gets an object or a list as JSON and decodes it into a value.
 func (d *demo) read(ctx context.Context, into any, args ...string) error {
 	out, err := d.sandbox.Kubectl(ctx, "", append([]string{"get", "-o", "json"}, args...)...)
 	if err != nil {
@@ -124,8 +124,8 @@ func (d *demo) read(ctx context.Context, into any, args ...string) error {
 	return json.Unmarshal([]byte(out), into)
 }
 
-// until waits until the check returns nil, and prints how long that took. That
-// is the proof of a step; its failure is the failure of the demo.
+// until waits until the check returns nil, and prints how long that took. It is how a
+// step proves its effect: if the check fails, the demo fails.
 func (d *demo) until(ctx context.Context, what string, check func() error) error {
 	if d.manager != nil {
 		var cancel context.CancelFunc

@@ -1,14 +1,14 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo shows a node pool on a real control plane, step by step. Each
-// step says what it does, does it with the commands that a user would type,
-// and proves from the API server that it had its effect.
+// Command demo shows a node pool on a real control plane, step by step. Each step says
+// what it does, does it with the commands that a user would type, and verifies the
+// effect with the API server.
 //
-//	demo          stays up afterwards, for you to play with, until Ctrl-C
-//	demo --once   ends by itself, with exit code 1 if any step had no effect
+//	demo          keeps the cluster running until Ctrl-C, for you to try things
+//	demo --once   exits after the last step, with exit code 1 if any step had no effect
 //
-// It wants bin/sandbox and bin/tidekeeper, which make demo builds.
+// It requires bin/sandbox and bin/tidekeeper, which make demo builds.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 const patience = 90 * time.Second
 
 func main() {
-	once := flag.Bool("once", false, "end after the last step")
+	once := flag.Bool("once", false, "exit after the last step")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -72,11 +72,11 @@ Press Ctrl-C to stop it all.
 	case <-ctx.Done():
 		return nil
 	case <-d.manager.Done():
-		return fmt.Errorf("the manager has ended: see %s", d.logFile())
+		return fmt.Errorf("the manager has exited: see %s", d.logFile())
 	}
 }
 
-// bold marks a text on a terminal, and nowhere else.
+// bold makes a text bold if the output is a terminal.
 func bold(text string) string {
 	if info, err := os.Stdout.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 || os.Getenv("NO_COLOR") != "" {
 		return text

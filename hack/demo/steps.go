@@ -39,7 +39,7 @@ var steps = []step{
 		}
 		return d.startManager()
 	}},
-	{"Two pools take their nodes", func(ctx context.Context, d *demo) error {
+	{"Two pools select their nodes", func(ctx context.Context, d *demo) error {
 		if err := d.kubectl(ctx, "label", "node", "node-1", "node-2", "node-3", role("worker")+"="); err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ var steps = []step{
 		}
 		return d.kubectl(ctx, "get", "nodepools,runtimeclasses")
 	}},
-	{"The water level rises as a Deployment lands", func(ctx context.Context, d *demo) error {
+	{"The pool's utilization rises as a Deployment is scheduled", func(ctx context.Context, d *demo) error {
 		if err := d.kubectl(ctx, "apply", "-f", "hack/demo/web.yaml"); err != nil {
 			return err
 		}
@@ -89,10 +89,10 @@ var steps = []step{
 		if err != nil {
 			return err
 		}
-		printLevel(pool)
+		printUtilization(pool)
 		return nil
 	}},
-	{"A node changes its pool, and both pools follow", func(ctx context.Context, d *demo) error {
+	{"A node moves to the other pool, and both pools follow", func(ctx context.Context, d *demo) error {
 		if err := d.kubectl(ctx, "label", "node", "node-3", role("worker")+"-", role("gpu")+"="); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ var steps = []step{
 		}
 		return d.kubectl(ctx, "get", "nodepools")
 	}},
-	{"What somebody changes by hand is put back", func(ctx context.Context, d *demo) error {
+	{"A setting that is changed by hand is reverted", func(ctx context.Context, d *demo) error {
 		if err := d.kubectl(ctx, "label", "--overwrite", "node", "node-1", label("worker")+"=99", "example.com/mine=1"); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ var steps = []step{
 		}); err != nil {
 			return err
 		}
-		if err := d.until(ctx, "the pool tells of it in an event", func() error {
+		if err := d.until(ctx, "an event on the pool reports it", func() error {
 			list := &corev1.EventList{}
 			if err := d.read(ctx, list, "events", "--field-selector=reason=DriftCorrected,involvedObject.name=worker"); err != nil {
 				return err
@@ -144,7 +144,7 @@ var steps = []step{
 		}
 		return d.kubectl(ctx, "get", "scheduledrestarts")
 	}},
-	{"It is given a schedule and rolls at the next tick; one that is broken is left alone", func(ctx context.Context, d *demo) error {
+	{"It gets a schedule and is restarted at the next tick; a broken Deployment is left alone", func(ctx context.Context, d *demo) error {
 		if err := d.kubectl(ctx, "apply", "-f", "hack/demo/broken.yaml"); err != nil {
 			return err
 		}
@@ -180,10 +180,10 @@ var steps = []step{
 		if err := d.kubectl(ctx, "get", "scheduledrestarts"); err != nil {
 			return err
 		}
-		// Enough for one demo: back to midnight.
+		// Enough restarts for one demo: go back to the default schedule, midnight.
 		return d.kubectl(ctx, "annotate", "deployment", "web", "broken", tidekeeperv1.OptInScheduleAnnotation+"-")
 	}},
-	{"A pool is deleted, and its nodes are clean", func(ctx context.Context, d *demo) error {
+	{"A pool is deleted, and nothing of it is left on its nodes", func(ctx context.Context, d *demo) error {
 		if err := d.kubectl(ctx, "delete", "nodepool", "worker", "--timeout=30s"); err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (d *demo) pool(ctx context.Context, name string) (*tidekeeperv1.NodePool, e
 	return pool, d.read(ctx, pool, "nodepool", name)
 }
 
-// untilPool waits until a pool is healthy with so many nodes.
+// untilPool waits until a pool is healthy with that many nodes.
 func (d *demo) untilPool(ctx context.Context, name string, nodes int32) error {
 	return d.until(ctx, fmt.Sprintf("pool %s is healthy, nodes: %d", name, nodes), func() error {
 		pool, err := d.pool(ctx, name)
@@ -234,7 +234,7 @@ func (d *demo) restart(ctx context.Context, name string) (*tidekeeperv1.Schedule
 	return restart, d.read(ctx, restart, "scheduledrestart", name)
 }
 
-// untilRestart waits until a ScheduledRestart has its status.
+// untilRestart waits until a ScheduledRestart's condition Ready has that reason.
 func (d *demo) untilRestart(ctx context.Context, name, reason string) error {
 	return d.until(ctx, fmt.Sprintf("scheduled restart %s is %s", name, reason), func() error {
 		restart, err := d.restart(ctx, name)
@@ -249,10 +249,10 @@ func (d *demo) untilRestart(ctx context.Context, name, reason string) error {
 	})
 }
 
-// untilRolled waits until a tick has rolled the Deployment, and the template
+// untilRolled waits until a tick has restarted the Deployment, and the pod template
 // carries that tick.
 func (d *demo) untilRolled(ctx context.Context, name string) error {
-	return d.until(ctx, fmt.Sprintf("a tick has rolled Deployment %s, and its template carries that tick", name), func() error {
+	return d.until(ctx, fmt.Sprintf("a tick has restarted Deployment %s, and its pod template carries that tick", name), func() error {
 		restart, err := d.restart(ctx, name)
 		if err != nil {
 			return err
@@ -268,17 +268,17 @@ func (d *demo) untilRolled(ctx context.Context, name string) error {
 	})
 }
 
-// untilNode waits until a node has just what the sample pool of that name puts
-// there; "" stands for no pool.
+// untilNode waits until a node has exactly what the sample pool of that name puts on
+// its members; "" stands for no pool.
 func (d *demo) untilNode(ctx context.Context, name, pool string) error {
 	wants := map[string][]string{
 		"":       nil,
 		"worker": {"label worker=10", "taint node-pool.example.com=worker:NoSchedule", "record of worker"},
 		"gpu":    {"label gpu=true", "annotation owner", "taint node-pool.example.com=gpu:NoSchedule", "record of gpu"},
 	}
-	what := fmt.Sprintf("%s has what the pool %s asks for, and nothing of another", name, pool)
+	what := fmt.Sprintf("%s has what the pool %s wants, and nothing from another pool", name, pool)
 	if pool == "" {
-		what = name + " has nothing of a pool any more"
+		what = name + " no longer has anything from a pool"
 	}
 	return d.until(ctx, what, func() error {
 		node := &corev1.Node{}
@@ -289,7 +289,7 @@ func (d *demo) untilNode(ctx context.Context, name, pool string) error {
 	})
 }
 
-// found lists what the sample pools put on nodes, as it is on this one.
+// found lists what this node has of the settings of the sample pools.
 func found(node *corev1.Node) []string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(node.Labels)) {
@@ -315,8 +315,8 @@ func found(node *corev1.Node) []string {
 	return all
 }
 
-// printLevel draws the water level of a pool.
-func printLevel(pool *tidekeeperv1.NodePool) {
+// printUtilization draws the utilization of a pool.
+func printUtilization(pool *tidekeeperv1.NodePool) {
 	const width = 40
 	fmt.Printf("  %s, %d nodes\n", pool.Name, pool.Status.NodeCount)
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {

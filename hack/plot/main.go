@@ -6,8 +6,8 @@
 //
 //	plot RESULTS PAGE
 //
-// RESULTS is the directory with the recorded runs, PAGE the page; the plots are
-// put into a directory beside it that is named like the page.
+// RESULTS is the directory with the recorded runs, PAGE the Markdown page. The plots
+// are written to a directory next to the page, named after it.
 package main
 
 import (
@@ -29,21 +29,21 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// figure is one row of a run.
+// figure is one row of a benchmark.
 type figure struct {
 	Key, What, Unit, LimitIs, BesideIs string
 	Value, Limit, Beside, Within       float64
 	Most                               *float64
 }
 
-// run is a recorded run.
-type run struct {
+// benchmark is a recorded run.
+type benchmark struct {
 	Scale, Load                   string
 	Nodes, Pods, Schedules, Cores int
 	Figures                       []figure
 }
 
-func (r *run) figure(key string) (figure, bool) {
+func (r *benchmark) figure(key string) (figure, bool) {
 	for _, f := range r.Figures {
 		if f.Key == key {
 			return f, true
@@ -59,13 +59,13 @@ func main() {
 	if len(os.Args) != 3 {
 		log.Fatal("usage: plot RESULTS PAGE")
 	}
-	if err := draws(os.Args[1], os.Args[2]); err != nil {
+	if err := run(os.Args[1], os.Args[2]); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func draws(results, page string) error {
-	var runs []run
+func run(results, page string) error {
+	var runs []benchmark
 	for _, size := range sizes {
 		text, err := os.ReadFile(filepath.Join(results, size+".json"))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +74,7 @@ func draws(results, page string) error {
 		if err != nil {
 			return err
 		}
-		var r run
+		var r benchmark
 		if err := json.Unmarshal(text, &r); err != nil {
 			return fmt.Errorf("%s.json: %w", size, err)
 		}
@@ -98,32 +98,31 @@ func draws(results, page string) error {
 // chart is one plot.
 type chart struct {
 	file, title, x, y string
-	// size is what grows.
-	size func(run) int
-	// lines are what is drawn.
+	// size is the value on the x axis.
+	size  func(benchmark) int
 	lines []line
 }
 
 type line struct {
 	name  string
-	value func(run) float64
+	value func(benchmark) float64
 }
 
-func value(key string) func(run) float64 {
-	return func(r run) float64 { f, _ := r.figure(key); return f.Value }
+func value(key string) func(benchmark) float64 {
+	return func(r benchmark) float64 { f, _ := r.figure(key); return f.Value }
 }
 
-func limit(key string) func(run) float64 {
-	return func(r run) float64 { f, _ := r.figure(key); return f.Limit }
+func limit(key string) func(benchmark) float64 {
+	return func(r benchmark) float64 { f, _ := r.figure(key); return f.Limit }
 }
 
-func beside(key string) func(run) float64 {
-	return func(r run) float64 { f, _ := r.figure(key); return f.Beside }
+func beside(key string) func(benchmark) float64 {
+	return func(r benchmark) float64 { f, _ := r.figure(key); return f.Beside }
 }
 
-func nodes(r run) int     { return r.Nodes }
-func pods(r run) int      { return r.Pods }
-func schedules(r run) int { return r.Schedules }
+func nodes(r benchmark) int     { return r.Nodes }
+func pods(r benchmark) int      { return r.Pods }
+func schedules(r benchmark) int { return r.Schedules }
 
 var charts = []chart{
 	{"label.svg", "A label to all nodes of a pool", "nodes", "seconds", nodes, []line{
@@ -140,19 +139,19 @@ var charts = []chart{
 		{"Tidekeeper", value("due")}, {"bare client, same writes", limit("due")}, {"bare client, patch only", beside("due")},
 	}},
 	{"event.svg", "One pod event, from the cache to the sums", "pods", "nanoseconds", pods, []line{
-		{"Tidekeeper", func(r run) float64 { f, _ := r.figure(fmt.Sprintf("event-%d", r.Pods)); return f.Value }},
+		{"Tidekeeper", func(r benchmark) float64 { f, _ := r.figure(fmt.Sprintf("event-%d", r.Pods)); return f.Value }},
 	}},
 }
 
-// colours that are told apart by all eyes (Okabe and Ito).
+// colours that people with colour blindness can distinguish (Okabe and Ito).
 var colours = []color.Color{
 	color.RGBA{R: 0, G: 114, B: 178, A: 255}, color.RGBA{R: 230, G: 159, B: 0, A: 255},
 	color.RGBA{R: 0, G: 158, B: 115, A: 255}, color.RGBA{R: 204, G: 121, B: 167, A: 255},
 }
 
-// draw draws the chart with both axes logarithmic: what is proportional is a
-// straight line with the same slope as the diagonal, what is flat is level.
-func (c chart) draw(runs []run, dir string) error {
+// draw draws the chart with logarithmic axes: proportional growth is a straight line
+// parallel to the diagonal, and a constant is a horizontal line.
+func (c chart) draw(runs []benchmark, dir string) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.title, c.x, c.y
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
@@ -183,13 +182,13 @@ func (c chart) draw(runs []run, dir string) error {
 	if most == 0 {
 		return errors.New("nothing to draw")
 	}
-	// Whole decades, and room for the legend above.
+	// Whole decades, with room for the legend at the top.
 	p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(least))), math.Pow(10, math.Ceil(math.Log10(most))+1)
 	return p.Save(14*vg.Centimeter, 10*vg.Centimeter, filepath.Join(dir, c.file))
 }
 
-// writeTables puts the table of each run between its marks in the page.
-func writeTables(runs []run, page string) error {
+// writeTables writes the table of each run between its markers in the page.
+func writeTables(runs []benchmark, page string) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
@@ -202,14 +201,14 @@ func writeTables(runs []run, page string) error {
 		}
 		_, tail, found := bytes.Cut(rest, end)
 		if !found {
-			return fmt.Errorf("%s: the table of SCALE=%s does not end", page, r.Scale)
+			return fmt.Errorf("%s: the table of SCALE=%s has no end marker", page, r.Scale)
 		}
 		text = bytes.Join([][]byte{head, begin, r.table(), end, tail}, nil)
 	}
 	return os.WriteFile(page, text, 0o644)
 }
 
-func (r *run) table() []byte {
+func (r *benchmark) table() []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "\n%d nodes, %d pods, %d schedules; %d cores, shared with everything else, load average %s at the start:\n\n",
 		r.Nodes, r.Pods, r.Schedules, r.Cores, r.Load)
@@ -235,20 +234,21 @@ func (r *run) table() []byte {
 		if target != "" {
 			target += ": " + reached
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s |\n", f.What, number(f.Value, f.Unit), told(f.Limit, f.Unit, f.LimitIs), ratio, target, told(f.Beside, f.Unit, f.BesideIs))
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s |\n", f.What, number(f.Value, f.Unit), reference(f.Limit, f.Unit, f.LimitIs), ratio, target, reference(f.Beside, f.Unit, f.BesideIs))
 	}
 	fmt.Fprintln(&out)
 	return out.Bytes()
 }
 
-func told(value float64, unit, is string) string {
+// reference formats a value together with what it is, or "" if there is none.
+func reference(value float64, unit, is string) string {
 	if is == "" {
 		return ""
 	}
 	return number(value, unit) + ", " + is
 }
 
-// number writes so many digits as were measured.
+// number formats a value with as many digits as are significant.
 func number(value float64, unit string) string {
 	digits := 0
 	switch {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"tidekeeper.dev/tidekeeper/internal/cli/check"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/migrate"
 	"tidekeeper.dev/tidekeeper/internal/cli/pods"
@@ -84,7 +85,8 @@ something to do, 3 no such object, 4 the cluster cannot be reached, 5 not allowe
   kubectl tide restarts now web -n shop
   kubectl tide pods watch -l app=web          # each transition as it happens
   kubectl tide pods slow -A                   # what took longest to start, and why
-  kubectl tide restarts explain "0 3 * * 1-5" --time-zone Europe/Berlin`,
+  kubectl tide restarts explain "0 3 * * 1-5" --time-zone Europe/Berlin
+  kubectl tide check                          # is a manager running, what may I do`,
 		Version:           version.String(),
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl tide"},
 		SilenceErrors:     true,
@@ -105,7 +107,7 @@ something to do, 3 no such object, 4 the cluster cannot be reached, 5 not allowe
 	cmd.PersistentFlags().IntVarP(&verbosity, "v", "v", 0, "log level of the client libraries, as for kubectl: 6 shows requests")
 	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return setLogging(verbosity) }
 	completeFlags(e, cmd)
-	cmd.AddCommand(pools.NewCommand(e), restarts.NewCommand(e), pods.NewCommand(e), migrate.NewCommand(e), newCompletionCommand(e))
+	cmd.AddCommand(pools.NewCommand(e), restarts.NewCommand(e), pods.NewCommand(e), migrate.NewCommand(e), check.NewCommand(e), newCompletionCommand(e))
 	return cmd
 }
 

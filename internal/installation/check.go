@@ -10,12 +10,12 @@ import (
 	"io"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
+	"tidekeeper.dev/tidekeeper/internal/lease"
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
@@ -47,36 +47,23 @@ func Check(ctx context.Context, opts *manager.Options, timeout time.Duration, ou
 	err = wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(context.Context) (bool, error) {
 		// Not with the context of the poll: if the timeout cancelled a request, that
 		// would be reported instead of what is waited for.
-		lease, err := clients.CoordinationV1().Leases(opts.LeaderElectNamespace).Get(ctx, manager.LeaseName, metav1.GetOptions{})
+		held, err := clients.CoordinationV1().Leases(opts.LeaderElectNamespace).Get(ctx, lease.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			last = errors.New("there is no lease yet")
 		case err != nil:
 			last = err
 		default:
-			last = leaseHeld(lease, time.Now())
-		}
-		if last == nil {
-			fmt.Fprintf(out, "The manager %s leads.\n", *lease.Spec.HolderIdentity)
+			var leader string
+			if leader, last = lease.Leader(held, time.Now()); last == nil {
+				fmt.Fprintf(out, "The manager %s leads.\n", leader)
+			}
 		}
 		return last == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("after %s no manager leads: %w: see kubectl -n %s get pods, and their logs",
 			timeout, last, opts.LeaderElectNamespace)
-	}
-	return nil
-}
-
-// leaseHeld returns nil if a manager holds the lease and has renewed it in time.
-func leaseHeld(lease *coordinationv1.Lease, now time.Time) error {
-	spec := lease.Spec
-	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
-		return fmt.Errorf("the lease %s has no holder", lease.Name)
-	}
-	// The clocks of two machines may differ; a lease that was abandoned is older.
-	if age := now.Sub(spec.RenewTime.Time); age > 2*time.Duration(*spec.LeaseDurationSeconds)*time.Second {
-		return fmt.Errorf("%s, which holds the lease %s, has not renewed it for %s", *spec.HolderIdentity, lease.Name, age.Round(time.Second))
 	}
 	return nil
 }

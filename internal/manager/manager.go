@@ -29,14 +29,12 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/event"
+	"tidekeeper.dev/tidekeeper/internal/lease"
 	"tidekeeper.dev/tidekeeper/internal/manager/preflight"
 	"tidekeeper.dev/tidekeeper/internal/optional"
 	"tidekeeper.dev/tidekeeper/internal/readback"
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
-
-// LeaseName is the name of the Lease by which managers elect their leader.
-const LeaseName = "tidekeeper"
 
 // namespaceFile exists in every pod that has a service account.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -104,7 +102,7 @@ func runPreflight(ctx context.Context, cfg *rest.Config, opts *Options, chosen *
 		if err != nil {
 			return err
 		}
-		required.Lease = &preflight.Lease{Namespace: namespace, Name: LeaseName, NamespaceFlag: FlagLeaderElectNamespace}
+		required.Lease = &preflight.Lease{Namespace: namespace, Name: lease.Name, NamespaceFlag: FlagLeaderElectNamespace}
 	}
 	return preflight.Check(ctx, cfg, required)
 }
@@ -143,7 +141,7 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 		PprofBindAddress:       opts.PprofBindAddress,
 
 		LeaderElection:          opts.LeaderElect,
-		LeaderElectionID:        LeaseName,
+		LeaderElectionID:        lease.Name,
 		LeaderElectionNamespace: opts.LeaderElectNamespace,
 		LeaseDuration:           &opts.LeaseDuration,
 		RenewDeadline:           &opts.RenewDeadline,

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"tidekeeper.dev/tidekeeper/internal/lease"
 	"tidekeeper.dev/tidekeeper/internal/options"
 )
 
@@ -65,7 +66,7 @@ func (o *Options) electionGroup() *options.Group {
 	g.Bool(&o.LeaderElect, flagLeaderElect, false,
 		"run as one of several managers, of which one is active")
 	g.String(&o.LeaderElectNamespace, FlagLeaderElectNamespace, "", nil,
-		"`namespace` of the lease "+LeaseName+" (default: the namespace of the pod)")
+		"`namespace` of the lease "+lease.Name+" (default: the namespace of the pod)")
 	g.Duration(&o.LeaseDuration, flagLeaseDuration, 15*time.Second, options.Between(time.Second, time.Hour),
 		"how long a standby waits after the leader's last renewal before it takes over")
 	g.Duration(&o.RenewDeadline, flagRenewDeadline, 10*time.Second, options.Between(500*time.Millisecond, time.Hour),

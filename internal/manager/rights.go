@@ -3,7 +3,10 @@
 
 package manager
 
-import "tidekeeper.dev/tidekeeper/internal/controller"
+import (
+	"tidekeeper.dev/tidekeeper/internal/controller"
+	"tidekeeper.dev/tidekeeper/internal/lease"
+)
 
 // The rights of a controller are in its definition. Those below are the manager's own.
 // make generate writes all of them to config/rbac: a ClusterRole for each controller,
@@ -30,7 +33,7 @@ func LeaseRules() []controller.Rule {
 			Reason: "Creates the lease. A right to create cannot be limited to a name, because the name is not known yet then.",
 		},
 		{
-			Group: "coordination.k8s.io", Resources: []string{"leases"}, Names: []string{LeaseName}, Verbs: []string{"get", "update"},
+			Group: "coordination.k8s.io", Resources: []string{"leases"}, Names: []string{lease.Name}, Verbs: []string{"get", "update"},
 			Reason: "Acquires, renews and releases the lease.",
 		},
 		{

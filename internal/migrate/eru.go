@@ -135,6 +135,9 @@ func (result *Result) restart(o Object, desired restart, deployments map[key]Obj
 	case !exists && mirrored:
 		r.note("", "the original created it because of an annotation on its Deployment, which was not read: it will not be deleted with the Deployment",
 			"read the Deployment too, if it is still annotated")
+	case exists:
+		r.note("", "the original deletes it with the Deployment "+desired.deployment+", which does not opt in: this one stays, and reports "+tidekeeperv1.ReasonTargetNotFound+" then",
+			"annotate the Deployment if it must go with it")
 	}
 }
 

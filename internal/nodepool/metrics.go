@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// metrics are the counters of the controllers; what can be told from the model
-// is told by [poolCollector] when it is asked.
+// metrics are the counters of the controllers. What the model knows, [poolCollector]
+// reports when it is scraped.
 type metrics struct {
 	nodeWrites   *prometheus.CounterVec
 	corrections  *prometheus.CounterVec
@@ -28,22 +28,22 @@ const (
 	resultDelayed  = "delayed"
 )
 
-// RegisterMetrics registers the metrics of this package with nothing behind them,
-// for whoever lists them.
+// RegisterMetrics registers the metrics of this package without anything behind them,
+// for docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, err := newMetrics(registry, state.NewCluster())
 	return err
 }
 
-func newMetrics(registry prometheus.Registerer, f *state.Cluster) (*metrics, error) {
+func newMetrics(registry prometheus.Registerer, cluster *state.Cluster) (*metrics, error) {
 	m := &metrics{
 		nodeWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidekeeper_nodepool_node_writes_total",
-			Help: "Patches sent to nodes, by result: written, conflict (the node had changed meanwhile; it is tried again), error, or delayed (not sent yet, as the node never comes to rest).",
+			Help: "Patches sent to nodes, by result: written, conflict (the node had changed meanwhile; the patch is retried), error, or delayed (not sent yet, because the node is patched again and again).",
 		}, []string{"result"}),
 		corrections: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidekeeper_nodepool_drift_corrections_total",
-			Help: "Labels, annotations and taints that were put back after somebody else had changed them.",
+			Help: "Labels, annotations and taints that were restored after another client had changed them.",
 		}, []string{"pool"}),
 		statusWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidekeeper_nodepool_status_writes_total",
@@ -53,7 +53,7 @@ func newMetrics(registry prometheus.Registerer, f *state.Cluster) (*metrics, err
 	for _, result := range []string{resultWritten, resultConflict, resultError, resultDelayed} {
 		m.nodeWrites.WithLabelValues(result)
 	}
-	for _, c := range []prometheus.Collector{m.nodeWrites, m.corrections, m.statusWrites, poolCollector{f}} {
+	for _, c := range []prometheus.Collector{m.nodeWrites, m.corrections, m.statusWrites, poolCollector{cluster}} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -67,16 +67,16 @@ func (m *metrics) forget(pool string) {
 	m.statusWrites.DeleteLabelValues(pool)
 }
 
-// poolCollector shows the model as it stands when it is scraped, which is
-// exact where the status of a pool may lag by some seconds.
+// poolCollector reports the model as it is at the time of the scrape. It is exact, whereas
+// the status of a pool may lag by some seconds.
 type poolCollector struct{ cluster *state.Cluster }
 
 var (
 	nodesDesc = prometheus.NewDesc("tidekeeper_nodepool_nodes",
-		"Member nodes of a pool, by state: all of them, those that are ready, outdated (not as the pool asks), held_back (wait for a NoExecute taint) or conflicted (an older pool has a key).",
+		"Member nodes of a pool, by state: all of them, those that are ready, outdated (do not match the pool's spec yet), held_back (wait for a NoExecute taint) or conflicted (an older pool has a key).",
 		[]string{"pool", "state"}, nil)
 	resourcesDesc = prometheus.NewDesc("tidekeeper_nodepool_resource",
-		"Resources of a pool by kind: capacity, allocatable or requested; cpu in cores, the others in bytes or pieces.",
+		"Resources of a pool by kind: capacity, allocatable or requested; cpu in cores, the others in bytes or units.",
 		[]string{"pool", "kind", "resource"}, nil)
 	readyDesc = prometheus.NewDesc("tidekeeper_nodepool_ready",
 		"1 if the condition Ready of a pool is True, with its reason.",

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,15 +23,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// nodeReconciler brings one node into the shape that its pools ask for.
+// nodeReconciler makes one node match the spec of its pools.
 type nodeReconciler struct {
 	client client.Client
-	// live reads past the cache.
-	live    client.Reader
-	cluster *state.Cluster
-	feed    *eventFeed
-	metrics *metrics
-	clock   clock.PassiveClock
+	// apiReader reads from the API server, not from the cache.
+	apiReader client.Reader
+	cluster   *state.Cluster
+	feed      *eventFeed
+	metrics   *metrics
+	clock     clock.PassiveClock
 }
 
 // Reconcile implements [ctrl.TypedReconciler].
@@ -49,30 +50,30 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		r.feed.push(r.cluster.RecordThrottled(node.Name, &nodePlan))
 		return ctrl.Result{RequeueAfter: plan.WriteInterval}, nil
 	}
-	if sure, err := r.areOrphans(ctx, nodePlan.Orphaned); err != nil {
+	if orphaned, err := r.areOrphaned(ctx, nodePlan.Orphaned); err != nil {
 		return ctrl.Result{}, err
-	} else if !sure {
+	} else if !orphaned {
 		return ctrl.Result{RequeueAfter: verifyDelay}, nil
 	}
 	err := r.write(ctx, node, &nodePlan)
-	if !refuses(err) || len(nodePlan.Affected) < 2 {
+	if !isRefused(err) || len(nodePlan.Affected) < 2 {
 		return ctrl.Result{}, err
 	}
-	// One pool's part of the patch is enough for all of it to be refused.
+	// The API server refuses the whole patch because of one pool's part of it.
 	var all []error
 	for _, pool := range nodePlan.Affected {
 		others := slices.DeleteFunc(slices.Clone(nodePlan.Affected), func(other string) bool { return other == pool })
 		if err := r.writeAlone(ctx, node, others); err != nil {
 			all = append(all, err)
-			if !refuses(err) {
-				break // The node has changed meanwhile, or the API server is not there.
+			if !isRefused(err) {
+				break // The node has changed meanwhile, or the API server is unreachable.
 			}
 		}
 	}
 	return ctrl.Result{}, errors.Join(all...)
 }
 
-// writeAlone writes what one pool asks for: the others are frozen.
+// writeAlone writes the settings of one pool: the others are frozen.
 func (r *nodeReconciler) writeAlone(ctx context.Context, node *corev1.Node, others []string) error {
 	nodePlan, end := r.cluster.BeginWrite(node, others...)
 	defer func() { r.feed.push(end()) }()
@@ -82,9 +83,8 @@ func (r *nodeReconciler) writeAlone(ctx context.Context, node *corev1.Node, othe
 	return r.write(ctx, node, &nodePlan)
 }
 
-// write carries a plan out. The node is the new one afterwards.
+// write carries out a plan. Afterwards, node is the version that the API server returned.
 func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan *plan.NodePlan) error {
-	ctrl.LoggerFrom(ctx).V(1).Info("Patching node", "node", node.Name, "changes", fmt.Sprint(nodePlan.Changes))
 	patch := client.RawPatch(types.MergePatchType, nodePlan.Patch(node, r.clock.Now()))
 	switch err := r.client.Patch(ctx, node, patch); {
 	case apierrors.IsNotFound(err):
@@ -94,10 +94,11 @@ func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan 
 		return err
 	case err != nil:
 		r.metrics.nodeWrites.WithLabelValues(resultError).Inc()
-		// If there are several pools, each is tried alone, which tells whose it is.
-		r.feed.push(r.cluster.RecordFailure(node.Name, nodePlan.Affected, err, refuses(err) && len(nodePlan.Affected) == 1))
+		// If there are several pools, each is then tried alone, which shows which one fails.
+		r.feed.push(r.cluster.RecordFailure(node.Name, nodePlan.Affected, err, isRefused(err) && len(nodePlan.Affected) == 1))
 		return fmt.Errorf("patch node: %w", err)
 	}
+	ctrl.LoggerFrom(ctx).Info("Patched a node", "node", klog.KObj(node), "changes", fmt.Sprint(nodePlan.Changes))
 	r.metrics.nodeWrites.WithLabelValues(resultWritten).Inc()
 	for _, c := range nodePlan.Changes {
 		if c.Kind == plan.Restored {
@@ -108,24 +109,24 @@ func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan 
 	return nil
 }
 
-// refuses reports whether the API server has refused a write for what it says, so
-// that it would refuse it again.
-func refuses(err error) bool {
+// isRefused reports whether the API server has refused a write for its content, so that it
+// would refuse it again.
+func isRefused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// areOrphans asks the API server itself whether nobody vouches for the slots any
-// more: what a cache that is behind, or has gone back in time, does not show must
-// not be taken off.
-func (r *nodeReconciler) areOrphans(ctx context.Context, slots []plan.Change) (bool, error) {
+// areOrphaned reports whether no pool asks for or manages the settings any more, according
+// to the API server itself: a cache that lags, or has gone back in time, must not have a
+// setting removed because it does not show the pool.
+func (r *nodeReconciler) areOrphaned(ctx context.Context, removals []plan.Change) (bool, error) {
 	pools := map[string]*tidekeeperv1.NodePool{}
-	for _, c := range slots {
+	for _, c := range removals {
 		pool, asked := pools[c.Pool]
 		if !asked {
-			// The manager has the right to list them, and not to get one.
+			// The manager has the right to list NodePools, but not to get one.
 			list := &tidekeeperv1.NodePoolList{}
-			if err := r.live.List(ctx, list, client.MatchingFields{"metadata.name": c.Pool}); err != nil {
-				return false, fmt.Errorf("look up NodePool %s to see that it does not ask for %s: %w", c.Pool, c.Key, err)
+			if err := r.apiReader.List(ctx, list, client.MatchingFields{"metadata.name": c.Pool}); err != nil {
+				return false, fmt.Errorf("look up NodePool %s to make sure that it does not ask for %s: %w", c.Pool, c.Key, err)
 			}
 			if len(list.Items) > 0 {
 				pool = &list.Items[0]
@@ -135,8 +136,8 @@ func (r *nodeReconciler) areOrphans(ctx context.Context, slots []plan.Change) (b
 		if pool == nil {
 			continue
 		}
-		for s := range setting.Desired(pool) {
-			if s == c.Key {
+		for key := range setting.Desired(pool) {
+			if key == c.Key {
 				return false, nil
 			}
 		}

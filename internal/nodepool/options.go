@@ -22,7 +22,7 @@ type Options struct {
 	// least one node, that may get a new NoExecute taint in one NoExecuteInterval.
 	// Such a taint evicts pods.
 	NoExecuteShare int
-	// NoExecuteInterval is the shortest time for which a node counts as being emptied.
+	// NoExecuteInterval is the minimum time for which a node counts as being emptied.
 	NoExecuteInterval time.Duration
 }
 

@@ -25,41 +25,40 @@ import (
 
 // SetupWithManager adds the two controllers of node pools to the manager:
 // "nodepool", whose keys are pools, and "nodepool-node", whose keys are nodes.
-// The manager's cache must have the informers of NodePools, Nodes, Pods and
-// RuntimeClasses.
+// The manager's cache must have informers for NodePools, Nodes, Pods and RuntimeClasses.
 func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) error {
-	f := state.NewCluster()
-	m, err := newMetrics(ctrlmetrics.Registry, f)
+	cluster := state.NewCluster()
+	m, err := newMetrics(ctrlmetrics.Registry, cluster)
 	if err != nil {
 		return fmt.Errorf("node pools: register metrics: %w", err)
 	}
-	d, err := newEventFeed(context.Background(), mgr.GetCache(), f)
+	feed, err := newEventFeed(context.Background(), mgr.GetCache(), cluster)
 	if err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool-node").
-		WatchesRawSource(d.nodeSource()).
+		WatchesRawSource(feed.nodeSource()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.NodeConcurrency, RateLimiter: retry.Limiter[reconcile.Request]()}).
-		Complete(retry.Conflicts(&nodeReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), cluster: f, feed: d, metrics: m, clock: c})); err != nil {
+		Complete(retry.Conflicts(&nodeReconciler{client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cluster: cluster, feed: feed, metrics: m, clock: c})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool").
 		WithOptions(controller.Options{RateLimiter: retry.Limiter[reconcile.Request]()}).
-		WatchesRawSource(d.poolSource()).
+		WatchesRawSource(feed.poolSource()).
 		Watches(&nodev1.RuntimeClass{}, handler.EnqueueRequestsFromMapFunc(poolOfRuntimeClass)).
 		Complete(retry.Conflicts(&poolReconciler{
-			client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"),
-			cluster: f, feed: d, metrics: m, clock: c, options: options, written: map[string]time.Time{},
+			client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"),
+			cluster: cluster, feed: feed, metrics: m, clock: c, options: options, written: map[string]time.Time{},
 		})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	return nil
 }
 
-// poolOfRuntimeClass returns the pool that a RuntimeClass is named for, be it
-// its owner or in its way.
+// poolOfRuntimeClass returns the pool after which a RuntimeClass is named, whether or not
+// the pool owns it.
 func poolOfRuntimeClass(_ context.Context, o client.Object) []reconcile.Request {
 	pool, ok := strings.CutPrefix(o.GetName(), tidekeeperv1.RuntimeClassPrefix)
 	if !ok {

@@ -17,14 +17,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// urgentInterval is the shortest time between two status writes about the same
-// pool, however much happens.
+// urgentInterval is the minimum time between two status writes of the same pool, whatever
+// happens; [whenToWrite] names the one exception.
 const urgentInterval = time.Second
 
-// newStatus returns the status that the pool should have. The message of
-// foreign says why its RuntimeClass cannot be made, if so; now stamps the
-// conditions that change.
-func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, foreign string, managed tidekeeperv1.ManagedKeys, now time.Time) tidekeeperv1.NodePoolStatus {
+// newStatus returns the status that the pool should have. If the pool does not own the
+// RuntimeClass of its name, notOwned is the message that says so. Conditions that change
+// get the time now.
+func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, managed tidekeeperv1.ManagedKeys, now time.Time) tidekeeperv1.NodePoolStatus {
 	status := tidekeeperv1.NodePoolStatus{
 		ObservedGeneration: pool.Generation,
 		NodeCount:          int32(v.Nodes),
@@ -47,7 +47,7 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, foreign strin
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 
-	health := diagnose(pool, v, foreign)
+	health := diagnose(pool, v, notOwned)
 	set(tidekeeperv1.ConditionReady, health.ready, health.reason, health.message)
 	if v.Conflicted > 0 {
 		set(tidekeeperv1.ConditionConflicted, true, tidekeeperv1.ReasonKeyConflict, conflictMessage(v))
@@ -68,16 +68,16 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, foreign strin
 	return status
 }
 
-// health is the condition Ready, and whether somebody has to do something
-// before it gets better.
+// health is the condition Ready, and whether the pool is stalled: users have to do
+// something before it gets better.
 type health struct {
 	ready, stalled  bool
 	reason, message string
 }
 
-// diagnose says how the pool is. The cases stand in the order of what a person
-// needs to know first.
-func diagnose(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, foreign string) health {
+// diagnose returns the health of the pool. The cases are in the order of what users need
+// to know first.
+func diagnose(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string) health {
 	switch {
 	case !pool.DeletionTimestamp.IsZero():
 		message := fmt.Sprintf("removing the pool's settings from %s", nodeCount(v.OwnedNodes))
@@ -87,8 +87,8 @@ func diagnose(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, foreign string
 		return health{reason: tidekeeperv1.ReasonDeleting, message: message}
 	case v.Invalid != nil:
 		return health{stalled: true, reason: tidekeeperv1.ReasonInvalidSelector, message: v.Invalid.Error()}
-	case foreign != "":
-		return health{stalled: true, reason: tidekeeperv1.ReasonRuntimeClassConflict, message: foreign}
+	case notOwned != "":
+		return health{stalled: true, reason: tidekeeperv1.ReasonRuntimeClassConflict, message: notOwned}
 	case v.Refused > 0:
 		return health{stalled: true, reason: tidekeeperv1.ReasonNodePatchRefused, message: blockedMessage(v)}
 	case v.Conflicted > 0:
@@ -150,11 +150,10 @@ func conflictMessage(v *state.PoolSnapshot) string {
 	return fmt.Sprintf("%s: the older pool %s has %s; change one of the pools", where, v.FirstConflict.Owner, v.FirstConflict.Key)
 }
 
-// whenToWrite tells whether the status has to be written now, or after how
-// long to ask again; neither if the old one will do. Keys that the pool begins
-// to vouch for are written at once, as the nodes wait for them; a mere change
-// of the water level at most once in an interval; everything else at once, but
-// not more often than once in [urgentInterval].
+// whenToWrite reports whether the status has to be written now, or after how long to ask
+// again; neither if it has not changed. Keys that the pool begins to manage are written at
+// once, as the nodes wait for them; a status in which only the utilization has changed, at
+// most once per interval; everything else at once, but at most once per [urgentInterval].
 func whenToWrite(before, after *tidekeeperv1.NodePoolStatus, last, now time.Time, interval time.Duration) (bool, time.Duration) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false, 0
@@ -162,7 +161,7 @@ func whenToWrite(before, after *tidekeeperv1.NodePoolStatus, last, now time.Time
 	if managesMore(before, after) {
 		return true, 0
 	}
-	if !equality.Semantic.DeepEqual(withoutWaterLevel(before), withoutWaterLevel(after)) {
+	if !equality.Semantic.DeepEqual(withoutUtilization(before), withoutUtilization(after)) {
 		interval = min(interval, urgentInterval)
 	}
 	if wait := last.Add(interval).Sub(now); wait > 0 {
@@ -180,7 +179,7 @@ func managesMore(before, after *tidekeeperv1.NodePoolStatus) bool {
 		more(before.Managed.Taints, after.Managed.Taints)
 }
 
-func withoutWaterLevel(status *tidekeeperv1.NodePoolStatus) *tidekeeperv1.NodePoolStatus {
+func withoutUtilization(status *tidekeeperv1.NodePoolStatus) *tidekeeperv1.NodePoolStatus {
 	rest := *status
 	rest.Capacity, rest.Allocatable, rest.Requested, rest.RequestedPercent = nil, nil, nil, nil
 	return &rest

@@ -25,15 +25,15 @@ import (
 func TestConditions(t *testing.T) {
 	conflict := plan.Conflict{Pool: "a", Owner: "elder", Node: "n1", Key: setting.LabelKey("team")}
 	for _, tt := range []struct {
-		name    string
-		pool    *objects.PoolMaker
-		view    state.PoolSnapshot
-		foreign string
-		want    map[string]string // type: status/reason
-		message string            // of Ready
+		name     string
+		pool     *objects.PoolMaker
+		view     state.PoolSnapshot
+		notOwned string
+		want     map[string]string // type: status/reason
+		message  string            // of Ready
 	}{
 		{
-			name:    "all nodes are ready and right",
+			name:    "all nodes are ready and in sync",
 			view:    state.PoolSnapshot{Nodes: 2, Ready: 2},
 			want:    map[string]string{"Ready": "True/Healthy", "Conflicted": "False/NoConflict"},
 			message: "2 nodes are Ready and match the pool's spec",
@@ -75,11 +75,11 @@ func TestConditions(t *testing.T) {
 			message: "2 nodes, for instance node n1: the older pool elder has label team; change one of the pools",
 		},
 		{
-			name:    "the RuntimeClass belongs to somebody else, which a person must mend",
-			view:    state.PoolSnapshot{Nodes: 3, Ready: 3, Conflicted: 1, FirstConflict: conflict},
-			foreign: "it is taken",
-			want:    map[string]string{"Ready": "False/RuntimeClassConflict", "Stalled": "True/RuntimeClassConflict", "Conflicted": "True/KeyConflict"},
-			message: "it is taken",
+			name:     "the pool does not own the RuntimeClass, which users must fix",
+			view:     state.PoolSnapshot{Nodes: 3, Ready: 3, Conflicted: 1, FirstConflict: conflict},
+			notOwned: "it is taken",
+			want:     map[string]string{"Ready": "False/RuntimeClassConflict", "Stalled": "True/RuntimeClassConflict", "Conflicted": "True/KeyConflict"},
+			message:  "it is taken",
 		},
 		{
 			name:    "the selector cannot be used",
@@ -88,12 +88,12 @@ func TestConditions(t *testing.T) {
 			message: "spec.selector is empty",
 		},
 		{
-			name:    "a deleted pool cleans its nodes, whatever else there is",
-			pool:    objects.Pool("a").Deleted(),
-			view:    state.PoolSnapshot{Nodes: 3, Ready: 1, OwnedNodes: 1, Invalid: errors.New("bad")},
-			foreign: "taken",
-			want:    map[string]string{"Ready": "False/Deleting", "Reconciling": "True/Deleting", "Conflicted": "False/NoConflict"},
-			message: "removing the pool's settings from 1 node",
+			name:     "a deleted pool cleans its nodes, whatever other problems it has",
+			pool:     objects.Pool("a").Deleted(),
+			view:     state.PoolSnapshot{Nodes: 3, Ready: 1, OwnedNodes: 1, Invalid: errors.New("bad")},
+			notOwned: "taken",
+			want:     map[string]string{"Ready": "False/Deleting", "Reconciling": "True/Deleting", "Conflicted": "False/NoConflict"},
+			message:  "removing the pool's settings from 1 node",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,12 +102,12 @@ func TestConditions(t *testing.T) {
 				pool = tt.pool
 			}
 			object := pool.Obj()
-			// What was true before must not stay.
+			// Conditions from before must not stay.
 			object.Status.Conditions = []metav1.Condition{
 				{Type: tidekeeperv1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "Old"},
 				{Type: tidekeeperv1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: "Old"},
 			}
-			status := newStatus(object, &tt.view, tt.foreign, tidekeeperv1.ManagedKeys{}, objects.Epoch)
+			status := newStatus(object, &tt.view, tt.notOwned, tidekeeperv1.ManagedKeys{}, objects.Epoch)
 			got := map[string]string{}
 			for _, c := range status.Conditions {
 				got[c.Type] = string(c.Status) + "/" + c.Reason
@@ -116,21 +116,21 @@ func TestConditions(t *testing.T) {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 			if ready := meta.FindStatusCondition(status.Conditions, tidekeeperv1.ConditionReady); ready == nil || ready.Message != tt.message {
-				t.Errorf("the message of Ready (-want +got):\n%s", cmp.Diff(tt.message, ready.Message))
+				t.Errorf("message of Ready (-want +got):\n%s", cmp.Diff(tt.message, ready.Message))
 			}
 		})
 	}
 }
 
-// TestConditionsKeepTheirTime: a condition that stays as it is keeps the time
-// at which it became so, else every status would differ from the last.
+// A condition that does not change keeps its transition time: otherwise every status would
+// differ from the last.
 func TestConditionsKeepTheirTime(t *testing.T) {
 	pool := objects.Pool("a").Obj()
 	healthy := &state.PoolSnapshot{Nodes: 1, Ready: 1}
 	pool.Status = newStatus(pool, healthy, "", tidekeeperv1.ManagedKeys{}, objects.Epoch)
 	later := newStatus(pool, healthy, "", tidekeeperv1.ManagedKeys{}, objects.Epoch.Add(time.Hour))
 	if diff := cmp.Diff(pool.Status, later); diff != "" {
-		t.Errorf("nothing has happened, and the status differs (-before +after):\n%s", diff)
+		t.Errorf("nothing has happened, but the status differs (-before +after):\n%s", diff)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestWhenToWrite(t *testing.T) {
 		NodeCount: 3, Requested: corev1.ResourceList{"cpu": resource.MustParse("1")},
 		Managed: tidekeeperv1.ManagedKeys{Labels: []string{"a", "b"}},
 	}
-	level := func(s *tidekeeperv1.NodePoolStatus) { s.Requested["cpu"] = resource.MustParse("2") }
+	utilization := func(s *tidekeeperv1.NodePoolStatus) { s.Requested["cpu"] = resource.MustParse("2") }
 	for _, tt := range []struct {
 		name   string
 		change func(*tidekeeperv1.NodePoolStatus)
@@ -149,14 +149,14 @@ func TestWhenToWrite(t *testing.T) {
 		again  time.Duration
 	}{
 		{name: "nothing has changed", ago: time.Hour},
-		{name: "the same amount in other words", change: func(s *tidekeeperv1.NodePoolStatus) { s.Requested["cpu"] = resource.MustParse("1000m") }, ago: time.Hour},
-		{name: "the level, a long time after the last write", change: level, ago: time.Hour, write: true},
-		{name: "the level, soon after the last write", change: level, ago: 2 * time.Second, again: 3 * time.Second},
+		{name: "the same amount in another notation", change: func(s *tidekeeperv1.NodePoolStatus) { s.Requested["cpu"] = resource.MustParse("1000m") }, ago: time.Hour},
+		{name: "the utilization, long after the last write", change: utilization, ago: time.Hour, write: true},
+		{name: "the utilization, soon after the last write", change: utilization, ago: 2 * time.Second, again: 3 * time.Second},
 		{name: "membership, soon after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.NodeCount = 4 }, ago: 2 * time.Second, write: true},
 		{name: "membership, right after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.NodeCount = 4 }, ago: 100 * time.Millisecond, again: 900 * time.Millisecond},
 		{name: "a condition, soon after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.Conditions = []metav1.Condition{{Type: "Ready"}} }, ago: 2 * time.Second, write: true},
 		{name: "a key that the nodes wait for, right after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.Managed.Taints = []string{"t:NoSchedule"} }, ago: time.Millisecond, write: true},
-		{name: "a key that is done with, right after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.Managed.Labels = []string{"a"} }, ago: time.Millisecond, again: 999 * time.Millisecond},
+		{name: "a key that is no longer managed, right after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.Managed.Labels = []string{"a"} }, ago: time.Millisecond, again: 999 * time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			after := *base.DeepCopy()
@@ -171,8 +171,8 @@ func TestWhenToWrite(t *testing.T) {
 	}
 }
 
-// TestStatusShowsTheLevel: the numbers of the view are those of the status.
-func TestStatusShowsTheLevel(t *testing.T) {
+// The status has the numbers of the snapshot.
+func TestStatusHasUtilization(t *testing.T) {
 	f := state.NewCluster()
 	f.SetPool(objects.Pool("a").Obj())
 	f.SetNode(objects.Node("n1").Role("a").Ready(corev1.ConditionTrue).Capacity("cpu", "4").Capacity("pods", "110").Obj())

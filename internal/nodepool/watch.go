@@ -21,18 +21,18 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// A burst of changes to a pool is one reconcile: a change of its members is queued after
-// poolDelay, one of its water level only after levelDelay.
+// A burst of changes to a pool results in one reconcile: a change of its members is queued
+// after poolDelay, and a change of its utilization only after utilizationDelay.
 const (
-	poolDelay  = 20 * time.Millisecond
-	levelDelay = 250 * time.Millisecond
+	poolDelay        = 20 * time.Millisecond
+	utilizationDelay = 250 * time.Millisecond
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// eventFeed feeds the model with the events of the informers, and adds to the queues of
-// both controllers what each event makes necessary. It starts with the cache, so that a
-// standby that becomes the leader has a complete model.
+// eventFeed feeds the model with the events of the informers, and queues the nodes and
+// pools that each event makes dirty. It starts with the cache, so that a standby that
+// becomes the leader has a complete model.
 type eventFeed struct {
 	cluster       *state.Cluster
 	registrations []toolscache.ResourceEventHandlerRegistration
@@ -54,7 +54,8 @@ func newEventFeed(ctx context.Context, in cache.Informers, cluster *state.Cluste
 	return f, nil
 }
 
-// pushing returns a handler that passes each version of an object to set, and one that is gone to remove.
+// pushing returns a handler that passes each version of an object to set, and a deleted
+// object to remove.
 func pushing[T any](f *eventFeed, set, remove func(T) state.Dirty) informers.Handler[T] {
 	return informers.Handler[T]{
 		Add:    func(object T, _ bool) { f.push(set(object)) },
@@ -63,8 +64,8 @@ func pushing[T any](f *eventFeed, set, remove func(T) state.Dirty) informers.Han
 	}
 }
 
-// push adds to the queues what there is to do. Before a controller starts it has no queue;
-// it gets all keys when it does.
+// push adds the dirty keys to the queues. A controller that has not started has no queue;
+// it gets all keys when it starts.
 func (f *eventFeed) push(dirty state.Dirty) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,8 +78,8 @@ func (f *eventFeed) push(dirty state.Dirty) {
 		for name := range dirty.Pools {
 			f.pools.AddAfter(requestFor(name), poolDelay)
 		}
-		for name := range dirty.Levels.Difference(dirty.Pools) {
-			f.pools.AddAfter(requestFor(name), levelDelay)
+		for name := range dirty.Utilization.Difference(dirty.Pools) {
+			f.pools.AddAfter(requestFor(name), utilizationDelay)
 		}
 	}
 }
@@ -103,8 +104,8 @@ func (s feedSource) Start(_ context.Context, q queue) error {
 	return nil
 }
 
-// WaitForSync implements [sigs.k8s.io/controller-runtime/pkg/source.SyncingSource]: nothing
-// is decided before the model has all that the cache has.
+// WaitForSync implements [sigs.k8s.io/controller-runtime/pkg/source.SyncingSource]: the
+// controllers start when the model has everything that the cache has.
 func (s feedSource) WaitForSync(ctx context.Context) error {
 	synced := make([]toolscache.InformerSynced, len(s.registrations))
 	for i, registration := range s.registrations {

@@ -13,19 +13,24 @@ import (
 
 // wish is what the annotations of a workload ask for.
 type wish struct {
-	// in: there is to be a ScheduledRestart.
+	// in reports whether the workload opts in.
 	in bool
-	// schedule and timeZone are what it is to have; nil: no annotation says.
+	// off reports whether the opt-in is switched off, with the value "false": what it
+	// has created stays, suspended, and the other annotations are not read.
+	off bool
+	// schedule and timeZone are those of the annotations, nil without the annotation.
 	schedule, timeZone *string
 }
 
-// parseWish reads the annotations of a workload. Its error is for the person
-// who wrote them.
+// parseWish parses the annotations of a workload. The error is written for the user
+// who set them.
 func parseWish(annotations map[string]string) (wish, error) {
 	value, ok := annotations[tidekeeperv1.OptInAnnotation]
 	switch {
-	case !ok || value == "false":
+	case !ok:
 		return wish{}, nil
+	case value == "false":
+		return wish{off: true}, nil
 	case value != "true":
 		return wish{}, fmt.Errorf(`%s must be "true" or "false", not %.64q`, tidekeeperv1.OptInAnnotation, value)
 	}
@@ -34,7 +39,8 @@ func parseWish(annotations map[string]string) (wish, error) {
 		schedule: lookUp(annotations, tidekeeperv1.OptInScheduleAnnotation),
 		timeZone: lookUp(annotations, tidekeeperv1.OptInTimeZoneAnnotation),
 	}
-	// Each by itself: the other half may be what somebody has set by hand.
+	// Each is checked on its own: the other one may have been set by hand in the
+	// ScheduledRestart.
 	if w.schedule != nil {
 		if _, err := schedule.Parse(*w.schedule, ""); err != nil {
 			return wish{}, fmt.Errorf("%s: %w", tidekeeperv1.OptInScheduleAnnotation, err)
@@ -42,7 +48,7 @@ func parseWish(annotations map[string]string) (wish, error) {
 	}
 	if w.timeZone != nil {
 		if *w.timeZone == "" {
-			return wish{}, errors.New(tidekeeperv1.OptInTimeZoneAnnotation + " is empty: write a name from the IANA database, such as Europe/Berlin, or take it away")
+			return wish{}, errors.New(tidekeeperv1.OptInTimeZoneAnnotation + " is empty: write a name from the IANA database, such as Europe/Berlin, or remove the annotation")
 		}
 		if _, err := schedule.Parse("@daily", *w.timeZone); err != nil {
 			return wish{}, fmt.Errorf("%s: %w", tidekeeperv1.OptInTimeZoneAnnotation, err)

@@ -21,7 +21,7 @@ func TestParseWish(t *testing.T) {
 	}{
 		{name: "none"},
 		{name: "others", annotations: map[string]string{"mtsre.meitu.com/eru": "true"}},
-		{name: "false", annotations: in("false", schedule, "nonsense")},
+		{name: "false", annotations: in("false", schedule, "nonsense"), want: wish{off: true}},
 		{name: "true", annotations: in("true"), want: wish{in: true}},
 		{
 			name: "a schedule", annotations: in("true", schedule, "0 3 * * 1-5"),
@@ -63,7 +63,7 @@ func TestParseWish(t *testing.T) {
 	}
 }
 
-// in makes the annotation that opts in, and others, given as key, value, ….
+// in returns annotations: the one for the opt-in, and others given as key, value, ….
 func in(value string, others ...string) map[string]string {
 	annotations := map[string]string{"tidekeeper.dev/scheduled-restart": value}
 	for i := 0; i < len(others); i += 2 {

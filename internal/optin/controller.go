@@ -14,24 +14,26 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// fieldOwner owns, in server-side apply, what the annotations name.
+// fieldOwner is the field manager that owns, in server-side apply, the fields that
+// the annotations name.
 const fieldOwner = "tidekeeper-opt-in"
 
-// reconciler carries out what [decide] says about one workload.
+// reconciler carries out the decision of [decide] for one workload.
 type reconciler struct {
 	client client.Client
-	// live reads past the cache.
+	// live reads from the API server instead of the cache.
 	live     client.Reader
 	recorder events.EventRecorder
-	// refused says when to try again what the API server finds invalid. That is
-	// the fault of the annotations, so it must not look like one of ours in the
-	// metrics, as an error would.
+	// refused says when to retry a write that the API server refuses as invalid. The
+	// annotations cause that, so it must not count as an error of the controller in
+	// the metrics.
 	refused workqueue.TypedRateLimiter[request]
 }
 
@@ -39,8 +41,8 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Result, error) {
 	workload := request.kind.New()
 	if err := r.client.Get(ctx, request.NamespacedName, workload); err != nil {
-		// Without the workload there is nothing to do: what it owned is collected. Nor is
-		// there without its kind.
+		// Without the workload there is nothing to do: the garbage collector deletes what
+		// it owned. The same is true if the kind does not exist.
 		r.refused.Forget(request)
 		if meta.IsNoMatchError(err) {
 			return ctrl.Result{}, nil
@@ -66,31 +68,32 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 	switch {
 	case d.action == nothing:
 	case d.action == complain:
-		r.tell(workload, corev1.EventTypeWarning, d.reason, d.action, d.note)
+		r.event(workload, corev1.EventTypeWarning, d.reason, d.action, d.note)
 	case err == nil:
-		ctrl.LoggerFrom(ctx).V(1).Info("Following the annotations", "done", d.note)
-		r.tell(workload, corev1.EventTypeNormal, d.reason, d.action, d.note)
+		ctrl.LoggerFrom(ctx).Info("Followed the annotations of a workload", "ScheduledRestart", klog.KRef(request.Namespace, d.name), "done", d.note)
+		r.event(workload, corev1.EventTypeNormal, d.reason, d.action, d.note)
 	case apierrors.IsConflict(err):
 		return ctrl.Result{}, err
 	case apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// Somebody else has deleted it, or the whole namespace.
+		// Another client deleted it, or the whole namespace.
 	case apierrors.IsInvalid(err) && errors.As(err, &refusal) && d.action != remove:
-		// An admission policy, which answers the same as the schema, may be
-		// mended without a change of the annotations. A deletion says nothing
-		// that could be wrong.
-		r.tell(workload, corev1.EventTypeWarning, tidekeeperv1.EventInvalidOptIn, d.action, "nothing is changed: "+refusalText(refusal))
+		// A refusal by an admission policy looks the same as one by the schema, and the
+		// policy may be fixed without a change of the annotations. A deletion has no
+		// content that could be invalid.
+		r.event(workload, corev1.EventTypeWarning, tidekeeperv1.EventInvalidOptIn, d.action, "nothing is changed: "+refusalText(refusal))
 		return ctrl.Result{RequeueAfter: r.refused.When(request)}, nil
 	default:
 		err = fmt.Errorf("%s ScheduledRestart %s: %w", strings.ToLower(string(d.action)), d.name, err)
 		if ctx.Err() == nil {
-			r.tell(workload, corev1.EventTypeWarning, tidekeeperv1.EventScheduledRestartFailed, d.action, err.Error())
+			r.event(workload, corev1.EventTypeWarning, tidekeeperv1.EventScheduledRestartFailed, d.action, err.Error())
 		}
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, nil
 }
 
-// existing returns what has the names of the workload, nil where there is nothing.
+// existing returns the ScheduledRestarts that have the names of [namesFor], with nil
+// for a name that does not exist.
 func (r *reconciler) existing(ctx context.Context, request request) ([]*tidekeeperv1.ScheduledRestart, error) {
 	names := namesFor(request.kind, request.Name)
 	existing := make([]*tidekeeperv1.ScheduledRestart, len(names))
@@ -107,10 +110,11 @@ func (r *reconciler) existing(ctx context.Context, request request) ([]*tidekeep
 	return existing, nil
 }
 
-// stays tells whether the workload is there and not being deleted, whatever the
-// cache says. Else what is just being left behind on purpose would get its owner
-// back, and be collected with it; and what was collected with its owner would be
-// made again, and collected again, for as long as the cache is behind.
+// stays reports whether the workload exists and is not being deleted, according to
+// the API server. While the cache is behind, it would otherwise go wrong in two ways:
+// a ScheduledRestart that a deletion is orphaning on purpose would get its owner
+// reference back and be garbage-collected with the owner; and one that was
+// garbage-collected with its owner would be created and collected again and again.
 func (r *reconciler) stays(ctx context.Context, request request, workload client.Object) (bool, error) {
 	live := request.kind.New()
 	if err := r.live.Get(ctx, request.NamespacedName, live); err != nil {
@@ -122,12 +126,13 @@ func (r *reconciler) stays(ctx context.Context, request request, workload client
 	return live.GetUID() == workload.GetUID() && live.GetDeletionTimestamp().IsZero(), nil
 }
 
-// carryOut does what was decided, to the ScheduledRestart that it was decided
-// on and no other.
+// carryOut carries out the decision, on the very ScheduledRestart that it was made
+// for.
 func (r *reconciler) carryOut(ctx context.Context, d *decision) error {
 	switch d.action {
 	case create, update:
-		// By force: what the annotations name is theirs, whoever else sets it.
+		// With force: the fields that the annotations name are theirs, even if another
+		// field manager sets them.
 		return r.client.Apply(ctx, d.apply, client.FieldOwner(fieldOwner), client.ForceOwnership)
 	case remove:
 		return r.client.Delete(ctx, d.existing, client.Preconditions{UID: &d.existing.UID, ResourceVersion: &d.existing.ResourceVersion})
@@ -136,13 +141,13 @@ func (r *reconciler) carryOut(ctx context.Context, d *decision) error {
 	}
 }
 
-// tell sends an event about the workload.
-func (r *reconciler) tell(workload client.Object, eventType, reason string, action action, note string) {
+// event records an event about the workload.
+func (r *reconciler) event(workload client.Object, eventType, reason string, action action, note string) {
 	r.recorder.Eventf(workload, nil, eventType, reason, string(action), "%s", note)
 }
 
-// refusalText says why the API server has refused an object. Its own words
-// begin with the kind and the name, which the event says already.
+// refusalText says why the API server refused an object. The API server's own message
+// begins with the kind and the name, which the event already has.
 func refusalText(err *apierrors.StatusError) string {
 	if err.ErrStatus.Details == nil || len(err.ErrStatus.Details.Causes) == 0 {
 		return err.Error()

@@ -32,8 +32,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// What the API server answers to a write decides whether it is told of, and
-// whether it is tried again.
+// The API server's response to a write decides whether there is an event, and whether
+// the write is retried.
 func TestAnswers(t *testing.T) {
 	restarts := schema.GroupResource{Group: tidekeeperv1.GroupName, Resource: "scheduledrestarts"}
 	invalid := apierrors.NewInvalid(schema.GroupKind{Group: tidekeeperv1.GroupName, Kind: "ScheduledRestart"}, "web",
@@ -57,20 +57,20 @@ func TestAnswers(t *testing.T) {
 		},
 		{
 			name: "deleted", existing: Made(`{"suspend":true}`),
-			event: "Normal ScheduledRestartDeleted deleted ScheduledRestart web: the workload has no annotation tidekeeper.dev/scheduled-restart=true any more",
+			event: "Normal ScheduledRestartDeleted deleted ScheduledRestart web: the workload no longer has the annotation tidekeeper.dev/scheduled-restart",
 		},
 		{
 			name: "overtaken", annotations: in("true"), answer: apierrors.NewConflict(restarts, "web", errors.New("modified")),
 			retry: true,
 		},
 		{name: "overtaken by a deletion", existing: Made(`{"suspend":true}`), answer: apierrors.NewNotFound(restarts, "web")},
-		{name: "in a namespace that goes", annotations: in("true"), answer: terminating},
+		{name: "in a namespace that is being deleted", annotations: in("true"), answer: terminating},
 		{
 			name: "refused by the schema", annotations: in("true"), answer: invalid, again: time.Second,
 			event: `Warning InvalidOptIn nothing is changed: spec.schedule: Invalid value: "x": must be better`,
 		},
 		{
-			name: "not deleted, for whatever reason", existing: Made(`{"suspend":true}`), answer: invalid, retry: true,
+			name: "refused deletion", existing: Made(`{"suspend":true}`), answer: invalid, retry: true,
 			event: `Warning ScheduledRestartFailed delete ScheduledRestart web: ` + invalid.Error(),
 		},
 		{
@@ -78,7 +78,7 @@ func TestAnswers(t *testing.T) {
 			event: `Warning ScheduledRestartFailed create ScheduledRestart web: scheduledrestarts.tidekeeper.dev "web" is forbidden: quota`,
 		},
 		{
-			name: "failed with a long story", existing: Made(`{"suspend":true}`), answer: errors.New(strings.Repeat("é", 1000)), retry: true,
+			name: "failed with a long message", existing: Made(`{"suspend":true}`), answer: errors.New(strings.Repeat("é", 1000)), retry: true,
 			event: "Warning ScheduledRestartFailed delete ScheduledRestart web: " + strings.Repeat("é", 496) + "…",
 		},
 	} {
@@ -105,7 +105,7 @@ func TestAnswers(t *testing.T) {
 			if diff := cmp.Diff(ctrl.Result{RequeueAfter: tt.again}, result); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.event, told(recorder)); diff != "" {
+			if diff := cmp.Diff(tt.event, recorded(recorder)); diff != "" {
 				t.Errorf("event (-want +got):\n%s", diff)
 			}
 			if writes != 1 {
@@ -115,7 +115,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// What was refused is tried again ever more seldom, until it is taken.
+// A refused write is retried with growing delays until it is accepted.
 func TestRefusedIsTriedAgain(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ScheduledRestart"}, "web", nil)
 	var answer error
@@ -138,8 +138,8 @@ func TestRefusedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// For a workload that is going, which the cache may not know yet, nothing is made,
-// and what is being left behind on purpose is not adopted again.
+// For a workload that is being deleted, which the cache may not know yet, nothing is
+// created, and a ScheduledRestart that is being orphaned on purpose is not adopted.
 func TestOnlyForAWorkloadThatStays(t *testing.T) {
 	going := deployment(in("true"))
 	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{metav1.FinalizerOrphanDependents}
@@ -182,15 +182,15 @@ func TestOnlyForAWorkloadThatStays(t *testing.T) {
 	}
 }
 
-// Each kind is looked up as what it is; one that is gone needs nothing.
+// Each kind is looked up as itself. A workload that is gone needs nothing.
 func TestKinds(t *testing.T) {
 	for _, kind := range workload.Kinds {
 		r, recorder := newReconciler(t, deployment(in("yes")), nil, interceptor.Funcs{})
 		if _, err := r.Reconcile(t.Context(), requestFor(kind)); err != nil {
 			t.Fatal(err)
 		}
-		if got := told(recorder); (got != "") != (kind == workload.Deployment) {
-			t.Errorf("asked for a %s of the name of a Deployment, it told: %q", kind.Kind, got)
+		if got := recorded(recorder); (got != "") != (kind == workload.Deployment) {
+			t.Errorf("reconciled a %s with the name of a Deployment: events %q", kind.Kind, got)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func deployment(annotations map[string]string) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: *web(annotations)}
 }
 
-// newReconciler returns a reconciler that sees these objects.
+// newReconciler returns a reconciler for a cluster with these objects.
 func newReconciler(t *testing.T, workload client.Object, existing *tidekeeperv1.ScheduledRestart, funcs interceptor.Funcs) (*reconciler, *events.FakeRecorder) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -219,8 +219,8 @@ func newReconciler(t *testing.T, workload client.Object, existing *tidekeeperv1.
 	return &reconciler{client: c, live: c, recorder: event.NewRecorder(recorder, scheme, clock.RealClock{}), refused: newLimiter()}, recorder
 }
 
-// told returns the events, one a line.
-func told(recorder *events.FakeRecorder) string {
+// recorded returns the recorded events, one per line.
+func recorded(recorder *events.FakeRecorder) string {
 	var all []string
 	for len(recorder.Events) > 0 {
 		all = append(all, <-recorder.Events)

@@ -17,13 +17,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// noVersion is a resourceVersion that no object ever has, as the store counts
-// from there on. Applied with it, an object is created if there is none, and
-// else the apply is refused as a conflict, so that what somebody has created a
-// moment ago is not written over.
+// noVersion is a resourceVersion that no object ever has, as the store counts up from
+// it. An apply with this version creates the object if it does not exist. If it does,
+// the apply fails with a conflict, so an object that another client has just created
+// is not overwritten.
 const noVersion = "1"
 
-// action is what to do, in the words of an event.
+// action is what to do, as the action of an event.
 type action string
 
 const (
@@ -31,32 +31,34 @@ const (
 	create  action = "Create"
 	update  action = "Update"
 	remove  action = "Delete"
-	// complain is an event on the workload, and nothing else.
+	// complain only records an event on the workload.
 	complain action = "OptIn"
 )
 
 // decision is what to do about the ScheduledRestart of a workload.
 type decision struct {
 	action action
-	// name is that of the ScheduledRestart that is acted on, and existing itself,
-	// nil if it is to be created.
+	// name is the name of the ScheduledRestart to act on. existing is the object, nil
+	// if it is to be created.
 	name     string
 	existing *tidekeeperv1.ScheduledRestart
-	// apply is what to apply, to create or update.
+	// apply is the configuration to apply for create and update.
 	apply *applyv1.ScheduledRestartApplyConfiguration
-	// look first: only if the workload is really there and not being deleted.
+	// look requires a check with the API server first that the workload exists and is
+	// not being deleted.
 	look bool
-	// reason and note are the event on the workload: of a complaint, else of
-	// the action when it is done.
+	// reason and note are those of the event on the workload. For any action except
+	// complain, the event is recorded after the action.
 	reason, note string
 }
 
-// decide says what to do about the ScheduledRestart of a workload. It is given
-// those that have the workload's names, in the order of [namesFor]; nil where
-// there is none.
+// decide returns what to do about the ScheduledRestart of a workload. existing has
+// the ScheduledRestarts with the names of [namesFor], in that order, and nil for a
+// name that does not exist.
 func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1.ScheduledRestart) decision {
 	if !object.GetDeletionTimestamp().IsZero() {
-		// What the workload owns goes with it. Not to be made again meanwhile.
+		// The garbage collector deletes what the workload owns. It must not be created
+		// again meanwhile.
 		return decision{}
 	}
 	wish, err := parseWish(object.GetAnnotations())
@@ -64,12 +66,15 @@ func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1
 		return decision{action: complain, reason: tidekeeperv1.EventInvalidOptIn, note: "nothing is changed: " + err.Error()}
 	}
 	p := find(kind, object, existing)
-	if !wish.in {
+	if wish.off && p.origin != ours {
+		return decision{}
+	}
+	if !wish.in && !wish.off {
 		if p.origin != ours {
 			return decision{}
 		}
 		return decision{action: remove, name: p.name, existing: p.existing, reason: tidekeeperv1.EventScheduledRestartDeleted, note: fmt.Sprintf(
-			"deleted ScheduledRestart %s: the workload has no annotation %s=true any more", p.name, tidekeeperv1.OptInAnnotation)}
+			"deleted ScheduledRestart %s: the workload no longer has the annotation %s", p.name, tidekeeperv1.OptInAnnotation)}
 	}
 	if p.second != nil {
 		return decision{action: remove, name: p.second.Name, existing: p.second, reason: tidekeeperv1.EventScheduledRestartDeleted, note: fmt.Sprintf(
@@ -77,11 +82,11 @@ func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1
 	}
 	switch p.origin {
 	case dying:
-		// When it is gone, the workload comes back here.
+		// When it is gone, the workload is reconciled again.
 		return decision{}
 	case foreign:
 		return decision{action: complain, reason: tidekeeperv1.EventScheduledRestartExists, note: fmt.Sprintf(
-			"ScheduledRestart %s exists already and is not from this opt-in: delete it, or take the annotation %s away", p.name, tidekeeperv1.OptInAnnotation)}
+			"ScheduledRestart %s exists already and is not from this opt-in: delete it, or remove the annotation %s", p.name, tidekeeperv1.OptInAnnotation)}
 	case absent:
 		next := record{Schedule: wish.schedule, TimeZone: wish.timeZone, Suspend: ptr.To(wish.schedule == nil)}
 		taken := ""
@@ -97,14 +102,17 @@ func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1
 	o := p.existing
 	last := recordOn(o)
 	next := record{Schedule: wish.schedule, TimeZone: wish.timeZone, Suspend: suspend(wish, o, last)}
+	if wish.off {
+		next = switchedOff(o, last)
+	}
 	if p.origin == ours && last != nil && o.Spec.TargetRef.Equal(kind.Ref(object.GetName())) && next.isApplied(&o.Spec, last) {
 		return decision{}
 	}
 	return decision{
 		action: update, name: p.name, existing: o, look: p.origin == orphan,
 		reason: tidekeeperv1.EventScheduledRestartUpdated, note: fmt.Sprintf("updated ScheduledRestart %s: %s", p.name, next.news(last)),
-		// The UID too: with a version alone, an apply would create it again if
-		// it was deleted meanwhile.
+		// With the UID too: with a resourceVersion alone, an apply would create it again
+		// if it was deleted meanwhile.
 		apply: configuration(kind, object, p.name, next).WithUID(o.UID).WithResourceVersion(o.ResourceVersion),
 	}
 }
@@ -113,19 +121,19 @@ func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1
 type origin int
 
 const (
-	// absent: there is none.
+	// absent: it does not exist.
 	absent origin = iota
-	// ours: the opt-in of this workload has made it.
+	// ours: the opt-in of this workload created it.
 	ours
-	// orphan: an opt-in has made it for a workload of this kind and name, which
-	// was then deleted without what it owned. The one that is there now takes
-	// it over, as it does its pods.
+	// orphan: an opt-in created it for a workload of this kind and name, which was then
+	// deleted with its dependents orphaned. The present workload adopts it, as it
+	// adopts orphaned pods.
 	orphan
-	// dying: it is deleted already, or it is owned by a workload of this kind
-	// and name that is gone, and will be collected.
+	// dying: it is being deleted, or its owner is a workload of this kind and name that
+	// no longer exists, so it will be garbage-collected.
 	dying
-	// foreign: somebody else has made it, or has made it their own by taking
-	// off what says that it is from an opt-in.
+	// foreign: another client created it, or has made it its own by removing the
+	// annotation that marks it as created by an opt-in.
 	foreign
 )
 
@@ -150,15 +158,17 @@ func originOf(kind *workload.Kind, object metav1.Object, existing *tidekeeperv1.
 	return ours
 }
 
-// suspend returns what to set suspend to. It follows the annotation for the
-// schedule: false when that appears, and true again when it goes. In between it
-// stays as it is; if somebody has set it otherwise it is theirs, also when the
-// annotation goes, and nil is returned.
+// suspend returns the value for spec.suspend. It follows the annotation for the
+// schedule: false when the annotation appears, and true again when it is removed. In
+// between the value does not change. If another client has changed it, it belongs to
+// that client, even when the annotation is removed, and suspend returns nil.
+//
+// When an opt-in that was switched off is switched on again, it becomes what it was.
 func suspend(wish wish, existing *tidekeeperv1.ScheduledRestart, last *record) *bool {
 	switch {
 	case last == nil:
-		// It cannot be told what is new. Nothing is enabled, nor suspended,
-		// because a record was damaged.
+		// There is no way to know what is new. A damaged record must neither enable nor
+		// suspend anything.
 		return ptr.To(existing.Spec.Suspend)
 	case wish.schedule != nil && last.Schedule == nil:
 		return ptr.To(false)
@@ -166,27 +176,47 @@ func suspend(wish wish, existing *tidekeeperv1.ScheduledRestart, last *record) *
 		return nil
 	case wish.schedule == nil && last.Schedule != nil:
 		return ptr.To(true)
+	case last.SuspendAfter != nil:
+		return last.SuspendAfter
 	default:
 		return last.Suspend
 	}
 }
 
-// isApplied tells whether applying r would change nothing that the annotations
-// name, as the last record and the spec are. Suspend changes only together with
-// the annotation for the schedule.
+// switchedOff returns what to apply while the opt-in is switched off: what was applied
+// last, suspended. Another client may enable it all the same.
+func switchedOff(existing *tidekeeperv1.ScheduledRestart, last *record) record {
+	next := record{Schedule: &existing.Spec.Schedule, TimeZone: &existing.Spec.TimeZone}
+	if last != nil {
+		next.Schedule, next.TimeZone = last.Schedule, last.TimeZone
+	}
+	if last == nil || last.SuspendAfter == nil {
+		next.Suspend, next.SuspendAfter = ptr.To(true), &existing.Spec.Suspend
+		return next
+	}
+	next.SuspendAfter = last.SuspendAfter
+	if last.Suspend != nil && *last.Suspend == existing.Spec.Suspend {
+		next.Suspend = last.Suspend
+	}
+	return next
+}
+
+// isApplied reports whether, given the last record and the spec, applying r would
+// change none of the fields that the annotations name. Suspend changes only together
+// with the annotation for the schedule, or when the opt-in is switched off or on.
 func (r record) isApplied(spec *tidekeeperv1.ScheduledRestartSpec, last *record) bool {
-	return ptr.Equal(r.Schedule, last.Schedule) && ptr.Equal(r.TimeZone, last.TimeZone) &&
+	return ptr.Equal(r.Schedule, last.Schedule) && ptr.Equal(r.TimeZone, last.TimeZone) && ptr.Equal(r.SuspendAfter, last.SuspendAfter) &&
 		(r.Schedule == nil || *r.Schedule == spec.Schedule) &&
 		(r.TimeZone == nil || *r.TimeZone == spec.TimeZone)
 }
 
-// news tells what r sets, and what it sets no longer.
+// news describes what r sets, and what it no longer sets.
 func (r record) news(last *record) string {
 	var parts []string
 	if r.Suspend != nil {
 		parts = append(parts, map[bool]string{true: "suspended", false: "enabled"}[*r.Suspend])
 	}
-	tell := func(what string, value, before *string) {
+	add := func(what string, value, before *string) {
 		if value != nil {
 			parts = append(parts, fmt.Sprintf("%s %q", what, *value))
 		} else if before != nil {
@@ -194,16 +224,16 @@ func (r record) news(last *record) string {
 		}
 	}
 	last = cmp.Or(last, &record{})
-	tell("schedule", r.Schedule, last.Schedule)
-	tell("time zone", r.TimeZone, last.TimeZone)
+	add("schedule", r.Schedule, last.Schedule)
+	add("time zone", r.TimeZone, last.TimeZone)
 	if len(parts) == 0 {
 		return "its target is the workload"
 	}
 	return strings.Join(parts, ", ")
 }
 
-// configuration is what the opt-in applies: what the annotations name, and
-// nothing else.
+// configuration returns what the opt-in applies: the fields that the annotations
+// name, and nothing else.
 func configuration(kind *workload.Kind, object metav1.Object, name string, r record) *applyv1.ScheduledRestartApplyConfiguration {
 	target := applyv1.TargetRef().WithKind(kind.Kind).WithName(object.GetName())
 	if ref := kind.Ref(object.GetName()); ref.APIVersion != "" {
@@ -221,7 +251,7 @@ func configuration(kind *workload.Kind, object metav1.Object, name string, r rec
 	}
 	return applyv1.ScheduledRestart(name, object.GetNamespace()).
 		WithAnnotations(map[string]string{tidekeeperv1.AppliedAnnotation: r.String()}).
-		// The deletion of the workload need not wait for it, so it does not block.
+		// Without blockOwnerDeletion: the deletion of the workload need not wait for it.
 		WithOwnerReferences(applymetav1.OwnerReference().
 			WithAPIVersion(kind.APIVersion()).WithKind(kind.Kind).
 			WithName(object.GetName()).WithUID(object.GetUID()).WithController(true)).

@@ -12,8 +12,6 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	applyv1 "tidekeeper.dev/tidekeeper/api/applyconfiguration/api/v1"
@@ -31,132 +29,17 @@ func web(annotations map[string]string) *metav1.ObjectMeta {
 	return &metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-1", Annotations: annotations}
 }
 
-// RestartMaker builds the ScheduledRestart of the name of the workload.
-type RestartMaker struct{ o tidekeeperv1.ScheduledRestart }
-
-// MakeRestart begins one that a person has written for the workload.
-func MakeRestart() *RestartMaker {
-	return &RestartMaker{tidekeeperv1.ScheduledRestart{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "sr-1", ResourceVersion: "7"},
-		Spec: tidekeeperv1.ScheduledRestartSpec{
-			TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}, Schedule: "0 0 * * *", TimeZone: "UTC",
-		},
-	}}
-}
-
-// Made begins one that the opt-in of the workload has made, with this record,
-// and that is as the record says.
-func Made(record string) *RestartMaker {
-	m := MakeRestart().Record(record).Owner("apps/v1", "Deployment", "web", "web-1")
-	if r := recordOn(&m.o); r != nil {
-		m.Schedule(ptr.Deref(r.Schedule, "0 0 * * *")).Zone(ptr.Deref(r.TimeZone, "UTC")).Suspend(ptr.Deref(r.Suspend, false))
-	}
-	return m
-}
-
-// Record sets the annotation with the record.
-func (m *RestartMaker) Record(record string) *RestartMaker {
-	m.o.Annotations = map[string]string{tidekeeperv1.AppliedAnnotation: record}
-	return m
-}
-
-// NoRecord takes the annotation with the record off.
-func (m *RestartMaker) NoRecord() *RestartMaker {
-	m.o.Annotations = nil
-	return m
-}
-
-// Owner sets the owner that controls it.
-func (m *RestartMaker) Owner(apiVersion, kind, name string, uid types.UID) *RestartMaker {
-	m.o.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}}
-	return m
-}
-
-// NoOwner takes all owners off.
-func (m *RestartMaker) NoOwner() *RestartMaker {
-	m.o.OwnerReferences = nil
-	return m
-}
-
-// Target sets what it restarts.
-func (m *RestartMaker) Target(kind, name string) *RestartMaker {
-	m.o.Spec.TargetRef = tidekeeperv1.TargetRef{Kind: kind, Name: name}
-	return m
-}
-
-// TargetRef sets the target, of any kind.
-func (m *RestartMaker) TargetRef(ref tidekeeperv1.TargetRef) *RestartMaker {
-	m.o.Spec.TargetRef = ref
-	return m
-}
-
-// Schedule sets the schedule.
-func (m *RestartMaker) Schedule(schedule string) *RestartMaker {
-	m.o.Spec.Schedule = schedule
-	return m
-}
-
-// Zone sets the time zone.
-func (m *RestartMaker) Zone(zone string) *RestartMaker {
-	m.o.Spec.TimeZone = zone
-	return m
-}
-
-// Suspend sets suspend.
-func (m *RestartMaker) Suspend(suspend bool) *RestartMaker {
-	m.o.Spec.Suspend = suspend
-	return m
-}
-
-// HandEdited sets what no annotation names.
-func (m *RestartMaker) HandEdited() *RestartMaker {
-	m.o.Spec.HistoryLimit, m.o.Spec.SpreadSeconds, m.o.Labels = 3, 60, map[string]string{"a": "b"}
-	return m
-}
-
-// Deleted lets it wait for a finalizer.
-func (m *RestartMaker) Deleted() *RestartMaker {
-	m.o.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-	return m
-}
-
-// Obj returns it.
-func (m *RestartMaker) Obj() *tidekeeperv1.ScheduledRestart {
-	if m == nil {
-		return nil
-	}
-	return m.o.DeepCopy()
-}
-
-// decideRow is one row of a table: with this workload and ScheduledRestart, this
-// is done.
-type decideRow struct {
-	name     string
-	workload *metav1.ObjectMeta
-	existing *RestartMaker
-
-	want action
-	// event is the event on the workload, if there is one.
-	event string
-	// spec, without the target, and record are what is applied, if anything.
-	spec   map[string]any
-	record string
-	look   bool
-	// named is what is applied, if not by the name of the workload.
-	named string
-}
-
 func TestDecide(t *testing.T) {
 	deleting := web(in("true"))
 	deleting.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	const (
-		exists   = "Warning ScheduledRestartExists: ScheduledRestart web exists already and is not from this opt-in: delete it, or take the annotation tidekeeper.dev/scheduled-restart away"
-		deleted  = "Normal ScheduledRestartDeleted: deleted ScheduledRestart web: the workload has no annotation tidekeeper.dev/scheduled-restart=true any more"
+		exists   = "Warning ScheduledRestartExists: ScheduledRestart web exists already and is not from this opt-in: delete it, or remove the annotation tidekeeper.dev/scheduled-restart"
+		deleted  = "Normal ScheduledRestartDeleted: deleted ScheduledRestart web: the workload no longer has the annotation tidekeeper.dev/scheduled-restart"
 		badValue = `Warning InvalidOptIn: nothing is changed: tidekeeper.dev/scheduled-restart must be "true" or "false", not "yes"`
 		badZone  = `Warning InvalidOptIn: nothing is changed: tidekeeper.dev/restart-time-zone: unknown time zone "Mars": write a name from the IANA database, such as Europe/Berlin or UTC`
 	)
 	for _, tt := range []decideRow{
-		// It is made.
+		// It is created.
 		{
 			name: "opted in", workload: web(in("true")),
 			want: create, event: "Normal ScheduledRestartCreated: created ScheduledRestart web: suspended",
@@ -173,7 +56,7 @@ func TestDecide(t *testing.T) {
 			spec: map[string]any{"suspend": true, "timeZone": "Europe/Berlin"}, record: `{"timeZone":"Europe/Berlin","suspend":true}`,
 		},
 
-		// It is not.
+		// It is not created.
 		{name: "no annotation", workload: web(nil)},
 		{name: "opted out", workload: web(in("false"))},
 		{name: "another value", workload: web(in("yes")), want: complain, event: badValue},
@@ -181,7 +64,7 @@ func TestDecide(t *testing.T) {
 		{name: "an unknown zone", workload: web(in("true", scheduleKey, "0 3 * * *", zoneKey, "Mars")), want: complain, event: badZone},
 		{name: "a workload that is being deleted", workload: deleting},
 
-		// It follows.
+		// It follows the annotations.
 		{name: "nothing new", workload: web(in("true")), existing: Made(`{"suspend":true}`)},
 		{
 			name: "nothing new, all set", workload: web(in("true", scheduleKey, "0 3 * * *", zoneKey, "Europe/Berlin")),
@@ -198,7 +81,7 @@ func TestDecide(t *testing.T) {
 			spec: map[string]any{"suspend": false, "schedule": "0 4 * * *"}, record: `{"schedule":"0 4 * * *","suspend":false}`,
 		},
 		{
-			name: "a schedule is taken away", workload: web(in("true")), existing: Made(`{"schedule":"0 3 * * *","suspend":false}`),
+			name: "a schedule is removed", workload: web(in("true")), existing: Made(`{"schedule":"0 3 * * *","suspend":false}`),
 			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: suspended, schedule no longer set by an annotation`,
 			spec: map[string]any{"suspend": true}, record: `{"suspend":true}`,
 		},
@@ -208,12 +91,12 @@ func TestDecide(t *testing.T) {
 			spec: map[string]any{"suspend": true, "timeZone": "Europe/Berlin"}, record: `{"timeZone":"Europe/Berlin","suspend":true}`,
 		},
 		{
-			name: "a time zone is taken away", workload: web(in("true", scheduleKey, "@daily")), existing: Made(`{"schedule":"@daily","timeZone":"UTC","suspend":false}`),
+			name: "a time zone is removed", workload: web(in("true", scheduleKey, "@daily")), existing: Made(`{"schedule":"@daily","timeZone":"UTC","suspend":false}`),
 			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: enabled, schedule "@daily", time zone no longer set by an annotation`,
 			spec: map[string]any{"suspend": false, "schedule": "@daily"}, record: `{"schedule":"@daily","suspend":false}`,
 		},
 		{
-			name: "a bad value changes nothing of what there is", workload: web(in("true", scheduleKey, "0 4 * * *", zoneKey, "Mars")),
+			name: "a bad value changes nothing", workload: web(in("true", scheduleKey, "0 4 * * *", zoneKey, "Mars")),
 			existing: Made(`{"schedule":"0 3 * * *","suspend":false}`), want: complain, event: badZone,
 		},
 		{
@@ -221,7 +104,7 @@ func TestDecide(t *testing.T) {
 			existing: Made(`{"suspend":true}`), want: complain, event: badValue,
 		},
 
-		// What people do by hand.
+		// Users edit it by hand.
 		{name: "they edit other fields", workload: web(in("true")), existing: Made(`{"suspend":true}`).HandEdited()},
 		{name: "they set a schedule and enable it", workload: web(in("true")), existing: Made(`{"suspend":true}`).Schedule("0 5 * * *").Suspend(false)},
 		{name: "they suspend it", workload: web(in("true", scheduleKey, "@daily")), existing: Made(`{"schedule":"@daily","suspend":false}`).Suspend(true)},
@@ -231,7 +114,7 @@ func TestDecide(t *testing.T) {
 			spec: map[string]any{"schedule": "@weekly"}, record: `{"schedule":"@weekly"}`,
 		},
 		{
-			name: "then the schedule is taken away", workload: web(in("true")), existing: Made(`{"schedule":"@daily"}`).Suspend(true),
+			name: "then the schedule is removed", workload: web(in("true")), existing: Made(`{"schedule":"@daily"}`).Suspend(true),
 			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: schedule no longer set by an annotation`,
 			spec: map[string]any{}, record: `{}`,
 		},
@@ -267,17 +150,16 @@ func TestDecide(t *testing.T) {
 		},
 		{name: "which stays enabled then", workload: web(in("true")), existing: Made(`{"suspend":false}`).Schedule("0 5 * * *")},
 
-		// It goes, if it was made.
-		{name: "the annotation is taken away", workload: web(nil), existing: Made(`{"suspend":true}`), want: remove, event: deleted},
-		{name: "opted out after all", workload: web(in("false")), existing: Made(`{"suspend":true}`).HandEdited(), want: remove, event: deleted},
+		// It is deleted if the opt-in created it.
+		{name: "the annotation is removed", workload: web(nil), existing: Made(`{"suspend":true}`), want: remove, event: deleted},
 		{name: "a bad schedule does not keep it", workload: web(map[string]string{scheduleKey: "nonsense"}), existing: Made(`{"suspend":true}`), want: remove, event: deleted},
-		{name: "it goes already", workload: web(nil), existing: Made(`{"suspend":true}`).Deleted()},
-		{name: "it goes and is to come back", workload: web(in("true")), existing: Made(`{"suspend":true}`).Deleted()},
+		{name: "it is being deleted already", workload: web(nil), existing: Made(`{"suspend":true}`).Deleted()},
+		{name: "it is being deleted, and is wanted again", workload: web(in("true")), existing: Made(`{"suspend":true}`).Deleted()},
 
-		// Those of others are not touched.
+		// Those of other clients are not touched.
 		{name: "a person's", workload: web(nil), existing: MakeRestart()},
 		{name: "a person's, in the way", workload: web(in("true")), existing: MakeRestart(), want: complain, event: exists},
-		{name: "a person's in the way, going", workload: web(in("true")), existing: MakeRestart().Deleted()},
+		{name: "a person's in the way, being deleted", workload: web(in("true")), existing: MakeRestart().Deleted()},
 		{
 			name: "a person's, owned by the workload", workload: web(nil),
 			existing: MakeRestart().Owner("apps/v1", "Deployment", "web", "web-1"),
@@ -311,15 +193,15 @@ func TestDecide(t *testing.T) {
 
 		// The workload was deleted and created again.
 		{
-			name: "what the workload before it owned is collected", workload: web(in("true")),
+			name: "what the previous workload owned is garbage-collected", workload: web(in("true")),
 			existing: Made(`{"schedule":"@daily"}`).Owner("apps/v1", "Deployment", "web", "web-0"),
 		},
 		{
-			name: "by the garbage collector", workload: web(nil),
+			name: "also without the annotation", workload: web(nil),
 			existing: Made(`{"suspend":true}`).Owner("apps/v1", "Deployment", "web", "web-0"),
 		},
 		{
-			name: "what was left behind on purpose is taken over", workload: web(in("true", scheduleKey, "@daily")),
+			name: "an orphan is adopted", workload: web(in("true", scheduleKey, "@daily")),
 			existing: Made(`{"schedule":"@daily"}`).Suspend(true).NoOwner(),
 			want:     update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: schedule "@daily"`,
 			spec: map[string]any{"schedule": "@daily"}, record: `{"schedule":"@daily"}`, look: true,
@@ -346,7 +228,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// applied is all of what is applied: an apply gives back what it leaves out.
+// applied is everything that is applied: an apply gives up the fields that it leaves
+// out.
 func (row *decideRow) applied() map[string]any {
 	if row.want != create && row.want != update {
 		return nil
@@ -356,11 +239,11 @@ func (row *decideRow) applied() map[string]any {
 	metadata := map[string]any{
 		"name": cmp.Or(row.named, "web"), "namespace": "shop", "annotations": map[string]any{"tidekeeper.dev/opt-in-applied": row.record},
 		"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "web-1", "controller": true}},
-		// Only if there is none.
+		// Only if it does not exist.
 		"resourceVersion": "1",
 	}
 	if row.want == update {
-		// Only this one.
+		// Only this version of this object.
 		metadata["resourceVersion"], metadata["uid"] = "7", "sr-1"
 	}
 	return map[string]any{"apiVersion": "tidekeeper.dev/v1", "kind": "ScheduledRestart", "metadata": metadata, "spec": spec}
@@ -382,14 +265,14 @@ func toJSON(t *testing.T, configuration *applyv1.ScheduledRestartApplyConfigurat
 	return object
 }
 
-// Whatever people do to annotations and by hand, one write is enough to follow;
-// then there is nothing to do; and what has become of it is what they asked
-// for, each field by who set it last.
+// Whatever users do to the annotations and to the ScheduledRestart, a single write
+// follows the change, nothing is left to do after it, and each field has the value of
+// the client that set it last.
 func TestFollowing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		annotations := in("true")
 		var server *serverSide
-		// handSuspend is what a person has set suspend to, if that still stands.
+		// handSuspend is what a user has set suspend to, if that is still in effect.
 		var handSuspend *bool
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			_, hadSchedule := annotations[scheduleKey]
@@ -441,8 +324,8 @@ func TestFollowing(t *testing.T) {
 			if handSuspend != nil {
 				want = *handSuspend
 			}
-			// Somebody who sets it back to what it was does not keep it from
-			// following: that cannot be told from never having touched it.
+			// If a user sets it back to its previous value, it follows the annotation again:
+			// that looks the same as if no user had ever changed it.
 			if spec.Suspend != want && (handSuspend == nil || hasSchedule == hadSchedule) {
 				t.Fatalf("suspend %t, want %t", spec.Suspend, want)
 			}
@@ -461,8 +344,8 @@ func setOrDelete(annotations map[string]string, key, value string) {
 	}
 }
 
-// serverSide does what the API server does to an apply: what is applied is set
-// and owned; what was owned and is left out gets its default.
+// serverSide does what the API server does on an apply: applied fields are set and
+// owned; fields that were owned and are left out get their default.
 type serverSide struct {
 	o                       *tidekeeperv1.ScheduledRestart
 	schedule, zone, suspend bool

@@ -17,7 +17,7 @@ import (
 func Controller() controller.Definition {
 	return controller.Definition{
 		Name:       "restart-opt-in",
-		Purpose:    "Creates ScheduledRestarts from the annotations of workloads, and keeps them in line with these.",
+		Purpose:    "Creates ScheduledRestarts from the annotations of workloads, and keeps them in line with the annotations.",
 		Namespaced: true,
 		Watches:    append([]client.Object{&tidekeeperv1.ScheduledRestart{}}, controller.Objects(workload.Required())...),
 		Optional:   controller.Objects(workload.Optional()),
@@ -28,9 +28,9 @@ func Controller() controller.Definition {
 	}
 }
 
-// That a ScheduledRestart names its workload as an owner requires no right to set
-// finalizers, not even with the admission plugin
-// OwnerReferencesPermissionEnforcement, as the workload may be deleted first.
+// An owner reference from a ScheduledRestart to its workload requires no right to set
+// finalizers, not even with the admission plugin OwnerReferencesPermissionEnforcement,
+// as it does not set blockOwnerDeletion.
 var rules = append(
 	controller.WorkloadRules([]string{"get", "list", "watch"},
 		"Reads the annotations of workloads; from the API server before a ScheduledRestart gets an owner."),

@@ -13,9 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// FuzzDecide: whatever somebody writes into the annotations of a workload, and
-// into the record on its ScheduledRestart, nothing crashes, only what is from the
-// opt-in is written or deleted, and only what the annotations name is applied.
+// FuzzDecide: with any annotations on a workload, and any record on its
+// ScheduledRestart, nothing crashes, only ScheduledRestarts of the opt-in are written
+// or deleted, and only what the annotations name is applied.
 func FuzzDecide(f *testing.F) {
 	for _, value := range []string{"true", "false", "", "TRUE", "\x00"} {
 		for _, record := range []string{"", "{}", "null", "[", `{"schedule":"@daily","suspend":false}`, `{"suspend":"yes"}`} {
@@ -45,15 +45,19 @@ func FuzzDecide(f *testing.F) {
 
 		switch d.action {
 		case create:
-			t.Errorf("it is created, and exists: %s", d.note)
+			t.Errorf("it is created although it exists: %s", d.note)
 		case update:
-			if value != "true" || !made {
-				t.Errorf("it is written, for the value %q of one that was made by an opt-in: %t", value, made)
+			if value != "true" && (value != "false" || !owned) || !made {
+				t.Errorf("it is written for the annotation %q; created by an opt-in: %t, owned by the workload: %t", value, made, owned)
 			}
-			checkApplied(t, &d, cron, zone, o)
+			if value == "true" {
+				checkApplied(t, &d, cron, zone, o)
+			} else if !ptr.Deref(d.apply.Spec.Suspend, true) {
+				t.Error("switched off, it is enabled")
+			}
 		case remove:
-			if value == "true" || !made || !owned {
-				t.Errorf("it is deleted, for the value %q of one that was made by an opt-in: %t, %t", value, made, owned)
+			if value == "true" || value == "false" || !made || !owned {
+				t.Errorf("it is deleted for the annotation %q; created by an opt-in: %t, owned by the workload: %t", value, made, owned)
 			}
 		}
 		if d := decide(workload.Deployment, web(annotations), nil); d.action == create {
@@ -62,19 +66,19 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// checkApplied fails the test if something else is applied than what the
-// annotations say, or something that is no schedule.
+// checkApplied fails the test if what is applied differs from the annotations, or is
+// not a valid schedule.
 func checkApplied(t *testing.T, d *decision, cron, zone string, existing *tidekeeperv1.ScheduledRestart) {
 	t.Helper()
 	spec := d.apply.Spec
 	expression, name := ptr.Deref(spec.Schedule, cron), ptr.Deref(spec.TimeZone, zone)
 	if expression != cron || name != zone {
-		t.Errorf("schedule %q in zone %q is applied, and the annotations say %q in %q", expression, name, cron, zone)
+		t.Errorf("schedule %q in zone %q is applied, but the annotations say %q in %q", expression, name, cron, zone)
 	}
 	if _, err := schedule.Parse(ptr.Deref(spec.Schedule, "@daily"), ptr.Deref(spec.TimeZone, "")); err != nil {
-		t.Errorf("what is applied is none: %v", err)
+		t.Errorf("the applied schedule is invalid: %v", err)
 	}
 	if existing != nil && recordOn(existing) == nil && (spec.Suspend == nil || *spec.Suspend != existing.Spec.Suspend) {
-		t.Error("a damaged record has changed whether it is suspended")
+		t.Error("a damaged record changed spec.suspend")
 	}
 }

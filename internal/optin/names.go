@@ -15,10 +15,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// namesFor returns the names that the ScheduledRestart of a workload may have, the
-// first that is free: the workload's own; if that is another's, such as that of a
-// workload of another kind, the name and the kind; and one with a hash, which stands
-// for a name that is too long, and which nobody takes by chance.
+// namesFor returns the names that the ScheduledRestart of a workload may have; it gets
+// the first that is free. They are the workload's own name; the name and the kind, in
+// case the first is taken, for example by a workload of another kind; and one with a
+// hash, in case the name and the kind are too long together, which no other client
+// uses by chance.
 func namesFor(kind *workload.Kind, name string) []string {
 	suffix := "-" + strings.ToLower(kind.Kind)
 	names := []string{name}
@@ -27,13 +28,13 @@ func namesFor(kind *workload.Kind, name string) []string {
 	}
 	hash := sha256.Sum256([]byte(kind.Kind + "/" + name))
 	suffix = "-" + hex.EncodeToString(hash[:5]) + suffix
-	// What is cut must not end so that a label of the name does.
+	// A label of a DNS name must not end with a hyphen or be empty.
 	cut := name[:min(len(name), validation.DNS1123SubdomainMaxLength-len(suffix))]
 	return append(names, strings.TrimRight(cut, "-.")+suffix)
 }
 
-// workloadNames returns the names of the workloads of a kind that might want a
-// ScheduledRestart of this name, as far as the name tells.
+// workloadNames returns the names of workloads of a kind that might use this name for
+// their ScheduledRestart, as far as they can be derived from the name.
 func workloadNames(kind *workload.Kind, name string) []string {
 	names := []string{name}
 	if base, ok := strings.CutSuffix(name, "-"+strings.ToLower(kind.Kind)); ok && base != "" {
@@ -42,20 +43,21 @@ func workloadNames(kind *workload.Kind, name string) []string {
 	return names
 }
 
-// place is the name that the ScheduledRestart of a workload has or is to have, and
-// what has it now.
+// place is the name that the ScheduledRestart of a workload has or will have, and the
+// object that has this name now.
 type place struct {
 	name     string
 	existing *tidekeeperv1.ScheduledRestart
 	origin   origin
-	// second is one more that the opt-in of this workload has made, which a manager
-	// with a stale view may do. It goes.
+	// second is a second ScheduledRestart that the opt-in of this workload created,
+	// which a manager with a stale cache may do. It is deleted.
 	second *tidekeeperv1.ScheduledRestart
 }
 
-// find returns the place of a workload's ScheduledRestart. One that exists keeps its
-// name, whatever becomes free. Else it waits for what goes anyway; and what a person
-// has written for this very workload stays the only one.
+// find returns the place of a workload's ScheduledRestart. An existing one keeps its
+// name, even if a better name becomes free. Otherwise an orphan is adopted, and one
+// that is being deleted is waited for. If another client has created one for this
+// very workload, no second one is created.
 func find(kind *workload.Kind, object metav1.Object, existing []*tidekeeperv1.ScheduledRestart) place {
 	var mine, waits, inTheWay, free *place
 	var last place

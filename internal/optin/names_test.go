@@ -41,20 +41,20 @@ func TestNamesFor(t *testing.T) {
 		}
 		for _, other := range workload.Kinds {
 			if other != kind && slices.ContainsFunc(namesFor(other, name)[1:], func(n string) bool { return slices.Contains(names, n) }) {
-				t.Fatalf("%s and %s of the name %q share more than that", kind.Kind, other.Kind, name)
+				t.Fatalf("%s and %s with the name %q share more than that name", kind.Kind, other.Kind, name)
 			}
 		}
 	})
 }
 
-// named gives one another name.
+// named returns the ScheduledRestart of m with another name and age.
 func named(m *RestartMaker, name string, age int64) *tidekeeperv1.ScheduledRestart {
 	o := m.Obj()
 	o.Name, o.CreationTimestamp = name, metav1.Unix(age, 0)
 	return o
 }
 
-// Which of the names it is, for each that may be taken by something.
+// Which name is used, depending on what has the names already.
 func TestFind(t *testing.T) {
 	made := func() *RestartMaker { return Made(`{"suspend":true}`) }
 	others := func() *RestartMaker {
@@ -86,7 +86,7 @@ func TestFind(t *testing.T) {
 			want: hashed, origin: foreign,
 		},
 		{name: "a person's, for this workload", existing: []*tidekeeperv1.ScheduledRestart{nil, named(MakeRestart(), "web-deployment", 1)}, want: "web-deployment", origin: foreign},
-		{name: "one that goes", existing: []*tidekeeperv1.ScheduledRestart{nil, named(made().Deleted(), "web-deployment", 1)}, want: "web-deployment", origin: dying},
+		{name: "one that is being deleted", existing: []*tidekeeperv1.ScheduledRestart{nil, named(made().Deleted(), "web-deployment", 1)}, want: "web-deployment", origin: dying},
 		{name: "one that was left behind", existing: []*tidekeeperv1.ScheduledRestart{others().Obj(), named(made().NoOwner(), "web-deployment", 1)}, want: "web-deployment", origin: orphan},
 		{
 			name: "two of its own", existing: []*tidekeeperv1.ScheduledRestart{named(made(), "web", 1), named(made(), "web-deployment", 2)},
@@ -104,15 +104,15 @@ func TestFind(t *testing.T) {
 				second = p.second.Name
 			}
 			if p.name != tt.want || p.origin != tt.origin || second != tt.second {
-				t.Errorf("got %s of origin %d, and too many: %q; want %s of %d, %q", p.name, p.origin, second, tt.want, tt.origin, tt.second)
+				t.Errorf("got %s of origin %d and second %q; want %s of origin %d and second %q", p.name, p.origin, second, tt.want, tt.origin, tt.second)
 			}
 		})
 	}
 }
 
-// Whatever the order in which workloads of one name opt in and out, and whatever a
-// person puts into the way, each that has opted in has one of its own in the end,
-// which keeps its name.
+// In whatever order workloads with the same name opt in and out, and whichever names
+// a user takes, in the end each workload that has opted in has a ScheduledRestart of
+// its own, which keeps its name.
 func TestEachKindIsServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		world := map[string]*tidekeeperv1.ScheduledRestart{}
@@ -132,7 +132,7 @@ func TestEachKindIsServed(t *testing.T) {
 				switch d.action {
 				case create:
 					if world[d.name] != nil {
-						t.Fatalf("%s is written over", d.name)
+						t.Fatalf("%s is overwritten", d.name)
 					}
 					o := MakeRestart().Record(`{"suspend":true}`).Owner(kind.APIVersion(), kind.Kind, "web", workloads[kind].UID).TargetRef(kind.Ref("web")).Suspend(true).Obj()
 					o.Name, o.CreationTimestamp = d.name, metav1.Time{Time: time.Unix(int64(len(world)), 0)}
@@ -147,7 +147,7 @@ func TestEachKindIsServed(t *testing.T) {
 					return
 				}
 			}
-			t.Fatalf("%s: it does not come to rest", kind.Kind)
+			t.Fatalf("%s: still not done after 5 reconciles", kind.Kind)
 		}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			kind := rapid.SampledFrom(workload.Kinds).Draw(t, "kind")

@@ -9,16 +9,19 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// record is what the opt-in has applied last, as the annotation
-// [tidekeeperv1.AppliedAnnotation] on the ScheduledRestart tells. It is written
-// together with what it tells about. A field that was not applied is nil.
+// record is what the opt-in applied last, from the annotation
+// [tidekeeperv1.AppliedAnnotation] on the ScheduledRestart. It is written in the same
+// request as the fields that it describes. A field that was not applied is nil.
 type record struct {
 	Schedule *string `json:"schedule,omitempty"`
 	TimeZone *string `json:"timeZone,omitempty"`
 	Suspend  *bool   `json:"suspend,omitempty"`
+	// SuspendAfter is set while the opt-in is switched off: what spec.suspend becomes
+	// when it is switched on again.
+	SuspendAfter *bool `json:"suspendAfter,omitempty"`
 }
 
-// String returns the record as the annotation has it.
+// String returns the record as the value of the annotation.
 func (r record) String() string {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -28,8 +31,8 @@ func (r record) String() string {
 	return string(text)
 }
 
-// recordOn reads the record on a ScheduledRestart. It returns nil if there is
-// none, or none that can be read.
+// recordOn returns the record on a ScheduledRestart, or nil if there is none or it
+// cannot be parsed.
 func recordOn(restart *tidekeeperv1.ScheduledRestart) *record {
 	r := &record{}
 	if json.Unmarshal([]byte(restart.Annotations[tidekeeperv1.AppliedAnnotation]), r) != nil {

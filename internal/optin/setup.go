@@ -19,9 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// What has failed is tried again after firstRetry, then after twice as long and
-// so on, at last every lastRetry. Each try is an event, and what fails here, such
-// as a quota that is used up, is nothing that mends itself in milliseconds.
+// A failed write is retried after firstRetry, then after twice as long and so on, up
+// to every lastRetry. Each attempt records an event, and a failure here, such as an
+// exhausted quota, does not go away within milliseconds.
 const (
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute

@@ -20,7 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// request is a workload to look at.
+// request is a workload to reconcile.
 type request struct {
 	kind *workload.Kind
 	types.NamespacedName
@@ -33,9 +33,9 @@ func workloadsOf(kind *workload.Kind) handler.TypedMapFunc[client.Object, reques
 	}
 }
 
-// workloadsOfRestart maps a ScheduledRestart to the workloads that may have made
-// it, or may want its name: of each kind those that the name tells of, the one that
-// it restarts, and its owner.
+// workloadsOfRestart maps a ScheduledRestart to the workloads that may have created
+// it, or may want its name: for each kind those that can be derived from the name,
+// its target, and its owner.
 func workloadsOfRestart(_ context.Context, o client.Object) []request {
 	var requests []request
 	add := func(kind *workload.Kind, name string) {
@@ -62,10 +62,9 @@ func workloadsOfRestart(_ context.Context, o client.Object) []request {
 	return requests
 }
 
-// workloadChanges lets through workloads that opt in and changes of the
-// annotations that say so. A workload that had opted in, and did so no more
-// while no manager ran, is found by its ScheduledRestart. A deletion is the
-// garbage collector's business.
+// workloadChanges accepts workloads that opt in, and changes of the opt-in's
+// annotations. A workload that opted out while no manager was running is found
+// through its ScheduledRestart. Deletions are left to the garbage collector.
 var workloadChanges = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return len(optInOf(e.Object)) > 0 },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -74,7 +73,7 @@ var workloadChanges = predicate.Funcs{
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
-// optInOf returns the annotations of a workload that the opt-in is about.
+// optInOf returns the annotations of a workload that belong to the opt-in.
 func optInOf(o client.Object) map[string]string {
 	all := o.GetAnnotations()
 	of := map[string]string{}
@@ -86,10 +85,10 @@ func optInOf(o client.Object) map[string]string {
 	return of
 }
 
-// restartChanges lets through ScheduledRestarts that opt-ins have made, if
-// something of them changes that the opt-in has written. Of what others have made
-// only the deletion counts, as it frees the name, and another target, as one for the
-// same workload is in the way of an opt-in.
+// restartChanges accepts ScheduledRestarts that opt-ins created, if anything that the
+// opt-in wrote changes. For those that other clients created, it accepts only a
+// deletion, which frees the name, and a new target, as a ScheduledRestart for the same
+// workload blocks the opt-in.
 var restartChanges = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return isMade(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool {

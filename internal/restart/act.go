@@ -24,8 +24,8 @@ import (
 )
 
 // carryOut does what was decided, in the order that makes a crash harmless: first the
-// status says that a restart is started, then the tick is sent. It returns what becomes
-// of the slot.
+// status says that a restart is started, then the tick is sent. It returns whether the
+// restart still needs its slot.
 func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, t *target, d *decision.Output) (slotUse, error) {
 	before := restart.DeepCopy()
 	if !equality.Semantic.DeepEqual(&restart.Status, &d.Status) {
@@ -71,8 +71,8 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 
 // writeStatus writes the status under the resourceVersion, so that only one of two
 // leaders starts a restart. If the API server rejects the status for its content or for
-// its length, it is written with only the latest record of the history: events have
-// reported what is lost.
+// its length, it is written with only the latest record of the history: the others have
+// been reported as events.
 func (r *reconciler) writeStatus(ctx context.Context, restart, before *tidekeeperv1.ScheduledRestart, d *decision.Output) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	attempt := restart.DeepCopy()
@@ -98,7 +98,8 @@ func isContentRejected(err error) bool {
 }
 
 // send sends a tick to the target. The patch is valid only for the workload that was
-// decided about: it may be broken or paused since, or be another one of the same name.
+// decided about: it may have been broken or paused since, or replaced by another one of the
+// same name.
 func (r *reconciler) send(ctx context.Context, t *target, tick time.Time) error {
 	content := t.kind.Restart(tick)
 	content["metadata"] = map[string]any{

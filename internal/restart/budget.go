@@ -12,27 +12,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// budget bounds how many restarts run at once, in the cluster and in one
-// namespace. A slot goes to the namespace that has the fewest, and there, and
-// among namespaces that have equally many, to who has waited longest. So a
-// namespace with a long line holds up only itself.
+// budget limits how many restarts run at once, in the cluster and in one namespace. A free
+// slot goes to the namespace that uses the fewest slots; among namespaces that use equally
+// many, and within a namespace, it goes to the restart that has waited longest. So a
+// namespace with a long queue holds up only itself.
 //
-// It is kept in memory only: what is under way stands in the status of the
-// ScheduledRestarts, from which a new leader fills it.
+// The budget is kept in memory only. A new leader fills it from the status of the
+// ScheduledRestarts, which says which restarts are in progress.
 type budget struct {
-	// limit is how many restarts may run at once, share how many of one
-	// namespace.
+	// limit is how many restarts may run at once, share how many of them in one namespace.
 	limit, share int
 
 	mu     sync.Mutex
 	held   map[types.NamespacedName]bool
 	spaces map[string]int
-	// outlived are under way, but their slots have gone to others.
+	// outlived are restarts in progress that no longer have a slot.
 	outlived map[types.NamespacedName]bool
-	// lines are who waits, by namespace, in the order of their turn, and since
-	// when.
-	lines map[string][]waiter
-	since map[types.NamespacedName]time.Time
+	// queues are the waiting restarts of each namespace, in order, and since is when each
+	// began to wait.
+	queues map[string][]waiter
+	since  map[types.NamespacedName]time.Time
 }
 
 type waiter struct {
@@ -40,21 +39,22 @@ type waiter struct {
 	key   types.NamespacedName
 }
 
+// byTurn orders restarts by how long they have waited.
 func byTurn(a, b waiter) int {
 	return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 }
 
-// newBudget makes a budget of which one namespace may have so many percent, and
-// at least one slot.
+// newBudget returns a budget of which one namespace may use the given percentage, but at
+// least one slot.
 func newBudget(limit, percent int) *budget {
 	return &budget{
 		limit: limit, share: max(1, limit*percent/100),
 		held: map[types.NamespacedName]bool{}, spaces: map[string]int{}, outlived: map[types.NamespacedName]bool{},
-		lines: map[string][]waiter{}, since: map[types.NamespacedName]time.Time{},
+		queues: map[string][]waiter{}, since: map[types.NamespacedName]time.Time{},
 	}
 }
 
-// hold gives a slot to what is under way already, even if there is none left,
+// hold gives a slot to a restart that is already in progress, even if no slot is free,
 // unless it has outlived its slot.
 func (b *budget) hold(key types.NamespacedName) {
 	b.mu.Lock()
@@ -64,8 +64,8 @@ func (b *budget) hold(key types.NamespacedName) {
 	}
 }
 
-// take asks for a slot, and tells whether it has one now. If not, it waits in
-// line, since the given time; who is in line already keeps its place.
+// take asks for a slot, and reports whether the key has one now. Otherwise the key waits,
+// since the given time, or in its place if it is already waiting.
 func (b *budget) take(key types.NamespacedName, since time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,9 +74,9 @@ func (b *budget) take(key types.NamespacedName, since time.Time) bool {
 	}
 	delete(b.outlived, key)
 	if _, waits := b.since[key]; !waits {
-		line := b.lines[key.Namespace]
-		i, _ := slices.BinarySearchFunc(line, waiter{since, key}, byTurn)
-		b.lines[key.Namespace] = slices.Insert(line, i, waiter{since, key})
+		queue := b.queues[key.Namespace]
+		i, _ := slices.BinarySearchFunc(queue, waiter{since, key}, byTurn)
+		b.queues[key.Namespace] = slices.Insert(queue, i, waiter{since, key})
 		b.since[key] = since
 	}
 	if !slices.Contains(b.next(), key) {
@@ -86,15 +86,15 @@ func (b *budget) take(key types.NamespacedName, since time.Time) bool {
 	return true
 }
 
-// has tells whether the key has a slot.
+// has reports whether the key has a slot.
 func (b *budget) has(key types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held[key]
 }
 
-// outlive takes the slot from a restart that goes on without one, and returns who
-// can have a slot now.
+// outlive takes the slot from a restart that continues without one, and returns the keys
+// that can have a slot now.
 func (b *budget) outlive(key types.NamespacedName) []types.NamespacedName {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,7 +107,7 @@ func (b *budget) outlive(key types.NamespacedName) []types.NamespacedName {
 	return b.next()
 }
 
-// release gives a slot or a place in line back, and returns who can have a slot
+// release gives up a slot or a place in the queue, and returns the keys that can have a slot
 // now.
 func (b *budget) release(key types.NamespacedName) []types.NamespacedName {
 	b.mu.Lock()
@@ -120,8 +120,8 @@ func (b *budget) release(key types.NamespacedName) []types.NamespacedName {
 	return b.next()
 }
 
-// usage returns how many slots are used, how many restarts wait for one, and how
-// many are under way that have outlived theirs.
+// usage returns how many slots are used, how many restarts wait for one, and how many
+// restarts in progress have outlived theirs.
 func (b *budget) usage() (used, waiting, outlived int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,36 +147,36 @@ func (b *budget) vacate(key types.NamespacedName) bool {
 	return true
 }
 
-// leave takes the key out of the line, if it is in it.
+// leave removes the key from its queue, and reports whether it was waiting.
 func (b *budget) leave(key types.NamespacedName) bool {
 	since, waits := b.since[key]
 	if !waits {
 		return false
 	}
 	delete(b.since, key)
-	line := b.lines[key.Namespace]
-	i, _ := slices.BinarySearchFunc(line, waiter{since, key}, byTurn)
-	if line = slices.Delete(line, i, i+1); len(line) == 0 {
-		delete(b.lines, key.Namespace)
+	queue := b.queues[key.Namespace]
+	i, _ := slices.BinarySearchFunc(queue, waiter{since, key}, byTurn)
+	if queue = slices.Delete(queue, i, i+1); len(queue) == 0 {
+		delete(b.queues, key.Namespace)
 	} else {
-		b.lines[key.Namespace] = line
+		b.queues[key.Namespace] = queue
 	}
 	return true
 }
 
-// next returns those in line that there are slots for.
+// next returns the waiting keys for which slots are free.
 func (b *budget) next() []types.NamespacedName {
 	var next []types.NamespacedName
 	taken := map[string]int{}
 	for free := b.limit - len(b.held); free > 0; free-- {
 		var first *waiter
 		fewest := b.share
-		for namespace, line := range b.lines {
+		for namespace, queue := range b.queues {
 			has := b.spaces[namespace] + taken[namespace]
-			if has > fewest || has >= b.share || taken[namespace] == len(line) {
+			if has > fewest || has >= b.share || taken[namespace] == len(queue) {
 				continue
 			}
-			if w := &line[taken[namespace]]; first == nil || has < fewest || byTurn(*w, *first) < 0 {
+			if w := &queue[taken[namespace]]; first == nil || has < fewest || byTurn(*w, *first) < 0 {
 				first, fewest = w, has
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// at is a time of the day on which these tests take place.
+// at returns a time of day on the date of these tests.
 func at(clock string) time.Time {
 	t, err := time.Parse(time.RFC3339, "2026-06-10T"+clock+"Z")
 	if err != nil {
@@ -37,7 +37,7 @@ func TestBudgetGoesByTick(t *testing.T) {
 		t.Fatal("a second slot in a budget of one")
 	}
 	if diff := cmp.Diff([]types.NamespacedName{early}, b.release(first)); diff != "" {
-		t.Errorf("who is next (-want +got):\n%s", diff)
+		t.Errorf("next (-want +got):\n%s", diff)
 	}
 	if b.take(late, at("03:02:00")) {
 		t.Error("the later tick comes before the earlier one")
@@ -58,13 +58,13 @@ func TestBudgetShare(t *testing.T) {
 		}
 	}
 	if !b.take(key("other", "x"), at("03:05:00")) {
-		t.Error("who waits for the share of its own namespace holds up another")
+		t.Error("a restart that waits for the share of its namespace holds up another namespace")
 	}
 	if used, waiting, _ := b.usage(); used != 3 || waiting != 2 {
 		t.Errorf("%d used, %d waiting; want 3, 2", used, waiting)
 	}
 	if one := newBudget(1, 1); !one.take(key("a", "a"), at("03:00:00")) {
-		t.Error("a small share is no slot at all; want at least one")
+		t.Error("a small share gives no slot; want at least one")
 	}
 }
 
@@ -73,18 +73,18 @@ func TestBudgetIsRebuilt(t *testing.T) {
 	b.hold(key("a", "x"))
 	b.hold(key("a", "y"))
 	if b.take(key("a", "z"), at("03:00:00")) {
-		t.Error("a slot beside two that were under way before, in a budget of one")
+		t.Error("a slot in addition to two that were in progress before, in a budget of one")
 	}
 	if next := b.release(key("a", "x")); next != nil {
-		t.Errorf("%v may go on while one is still under way", next)
+		t.Errorf("%v can have a slot while one is still in use", next)
 	}
 	if next := b.release(key("a", "y")); len(next) != 1 {
-		t.Errorf("%v may go on, want one", next)
+		t.Errorf("%v can have a slot, want one", next)
 	}
 }
 
-// TestBudgetHolds: whoever asks and gives back in whatever order, no more run
-// than may, and nobody who could run is left waiting without being named.
+// However slots are taken and released, no more restarts run than the limits allow, and every
+// waiting restart that could run is returned.
 func TestBudgetHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 4).Draw(t, "limit")
@@ -102,16 +102,16 @@ func TestBudgetHolds(t *testing.T) {
 			"ask": func(t *rapid.T) {
 				ask(keys.Draw(t, "key"), at("03:00:00").Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "due"))*time.Minute))
 			},
-			"give back": func(t *rapid.T) {
+			"release": func(t *rapid.T) {
 				k := keys.Draw(t, "key")
 				delete(running, k)
 				for _, next := range b.release(k) {
 					due, waits := b.since[next]
 					if !waits {
-						t.Fatalf("%s may go on, and does not wait", next)
+						t.Fatalf("%s can have a slot, but does not wait", next)
 					}
 					if !b.take(next, due) {
-						t.Fatalf("%s may go on, and has no slot", next)
+						t.Fatalf("%s can have a slot, but does not get it", next)
 					}
 					running[next] = true
 				}
@@ -130,14 +130,14 @@ func TestBudgetHolds(t *testing.T) {
 					}
 				}
 				waiting := 0
-				for _, line := range b.lines {
+				for _, line := range b.queues {
 					waiting += len(line)
 					if !slices.IsSortedFunc(line, byTurn) || len(line) == 0 {
-						t.Fatalf("the line is in disorder: %v", line)
+						t.Fatalf("the queue is not in order: %v", line)
 					}
 				}
 				if waiting != len(b.since) {
-					t.Fatalf("the lines are in disorder: %v, %v", b.lines, b.since)
+					t.Fatalf("the queues are inconsistent: %v, %v", b.queues, b.since)
 				}
 				if used, _, _ := b.usage(); used != len(running) {
 					t.Fatalf("%d slots are used by %d", used, len(running))
@@ -147,8 +147,8 @@ func TestBudgetHolds(t *testing.T) {
 	})
 }
 
-// TestBudgetIsFair: a namespace with a long line, and with slots, comes after one
-// that has none, and who is in line keeps the place whatever time it comes with.
+// A namespace with a long queue and slots comes after a namespace that has no slot, and a
+// waiting restart keeps its place whatever time it asks with later.
 func TestBudgetIsFair(t *testing.T) {
 	b := newBudget(2, 100)
 	first, second := key("greedy", "1"), key("greedy", "2")
@@ -159,23 +159,23 @@ func TestBudgetIsFair(t *testing.T) {
 	b.take(key("greedy", "4"), at("02:00:00"))
 	b.take(key("modest", "x"), at("03:10:00"))
 	if diff := cmp.Diff([]types.NamespacedName{key("modest", "x")}, b.release(first)); diff != "" {
-		t.Errorf("who is next (-want +got):\n%s", diff)
+		t.Errorf("next (-want +got):\n%s", diff)
 	}
 	b.take(key("modest", "x"), at("03:10:00"))
 	if diff := cmp.Diff([]types.NamespacedName{key("greedy", "3")}, b.release(second)); diff != "" {
-		t.Errorf("who is next after that (-want +got):\n%s", diff)
+		t.Errorf("next after that (-want +got):\n%s", diff)
 	}
 }
 
-// TestBudgetOutlived: what outlives its slot gives it to others, is counted, and
-// does not get it back by being looked at.
+// A restart that outlives its slot releases it, is counted, and does not get the slot back when
+// it is reconciled.
 func TestBudgetOutlived(t *testing.T) {
 	b := newBudget(1, 100)
 	slow, other := key("a", "slow"), key("b", "other")
 	b.take(slow, at("03:00:00"))
 	b.take(other, at("03:00:00"))
 	if diff := cmp.Diff([]types.NamespacedName{other}, b.outlive(slow)); diff != "" {
-		t.Errorf("who is next (-want +got):\n%s", diff)
+		t.Errorf("next (-want +got):\n%s", diff)
 	}
 	b.hold(slow)
 	if used, waiting, outlived := b.usage(); used != 0 || waiting != 1 || outlived != 1 {

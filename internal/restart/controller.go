@@ -40,8 +40,8 @@ type reconciler struct {
 	clock   clock.PassiveClock
 
 	mu sync.Mutex
-	// leadingSince is when this process began to decide, with a budget that knows what
-	// was in progress before; zero means that it has not begun.
+	// leadingSince is when this process began to decide, with a budget that includes the
+	// restarts that were in progress before; zero means that it has not begun.
 	leadingSince time.Time
 	// sent is the tick that this process sent last, for each restart in progress.
 	sent map[types.NamespacedName]sentTick
@@ -98,7 +98,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	use, err = r.carryOut(ctx, key, restart, target, &d)
 	if err != nil {
-		// What is gone needs no event.
+		// An object that no longer exists needs no event.
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 			r.recorder.Eventf(restart, nil, corev1.EventTypeWarning, tidekeeperv1.EventReconcileFailed, "Reconcile", "%s", err)
 		}
@@ -124,7 +124,7 @@ func (r *reconciler) reportInvalidRequest(key types.NamespacedName, restart *tid
 	}
 }
 
-// forget drops what is kept of a ScheduledRestart that is gone.
+// forget drops what is kept of a ScheduledRestart that was deleted.
 func (r *reconciler) forget(key types.NamespacedName) {
 	r.wakeups.Set(reconcile.Request{NamespacedName: key}, time.Time{})
 	r.metrics.schedules.set(key, "")

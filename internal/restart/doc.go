@@ -10,9 +10,9 @@
 // leader can restart twice.
 //
 // The package decision decides, the package workload knows the kinds of targets, and
-// this one carries decisions out:
+// this package carries out the decisions:
 //
-//	definition.go      what the controller needs of the manager
+//	definition.go      what the controller needs from the manager
 //	options.go         its options
 //	setup.go           its watches
 //	controller.go      one reconcile
@@ -21,7 +21,7 @@
 //	pods.go            how long the new pods took to become ready
 //	act.go             writes the status, sends the tick
 //	budget.go          how many restarts are in progress at once, and which is next
-//	slot.go            what becomes of a slot of the budget
+//	slot.go            when a slot of the budget is released
 //	miss_limiter.go    how many missed ticks of a namespace are reported at once
 //	metrics.go         its metrics
 //	overdue.go         the metric of schedules that are overdue

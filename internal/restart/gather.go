@@ -30,8 +30,8 @@ type target struct {
 	unserved bool
 }
 
-// decide finds out what a decision depends on, and decides. It also returns the target
-// that was decided about.
+// decide reads what a decision depends on, and decides. It also returns the target of the
+// decision.
 func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (decision.Output, *target, error) {
 	in := decision.Input{
 		Restart:      restart,

@@ -31,7 +31,7 @@ func TestAbsenceOf(t *testing.T) {
 		return p
 	}
 	before, after := started.Add(-time.Hour), started.Add(time.Minute)
-	// What the DaemonSet controller adds to every pod, and what many of them have.
+	// usual is what the DaemonSet controller adds to every pod, all is what many pods have.
 	usual := corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}
 	all := corev1.Toleration{Operator: corev1.TolerationOpExists}
 	for _, tt := range []struct {
@@ -40,10 +40,10 @@ func TestAbsenceOf(t *testing.T) {
 		active *tidekeeperv1.ActiveRestart
 		want   workload.Absence
 	}{
-		{name: "none there", pods: []corev1.Pod{pod("alive", before, usual)}, active: active},
+		{name: "no pod there", pods: []corev1.Pod{pod("alive", before, usual)}, active: active},
 		{name: "Kubernetes does not count it", pods: []corev1.Pod{pod("dead", before, usual)}, active: active, want: workload.Absence{Nodes: 1}},
 		{name: "Kubernetes counts it", pods: []corev1.Pod{pod("dead", before, all)}, active: active, want: workload.Absence{Nodes: 1, Desired: 1, Old: 1}},
-		{name: "nothing is under way", pods: []corev1.Pod{pod("dead", before, all)}, want: workload.Absence{Nodes: 1, Desired: 1, Old: 1}},
+		{name: "no restart in progress", pods: []corev1.Pod{pod("dead", before, all)}, want: workload.Absence{Nodes: 1, Desired: 1, Old: 1}},
 		{name: "it was replaced", pods: []corev1.Pod{pod("dead", before, all), pod("dead", after, all)}, active: active, want: workload.Absence{Nodes: 1, Desired: 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func newMetrics(registry prometheus.Registerer, b *budget) (*metrics, error) {
 			"From the time at which a restart was due to the time at which it was sent to its target.",
 			[]float64{.01, .05, .1, .5, 1, 5, 30, 120, 600, 3600})),
 		duration: prometheus.NewHistogramVec(histogram("tidekeeper_restart_duration_seconds",
-			"From the start of a restart to its end, by kind of the target and outcome.",
+			"From the start of a restart until it completed or failed, by kind of the target and outcome.",
 			[]float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600}), []string{"kind", "outcome"}),
 	}
 	m.overdue = newOverdue()

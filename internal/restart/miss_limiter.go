@@ -14,9 +14,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// How many ticks without a restart one namespace may have reported: each costs a write
-// and an event, and anyone who may create ScheduledRestarts decides how many there are
-// and how often they tick. What is deferred is reported later, together.
+// These limit how many ticks without a restart are reported per namespace: each costs a
+// write and an event, and users who may create ScheduledRestarts decide how many there are
+// and how often they tick. Deferred ticks are reported later, together.
 const (
 	missesPerSecond = 5
 	missesBurst     = 100
@@ -74,7 +74,7 @@ func (m *missLimiter) dropIdle(now time.Time) {
 	}
 }
 
-// forget drops what is kept of a ScheduledRestart that is gone.
+// forget drops what is kept of a ScheduledRestart that was deleted.
 func (m *missLimiter) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

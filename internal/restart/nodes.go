@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// excludeNodes adapts the state of a workload with a pod on each node to the nodes that
-// are not ready. Where no controller watches nodes and pods, none are excluded.
+// excludeNodes removes the nodes that are not ready from the state of a workload with a pod
+// on each node. Where no controller watches nodes and pods, none are excluded.
 func (r *reconciler) excludeNodes(ctx context.Context, t *target, state *workload.State, active *tidekeeperv1.ActiveRestart) error {
 	if t.kind.Exclude == nil {
 		return nil

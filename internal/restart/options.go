@@ -21,8 +21,8 @@ type Options struct {
 	// one namespace may use.
 	NamespaceShare int
 	// SlotAge is how long a restart uses a slot of the budget. One that takes longer
-	// is followed to its end, but others may start beside it, so that restarts which
-	// never end cannot use up the budget. Raise it if restarts take longer and must
+	// is followed until it completes, but others may start beside it, so that restarts
+	// that never complete cannot use up the budget. Raise it if restarts take longer and must
 	// not overlap; a tick with a shorter startingDeadlineSeconds can then be missed.
 	SlotAge time.Duration
 }

@@ -41,16 +41,16 @@ func TestOverdue(t *testing.T) {
 		status  tidekeeperv1.ScheduledRestartStatus
 		suspend bool
 		limit   int32
-		// want is the day of which the tick makes it overdue; 0: none.
+		// want is the day whose tick makes it overdue; 0 if none does.
 		want int
 	}{
 		{name: "new", status: tidekeeperv1.ScheduledRestartStatus{NextScheduleTime: at(5)}, want: 6},
-		{name: "nobody looks any more", status: tidekeeperv1.ScheduledRestartStatus{NextScheduleTime: at(5), History: history{succeeded(4)}, LastSuccessfulTime: at(4)}, want: 6},
-		{name: "under way", status: tidekeeperv1.ScheduledRestartStatus{NextScheduleTime: at(6), Active: &tidekeeperv1.ActiveRestart{ScheduledTime: day(5), Trigger: tidekeeperv1.TriggerSchedule}}, want: 6},
+		{name: "not reconciled any more", status: tidekeeperv1.ScheduledRestartStatus{NextScheduleTime: at(5), History: history{succeeded(4)}, LastSuccessfulTime: at(4)}, want: 6},
+		{name: "in progress", status: tidekeeperv1.ScheduledRestartStatus{NextScheduleTime: at(6), Active: &tidekeeperv1.ActiveRestart{ScheduledTime: day(5), Trigger: tidekeeperv1.TriggerSchedule}}, want: 6},
 		{name: "missed twice", status: tidekeeperv1.ScheduledRestartStatus{NextScheduleTime: at(6), History: history{missed(5), missed(4), succeeded(3)}, LastSuccessfulTime: at(3)}, want: 5},
 		{name: "stopped by failures", status: tidekeeperv1.ScheduledRestartStatus{History: history{record(5, tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTimeout), succeeded(4)}, LastSuccessfulTime: at(4)}, want: 6},
 		{name: "a request was missed", status: tidekeeperv1.ScheduledRestartStatus{NextScheduleTime: at(10), History: history{byHand, succeeded(9)}, LastSuccessfulTime: at(9)}, want: 11},
-		{name: "restarted by somebody else", status: tidekeeperv1.ScheduledRestartStatus{NextScheduleTime: at(6), History: history{record(5, tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonAlreadyRestarted), missed(4)}}, want: 7},
+		{name: "restarted by another client", status: tidekeeperv1.ScheduledRestartStatus{NextScheduleTime: at(6), History: history{record(5, tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonAlreadyRestarted), missed(4)}}, want: 7},
 		{name: "edited", status: tidekeeperv1.ScheduledRestartStatus{NextScheduleTime: at(6), History: history{record(5, tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited), succeeded(4)}, LastSuccessfulTime: at(4)}, want: 7},
 		{name: "resumed", status: tidekeeperv1.ScheduledRestartStatus{NextScheduleTime: at(20), History: history{succeeded(3)}, LastSuccessfulTime: at(3)}, want: 21},
 		{name: "a short history", limit: 1, status: tidekeeperv1.ScheduledRestartStatus{NextScheduleTime: at(10), History: history{missed(9)}, LastSuccessfulTime: at(3)}, want: 5},
@@ -68,7 +68,7 @@ func TestOverdue(t *testing.T) {
 			o.observe(key, restart, &tt.status, &decision.Input{Ticks: ticks, Offset: 40 * time.Minute})
 			if tt.want == 0 {
 				if len(o.due) != 0 {
-					t.Errorf("it counts: %v", o.due)
+					t.Errorf("it is counted: %v", o.due)
 				}
 				return
 			}
@@ -78,7 +78,7 @@ func TestOverdue(t *testing.T) {
 			}
 			o.forget(key)
 			if len(o.due) != 0 {
-				t.Error("what is gone is kept")
+				t.Error("a deleted one is kept")
 			}
 		})
 	}

@@ -32,7 +32,7 @@ const (
 // does not fail because that cannot be read.
 func (r *reconciler) podStartups(ctx context.Context, namespace string, kind *workload.Kind, t *workload.State) []time.Duration {
 	if !kind.MarksPods {
-		// Nothing tells the new pods from the old ones.
+		// The new pods cannot be distinguished from the old ones.
 		return []time.Duration{}
 	}
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)

@@ -31,7 +31,7 @@ func newScheduleGauge(gauge *prometheus.GaugeVec) *scheduleGauge {
 }
 
 // set counts a ScheduledRestart under a reason, and no longer under its previous one.
-// The reason "" is for one that is gone.
+// The reason "" is for one that was deleted.
 func (s *scheduleGauge) set(key types.NamespacedName, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

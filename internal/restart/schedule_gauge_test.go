@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// Whatever ScheduledRestarts become, and in whatever order they go, the metric
-// has each of them once, under its last reason, and a series for every reason.
+// However the reasons of ScheduledRestarts change, and in whatever order they are deleted, the
+// metric counts each of them once, under its last reason, and has a series for every reason.
 func TestScheduleGauge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		registry := prometheus.NewRegistry()

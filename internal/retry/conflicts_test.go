@@ -18,6 +18,7 @@ import (
 
 func TestWaits(t *testing.T) {
 	overtaken := fmt.Errorf("write status: %w", apierrors.NewConflict(schema.GroupResource{Resource: "nodepools"}, "worker", errors.New("modified")))
+	gone := fmt.Errorf("write status: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "nodepools"}, "worker"))
 	broken := errors.New("broken")
 	var answer error
 	r := Conflicts(reconcile.TypedFunc[string](func(context.Context, string) (ctrl.Result, error) {
@@ -33,6 +34,7 @@ func TestWaits(t *testing.T) {
 		{"a", overtaken, 100 * time.Millisecond, nil},
 		{"b", overtaken, 50 * time.Millisecond, nil},
 		{"a", overtaken, 200 * time.Millisecond, nil},
+		{"a", gone, 400 * time.Millisecond, nil},
 		{"a", nil, time.Hour, nil},
 		{"a", overtaken, 50 * time.Millisecond, nil},
 		{"a", broken, 0, broken},

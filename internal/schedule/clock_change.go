@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// ClockChange says what a change of the zone's clock has to do with a tick of the
-// schedule, given the tick before it: that it was moved out of a gap, that its
-// time comes twice, or that it is the first after a change. It returns "" if no
-// change is near.
+// ClockChange describes how a clock change of the zone affects a tick of the
+// schedule, given the previous tick: the tick was moved out of a gap, its time
+// occurs twice, or it is the first one after the change. It returns "" if there is
+// no clock change nearby.
 func (s *Schedule) ClockChange(tick, previous time.Time) string {
 	here := stretchNear(s.location, tick)
 	local := tick.In(s.location)
 	if !here.start.IsZero() {
 		switch shift := here.offset - stretchAt(s.location, here.start.Add(-1)).offset; {
 		case shift > 0 && tick.Equal(here.start) && !s.times.contain(local):
-			end := tick.UTC().Add(here.offset) // of the gap, on the wall clock
+			end := tick.UTC().Add(here.offset) // the end of the gap, on the wall clock
 			return fmt.Sprintf("%s to %s do not exist: runs at their end", end.Add(-shift).Format("15:04"), end.Add(-time.Minute).Format("15:04"))
 		case shift < 0 && tick.Before(here.start.Add(-shift)):
 			return local.Format("15:04") + " for the second time: the clock was put back"
@@ -40,7 +40,7 @@ func (s *Schedule) ClockChange(tick, previous time.Time) string {
 	return ""
 }
 
-// contain reports whether a wall clock time is one of the expression's.
+// contain reports whether the expression names this wall clock time.
 func (t *fieldValues) contain(wall time.Time) bool {
 	has := func(field, value int) bool { return slices.Contains(t[field].list(fields[field]), value) }
 	if !has(minuteField, wall.Minute()) || !has(hourField, wall.Hour()) || !has(monthField, int(wall.Month())) {
@@ -53,7 +53,7 @@ func (t *fieldValues) contain(wall time.Time) bool {
 	return day || weekday
 }
 
-// trimZeros writes a duration without the zeros at its end.
+// trimZeros formats a duration without trailing zero units.
 func trimZeros(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -64,9 +64,9 @@ func trimZeros(d time.Duration) string {
 	return text
 }
 
-// stretchNear is [stretchAt] without the bounds at which the offset stays the
-// same (a zone's table may begin again every year), and without an end that is
-// far away.
+// stretchNear is [stretchAt] without bounds at which the offset does not change (Go
+// may report a bound every year, see stretchAt), and without an end that is far
+// away.
 func stretchNear(location *time.Location, t time.Time) stretch {
 	at := stretchAt(location, t)
 	if !at.start.IsZero() && stretchAt(location, at.start.Add(-1)).offset == at.offset {
@@ -78,9 +78,9 @@ func stretchNear(location *time.Location, t time.Time) stretch {
 	return at
 }
 
-// FirstInstant returns the first instant at which a zone's clock shows the date
-// and time of day of wall, whose own zone does not count; or, if the clock skips
-// that time, the end of the gap.
+// FirstInstant returns the first instant at which a zone's clock shows the date and
+// time of day of wall or, if the clock skips that time, the end of the gap. The
+// location of wall itself is ignored.
 func FirstInstant(location *time.Location, wall time.Time) time.Time {
 	year, month, day := wall.Date()
 	hour, minute, second := wall.Clock()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// In every zone and at any time, a tick that no change of the clock is near has
-// no mark; one at a gap's end, or in an overlap, has.
+// In each zone, a tick with no clock change nearby is not marked, and the first tick
+// after a clock change is.
 func TestClockChangesOfAYear(t *testing.T) {
 	for _, zone := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Asia/Tokyo"} {
 		ticks, err := Parse("*/30 * * * *", zone)
@@ -27,7 +27,7 @@ func TestClockChangesOfAYear(t *testing.T) {
 				t.Errorf("%s: %s is marked %q", zone, tick.In(in), mark)
 			}
 			if offsetAt(before) != offsetAt(tick) && mark == "" {
-				t.Errorf("%s: %s is the first after a change of the clock, and not marked", zone, tick.In(in))
+				t.Errorf("%s: %s is the first tick after a clock change, but is not marked", zone, tick.In(in))
 			}
 			before = tick
 		}

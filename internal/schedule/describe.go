@@ -15,7 +15,7 @@ import (
 // to Friday".
 func (s *Schedule) Describe() string {
 	clock, days := s.times.describeClock(), s.times.describeDays()
-	// "Every 5 minutes" says it all, if nothing limits hours and days.
+	// "Every 5 minutes" is complete if neither hours nor days are restricted.
 	if short, ok := strings.CutSuffix(clock, everyHour); ok && days == everyDay && strings.HasPrefix(short, "every ") {
 		clock, days = short, ""
 	}
@@ -34,7 +34,7 @@ const (
 	everyDay  = "every day"
 )
 
-// maxListedTimes is how many times of a day are listed one by one.
+// maxListedTimes is the largest number of times of day that are listed individually.
 const maxListedTimes = 6
 
 func (t *fieldValues) describeClock() string {
@@ -82,7 +82,7 @@ func (t *fieldValues) describeDays() string {
 	case allDays && allWeekdays, both && (allDays || allWeekdays):
 		return everyDay
 	case both:
-		return dayWords + " or " + weekdayWords // cron: one of the two is enough
+		return dayWords + " or " + weekdayWords // cron: a day that matches either is enough
 	case allWeekdays:
 		return dayWords
 	default:
@@ -90,7 +90,7 @@ func (t *fieldValues) describeDays() string {
 	}
 }
 
-// fromMonday moves Sunday behind Saturday, as 7.
+// fromMonday moves Sunday from the front to the end of the list, as 7.
 func fromMonday(weekdays []int) []int {
 	if len(weekdays) > 0 && weekdays[0] == 0 {
 		return append(slices.Clone(weekdays[1:]), 7)
@@ -98,7 +98,7 @@ func fromMonday(weekdays []int) []int {
 	return weekdays
 }
 
-// stepOf returns n if the list is every n-th value from 0 to below size, n > 1.
+// stepOf returns n and true if the list is every nth value from 0 to size-1, n > 1.
 func stepOf(list []int, size int) (int, bool) {
 	if len(list) < 2 || list[0] != 0 || size%len(list) != 0 {
 		return 0, false
@@ -123,7 +123,7 @@ func ordinal(n int) string {
 	}
 }
 
-// ranges names values, three and more in a row as "a to c".
+// ranges names values; three or more consecutive ones become "a to c".
 func ranges(list []int, name func(int) string) []string {
 	var items []string
 	for i := 0; i < len(list); {
@@ -143,7 +143,7 @@ func ranges(list []int, name func(int) string) []string {
 	return items
 }
 
-// joinAnd joins items as a sentence lists them: "a, b and c".
+// joinAnd joins items as in a sentence: "a, b and c".
 func joinAnd(items []string) string {
 	if len(items) < 2 {
 		return strings.Join(items, "")

@@ -52,8 +52,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// What the words say is what the schedule does: somebody who has only the words
-// finds the same ticks.
+// The description says what the schedule does: a reader who has only the words finds
+// the same ticks.
 func TestDescriptionSaysWhatTheScheduleDoes(t *testing.T) {
 	item := func(t *rapid.T, f field) string {
 		low := rapid.IntRange(f.first, f.last).Draw(t, "low")
@@ -71,7 +71,7 @@ func TestDescriptionSaysWhatTheScheduleDoes(t *testing.T) {
 			return fmt.Sprintf("%d-%d/%d", low, high, rapid.IntRange(1, max(1, high-low)).Draw(t, "step"))
 		}
 	}
-	// Nothing but "*" has words of its own, and is drawn seldom.
+	// These have wording of their own, but would rarely be drawn at random.
 	often := rapid.SampledFrom([]string{"* * * * *", "*/5 * * * *", "*/20 * * jan,mar *", "* * * * 0-6"})
 	rapid.Check(t, func(t *rapid.T) {
 		texts := make([]string, 5)
@@ -105,7 +105,7 @@ func TestDescriptionSaysWhatTheScheduleDoes(t *testing.T) {
 				break
 			}
 			if want := reader.next(at); !want.Equal(tick) {
-				t.Fatalf("%s: after %s the schedule ticks at %s; its words, %q, say %s", expression, at, tick, words, want)
+				t.Fatalf("%s: after %s the schedule ticks at %s; its description, %q, says %s", expression, at, tick, words, want)
 			}
 			if !s.times.contain(tick) {
 				t.Fatalf("%s: contain(%s) is false", expression, tick)
@@ -115,14 +115,14 @@ func TestDescriptionSaysWhatTheScheduleDoes(t *testing.T) {
 	})
 }
 
-// reading is what somebody understands who has only the words.
+// reading is what a reader understands who has only the words.
 type reading struct {
 	clock        map[[2]int]bool // hour, minute
 	day, weekday map[int]bool    // nil: not mentioned
 	month        map[int]bool
 }
 
-// read reads the words of a schedule.
+// read parses the description of a schedule.
 func read(words string) (reading, error) {
 	r := reading{clock: map[[2]int]bool{}}
 	if head, months, ok := strings.Cut(words, ", in "); ok {
@@ -152,7 +152,7 @@ func read(words string) (reading, error) {
 	case strings.HasPrefix(days, "on "):
 		r.weekday = numbers(strings.TrimPrefix(days, "on "), weekdayNumber)
 	default:
-		return r, fmt.Errorf("no days in it")
+		return r, fmt.Errorf("it names no days")
 	}
 	minuteWords, hourWords, split := strings.Cut(clock, " of ")
 	if !split {
@@ -235,7 +235,7 @@ func numbers(text string, value func(string) int) map[int]bool {
 	return set
 }
 
-// next is the first minute after a time that the words name, by trying.
+// next returns the first minute after a time that the words name, by trying each.
 func (r reading) next(after time.Time) time.Time {
 	for day := after.Truncate(24 * time.Hour); ; day = day.AddDate(0, 0, 1) {
 		w := int(day.Weekday())

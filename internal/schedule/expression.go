@@ -14,17 +14,17 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// maxLength is far above the longest useful expression: all five fields with
-// every value written out have about 330 characters.
+// maxLength is far longer than any useful expression: all five fields with every
+// value written out take about 330 characters.
 const maxLength = 1024
 
-// searchYears is how far the calendar looks for its next time. The rarest date
-// that an expression can name is 29 February, at most eight years from the one
-// before (2096 to 2104, as 2100 is no leap year).
+// searchYears is how far ahead the calendar looks for the next time. The rarest date
+// that an expression can name is 29 February, at most eight years after the previous
+// one (2096 to 2104, as 2100 is not a leap year).
 const searchYears = 9
 
-// parser reads what expand has written. DowOrDom is cron's rule for the two day
-// fields: if neither is *, a day that matches one of them is enough.
+// parser parses the output of expand. DowOrDom is cron's rule for the two day
+// fields: if neither is *, a day that matches either of them is enough.
 var parser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).
 	WithMaxSearchYears(searchYears)
 
@@ -38,14 +38,14 @@ var descriptors = map[string]string{
 	"@hourly":   "0 * * * *",
 }
 
-// field is one of the five: what it is called in errors, and its values.
+// field is one of the five fields: its name in errors, and the values it may have.
 type field struct {
 	name       string
 	first      int
 	last       int
-	names      []string // of first, first+1, ...
+	names      []string // names of the values first, first+1, ...
 	sundayAs7  bool
-	extensions bool // whether L, W and # mean something here in other programs
+	extensions bool // whether other cron implementations accept L, W and # here
 }
 
 var fields = [5]field{
@@ -65,7 +65,7 @@ const (
 )
 
 // parseExpression returns the calendar of an expression and the values of its
-// fields. Its errors say what is wrong and what to write instead.
+// fields. Errors say what is wrong and what to write instead.
 func parseExpression(expression string) (calendar *cron.SpecSchedule, times fieldValues, err error) {
 	texts, err := split(expression)
 	if err != nil {
@@ -86,14 +86,14 @@ func parseExpression(expression string) (calendar *cron.SpecSchedule, times fiel
 	if !ok {
 		return nil, fieldValues{}, fmt.Errorf("read as %T, which has no calendar", parsed)
 	}
-	// Any time will do: within searchYears of it there is every date that exists.
+	// Any start will do: every date that exists occurs within searchYears of it.
 	if calendar.Next(epoch).IsZero() {
 		return nil, fieldValues{}, errors.New("never happens: no month it names has a day it names")
 	}
 	return calendar, times, nil
 }
 
-// split returns the five fields of an expression, and those of a descriptor.
+// split returns the five fields of an expression or of a descriptor.
 func split(expression string) ([]string, error) {
 	if len(expression) > maxLength {
 		return nil, fmt.Errorf("has %d characters, at most %d are read", len(expression), maxLength)
@@ -105,27 +105,27 @@ func split(expression string) ([]string, error) {
 	case strings.HasPrefix(texts[0], "TZ=") || strings.HasPrefix(texts[0], "CRON_TZ="):
 		return nil, errors.New("a time zone does not belong here: use spec.timeZone")
 	case texts[0] == "@every":
-		return nil, errors.New(`@every is not supported, as it has no fixed times: write such as "*/30 * * * *" or "0 */6 * * *"`)
+		return nil, errors.New(`@every is not supported, as it has no fixed times: write for example "*/30 * * * *" or "0 */6 * * *"`)
 	case texts[0] == "@reboot":
-		return nil, errors.New(`@reboot is not supported, as it is no time: write five fields, such as "0 3 * * *"`)
+		return nil, errors.New(`@reboot is not supported, as it does not name a time: write five fields, such as "0 3 * * *"`)
 	case strings.HasPrefix(texts[0], "@"):
 		if five, ok := descriptors[texts[0]]; ok && len(texts) == 1 {
 			return strings.Fields(five), nil
 		}
 		return nil, errors.New("is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly")
 	case len(texts) > len(fields):
-		return nil, fmt.Errorf("has %d fields: write five (minute, hour, day and month, day of week), without seconds or years", len(texts))
+		return nil, fmt.Errorf("has %d fields: write five (minute, hour, day of month, month, day of week), without seconds or years", len(texts))
 	case len(texts) < len(fields):
 		return nil, fmt.Errorf("has %d of the five fields minute, hour, day of month, month and day of week", len(texts))
 	}
 	return texts, nil
 }
 
-// parse returns the values that a field's text names.
+// parse returns the values that a field names.
 //
-// This is not left to go-cron (v0.9.1), which refuses THU for its H, takes 1/2
-// in the day of week to Sunday, which it also knows as 7, reads "*-5" as "*"
-// and accepts "," as a field without any value.
+// go-cron (v0.9.1) is not used for this: it refuses THU because of the H, reads 1/2
+// in the day of week as ending on Sunday, which it also knows as 7, reads "*-5" as
+// "*", and accepts "," as a field with no values.
 func (f field) parse(text string) (values, error) {
 	var v values
 	for item := range strings.SplitSeq(text, ",") {
@@ -133,7 +133,7 @@ func (f field) parse(text string) (values, error) {
 		if err != nil {
 			return values{}, err
 		}
-		// As in Kubernetes' CronJob, * with a step is a list of values and not a *.
+		// As in Kubernetes' CronJob, * with a step is a list of values, not a *.
 		v.star = v.star || (isStar(item[:1]) && step == 1)
 		for value := low; value <= high; value += step {
 			v.set |= 1 << value
@@ -142,8 +142,8 @@ func (f field) parse(text string) (values, error) {
 	return v, nil
 }
 
-// item returns the range and the step of one item of a field's list: *, a value,
-// or a range, and each with a step or without.
+// item returns the range and the step of one item of a field's list: *, a value or
+// a range, each with or without a step.
 func (f field) item(item string) (low, high, step int, err error) {
 	span, stepText, hasStep := strings.Cut(item, "/")
 	lowText, highText, isRange := strings.Cut(span, "-")
@@ -157,7 +157,7 @@ func (f field) item(item string) (low, high, step int, err error) {
 			if high, err = f.value(highText); err != nil {
 				return 0, 0, 0, f.explain(item, err)
 			}
-		case !hasStep: // A value with a step is a range to the field's end.
+		case !hasStep: // A value with a step is a range to the end of the field.
 			high = low
 		}
 	}
@@ -169,9 +169,9 @@ func (f field) item(item string) (low, high, step int, err error) {
 	}
 	step, err = number(stepText)
 	if err != nil || step == 0 {
-		return 0, 0, 0, f.explain(item, fmt.Errorf("the step %q is no positive number", stepText))
+		return 0, 0, 0, f.explain(item, fmt.Errorf("the step %q is not a positive number", stepText))
 	}
-	// What "*/90" asks for is every 90 minutes, and what it would get is every hour.
+	// "*/90" is meant as every 90 minutes, but would be every hour.
 	if size := high - low + 1; step > 1 && step >= size {
 		return 0, 0, 0, fmt.Errorf("the step of %s is not shorter than its %d values: if only the first is meant, write %d", item, size, low)
 	}
@@ -180,7 +180,7 @@ func (f field) item(item string) (low, high, step int, err error) {
 
 func isStar(text string) bool { return text == "*" || text == "?" }
 
-// value returns the number that a text says by digits or by name.
+// value returns the number that a text gives in digits or by name.
 func (f field) value(text string) (int, error) {
 	for i, name := range f.names {
 		if strings.EqualFold(text, name) {
@@ -203,10 +203,11 @@ func number(text string) (int, error) {
 	return int(value), err
 }
 
-// dayExtensions are L, W and # as Quartz has them: L, LW, L-3, 15W, 5L, FRIL, FRI#3.
+// dayExtensions matches Quartz's L, W and #: L, LW, L-3, 15W, 5L, FRIL, FRI#3.
 var dayExtensions = regexp.MustCompile(`(?i)^(LW?|L-\d+|\d+[LW]|[a-z]{3}L|\w+#\w+)$`)
 
-// explain returns a better error than err for an item from another cron's language.
+// explain returns a more helpful error than err for an item in the syntax of another
+// cron implementation.
 func (f field) explain(item string, err error) error {
 	switch {
 	case strings.HasPrefix(item, "H"):
@@ -217,18 +218,18 @@ func (f field) explain(item string, err error) error {
 	return err
 }
 
-// values are those that one field of an expression names: a bit each, and whether
-// the field is a *, which counts in the rule for the two day fields. Sunday may be
-// bit 0, bit 7 or both.
+// values are the values that one field of an expression names, one bit each, and
+// whether the field is a *, which matters for the rule for the two day fields. Sunday
+// may be bit 0, bit 7 or both.
 type values struct {
 	set  uint64
 	star bool
 }
 
-// fieldValues are the values of the five fields, in their order.
+// fieldValues are the values of the five fields, in the order of fields.
 type fieldValues [len(fields)]values
 
-// list returns the values in order, Sunday as 0.
+// list returns the values in ascending order, Sunday as 0.
 func (v values) list(f field) []int {
 	set := v.set
 	if f.sundayAs7 {
@@ -241,11 +242,11 @@ func (v values) list(f field) []int {
 	return list
 }
 
-// full reports whether these are all values of a field.
+// full reports whether v contains every value of the field.
 func (v values) full(f field) bool { return len(v.list(f)) == f.last-f.first+1 }
 
-// expand writes the values as a plain list, which leaves go-cron nothing to
-// interpret but that 7 is Sunday.
+// expand writes the values as a plain list, so that go-cron has nothing left to
+// interpret except that 7 is Sunday.
 func (v values) expand() string {
 	if v.star {
 		return "*"

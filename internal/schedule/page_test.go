@@ -16,8 +16,9 @@ import (
 
 const page = "../../docs/schedules.md"
 
-// TestPage runs each row of the page's table against this package and against
-// what Kubernetes' CronJob controller uses, so that the page cannot go stale.
+// TestPage checks each row of the page's table against this package and against the
+// library that Kubernetes' CronJob controller uses, so that the page cannot become
+// outdated.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -25,9 +26,9 @@ func TestPage(t *testing.T) {
 	}
 	_, table, _ := strings.Cut(string(text), "\n| Situation ")
 	table, _, _ = strings.Cut(table, "\n\n")
-	rows := strings.Split(table, "\n")[2:] // without the head and the line below it
+	rows := strings.Split(table, "\n")[2:] // without the header and its separator
 	if len(rows) < 30 {
-		t.Fatalf("the table of %s has %d rows: is its head still there?", page, len(rows))
+		t.Fatalf("the table of %s has %d rows: does it still have its header?", page, len(rows))
 	}
 	agree := map[string]int{}
 	for _, row := range rows {
@@ -48,12 +49,12 @@ func TestPage(t *testing.T) {
 		}
 		agree[want[6]]++
 		if diff := cmp.Diff(want, cells); diff != "" {
-			t.Errorf("%s: %s is not what happens (-happens +page):\n%s\nThe row should be:\n| %s | `%s` | %s |", page, cells[0], diff,
+			t.Errorf("%s: %s does not match the behaviour (-actual +page):\n%s\nThe row should be:\n| %s | `%s` | %s |", page, cells[0], diff,
 				want[0], want[1], strings.Join(want[2:], " | "))
 		}
 	}
 	if agree["yes"] < 5 || agree["no"] < 5 {
-		t.Errorf("rows that agree or not: %v, want some of both", agree)
+		t.Errorf("rows that agree and rows that do not: %v, want several of both", agree)
 	}
 }
 
@@ -70,7 +71,8 @@ func ours(expression, zone string, after time.Time) string {
 
 // theirs does what formatSchedule and mostRecentScheduleTime of the CronJob
 // controller do (k8s.io/kubernetes v1.36.3, pkg/controller/cronjob): robfig/cron
-// reads the expression with the zone before it, and gives one tick after the other.
+// parses the expression with the zone as its prefix and returns one tick after
+// another.
 func theirs(expression, zone string, after time.Time) (answer string) {
 	defer func() {
 		if recover() != nil {
@@ -87,7 +89,7 @@ func theirs(expression, zone string, after time.Time) (answer string) {
 	return ticks(zone, after, s.Next)
 }
 
-// ticks writes the first three ticks, on the zone's clock.
+// ticks formats the first three ticks, on the zone's clock.
 func ticks(zone string, after time.Time, next func(time.Time) time.Time) string {
 	location, err := time.LoadLocation(zone)
 	if err != nil {

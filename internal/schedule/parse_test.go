@@ -19,16 +19,16 @@ func TestParseRefuses(t *testing.T) {
 	tests := []struct{ expression, want string }{
 		{"", `is empty: write five fields, such as "0 3 * * *", or @daily`},
 		{"  ", `is empty: write five fields, such as "0 3 * * *", or @daily`},
-		{"@every 5m", `@every is not supported, as it has no fixed times: write such as "*/30 * * * *" or "0 */6 * * *"`},
-		{"@reboot", `@reboot is not supported, as it is no time: write five fields, such as "0 3 * * *"`},
+		{"@every 5m", `@every is not supported, as it has no fixed times: write for example "*/30 * * * *" or "0 */6 * * *"`},
+		{"@reboot", `@reboot is not supported, as it does not name a time: write five fields, such as "0 3 * * *"`},
 		{"@Daily", descriptor},
 		{"@fortnightly", descriptor},
 		{"@daily 3", descriptor},
 		{"TZ=Europe/Berlin 0 3 * * *", "a time zone does not belong here: use spec.timeZone"},
 		{"CRON_TZ=Europe/Berlin @daily", "a time zone does not belong here: use spec.timeZone"},
 		{"TZ=", "a time zone does not belong here: use spec.timeZone"},
-		{"0 0 3 * * *", "has 6 fields: write five (minute, hour, day and month, day of week), without seconds or years"},
-		{"0 0 3 * * * 2026", "has 7 fields: write five (minute, hour, day and month, day of week), without seconds or years"},
+		{"0 0 3 * * *", "has 6 fields: write five (minute, hour, day of month, month, day of week), without seconds or years"},
+		{"0 0 3 * * * 2026", "has 7 fields: write five (minute, hour, day of month, month, day of week), without seconds or years"},
 		{"0 3 * *", "has 4 of the five fields minute, hour, day of month, month and day of week"},
 		{"tomorrow", "has 1 of the five fields minute, hour, day of month, month and day of week"},
 		{"60 3 * * *", `minute "60": "60" is not one of 0 to 59`},
@@ -46,9 +46,9 @@ func TestParseRefuses(t *testing.T) {
 		{", 0 * * *", `minute ",": "" is not one of 0 to 59`},
 		{"0 0 1,,2 * *", `day of month "1,,2": "" is not one of 1 to 31`},
 		{"99999999999999999999 0 * * *", `minute "99999999999999999999": "99999999999999999999" is not one of 0 to 59`},
-		{"*/0 0 * * *", `minute "*/0": the step "0" is no positive number`},
-		{"*/ 0 * * *", `minute "*/": the step "" is no positive number`},
-		{"*/2/3 0 * * *", `minute "*/2/3": the step "2/3" is no positive number`},
+		{"*/0 0 * * *", `minute "*/0": the step "0" is not a positive number`},
+		{"*/ 0 * * *", `minute "*/": the step "" is not a positive number`},
+		{"*/2/3 0 * * *", `minute "*/2/3": the step "2/3" is not a positive number`},
 		{"*/90 * * * *", `minute "*/90": the step of */90 is not shorter than its 60 values: if only the first is meant, write 0`},
 		{"*/60 * * * *", `minute "*/60": the step of */60 is not shorter than its 60 values: if only the first is meant, write 0`},
 		{"0 0 * * */7", `day of week "*/7": the step of */7 is not shorter than its 7 values: if only the first is meant, write 0`},
@@ -88,7 +88,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestParseAccepts(t *testing.T) {
-	// Pairs that mean the same.
+	// Pairs with the same meaning.
 	tests := [][2]string{
 		{"0 3 * * *", "00 03 ? * ?"},
 		{"*/15 * * * *", "0,15,30,45 * * * *"},
@@ -103,7 +103,7 @@ func TestParseAccepts(t *testing.T) {
 		{"0 0 * * 0-7", "0 0 * * 0-6"},
 		{"0 0 */1 * mon", "0 0 * * mon"},
 		{"0 0 *,5 * mon", "0 0 * * mon"},
-		{"0 0 30 2 1", "0 0 31 2 mon"}, // no such day, but Mondays
+		{"0 0 30 2 1", "0 0 31 2 mon"}, // the date does not exist, but Mondays do
 	}
 	for _, test := range tests {
 		a, b := mustParse(t, test[0], ""), mustParse(t, test[1], "")
@@ -149,8 +149,8 @@ func TestZones(t *testing.T) {
 }
 
 func TestSpread(t *testing.T) {
-	// Written down and not calculated: whoever changes these moves every restart
-	// of every cluster.
+	// Constants and not calculated: a change of these values moves every restart in
+	// every cluster.
 	tests := []struct {
 		namespace, name string
 		window          time.Duration

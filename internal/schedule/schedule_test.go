@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// layout is a tick as the tests and the page write it: on the zone's clock.
+// layout is how the tests and the page write a tick: on the zone's clock.
 const layout = "2006-01-02T15:04Z07:00"
 
 func mustParse(t interface {
@@ -37,7 +37,7 @@ func mustTime(t *testing.T, text string) time.Time {
 	return time.Time{}
 }
 
-// local writes ticks on the schedule's clock, with seconds only if there are any.
+// local formats ticks on the schedule's clock, with seconds only if they are not 0.
 func local(s *Schedule, ticks []time.Time) []string {
 	var texts []string
 	for _, tick := range ticks {
@@ -132,7 +132,7 @@ func TestTicks(t *testing.T) {
 		{"Casablanca, Ramadan begins", "30 2 * * *", "Africa/Casablanca", "2026-02-14T12:00Z", "2026-02-15T02:30+01:00 2026-02-16T02:30Z"},
 		{"Casablanca, Ramadan ends", "30 2 * * *", "Africa/Casablanca", "2026-03-21T12:00Z", "2026-03-22T03:00+01:00 2026-03-23T02:30+01:00"},
 
-		// From 2038 zones go by their rule. See stretchAt for 31 December.
+		// From 2038 on, zones follow a rule. See stretchAt for 31 December.
 		{"a leap year's last day, hourly", "30 * 1 1 *", "Europe/Berlin", "2040-12-31T12:00Z", "2041-01-01T00:30+01:00 2041-01-01T01:30+01:00"},
 		{"a leap year's last day", "30 0 1 1 *", "Europe/Berlin", "2040-12-31T12:00Z", "2041-01-01T00:30+01:00 2042-01-01T00:30+01:00"},
 		{"a gap by rule", "30 2 * * *", "Europe/Berlin", "2044-03-26T12:00Z", "2044-03-27T03:00+02:00 2044-03-28T02:30+02:00"},
@@ -198,7 +198,7 @@ func TestLatest(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := mustParse(t, test.schedule, test.zone)
-			after := time.Date(-4000, 1, 1, 0, 0, 0, 0, time.UTC) // which has no text
+			after := time.Date(-4000, 1, 1, 0, 0, 0, 0, time.UTC) // cannot be written as text
 			if test.after != "-" {
 				after = mustTime(t, test.after)
 			}
@@ -210,7 +210,7 @@ func TestLatest(t *testing.T) {
 				}
 				got.Tick = tick.In(s.location).Format(layout)
 			} else if !tick.IsZero() {
-				t.Errorf("false with the tick %s", tick)
+				t.Errorf("returned false with the tick %s", tick)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("latest tick of %s in (%s, %s] (-want +got):\n%s", s, test.after, test.upTo, diff)
@@ -227,8 +227,8 @@ func TestLatestBeforeTheYear1(t *testing.T) {
 	}
 }
 
-// A time from time.Now carries the monotonic clock, which must not get into a
-// tick: two ticks that are the same would not be ==.
+// A time from time.Now has a monotonic clock reading, which must not get into a tick:
+// two equal ticks would not be ==.
 func TestMonotonicClock(t *testing.T) {
 	s := mustParse(t, "* * * * *", "Europe/Berlin")
 	now := time.Now()
@@ -244,7 +244,7 @@ func TestMonotonicClock(t *testing.T) {
 	}
 }
 
-// The walks from stretch to stretch, in both directions, must get somewhere.
+// A walk from stretch to stretch must make progress, in both directions.
 func TestStretches(t *testing.T) {
 	for _, zone := range testZones {
 		location, err := loadZone(zone)

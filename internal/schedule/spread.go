@@ -9,20 +9,21 @@ import (
 	"time"
 )
 
-// Spread returns how long after its ticks an object starts, so that those with
-// the same schedule do not all start at once: whole seconds from 0 to less than
-// the window, always the same for the same namespace, name and window, also when
-// the object is deleted and made again. A window of less than a second gives 0.
+// Spread returns how long after its ticks an object starts, so that objects with the
+// same schedule do not all start at once: a whole number of seconds, at least 0 and
+// less than the window. It is always the same for the same namespace, name and
+// window, even when the object is deleted and created again. For a window of less
+// than a second it is 0.
 //
 // It is the first eight bytes of the SHA-256 of <namespace>/<name>, big-endian,
-// modulo the window's seconds. To change that would move every restart of every
+// modulo the window's seconds. Changing that would move every restart in every
 // cluster.
 func Spread(namespace, name string, window time.Duration) time.Duration {
 	return place(namespace+"/"+name, window)
 }
 
-// SpreadByUID is the place that earlier versions gave an object, by its UID. A tick
-// that was due when such a version was replaced keeps it.
+// SpreadByUID is the delay that earlier versions gave an object, from its UID. A tick
+// that was due when such a version was replaced keeps that delay.
 func SpreadByUID(uid string, window time.Duration) time.Duration { return place(uid, window) }
 
 func place(id string, window time.Duration) time.Duration {

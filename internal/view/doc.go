@@ -11,5 +11,6 @@
 //   - restart.go, history.go: ScheduledRestarts, and what became of their ticks
 //   - calendar.go, explain.go: the coming starts, and a schedule in words
 //   - startup.go, startup_waits.go: how pods came up
+//   - manager.go: which manager leads, and whether what is shown may be out of date
 //   - event.go: events about an object
 package view

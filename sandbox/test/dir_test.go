@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// entries lists what is in a directory, with what is in its directories.
+// entries lists the contents of a directory, recursively.
 func entries(t *testing.T, dir string) string {
 	t.Helper()
 	var list []string
@@ -42,8 +42,8 @@ func wantMode(t *testing.T, file string, want fs.FileMode) {
 	}
 }
 
-// kubeconfigPlace is a name for a kubeconfig that leads to a file that everybody
-// can read.
+// kubeconfigPlace returns a path for a kubeconfig that is a symlink to a
+// world-readable file.
 func kubeconfigPlace(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,17 +58,17 @@ func kubeconfigPlace(t *testing.T) string {
 	return place
 }
 
-// wantSecret wants that nobody else can read the kubeconfig that was written.
+// wantSecret fails the test if other users can read the kubeconfig that was written.
 func wantSecret(t *testing.T, place string) {
 	t.Helper()
 	wantMode(t, place, 0o600)
 	if open, err := os.ReadFile(filepath.Join(filepath.Dir(place), "open")); err != nil || len(open) > 0 {
-		t.Errorf("the file that everybody can read has %d bytes in it, %v", len(open), err)
+		t.Errorf("the world-readable file has %d bytes, %v", len(open), err)
 	}
 	clientOf(t, place)
 }
 
-// Other programs have a file named lock in their directories as well.
+// Other programs may also have a file named lock in their directories.
 func TestDirectoryOfAnotherProgram(t *testing.T) {
 	for _, lock := range []string{"", "1\n", "precious"} {
 		dir := t.TempDir()
@@ -90,7 +90,7 @@ func TestDirectoryOfAnotherProgram(t *testing.T) {
 			s.run(t, "down")
 		}
 		if after := entries(t, dir); after != before {
-			t.Errorf("there were %s, and now there are %s", before, after)
+			t.Errorf("the directory had %s and now has %s", before, after)
 		}
 		if text, err := os.ReadFile(filepath.Join(dir, "lock")); err != nil || string(text) != lock {
 			t.Errorf("its lock says %q, %v, want %q", text, err, lock)
@@ -98,8 +98,8 @@ func TestDirectoryOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// What cannot be told to stop is not said to have stopped, and nobody is killed for
-// a number in a file.
+// If a sandbox cannot be asked to stop, down does not claim that it has stopped, and a
+// PID in a file is not enough for down to kill a process.
 func TestDownSaysWhatIsTrue(t *testing.T) {
 	t.Parallel()
 	bystander := exec.Command("sleep", "infinity")
@@ -130,7 +130,7 @@ func TestDownSaysWhatIsTrue(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		if !alive(bystander.Process.Pid) {
-			t.Error("down has killed a process that is no sandbox")
+			t.Error("down killed a process that is not a sandbox")
 		}
 	})
 }

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package test tests the sandbox binary from outside, as its users know it.
+// Package test tests the sandbox binary from outside, through its command line.
 package test
 
 import (
@@ -24,7 +24,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// binary is what is tested: $SANDBOX_BIN, or what was built for this run.
+// binary is the sandbox under test: $SANDBOX_BIN, or one that was built for this run.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	// Nothing here is to meet a sandbox of the person who runs the tests.
+	// Keep the tests away from any sandbox of the user who runs them.
 	os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	os.Unsetenv("SANDBOX_DATA_DIR")
 	os.Unsetenv("KUBECONFIG")
@@ -53,7 +53,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// result is what a command said.
+// result is the output and the exit code of a command.
 type result struct {
 	stdout, stderr string
 	code           int
@@ -81,16 +81,16 @@ func runCommand(args ...string) (result, error) {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}, nil
 }
 
-// owned lets a sandbox end with the tests if they are killed.
+// owned makes a sandbox stop when the tests exit, even if they are killed.
 var owned = fmt.Sprint("--owner=", os.Getpid())
 
-// sandbox is one in a directory of its own.
+// sandbox is a sandbox with its own data directory.
 type sandbox struct {
 	dir string
 	up  *client.Sandbox
 }
 
-// start starts a sandbox that ends with the test.
+// start starts a sandbox that is stopped at the end of the test.
 func start(t *testing.T, args ...string) sandbox {
 	t.Helper()
 	s := sandbox{dir: t.TempDir()}
@@ -102,7 +102,7 @@ func start(t *testing.T, args ...string) sandbox {
 	return s
 }
 
-// withDir puts --data-dir where every command takes it.
+// withDir inserts --data-dir after the command's name.
 func (s sandbox) withDir(args []string) []string {
 	return append([]string{args[0], "--data-dir", s.dir}, args[1:]...)
 }
@@ -112,7 +112,7 @@ func (s sandbox) run(t testing.TB, args ...string) result {
 	return command(t, s.withDir(args)...)
 }
 
-// must wants the command to succeed and returns what it wrote.
+// must fails the test if the command fails, and returns its output.
 func (s sandbox) must(t testing.TB, args ...string) string {
 	t.Helper()
 	r := s.run(t, args...)
@@ -159,7 +159,7 @@ func clientOf(t testing.TB, kubeconfig string) kubernetes.Interface {
 	return clientset
 }
 
-// waitFor waits until nothing is missing any more; missing returns what is.
+// waitFor waits until missing returns "". Until then it returns what is missing.
 func waitFor(t testing.TB, timeout time.Duration, missing func() string) {
 	t.Helper()
 	if err := client.Wait(context.WithoutCancel(t.Context()), timeout, "nothing is missing", func() error {
@@ -174,7 +174,7 @@ func waitFor(t testing.TB, timeout time.Duration, missing func() string) {
 
 func alive(pid int) bool {
 	buf, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	// A zombie that nobody has waited for is not alive.
+	// A zombie is not alive.
 	return err == nil && !strings.Contains(string(buf), ") Z ")
 }
 
@@ -183,14 +183,14 @@ func waitGone(t testing.TB, pids []int) {
 	waitFor(t, 10*time.Second, func() string {
 		for _, pid := range pids {
 			if alive(pid) {
-				return fmt.Sprintf("process %d still lives", pid)
+				return fmt.Sprintf("process %d is still alive", pid)
 			}
 		}
 		return ""
 	})
 }
 
-// shared is the sandbox of the tests that leave no trace in it.
+// shared is the sandbox for tests that clean up after themselves.
 var shared struct {
 	sync.Once
 	sandbox

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// wantError wants one line of error that says what is wrong.
+// wantError fails the test unless the command failed with one line that says what is
+// wrong.
 func wantError(t *testing.T, r result, want string) {
 	t.Helper()
 	if r.code != 1 {
@@ -89,7 +90,7 @@ func TestWrongInput(t *testing.T) {
 		}
 		for _, e := range entries {
 			if filepath.Join(dir, e.Name()) != file {
-				t.Errorf("something was left in %s: %s", dir, e.Name())
+				t.Errorf("a file was left in %s: %s", dir, e.Name())
 			}
 		}
 	}

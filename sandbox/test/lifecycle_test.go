@@ -72,7 +72,7 @@ func TestForegroundUntilCtrlC(t *testing.T) {
 
 func TestStateIsKeptUnlessFresh(t *testing.T) {
 	s := sandbox{dir: t.TempDir()}
-	// Others could put a socket of their own into it.
+	// With this mode, other users could put a socket of their own there.
 	if err := os.Chmod(s.dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -104,15 +104,16 @@ func TestStateIsKeptUnlessFresh(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Who of two comes second waits for what the first has started.
+	// Of two concurrent commands, the second waits for the sandbox that the first one
+	// starts.
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
 			if r := s.run(t, "up", "--detach", "--nodes=3"); r.code != 0 {
-				t.Errorf("two at a time: %+v", r)
+				t.Errorf("two concurrent ups: %+v", r)
 			}
 			if r := s.run(t, "kubectl", "get", "namespace", "kept"); r.code != 0 {
-				t.Errorf("after the up of two at a time: %+v", r)
+				t.Errorf("after two concurrent ups: %+v", r)
 			}
 		})
 	}
@@ -125,27 +126,27 @@ func TestStateIsKeptUnlessFresh(t *testing.T) {
 		t.Errorf("there are %d nodes, want 3", again.Nodes.Total)
 	}
 	s.must(t, "down")
-	// It has become one that is kept, which no owner takes along.
+	// It is a kept sandbox now, which cannot get an owner.
 	wantError(t, s.run(t, "up", "--detach", owned), "was made to be kept")
 	s.must(t, "up", "--detach", "--fresh", "--nodes=1", owned)
 	if r := s.run(t, "kubectl", "get", "namespace", "kept"); r.code == 0 {
-		t.Error("a fresh sandbox has what an earlier one had")
+		t.Error("a fresh sandbox still has the state of the previous one")
 	}
 }
 
 func TestTwoSideBySide(t *testing.T) {
-	// The name of the directory is too long for a socket in it.
+	// The path of the directory is too long for a socket in it.
 	long := sandbox{dir: filepath.Join(t.TempDir(), strings.Repeat("long", 40))}
 	t.Cleanup(func() { long.run(t, "down") })
 	long.must(t, "up", "--detach", "--nodes=1")
 	other := sharedSandbox(t)
-	// kubectl speaks to the sandbox that was named, whatever the environment says.
+	// kubectl uses the sandbox that was named, not the one of the environment.
 	t.Setenv("KUBECONFIG", filepath.Join(other.dir, "kubeconfig"))
 	long.must(t, "kubectl", "create", "namespace", "of-one")
 	if _, err := other.client(t).CoreV1().Namespaces().Get(t.Context(), "of-one", metav1.GetOptions{}); err == nil {
-		t.Error("what was made in one sandbox is in the other")
+		t.Error("what was created in one sandbox exists in the other")
 	}
-	// The administrator of one is nobody in the other.
+	// The administrator of one sandbox has no access to the other.
 	config, err := os.ReadFile(filepath.Join(long.dir, "kubeconfig"))
 	if err != nil {
 		t.Fatal(err)
@@ -156,13 +157,13 @@ func TestTwoSideBySide(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := clientOf(t, stranger).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err == nil {
-		t.Error("the administrator of one sandbox was let into the other")
+		t.Error("the administrator of one sandbox has access to the other")
 	}
 	r := long.run(t, "up")
 	wantError(t, r, "a sandbox already runs in")
 	long.must(t, "down")
 	if st := other.status(t); st.Nodes.Error != "" {
-		t.Errorf("when one stopped, the other was hurt: %s", st.Nodes.Error)
+		t.Errorf("stopping one sandbox affected the other: %s", st.Nodes.Error)
 	}
 }
 
@@ -176,7 +177,7 @@ func TestKilledParentLeavesNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitGone(t, pids)
-	// What it left behind keeps nobody from starting again.
+	// What it left behind does not prevent another start.
 	s.must(t, "up", "--detach")
 }
 
@@ -203,7 +204,7 @@ func TestCrashDuringStartIsReported(t *testing.T) {
 		}
 	}
 	if r := s.run(t, "status"); r.code != 1 {
-		t.Error("a sandbox that failed to start still runs")
+		t.Error("a sandbox that failed to start is still running")
 	}
 }
 
@@ -237,13 +238,13 @@ func TestCrashIsReportedAndComponentStartsAgain(t *testing.T) {
 	waitFor(t, 5*time.Second, func() string {
 		log, err := os.ReadFile(filepath.Join(s.dir, "sandbox.log"))
 		if err != nil || !strings.Contains(string(log), name+" crashed") {
-			return fmt.Sprintf("its log does not tell of it: %s (%v)", log, err)
+			return fmt.Sprintf("its log does not report the crash: %s (%v)", log, err)
 		}
 		return ""
 	})
 	s.must(t, "component", "start", name)
 	if state, _, _, restarts, _ := find(); state != "running" || restarts != 1 {
-		t.Errorf("after its start it is %s, started again %d times", state, restarts)
+		t.Errorf("after the start it is %s, with %d restarts", state, restarts)
 	}
 }
 
@@ -260,7 +261,7 @@ func TestComponentsOnCommand(t *testing.T) {
 				t.Errorf("after %s it is %s, want %s", step.action, c.State, step.state)
 			}
 		}
-		// What does not fit the state is refused.
+		// An action that does not fit the state is refused.
 		if r := s.run(t, "component", step.action, name); r.code != 1 || !strings.Contains(r.stderr, name+" is "+step.state) {
 			t.Errorf("%s twice: %+v", step.action, r)
 		}

@@ -68,14 +68,15 @@ func TestNodeNotReadyAndBack(t *testing.T) {
 		}
 		return false
 	}
-	// The controller manager sees it.
+	// The controller manager adds the taint.
 	waitFor(t, 15*time.Second, func() string {
 		if !taint() {
 			return "no taint not-ready"
 		}
 		return ""
 	})
-	// A pod on it stays as it is. The node is named, because the scheduler would not.
+	// A pod on the node does not change. The pod names the node, because the scheduler
+	// would not choose it.
 	if _, err := client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "stuck", Labels: map[string]string{"app": "stuck"}},
 		Spec: corev1.PodSpec{
@@ -89,13 +90,13 @@ func TestNodeNotReadyAndBack(t *testing.T) {
 	deploy(t, client, "elsewhere", 1, nil)
 	waitPods(t, client, "elsewhere", 1, ready)
 	if pod := pods(t, client, "stuck")[0]; pod.Status.StartTime != nil {
-		t.Errorf("a node that is not ready took a pod: %+v", pod.Status)
+		t.Errorf("a node that is not ready started a pod: %+v", pod.Status)
 	}
 	s.must(t, "node", "ready", "sick-1")
 	waitPods(t, client, "stuck", 1, ready)
 	waitFor(t, 15*time.Second, func() string {
 		if taint() {
-			return "the taint not-ready stays"
+			return "the taint not-ready is still there"
 		}
 		return ""
 	})

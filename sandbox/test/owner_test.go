@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// A sandbox with an owner is there for as long as that is, and nothing is left of
-// it when the owner was killed: no process, and no file. What is kept of one that is
-// stopped, TestStateIsKeptUnlessFresh shows.
+// A sandbox with an owner exists as long as its owner process does. When the owner is
+// killed, nothing of the sandbox remains: no process and no file. For what is kept
+// when a sandbox is stopped, see TestStateIsKeptUnlessFresh.
 func TestNothingOutlivesTheOwner(t *testing.T) {
 	owner := exec.Command("sleep", "infinity")
 	if err := owner.Start(); err != nil {
@@ -42,7 +42,7 @@ func TestNothingOutlivesTheOwner(t *testing.T) {
 	})
 }
 
-// What somebody else has put into the directory stays.
+// Files that other programs put in the directory are kept.
 func TestFilesOfOthersOutliveTheOwner(t *testing.T) {
 	owner := exec.Command("sleep", "infinity")
 	if err := owner.Start(); err != nil {
@@ -77,7 +77,7 @@ func TestOwnerMustLive(t *testing.T) {
 		s := sandbox{dir: filepath.Join(t.TempDir(), "data")}
 		wantError(t, s.run(t, "up", detach, fmt.Sprint("--owner=", pid)), fmt.Sprintf("--owner %d: no such process", pid))
 		if _, err := os.Stat(s.dir); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: the data directory was made (%v)", detach, err)
+			t.Errorf("%s: the data directory was created (%v)", detach, err)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 const prefix = "sandbox.tidekeeper.dev/"
 
-// deploy makes a Deployment that goes with the test.
+// deploy creates a Deployment that is deleted at the end of the test.
 func deploy(t *testing.T, client kubernetes.Interface, name string, replicas int32, annotations map[string]string) {
 	t.Helper()
 	labels := map[string]string{"app": name}
@@ -52,21 +52,20 @@ func pods(t *testing.T, client kubernetes.Interface, app string) []corev1.Pod {
 	return list.Items
 }
 
-// waitPods waits until there are as many pods as wanted, of which each is what
-// is wanted.
+// waitPods waits until there are exactly count pods, all of which are as wanted.
 func waitPods(t *testing.T, client kubernetes.Interface, app string, count int, wanted func(*corev1.Pod) bool) []corev1.Pod {
 	t.Helper()
 	var list []corev1.Pod
 	waitFor(t, 30*time.Second, func() string {
 		list = pods(t, client, app)
-		fit := 0
+		matching := 0
 		for i := range list {
 			if wanted(&list[i]) {
-				fit++
+				matching++
 			}
 		}
-		if fit != count || len(list) != count {
-			return fmt.Sprintf("%d of %d pods are as wanted, want %d: %+v", fit, len(list), count, list)
+		if matching != count || len(list) != count {
+			return fmt.Sprintf("%d of %d pods are as wanted, want %d: %+v", matching, len(list), count, list)
 		}
 		return ""
 	})
@@ -119,15 +118,16 @@ func TestSlow(t *testing.T) {
 	deploy(t, client, "slow", 1, map[string]string{prefix + "behavior": "slow", prefix + "slow-after": "4s"})
 	pod := waitPods(t, client, "slow", 1, ready)[0]
 	took := condition(&pod, corev1.ContainersReady).LastTransitionTime.Sub(condition(&pod, corev1.PodReadyToStartContainers).LastTransitionTime.Time)
-	// The API has no fractions of a second.
+	// Timestamps in the API have a resolution of one second.
 	if took < 3*time.Second || took > 15*time.Second {
 		t.Errorf("the containers became ready after %s, want 4s", took)
 	}
 }
 
-// TestOrderOfAStart: a pod is reported as a kubelet reports it: initialized at first
-// sight if it has no init containers, then with the sandbox that has its address,
-// then, when the images are there, running; and init containers one by one.
+// TestOrderOfAStart: a pod's status develops as with a kubelet: first it is
+// initialized, if it has no init containers, then it has its pod sandbox with the
+// address, then it is running, when the images have been pulled. Init containers run
+// one by one.
 func TestOrderOfAStart(t *testing.T) {
 	t.Parallel()
 	client := sharedSandbox(t).client(t)
@@ -169,10 +169,10 @@ func TestOrderOfAStart(t *testing.T) {
 				if pod.Status.StartTime == nil {
 					continue
 				}
-				seen = append(seen, told(pod))
+				seen = append(seen, summary(pod))
 				if ready(pod) {
 					for i := range tc.inits {
-						// The API has no fractions of a second.
+						// Timestamps in the API have a resolution of one second.
 						c := pod.Status.InitContainerStatuses[i]
 						if took := c.State.Terminated.FinishedAt.Sub(c.State.Terminated.StartedAt.Time); c.Name != tc.inits[i].Name || took < time.Second {
 							t.Errorf("init container %d is %s and took %s", i, c.Name, took)
@@ -182,14 +182,14 @@ func TestOrderOfAStart(t *testing.T) {
 				}
 			}
 			if got := strings.Join(seen, "; "); got != tc.want {
-				t.Errorf("told:\n%s\nwant:\n%s", strings.ReplaceAll(got, "; ", "\n"), strings.ReplaceAll(tc.want, "; ", "\n"))
+				t.Errorf("got:\n%s\nwant:\n%s", strings.ReplaceAll(got, "; ", "\n"), strings.ReplaceAll(tc.want, "; ", "\n"))
 			}
 		})
 	}
 }
 
-// told writes down the status of a pod.
-func told(pod *corev1.Pod) string {
+// summary formats the status of a pod.
+func summary(pod *corev1.Pod) string {
 	var containers []string
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		switch {
@@ -213,8 +213,8 @@ func told(pod *corev1.Pod) string {
 	return strings.Join(words, " ")
 }
 
-// TestInitCrashLoop: an init container that fails is started again, and keeps the
-// pod from going on.
+// TestInitCrashLoop: an init container that fails is restarted, and the pod does not
+// get past it.
 func TestInitCrashLoop(t *testing.T) {
 	t.Parallel()
 	client := sharedSandbox(t).client(t)
@@ -230,12 +230,12 @@ func TestInitCrashLoop(t *testing.T) {
 	})
 	waitPods(t, client, "init-crash", 1, func(pod *corev1.Pod) bool {
 		return len(pod.Status.InitContainerStatuses) == 1 && pod.Status.InitContainerStatuses[0].RestartCount > 0 &&
-			told(pod) == "Pending CrashLoopBackOff/PodInitializing: PodReadyToStartContainers IP"
+			summary(pod) == "Pending CrashLoopBackOff/PodInitializing: PodReadyToStartContainers IP"
 	})
 }
 
-// TestNodeWithoutAddress: pods in the network of a node that was made without an
-// address become ready as well.
+// TestNodeWithoutAddress: pods with host networking become ready even on a node that
+// was created without an address.
 func TestNodeWithoutAddress(t *testing.T) {
 	t.Parallel()
 	client := sharedSandbox(t).client(t)
@@ -274,7 +274,8 @@ func TestSetTimes(t *testing.T) {
 		{corev1.PodReadyToStartContainers, corev1.ContainersReady, 3 * time.Second},
 		{corev1.ContainersReady, corev1.PodReady, 4 * time.Second},
 	} {
-		// The API has no fractions of a second, and the machine may be busy.
+		// Timestamps in the API have a resolution of one second, and the machine may be
+		// busy.
 		if took := at(phase.to).Sub(at(phase.from)); took < phase.want-time.Second || took > phase.want+5*time.Second {
 			t.Errorf("from %s to %s it took %s, want %s", phase.from, phase.to, took, phase.want)
 		}
@@ -286,7 +287,7 @@ func TestNeverReady(t *testing.T) {
 	client := sharedSandbox(t).client(t)
 	deploy(t, client, "never", 1, map[string]string{prefix + "behavior": "never-ready"})
 	waitPods(t, client, "never", 1, func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
-	// A pod that was made later is ready; this one is not.
+	// A pod that was created later is ready; this one is not.
 	deploy(t, client, "later", 1, nil)
 	waitPods(t, client, "later", 1, ready)
 	pod := pods(t, client, "never")[0]
@@ -303,7 +304,7 @@ func TestCrashLoop(t *testing.T) {
 		return waitingFor("CrashLoopBackOff")(pod) && pod.Status.ContainerStatuses[0].RestartCount >= 2
 	})[0]
 	if last := pod.Status.ContainerStatuses[0].LastTerminationState.Terminated; last == nil || last.ExitCode != 1 {
-		t.Errorf("it ended before with %+v", last)
+		t.Errorf("its last termination state is %+v", last)
 	}
 }
 

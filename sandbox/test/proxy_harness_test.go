@@ -25,10 +25,10 @@ type faultProxy struct {
 	proxy      *client.Proxy
 }
 
-// startProxy starts a proxy in front of a sandbox that ends with the test.
+// startProxy starts a proxy in front of a sandbox, until the end of the test.
 func startProxy(t *testing.T, s sandbox, scenario string) *faultProxy {
 	t.Helper()
-	// Without --kubeconfig it is the administrator's.
+	// Without --kubeconfig, the proxy uses that of the administrator.
 	p := &faultProxy{kubeconfig: kubeconfigPlace(t)}
 	var err error
 	if p.proxy, err = s.up.StartProxy(t.Context(), client.ProxyOptions{Scenario: scenario, Kubeconfig: p.kubeconfig}); err != nil {
@@ -62,8 +62,8 @@ func clientFor(t testing.TB, config *rest.Config) kubernetes.Interface {
 	return clientset
 }
 
-// client speaks JSON through the proxy, or protobuf, as client-go does by
-// itself and as Kubernetes' own programs do.
+// client returns a client that uses the proxy, with JSON, client-go's default, or with
+// protobuf, as Kubernetes' own programs do.
 func (p *faultProxy) client(t testing.TB, protobuf bool) kubernetes.Interface {
 	t.Helper()
 	config := p.config(t)
@@ -73,7 +73,7 @@ func (p *faultProxy) client(t testing.TB, protobuf bool) kubernetes.Interface {
 	return clientFor(t, config)
 }
 
-// call asks the proxy's own API, and wants it to succeed.
+// call sends a request to the proxy's own API, and fails the test if it is refused.
 func (p *faultProxy) call(t testing.TB, method, path, body string) string {
 	t.Helper()
 	code, text := p.ask(t, method, path, body)
@@ -120,7 +120,7 @@ func (p *faultProxy) awaitFrozen(t testing.TB, resource string, waiting int) {
 	})
 }
 
-// awaitLogged waits for a line of the log.
+// awaitLogged waits for an entry in the log.
 func (p *faultProxy) awaitLogged(t testing.TB, wanted func(client.LogEntry) bool) client.LogEntry {
 	t.Helper()
 	var found client.LogEntry
@@ -131,7 +131,7 @@ func (p *faultProxy) awaitLogged(t testing.TB, wanted func(client.LogEntry) bool
 		}
 		i := slices.IndexFunc(entries, wanted)
 		if i < 0 {
-			return fmt.Sprintf("no such line in the log: %+v", entries)
+			return fmt.Sprintf("no such entry in the log: %+v", entries)
 		}
 		found = entries[i]
 		return ""

@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestProxyOtherOperator puts controllers behind the proxy that are not ours:
-// those of kube-controller-manager that make a Deployment's ReplicaSets and
-// pods. On a day on which every kind of fault is done to them they roll a
-// Deployment out twice, and the end is as on any other day.
+// TestProxyOtherOperator runs controllers that are not ours against the proxy: those
+// of kube-controller-manager that create the ReplicaSets and pods of Deployments.
+// With every kind of fault injected they roll out a Deployment twice, and the result
+// is the same as without faults.
 func TestProxyOtherOperator(t *testing.T) {
 	t.Parallel()
 	const replicas = 6
@@ -59,7 +59,7 @@ func TestProxyOtherOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(sets.Items) != 2 {
-		t.Errorf("two templates have %d ReplicaSets", len(sets.Items))
+		t.Errorf("two pod templates have %d ReplicaSets", len(sets.Items))
 	}
 
 	var list struct {
@@ -72,9 +72,9 @@ func TestProxyOtherOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, rule := range list.Rules {
-		t.Logf("%-9s was done to %3d of %3d", rule.Name, rule.Fired, rule.Matched)
+		t.Logf("%-9s was injected into %3d of %3d", rule.Name, rule.Fired, rule.Matched)
 		if rule.Fired == 0 {
-			t.Errorf("rule %s was never done", rule.Name)
+			t.Errorf("rule %s never fired", rule.Name)
 		}
 	}
 }

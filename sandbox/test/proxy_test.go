@@ -26,15 +26,15 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// version labels a ConfigMap with what it has seen.
+// version is the key in a ConfigMap's data for the number of its last write.
 const version = "version"
 
 func configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{version: "1"}}
 }
 
-// inNamespace makes a namespace for a test, and the client of its ConfigMaps
-// that goes past the proxy.
+// inNamespace creates a namespace for a test, and returns its name and a client for
+// its ConfigMaps that bypasses the proxy.
 func inNamespace(t *testing.T, s sandbox) (string, typedv1.ConfigMapInterface) {
 	t.Helper()
 	client := s.client(t)
@@ -81,7 +81,7 @@ func TestProxyPassesOn(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// A name that only the body knows is in the log as well.
+	// A name that is only in the request body is in the log, too.
 	line := p.awaitLogged(t, func(l client.LogEntry) bool { return l.Verb == "create" && l.Resource == "configmaps" })
 	if line.Name != "plain" || line.Namespace != namespace || line.Status != http.StatusCreated || line.Upstream != http.StatusCreated ||
 		line.Bytes == 0 || line.Seconds <= 0 || !strings.Contains(line.UserAgent, "test") || time.Since(line.Time) > time.Hour {
@@ -90,8 +90,8 @@ func TestProxyPassesOn(t *testing.T) {
 	p.awaitLogged(t, func(l client.LogEntry) bool { return l.Verb == "delete" && l.Name == "plain" && l.Fault == "" })
 }
 
-// TestProxyRequests: each fault of a request, as a client sees it that creates
-// an object, and whether the object is there afterwards.
+// TestProxyRequests: each fault for requests, as a client that creates an object sees
+// it, and whether the object exists afterwards.
 func TestProxyRequests(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -102,7 +102,8 @@ func TestProxyRequests(t *testing.T) {
 	tests := map[string]struct {
 		fault string
 		seen  func(error) bool
-		made  bool
+		// created reports whether the object exists afterwards.
+		created bool
 	}{
 		"conflict":     {"{kind: Error, code: 409}", apierrors.IsAlreadyExists, false},
 		"invalid":      {"{kind: Error, code: 422}", apierrors.IsInvalid, false},
@@ -136,21 +137,21 @@ func TestProxyRequests(t *testing.T) {
 					t.Errorf("it took %s", took)
 				}
 				_, err = direct.Get(t.Context(), name, metav1.GetOptions{})
-				if tc.made && err != nil || !tc.made && !apierrors.IsNotFound(err) {
+				if tc.created && err != nil || !tc.created && !apierrors.IsNotFound(err) {
 					t.Errorf("protobuf %t: afterwards: %v", protobuf, err)
 				}
 				_ = direct.Delete(t.Context(), name, metav1.DeleteOptions{})
 			}
 			line := p.awaitLogged(t, func(l client.LogEntry) bool { return l.Rule == name })
-			if (line.Upstream == http.StatusCreated) != tc.made || line.Fault == "" {
+			if (line.Upstream == http.StatusCreated) != tc.created || line.Fault == "" {
 				t.Errorf("logged: %+v", line)
 			}
 		})
 	}
 }
 
-// TestProxyHold: a write waits until its rule is removed, and is done then; one
-// whose client has gone by then is not.
+// TestProxyHold: a held write waits until its rule is removed and is then executed,
+// unless its client has gone away by then.
 func TestProxyHold(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -171,7 +172,7 @@ func TestProxyHold(t *testing.T) {
 	p.awaitFired(t, "hold", 2)
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("the client that has gone saw %v", err)
+		t.Errorf("the client that went away saw %v", err)
 	}
 	p.awaitLogged(t, func(l client.LogEntry) bool { return l.Name == "left" && l.Fault == "Delay" && l.Upstream == 0 })
 	if _, err := direct.Get(t.Context(), "held", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -182,11 +183,11 @@ func TestProxyHold(t *testing.T) {
 		t.Errorf("when the rule is removed, the client saw %v", err)
 	}
 	if _, err := direct.Get(t.Context(), "left", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("of the client that has gone: %v", err)
+		t.Errorf("the write of the client that went away: %v", err)
 	}
 }
 
-// TestProxyRetryAfter: client-go obeys, and the caller sees no error.
+// TestProxyRetryAfter: client-go obeys Retry-After, and its caller sees no error.
 func TestProxyRetryAfter(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -195,7 +196,7 @@ func TestProxyRetryAfter(t *testing.T) {
 	start := time.Now()
 	create(t, p.client(t, false).CoreV1().ConfigMaps(namespace), "patient")
 	if took := time.Since(start); took < time.Second {
-		t.Errorf("the client came back after %s, told to do so after 1s", took)
+		t.Errorf("the client retried after %s, with Retry-After: 1s", took)
 	}
 	p.awaitLogged(t, func(l client.LogEntry) bool { return l.Status == http.StatusTooManyRequests && l.Rule == "busy" })
 }
@@ -206,14 +207,14 @@ func TestProxyCounts(t *testing.T) {
 	p := startProxy(t, s, `
 rules:
 - name: third
-  match: {verbs: [write], resources: [configmaps], userAgents: ["!somebody*"]}
+  match: {verbs: [write], resources: [configmaps], userAgents: ["!other-client*"]}
   count: {from: 3, times: 1}
   fault: {kind: Error, code: 500}
 `)
 	namespace, _ := inNamespace(t, s)
 	maps := p.client(t, false).CoreV1().ConfigMaps(namespace)
 	config := p.config(t)
-	config.UserAgent = "somebody/1.0 (else)"
+	config.UserAgent = "other-client/1.0 (test)"
 	create(t, clientFor(t, config).CoreV1().ConfigMaps(namespace), "not-counted")
 	create(t, maps, "first")
 	update(t, maps, "first", "2")
@@ -228,8 +229,8 @@ rules:
 	}
 }
 
-// TestProxyIdentity: who has the proxy's kubeconfig is the user of the proxy's
-// own; all others are who they say they are.
+// TestProxyIdentity: clients with the kubeconfig that the proxy writes act as the user
+// of the proxy; all other clients keep their own identity.
 func TestProxyIdentity(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -249,12 +250,12 @@ func TestProxyIdentity(t *testing.T) {
 	}
 	_, err = clientFor(t, rest.AnonymousClientConfig(p.config(t))).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err == nil || !strings.Contains(err.Error(), `User "system:anonymous" cannot list`) {
-		t.Errorf("a stranger: %v", err)
+		t.Errorf("an anonymous client: %v", err)
 	}
 }
 
-// TestProxyStale: a rule for reads shows the world as it was at the first of
-// them, also where a client asks for one object, and in both encodings.
+// TestProxyStale: reads under a rule of kind Stale return the state at the first of
+// them, even for a single object, in both encodings.
 func TestProxyStale(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -287,10 +288,10 @@ func TestProxyStale(t *testing.T) {
 		update(t, direct, "old", "2")
 		create(t, direct, "young")
 		if got, want := seen(), "old=1: old=1"; got != want {
-			t.Errorf("protobuf %t: the old world is %q, want %q", protobuf, got, want)
+			t.Errorf("protobuf %t: the old state is %q, want %q", protobuf, got, want)
 		}
 		if _, err := maps.Get(t.Context(), "young", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("protobuf %t: what is not there yet: %v", protobuf, err)
+			t.Errorf("protobuf %t: the object that does not exist yet: %v", protobuf, err)
 		}
 		p.call(t, http.MethodDelete, "/rules/stale", "")
 		if got, want := seen(), "old=2: old=2 young=1"; got != want {
@@ -299,8 +300,8 @@ func TestProxyStale(t *testing.T) {
 	}
 }
 
-// TestProxyStaleMetadata: who asks for the metadata of an object alone gets those
-// of the old world.
+// TestProxyStaleMetadata: clients that request only the metadata of an object get it
+// from the old state.
 func TestProxyStaleMetadata(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -322,7 +323,8 @@ func TestProxyStaleMetadata(t *testing.T) {
 	}
 }
 
-// TestProxyControl: what the API refuses changes nothing and says what to do.
+// TestProxyControl: a request that the proxy's API refuses changes nothing, and the
+// error says what to do.
 func TestProxyControl(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -332,18 +334,18 @@ func TestProxyControl(t *testing.T) {
 		code               int
 		want               string
 	}{
-		"no rules":        {"POST", "/rules", "", 400, "there are no rules"},
-		"no such field":   {"POST", "/rules", "rules:\n- match: {verb: [get]}", 400, `line 2: a match has no field "verb"`},
-		"no such kind":    {"POST", "/rules", "rules:\n- fault: {kind: Lose}", 400, `line 2: rule "rule-1": fault.kind "Lose"`},
-		"name is taken":   {"POST", "/rules", "rules: [{name: second, fault: {kind: Close}}, {name: first, fault: {kind: Close}}]", 409, `named "first" already`},
-		"remove what":     {"DELETE", "/rules/none", "", 404, `no rule named "none"`},
-		"wait for what":   {"GET", "/rules/none?fired=1", "", 404, `no rule named "none"`},
-		"wait for long":   {"GET", "/rules/first?fired=1000&timeout=1ms", "", 408, "not 1000"},
-		"wait for who":    {"GET", "/rules/first?fired=x", "", 400, "want a number"},
-		"freeze what":     {"POST", "/freeze", "match: {verbs: [get]}", 400, "Freeze is done only to"},
-		"cut what":        {"POST", "/cut", "watch: nodes", 400, `has no field "watch"`},
-		"nothing to cut":  {"POST", "/cut", "", 200, `"cut": 0`},
-		"nothing to thaw": {"POST", "/thaw", "", 200, `"removed": 0`},
+		"no rules":         {"POST", "/rules", "", 400, "there are no rules"},
+		"no such field":    {"POST", "/rules", "rules:\n- match: {verb: [get]}", 400, `line 2: a match has no field "verb"`},
+		"no such kind":     {"POST", "/rules", "rules:\n- fault: {kind: Lose}", 400, `line 2: rule "rule-1": fault.kind "Lose"`},
+		"name is taken":    {"POST", "/rules", "rules: [{name: second, fault: {kind: Close}}, {name: first, fault: {kind: Close}}]", 409, `named "first" already`},
+		"unknown rule":     {"DELETE", "/rules/none", "", 404, `no rule named "none"`},
+		"wait for no rule": {"GET", "/rules/none?fired=1", "", 404, `no rule named "none"`},
+		"wait too short":   {"GET", "/rules/first?fired=1000&timeout=1ms", "", 408, "not 1000"},
+		"not a number":     {"GET", "/rules/first?fired=x", "", 400, "want a number"},
+		"freeze no watch":  {"POST", "/freeze", "match: {verbs: [get]}", 400, "Freeze is done only to"},
+		"cut no field":     {"POST", "/cut", "watch: nodes", 400, `has no field "watch"`},
+		"nothing to cut":   {"POST", "/cut", "", 200, `"cut": 0`},
+		"nothing to thaw":  {"POST", "/thaw", "", 200, `"removed": 0`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, text := p.ask(t, tc.method, tc.path, tc.body)
@@ -387,6 +389,6 @@ func TestProxyWrongInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) { wantError(t, s.run(t, append([]string{"proxy"}, tc.args...)...), tc.want) })
 	}
 	if _, err := os.Stat(out); err == nil {
-		t.Error("a kubeconfig was written nevertheless")
+		t.Error("a kubeconfig was written anyway")
 	}
 }

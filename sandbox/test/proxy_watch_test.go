@@ -43,7 +43,8 @@ func awaitSynced(t *testing.T, informer cache.SharedIndexInformer) {
 	})
 }
 
-// knows is what an informer has of an object: its version, or "" if it has none.
+// knows returns an object's version in the cache of an informer, or "" if the object is
+// not in it.
 func knows(t *testing.T, lister listersv1.ConfigMapNamespaceLister, name string) string {
 	t.Helper()
 	got, err := lister.Get(name)
@@ -66,7 +67,7 @@ func awaitKnows(t *testing.T, lister listersv1.ConfigMapNamespaceLister, name, w
 	})
 }
 
-// TestProxyInformer: what happens to a client's cache, in both encodings.
+// TestProxyInformer: the effect of faults on a client's cache, in both encodings.
 func TestProxyInformer(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -78,7 +79,7 @@ func TestProxyInformer(t *testing.T) {
 		awaitSynced(t, informer)
 		match := fmt.Sprintf("match: {resources: [configmaps], namespaces: [%s]}", namespace)
 
-		// Frozen, the client goes on reading an old world.
+		// While its watch is frozen, the client keeps reading the old state.
 		p.call(t, http.MethodPost, "/freeze", match)
 		update(t, direct, "a", "2")
 		create(t, direct, "b")
@@ -90,8 +91,8 @@ func TestProxyInformer(t *testing.T) {
 		awaitKnows(t, lister, "a", "2")
 		awaitKnows(t, lister, "b", "1")
 
-		// An event that never came: the next change of another object has come
-		// when the informer knows it, and the dropped one has not.
+		// A dropped event: when the informer has the next change of another object, it
+		// still does not have the dropped one.
 		p.add(t, fmt.Sprintf("- {name: drop, %s, events: {types: [MODIFIED], names: [a]}, fault: {kind: DropEvent}}", match))
 		update(t, direct, "a", "3")
 		update(t, direct, "b", "2")
@@ -104,14 +105,14 @@ func TestProxyInformer(t *testing.T) {
 		})
 		p.call(t, http.MethodDelete, "/rules", "")
 
-		// After a break the client looks again, and finds out.
+		// After its watch is cut, the client lists again and sees the change.
 		p.call(t, http.MethodPost, "/cut", match)
 		awaitKnows(t, lister, "a", "3")
 		p.awaitLogged(t, func(l client.LogEntry) bool {
 			return l.Fault == "CutWatch" && l.Event == "" && l.Namespace == namespace
 		})
 
-		// So it does when it is told that its world is too old.
+		// The same happens after an error that its resourceVersion is too old.
 		p.add(t, fmt.Sprintf("- {name: drop, %s, events: {names: [a]}, fault: {kind: DropEvent}}\n"+
 			"- {name: expire, %s, events: {names: [b]}, count: {times: 1}, fault: {kind: ExpireWatch}}", match, match))
 		update(t, direct, "a", "4")
@@ -123,8 +124,8 @@ func TestProxyInformer(t *testing.T) {
 	}
 }
 
-// TestProxyInitialList: a streaming list is let through by rules that do not
-// ask for it, and never ends when its last bookmark is forgotten.
+// TestProxyInitialList: rules affect a streaming list only if they ask for it, and the
+// list never completes if its final bookmark is dropped.
 func TestProxyInitialList(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -158,8 +159,8 @@ rules:
 	}
 }
 
-// TestProxyStaleInformer: a stale list, with a frozen watch after it, is the
-// old world also for a client that starts anew and asks for streaming lists.
+// TestProxyStaleInformer: a stale list followed by a frozen watch shows the old state
+// even to a client that has just started and requests streaming lists.
 func TestProxyStaleInformer(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -179,13 +180,13 @@ rules:
 	awaitSynced(t, informer)
 	p.awaitFrozen(t, "configmaps", 1)
 	if a := knows(t, lister, "a"); a != "1" {
-		t.Errorf("the informer knows a as %q, want the old world's 1", a)
+		t.Errorf("the informer knows a as %q, want the old state's 1", a)
 	}
 	p.call(t, http.MethodPost, "/thaw", "")
 	awaitKnows(t, lister, "a", "2")
 }
 
-// TestProxyWatch: what a client sees that watches by itself.
+// TestProxyWatch: what a client without an informer sees on its watch.
 func TestProxyWatch(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -206,7 +207,7 @@ func TestProxyWatch(t *testing.T) {
 		for _, protobuf := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " ", protobuf), func(t *testing.T) {
 				namespace, direct := inNamespace(t, s)
-				// There is a ConfigMap in each namespace that nobody asked for.
+				// Kubernetes creates a ConfigMap in each namespace.
 				match := fmt.Sprintf("match: {verbs: [watch], namespaces: [%s]}", namespace)
 				switch {
 				case strings.HasPrefix(tc.fault, "Error"):
@@ -243,8 +244,8 @@ func TestProxyWatch(t *testing.T) {
 	}
 }
 
-// TestProxyWatchWhoseClientGoes: it is not among the open ones any more, also if it
-// was frozen, and it is in the log.
+// TestProxyWatchWhoseClientGoes: a watch whose client has gone away is no longer listed
+// as open, even if it was frozen, and it is in the log.
 func TestProxyWatchWhoseClientGoes(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -275,7 +276,7 @@ func TestProxyWatchWhoseClientGoes(t *testing.T) {
 	}
 }
 
-// collect writes down what a watch sees until the third object, or its end.
+// collect returns the events of a watch up to the third object, or until it closes.
 func collect(watching watch.Interface) string {
 	var seen []string
 	for {

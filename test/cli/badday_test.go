@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// An API server that has just started may know nobody's rights yet, and not all
-// kinds: -w goes on when it does.
+// An API server that has just started may not know all rights and kinds yet: -w
+// continues as soon as it does.
 func TestWatchGoesOnAfterAPassingRefusal(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	aNamespace(t, "refusal")
@@ -53,7 +53,7 @@ func TestWatchGoesOnAfterAPassingRefusal(t *testing.T) {
 	restarts.await(t, `^refusal +Deployment/refusal +@hourly `)
 	said := pools.stderr.await(t, 1, `trying again$`)
 	if last := said[len(said)-1]; !strings.Contains(last, "not yet[2J") || strings.Contains(last, "\x1b") {
-		t.Errorf("it says %q, want what was answered without what steers a terminal", last)
+		t.Errorf("the last line is %q, want the server's message without terminal control characters", last)
 	}
 	restarts.stderr.await(t, 1, `trying again$`)
 	for _, f := range []*following{pools, restarts} {
@@ -64,13 +64,13 @@ func TestWatchGoesOnAfterAPassingRefusal(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong while a schedule is resumed that has stopped after
-// failures, it goes on, and is not suspended.
+// A schedule that stopped after failures and is resumed continues and is not suspended,
+// whatever goes wrong during resume.
 func TestResumeOnABadDay(t *testing.T) {
 	cluster.StartManager(t)
 	proxy := cluster.StartProxy(t, "")
 	aNamespace(t, "resume")
-	// The proxy's clients are the manager's user, who may not read one by one.
+	// The proxy's clients act as the manager's user, which may not get single objects.
 	cluster.Apply(t, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "resume", Namespace: "resume"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: framework.ManagerNamespace, Name: framework.ManagerAccount}},
@@ -81,7 +81,7 @@ func TestResumeOnABadDay(t *testing.T) {
 	r := aRestart(t, "resume", "web", "0 3 * * *", nil)
 	for _, tt := range []struct {
 		name, rule string
-		// limit is the failure limit before, left the one after.
+		// limit is the failure limit before resume, left the one after it.
 		limit, left int32
 		code        int
 		says        string
@@ -99,7 +99,7 @@ func TestResumeOnABadDay(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			proxy.Clear(t)
 			cluster.Change(t, r, func() { r.Spec.FailureLimit = tt.limit })
-			framework.Eventually(t, "the edit is taken in", func() error {
+			framework.Eventually(t, "the edit is observed", func() error {
 				cluster.Refresh(t, r)
 				return framework.ReadyIs(r.Status.Conditions, r.Generation, "Scheduled")
 			})
@@ -115,7 +115,7 @@ func TestResumeOnABadDay(t *testing.T) {
 			if got.code != tt.code || !strings.Contains(got.stderr, tt.says) {
 				t.Errorf("exit code %d, want %d; stdout %q, stderr %q, want %q", got.code, tt.code, got.stdout, got.stderr, tt.says)
 			}
-			framework.Eventually(t, "the schedule goes on", func() error {
+			framework.Eventually(t, "the schedule continues", func() error {
 				cluster.Refresh(t, r)
 				ready := meta.FindStatusCondition(r.Status.Conditions, "Ready")
 				if r.Spec.Suspend || ready == nil || ready.Status != metav1.ConditionTrue || ready.Reason != "Scheduled" {

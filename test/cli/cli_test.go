@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli tests the kubectl plugin as people run it: kubectl tide, as a
-// process, on what it prints, with a terminal and without.
+// Package cli tests the kubectl plugin like users run it: kubectl tide as a process, by
+// its output, with and without a terminal.
 package cli
 
 import (
@@ -47,7 +47,7 @@ func run(m *testing.M) int {
 	return framework.Main(m, &cluster, "--audit")
 }
 
-// links makes a directory for the PATH.
+// links creates a directory for the PATH.
 func links() (string, error) {
 	sandbox := cmp.Or(os.Getenv("SANDBOX_BIN"), filepath.Join(framework.Root(), "bin", "sandbox"))
 	tide := cmp.Or(os.Getenv("TIDE_BIN"), filepath.Join(framework.Root(), "bin", "kubectl-tide"))
@@ -66,13 +66,13 @@ func links() (string, error) {
 	return dir, errors.Join(os.Symlink(tide, filepath.Join(dir, "kubectl-tide")), os.Symlink(tide, filepath.Join(dir, "kubectl_complete-tide")))
 }
 
-// result is what a run of kubectl tide left.
+// result is the output and the exit code of kubectl tide.
 type result struct {
 	stdout, stderr string
 	code           int
 }
 
-// command is a run of kubectl tide, which may be made to differ.
+// command is a run of kubectl tide, with its options.
 type command struct {
 	kubeconfig string
 	env        []string
@@ -82,7 +82,7 @@ type command struct {
 
 func (c command) process() *exec.Cmd {
 	p := exec.Command(filepath.Join(path, "kubectl"), append([]string{"tide"}, c.args...)...)
-	// UTC and no colours of the environment of the tests.
+	// UTC, and no settings for colours from the environment of the tests.
 	p.Env = append([]string{
 		"PATH=" + path + ":/usr/bin:/bin", "HOME=" + path, "TZ=UTC", "TERM=xterm", "KUBECONFIG=" + cmp.Or(c.kubeconfig, cluster.Kubeconfig),
 	}, c.env...)
@@ -99,8 +99,8 @@ func (c command) run(t *testing.T) result {
 	return result{code: code(t, p.Run()), stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// runOn runs kubectl tide on a terminal of that width, and returns what
-// that shows.
+// runOn runs kubectl tide on a terminal of that width, and returns what the terminal
+// shows.
 func (c command) runOn(t *testing.T, columns int) result {
 	t.Helper()
 	ours, theirs := terminal(t, columns)
@@ -115,7 +115,7 @@ func (c command) runOn(t *testing.T, columns int) result {
 	return result{code: code(t, p.Wait()), stdout: strings.ReplaceAll(shown.String(), "\r\n", "\n")}
 }
 
-// terminal opens a pseudo terminal: our end, and that of the program.
+// terminal opens a pseudo terminal and returns our end and that of the program.
 func terminal(t *testing.T, columns int) (ours, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -154,7 +154,7 @@ func code(t *testing.T, err error) int {
 	}
 }
 
-// tide runs kubectl tide, and wants it to succeed without a word on stderr.
+// tide runs kubectl tide, and fails the test if it fails or writes to stderr.
 func tide(t *testing.T, args ...string) string {
 	t.Helper()
 	r := command{args: args}.run(t)
@@ -164,7 +164,7 @@ func tide(t *testing.T, args ...string) string {
 	return r.stdout
 }
 
-// fields are the words of each line of a table.
+// fields returns the words of each line of a table.
 func fields(text string) [][]string {
 	var rows [][]string
 	for line := range strings.Lines(text) {
@@ -173,16 +173,16 @@ func fields(text string) [][]string {
 	return rows
 }
 
-// aNamespace makes a namespace of that name.
+// aNamespace creates a namespace with that name.
 func aNamespace(t *testing.T, name string) {
 	t.Helper()
 	cluster.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	framework.Eventually(t, "pods may be made in "+name, func() error {
+	framework.Eventually(t, "pods can be created in "+name, func() error {
 		return cluster.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
 	})
 }
 
-// aDeployment makes a Deployment of two pods and waits until it is up.
+// aDeployment creates a Deployment of two pods and waits until it is rolled out.
 func aDeployment(t *testing.T, namespace, name string) {
 	t.Helper()
 	labels := map[string]string{"app": name}
@@ -203,7 +203,7 @@ func aDeployment(t *testing.T, namespace, name string) {
 	}
 }
 
-// aRestart makes a ScheduledRestart of the Deployment of that name.
+// aRestart creates a ScheduledRestart for the Deployment with that name.
 func aRestart(t *testing.T, namespace, name, schedule string, change func(*tidekeeperv1.ScheduledRestart)) *tidekeeperv1.ScheduledRestart {
 	t.Helper()
 	r := &tidekeeperv1.ScheduledRestart{
@@ -230,7 +230,7 @@ func eventuallyStatus(t *testing.T, namespace, name, want string) {
 	})
 }
 
-// at is a time as annotations have it.
+// at formats a time as in annotations.
 func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // diff returns how two values differ, as an error.

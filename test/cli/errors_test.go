@@ -12,10 +12,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// What goes wrong is one line on stderr, and an exit code.
+// An error is one line on stderr and an exit code.
 func TestErrors(t *testing.T) {
-	nobody := filepath.Join(t.TempDir(), "nobody")
-	if err := os.WriteFile(nobody, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "nobody")), 0o600); err != nil {
+	noRights := filepath.Join(t.TempDir(), "dev")
+	if err := os.WriteFile(noRights, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "dev")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
@@ -27,8 +27,8 @@ func TestErrors(t *testing.T) {
 		{"no kubeconfig", "/nowhere", "restarts", 4, "error: no cluster is configured: set KUBECONFIG or --kubeconfig"},
 		{"no such kubeconfig", "", "restarts --kubeconfig /nowhere", 1, "error: kubeconfig: stat /nowhere: no such file or directory"},
 		{"no such context", "", "restarts --context other", 1, `error: context "other" does not exist`},
-		{"no rights", nobody, "restarts -n default", 5, `error: scheduledrestarts.tidekeeper.dev is forbidden: User "nobody" cannot list resource "scheduledrestarts"`},
-		{"no rights to all namespaces", nobody, "restarts next -A", 5, `error: scheduledrestarts.tidekeeper.dev is forbidden: User "nobody"`},
+		{"no rights", noRights, "restarts -n default", 5, `error: scheduledrestarts.tidekeeper.dev is forbidden: User "dev" cannot list resource "scheduledrestarts"`},
+		{"no rights to all namespaces", noRights, "restarts next -A", 5, `error: scheduledrestarts.tidekeeper.dev is forbidden: User "dev"`},
 		{"no such object", "", "restarts history web -n default", 3, `error: there is no ScheduledRestart "web" in the namespace "default"`},
 		{"no such object to restart", "", "restarts now web", 3, `error: there is no ScheduledRestart "web" in the namespace "default"`},
 		{"no name", "", "restarts now", 1, "error: say which: NAME..., TYPE/NAME..., -l or --all, and only one of these"},
@@ -62,7 +62,7 @@ func TestCRDsMissing(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for args, kind := range map[string]string{
-		"restarts": "ScheduledRestart", "restarts -A": "ScheduledRestart", "restarts next": "ScheduledRestart",
+		"restarts": "ScheduledRestart", "restarts -A": "ScheduledRestart", "check": "NodePool", "restarts next": "ScheduledRestart",
 		"restarts history web": "ScheduledRestart", "restarts now web": "ScheduledRestart",
 		"pools": "NodePool", "pools describe worker": "NodePool", "pools -w": "NodePool", "restarts -w": "ScheduledRestart",
 		"pools plan --delete worker": "NodePool", "pools plan -f " + manifest(t, planned): "NodePool",

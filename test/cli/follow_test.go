@@ -16,15 +16,15 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// following is a run of kubectl tide that goes on.
+// following is a run of kubectl tide that keeps running.
 type following struct {
 	process        *exec.Cmd
 	stdout, stderr lines
-	// rest are the lines on stdout that nobody has awaited when it has ended.
+	// rest are the lines on stdout that were not awaited before the command ended.
 	rest []string
 }
 
-// follow starts a command that goes on, and ends it with the test.
+// follow starts a command that keeps running, and stops it at the end of the test.
 func follow(t *testing.T, c command) *following {
 	t.Helper()
 	f := &following{process: c.process()}
@@ -49,13 +49,13 @@ func follow(t *testing.T, c command) *following {
 	return f
 }
 
-// await waits for a line on stdout like this.
+// await waits for a line on stdout that matches the pattern.
 func (f *following) await(t *testing.T, pattern string) {
 	t.Helper()
 	f.stdout.await(t, 1, pattern)
 }
 
-// interrupt is Ctrl-C. It returns the exit code.
+// interrupt sends Ctrl-C and returns the exit code.
 func (f *following) interrupt(t *testing.T) int {
 	t.Helper()
 	if err := f.process.Process.Signal(os.Interrupt); err != nil {
@@ -70,11 +70,11 @@ func (f *following) interrupt(t *testing.T) int {
 	return code(t, f.process.Wait())
 }
 
-// lines are those of an output, as they come.
+// lines are the lines of an output, as they arrive.
 type lines chan string
 
 func linesOf(out io.Reader) lines {
-	l := make(lines, 10000) // enough for a test that does not look
+	l := make(lines, 10000) // enough for a test that does not read them
 	go func() {
 		defer close(l)
 		for scanner := bufio.NewScanner(out); scanner.Scan(); {
@@ -84,7 +84,7 @@ func linesOf(out io.Reader) lines {
 	return l
 }
 
-// await returns the lines up to the n-th that is like this.
+// await returns the lines up to the nth one that matches the pattern.
 func (l lines) await(t *testing.T, n int, pattern string) []string {
 	t.Helper()
 	var came []string
@@ -92,14 +92,14 @@ func (l lines) await(t *testing.T, n int, pattern string) []string {
 		select {
 		case line, open := <-l:
 			if !open {
-				t.Fatalf("it ended, and did not print %s, but\n%s", pattern, strings.Join(came, "\n"))
+				t.Fatalf("it ended without printing %s, but printed\n%s", pattern, strings.Join(came, "\n"))
 			}
 			came = append(came, line)
 			if regexp.MustCompile(pattern).MatchString(line) {
 				n--
 			}
 		case <-patience:
-			t.Fatalf("it did not print %s, but\n%s", pattern, strings.Join(came, "\n"))
+			t.Fatalf("it did not print %s, but printed\n%s", pattern, strings.Join(came, "\n"))
 		}
 	}
 	return came

@@ -16,7 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A pool that is deleted while no manager runs says so, and what it waits for.
+// A pool that is deleted while no manager is running is shown as such, with what it
+// waits for.
 func TestDeletedPoolSaysSo(t *testing.T) {
 	pool := framework.Pool("going")
 	pool.Finalizers = []string{tidekeeperv1.NodePoolFinalizer}
@@ -36,7 +37,7 @@ func TestDeletedPoolSaysSo(t *testing.T) {
 	}
 }
 
-// What one command prints with -o name is what another takes.
+// The output of one command with -o name is valid input for another.
 func TestNamesFeedCommands(t *testing.T) {
 	aNamespace(t, "names")
 	for _, name := range []string{"api", "web", "job"} {
@@ -82,7 +83,7 @@ func TestNamesFeedCommands(t *testing.T) {
 	}
 }
 
-// What kubectl's users write without thinking.
+// Flags that kubectl's users type out of habit.
 func TestHabitsOfKubectl(t *testing.T) {
 	cluster.Apply(t, framework.Pool("habit"))
 	if got := tide(t, "pools", "-A", "--no-headers", "nodepool/habit"); !strings.HasPrefix(got, "habit ") {
@@ -106,7 +107,7 @@ func TestHabitsOfKubectl(t *testing.T) {
 	if r := (command{args: []string{"pools", "-v=6"}}).run(t); r.code != 0 || !strings.Contains(r.stderr, "nodepools") {
 		t.Errorf("-v=6 shows no request: %+v", r)
 	}
-	// A watch ends at --request-timeout, in order.
+	// A watch ends cleanly at --request-timeout.
 	for _, args := range []string{"pools -w --request-timeout=2s", "pods watch none --request-timeout=2s"} {
 		began := time.Now()
 		r := command{args: strings.Fields(args)}.run(t)
@@ -116,7 +117,7 @@ func TestHabitsOfKubectl(t *testing.T) {
 	}
 }
 
-// At 60, 80 and 100 columns the numbers of pools and the next start are whole.
+// At 60, 80 and 100 columns, the numbers of pools and the next start are not cut off.
 func TestNarrowTerminals(t *testing.T) {
 	name := "a-pool-with-a-name-that-is-long"
 	pool := framework.Pool(name)

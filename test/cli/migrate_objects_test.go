@@ -21,8 +21,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/migrate"
 )
 
-// check converts an original. What comes out is accepted; and if something is
-// left out, the same spec under our name (if that can be made) is not.
+// check converts an original object. The API server accepts the result. If something is
+// left out, it refuses the same spec as our kind (if that can be constructed).
 func check(t *testing.T, what string, kind schema.GroupVersionKind, name string, spec map[string]any, as func(*unstructured.Unstructured)) {
 	t.Helper()
 	apiVersion, kindName := kind.ToAPIVersionAndKind()
@@ -67,7 +67,7 @@ func items[T any](list []T) []any {
 	return all
 }
 
-// kubectl runs kubectl as the administrator, and wants it to succeed.
+// kubectl runs kubectl as the administrator, and fails the test if it fails.
 func kubectl(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	out, err := cluster.Kubectl(stdin, args...)
@@ -77,7 +77,7 @@ func kubectl(t *testing.T, stdin string, args ...string) string {
 	return out
 }
 
-// apply applies what was printed, and deletes it when the test ends.
+// apply applies printed manifests, and deletes the objects when the test ends.
 func apply(t *testing.T, printed string) {
 	t.Helper()
 	for _, o := range documents(t, printed) {
@@ -86,7 +86,7 @@ func apply(t *testing.T, printed string) {
 	kubectl(t, printed, "apply", "-f", "-")
 }
 
-// documents reads YAML documents.
+// documents parses YAML documents.
 func documents(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
 	var objects []*unstructured.Unstructured
@@ -113,8 +113,8 @@ func itemsOf(t *testing.T, text string) []*unstructured.Unstructured {
 	return objects
 }
 
-// statusIs wants the reason of the condition Ready of an object in the namespace
-// old, or in none.
+// statusIs returns nil if the condition Ready of an object in the namespace old, or of a
+// cluster-scoped object, has the reason.
 func statusIs(t *testing.T, object, want string) error {
 	t.Helper()
 	got, err := cluster.Kubectl("", "get", object, "-n", "old", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
@@ -124,8 +124,8 @@ func statusIs(t *testing.T, object, want string) error {
 	return err
 }
 
-// templatesOf returns the pod templates of the Deployments of a namespace: with
-// another one its pods are replaced.
+// templatesOf returns the pod templates of the Deployments of a namespace: a change of a
+// template would replace the pods.
 func templatesOf(t *testing.T, namespace string) map[string]corev1.PodTemplateSpec {
 	t.Helper()
 	list := &appsv1.DeploymentList{}
@@ -139,8 +139,8 @@ func templatesOf(t *testing.T, namespace string) map[string]corev1.PodTemplateSp
 	return templates
 }
 
-// watchTaint watches the nodes with a taint. The function that it returns ends
-// that, and returns the nodes that were without it for a moment.
+// watchTaint watches the nodes with a taint. It returns a function that stops the watch
+// and returns the nodes that did not have the taint at some moment.
 func watchTaint(t *testing.T, key string) func() []string {
 	t.Helper()
 	watching, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: cluster.Scheme()})

@@ -23,8 +23,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// originalCRDs are the kinds of the original objects, as far as they can be seen from
-// outside.
+// originalCRDs are the CRDs of the original objects, as far as they are publicly
+// visible.
 const originalCRDs = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -112,16 +112,16 @@ spec:
 
 const (
 	noteFinalizers = "note: NodePool old: metadata.finalizers: are for the original's controller to remove: docs/migrate.md says how to delete the original without it\n"
-	leftOutOften   = `left out: Eru old/often: spec.schedule: schedule "@every 6h": @every is not supported, as it has no fixed times: write such as "*/30 * * * *" or "0 */6 * * *": change it and convert it again` + "\n"
+	leftOutOften   = `left out: Eru old/often: spec.schedule: schedule "@every 6h": @every is not supported, as it has no fixed times: write for example "*/30 * * * *" or "0 */6 * * *": change it and convert it again` + "\n"
 )
 
-// The whole of docs/migrate.md on a cluster where the original objects were at work:
-// nothing is off a node for a moment, no pod is restarted, and what the original objects
-// had made is ours in the end and goes with ours.
+// All of docs/migrate.md, on a cluster where the original controllers were running:
+// nothing is missing on a node at any moment, no pod is restarted, and what the original
+// controllers had created belongs to our objects in the end and is deleted with them.
 func TestMigrateFromCluster(t *testing.T) {
 	kubectl(t, originalCRDs, "apply", "-f", "-")
 	t.Cleanup(func() {
-		// If the test has failed before it did so.
+		// In case the test failed before it did so.
 		_, _ = cluster.Kubectl("", "patch", "nodepools.nodes.lailin.xyz", "old", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 		kubectl(t, originalCRDs, "delete", "-f", "-")
 	})
@@ -130,12 +130,12 @@ func TestMigrateFromCluster(t *testing.T) {
 	aNamespace(t, "old")
 	aDeployment(t, "old", "web")
 	aDeployment(t, "old", "made")
-	framework.Eventually(t, "the original objects are there", func() error {
+	framework.Eventually(t, "the original objects exist", func() error {
 		_, err := cluster.Kubectl(originals, "apply", "-f", "-")
 		return err
 	})
 
-	// What the original controllers have done.
+	// What the original controllers did.
 	kubectl(t, "", "label", "node", "old-1", "old-2", "node-role.kubernetes.io/old=", "node-pool.lailin.xyz/old=10")
 	kubectl(t, "", "taint", "node", "old-1", "old-2", "node-pool.lailin.xyz=old:NoSchedule")
 	kubectl(t, "", "annotate", "deployment", "made", "-n", "old", "mtsre.meitu.com/eru=true")
@@ -153,7 +153,7 @@ func TestMigrateFromCluster(t *testing.T) {
 	templates := templatesOf(t, "old")
 	lost := watchTaint(t, "node-pool.lailin.xyz")
 
-	// 1. Ours, suspended, while the original controllers still run.
+	// 1. Our objects, suspended, while the original controllers are still running.
 	cluster.StartManager(t)
 	from := []string{"migrate", "--from-cluster", "-n", "old", "--time-zone", "Asia/Shanghai"}
 	r := command{args: append(from, "--suspended")}.run(t)
@@ -165,7 +165,7 @@ func TestMigrateFromCluster(t *testing.T) {
 		return statusIs(t, "nodepools.tidekeeper.dev/old", "RuntimeClassConflict")
 	})
 
-	// 2. The original controllers are stopped, and ours are let loose.
+	// 2. The original controllers are stopped, and our objects are enabled.
 	r = command{args: from}.run(t)
 	if diff := cmp.Diff(migrated, r.stdout); diff != "" || r.code != 2 {
 		t.Errorf("exit code %d; objects (-want +got):\n%s", r.code, diff)
@@ -189,7 +189,7 @@ func TestMigrateFromCluster(t *testing.T) {
 	if out, err := script.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, commands.stdout, out)
 	}
-	framework.Eventually(t, "ours are at work", func() error {
+	framework.Eventually(t, "our objects are reconciled", func() error {
 		if err := statusIs(t, "nodepools.tidekeeper.dev/old", "Healthy"); err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func TestMigrateFromCluster(t *testing.T) {
 		}
 		return statusIs(t, "scheduledrestarts.tidekeeper.dev/written", "Scheduled")
 	})
-	// Once more, and nothing is new.
+	// A second time changes nothing.
 	if out := kubectl(t, r.stdout, "apply", "-f", "-"); strings.Count(out, "unchanged") != 2 || strings.Count(out, "\n") != 2 {
 		t.Errorf("applied once more:\n%s", out)
 	}
@@ -210,7 +210,7 @@ func TestMigrateFromCluster(t *testing.T) {
 		t.Errorf("converted once more: %+v", again)
 	}
 
-	// 4. The original objects go, without their controllers.
+	// 4. The original objects are deleted, without their controllers.
 	kubectl(t, "", "patch", "nodepools.nodes.lailin.xyz", "old", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	kubectl(t, "", "delete", "nodepools.nodes.lailin.xyz", "--all", "--cascade=orphan")
 	kubectl(t, "", "delete", "erus.mtsre.meitu.com", "--all", "--all-namespaces")
@@ -221,13 +221,13 @@ func TestMigrateFromCluster(t *testing.T) {
 	after := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-old"}}
 	cluster.Refresh(t, after)
 	if after.UID != class.UID || len(after.Scheduling.Tolerations) != 1 {
-		t.Errorf("the RuntimeClass was made again, or does not follow the pool: %+v", after)
+		t.Errorf("the RuntimeClass was created again, or does not follow the pool: %+v", after)
 	}
 	if nodes := lost(); len(nodes) > 0 {
-		t.Errorf("the taint was off %v for a moment", nodes)
+		t.Errorf("the nodes %v were without the taint for a moment", nodes)
 	}
 
-	// What the original had put on the nodes goes with our pool.
+	// What the original had set on the nodes is removed with our pool.
 	kubectl(t, "", "delete", "nodepools.tidekeeper.dev", "old", "--timeout=30s")
 	node := framework.Node("old-1")
 	cluster.Refresh(t, node)
@@ -236,8 +236,7 @@ func TestMigrateFromCluster(t *testing.T) {
 	}
 }
 
-// Files, directories and the standard input; and what is said if they cannot be
-// read.
+// Files, directories and the standard input, and the errors if they cannot be read.
 func TestMigrateFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -290,7 +289,7 @@ func TestMigrateFiles(t *testing.T) {
 	}
 }
 
-// What may be read is converted, and what may not is one line.
+// Objects that the user may read are converted, and the others are reported in one line.
 func TestMigratePartOfACluster(t *testing.T) {
 	r := command{args: []string{"migrate", "--from-cluster"}}.run(t)
 	want := result{stderr: "note: the cluster does not know the kind NodePool of nodes.lailin.xyz/v1: there is none to convert\n" +
@@ -314,7 +313,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: some}]
 	kubectl(t, originalCRDs+"---"+reader, "apply", "-f", "-")
 	t.Cleanup(func() { kubectl(t, originalCRDs+"---"+reader, "delete", "-f", "-") })
 	kubectl(t, "", "wait", "--for=condition=Established", "crd/nodepools.nodes.lailin.xyz", "crd/erus.mtsre.meitu.com")
-	framework.Eventually(t, "a pool is there", func() error {
+	framework.Eventually(t, "a pool exists", func() error {
 		_, err := cluster.Kubectl("apiVersion: nodes.lailin.xyz/v1\nkind: NodePool\nmetadata: {name: part}\n", "apply", "-f", "-")
 		return err
 	})
@@ -333,8 +332,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: some}]
 	})
 }
 
-// What comes out is accepted by the API server, and what is left out as refused
-// would have been refused.
+// The API server accepts the converted objects, and would have refused those that are
+// left out as refused.
 func TestMigratedIsAccepted(t *testing.T) {
 	keys := []string{
 		"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build", "node.kubernetes.io/x",

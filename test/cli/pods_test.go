@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// annotated are pods of a Deployment that behave as annotations of the sandbox say.
+// annotated returns a Deployment whose pods behave as the sandbox's annotations say.
 func annotated(namespace, name string, replicas int32, annotations ...string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	d := &appsv1.Deployment{
@@ -41,7 +41,7 @@ func annotated(namespace, name string, replicas int32, annotations ...string) *a
 	return d
 }
 
-// nowhere is a pod that no node is for.
+// nowhere returns a pod that fits no node.
 func nowhere(namespace string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "nowhere", Namespace: namespace, Labels: map[string]string{"app": "nowhere"}},
@@ -76,10 +76,10 @@ func stepsOf(t *testing.T, lines []string) map[string][]step {
 	return steps
 }
 
-// The story of pods from Pending to Ready and until completion, each transition one
-// line, although the API server is killed in the middle and once more at rest:
-// none is lost and none repeated, and each condition has the time that the API
-// server has.
+// The transitions of pods from Pending to Ready and until completion, one line each,
+// although the API server is killed once in the middle and once when nothing happens:
+// none is lost and none repeated, and each condition has the same time as in the API
+// server.
 func TestPodsWatch(t *testing.T) {
 	aNamespace(t, "s3")
 	w := follow(t, command{args: []string{"pods", "watch", "-n", "s3", "-o", "json"}})
@@ -150,7 +150,7 @@ Deleted`, "\n")
 			}
 		}
 	}
-	// A pod with one condition is a pod too.
+	// A pod with only one condition.
 	if err := diff("[Created Phase Pending Condition PodScheduled False Unschedulable]", fmt.Sprint(steps["nowhere"])); err != nil {
 		t.Errorf("pod nowhere %v", err)
 	}
@@ -159,12 +159,12 @@ Deleted`, "\n")
 	}
 }
 
-// For people the same lines are in columns; pods that are there at first are one
-// line, and a pod that is named need not be there yet.
+// Without -o json, the same lines are in columns. Each pod that exists at the start has
+// one line, and a pod that is named need not exist yet.
 func TestPodsWatchForPeople(t *testing.T) {
 	aNamespace(t, "watch")
 	cluster.Apply(t, nowhere("watch"))
-	framework.Eventually(t, "the scheduler has looked", func() error {
+	framework.Eventually(t, "the scheduler has seen the pod", func() error {
 		return diff(true, strings.Contains(tide(t, "pods", "timeline", "nowhere", "-n", "watch"), "Unschedulable"))
 	})
 	w := follow(t, command{args: []string{"pods", "watch", "-n", "watch", "pod/nowhere", "later"}})
@@ -196,8 +196,8 @@ func TestPodsWatchForPeople(t *testing.T) {
 	w.interrupt(t)
 }
 
-// Where the time went, with a terminal and without, of one pod and of several;
-// and the slowest.
+// The timeline of one pod and of several, with and without a terminal, and the slowest
+// pods.
 func TestPodsTimelineAndSlow(t *testing.T) {
 	aNamespace(t, "slow")
 	cluster.Apply(t, nowhere("slow"))
@@ -264,7 +264,7 @@ func TestPodsTimelineAndSlow(t *testing.T) {
 		t.Errorf("-A --since 1h:\n%s", out)
 	}
 
-	// kubectl completes the names of pods, but none twice.
+	// kubectl completes the names of pods, but no name twice.
 	p := command{}.process()
 	p.Args = []string{p.Args[0], "__complete", "tide", "pods", "timeline", "-n", "slow", top[0].Pod, ""}
 	completed, err := p.Output()
@@ -274,33 +274,33 @@ func TestPodsTimelineAndSlow(t *testing.T) {
 }
 
 func TestPodsErrors(t *testing.T) {
-	nobody := filepath.Join(t.TempDir(), "nobody")
-	if err := os.WriteFile(nobody, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "nobody")), 0o600); err != nil {
+	noRights := filepath.Join(t.TempDir(), "dev")
+	if err := os.WriteFile(noRights, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "dev")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	forbidden := "error: pods is forbidden: User \"nobody\" cannot list resource \"pods\" in API group \"\" "
+	forbidden := "error: pods is forbidden: User \"dev\" cannot list resource \"pods\" in API group \"\" "
 	for args, want := range map[string]result{
-		"pods watch --server http://127.0.0.1:1":              {code: 4, stderr: "error: the cluster at http://127.0.0.1:1 cannot be reached: connection refused\n"},
-		"pods slow --server http://127.0.0.1:1":               {code: 4, stderr: "error: the cluster at http://127.0.0.1:1 cannot be reached: connection refused\n"},
-		"pods watch -n default --kubeconfig " + nobody:        {code: 5, stderr: forbidden + "in the namespace \"default\"\n"},
-		"pods slow -A --kubeconfig " + nobody:                 {code: 5, stderr: forbidden + "at the cluster scope\n"},
-		"pods timeline web -n default --kubeconfig " + nobody: {code: 5, stderr: "error: pods \"web\" is forbidden: User \"nobody\" cannot get resource \"pods\" in API group \"\" in the namespace \"default\"\n"},
-		"pods watch -n none":                                  {code: 3, stderr: "error: there is no Namespace \"none\"\n"},
-		"pods slow -n none":                                   {code: 3, stderr: "error: there is no Namespace \"none\"\n"},
-		"pods timeline -l app=web -n none":                    {code: 3, stderr: "error: there is no Namespace \"none\"\n"},
-		"pods timeline none":                                  {code: 3, stderr: "error: there is no Pod \"none\" in the namespace \"default\"\n"},
-		"pods timeline":                                       {code: 1, stderr: "error: write the names of pods, or select them with -l; kubectl tide pods slow looks at all\n"},
-		"pods watch web -A":                                   {code: 1, stderr: "error: names go with -n NAMESPACE, not with -A\n"},
-		"pods watch web -l app=web":                           {code: 1, stderr: "error: write either the names of pods or -l, not both\n"},
-		"pods watch deployment/web":                           {code: 1, stderr: "error: \"deployment/web\" is not a Pod: write NAME or pod/NAME, or select by label with -l\n"},
-		"pods watch -o yaml":                                  {code: 1, stderr: "error: -o yaml: write json, or leave it out\n"},
-		"pods slow -o xml":                                    {code: 1, stderr: "error: -o xml: write one of json, yaml, name, wide\n"},
-		"pods timeline web -o name":                           {code: 1, stderr: "error: -o name: write one of json, yaml\n"},
-		"pods slow --top 0":                                   {code: 1, stderr: "error: --top 0: write 1 or more\n"},
-		"pods slow --since soon":                              {code: 1, stderr: "error: invalid argument \"soon\" for \"--since\" flag: write a duration such as 30m, 24h or 7d: see kubectl tide pods slow --help\n"},
-		"pods slow -n kube-public":                            {stderr: "There are no pods in the namespace kube-public.\n"},
-		"pods timeline -n kube-public -l app=none":            {stderr: "There are no pods in the namespace kube-public that match.\n"},
-		"pods slwo":                                           {code: 1, stderr: "error: unknown command \"slwo\" for \"kubectl tide pods\": did you mean slow?\n"},
+		"pods watch --server http://127.0.0.1:1":                {code: 4, stderr: "error: the cluster at http://127.0.0.1:1 cannot be reached: connection refused\n"},
+		"pods slow --server http://127.0.0.1:1":                 {code: 4, stderr: "error: the cluster at http://127.0.0.1:1 cannot be reached: connection refused\n"},
+		"pods watch -n default --kubeconfig " + noRights:        {code: 5, stderr: forbidden + "in the namespace \"default\"\n"},
+		"pods slow -A --kubeconfig " + noRights:                 {code: 5, stderr: forbidden + "at the cluster scope\n"},
+		"pods timeline web -n default --kubeconfig " + noRights: {code: 5, stderr: "error: pods \"web\" is forbidden: User \"dev\" cannot get resource \"pods\" in API group \"\" in the namespace \"default\"\n"},
+		"pods watch -n none":                                    {code: 3, stderr: "error: there is no Namespace \"none\"\n"},
+		"pods slow -n none":                                     {code: 3, stderr: "error: there is no Namespace \"none\"\n"},
+		"pods timeline -l app=web -n none":                      {code: 3, stderr: "error: there is no Namespace \"none\"\n"},
+		"pods timeline none":                                    {code: 3, stderr: "error: there is no Pod \"none\" in the namespace \"default\"\n"},
+		"pods timeline":                                         {code: 1, stderr: "error: write the names of pods, or select them with -l; kubectl tide pods slow looks at all\n"},
+		"pods watch web -A":                                     {code: 1, stderr: "error: names go with -n NAMESPACE, not with -A\n"},
+		"pods watch web -l app=web":                             {code: 1, stderr: "error: write either the names of pods or -l, not both\n"},
+		"pods watch deployment/web":                             {code: 1, stderr: "error: \"deployment/web\" is not a Pod: write NAME or pod/NAME, or select by label with -l\n"},
+		"pods watch -o yaml":                                    {code: 1, stderr: "error: -o yaml: write json, or leave it out\n"},
+		"pods slow -o xml":                                      {code: 1, stderr: "error: -o xml: write one of json, yaml, name, wide\n"},
+		"pods timeline web -o name":                             {code: 1, stderr: "error: -o name: write one of json, yaml\n"},
+		"pods slow --top 0":                                     {code: 1, stderr: "error: --top 0: write 1 or more\n"},
+		"pods slow --since soon":                                {code: 1, stderr: "error: invalid argument \"soon\" for \"--since\" flag: write a duration such as 30m, 24h or 7d: see kubectl tide pods slow --help\n"},
+		"pods slow -n kube-public":                              {stderr: "There are no pods in the namespace kube-public.\n"},
+		"pods timeline -n kube-public -l app=none":              {stderr: "There are no pods in the namespace kube-public that match.\n"},
+		"pods slwo":                                             {code: 1, stderr: "error: unknown command \"slwo\" for \"kubectl tide pods\": did you mean slow?\n"},
 	} {
 		if err := diff(want, command{args: strings.Fields(args)}.run(t)); err != nil {
 			t.Errorf("kubectl tide %s %v", args, err)

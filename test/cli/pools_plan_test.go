@@ -30,7 +30,7 @@ spec:
   labels: {example.com/tier: silver, example.com/old: "1"}
 `
 
-// plan runs kubectl tide pools plan and wants it to find changes.
+// plan runs kubectl tide pools plan, and fails the test if it finds no changes.
 func plan(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	r := command{stdin: stdin, args: append([]string{"pools", "plan"}, args...)}.run(t)
@@ -40,7 +40,7 @@ func plan(t *testing.T, stdin string, args ...string) string {
 	return r.stdout
 }
 
-// What a plan says is what comes: on the nodes, and to the pods.
+// A plan matches what then happens to the nodes and the pods.
 func TestPoolsPlan(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "plan", 2, "--labels", "node-role.kubernetes.io/planned=")
@@ -61,7 +61,7 @@ func TestPoolsPlan(t *testing.T) {
 		if out, err := cluster.Kubectl(manifest, "apply", "-f", "-"); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		framework.Eventually(t, "the pool is in force", func() error {
+		framework.Eventually(t, "the pool is healthy", func() error {
 			return diff("planned Healthy 2/2", strings.Join(fields(tide(t, "pools"))[1][:3], " "))
 		})
 	}
@@ -85,14 +85,14 @@ Pods:          none would be evicted, and all could be rescheduled there
 	}
 	apply(planned)
 	if got := tide(t, "pools", "plan", "--filename", manifest(t, planned)); got != "Pools:         NodePool \"planned\" would not change\nNothing would change on nodes or pods.\n" {
-		t.Errorf("a plan of what is there:\n%s", got)
+		t.Errorf("a plan without changes:\n%s", got)
 	}
 	misspelt := command{stdin: strings.Replace(planned, "labels", "labls", 1), args: []string{"pools", "plan", "-f", "-"}}.run(t)
 	if want := (result{stderr: `error: NodePool "planned": unknown field "spec.labls"` + "\n", code: 1}); misspelt != want {
-		t.Errorf("a misspelt field of a pool that is there: %+v, want %+v", misspelt, want)
+		t.Errorf("a misspelt field of an existing pool: %+v, want %+v", misspelt, want)
 	}
 
-	// A key changes, one goes, and a taint evicts.
+	// One key changes, one is removed, and a taint evicts.
 	change := strings.Replace(planned, `silver, example.com/old: "1"}`, "gold}\n  taints: [{key: example.com/maintenance, effect: NoExecute}]", 1)
 	shown := plan(t, change, "-f", "-")
 	for _, want := range []string{
@@ -104,7 +104,7 @@ Pods:          none would be evicted, and all could be rescheduled there
 		}
 	}
 	if !regexp.MustCompile(`\nplan +Pod/goes +1 +1 +evicted +taint example.com/maintenance:NoExecute +has no controller: not recreated\n`).MatchString(shown) {
-		t.Errorf("the plan does not say which pod goes:\n%s", shown)
+		t.Errorf("the plan does not say which pod is evicted:\n%s", shown)
 	}
 	if wide := plan(t, change, "-f", "-", "-o", "wide"); !strings.Contains(wide, "\nnode plan-1\n") || !strings.Contains(wide, "\nnode plan-2\n") {
 		t.Errorf("-o wide does not name each node by itself:\n%s", wide)
@@ -161,8 +161,8 @@ func manifest(t *testing.T, text string) string {
 	return name
 }
 
-// Pools that are older keep their keys, what a new NoSchedule taint strands is
-// named by workload, and those of a DaemonSet are marked.
+// Older pools keep their keys. Pods that a new NoSchedule taint strands are listed by
+// workload, and those of a DaemonSet are marked.
 func TestPoolsPlanConflictsAndStranded(t *testing.T) {
 	cluster.AddNodes(t, "strand", 1, "--labels", "node-role.kubernetes.io/strand=,node-role.kubernetes.io/elder=")
 	aNamespace(t, "strand")
@@ -197,7 +197,7 @@ spec:
 	}
 }
 
-// However many nodes and pods there are, the API server is asked a few times.
+// The number of requests is small, however many nodes and pods there are.
 func TestFewRequests(t *testing.T) {
 	cluster.AddNodes(t, "few", 20, "--labels", "node-role.kubernetes.io/few=")
 	few := framework.Pool("few")
@@ -221,9 +221,9 @@ func TestFewRequests(t *testing.T) {
 		}
 		var asked []string
 		events := 0
-		framework.Eventually(t, "the audit log has it all", func() error {
+		framework.Eventually(t, "the audit log is complete", func() error {
 			for _, r := range audit.Requests(t) {
-				// Those of the slowest pods, one by one.
+				// The events of the slowest pods are read one by one.
 				if events++; strings.HasPrefix(tc.args, "pods slow") && r.Resource == "events" && events <= 20 {
 					continue
 				}
@@ -236,8 +236,8 @@ func TestFewRequests(t *testing.T) {
 }
 
 func TestPoolsPlanErrors(t *testing.T) {
-	nobody := filepath.Join(t.TempDir(), "nobody")
-	if err := os.WriteFile(nobody, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "nobody")), 0o600); err != nil {
+	noRights := filepath.Join(t.TempDir(), "dev")
+	if err := os.WriteFile(noRights, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "dev")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	file := manifest(t, planned)
@@ -254,7 +254,7 @@ func TestPoolsPlanErrors(t *testing.T) {
 		{"a wrong format", "", "-f " + file + " -o name", "", 1, "error: -o name: write one of json, yaml, wide"},
 		{"no such pool", "", "--delete none", "", 3, `error: there is no NodePool "none"`},
 		{"no server", "", "-f " + file + " --server http://127.0.0.1:1", "", 4, "error: the cluster at http://127.0.0.1:1 cannot be reached: connection refused"},
-		{"no rights", nobody, "-f " + file, "", 5, `error: nodepools.tidekeeper.dev is forbidden: User "nobody" cannot list resource "nodepools"`},
+		{"no rights", noRights, "-f " + file, "", 5, `error: nodepools.tidekeeper.dev is forbidden: User "dev" cannot list resource "nodepools"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := command{kubeconfig: tc.kubeconfig, stdin: tc.stdin, args: append([]string{"pools", "plan"}, strings.Fields(tc.args)...)}.run(t)
@@ -265,7 +265,7 @@ func TestPoolsPlanErrors(t *testing.T) {
 	}
 }
 
-// -w reports a deletion also if it happens while no watch is open.
+// -w reports a deletion even if it happens while no watch is open.
 func TestWatchMissesNoDeletion(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	aNamespace(t, "gap")

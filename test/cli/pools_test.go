@@ -26,8 +26,8 @@ spec:
   containers: [{name: app, image: "example.com/app:1", resources: {requests: {cpu: "8", memory: 16Gi}}}]
 `
 
-// The pools of a cluster, with a terminal and without, one in detail, and as
-// they change.
+// The pools of a cluster, with and without a terminal, one in detail, and their changes
+// with -w.
 func TestPools(t *testing.T) {
 	cluster.StartManager(t, "--status-interval=1s")
 	cluster.AddNodes(t, "pools", 2, "--labels", "node-role.kubernetes.io/worker=")
@@ -40,7 +40,7 @@ func TestPools(t *testing.T) {
 	t.Cleanup(func() {
 		_, _ = cluster.Kubectl("", "delete", "pod", "big", "--grace-period=0", "--force", "--ignore-not-found")
 	})
-	framework.Eventually(t, "the pool has its level", func() error {
+	framework.Eventually(t, "the pool has its utilization", func() error {
 		return diff("worker Healthy 2/2 25% 12%", strings.Join(fields(tide(t, "pools"))[1][:5], " "))
 	})
 
@@ -76,7 +76,7 @@ func TestPools(t *testing.T) {
 		return diff(true, strings.Contains(tide(t, "pools", "describe", "worker"), " SettingsApplied "))
 	})
 
-	// -w prints a line for each change, and ends in order.
+	// -w prints a line for each change, and ends cleanly.
 	w := follow(t, command{args: []string{"pools", "-w"}})
 	w.await(t, `^worker +Healthy +2/2 +25% `)
 	if out, err := cluster.Kubectl("", "delete", "pod", "big", "--grace-period=0", "--force"); err != nil {
@@ -89,17 +89,17 @@ func TestPools(t *testing.T) {
 }
 
 func TestPoolsErrors(t *testing.T) {
-	nobody := filepath.Join(t.TempDir(), "nobody")
-	if err := os.WriteFile(nobody, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "nobody")), 0o600); err != nil {
+	noRights := filepath.Join(t.TempDir(), "dev")
+	if err := os.WriteFile(noRights, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "dev")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]result{
-		"pools describe none":          {code: 3, stderr: "error: there is no NodePool \"none\"\n"},
-		"pools -w -o json":             {code: 1, stderr: "error: -w goes with a table: kubectl get nodepools -w -o json follows the objects\n"},
-		"pools":                        {stderr: "There are no node pools.\n"},
-		"pools --kubeconfig " + nobody: {code: 5, stderr: "error: nodepools.tidekeeper.dev is forbidden: User \"nobody\" cannot list resource \"nodepools\" in API group \"tidekeeper.dev\" at the cluster scope\n"},
-		"pools descibe":                {code: 1, stderr: "error: unknown command \"descibe\" for \"kubectl tide pools\": did you mean describe?\n"},
-		"pools describe":               {code: 1, stderr: "error: kubectl tide pools describe requires at least one NAME: see kubectl tide pools describe --help\n"},
+		"pools describe none":            {code: 3, stderr: "error: there is no NodePool \"none\"\n"},
+		"pools -w -o json":               {code: 1, stderr: "error: -w goes with a table: kubectl get nodepools -w -o json follows the objects\n"},
+		"pools":                          {stderr: "There are no node pools.\n"},
+		"pools --kubeconfig " + noRights: {code: 5, stderr: "error: nodepools.tidekeeper.dev is forbidden: User \"dev\" cannot list resource \"nodepools\" in API group \"tidekeeper.dev\" at the cluster scope\n"},
+		"pools descibe":                  {code: 1, stderr: "error: unknown command \"descibe\" for \"kubectl tide pools\": did you mean describe?\n"},
+		"pools describe":                 {code: 1, stderr: "error: kubectl tide pools describe requires at least one NAME: see kubectl tide pools describe --help\n"},
 	} {
 		if err := diff(want, command{args: strings.Fields(args)}.run(t)); err != nil {
 			t.Errorf("kubectl tide %s %v", args, err)

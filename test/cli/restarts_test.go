@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A restart is requested, happens, and is shown.
+// A restart is requested, runs, and is shown.
 func TestRestartsNowListHistory(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "now", 2)
@@ -36,7 +36,7 @@ func TestRestartsNowListHistory(t *testing.T) {
 		t.Errorf("now prints %q, want %q", out, want)
 	}
 	if tick, err := time.Parse("2006-01-02T15:04:05Z", asked); err != nil || tick.Before(began) || tick.After(time.Now()) {
-		t.Errorf("asked for %s, want now: %v", asked, err)
+		t.Errorf("requested for %s, want now: %v", asked, err)
 	}
 	eventuallyStatus(t, "now", "web", "Succeeded")
 
@@ -59,7 +59,7 @@ func TestRestartsNowListHistory(t *testing.T) {
 		t.Errorf("the history as JSON: %+v, %v", records, err)
 	}
 
-	// Hygiene: who had no success for a day.
+	// Cleaning up: schedules without a success for a day.
 	if got := tide(t, "restarts", "-n", "now", "--older-than", "24h", "-o", "name"); got != "scheduledrestart.tidekeeper.dev/never\n" {
 		t.Errorf("--older-than 24h: %q", got)
 	}
@@ -78,8 +78,8 @@ func TestRestartsNowListHistory(t *testing.T) {
 	}
 }
 
-// The history shows how long the new pods took to become ready, and that it was
-// less than at the restart before.
+// The history shows how long the new pods took to become ready, and that it was less
+// than in the previous restart.
 func TestRestartsHistoryTellsPodStartup(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "ready", 2)
@@ -104,7 +104,7 @@ func TestRestartsHistoryTellsPodStartup(t *testing.T) {
 	}
 	restart("3s")
 	restart("0s")
-	// Times are in whole seconds, so that a length is exact to one either way.
+	// Times have a resolution of one second, so a duration may be off by one.
 	history := tide(t, "restarts", "history", "web", "-n", "ready")
 	if !regexp.MustCompile(`READY IN +WORST +MESSAGE\n.* 2 +[01]s \(-[1-4]s\) +[01]s \(-[1-4]s\)\n.* 2 +[2-5]s +[2-5]s\n$`).MatchString(history) {
 		t.Errorf("the history is\n%s", history)
@@ -116,7 +116,7 @@ func TestRestartsHistoryTellsPodStartup(t *testing.T) {
 	}
 }
 
-// Suspended is suspended, and resumed is resumed, also after too many failures.
+// suspend and resume work, even after too many failures.
 func TestRestartsSuspendResume(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "sus", 1)
@@ -151,7 +151,8 @@ func TestRestartsSuspendResume(t *testing.T) {
 	eventuallyStatus(t, "sus", "web", "Scheduled")
 }
 
-// The calendar shows the herd, spread counted in and suspended ones left out.
+// The calendar shows schedules that start together, with their spread and without
+// suspended ones.
 func TestRestartsNext(t *testing.T) {
 	aNamespace(t, "next")
 	for _, name := range []string{"a", "b", "c"} {
@@ -179,7 +180,7 @@ func TestRestartsNext(t *testing.T) {
 			}
 		}
 		if minute.Time.Hour() == 3 && minute.Time.Minute() == 0 && minute.Count < 3 {
-			t.Errorf("at 03:00 start %d, want 3", minute.Count)
+			t.Errorf("%d start at 03:00, want 3", minute.Count)
 		}
 	}
 	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1, "c": 1, "spread": 1}, counts); diff != "" {

@@ -1,9 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e shows each feature on a real control plane, with the manager as
-// a process of its own. docs/features.md is a table of the features and their
-// tests.
+// Package e2e tests each feature on a real control plane, with the manager as a
+// separate process. docs/features.md is a table of the features and their tests.
 package e2e
 
 import (
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(framework.Main(suite{m}, &cluster, "--nodes=0", "--audit"))
 }
 
-// pool makes a pool with one label and one taint named after it.
+// pool returns a pool with one label and one taint named after it.
 func pool(name string) *tidekeeperv1.NodePool {
 	p := framework.Pool(name)
 	p.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/" + name: "10"}
@@ -50,15 +49,15 @@ func addMembers(t *testing.T, pool string, count int, args ...string) []string {
 	return names
 }
 
-// shape is what a pool can put on a node, and the record of it.
+// shape is what a pool can set on a node, and the ownership record.
 type shape struct {
 	Labels, Annotations map[string]string
 	Taints              []string
 	Recorded            []string
 }
 
-// shapeOf returns what there is on a node besides what the sandbox and the
-// control plane put there.
+// shapeOf returns the shape of a node, without what the sandbox and the control plane
+// set.
 func shapeOf(t *testing.T, name string) shape {
 	t.Helper()
 	node := framework.Node(name)
@@ -91,7 +90,7 @@ func shapeOfNode(node *corev1.Node) shape {
 	return s
 }
 
-// shapeFrom is the shape of a node that one pool made by pool has taken.
+// shapeFrom returns the shape of a member of a pool from the function pool.
 func shapeFrom(pool string) shape {
 	return shape{
 		Labels:   map[string]string{"example.com/" + pool: "10"},
@@ -100,7 +99,7 @@ func shapeFrom(pool string) shape {
 	}
 }
 
-// clean is the shape of a node that no pool has touched.
+// clean is the shape of a node without anything from a pool.
 var clean = shape{}
 
 // eventuallyShape waits until a node has the shape.
@@ -111,7 +110,7 @@ func eventuallyShape(t *testing.T, node string, want shape) {
 	})
 }
 
-// diff returns nil if got is as wanted, and else the difference as an error.
+// diff returns nil if got is as wanted, otherwise the difference as an error.
 func diff(want, got any) error {
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		return fmt.Errorf("(-want +got):\n%s", d)
@@ -130,19 +129,18 @@ func eventuallyPool(t *testing.T, name, what string, check func(*tidekeeperv1.No
 	return pool
 }
 
-// eventuallyReason waits until the condition Ready has the reason, for the
-// spec as it is now.
+// eventuallyReason waits until the condition Ready has the reason for the current spec.
 func eventuallyReason(t *testing.T, name, reason string) *tidekeeperv1.NodePool {
 	t.Helper()
 	return eventuallyPool(t, name, "is "+reason, func(p *tidekeeperv1.NodePool) error { return is(p, reason) })
 }
 
-// is tells whether the condition Ready has the reason, for the spec as it is now.
+// is returns nil if the condition Ready has the reason for the current spec.
 func is(pool *tidekeeperv1.NodePool, reason string) error {
 	return framework.ReadyIs(pool.Status.Conditions, pool.Generation, reason)
 }
 
-// healthyWith waits until the pool is healthy with so many nodes.
+// healthyWith waits until the pool is healthy with that many nodes.
 func healthyWith(t *testing.T, name string, nodes int32) *tidekeeperv1.NodePool {
 	t.Helper()
 	return eventuallyPool(t, name, fmt.Sprintf("is healthy with %d nodes", nodes), func(p *tidekeeperv1.NodePool) error {
@@ -150,8 +148,8 @@ func healthyWith(t *testing.T, name string, nodes int32) *tidekeeperv1.NodePool 
 	})
 }
 
-// eventuallyGone waits until an object is gone. The garbage collector looks for
-// new kinds every 30 seconds, and collects nothing in between if there is one.
+// eventuallyGone waits until an object is gone. The garbage collector looks for new
+// kinds every 30 seconds, and if there is one, it collects nothing until then.
 func eventuallyGone(t *testing.T, o client.Object) {
 	t.Helper()
 	framework.EventuallyWithin(t, 3*framework.Patience, fmt.Sprintf("%T %s is gone", o, o.GetName()), func() error {
@@ -160,14 +158,13 @@ func eventuallyGone(t *testing.T, o client.Object) {
 			return err
 		}
 		if err == nil {
-			return fmt.Errorf("it is there, with finalizers %v", o.GetFinalizers())
+			return fmt.Errorf("it still exists, with finalizers %v", o.GetFinalizers())
 		}
 		return nil
 	})
 }
 
-// relabel sets labels of a node; an empty value is written as such, "-" takes
-// the label off.
+// relabel sets labels of a node. An empty value is a value; "-" removes the label.
 func relabel(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
 	node := framework.Node(name)

@@ -21,7 +21,7 @@ func TestEventsOfDifferentNodes(t *testing.T) {
 	for _, node := range members {
 		relabel(t, node, map[string]string{"example.com/two-events": "by-hand"})
 		eventuallyShape(t, node, shapeFrom("two-events"))
-		framework.Eventually(t, "an event tells of node "+node, func() error {
+		framework.Eventually(t, "an event names node "+node, func() error {
 			events := cluster.Events(t, "NodePool", "two-events")
 			if !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, " DriftCorrected: ") && strings.Contains(e, node) }) {
 				return diff("DriftCorrected "+node, events)
@@ -31,8 +31,7 @@ func TestEventsOfDifferentNodes(t *testing.T) {
 	}
 }
 
-// An event is not lost for its length, and neither is its note put into the log in
-// full length.
+// A long event is not lost, and its note is shortened in the log, too.
 func TestLongEvent(t *testing.T) {
 	manager := cluster.StartManager(t)
 	r := restartOf("Deployment", "long-event")

@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Wrong input is refused by the API server with one answer that says what is
-// wrong and what to do, and changes nothing.
+// The API server refuses wrong input with an error that says what is wrong and what to
+// do, and nothing changes.
 func TestWrongSpecsAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name, pool, spec string
@@ -34,7 +34,7 @@ func TestWrongSpecsAreRefused(t *testing.T) {
 			want: "a label value must be at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit",
 		},
 		{
-			name: "label key that is none", spec: "labels: {'a b': c}",
+			name: "invalid label key", spec: "labels: {'a b': c}",
 			want: "a label key must be a qualified name",
 		},
 		{
@@ -78,7 +78,7 @@ func TestWrongSpecsAreRefused(t *testing.T) {
 			want: "labels must not set the label that makes a node a member of this pool",
 		},
 		{
-			name: "a label that its selector asks for otherwise", spec: "selector: {matchLabels: {a: b}}\n  labels: {a: c}",
+			name: "a label with another value than in its selector", spec: "selector: {matchLabels: {a: b}}\n  labels: {a: c}",
 			want: "labels must not change a label that the selector asks for: the pool would lose its own nodes",
 		},
 		{
@@ -117,13 +117,13 @@ func TestWrongSpecsAreRefused(t *testing.T) {
 				t.Errorf("refused with\n%s\nwant it to say\n%s", out, tt.want)
 			}
 			if err := cluster.Get(t.Context(), client.ObjectKey{Name: name}, framework.Pool(name)); !apierrors.IsNotFound(err) {
-				t.Errorf("the pool exists all the same (%v)", err)
+				t.Errorf("the pool exists anyway (%v)", err)
 			}
 		})
 	}
 }
 
-// The right-hand neighbours of what is refused are accepted.
+// Specs that are only just valid are accepted.
 func TestRightSpecsAreAccepted(t *testing.T) {
 	for name, spec := range map[string]string{
 		"nothing but a name":            "{}",
@@ -144,7 +144,7 @@ func TestRightSpecsAreAccepted(t *testing.T) {
 	}
 }
 
-// A wrong edit of a pool at work changes nothing on its nodes.
+// A wrong edit of a pool with members changes nothing on its nodes.
 func TestWrongEditChangesNothing(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "edit", 1)
@@ -164,7 +164,7 @@ func TestWrongEditChangesNothing(t *testing.T) {
 	}
 }
 
-// A selector that selects nothing is no error, and says what it looks for.
+// A selector that selects nothing is not an error, and the condition names it.
 func TestSelectorThatSelectsNothing(t *testing.T) {
 	cluster.StartManager(t)
 	p := pool("nothing")

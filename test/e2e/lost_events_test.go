@@ -16,13 +16,13 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A watch that expires is opened anew with a list, which tells of no event in between.
-// An object that was deleted and made anew is then one that has changed, and one that
-// was deleted is gone with the last version that was known. However that falls
-// together with the manager's own writes, the same process takes the next edit.
+// A watch that expires is opened again after a list, without the events in between. An
+// object that was deleted and created again then looks like a changed one, and a
+// deleted one is gone in the last version that was known. However that coincides with
+// the manager's own writes, the same process applies the next edit.
 
-// expire has the watch of a resource expire at the next DELETED event, and keeps it
-// away until the returned function is called.
+// expire makes the watch of a resource expire at the next DELETED event, and blocks a
+// new one until the returned function is called.
 func expire(t *testing.T, proxy *framework.Proxy, resource string) (back func()) {
 	t.Helper()
 	proxy.Add(t, fmt.Sprintf(`rules:
@@ -34,8 +34,8 @@ func expire(t *testing.T, proxy *framework.Proxy, resource string) (back func())
 	}
 }
 
-// away answers lists and watches of a resource with 503 until the returned function
-// is called. Those that are open stay so.
+// away answers lists and watches of a resource with 503 until the returned function is
+// called. Open watches stay open.
 func away(t *testing.T, proxy *framework.Proxy, resource string) (back func()) {
 	t.Helper()
 	proxy.Add(t, fmt.Sprintf("rules: [{name: away, match: {verbs: [list, watch], resources: [%s]}, fault: {kind: Error, code: 503}}]", resource))
@@ -58,7 +58,7 @@ func eventuallyHandler(t *testing.T, pool, handler string) {
 	})
 }
 
-// The RuntimeClass is replaced, which its watch never tells.
+// The RuntimeClass is replaced, but its watch never reports that.
 func TestLostEvents_RuntimeClassReplaced(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
@@ -74,9 +74,9 @@ func TestLostEvents_RuntimeClassReplaced(t *testing.T) {
 	expired()
 	eventuallyHandler(t, "lost-rc", "kata")
 
-	// The same process goes on: with this pool, and with another.
+	// The same process continues to work: for this pool, and for another.
 	cluster.Change(t, p, func() { p.Spec.Labels["example.com/lost-rc"] = "20" })
-	framework.Eventually(t, "an edit arrives", func() error {
+	framework.Eventually(t, "an edit takes effect", func() error {
 		return diff("20", shapeOf(t, "lost-rc-1").Labels["example.com/lost-rc"])
 	})
 	cluster.Change(t, p, func() { p.Spec.Handler = "runc" })
@@ -86,8 +86,8 @@ func TestLostEvents_RuntimeClassReplaced(t *testing.T) {
 	manager.AssertIdle(t)
 }
 
-// The finalizer is taken off a pool that is being deleted, and its end is learned
-// from a list.
+// The finalizer of a pool that is being deleted is removed, and the manager learns that
+// the pool is gone from a list.
 func TestLostEvents_PoolGone(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
@@ -108,19 +108,19 @@ func TestLostEvents_PoolGone(t *testing.T) {
 		for _, metric := range manager.ReadMetrics(t)["tidekeeper_nodepool_ready"].GetMetric() {
 			for _, label := range metric.GetLabel() {
 				if label.GetValue() == "lost-pool" {
-					return errors.New("it has a metric")
+					return errors.New("it still has a metric")
 				}
 			}
 		}
 		return nil
 	})
 
-	// Nobody writes a NodePool; what is to be done for another is done.
+	// No client writes a NodePool, but work for another pool is done.
 	class := runtimeClassOf("lost-other")
 	cluster.Refresh(t, class)
 	uid := class.UID
 	cluster.Delete(t, class)
-	framework.Eventually(t, "the RuntimeClass is made again", func() error {
+	framework.Eventually(t, "the RuntimeClass is created again", func() error {
 		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(class), class); err != nil {
 			return err
 		}
@@ -132,8 +132,8 @@ func TestLostEvents_PoolGone(t *testing.T) {
 	manager.AssertIdle(t)
 }
 
-// The opt-in deletes what its annotation made, and a person makes one of that name
-// while the watch is away.
+// The opt-in deletes its ScheduledRestart, and a user creates one with the same name
+// while the watch is blocked.
 func TestLostEvents_OptInReplacedByAPerson(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
@@ -151,7 +151,7 @@ func TestLostEvents_OptInReplacedByAPerson(t *testing.T) {
 	back()
 	eventuallyRestart(t, r, framework.Patience, "is seen", func() error { return diff(r.Generation, r.Status.ObservedGeneration) })
 
-	// The person's own is looked after, and the next opt-in is followed.
+	// The user's own is reconciled, and the next opt-in takes effect.
 	cluster.Change(t, w, func() { w.SetAnnotations(map[string]string{"example.com/edit": "1"}) })
 	cluster.Change(t, r, func() { r.Spec.Schedule = "0 4 * * *" })
 	eventuallyRestart(t, r, framework.Patience, "has seen its edit", func() error { return diff(r.Generation, r.Status.ObservedGeneration) })
@@ -161,8 +161,8 @@ func TestLostEvents_OptInReplacedByAPerson(t *testing.T) {
 	manager.AssertIdle(t)
 }
 
-// An API server that swallows a request holds up its object until the deadline, and
-// no other.
+// If the API server never answers a request, its object is delayed until the deadline,
+// but no other object is.
 func TestLostEvents_AnswerThatNeverComes(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig, "--reconcile-timeout=5s")
@@ -174,12 +174,12 @@ func TestLostEvents_AnswerThatNeverComes(t *testing.T) {
 	proxy.AwaitFired(t, "swallow", 1)
 	cluster.Apply(t, next)
 	eventuallyReason(t, "lost-answer-next", "NoNodes")
-	framework.Eventually(t, "the edit arrives", func() error {
+	framework.Eventually(t, "the edit takes effect", func() error {
 		cluster.Refresh(t, p)
 		return diff(p.Generation, p.Status.ObservedGeneration)
 	})
 	if got := manager.ReadMetrics(t).Sum("controller_runtime_reconcile_timeouts_total"); got != 1 {
-		t.Errorf("%v reconciles have been given up, want 1", got)
+		t.Errorf("%v reconciles hit the deadline, want 1", got)
 	}
 	manager.AssertIdle(t)
 }

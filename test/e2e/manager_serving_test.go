@@ -31,7 +31,7 @@ import (
 
 // Probes answer every client; metrics answer only clients that may read them.
 func TestManager_ProbesAndMetrics(t *testing.T) {
-	// The metrics endpoint shows the certificate that it is given.
+	// The metrics endpoint serves the given certificate.
 	dir := t.TempDir()
 	trusted := mountCertificate(t, dir, "first")
 
@@ -65,29 +65,29 @@ func TestManager_ProbesAndMetrics(t *testing.T) {
 	}
 }
 
-// A certificate that is renewed is shown without a restart.
+// A renewed certificate is served without a restart.
 func TestManager_CertificateIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	first := mountCertificate(t, dir, "first")
 	manager := cluster.StartManager(t, "--metrics-secure=true", "--metrics-cert-dir="+dir)
 	url := strings.Replace(manager.Metrics, "http:", "https:", 1) + "/metrics"
-	framework.Eventually(t, "the first certificate is shown", func() error {
+	framework.Eventually(t, "the first certificate is served", func() error {
 		_, _, err := get(t, url, "", first)
 		return err
 	})
 	second := mountCertificate(t, dir, "second")
-	framework.Eventually(t, "the second certificate is shown", func() error {
+	framework.Eventually(t, "the second certificate is served", func() error {
 		_, _, err := get(t, url, "", second)
 		return err
 	})
 	if _, _, err := get(t, url, "", first); err == nil {
-		t.Error("the first certificate is shown too")
+		t.Error("the first certificate is still served")
 	}
 }
 
-// mountCertificate makes a certificate and puts it into the directory as a kubelet
-// puts a secret there: at once, by a link to a directory of that name. It returns
-// the certificate as what to trust.
+// mountCertificate creates a certificate and puts it into the directory like a kubelet
+// updates a Secret volume: atomically, by a symlink to a directory of that name. It
+// returns a pool that trusts the certificate.
 func mountCertificate(t *testing.T, dir, name string) *x509.CertPool {
 	t.Helper()
 	certificate, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
@@ -116,7 +116,7 @@ func mountCertificate(t *testing.T, dir, name string) *x509.CertPool {
 	return trusted
 }
 
-// The metrics show the pool, exactly.
+// The metrics of the pool are exact.
 func TestManager_PoolMetrics(t *testing.T) {
 	manager := cluster.StartManager(t)
 	addMembers(t, "s29m", 2, "--allocatable", "cpu=3500m,memory=1Gi,pods=110")
@@ -138,14 +138,14 @@ func TestManager_PoolMetrics(t *testing.T) {
 		framework.Eventually(t, "a metric", func() error {
 			_, body, err := get(t, manager.Metrics+"/metrics", "", nil)
 			if err == nil && !strings.Contains(body, want+"\n") {
-				return fmt.Errorf("there is no line %s", want)
+				return fmt.Errorf("the line is missing: %s", want)
 			}
 			return err
 		})
 	}
 	cluster.Delete(t, framework.Pool("s29m"))
 	eventuallyGone(t, framework.Pool("s29m"))
-	framework.Eventually(t, "the metrics forget the pool", func() error {
+	framework.Eventually(t, "the metrics of the pool are dropped", func() error {
 		_, body, err := get(t, manager.Metrics+"/metrics", "", nil)
 		if err == nil && strings.Contains(body, `"s29m"`) {
 			return errors.New("they still name it")
@@ -154,13 +154,13 @@ func TestManager_PoolMetrics(t *testing.T) {
 	})
 }
 
-// Of two managers one acts; the other takes over at once when it stops in
-// order, and soon when it does not.
+// Only one of two managers acts. The other takes over at once when the leader shuts
+// down cleanly, and soon when it does not.
 func TestManager_Election(t *testing.T) {
 	elect := framework.Elect
 	first := cluster.StartManager(t, elect...)
 	leader := eventuallyLeader(t, "")
-	// The standby is ready too.
+	// The standby is ready, too.
 	second := cluster.StartManager(t, elect...)
 	addMembers(t, "s29e", 1)
 	p := pool("s29e")
@@ -177,7 +177,7 @@ func TestManager_Election(t *testing.T) {
 	first.Stop(t)
 	leader = eventuallyLeader(t, leader)
 	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("the standby took over after %s; a lease that is released is free at once", took)
+		t.Errorf("the standby took over after %s; a released lease is free at once", took)
 	}
 	cluster.Change(t, p, func() { p.Spec.Labels["example.com/s29e"] = "20" })
 	framework.Eventually(t, "the new leader acts", func() error { return diff("20", shapeOf(t, "s29e-1").Labels["example.com/s29e"]) })
@@ -211,7 +211,8 @@ func eventuallyLeader(t *testing.T, before string) (holder string) {
 	return holder
 }
 
-// get asks a manager over HTTP, or over HTTPS with the certificates it trusts.
+// get sends a request to a manager over HTTP, or over HTTPS with the trusted
+// certificates.
 func get(t *testing.T, url, token string, trusted *x509.CertPool) (int, string, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -245,8 +246,8 @@ func token(t *testing.T, name string) string {
 	return request.Status.Token
 }
 
-// A manager that could never have the lease says so and exits, rather than report that
-// it is ready and wait forever.
+// A manager that could never acquire the lease says so and exits, instead of reporting
+// that it is ready and waiting forever.
 func TestManager_ElectionNeedsItsRights(t *testing.T) {
 	for _, tt := range []struct {
 		name string

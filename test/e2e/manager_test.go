@@ -22,8 +22,8 @@ import (
 
 const namespace = framework.ManagerNamespace
 
-// The scheme maps our kind to its Go type, the RESTMapper to its resource, and
-// discovery finds it by the names that people type.
+// The scheme maps our kind to its Go type, the RESTMapper maps it to its resource, and
+// discovery finds it by the names that users type.
 func TestManager_SchemeAndRESTMapper(t *testing.T) {
 	gvk, err := cluster.GroupVersionKindFor(&tidekeeperv1.NodePool{})
 	if err != nil {
@@ -53,11 +53,11 @@ func TestManager_SchemeAndRESTMapper(t *testing.T) {
 	}
 	slices.Sort(names)
 	if err := diff([]string{"nodepools", "nodepools/status", "scheduledrestarts", "scheduledrestarts/status"}, names); err != nil {
-		t.Errorf("what discovery finds %v", err)
+		t.Errorf("discovery: %v", err)
 	}
 }
 
-// One manager runs the controllers that a flag chooses, and stops them in order.
+// One manager runs the controllers that a flag selects, and stops them in order.
 func TestManager_ChosenControllersStopInOrder(t *testing.T) {
 	manager := cluster.StartManager(t, "--controllers=nodepool")
 	addMembers(t, "s22", 1)
@@ -70,13 +70,13 @@ func TestManager_ChosenControllersStopInOrder(t *testing.T) {
 	}
 	for _, flag := range []string{"--controllers=nodepool,nonsense", "--controllers=-nodepool"} {
 		if got := framework.Run(t, flag); got.Wait(t) != 1 || !strings.HasPrefix(got.Log(), "Error: --controllers=") || strings.Count(got.Log(), "\n") != 1 {
-			t.Errorf("%s is answered by %q, want one line that begins with Error: --controllers=", flag, got.Log())
+			t.Errorf("%s: got %q, want one line that begins with Error: --controllers=", flag, got.Log())
 		}
 	}
 }
 
-// The cache watches each kind once, however many controllers read it. The list
-// comes along as a stream.
+// The cache watches each kind once, however many controllers read it. The initial list
+// is streamed by the watch.
 func TestManager_OneWatchPerKind(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	cluster.StartManager(t)
@@ -92,7 +92,7 @@ func TestManager_OneWatchPerKind(t *testing.T) {
 	}
 	framework.Eventually(t, "every kind is watched once", once)
 
-	// Nor does what each controller does open a second one.
+	// The work of the controllers does not open a second watch either.
 	cluster.AddNodes(t, "s23-work", 1)
 	addMembers(t, "s23", 1)
 	cluster.Apply(t, pool("s23"))
@@ -102,19 +102,19 @@ func TestManager_OneWatchPerKind(t *testing.T) {
 	cluster.Apply(t, r)
 	eventuallyOutcome(t, r, request(t, r), tidekeeperv1.OutcomeSucceeded, "")
 	if err := once(); err != nil {
-		t.Errorf("after work was done, watches %v", err)
+		t.Errorf("after the work, watches %v", err)
 	}
 }
 
-// The client reads from the cache and writes to the API server: while a pool
-// is brought about, nothing is read but what the finalizer's last look needs.
+// The client reads from the cache and writes to the API server: from a pool's creation
+// to its deletion, the only reads from the API server are the finalizer's last check.
 func TestManager_ReadsComeFromTheCache(t *testing.T) {
 	manager := cluster.StartManager(t)
 	audit := cluster.Audit(t, "tidekeeper/")
 	members := addMembers(t, "s24", 3)
 	cluster.Apply(t, pool("s24"))
 	healthyWith(t, "s24", 3)
-	cluster.EventuallyEvent(t, "NodePool", "s24", "Normal SettingsApplied: brought 3 nodes (s24-1, s24-2, s24-3) up to date")
+	cluster.EventuallyEvent(t, "NodePool", "s24", "Normal SettingsApplied: updated 3 nodes (s24-1, s24-2, s24-3) to match the pool's spec")
 	relabel(t, "s24-2", map[string]string{"example.com/s24": "by-hand"})
 	eventuallyShape(t, "s24-2", shapeFrom("s24"))
 	manager.Stop(t)
@@ -122,20 +122,20 @@ func TestManager_ReadsComeFromTheCache(t *testing.T) {
 	patched := map[string]int{}
 	for _, r := range audit.Requests(t) {
 		if !r.Writes() {
-			t.Errorf("read past the cache: %s", r)
+			t.Errorf("read from the API server: %s", r)
 		}
 		if r.Resource == "nodes" {
 			patched[r.Name]++
 		}
 	}
-	// One write for each node, and one more for what was changed by hand.
+	// One write for each node, and one more for the one that was changed by hand.
 	if err := diff(map[string]int{members[0]: 1, members[1]: 2, members[2]: 1}, patched); err != nil {
 		t.Errorf("writes per node %v", err)
 	}
 }
 
-// Which pods a NoExecute taint would drive out of a node is asked of an index
-// of the cache, not of the API server.
+// The pods that a NoExecute taint would evict from a node are read from an index of the
+// cache, not from the API server.
 func TestManager_PodsByNodeFromAnIndex(t *testing.T) {
 	cluster.StartManager(t, "--no-execute-interval=100ms")
 	addMembers(t, "s25", 1)
@@ -151,10 +151,10 @@ func TestManager_PodsByNodeFromAnIndex(t *testing.T) {
 	p.Spec.Taints = []tidekeeperv1.Taint{{Key: "example.com/s25", Effect: corev1.TaintEffectNoExecute}}
 	cluster.Apply(t, p)
 	healthyWith(t, "s25", 1)
-	cluster.EventuallyEvent(t, "NodePool", "s25", "Normal EvictingPods: NoExecute taint goes onto node s25-1")
+	cluster.EventuallyEvent(t, "NodePool", "s25", "Normal EvictingPods: adding a NoExecute taint to node s25-1")
 	for _, r := range audit.Requests(t) {
 		if r.Resource == "pods" {
-			t.Errorf("pods are asked of the API server: %s", r)
+			t.Errorf("pods are read from the API server: %s", r)
 		}
 	}
 }
@@ -177,12 +177,12 @@ func TestManager_Finalizer(t *testing.T) {
 	cluster.StartManager(t)
 	eventuallyGone(t, p)
 	if err := diff(clean, shapeOf(t, "s26-1")); err != nil {
-		t.Errorf("the pool is gone, and its node is not clean: %v", err)
+		t.Errorf("the pool is gone, but its node is not clean: %v", err)
 	}
 }
 
-// The RuntimeClass is owned: its deletion re-queues the pool, which creates
-// it again, and the pool's deletion lets the garbage collector delete it.
+// The RuntimeClass is owned by the pool: its deletion re-queues the pool, which creates
+// it again, and after the pool's deletion the garbage collector deletes it.
 func TestManager_OwnerReference(t *testing.T) {
 	cluster.StartManager(t)
 	p := pool("s27")
@@ -199,15 +199,15 @@ func TestManager_OwnerReference(t *testing.T) {
 		}
 		return nil
 	}
-	framework.Eventually(t, "the RuntimeClass is there", there)
+	framework.Eventually(t, "the RuntimeClass exists", there)
 	cluster.Delete(t, class.DeepCopy())
-	framework.Eventually(t, "the RuntimeClass is there again", there)
+	framework.Eventually(t, "the RuntimeClass exists again", there)
 	cluster.Delete(t, p)
 	eventuallyGone(t, p)
 	eventuallyGone(t, class)
 }
 
-// Creation, change and deletion of a node all end as a key in the queue.
+// Creation, change and deletion of a node all queue its pool.
 func TestManager_EveryEventCounts(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.Apply(t, pool("s28"))

@@ -19,8 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// The API server accepts 256 KiB of annotations on a node, of all pools together.
-// The pool that does not fit is left out there and says so; the others are not
+// The API server accepts 256 KiB of annotations on a node, for all pools together. The
+// pool that does not fit is left out on that node and reports that; the others are not
 // held up, and each can be deleted.
 func TestAPoolThatDoesNotFitDoesNotStopTheOthers(t *testing.T) {
 	cluster.StartManager(t)
@@ -30,7 +30,7 @@ func TestAPoolThatDoesNotFitDoesNotStopTheOthers(t *testing.T) {
 		p.Spec.Selector = &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{"kubernetes.io/hostname": tidekeeperv1.LabelValue(node)}}
 		p.Spec.Annotations = map[string]tidekeeperv1.AnnotationValue{}
 		for i := range values {
-			// Three bytes each, where the schema counts characters.
+			// Three bytes per character, and the schema counts characters.
 			p.Spec.Annotations[fmt.Sprintf("room.example.com/%s-%02d", name, i)] = tidekeeperv1.AnnotationValue(strings.Repeat("水", 1024))
 		}
 		return p
@@ -38,7 +38,7 @@ func TestAPoolThatDoesNotFitDoesNotStopTheOthers(t *testing.T) {
 	cluster.Apply(t, pool("room"))
 	healthyWith(t, "room", 1)
 
-	first := large("room-first", 64) // 192 KiB, and its record as much again if it had every value.
+	first := large("room-first", 64) // 192 KiB, and its record would be as large again if it had every value.
 	cluster.Apply(t, first)
 	healthyWith(t, "room-first", 1)
 	second := large("room-second", 64)
@@ -67,7 +67,8 @@ func TestAPoolThatDoesNotFitDoesNotStopTheOthers(t *testing.T) {
 	eventuallyShape(t, node, want)
 }
 
-// What somebody forbids one pool to put on a node does not keep the others from it.
+// If a policy forbids a setting of one pool on a node, the settings of other pools are
+// still applied.
 func TestARefusedPoolDoesNotStopTheOthers(t *testing.T) {
 	cluster.StartManager(t)
 	node := addMembers(t, "denied", 1)[0]
@@ -90,7 +91,7 @@ func TestARefusedPoolDoesNotStopTheOthers(t *testing.T) {
 	eventuallyShape(t, node, want)
 }
 
-// forbid lets the API server refuse updates of nodes that do not satisfy a CEL
+// forbid makes the API server refuse updates of nodes that do not satisfy a CEL
 // expression, until the test ends.
 func forbid(t *testing.T, name, expression string) {
 	t.Helper()
@@ -112,7 +113,7 @@ func forbid(t *testing.T, name, expression string) {
 			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 		},
 	})
-	// It is in force some moments after it was made.
+	// A policy takes a moment to be in force.
 	probe := framework.Node("forbid-probe")
 	probe.Spec.Unschedulable = true
 	cluster.Apply(t, probe)
@@ -127,7 +128,7 @@ func forbid(t *testing.T, name, expression string) {
 	})
 }
 
-// A pod that tolerates a NoExecute taint for years, as any tenant may make it, does
+// A pod that tolerates a NoExecute taint for years, which any tenant can create, does
 // not keep the taint from the other nodes of the pool.
 func TestALongTolerationDoesNotHoldUpATaint(t *testing.T) {
 	cluster.StartManager(t, "--no-execute-interval=500ms")
@@ -144,7 +145,7 @@ func TestALongTolerationDoesNotHoldUpATaint(t *testing.T) {
 	healthyWith(t, "linger", 3)
 }
 
-// Pools of one node each are no way around the share.
+// Many pools of one node each do not bypass the NoExecute share.
 func TestNoExecuteIsBoundedAcrossPools(t *testing.T) {
 	cluster.StartManager(t, "--no-execute-share=10", "--no-execute-interval=2s")
 	const nodes = 4
@@ -171,6 +172,6 @@ func TestNoExecuteIsBoundedAcrossPools(t *testing.T) {
 		healthyWith(t, fmt.Sprintf("each-%d", i+1), 1)
 	}
 	if most := emptying(); most != 1 {
-		t.Errorf("at the most, %d nodes were being emptied at once; want 1, which is 10%% of the nodes of the cluster", most)
+		t.Errorf("up to %d nodes were being emptied at once; want 1, which is 10%% of the nodes of the cluster", most)
 	}
 }

@@ -18,9 +18,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Whoever may create pods may invent resources, by the thousand, and put the pods
-// on a node by its name. The pool of that node does not show them, has no more
-// metrics by them, and goes on to put on its nodes what people ask for.
+// A user who may create pods can invent thousands of resources, and assign the pods to
+// a node by its name. The pool of that node does not show these resources, gets no
+// additional metrics from them, and keeps reconciling its nodes.
 func TestInventedResourcesAreNotCounted(t *testing.T) {
 	manager := cluster.StartManager(t, "--status-interval=100ms")
 	nodes := addMembers(t, "flood", 1)
@@ -47,14 +47,14 @@ func TestInventedResourcesAreNotCounted(t *testing.T) {
 	eventuallyShape(t, nodes[0], want)
 	p = healthyWith(t, "flood", 1)
 	if len(p.Status.Requested) > len(p.Status.Allocatable) {
-		t.Errorf("the status has %d resources, of which a node offers %d", len(p.Status.Requested), len(p.Status.Allocatable))
+		t.Errorf("the status has %d resources, but the nodes offer %d", len(p.Status.Requested), len(p.Status.Allocatable))
 	}
 	if after := series(); after > before+len(p.Status.Requested) {
 		t.Errorf("the pool had %d series of resources, and has %d", before, after)
 	}
 
-	// What a node offers later counts from then on, also of pods that are there
-	// already; and no longer when it does not.
+	// A resource counts as soon as a node offers it, even for existing pods, and no longer
+	// when the node stops offering it.
 	gpu := corev1.ResourceName("flood-1.io/r07777")
 	offer(t, nodes[0], gpu, "4")
 	eventuallyPool(t, "flood", "counts what is offered now", func(p *tidekeeperv1.NodePool) error {
@@ -71,7 +71,7 @@ func TestInventedResourcesAreNotCounted(t *testing.T) {
 	manager.AssertSound(t)
 }
 
-// A kubelet may say of its own node what it likes.
+// A kubelet can report anything about its own node.
 func TestANodeOffersABoundedNumberOfResources(t *testing.T) {
 	cluster.StartManager(t, "--status-interval=100ms")
 	nodes := addMembers(t, "offer", 2)
@@ -98,7 +98,7 @@ func TestANodeOffersABoundedNumberOfResources(t *testing.T) {
 	})
 }
 
-// podOn makes a pod whose author has put it on a node.
+// podOn returns a pod whose spec names its node.
 func podOn(node, name string, limits corev1.ResourceList) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
@@ -108,7 +108,7 @@ func podOn(node, name string, limits corev1.ResourceList) *corev1.Pod {
 	}
 }
 
-// offer lets a node have so much of a resource; "": not that resource.
+// offer sets how much of a resource a node has; "" removes the resource.
 func offer(t *testing.T, name string, device corev1.ResourceName, amount string) {
 	t.Helper()
 	value := "null"

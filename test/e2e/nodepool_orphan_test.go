@@ -12,8 +12,8 @@ import (
 )
 
 // A leader is stopped while its write of a node is on the way, and the write arrives
-// when nobody asks for it any more: the pool is gone, or the key is no longer in its
-// spec. The leader that there is now takes it off.
+// when no pool wants it any longer: the pool is gone, or the key is no longer in its
+// spec. The present leader removes the setting.
 func TestALateWriteIsTakenBack(t *testing.T) {
 	for name, meanwhile := range map[string]func(t *testing.T, pool string){
 		"deleted": func(t *testing.T, name string) {
@@ -25,7 +25,7 @@ func TestALateWriteIsTakenBack(t *testing.T) {
 			p := framework.Pool(name)
 			cluster.Change(t, p, func() { p.Spec.Labels, p.Spec.Taints = nil, nil })
 			healthyWith(t, name, 1)
-			framework.Eventually(t, "it vouches for nothing", func() error {
+			framework.Eventually(t, "its status has no managed keys", func() error {
 				cluster.Refresh(t, p)
 				return diff(0, len(p.Status.Managed.Labels)+len(p.Status.Managed.Taints))
 			})

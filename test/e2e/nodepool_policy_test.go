@@ -23,10 +23,10 @@ const (
 	noClass = "may not %s runtimeclasses.node.k8s.io node-pool-%s, and so may not decide about a node pool with a handler"
 )
 
-// Who may write NodePools, but may not patch nodes, cannot have nodes labelled or
-// tainted, nor keep that from being taken off: by no request on the kind.
+// Users who may write NodePools but not patch nodes cannot use a pool to label or taint
+// nodes, or to keep settings from being removed: not with any request for the kind.
 func TestNodePoolPolicyAsksForTheRightToPatchNodes(t *testing.T) {
-	// No manager: what is admitted is what is tested.
+	// No manager: only the admission is tested.
 	writes := []rbacv1.PolicyRule{rule("tidekeeper.dev", "nodepools/status", "update", "patch")}
 	bob := user(t, "pool-bob", bindInCluster("pool-bob", "tidekeeper-nodepool-edit"), bindInCluster("pool-bob", "admin"), allowInCluster("pool-bob", writes...))
 	carl := user(t, "pool-carl", bindInCluster("pool-carl", "tidekeeper-nodepool-edit"), allowInCluster("pool-carl", append(writes, rule("", "nodes", "patch"))...))
@@ -42,7 +42,7 @@ func TestNodePoolPolicyAsksForTheRightToPatchNodes(t *testing.T) {
 		}
 		return nil
 	})
-	framework.Eventually(t, "carl may", func() error { return carl.Create(t.Context(), pool("policy-wait"), client.DryRunAll) })
+	framework.Eventually(t, "carl has his rights", func() error { return carl.Create(t.Context(), pool("policy-wait"), client.DryRunAll) })
 
 	p := pool("policy-pool")
 	p.Labels = map[string]string{"policy": "pool"}
@@ -93,7 +93,7 @@ func TestNodePoolPolicyAsksForTheRightToPatchNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			refused(t, request(bob, p.DeepCopy()))
 			if err := request(carl, p.DeepCopy()); err != nil {
-				t.Errorf("who may patch nodes: %v", err)
+				t.Errorf("user with the right to patch nodes: %v", err)
 			}
 		})
 	}
@@ -111,7 +111,7 @@ func TestNodePoolPolicyAsksForTheRightToPatchNodes(t *testing.T) {
 	})
 }
 
-// A handler makes a RuntimeClass, so that needs the rights on that very one.
+// A handler creates a RuntimeClass, so it requires the rights for exactly that one.
 func TestNodePoolPolicyAsksForTheRightsOnTheRuntimeClass(t *testing.T) {
 	nodes := rule("", "nodes", "patch")
 	carl := user(t, "class-carl", bindInCluster("class-carl", "tidekeeper-nodepool-edit"), allowInCluster("class-carl", nodes, rule("node.k8s.io", "runtimeclasses", "create")))
@@ -125,7 +125,7 @@ func TestNodePoolPolicyAsksForTheRightsOnTheRuntimeClass(t *testing.T) {
 	}
 	with := pool("policy-class")
 	with.Spec.Handler = "runc"
-	framework.Eventually(t, "dora may", func() error { return dora.Create(t.Context(), with.DeepCopy(), client.DryRunAll) })
+	framework.Eventually(t, "dora has her rights", func() error { return dora.Create(t.Context(), with.DeepCopy(), client.DryRunAll) })
 	framework.Eventually(t, "carl may without a handler", func() error { return carl.Create(t.Context(), pool("policy-plain"), client.DryRunAll) })
 	refused(t, carl.Create(t.Context(), with.DeepCopy(), client.DryRunAll), "patch", "policy-class")
 
@@ -140,7 +140,7 @@ func TestNodePoolPolicyAsksForTheRightsOnTheRuntimeClass(t *testing.T) {
 		{"a handler for a pool without", func(c client.Client) error {
 			return c.Patch(t.Context(), plain.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"handler":"kata"}}`)), client.DryRunAll)
 		}, "policy-plain"},
-		{"no handler any more", func(c client.Client) error {
+		{"handler removed", func(c client.Client) error {
 			return c.Patch(t.Context(), with.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"handler":null}}`)), client.DryRunAll)
 		}, "policy-class"},
 		{"the pool deleted", func(c client.Client) error { return c.Delete(t.Context(), with.DeepCopy(), client.DryRunAll) }, "policy-class"},
@@ -148,16 +148,16 @@ func TestNodePoolPolicyAsksForTheRightsOnTheRuntimeClass(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			refused(t, tt.request(carl), "patch", tt.of)
 			if err := tt.request(dora); err != nil {
-				t.Errorf("who has the rights: %v", err)
+				t.Errorf("user with the rights: %v", err)
 			}
 		})
 	}
 	if err := carl.Delete(t.Context(), plain.DeepCopy(), client.DryRunAll); err != nil {
-		t.Errorf("who may patch nodes deletes a pool without a handler: %v", err)
+		t.Errorf("user with the right to patch nodes deletes a pool without a handler: %v", err)
 	}
 }
 
-// Who cleans up before an uninstall may delete pools, and no more.
+// The job that cleans up before an uninstall may delete pools, and nothing else.
 func TestNodePoolPolicyLetsTheCleanUpDelete(t *testing.T) {
 	job := user(t, "policy-job", allowInCluster("policy-job", rule("tidekeeper.dev", "nodepools", "list", "delete", "patch", "clean-up")))
 	p := pool("policy-clean-up")
@@ -170,8 +170,8 @@ func TestNodePoolPolicyLetsTheCleanUpDelete(t *testing.T) {
 	}
 }
 
-// With the manager's own rights all of a pool's life works, and the garbage
-// collector may do what an owner asks for.
+// The manager's own rights suffice for the whole life of a pool, and the garbage
+// collector may delete what a pool owns.
 func TestNodePoolPolicyLetsTheManagerWork(t *testing.T) {
 	cluster.StartManager(t)
 	p := pool("policy-life")
@@ -188,12 +188,12 @@ func TestNodePoolPolicyLetsTheManagerWork(t *testing.T) {
 	}
 }
 
-// bindInCluster gives a user a ClusterRole everywhere.
+// bindInCluster gives a user a ClusterRole in the whole cluster.
 func bindInCluster(user, role string) []client.Object {
 	return []client.Object{clusterBinding(user, role, user+"-"+role)}
 }
 
-// allowInCluster gives a user a role of its own everywhere.
+// allowInCluster gives a user a role of its own in the whole cluster.
 func allowInCluster(user string, rules ...rbacv1.PolicyRule) []client.Object {
 	return []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules},

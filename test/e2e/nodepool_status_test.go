@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// The status says whether the pool is healthy, how many nodes it has, and what
-// they add up to.
+// The status reports whether the pool is healthy, how many nodes it has, and the sum of
+// their resources.
 func TestNodePool_Status(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "s05", 2, "--allocatable", "cpu=4,memory=3064520Ki,ephemeral-storage=100Gi,hugepages-2Mi=64Mi,pods=110,example.com/gpu=1")
@@ -54,8 +54,8 @@ func plain(list corev1.ResourceList) map[string]string {
 	return all
 }
 
-// The water level: what pods request as the scheduler counts it, and its share
-// of what is allocatable.
+// Utilization: the requests of pods, counted like the scheduler does, and their share of
+// the allocatable resources.
 func TestNodePool_WaterLevel(t *testing.T) {
 	cluster.StartManager(t, "--status-interval=100ms")
 	addMembers(t, "s06", 2, "--allocatable", "cpu=4,memory=8Gi,pods=110")
@@ -73,8 +73,8 @@ func TestNodePool_WaterLevel(t *testing.T) {
 		t.Errorf("requested without pods: %v", got.Status.Requested)
 	}
 
-	// Each pod: an init container that asks for more than the rest, a sidecar,
-	// and two containers.
+	// Each pod has an init container that requests more than the rest, a sidecar and two
+	// containers.
 	always := corev1.ContainerRestartPolicyAlways
 	container := func(name, cpu, memory string) corev1.Container {
 		return corev1.Container{Name: name, Image: "example.com/app:1", Resources: corev1.ResourceRequirements{
@@ -96,7 +96,7 @@ func TestNodePool_WaterLevel(t *testing.T) {
 	cluster.Change(t, d, func() { replicas := int32(1); d.Spec.Replicas = &replicas })
 	level("900m", "320Mi", "1", 11, 1, 0)
 
-	// A pod that has ended requests nothing any more.
+	// A completed pod no longer requests anything.
 	done := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "s06-once", Namespace: metav1.NamespaceDefault}, Spec: *spec.DeepCopy()}
 	done.Spec.RestartPolicy = corev1.RestartPolicyNever
 	cluster.Apply(t, done)
@@ -114,12 +114,12 @@ func TestNodePool_WaterLevel(t *testing.T) {
 	})
 }
 
-// percentages are those of cpu, memory and pods, on nodes that have disks too.
+// percentages returns those of cpu, memory and pods, for nodes that also have disks.
 func percentages(of ...int32) map[corev1.ResourceName]int32 {
 	return map[corev1.ResourceName]int32{"cpu": of[0], "memory": of[1], "pods": of[2], "ephemeral-storage": 0}
 }
 
-// kubectl get shows the pool as a person wants to see it.
+// kubectl get prints the columns of a pool.
 func TestNodePool_Columns(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "s07", 2, "--allocatable", "cpu=4,memory=8Gi,pods=110")
@@ -162,7 +162,7 @@ func TestNodePool_Columns(t *testing.T) {
 	}
 }
 
-// Events on the pool: nodes that join and leave, many as one; and errors.
+// Events on the pool report nodes that join and leave, many nodes in one event.
 func TestNodePool_Events(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.Apply(t, pool("s08"))
@@ -180,7 +180,7 @@ func TestNodePool_Events(t *testing.T) {
 	}
 }
 
-// What the API server refuses is a Warning on the pool, with its words.
+// A refusal by the API server is a Warning on the pool, with the server's message.
 func TestNodePool_ErrorsAreWarnings(t *testing.T) {
 	cluster.StartManager(t)
 	out, err := cluster.Kubectl(`
@@ -212,12 +212,12 @@ spec: {policyName: s08e, validationActions: [Deny]}
 		node := framework.Node("s08e-1")
 		err := cluster.Patch(t.Context(), node, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/s08e":"probe"}}}`)), client.DryRunAll)
 		if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
-			return errors.Join(errors.New("it lets through what it should deny"), err)
+			return errors.Join(errors.New("it allows what it should deny"), err)
 		}
 		return nil
 	})
 	cluster.Apply(t, pool("s08e"))
-	framework.Eventually(t, "the refusal is told", func() error {
+	framework.Eventually(t, "the refusal is reported", func() error {
 		for _, event := range cluster.Events(t, "NodePool", "s08e") {
 			if strings.HasPrefix(event, "Warning NodePatchFailed: could not update node s08e-1: ") && strings.Contains(event, "not in this house") {
 				return nil

@@ -17,8 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A spec has taints, labels, annotations and a handler, and every part of it
-// takes effect.
+// A spec has taints, labels, annotations and a handler, and every part takes effect.
 func TestNodePool_Spec(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "s01", 1)
@@ -47,14 +46,14 @@ spec:
 		Recorded:    []string{"s01"},
 	})
 	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-s01"}}
-	framework.Eventually(t, "the RuntimeClass is there", func() error {
+	framework.Eventually(t, "the RuntimeClass exists", func() error {
 		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(class), class); err != nil {
 			return err
 		}
 		return diff("runc", class.Handler)
 	})
 
-	// What is taken out of the spec is taken off the nodes, and nothing else.
+	// What is removed from the spec is removed from the nodes, and nothing else is.
 	pool := framework.Pool("s01")
 	cluster.Change(t, pool, func() {
 		pool.Spec.Annotations = nil
@@ -91,7 +90,7 @@ func TestNodePool_Members(t *testing.T) {
 	healthyWith(t, "s02zone", 1)
 }
 
-// The handler becomes a RuntimeClass, and a pod that names it lands on the pool.
+// The handler becomes a RuntimeClass, and a pod that names it runs on the pool.
 func TestNodePool_RuntimeClass(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "s03", 1)
@@ -120,7 +119,7 @@ func TestNodePool_RuntimeClass(t *testing.T) {
 		return diff("s03-1 Running", pod.Spec.NodeName+" "+string(pod.Status.Phase))
 	})
 
-	// Its scheduling follows the spec; another handler means another object.
+	// Its scheduling follows the spec; a new handler needs a new object.
 	cluster.Change(t, p, func() { p.Spec.Taints[0].Value = "no" })
 	framework.Eventually(t, "the toleration follows the taint", func() error {
 		cluster.Refresh(t, class)
@@ -141,7 +140,7 @@ func TestNodePool_RuntimeClass(t *testing.T) {
 	eventuallyGone(t, class)
 }
 
-// A RuntimeClass that belongs to somebody else is a conflict, and not prey.
+// A RuntimeClass of another owner is a conflict, and is not taken over.
 func TestNodePool_RuntimeClassNotOwned(t *testing.T) {
 	cluster.StartManager(t)
 	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-s03f"}, Handler: "theirs"}
@@ -151,7 +150,7 @@ func TestNodePool_RuntimeClassNotOwned(t *testing.T) {
 	p.Spec.Handler = "runc"
 	cluster.Apply(t, p)
 
-	const message = "RuntimeClass node-pool-s03f exists and does not belong to this pool: delete it, or take handler out of the spec"
+	const message = "RuntimeClass node-pool-s03f exists and does not belong to this pool: delete it, or remove handler from the spec"
 	got := eventuallyReason(t, "s03f", "RuntimeClassConflict")
 	if err := diff(message, got.Status.Conditions[0].Message); err != nil {
 		t.Error(err)
@@ -162,10 +161,10 @@ func TestNodePool_RuntimeClassNotOwned(t *testing.T) {
 		t.Errorf("the RuntimeClass was touched: %v", class)
 	}
 
-	// As soon as it is out of the way, the pool makes its own.
+	// As soon as it is deleted, the pool creates its own.
 	cluster.Delete(t, class)
 	eventuallyReason(t, "s03f", "NoNodes")
-	framework.Eventually(t, "the pool's own is there", func() error {
+	framework.Eventually(t, "the pool's own exists", func() error {
 		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(class), class); err != nil {
 			return err
 		}
@@ -173,12 +172,12 @@ func TestNodePool_RuntimeClassNotOwned(t *testing.T) {
 	})
 }
 
-// A deleted pool leaves clean nodes behind, also where a node left the pool
-// while no manager ran; what others had put there stays.
+// A deleted pool leaves clean nodes behind, even if a node left the pool while no
+// manager was running. What other clients set stays.
 func TestNodePool_DeletionCleansNodes(t *testing.T) {
 	manager := cluster.StartManager(t)
 	addMembers(t, "s04", 3, "--labels", "example.com/theirs=1", "--taints", "example.com/theirs=:NoSchedule")
-	// The second node has one of the pool's labels already: nobody's doing.
+	// The second node already has one of the pool's labels, which no pool has set.
 	relabel(t, "s04-2", map[string]string{"example.com/s04": "10"})
 	p := pool("s04")
 	p.Spec.Handler = "runc"
@@ -190,7 +189,7 @@ func TestNodePool_DeletionCleansNodes(t *testing.T) {
 	cluster.Delete(t, p)
 	cluster.Refresh(t, p)
 	if p.DeletionTimestamp == nil {
-		t.Fatal("without a manager the pool is gone at once: its finalizer does not hold it")
+		t.Fatal("without a manager the pool is gone at once: it has no finalizer")
 	}
 
 	cluster.StartManager(t)
@@ -200,7 +199,7 @@ func TestNodePool_DeletionCleansNodes(t *testing.T) {
 		if name == "s04-2" {
 			want.Labels["example.com/s04"] = "10"
 		}
-		// The pool is gone, so there is nothing to wait for.
+		// The pool is gone, so the node must be clean already.
 		if err := diff(want, shapeOf(t, name)); err != nil {
 			t.Errorf("node %s is not clean: %v", name, err)
 		}
@@ -228,12 +227,12 @@ func TestNodePool_NodesMove(t *testing.T) {
 	version := bystander.ResourceVersion
 	cluster.Refresh(t, bystander)
 	if bystander.ResourceVersion != version {
-		t.Error("a pool that has nothing to do with it was written")
+		t.Error("an unrelated pool was written")
 	}
 }
 
-// A hand-edit of what a pool manages is put back, and told; what others put
-// beside it stays.
+// A manual edit of what a pool manages is reverted, with an event. What other clients
+// set in addition stays.
 func TestDriftIsPutBack(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "drift", 1)
@@ -250,12 +249,12 @@ func TestDriftIsPutBack(t *testing.T) {
 	want.Labels["example.com/theirs"] = "1"
 	want.Taints = append([]string{"example.com/theirs=:PreferNoSchedule"}, want.Taints...)
 	eventuallyShape(t, "drift-1", want)
-	cluster.EventuallyEvent(t, "NodePool", "drift", "Warning DriftCorrected: put back what others had changed: "+
+	cluster.EventuallyEvent(t, "NodePool", "drift", "Warning DriftCorrected: restored settings that other clients had changed: "+
 		"label example.com/drift on node drift-1, taint example.com/drift:NoSchedule on node drift-1")
 }
 
-// Two pools that move a node in and out of each other, which no schema can see
-// coming, are told of it and slowed down.
+// Two pools that move a node in and out of each other, which no schema can prevent, get
+// an event and are slowed down.
 func TestFightIsSlowedDown(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "fight", 1, "--labels", "example.com/fight=yes")
@@ -279,12 +278,12 @@ func TestFightIsSlowedDown(t *testing.T) {
 	}
 	cluster.Apply(t, chicken)
 	cluster.Apply(t, egg)
-	cluster.EventuallyEvent(t, "NodePool", "fight-egg", "Warning ConflictingWriter: somebody else, or another pool, undoes what this pool does to node fight-1 again and again; it is slowed down")
+	cluster.EventuallyEvent(t, "NodePool", "fight-egg", "Warning ConflictingWriter: another client or another pool keeps reverting this pool's changes to node fight-1; updates are throttled")
 	if count() > 22 {
 		t.Errorf("the node was written %d times, want 20 and one in ten seconds", writes)
 	}
 
-	// A node that is made anew does not pay for the one before it.
+	// A node that is created again is not slowed down because of the previous one.
 	node := framework.Node("fight-1")
 	cluster.Delete(t, node)
 	node = framework.Node("fight-1")
@@ -299,8 +298,8 @@ func TestFightIsSlowedDown(t *testing.T) {
 	})
 }
 
-// Of two pools that ask for one key the older has it, the younger says so, and
-// gets it when the older goes.
+// If two pools set the same key, the older pool has it. The younger reports the
+// conflict, and gets the key when the older is deleted.
 func TestConflict(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "conflict", 2, "--labels", role("conflict-b")+"=,"+role("conflict-a")+"=")
@@ -309,7 +308,7 @@ func TestConflict(t *testing.T) {
 	younger.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/team": "younger", "example.com/same": "1"}
 	cluster.Apply(t, older)
 	healthyWith(t, older.Name, 2)
-	// Ages are in whole seconds; of one age, the name decides.
+	// Creation times have a resolution of one second; ties are decided by name.
 	framework.Eventually(t, "a second has passed", func() error {
 		probe := pool("conflict-probe")
 		if err := cluster.Create(t.Context(), probe, client.DryRunAll); err != nil {

@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A NoExecute taint reaches its nodes a bounded share at a time: the next node
-// is not taken before the pods of the last are gone.
+// A NoExecute taint is added to a bounded share of the nodes at a time: the next node
+// has to wait until the pods of the previous one are gone.
 func TestNoExecuteIsBounded(t *testing.T) {
 	cluster.StartManager(t, "--no-execute-share=20", "--no-execute-interval=1s")
 	const nodes = 10
@@ -32,7 +32,7 @@ func TestNoExecuteIsBounded(t *testing.T) {
 		}},
 		Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}},
 	})
-	// Pods take their time to go, so that two shares could overlap.
+	// Pods terminate slowly, so that two shares could overlap.
 	d.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/terminated-after": "500ms"}
 	cluster.Apply(t, d)
 	eventuallyReady(t, d)
@@ -42,17 +42,17 @@ func TestNoExecuteIsBounded(t *testing.T) {
 	p.Spec.Taints = []tidekeeperv1.Taint{{Key: "example.com/evict", Effect: corev1.TaintEffectNoExecute}}
 	cluster.Apply(t, p)
 	healthyWith(t, "evict", nodes)
-	eventuallyPool(t, "evict", "has no pods any more", func(p *tidekeeperv1.NodePool) error {
+	eventuallyPool(t, "evict", "has no pods left", func(p *tidekeeperv1.NodePool) error {
 		return diff(int64(0), p.Status.Requested.Pods().Value())
 	})
 	if most := emptying(); most > 2 || most == 0 {
-		t.Errorf("at the most, %d nodes were being emptied at once; want 1 or 2, which is 20%% of %d", most, nodes)
+		t.Errorf("up to %d nodes were being emptied at once; want 1 or 2, which is 20%% of %d", most, nodes)
 	}
 }
 
-// watchEmptying watches the nodes and pods of a pool, and returns a function
-// that stops and tells how many nodes at most had the pool's taint and a pod
-// to lose at the same time.
+// watchEmptying watches the nodes and pods of a pool. It returns a function that stops
+// the watch and returns the largest number of nodes that had the pool's taint and a pod
+// left to evict at the same time.
 func watchEmptying(t *testing.T, pool string) func() int {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(cluster.Config)

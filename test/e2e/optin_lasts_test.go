@@ -11,8 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// What was set by hand lasts as long as the workload does: each way to bring a
-// workload up to date is played with a schedule that was suspended in an emergency.
+// A manual edit lasts as long as the workload: the test tries each way to update a
+// workload whose schedule was suspended in an emergency.
 func TestOptInSuspendedByHandLasts(t *testing.T) {
 	cluster.StartManager(t)
 	const name = "optin-lasts"
@@ -69,10 +69,10 @@ spec:
 		}
 	}
 
-	// The page says so of these.
-	anew := func(what string) {
+	// The page documents that these create it again.
+	recreated := func(what string) {
 		t.Helper()
-		framework.EventuallyWithin(t, 3*framework.Patience, "it is made anew when the workload was "+what, func() error {
+		framework.EventuallyWithin(t, 3*framework.Patience, "it is created again when the workload was "+what, func() error {
 			is := restartNamed(t, name)
 			if is == nil || is.UID == o.UID {
 				return errors.New("not yet")
@@ -82,7 +82,7 @@ spec:
 		o = restartNamed(t, name)
 	}
 	kubectl(manifest("5", true), "replace", "--force", "-f", "-")
-	anew("replaced by force")
+	recreated("replaced by force")
 	kubectl(manifest("6", false), "replace", "-f", "-")
 	eventuallyGone(t, o)
 	rolledOut(t, "Deployment", name)

@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// After creation the status says that it waits to be started.
+// After its creation the status reports that it is suspended.
 func TestOptIn_CreatedAndWaiting(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -26,7 +26,7 @@ func TestOptIn_CreatedAndWaiting(t *testing.T) {
 		framework.Eventually(t, name+" is suspended and ready", func() error {
 			restart := restartNamed(t, name)
 			if restart == nil {
-				return errors.New("it is not there yet")
+				return errors.New("it does not exist yet")
 			}
 			ready := meta.FindStatusCondition(restart.Status.Conditions, "Ready")
 			if ready == nil {
@@ -37,7 +37,7 @@ func TestOptIn_CreatedAndWaiting(t *testing.T) {
 	})
 }
 
-// A creation that fails says so, and is tried again.
+// A creation that fails is reported and retried.
 func TestOptIn_FailedCreationSaysSo(t *testing.T) {
 	cluster.StartManager(t)
 	const policy = "s43"
@@ -85,7 +85,7 @@ spec: {policyName: s43, validationActions: [Deny]}
 	}
 }
 
-// The workload's deletion deletes what its opt-in has made, and nothing else.
+// The deletion of the workload deletes what its opt-in created, and nothing else.
 func TestOptIn_DeletedWithTheWorkload(t *testing.T) {
 	cluster.StartManager(t)
 	own := &tidekeeperv1.ScheduledRestart{
@@ -113,11 +113,11 @@ func TestOptIn_DeletedWithTheWorkload(t *testing.T) {
 	cluster.Refresh(t, own)
 }
 
-// A workload that is deleted without what it owns, and created again, takes
-// its ScheduledRestart over, as it does its pods.
+// If a workload is deleted with its dependents orphaned, and created again, it adopts its
+// ScheduledRestart, as it adopts its pods.
 func TestOptIn_OrphanIsTakenOver(t *testing.T) {
 	cluster.StartManager(t)
-	// A garbage collector that does not know the kind yet orphans nothing.
+	// While the garbage collector does not know the kind, it orphans nothing.
 	collected := optInWorkload("Deployment", "s46-collected", optInKey, "true")
 	cluster.Apply(t, collected)
 	restart := eventuallyOptIn(t, collected.GetName(), wanted{Suspend: true})
@@ -137,7 +137,7 @@ func TestOptIn_OrphanIsTakenOver(t *testing.T) {
 		cluster.Apply(t, w)
 		after := eventuallyOptIn(t, name, wanted{Schedule: "0 4 * * *", Suspend: true})
 		if after.UID != before.UID || !metav1.IsControlledBy(after, w) {
-			t.Errorf("it was not taken over: %+v", after.ObjectMeta)
+			t.Errorf("it was not adopted: %+v", after.ObjectMeta)
 		}
 	})
 }

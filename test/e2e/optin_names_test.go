@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Workloads of one name and several kinds are all served. What exists keeps its
-// name, also when a shorter one becomes free.
+// Workloads of several kinds with the same name each get one. An existing one keeps its
+// name, even when a shorter one becomes free.
 func TestOptIn_TwoKindsOfOneName(t *testing.T) {
 	cluster.StartManager(t)
 	const name = "s42-two"
@@ -33,20 +33,20 @@ func TestOptIn_TwoKindsOfOneName(t *testing.T) {
 	cluster.EventuallyEvent(t, "StatefulSet", name, "Normal ScheduledRestartCreated: created ScheduledRestart "+name+
 		`-statefulset, as the name `+name+` is taken: enabled, schedule "0 3 * * *"`)
 	if restart := restartNamed(t, name); restart.Spec.TargetRef.Kind != "Deployment" || !restart.Spec.Suspend {
-		t.Errorf("the second has taken the name of the first: %+v", restart.Spec)
+		t.Errorf("the second uses the name of the first: %+v", restart.Spec)
 	}
 
-	// It is followed under that name, and keeps it.
+	// The annotations take effect under that name, and it keeps the name.
 	annotate(t, first, optInKey, "")
 	eventuallyGone(t, framework.ScheduledRestart(name))
 	annotate(t, second, scheduleKey, "0 4 * * *")
 	if got := eventuallyOptIn(t, name+"-statefulset", wanted{Schedule: "0 4 * * *"}); got.UID != made.UID {
-		t.Error("it was made anew")
+		t.Error("it was created again")
 	}
 	if restart := restartNamed(t, name); restart != nil {
-		t.Errorf("there is one more: %+v", restart.Spec)
+		t.Errorf("there is another one: %+v", restart.Spec)
 	}
-	// The next one has the name that is free.
+	// The next one gets the free name.
 	third := optInWorkload("DaemonSet", name, optInKey, "true")
 	cluster.Apply(t, third)
 	eventuallyOptIn(t, name, wanted{Suspend: true})
@@ -56,7 +56,7 @@ func TestOptIn_TwoKindsOfOneName(t *testing.T) {
 	eventuallyGone(t, framework.ScheduledRestart(name))
 }
 
-// All three at once, with a manager that is killed on the way: each has one.
+// All three kinds at once, with a manager that is killed meanwhile: each gets one.
 func TestOptIn_ThreeKindsAtOnce(t *testing.T) {
 	const name = "s42-three"
 	kinds := []string{"Deployment", "StatefulSet", "DaemonSet"}
@@ -86,9 +86,9 @@ func TestOptIn_ThreeKindsAtOnce(t *testing.T) {
 	}
 }
 
-// What a person has written for something else may have the name of a workload, and
-// the next one too: the opt-in has a third. What they have written for the workload
-// itself stays the only one.
+// A user's ScheduledRestarts for other workloads may have the first and the second name
+// for a workload: then the opt-in uses the third. One that a user has created for the
+// workload itself stays the only one.
 func TestOptIn_NamesThatAPersonHasTaken(t *testing.T) {
 	cluster.StartManager(t)
 	const name = "s42-person"
@@ -112,21 +112,21 @@ func TestOptIn_NamesThatAPersonHasTaken(t *testing.T) {
 		return errors.New("not yet")
 	})
 	if made == name || made == name+"-deployment" {
-		t.Errorf("it has taken %s", made)
+		t.Errorf("it uses the name %s", made)
 	}
 	cluster.EventuallyEvent(t, "Deployment", name, fmt.Sprintf("Normal ScheduledRestartCreated: created ScheduledRestart %s, as the name %s is taken: suspended", made, name))
 
-	// A name as long as can be.
+	// A name of the maximum length.
 	long := name + "-"
 	for len(long) < 253 {
 		long += "x"
 	}
 	cluster.Apply(t, restartFor("StatefulSet", long, "another"))
-	// The label of its pods has the name, and may not be as long.
+	// The label of its pods has the name as its value, which may not be as long.
 	of := optInWorkload("Deployment", name+"-long", optInKey, "true")
 	of.SetName(long)
 	cluster.Apply(t, of)
-	framework.Eventually(t, "the one with the long name has one too", func() error {
+	framework.Eventually(t, "the workload with the long name has one, too", func() error {
 		list := &tidekeeperv1.ScheduledRestartList{}
 		if err := cluster.List(t.Context(), list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
 			return err

@@ -21,8 +21,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// forEachKind runs a test for each kind that can opt in, with a name that is
-// made from the names of the test and the kind.
+// forEachKind runs a test for each kind that can opt in, with a name derived from the
+// names of the test and the kind.
 func forEachKind(t *testing.T, test func(t *testing.T, kind, name string)) {
 	t.Helper()
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
@@ -33,10 +33,10 @@ func forEachKind(t *testing.T, test func(t *testing.T, kind, name string)) {
 	}
 }
 
-// optInWorkload makes one without pods, with annotations given as key, value….
+// optInWorkload returns a workload without pods, with annotations given as key, value….
 func optInWorkload(kind, name string, annotations ...string) client.Object {
 	d := deployment(name, 0, corev1.PodSpec{
-		// No node has it: a DaemonSet gets no pods either.
+		// No node has this label, so a DaemonSet has no pods either.
 		NodeSelector: map[string]string{"example.com/none": ""},
 		Containers:   []corev1.Container{{Name: "app", Image: "example.com/app:1"}},
 	})
@@ -58,8 +58,8 @@ func optInWorkload(kind, name string, annotations ...string) client.Object {
 	return o
 }
 
-// annotate sets annotations in one write, given as key, value…; an empty value
-// takes one away.
+// annotate sets annotations in one write, given as key, value…; an empty value removes
+// one.
 func annotate(t *testing.T, o client.Object, annotations ...string) {
 	t.Helper()
 	cluster.Change(t, o, func() {
@@ -92,7 +92,7 @@ func restartNamed(t *testing.T, name string) *tidekeeperv1.ScheduledRestart {
 	return restart
 }
 
-// wanted is what an opt-in decides about. Empty texts are the defaults.
+// wanted has the fields that an opt-in decides. Empty strings are the defaults.
 type wanted struct {
 	Schedule, TimeZone string
 	Suspend            bool
@@ -115,15 +115,15 @@ func eventuallyOptIn(t *testing.T, name string, want wanted) *tidekeeperv1.Sched
 	var restart *tidekeeperv1.ScheduledRestart
 	framework.Eventually(t, "ScheduledRestart "+name+" is as wanted", func() error {
 		if restart = restartNamed(t, name); restart == nil {
-			return errors.New("it is not there")
+			return errors.New("it does not exist")
 		}
 		return diff(want, wantedOf(restart))
 	})
 	return restart
 }
 
-// settled waits until the opt-in has seen all that was written before: of each
-// kind, it sees things in the order in which they are written.
+// settled waits until the opt-in has seen all earlier writes: for each kind, it sees
+// them in order.
 func settled(t *testing.T) {
 	t.Helper()
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {

@@ -28,8 +28,8 @@ const (
 	timeZoneKey = "tidekeeper.dev/restart-time-zone"
 )
 
-// A workload of each kind that is annotated gets a ScheduledRestart of its own
-// name, suspended, for every midnight.
+// An annotated workload of each kind gets a ScheduledRestart with its name, suspended,
+// for every midnight.
 func TestOptIn_MakesASuspendedRestart(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -47,8 +47,8 @@ func TestOptIn_MakesASuspendedRestart(t *testing.T) {
 	})
 }
 
-// Without the annotation, or with another value, there is none. A value that is
-// neither true nor false is told of.
+// Without the annotation, or with another value, no ScheduledRestart is created. A
+// value that is neither true nor false is reported.
 func TestOptIn_OtherValuesMakeNone(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -60,7 +60,7 @@ func TestOptIn_OtherValuesMakeNone(t *testing.T) {
 		cluster.Apply(t, optInWorkload(kind, names[4], scheduleKey, "0 3 * * *"))
 		cluster.EventuallyEvent(t, kind, name+"-yes",
 			`Warning InvalidOptIn: nothing is changed: tidekeeper.dev/scheduled-restart must be "true" or "false", not "yes"`)
-		// What came before it has been looked at when this one is there.
+		// When this one exists, the manager has seen all previous ones.
 		cluster.Apply(t, optInWorkload(kind, name, optInKey, "true"))
 		eventuallyOptIn(t, name, wanted{Suspend: true})
 		for _, name := range names {
@@ -71,9 +71,9 @@ func TestOptIn_OtherValuesMakeNone(t *testing.T) {
 	})
 }
 
-// Annotations for the schedule and the time zone set these fields and start it
-// enabled; they are followed when they are edited, and give back what they had
-// set when they are taken away.
+// Annotations for the schedule and the time zone set these fields, and the schedule
+// starts enabled. Edits of the annotations take effect, and their removal resets the
+// fields.
 func TestOptIn_ScheduleAnnotations(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -95,12 +95,12 @@ func TestOptIn_ScheduleAnnotations(t *testing.T) {
 		annotate(t, w, scheduleKey, "@weekly")
 		last := eventuallyOptIn(t, name, wanted{Schedule: "@weekly", TimeZone: "America/New_York"})
 		if first.UID != last.UID {
-			t.Error("it was replaced on the way")
+			t.Error("the object was replaced")
 		}
 	})
 }
 
-// What no annotation names belongs to whoever edits it.
+// Fields that no annotation names belong to the users who edit them.
 func TestOptIn_HandEditsStand(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -108,7 +108,7 @@ func TestOptIn_HandEditsStand(t *testing.T) {
 		cluster.Apply(t, w)
 		restart := eventuallyOptIn(t, name, wanted{Suspend: true})
 
-		// With another client's server-side apply, there is no conflict either.
+		// There is no conflict with a server-side apply of another client either.
 		if out, err := cluster.Kubectl(fmt.Sprintf(`{apiVersion: tidekeeper.dev/v1, kind: ScheduledRestart,
 			metadata: {name: %s, namespace: default, labels: {team: one}}, spec: {historyLimit: 3, spreadSeconds: 60}}`, name),
 			"apply", "--server-side", "-f", "-"); err != nil {
@@ -122,15 +122,15 @@ func TestOptIn_HandEditsStand(t *testing.T) {
 			t.Errorf("history limit, spread and label %v", err)
 		}
 
-		// An annotation for the schedule takes over, and enables it once: who
-		// suspends it later keeps it suspended, whatever becomes of the rest.
+		// An annotation for the schedule takes over, and enables the ScheduledRestart once:
+		// if a user suspends it later, it stays suspended, whatever else changes.
 		annotate(t, w, scheduleKey, "0 6 * * *")
 		restart = eventuallyOptIn(t, name, wanted{Schedule: "0 6 * * *", TimeZone: "Europe/Berlin"})
 		cluster.Change(t, restart, func() { restart.Spec.Suspend = true })
 		annotate(t, w, scheduleKey, "0 7 * * *")
 		restart = eventuallyOptIn(t, name, wanted{Schedule: "0 7 * * *", TimeZone: "Europe/Berlin", Suspend: true})
 
-		// What an annotation names is put back.
+		// A field that an annotation names is reverted.
 		cluster.Change(t, restart, func() { restart.Spec.Schedule = "0 8 * * *" })
 		eventuallyOptIn(t, name, wanted{Schedule: "0 7 * * *", TimeZone: "Europe/Berlin", Suspend: true})
 		annotate(t, w, scheduleKey, "")
@@ -138,8 +138,8 @@ func TestOptIn_HandEditsStand(t *testing.T) {
 	})
 }
 
-// Taking the annotation away deletes what it has made, also while no manager
-// runs; what is deleted by hand is made again as long as it stands there.
+// Removing the annotation deletes the ScheduledRestart, even if no manager is running
+// at that time. While the annotation exists, a deleted one is created again.
 func TestOptIn_TakenAway(t *testing.T) {
 	manager := cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -147,7 +147,7 @@ func TestOptIn_TakenAway(t *testing.T) {
 		cluster.Apply(t, w)
 		first := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
 		cluster.Delete(t, first)
-		framework.Eventually(t, "there is another one", func() error {
+		framework.Eventually(t, "there is a new one", func() error {
 			second := restartNamed(t, name)
 			if second == nil || second.UID == first.UID {
 				return errors.New("not yet")
@@ -157,11 +157,7 @@ func TestOptIn_TakenAway(t *testing.T) {
 		annotate(t, w, optInKey, "")
 		eventuallyGone(t, first)
 		cluster.EventuallyEvent(t, kind, name,
-			"Normal ScheduledRestartDeleted: deleted ScheduledRestart "+name+": the workload has no annotation tidekeeper.dev/scheduled-restart=true any more")
-		annotate(t, w, optInKey, "true")
-		eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
-		annotate(t, w, optInKey, "false")
-		eventuallyGone(t, first)
+			"Normal ScheduledRestartDeleted: deleted ScheduledRestart "+name+": the workload no longer has the annotation tidekeeper.dev/scheduled-restart")
 	})
 
 	leaves, comes := optInWorkload("Deployment", "s42-leaves", optInKey, "true"), optInWorkload("DaemonSet", "s42-comes")
@@ -176,7 +172,7 @@ func TestOptIn_TakenAway(t *testing.T) {
 	eventuallyOptIn(t, "s42-comes", wanted{Suspend: true})
 }
 
-// A ScheduledRestart that a person has written is never touched.
+// A ScheduledRestart that a user has created is never touched.
 func TestOptIn_APersonsOwnIsNotTouched(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -188,7 +184,7 @@ func TestOptIn_APersonsOwnIsNotTouched(t *testing.T) {
 		before := own.DeepCopy()
 		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *")
 		cluster.Apply(t, w)
-		exists := "Warning ScheduledRestartExists: ScheduledRestart " + name + " exists already and is not from this opt-in: delete it, or take the annotation tidekeeper.dev/scheduled-restart away"
+		exists := "Warning ScheduledRestartExists: ScheduledRestart " + name + " exists already and is not from this opt-in: delete it, or remove the annotation tidekeeper.dev/scheduled-restart"
 		cluster.EventuallyEvent(t, kind, name, exists)
 		annotate(t, w, scheduleKey, "0 4 * * *")
 		annotate(t, w, optInKey, "")
@@ -198,8 +194,8 @@ func TestOptIn_APersonsOwnIsNotTouched(t *testing.T) {
 			t.Errorf("it was touched: %v", err)
 		}
 
-		// As soon as it is out of the way, the opt-in makes its own. A person
-		// makes that their own by taking the annotation off that says it was made.
+		// As soon as it is deleted, the opt-in creates its own. A user takes it over by
+		// removing the annotation that marks it as created by an opt-in.
 		annotate(t, w, optInKey, "true")
 		cluster.Delete(t, own)
 		made := eventuallyOptIn(t, name, wanted{Schedule: "0 4 * * *"})
@@ -215,9 +211,9 @@ func TestOptIn_APersonsOwnIsNotTouched(t *testing.T) {
 	})
 }
 
-// A bad value is an event on the workload, and nothing else: no ScheduledRestart and
-// no change of one. What is seen to be bad is not sent to the API server, and what
-// that one refuses is tried again ever more seldom.
+// A bad value causes an event on the workload, and nothing else: no ScheduledRestart is
+// created or changed. A value that the manager knows to be bad is not sent to the API
+// server, and what the API server refuses is retried with growing delays.
 func TestOptIn_BadValues(t *testing.T) {
 	cluster.StartManager(t)
 	audit := cluster.Audit(t, "tidekeeper/")
@@ -225,7 +221,7 @@ func TestOptIn_BadValues(t *testing.T) {
 		{scheduleKey, "0 0 3 * * *", `tidekeeper.dev/restart-schedule: schedule "0 0 3 * * *": has 6 fields: write five`},
 		{scheduleKey, "0 3 30 2 *", `tidekeeper.dev/restart-schedule: schedule "0 3 30 2 *": never happens: no month it names has a day it names`},
 		{timeZoneKey, "Mars/Olympus", `tidekeeper.dev/restart-time-zone: unknown time zone "Mars/Olympus": write a name from the IANA database, such as Europe/Berlin or UTC`},
-		// What only the API server refuses: a tab, and a length.
+		// Only the API server refuses these: a tab, and a length.
 		{scheduleKey, "0\t3 * * *", `spec.schedule: Invalid value: `},
 		{scheduleKey, strings.TrimSuffix(strings.Repeat("0,", 130), ",") + " 3 * * *", `spec.schedule: Too long: may not be more than 256 bytes`},
 	} {
@@ -236,12 +232,12 @@ func TestOptIn_BadValues(t *testing.T) {
 			t.Errorf("%q made a ScheduledRestart: %+v", tt.value, restart.Spec)
 		}
 	}
-	// Two were sent, and again after one second, after two more, and so on.
+	// Two were sent, and retried after one second, after two more, and so on.
 	tries := map[string][]time.Time{}
 	time.Sleep(4 * time.Second)
 	for _, write := range writesTo(t, audit, "scheduledrestarts") {
 		if write.Code != http.StatusUnprocessableEntity {
-			t.Errorf("taken: %s", write)
+			t.Errorf("accepted: %s", write)
 		}
 		tries[write.Name] = append(tries[write.Name], write.Received)
 	}
@@ -250,11 +246,11 @@ func TestOptIn_BadValues(t *testing.T) {
 	}
 	for name, at := range tries {
 		if len(at) < 2 {
-			t.Errorf("%s was not tried again", name)
+			t.Errorf("%s was not retried", name)
 		}
 		for i, wait := 1, 900*time.Millisecond; i < len(at); i, wait = i+1, 2*wait {
 			if waited := at[i].Sub(at[i-1]); waited < wait {
-				t.Errorf("%s was tried again after %s, want after %s or more", name, waited, wait)
+				t.Errorf("%s was retried after %s, want after %s or more", name, waited, wait)
 			}
 		}
 	}
@@ -271,13 +267,13 @@ func TestOptIn_BadValues(t *testing.T) {
 	if restart == nil || diff(want, wantedOf(restart)) != nil {
 		t.Errorf("it was changed: %+v", restart)
 	}
-	// Corrected, it is followed again.
+	// After a correction, the annotations take effect again.
 	annotate(t, w, optInKey, "true", timeZoneKey, "UTC", scheduleKey, "0 4 * * *")
 	eventuallyOptIn(t, w.GetName(), wanted{Schedule: "0 4 * * *"})
 }
 
-// Once all is said and done, nothing is written, also by a manager that is
-// started anew.
+// When there is nothing to do, nothing is written, not even by a manager that has just
+// been started.
 func TestOptIn_AtRestNothingIsWritten(t *testing.T) {
 	manager := cluster.StartManager(t)
 	for i, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
@@ -293,7 +289,7 @@ func TestOptIn_AtRestNothingIsWritten(t *testing.T) {
 	manager.Stop(t)
 	manager = cluster.StartManager(t)
 	audit := cluster.Audit(t, "tidekeeper/")
-	// What the manager does at once, and other people's writes to workloads.
+	// The first actions of the manager, and writes of other clients to workloads.
 	touched := optInWorkload("Deployment", "s42-rest-0")
 	for i := range 5 {
 		annotate(t, touched, "example.com/deployed", fmt.Sprint(i))
@@ -311,10 +307,9 @@ func TestOptIn_AtRestNothingIsWritten(t *testing.T) {
 	}
 }
 
-// What the opt-in sends to create cannot write over what somebody else has
-// created a moment before. This is the API server's doing: an apply under a
-// resourceVersion that is not the object's is a conflict, and creates the object
-// if there is none.
+// The opt-in's request to create cannot overwrite an object that another client has
+// just created. The API server ensures that: an apply with a resourceVersion that is
+// not the object's is a conflict, and creates the object if it does not exist.
 func TestOptIn_CreationDoesNotOverwrite(t *testing.T) {
 	const name = "s42-moment"
 	apply := func() error {
@@ -323,12 +318,12 @@ func TestOptIn_CreationDoesNotOverwrite(t *testing.T) {
 			client.FieldOwner("tidekeeper-opt-in"), client.ForceOwnership)
 	}
 	if err := apply(); err != nil {
-		t.Fatalf("apply when there is none: %v", err)
+		t.Fatalf("apply when it does not exist: %v", err)
 	}
 	t.Cleanup(func() {
 		cluster.Delete(t, &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}})
 	})
 	if err := apply(); !apierrors.IsConflict(err) {
-		t.Errorf("apply when there is one: got %v, want a conflict", err)
+		t.Errorf("apply when it exists: got %v, want a conflict", err)
 	}
 }

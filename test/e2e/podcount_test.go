@@ -74,7 +74,7 @@ func TestPodCount_OffByDefault(t *testing.T) {
 	cluster.AddNodes(t, "s1off", 1)
 	rs := replicaSet("s1off", 1)
 	cluster.Apply(t, rs)
-	framework.Eventually(t, "the replica set is up", func() error {
+	framework.Eventually(t, "the replica set is ready", func() error {
 		cluster.Refresh(t, rs)
 		return diff(int32(1), rs.Status.ReadyReplicas)
 	})
@@ -232,7 +232,7 @@ func TestPodCount_NothingIsWrittenAtRest(t *testing.T) {
 	rs := replicaSet("s1rest", 2)
 	cluster.Apply(t, rs)
 	eventuallyCounted(t, rs, "2")
-	framework.Eventually(t, "the replica set is up", func() error {
+	framework.Eventually(t, "the replica set is ready", func() error {
 		cluster.Refresh(t, rs)
 		return diff(int32(2), rs.Status.ReadyReplicas)
 	})

@@ -22,15 +22,15 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Who may write ScheduledRestarts, but may not patch a workload, cannot have it
-// restarted: not by a new one, and by no change of one that exists.
+// Users who may write ScheduledRestarts but not patch a workload cannot have it
+// restarted: not by a new ScheduledRestart, and not by a change of an existing one.
 func TestPolicyRefusesWhoMayNotPatchTheTarget(t *testing.T) {
-	// No manager: what is admitted is what is tested.
+	// No manager: only the admission is tested.
 	alice := user(t, "alice", bindRole("alice", "tidekeeper-scheduledrestart-edit"), allow("alice",
-		// So that it is the policy that refuses, and not RBAC.
+		// So that the policy refuses, and not RBAC.
 		rule("tidekeeper.dev", "scheduledrestarts/status", "update", "patch"),
 		rule("apps", "deployments", "get", "list", "watch", "update", "delete")))
-	// Kubernetes' own role edit has ours in it.
+	// Our role is aggregated to Kubernetes' own role edit.
 	bob := user(t, "bob", bindRole("bob", "edit"))
 	refused := func(resource, name string) string {
 		return fmt.Sprintf("ValidatingAdmissionPolicy 'tidekeeper-restart-rights' with binding 'tidekeeper-restart-rights' denied request: "+
@@ -53,7 +53,7 @@ func TestPolicyRefusesWhoMayNotPatchTheTarget(t *testing.T) {
 		resource := map[string]string{"Deployment": "deployments", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}[kind]
 		t.Run("alice may not create/"+kind, func(t *testing.T) {
 			mustRefuse(t, alice.Create(t.Context(), restartFor(kind, "policy-alice", "web")), resource, "web")
-			// Suspended or not: who unsuspends it later might not look.
+			// Even suspended: a user who resumes it later may not look at the target.
 			suspended := restartFor(kind, "policy-alice", "web")
 			suspended.Spec.Suspend = true
 			mustRefuse(t, alice.Create(t.Context(), suspended), resource, "web")
@@ -122,7 +122,7 @@ func TestPolicyRefusesWhoMayNotPatchTheTarget(t *testing.T) {
 		} {
 			mustRefuse(t, alice.Status().Patch(t.Context(), o.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))), "deployments", "web")
 		}
-		// What is not of the status is not changed through it.
+		// A write to the status does not change other fields.
 		changed := o.DeepCopy()
 		if err := alice.Status().Patch(t.Context(), changed, client.RawPatch(types.MergePatchType, []byte(
 			`{"metadata":{"annotations":{"tidekeeper.dev/restart-now":"2026-01-01T00:00:00Z"},"finalizers":["example.com/wait"],
@@ -155,7 +155,7 @@ func TestPolicyRefusesWhoMayNotPatchTheTarget(t *testing.T) {
 	})
 }
 
-// A right to patch one workload is a right to have that one restarted.
+// The right to patch one workload is the right to have exactly that one restarted.
 func TestPolicyAsksForThatVeryTarget(t *testing.T) {
 	dave := user(t, "dave", bindRole("dave", "tidekeeper-scheduledrestart-edit"),
 		allow("dave", withNames(rule("apps", "deployments", "patch"), "policy-one")))
@@ -176,8 +176,8 @@ func TestPolicyAsksForThatVeryTarget(t *testing.T) {
 	if err := dave.Update(t.Context(), o.DeepCopy()); !apierrors.IsForbidden(err) {
 		t.Errorf("to point it elsewhere: got %v, want a refusal", err)
 	}
-	// Nor may he point one away from there: if it is from an opt-in, that would make
-	// another, with the schedule awake.
+	// Nor may he point one to another target: if it is from an opt-in, that would create
+	// another one, which is not suspended.
 	other := restartFor("Deployment", "policy-two", "policy-two")
 	cluster.Apply(t, other)
 	other.Spec.TargetRef.Name = "policy-one"
@@ -186,9 +186,9 @@ func TestPolicyAsksForThatVeryTarget(t *testing.T) {
 	}
 }
 
-// A schedule that was suspended by hand stays suspended, whatever is tried by who
-// may write ScheduledRestarts and delete workloads' pods, but may not patch the
-// workload: the opt-in must not be brought to make it anew.
+// A schedule that was suspended by hand stays suspended, whatever users try who may
+// write ScheduledRestarts and delete workloads' pods, but not patch the workload: they
+// must not be able to make the opt-in create it again.
 func TestPolicyKeepsAnOptInSuspended(t *testing.T) {
 	cluster.StartManager(t)
 	alice := user(t, "alice", bindRole("alice", "tidekeeper-scheduledrestart-edit"))
@@ -217,12 +217,12 @@ func TestPolicyKeepsAnOptInSuspended(t *testing.T) {
 	settled(t)
 	after := eventuallyOptIn(t, w.GetName(), wanted{Schedule: "0 3 * * *", Suspend: true})
 	if after.UID != o.UID || after.Spec.FailureLimit != 7 {
-		t.Errorf("it was made anew: %+v", after.ObjectMeta)
+		t.Errorf("it was created again: %+v", after.ObjectMeta)
 	}
 }
 
-// The control plane deletes what somebody has decided about: a namespace goes with
-// its ScheduledRestarts.
+// The control plane may delete what an authorized user has already decided to delete: a
+// namespace is deleted together with its ScheduledRestarts.
 func TestPolicyLetsANamespaceGo(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "policy-goes"}}
 	cluster.Apply(t, namespace)
@@ -245,25 +245,25 @@ func TestPolicyLetsAnOptInThrough(t *testing.T) {
 	})
 	o := eventuallyOptIn(t, w.GetName(), wanted{Schedule: "0 3 * * *"})
 	if err := carol.Create(t.Context(), restartFor("Deployment", "policy-carol", "web")); !apierrors.IsForbidden(err) {
-		t.Errorf("carol creates one by herself: got %v, want a refusal", err)
+		t.Errorf("carol creates one directly: got %v, want a refusal", err)
 	}
 	annotate(t, w, optInKey, "")
 	eventuallyGone(t, o)
 }
 
-// The role view lets look, and no more.
+// The role view allows reads, and nothing else.
 func TestPolicyRoles(t *testing.T) {
 	eve := user(t, "eve", bindRole("eve", "view"))
 	list := &tidekeeperv1.ScheduledRestartList{}
-	framework.Eventually(t, "who has the role view sees them", func() error {
+	framework.Eventually(t, "a user with the role view can read them", func() error {
 		return eve.List(t.Context(), list, client.InNamespace(metav1.NamespaceDefault))
 	})
 	if err := eve.Create(t.Context(), restartFor("Deployment", "policy-eve", "web")); !apierrors.IsForbidden(err) {
-		t.Errorf("who has the role view creates one: got %v, want a refusal", err)
+		t.Errorf("a user with the role view creates one: got %v, want a refusal", err)
 	}
 }
 
-// restartFor makes a ScheduledRestart for a workload that need not be there.
+// restartFor returns a ScheduledRestart for a workload that need not exist.
 func restartFor(kind, name, target string) *tidekeeperv1.ScheduledRestart {
 	return &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
@@ -271,7 +271,7 @@ func restartFor(kind, name, target string) *tidekeeperv1.ScheduledRestart {
 	}
 }
 
-// user returns a client of a user who has these rights in the namespace default.
+// user returns a client of a user with these rights in the namespace default.
 func user(t *testing.T, name string, rights ...[]client.Object) client.Client {
 	t.Helper()
 	for _, o := range slices.Concat(rights...) {

@@ -19,16 +19,16 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// TestKillAtAnyTime kills the manager again and again while pools are made,
-// edited and deleted, nodes move and people edit them by hand; the end is the
-// same as if nothing had happened.
+// TestKillAtAnyTime kills the manager again and again while pools are created, edited
+// and deleted, nodes move and users edit them by hand. The final state is the same as
+// without the kills.
 func TestKillAtAnyTime(t *testing.T) {
 	const nodes = 6
 	cluster.AddNodes(t, "kill", nodes, "--labels", role("kill-a")+"=", "--taints", "example.com/theirs=:PreferNoSchedule")
 	name := func(i int) string { return fmt.Sprintf("kill-%d", i) }
 
-	// crashing runs a manager that is killed some moments after each of its
-	// starts, ready or not, until stop is called.
+	// crashing runs a manager that is killed shortly after each of its starts, ready or
+	// not, until stop is called.
 	crashing := func() (stop func()) {
 		done, stopped := make(chan struct{}), make(chan struct{})
 		go func() {
@@ -58,7 +58,7 @@ func TestKillAtAnyTime(t *testing.T) {
 	stop := crashing()
 	cluster.Apply(t, a)
 	cluster.Apply(t, b)
-	pause := func() { time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) } // a moment for things to be half done
+	pause := func() { time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) } // time to leave work half done
 	pause()
 	cluster.Apply(t, c)
 	for i := 1; i <= nodes; i++ {
@@ -97,14 +97,14 @@ func TestKillAtAnyTime(t *testing.T) {
 	}
 	healthyWith(t, "kill-b", 3)
 	healthyWith(t, "kill-c", 2)
-	framework.Eventually(t, "the status vouches for no more than the spec", func() error {
+	framework.Eventually(t, "the status has only the managed keys of the spec", func() error {
 		cluster.Refresh(t, b)
 		return diff(tidekeeperv1.ManagedKeys{Labels: []string{"example.com/new"}, Taints: []string{"example.com/kill-b:NoSchedule"}}, b.Status.Managed)
 	})
 }
 
-// TestAtRest: with a thousand nodes whose kubelets report, and nothing to do,
-// the manager reads nothing and writes nothing.
+// TestAtRest: with a thousand nodes whose kubelets report their status, and nothing to
+// do, the manager reads nothing and writes nothing.
 func TestAtRest(t *testing.T) {
 	const nodes = 1000
 	quiet := framework.Start(t, "--nodes=0", "--audit")
@@ -138,8 +138,8 @@ func TestAtRest(t *testing.T) {
 	}
 	t.Logf("%d nodes shaped with one write each and %d status writes", nodes, statuses)
 
-	// What is still under way at this moment: the last status, and the news.
-	framework.Eventually(t, "the news are told", func() error {
+	// The last status write and the last events may still be on the way.
+	framework.Eventually(t, "the last events are recorded", func() error {
 		list := &corev1.EventList{}
 		if err := quiet.List(t.Context(), list); err != nil {
 			return err
@@ -152,7 +152,7 @@ func TestAtRest(t *testing.T) {
 	quiet.Refresh(t, p)
 	marker := quiet.Audit(t, "tidekeeper/")
 
-	// Every kubelet reports once, which is an event for the manager each.
+	// Every kubelet reports once; each report is a watch event for the manager.
 	list := &corev1.NodeList{}
 	if err := quiet.List(t.Context(), list); err != nil {
 		t.Fatal(err)
@@ -160,26 +160,26 @@ func TestAtRest(t *testing.T) {
 	for i := range list.Items {
 		heartbeat(t, quiet, &list.Items[i])
 	}
-	// A change that the manager must follow comes after them in its watch: when
-	// it has, it has seen all of them.
+	// A change that the manager must react to comes after them in its watch: when it has
+	// reacted, it has seen all of them.
 	last := &list.Items[0]
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/rest":"by-hand"}}}`))
 	if err := quiet.Patch(t.Context(), last, patch); err != nil {
 		t.Fatal(err)
 	}
-	framework.Eventually(t, "the manager follows", func() error {
+	framework.Eventually(t, "the manager reacts", func() error {
 		quiet.Refresh(t, last)
 		return diff("10", last.Labels["example.com/rest"])
 	})
 	for _, r := range marker.Requests(t) {
 		ours := r.Resource == "nodes" && r.Name == last.Name || r.Resource == "nodepools" && r.Subresource == "status" || r.Resource == "events"
 		if !ours || strings.HasPrefix(r.Verb, "list") {
-			t.Errorf("at rest the manager asked: %s", r)
+			t.Errorf("request of an idle manager: %s", r)
 		}
 	}
 }
 
-// heartbeat reports a node's status once more, as its kubelet does.
+// heartbeat reports a node's status once more, like its kubelet.
 func heartbeat(t *testing.T, c *framework.Cluster, node *corev1.Node) {
 	t.Helper()
 	before := node.DeepCopy()

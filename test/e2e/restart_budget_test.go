@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// slow makes a Deployment whose pods take some time to become ready, and waits
-// until it is up.
+// slow creates a Deployment whose pods take some time to become ready, and waits until
+// it is rolled out.
 func slow(t *testing.T, name string, pods time.Duration) *appsv1.Deployment {
 	t.Helper()
 	d := deployment(name, 1, app)
@@ -29,7 +29,7 @@ func slow(t *testing.T, name string, pods time.Duration) *appsv1.Deployment {
 	return d
 }
 
-// suspendedRestart makes a suspended ScheduledRestart of a Deployment.
+// suspendedRestart creates a suspended ScheduledRestart for a Deployment.
 func suspendedRestart(t *testing.T, name string) *tidekeeperv1.ScheduledRestart {
 	t.Helper()
 	r := restartOf("Deployment", name)
@@ -38,8 +38,8 @@ func suspendedRestart(t *testing.T, name string) *tidekeeperv1.ScheduledRestart 
 	return r
 }
 
-// A status that the API server refuses costs its own object a restart, and nobody
-// else a slot of the budget.
+// If the API server refuses a status, its own object loses a restart, but no other
+// object loses a slot of the budget.
 func TestBudgetIsGivenBackByWhoCannotWrite(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig, "--max-concurrent-restarts=1")
@@ -51,7 +51,7 @@ func TestBudgetIsGivenBackByWhoCannotWrite(t *testing.T) {
 	request(t, bad)
 	proxy.AwaitFired(t, "refused", 1)
 	eventuallyOutcome(t, good, request(t, good), tidekeeperv1.OutcomeSucceeded, "")
-	// What can be written again goes on.
+	// As soon as writes are accepted again, it continues.
 	proxy.Remove(t, "refused")
 	eventuallyRestart(t, bad, 2*framework.Patience, "goes on", func() error {
 		if len(bad.Status.History) == 0 || bad.Status.History[0].Outcome != tidekeeperv1.OutcomeSucceeded {
@@ -61,7 +61,7 @@ func TestBudgetIsGivenBackByWhoCannotWrite(t *testing.T) {
 	})
 }
 
-// A request for a time that no status can hold is told, and does nothing.
+// A request for a time that no status can hold is reported, and has no other effect.
 func TestRequestForAnImpossibleTime(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "impossible", 1)
@@ -78,8 +78,8 @@ func TestRequestForAnImpossibleTime(t *testing.T) {
 	}
 }
 
-// Who ends a restart and has another one due waits behind those that have waited
-// longer, and a request in the past is no way around them.
+// A ScheduledRestart that completes a restart and has another one due waits behind
+// those that have waited longer, and a request in the past does not bypass them.
 func TestBudgetGoesByWhoWaitsLongest(t *testing.T) {
 	cluster.StartManager(t, "--max-concurrent-restarts=1")
 	cluster.AddNodes(t, "line", 1)
@@ -99,14 +99,14 @@ func TestBudgetGoesByWhoWaitsLongest(t *testing.T) {
 	}
 	started := func(r *tidekeeperv1.ScheduledRestart) time.Time { return r.Status.History[0].StartedTime.Time }
 	if !started(first).Before(started(hog)) {
-		t.Errorf("who waited was started at %s, who had just ended a restart at %s; want it the other way round", started(first), started(hog))
+		t.Errorf("the one that waited was started at %s, the one that had just completed a restart at %s; want it the other way round", started(first), started(hog))
 	}
 	if started(cheat).Before(started(first)) {
 		t.Errorf("a request in the past was started at %s, before the one that waited longer, at %s", started(cheat), started(first))
 	}
 }
 
-// A restart that takes longer than a slot may be held goes on without one.
+// A restart that takes longer than a slot may be held continues without one.
 func TestBudgetSlotAge(t *testing.T) {
 	manager := cluster.StartManager(t, "--max-concurrent-restarts=1", "--restart-slot-age=2s")
 	cluster.AddNodes(t, "age", 1)
@@ -130,6 +130,6 @@ func TestBudgetSlotAge(t *testing.T) {
 	})
 	metrics := manager.ReadMetrics(t)
 	if active, outlived := metrics.Sum("tidekeeper_restart_active"), metrics.Sum("tidekeeper_restart_outlived"); active != 0 || outlived != 1 {
-		t.Errorf("%.0f slots are used, and %.0f restarts have outlived theirs; want 0 and 1", active, outlived)
+		t.Errorf("%.0f slots are in use, and %.0f restarts have outlived theirs; want 0 and 1", active, outlived)
 	}
 }

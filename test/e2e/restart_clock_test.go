@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Somebody else's restart on top of ours is a success also if it was written by a
-// machine whose clock is some minutes ahead.
+// Another client's restart on top of ours is a success even if its machine's clock is
+// some minutes ahead.
 func TestRestartByAClockAhead(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "ahead", 1)
@@ -31,8 +31,8 @@ func TestRestartByAClockAhead(t *testing.T) {
 	eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
 }
 
-// A restart that is undone while nobody leads is told as set back, and not sent
-// again, although the undo takes every mark of it off the Deployment.
+// A restart that is undone while there is no leader is reported as rolled back and not
+// sent again, although the undo removes every trace of it from the Deployment.
 func TestUndoWhileNobodyLeads(t *testing.T) {
 	manager := cluster.StartManager(t)
 	cluster.AddNodes(t, "undo", 1)

@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// What is broken is not restarted, and the tick says why.
+// A broken workload is not restarted, and the record of the tick says why.
 func TestRestartLeavesBrokenAlone(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "broken", 1)
@@ -46,7 +46,7 @@ func TestRestartLeavesBrokenAlone(t *testing.T) {
 	}
 }
 
-// A gate that opens lets the tick through at once: it is watched, not polled.
+// When a gate opens, the tick runs at once: the gate is watched, not polled.
 func TestRestartWaitsForItsGate(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "gate", 1)
@@ -61,7 +61,7 @@ func TestRestartWaitsForItsGate(t *testing.T) {
 	eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
 }
 
-// A budget of one lets one restart after the other through, by their ticks.
+// With a budget of one, restarts run one after another, in the order of their ticks.
 func TestRestartBudget(t *testing.T) {
 	cluster.StartManager(t, "--max-concurrent-restarts=1")
 	cluster.AddNodes(t, "budget", 1)
@@ -92,8 +92,8 @@ func TestRestartBudget(t *testing.T) {
 	}
 }
 
-// A target that does not exist is told, waited for, and never deletes what a
-// person wrote.
+// A missing target is reported and waited for, and never causes the deletion of what a
+// user created.
 func TestRestartWithoutTarget(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "lost", 1)
@@ -106,7 +106,7 @@ func TestRestartWithoutTarget(t *testing.T) {
 	eventuallyRestartIs(t, r, "TargetNotFound")
 }
 
-// After a restart, what GitOps tools do neither undoes it nor conflicts.
+// GitOps tools neither undo a restart nor conflict with it.
 func TestRestartAndGitOps(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "gitops", 1)
@@ -146,7 +146,7 @@ spec:
 				t.Errorf("kubectl apply: %v\n%s", err, out)
 			}
 			if err := diff(tick.Format(time.RFC3339), restartedAt(t, d)); err != nil {
-				t.Errorf("kubectl apply took the restart back %v", err)
+				t.Errorf("kubectl apply undid the restart %v", err)
 			}
 			if d.Generation != generation {
 				t.Error("kubectl apply changed the Deployment")
@@ -155,7 +155,7 @@ spec:
 	}
 }
 
-// Deleting the object during a restart leaves the rollout alone.
+// Deleting the ScheduledRestart during a restart does not affect the rollout.
 func TestRestartDeletedMeanwhile(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "deleted", 1)
@@ -168,7 +168,7 @@ func TestRestartDeletedMeanwhile(t *testing.T) {
 	cluster.Delete(t, r)
 	rolledOut(t, "Deployment", "deleted")
 	if err := diff(tick.Format(time.RFC3339), restartedAt(t, d)); err != nil {
-		t.Errorf("the rollout was not left alone %v", err)
+		t.Errorf("the rollout was changed %v", err)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestRestartSuspendedMeanwhile(t *testing.T) {
 	cluster.Change(t, r, func() { r.Spec.Suspend = true })
 	eventuallyRestart(t, r, framework.Patience, "goes on although it is suspended", func() error {
 		if r.Status.ObservedGeneration != r.Generation {
-			return errors.New("the edit was not seen yet")
+			return errors.New("the edit has not been observed yet")
 		}
 		if r.Status.Active == nil && len(r.Status.History) == 0 {
 			return fmt.Errorf("the restart is gone: %+v", r.Status)
@@ -200,8 +200,8 @@ func TestRestartSuspendedMeanwhile(t *testing.T) {
 	eventuallyRestartIs(t, r, "Suspended")
 }
 
-// Wrong input is refused by the API server in one answer where the schema can
-// say it, and else told by the condition Ready.
+// The API server refuses wrong input if the schema can express the rule. Otherwise the
+// condition Ready reports it.
 func TestRestartWrongInput(t *testing.T) {
 	cluster.StartManager(t)
 	for name, tt := range map[string]struct{ spec, want string }{
@@ -211,6 +211,7 @@ func TestRestartWrongInput(t *testing.T) {
 		"six fields":             {`{targetRef: {kind: Deployment, name: web}, schedule: "0 0 3 * * *"}`, "schedule must have the five fields of cron"},
 		"every":                  {`{targetRef: {kind: Deployment, name: web}, schedule: "@every 1h"}`, "schedule must have the five fields of cron"},
 		"a zone in the schedule": {`{targetRef: {kind: Deployment, name: web}, schedule: "TZ=UTC 0 3 * * *"}`, "the time zone does not belong into the schedule: set timeZone"},
+		"no such hour":           {`{targetRef: {kind: Deployment, name: web}, schedule: "0 25 * * *"}`, "a field of schedule is wrong: minute is 0-59, hour 0-23"},
 		"no schedule":            {`{targetRef: {kind: Deployment, name: web}, schedule: ""}`, "schedule must have the five fields of cron"},
 		"a kind we cannot roll":  {`{targetRef: {kind: CronJob, name: web}}`, `spec.targetRef.kind: Unsupported value: "CronJob": supported values: "Deployment", "StatefulSet", "DaemonSet"`},
 		"a name that is none":    {`{targetRef: {kind: Deployment, name: Web_1}}`, "name must be the name of a workload"},
@@ -233,7 +234,7 @@ func TestRestartWrongInput(t *testing.T) {
 		})
 	}
 
-	for schedule, want := range map[string]string{"0 3 30 2 *": "never", "99 3 * * *": "minute"} {
+	for schedule, want := range map[string]string{"0 3 30 2 *": "never", "*/0 3 * * *": "minute"} {
 		t.Run(schedule, func(t *testing.T) {
 			r := restartOf("Deployment", "wrong")
 			r.Spec.Suspend, r.Spec.Schedule = false, schedule
@@ -241,13 +242,13 @@ func TestRestartWrongInput(t *testing.T) {
 			eventuallyRestartIs(t, r, "InvalidSchedule")
 			ready := meta.FindStatusCondition(r.Status.Conditions, "Ready")
 			if ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, want) {
-				t.Errorf("Ready is %s: %q; want False, and something about %q", ready.Status, ready.Message, want)
+				t.Errorf("Ready is %s: %q; want False, and a message with %q", ready.Status, ready.Message, want)
 			}
 		})
 	}
 }
 
-// A request in words that cannot be understood is told once, and does nothing.
+// A request that cannot be parsed is reported once, and has no other effect.
 func TestRestartWrongRequest(t *testing.T) {
 	cluster.StartManager(t)
 	r := restartOf("Deployment", "request")
@@ -256,8 +257,8 @@ func TestRestartWrongRequest(t *testing.T) {
 	cluster.EventuallyEvent(t, "ScheduledRestart", "request", `Warning InvalidRequest: the annotation tidekeeper.dev/restart-now must be a time such as 2026-01-31T15:04:05Z, and is "now!"`)
 }
 
-// Without a controller that watches pods they are not watched for the sake of
-// the history, which then says nothing about their start-up.
+// If no controller watches pods, they are not watched only for the history, which then
+// has nothing about their start-up.
 func TestRestartWithoutPods(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	cluster.StartManager(t, "--controllers=scheduled-restart")
@@ -272,7 +273,7 @@ func TestRestartWithoutPods(t *testing.T) {
 	}
 	for _, asked := range audit.Requests(t) {
 		if asked.Resource == "pods" {
-			t.Errorf("pods are asked for: %s", asked)
+			t.Errorf("pods are read: %s", asked)
 		}
 	}
 }

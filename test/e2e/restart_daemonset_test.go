@@ -17,8 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Pods of a DaemonSet on a node that has died are not waited for, neither before the
-// restart nor at its end, and the record says how many there were.
+// A restart does not wait for pods of a DaemonSet on a dead node, neither before the
+// restart nor at its end, and the record has their number.
 func TestDaemonSetWithADeadNode(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "dead", 3)
@@ -32,12 +32,12 @@ func TestDaemonSetWithADeadNode(t *testing.T) {
 		})
 	}
 	cluster.Sandbox(t, "node", "not-ready", "dead-3")
-	framework.Eventually(t, "the node has the taints of one that is not ready", func() error {
+	framework.Eventually(t, "the node has the not-ready taints", func() error {
 		node := framework.Node("dead-3")
 		cluster.Refresh(t, node)
 		return diff(2, len(node.Spec.Taints))
 	})
-	// Nothing on a dead node lets its pods go.
+	// On a dead node, pods are never finally deleted.
 	finalize := func(finalizers ...string) {
 		pods := &corev1.PodList{}
 		if err := cluster.List(context.WithoutCancel(t.Context()), pods, client.InNamespace(d.Namespace), client.MatchingLabels{"app": "dead"}); err != nil {
@@ -61,8 +61,8 @@ func TestDaemonSetWithADeadNode(t *testing.T) {
 	cluster.Apply(t, r)
 	eventuallyRestartIs(t, r, "Suspended")
 
-	// With Kubernetes' default of one, the dead node's pod keeps all others from being
-	// replaced: nothing is started that could not end.
+	// With Kubernetes' default of one unavailable pod, the dead node's pod prevents the
+	// replacement of all others: no restart is started that could not complete.
 	tick := request(t, r)
 	eventuallyRestartIs(t, r, "TargetUnhealthy")
 	if got := restartedAt(t, d); got != "" {

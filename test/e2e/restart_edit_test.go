@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// dueSince makes the schedule of a ScheduledRestart wait for a tick so many minutes
-// ago, as if no manager had run since then. None may run.
+// dueSince makes a tick of a ScheduledRestart due that many minutes ago, as if no
+// manager had run since then. No manager may be running.
 func dueSince(t *testing.T, r *tidekeeperv1.ScheduledRestart, minutes int) time.Time {
 	t.Helper()
 	tick := time.Now().Truncate(time.Minute).Add(-time.Duration(minutes) * time.Minute).UTC()
@@ -30,8 +30,8 @@ func dueSince(t *testing.T, r *tidekeeperv1.ScheduledRestart, minutes int) time.
 	return tick
 }
 
-// A tick that is due, and not started yet, is not started any more when an edit of
-// the spec does not name it, or is about another workload.
+// A due tick that has not started yet does not start if an edit changes the schedule so
+// that it no longer has the tick, or changes the target.
 func TestEditTakesEffectOnTheTickThatWaits(t *testing.T) {
 	cluster.AddNodes(t, "waits", 1)
 	for name, edit := range map[string]func(*tidekeeperv1.ScheduledRestartSpec){
@@ -63,8 +63,8 @@ func TestEditTakesEffectOnTheTickThatWaits(t *testing.T) {
 	}
 }
 
-// A restart that is under way is followed to its end also if the spec names another
-// workload by then, which is left alone.
+// A running restart is followed until completion even if the spec names another
+// workload meanwhile, which is left alone.
 func TestRetargetedMeanwhile(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "retarget", 1)
@@ -78,12 +78,12 @@ func TestRetargetedMeanwhile(t *testing.T) {
 	cluster.EventuallyEvent(t, "ScheduledRestart", "retarget", "Normal RestartSucceeded: restarted Deployment retarget, 1 pods in ")
 	eventuallyRestartIs(t, r, "Suspended")
 	if got := restartedAt(t, other); got != "" {
-		t.Errorf("the other one was restarted, at %s", got)
+		t.Errorf("the other workload was restarted, at %s", got)
 	}
 }
 
-// What was claimed and never sent did not fail: the target is gone, or the schedule
-// was stopped.
+// A restart that was claimed and never sent has not failed: the target is gone, or the
+// schedule was stopped.
 func TestClaimThatWasNeverSent(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
@@ -96,12 +96,11 @@ func TestClaimThatWasNeverSent(t *testing.T) {
 	cluster.Delete(t, d)
 	record := eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSkipped, "TargetNotFound")
 	if record.StartedTime != nil || r.Status.ConsecutiveFailures != 0 {
-		t.Errorf("it says that it was started at %s, and counts %d failures", record.StartedTime, r.Status.ConsecutiveFailures)
+		t.Errorf("the record has the start time %s, and %d failures are counted", record.StartedTime, r.Status.ConsecutiveFailures)
 	}
 }
 
-// A request that waits leaves a record when it is overwritten, and when it is taken
-// back.
+// A waiting request leaves a record when it is overwritten, and when it is withdrawn.
 func TestRequestLeavesARecord(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "asked", 1)

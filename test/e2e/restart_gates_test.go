@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Ticks at a gate that stays closed are told as missed for it, when the next one is
-// due and not only at a deadline that moves on with each.
+// A tick whose gate stays closed is reported as missed because of the gate when the
+// next tick is due, and not only at a deadline that moves on with each tick.
 func TestClosedGateIsTold(t *testing.T) {
 	manager := cluster.StartManager(t)
 	d := deployment("closed", 1, app)
@@ -44,7 +44,7 @@ func TestClosedGateIsTold(t *testing.T) {
 	eventuallyRestartIs(t, r, "TargetPaused")
 }
 
-// A StatefulSet of which no pod is above the partition rolls nothing.
+// A StatefulSet with no pod above its partition is not restarted.
 func TestPartitionThatRollsNothing(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "part", 1)
@@ -57,11 +57,11 @@ func TestPartitionThatRollsNothing(t *testing.T) {
 	eventuallyRestartIs(t, r, "StrategyPartition")
 	eventuallyOutcome(t, r, request(t, r), tidekeeperv1.OutcomeSkipped, "StrategyPartition")
 	if got := restartedAt(t, s); got != "" {
-		t.Errorf("its template was changed all the same, for %s", got)
+		t.Errorf("its pod template was changed anyway, for %s", got)
 	}
 }
 
-// A schedule that its failures have stopped stays stopped when a request succeeds.
+// A schedule that was stopped by its failures stays stopped when a request succeeds.
 func TestFailureLimitAndARequest(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "limit", 1)
@@ -78,7 +78,7 @@ func TestFailureLimitAndARequest(t *testing.T) {
 	cluster.Change(t, d, func() { delete(d.Spec.Template.Annotations, "sandbox.tidekeeper.dev/behavior") })
 	rolledOut(t, "Deployment", "limit")
 	cluster.RequestRestart(t, r, tick.Add(time.Second))
-	framework.Eventually(t, "the request is served", func() error {
+	framework.Eventually(t, "the request is completed", func() error {
 		cluster.Refresh(t, r)
 		return diff(2, len(r.Status.History))
 	})
@@ -88,8 +88,8 @@ func TestFailureLimitAndARequest(t *testing.T) {
 	eventuallyRestartIs(t, r, "FailureLimit")
 }
 
-// How the new pods came up is a statistic: where it cannot be read, the restart ends
-// all the same.
+// The start-up of the new pods is a statistic: if it cannot be read, the restart still
+// completes.
 func TestRestartEndsWithoutItsStatistic(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
@@ -100,6 +100,6 @@ func TestRestartEndsWithoutItsStatistic(t *testing.T) {
 	proxy.Add(t, `rules: [{name: blind, match: {verbs: [list], resources: [pods]}, fault: {kind: Error, code: 500}}]`)
 	record := eventuallyOutcome(t, r, request(t, r), tidekeeperv1.OutcomeSucceeded, "")
 	if record.PodStartup != nil {
-		t.Errorf("it tells of %+v, which it cannot know", record.PodStartup)
+		t.Errorf("the record has %+v, which cannot be known", record.PodStartup)
 	}
 }

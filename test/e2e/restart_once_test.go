@@ -18,14 +18,14 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// TestRestartOnceWhereverItDies stops the manager between any two writes of a
-// restart: the API server refuses the next one, and then the manager is killed.
-// The next manager brings the restart to its end, and it happened once.
+// TestRestartOnceWhereverItDies stops the manager between any two writes of a restart:
+// the API server refuses the next one, and then the manager is killed. The next manager
+// completes the restart, and it has happened once.
 func TestRestartOnceWhereverItDies(t *testing.T) {
 	cluster.AddNodes(t, "once", 1)
 	for _, tt := range []struct {
 		name, resource, group string
-		// allowed is the CEL expression of what is still let through.
+		// allowed is the CEL expression for writes that are still accepted.
 		allowed string
 	}{
 		{"before the claim", "scheduledrestarts/status", "tidekeeper.dev", "!has(object.status.active)"},
@@ -63,11 +63,11 @@ func TestRestartOnceWhereverItDies(t *testing.T) {
 	}
 }
 
-// probe is a write to the status that is refused by each policy of refuse, so
-// that one can see whether it is in force.
+// probe is a status write that each policy of refuse refuses, to check whether the
+// policy is in force.
 const probe = "1970-01-01T00:00:00Z"
 
-// refuse lets the API server refuse writes to the object of that name that the
+// refuse makes the API server refuse writes to the object with that name that the
 // expression does not allow, and returns a function that ends that.
 func refuse(t *testing.T, name, group, resource, allowed string) (lift func()) {
 	t.Helper()
@@ -118,8 +118,8 @@ spec: {policyName: %[1]s, validationActions: [Deny]}
 	return lift
 }
 
-// TestRestartOnceAtFailover: of two managers the leader dies just when a tick is
-// due; the tick happens once.
+// TestRestartOnceAtFailover: the leader of two managers dies just when a tick is due;
+// the tick runs once.
 func TestRestartOnceAtFailover(t *testing.T) {
 	elect := framework.Elect
 	cluster.AddNodes(t, "failover", 1)
@@ -137,7 +137,7 @@ func TestRestartOnceAtFailover(t *testing.T) {
 		cluster.Change(t, r, func() {
 			r.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: tick.Format(time.RFC3339)}
 		})
-		// Some moment around the tick, another one in each round.
+		// A moment around the tick, different in each round.
 		time.Sleep(time.Until(tick) + time.Duration(round*8)*time.Millisecond)
 		leader.Kill(t)
 		eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
@@ -150,9 +150,9 @@ func TestRestartOnceAtFailover(t *testing.T) {
 	}
 }
 
-// TestRestartOnceUnderKills kills the manager again and again while restarts
-// are asked for: each happens once, or is on record with its reason, and the
-// ReplicaSets bear witness to it.
+// TestRestartOnceUnderKills kills the manager again and again while restarts are
+// requested: each happens once, or has a record with its reason. The ReplicaSets are
+// the evidence.
 func TestRestartOnceUnderKills(t *testing.T) {
 	cluster.AddNodes(t, "kills", 1)
 	if problems := restartUnderKills(t, &cluster, "kills"); len(problems) > 0 {
@@ -160,8 +160,8 @@ func TestRestartOnceUnderKills(t *testing.T) {
 	}
 }
 
-// restartUnderKills asks for restarts of a Deployment of its own while managers
-// are killed, and returns what is wrong with what became of them.
+// restartUnderKills requests restarts of a Deployment of its own while managers are
+// killed, and returns what is wrong with their outcomes.
 func restartUnderKills(t *testing.T, cluster *framework.Cluster, name string) (problems []string) {
 	t.Helper()
 	d := workload(t, "Deployment", name).(*appsv1.Deployment)
@@ -169,8 +169,8 @@ func restartUnderKills(t *testing.T, cluster *framework.Cluster, name string) (p
 	r := restartOf("Deployment", name)
 	cluster.Apply(t, r)
 
-	// A request that nobody has seen yet is lost with the next one, which takes its
-	// place: so each is let be taken in. The kills come before, then and after.
+	// A request that no manager has seen yet is lost when the next one replaces it, so
+	// wait until each is accepted. The kills come before, during and after that.
 	takenIn := func(tick time.Time) bool {
 		cluster.Refresh(t, r)
 		return r.Status.LastRequestTime != nil && !r.Status.LastRequestTime.Time.Before(tick)
@@ -179,10 +179,10 @@ func restartUnderKills(t *testing.T, cluster *framework.Cluster, name string) (p
 	for range 6 {
 		tick := cluster.RequestRestart(t, r, later(time.Now(), ticks))
 		ticks = append(ticks, tick)
-		// The first one is as often killed before it is ready as after.
+		// The first manager is killed as often before it is ready as after.
 		for kills := 0; kills < 2 || !takenIn(tick); kills++ {
 			if kills > 20 {
-				t.Fatalf("nobody has taken in the request of %s after %d managers: %+v", tick, kills, r.Status)
+				t.Fatalf("no manager has accepted the request of %s after %d managers: %+v", tick, kills, r.Status)
 			}
 			manager := cluster.LaunchManager(t)
 			if kills > 0 {
@@ -213,7 +213,7 @@ func restartUnderKills(t *testing.T, cluster *framework.Cluster, name string) (p
 	return problems
 }
 
-// later is a time, in whole seconds, that is after the last of these ticks.
+// later returns a time, in whole seconds, after the last of these ticks.
 func later(now time.Time, ticks []time.Time) time.Time {
 	if len(ticks) > 0 && !now.Truncate(time.Second).After(ticks[len(ticks)-1]) {
 		return ticks[len(ticks)-1].Add(time.Second)

@@ -20,12 +20,12 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Bugs that users of similar tools met, each with the same steps here.
+// Bugs that users of similar tools reported, each reproduced with the same steps.
 // docs/reliability.md has the whole list.
 
-// Flux takes over what managers named kubectl have written, and so takes a restart
-// by kubectl back (fluxcd/flux2#2526), which rolls the pods once more. Ours stays. The
-// template has no annotations at all, which some tools cannot restart
+// Flux takes over fields of field managers named kubectl, and so reverts a restart by
+// kubectl (fluxcd/flux2#2526), which replaces the pods once more. Our restart stays. The
+// pod template has no annotations at all, which some tools cannot restart
 // (argoproj/argo-cd#28769).
 func TestPeersGitOpsDropsWhatKubectlWrote(t *testing.T) {
 	const name, flux = "peers-flux", "kustomize-controller"
@@ -44,7 +44,7 @@ spec:
 `, name)
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
 	t.Cleanup(func() { cluster.Delete(t, d) })
-	// What such a tool does each few minutes.
+	// What such a tool does every few minutes.
 	sync := func() {
 		t.Helper()
 		if cluster.Get(t.Context(), client.ObjectKeyFromObject(d), d) == nil {
@@ -70,13 +70,13 @@ spec:
 	cluster.Apply(t, r)
 	eventuallyRestartIs(t, r, "Suspended")
 
-	// First by kubectl, so that what is played is what Flux does.
+	// First by kubectl, to verify that the test does what Flux does.
 	if out, err := cluster.Kubectl("", "rollout", "restart", "deployment/"+name); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	sync()
 	if at := restartedAt(t, d); at != "" {
-		t.Fatalf("a restart by kubectl is not taken back: %q", at)
+		t.Fatalf("a restart by kubectl is not reverted: %q", at)
 	}
 	rolledOut(t, "Deployment", name)
 
@@ -86,19 +86,18 @@ spec:
 	generation := d.Generation
 	sync()
 	if err := errors.Join(diff(tick.Format(time.RFC3339), restartedAt(t, d)), diff(generation, d.Generation)); err != nil {
-		t.Errorf("the restart was taken back %v", err)
+		t.Errorf("the restart was reverted %v", err)
 	}
 }
 
-// An edited schedule, and one that is no longer suspended, says nothing about times
-// that are past, whenever it last ran (kubernetes/kubernetes#63371, #65457, #130838;
-// vmware-tanzu/velero#6517).
+// An edit of a schedule, or resuming it, does not make past times due, whenever it last
+// ran (kubernetes/kubernetes#63371, #65457, #130838; vmware-tanzu/velero#6517).
 func TestPeersNothingRunsLateAfterAnEdit(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "peers-edit", 1)
 	d := workload(t, "Deployment", "peers-edit").(*appsv1.Deployment)
 	now := time.Now().UTC()
-	// It last ran two days ago, by another schedule.
+	// It last ran two days ago, with another schedule.
 	past := func(age time.Duration) string {
 		at := now.Add(-age)
 		return fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())
@@ -148,9 +147,9 @@ func TestPeersNothingRunsLateAfterAnEdit(t *testing.T) {
 	}
 }
 
-// Another leader restarts nothing that needs no restart (stakater/Reloader#1089), and
-// what came due while nobody led is done once (#481). A manager that dies in the
-// midst leaves no workload paused (#1016): the rollout goes on by itself.
+// A new leader does not restart workloads without need (stakater/Reloader#1089), and a
+// tick that became due without a leader runs once (#481). A manager that dies during a
+// restart leaves no workload paused (#1016): the rollout continues by itself.
 func TestPeersLeaderChange(t *testing.T) {
 	const count = 4
 	cluster.AddNodes(t, "peers-leader", 1)
@@ -178,7 +177,7 @@ func TestPeersLeaderChange(t *testing.T) {
 	standby := cluster.StartManager(t, framework.Elect...)
 	leader.Kill(t)
 	holder = eventuallyLeader(t, holder)
-	// All that it finds when it begins to lead comes before this.
+	// The new leader handles everything that it finds at its start before this.
 	last := restarts[count-1]
 	eventuallyOutcome(t, last, request(t, last), tidekeeperv1.OutcomeSucceeded, "")
 	generations[last.Name]++
@@ -186,13 +185,13 @@ func TestPeersLeaderChange(t *testing.T) {
 		t.Helper()
 		for _, d := range deployments {
 			if cluster.Refresh(t, d); d.Generation != generations[d.Name] || d.Spec.Paused {
-				t.Errorf("%s was written %d times too often, paused: %t", d.Name, d.Generation-generations[d.Name], d.Spec.Paused)
+				t.Errorf("%s has %d unexpected writes, paused: %t", d.Name, d.Generation-generations[d.Name], d.Spec.Paused)
 			}
 		}
 	}
 	check()
 
-	// Nobody leads; one comes due.
+	// Without a leader, one becomes due.
 	standby.Kill(t)
 	first := restarts[0]
 	tick := request(t, first)
@@ -202,7 +201,7 @@ func TestPeersLeaderChange(t *testing.T) {
 	generations[first.Name]++
 	check()
 
-	// It dies when it has just sent one.
+	// The leader dies when it has just sent one.
 	second := restarts[1]
 	tick = request(t, second)
 	framework.Eventually(t, "the restart was sent", func() error {
@@ -214,8 +213,8 @@ func TestPeersLeaderChange(t *testing.T) {
 	check()
 }
 
-// The one slot that there is comes back when what holds it is gone: the object, or
-// the workload (kubereboot/kured#137, #847), also if the manager did not live to see it.
+// The only slot is released when its holder is gone, either the object or the workload
+// (kubereboot/kured#137, #847), even if that happens while no manager is running.
 func TestPeersSlotOfWhatIsGone(t *testing.T) {
 	cluster.AddNodes(t, "peers-slot", 1)
 	args := []string{"--max-concurrent-restarts=1"}

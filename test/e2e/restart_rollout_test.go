@@ -78,7 +78,7 @@ func removeRollouts(t *testing.T, crd client.Object) {
 	framework.Eventually(t, "the CRD is gone", func() error {
 		err := cluster.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(crd), crd)
 		if err == nil {
-			return fmt.Errorf("it is still there")
+			return fmt.Errorf("it still exists")
 		}
 		return client.IgnoreNotFound(err)
 	})

@@ -11,8 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A ScheduledRestart that is deleted and made again keeps its place in the spread,
-// which the status tells before the night.
+// A ScheduledRestart that is deleted and created again keeps its place in the spread,
+// and the status shows the start time in advance.
 func TestSpreadKeepsItsPlace(t *testing.T) {
 	cluster.StartManager(t)
 	place := func(name string) time.Duration {
@@ -36,6 +36,6 @@ func TestSpreadKeepsItsPlace(t *testing.T) {
 	}
 	first, again, other := place("spread-a"), place("spread-a"), place("spread-b")
 	if first != again || first == other {
-		t.Errorf("it starts %s after its tick, made again %s, and another one %s", first, again, other)
+		t.Errorf("it starts %s after its tick, when created again %s, and another one %s", first, again, other)
 	}
 }

@@ -20,10 +20,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A schedule cannot tick sooner than in a minute, so most tests ask for their
-// restarts: a request is one more tick under the same rules.
+// A schedule ticks once a minute at most, so most tests request their restarts: a
+// request is one more tick under the same rules.
 
-// restartOf makes a suspended ScheduledRestart of a workload, with its name.
+// restartOf returns a suspended ScheduledRestart for a workload, with its name.
 func restartOf(kind, name string) *tidekeeperv1.ScheduledRestart {
 	return &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
@@ -39,13 +39,13 @@ func everyMinute(r *tidekeeperv1.ScheduledRestart) *tidekeeperv1.ScheduledRestar
 	return r
 }
 
-// request asks for a restart, and returns the tick.
+// request requests a restart, and returns the tick.
 func request(t *testing.T, r *tidekeeperv1.ScheduledRestart) time.Time {
 	t.Helper()
 	return cluster.RequestRestart(t, r, time.Now())
 }
 
-// workload makes a workload of a kind and waits until it is up.
+// workload creates a workload of a kind and waits until it is rolled out.
 func workload(t *testing.T, kind, name string) client.Object {
 	t.Helper()
 	d := deployment(name, 2, app)
@@ -61,7 +61,7 @@ func workload(t *testing.T, kind, name string) client.Object {
 	return o
 }
 
-// rolledOut waits as kubectl does.
+// rolledOut waits with kubectl rollout status.
 func rolledOut(t *testing.T, kind, name string) {
 	t.Helper()
 	if out, err := cluster.Kubectl("", "rollout", "status", strings.ToLower(kind)+"/"+name, "--timeout=60s"); err != nil {
@@ -69,7 +69,7 @@ func rolledOut(t *testing.T, kind, name string) {
 	}
 }
 
-// restartedAt returns what the pod template of a workload says.
+// restartedAt returns the restartedAt of the pod template of a workload.
 func restartedAt(t *testing.T, o client.Object) string {
 	t.Helper()
 	cluster.Refresh(t, o)
@@ -92,7 +92,7 @@ func eventuallyRestart(t *testing.T, r *tidekeeperv1.ScheduledRestart, patience 
 	})
 }
 
-// eventuallyOutcome waits until the history begins with the outcome of a tick.
+// eventuallyOutcome waits until the latest record is the outcome of a tick.
 func eventuallyOutcome(t *testing.T, r *tidekeeperv1.ScheduledRestart, tick time.Time, outcome tidekeeperv1.Outcome, reason string) tidekeeperv1.RestartRecord {
 	t.Helper()
 	eventuallyRestart(t, r, framework.Patience, "has its outcome", func() error {
@@ -105,8 +105,8 @@ func eventuallyOutcome(t *testing.T, r *tidekeeperv1.ScheduledRestart, tick time
 	return r.Status.History[0]
 }
 
-// eventuallyRestartIs waits until the condition Ready has the reason, for the
-// spec as it is now.
+// eventuallyRestartIs waits until the condition Ready has the reason for the current
+// spec.
 func eventuallyRestartIs(t *testing.T, r *tidekeeperv1.ScheduledRestart, reason string) {
 	t.Helper()
 	eventuallyRestart(t, r, framework.Patience, "is "+reason, func() error {
@@ -114,8 +114,8 @@ func eventuallyRestartIs(t *testing.T, r *tidekeeperv1.ScheduledRestart, reason 
 	})
 }
 
-// The spec has a target, a switch and a schedule; the status says how it is,
-// with conditions and columns.
+// The spec has a target, suspend and a schedule; the status has conditions, and there
+// are columns for kubectl.
 func TestRestart_SpecAndStatus(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "s41", 1)
@@ -130,21 +130,23 @@ func TestRestart_SpecAndStatus(t *testing.T) {
 	if r.Status.NextScheduleTime != nil {
 		t.Errorf("suspended, and its next tick is %s", r.Status.NextScheduleTime)
 	}
-	out, err := cluster.Kubectl("", "get", "eru", "s41")
-	if err != nil {
-		t.Fatal(err)
+	var out string
+	for _, name := range []string{"erus", "srestart", "eru"} {
+		var err error
+		if out, err = cluster.Kubectl("", "get", name, "s41"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	lines := strings.Split(out, "\n")
-	if err := diff([]string{"NAME", "TARGET", "SCHEDULE", "SUSPEND", "STATUS", "LAST", "NEXT", "AGE"}, strings.Fields(lines[0])); err != nil {
+	if err := diff([]string{"NAME", "KIND", "TARGET", "SCHEDULE", "SUSPEND", "STATUS", "LAST", "NEXT", "AGE"}, strings.Fields(lines[0])); err != nil {
 		t.Errorf("columns %v", err)
 	}
-	if err := diff([]string{"s41", "s41", "0", "0", "*", "*", "*", "true", "Suspended"}, strings.Fields(lines[1])[:9]); err != nil {
+	if err := diff([]string{"s41", "Deployment", "s41", "0", "0", "*", "*", "*", "true", "Suspended"}, strings.Fields(lines[1])[:10]); err != nil {
 		t.Errorf("kubectl get eru prints %q %v", lines[1], err)
 	}
 }
 
-// An enabled schedule takes effect without a restart of the manager, and so
-// does an edited one.
+// Enabling or editing a schedule takes effect without a restart of the manager.
 func TestRestart_EnableAndEdit(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "s44", 1)
@@ -175,7 +177,7 @@ func TestRestart_EnableAndEdit(t *testing.T) {
 	}
 }
 
-// Each tick rolls the workload, once, with the tick as its mark.
+// Each tick restarts the workload once, and the pod template carries the tick.
 func TestRestart_EachTickRollsOnce(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "s45", 1)
@@ -191,7 +193,7 @@ func TestRestart_EachTickRollsOnce(t *testing.T) {
 			t.Errorf("record %d of the history: %+v, want a success of 2 pods at a whole minute", i, record)
 		}
 		if late := record.StartedTime.Sub(record.ScheduledTime.Time); late < 0 || late > 5*time.Second {
-			t.Errorf("the tick of %s was started %s after it", record.ScheduledTime, late)
+			t.Errorf("the restart for %s started %s late", record.ScheduledTime, late)
 		}
 	}
 	if err := diff(r.Status.History[0].ScheduledTime.UTC().Format(time.RFC3339), restartedAt(t, d)); err != nil {
@@ -203,7 +205,7 @@ func TestRestart_EachTickRollsOnce(t *testing.T) {
 	cluster.EventuallyEvent(t, "ScheduledRestart", "s45", "Normal RestartSucceeded: restarted Deployment s45, 2 pods in ")
 }
 
-// All three kinds can be rolled.
+// All three kinds can be restarted.
 func TestRestart_AllKinds(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "s45k", 2)
@@ -221,7 +223,7 @@ func TestRestart_AllKinds(t *testing.T) {
 				t.Errorf("record %+v, want a request, %d pods", record, len(pods))
 			}
 			if s := record.PodStartup; s == nil || int(s.Pods) != len(pods) || s.MedianChangeSeconds != nil {
-				t.Errorf("the record says of its pods' start-up %+v, want that of %d, and nothing before", s, len(pods))
+				t.Errorf("the pod start-up in the record is %+v, want %d pods, and nothing before", s, len(pods))
 			}
 			if err := diff(tick.Format(time.RFC3339), restartedAt(t, o)); err != nil {
 				t.Errorf("the template %v", err)
@@ -231,7 +233,7 @@ func TestRestart_AllKinds(t *testing.T) {
 					t.Errorf("pod %s was not replaced", uid)
 				}
 			}
-			// The same request again is served already.
+			// The same request again has no effect.
 			version := r.ResourceVersion
 			cluster.Change(t, r, func() { r.Labels = map[string]string{"touched": "yes"} })
 			eventuallyRestartIs(t, r, "Suspended")
@@ -242,8 +244,8 @@ func TestRestart_AllKinds(t *testing.T) {
 	}
 }
 
-// A workload may say that all of its pods are ready before the watch of pods does:
-// the record tells how all of them came up nevertheless.
+// A workload's status may report that all of its pods are ready before the watch of
+// pods does: the record still has the start-up of all of them.
 func TestRestartKnowsItsPodsBehindAStaleCache(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
@@ -255,11 +257,11 @@ func TestRestartKnowsItsPodsBehindAStaleCache(t *testing.T) {
 	proxy.Freeze(t, "match: {resources: [pods]}")
 	record := eventuallyOutcome(t, r, request(t, r), tidekeeperv1.OutcomeSucceeded, "")
 	if s := record.PodStartup; s == nil || s.Pods != 2 {
-		t.Errorf("the record says of its pods' start-up %+v, want that of 2", s)
+		t.Errorf("the pod start-up in the record is %+v, want 2 pods", s)
 	}
 }
 
-// podUIDs returns the UIDs of the pods of a workload that are not going.
+// podUIDs returns the UIDs of the pods of a workload that are not being deleted.
 func podUIDs(t *testing.T, app string) []string {
 	t.Helper()
 	list := &corev1.PodList{}
@@ -275,7 +277,7 @@ func podUIDs(t *testing.T, app string) []string {
 	return uids
 }
 
-// The spec is not mirrored anywhere: observedGeneration says what was seen.
+// The spec is not copied anywhere: observedGeneration says which one was observed.
 func TestRestart_ObservedGeneration(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "s47", 1)
@@ -291,7 +293,7 @@ func TestRestart_ObservedGeneration(t *testing.T) {
 	}
 }
 
-// A write that meets somebody else's is tried again, on what that one wrote.
+// A write that conflicts with one of another client is retried on the new version.
 func TestRestart_ConflictsAreRetried(t *testing.T) {
 	manager := cluster.StartManager(t)
 	cluster.AddNodes(t, "s48", 1)
@@ -299,7 +301,7 @@ func TestRestart_ConflictsAreRetried(t *testing.T) {
 	r := restartOf("Deployment", "s48")
 	cluster.Apply(t, r)
 	eventuallyRestartIs(t, r, "Suspended")
-	// Somebody writes to both without pause.
+	// Another client writes to both continuously.
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	both := []client.Object{d.DeepCopy(), r.DeepCopy()}
 	go func() {
@@ -313,7 +315,7 @@ func TestRestart_ConflictsAreRetried(t *testing.T) {
 			patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{"example.com/n":"%d"}}}`, i))
 			for _, o := range both {
 				if err := cluster.Patch(t.Context(), o, patch); err != nil {
-					t.Errorf("write beside the manager: %v", err)
+					t.Errorf("write of the other client: %v", err)
 					return
 				}
 			}

@@ -12,9 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// suite runs the tests, and then holds what the managers have asked for in all
-// of them against what they were granted. That says something only after the
-// whole suite.
+// suite runs the tests, and then compares the managers' requests in all of them with
+// their rights. That is meaningful only after the whole suite.
 type suite struct{ *testing.M }
 
 func (s suite) Run() int {
@@ -39,17 +38,17 @@ func whole() bool {
 	return true
 }
 
-// askedInside are the rights that the API server asks for while it serves
-// another request, which the audit log does not show.
+// askedInside are the rights that the API server checks while it serves another
+// request, which the audit log does not show.
 var askedInside = []framework.Right{
-	// By a server-side apply of what is not there yet.
+	// By a server-side apply of an object that does not exist yet.
 	{Verb: "create", Group: "tidekeeper.dev", Resource: "scheduledrestarts"},
-	// By the admission plugin OwnerReferencesPermissionEnforcement, of who makes
-	// a RuntimeClass that names its pool as an owner that must not go first.
+	// By the admission plugin OwnerReferencesPermissionEnforcement, for the creation of a
+	// RuntimeClass with an owner reference to its pool that has blockOwnerDeletion.
 	{Verb: "update", Group: "tidekeeper.dev", Resource: "nodepools/finalizers"},
 }
 
-// Where the API server does not stream its lists to watches, they are asked for.
+// If the API server does not stream lists to watches, the manager requests them.
 func TestRightsToList(t *testing.T) {
 	t.Setenv("KUBE_FEATURE_WatchListClient", "false")
 	audit := cluster.Audit(t, "tidekeeper/")

@@ -18,10 +18,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// rolesHeading is above the table of SECURITY.md.
+// rolesHeading is the heading above the table in SECURITY.md.
 const rolesHeading = "## Which role may what"
 
-// verbsOf is what the words of that table mean.
+// verbsOf are the verbs that the words of that table mean.
 var verbsOf = map[string][]string{
 	"–":          nil,
 	"get":        {"get"},
@@ -29,14 +29,13 @@ var verbsOf = map[string][]string{
 	"read, edit": {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
 }
 
-// What the table in SECURITY.md says of each role is what the API server answers
-// for a user who has that role and no other, in the whole cluster and in one
-// namespace.
+// For each role, the table in SECURITY.md matches the rights that the API server reports
+// for a user who has only that role, in the whole cluster and in one namespace.
 func TestRolesAreAsThePageSays(t *testing.T) {
 	header, rows := rolesTable(t)
 	for _, role := range []string{"view", "edit", "admin", "cluster-admin", "tidekeeper-nodepool-view", "tidekeeper-nodepool-edit", "tidekeeper-scheduledrestart-view", "tidekeeper-scheduledrestart-edit"} {
 		if rows[role] == nil {
-			t.Errorf("the page says nothing of the role %s", role)
+			t.Errorf("the page does not have the role %s", role)
 		}
 	}
 	for role, cells := range rows {
@@ -50,11 +49,11 @@ func TestRolesAreAsThePageSays(t *testing.T) {
 				for i, resource := range header {
 					verbs, known := verbsOf[cells[i]]
 					if !known {
-						return fmt.Errorf("the page says %q, which means nothing", cells[i])
+						return fmt.Errorf("the page says %q, which has no meaning", cells[i])
 					}
 					want[resource] = strings.Join(verbs, " ")
 					got[resource] = strings.Join(allowed(t, everywhere, resource), " ")
-					// A RoleBinding reaches what is in its namespace and nothing else.
+					// A RoleBinding grants rights in its namespace only.
 					if !strings.HasPrefix(resource, "nodepools") {
 						want["here: "+resource] = want[resource]
 					} else {
@@ -92,8 +91,7 @@ func allowed(t *testing.T, user, resource string) []string {
 	return verbs
 }
 
-// rolesTable returns the resources that the table is about, and what it says of
-// them for each role.
+// rolesTable returns the resources of the table, and its cells for each role.
 func rolesTable(t *testing.T) (resources []string, rows map[string][]string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(framework.Root(), "SECURITY.md"))

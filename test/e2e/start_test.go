@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A manager may be started in the same breath as its kinds are made: they are there
-// before they are served. Where they never are, it says what to do.
+// A manager may be started at the same time as its CRDs are created, which exist before
+// they are served. If they are never served, it says what to do.
 func TestStartBeforeTheKinds(t *testing.T) {
 	empty := framework.StartEmpty(t, "--nodes=0")
 	const waits = "Waiting for the cluster to serve the kinds"
@@ -27,7 +27,7 @@ func TestStartBeforeTheKinds(t *testing.T) {
 		probes := framework.FreeAddress(t)
 		m := framework.Run(t, "--kubeconfig", empty.Kubeconfig, "--health-probe-bind-address", probes, "--metrics-bind-address=0", "--log-format=text")
 		m.Probes = "http://" + probes
-		framework.Eventually(t, "it says that it waits", func() error {
+		framework.Eventually(t, "it logs that it waits", func() error {
 			if !strings.Contains(m.Log(), waits) {
 				return errors.New(m.Log())
 			}
@@ -39,12 +39,12 @@ func TestStartBeforeTheKinds(t *testing.T) {
 	t.Run("never", func(t *testing.T) {
 		m := start(t)
 		if code := m.Wait(t); code != 1 {
-			t.Errorf("it ends with the code %d, want 1", code)
+			t.Errorf("it exits with the code %d, want 1", code)
 		}
 		lines := strings.Split(strings.TrimSpace(m.Log()), "\n")
 		want := "does not know the kind NodePool, ScheduledRestart: install it first: kubectl apply -k config/crd"
 		if len(lines) != 2 || !strings.Contains(lines[0], waits) || !strings.HasSuffix(lines[1], want) {
-			t.Errorf("it says:\n%s\nwant one line that it waits, and one that ends in %q", m.Log(), want)
+			t.Errorf("it logs:\n%s\nwant one line that it waits, and one that ends in %q", m.Log(), want)
 		}
 	})
 	t.Run("a moment later", func(t *testing.T) {
@@ -54,14 +54,15 @@ func TestStartBeforeTheKinds(t *testing.T) {
 		}
 		m.AwaitReady(t)
 		if got := strings.Count(m.Log(), waits); got != 1 {
-			t.Errorf("it says %d times that it waits", got)
+			t.Errorf("it logs %d times that it waits", got)
 		}
 		m.Stop(t)
 	})
 }
 
-// An API server that is slower than it keeps a list's version refuses its second
-// page each time. The manager has the list another way, and becomes ready.
+// If the version of a list expires before the next page is requested, the API server
+// refuses the second page each time. The manager gets the list in another way, and
+// becomes ready.
 func TestStartWithASlowListOfPods(t *testing.T) {
 	const pods = 501 // of which 500 are on the first page
 	ctx, labels := t.Context(), client.MatchingLabels{"app": "slow-list"}

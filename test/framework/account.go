@@ -17,15 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The manager's service account, and who that is for the API server. What it
-// may do is what the installation says, in tests too.
+// The manager's service account, and its user name for the API server. In tests, too,
+// it has only the rights that the installation grants.
 const (
 	ManagerNamespace = "tidekeeper-system"
 	ManagerAccount   = "tidekeeper"
 	ManagerUser      = "system:serviceaccount:" + ManagerNamespace + ":" + ManagerAccount
 )
 
-// tokenSeconds is how long a token is valid: longer than any run of tests.
+// tokenSeconds is how long a token is valid: longer than any test run.
 const tokenSeconds = 12 * 60 * 60
 
 // token returns a token of a service account, as a pod would get it.
@@ -69,8 +69,8 @@ func (c *Cluster) becomeManager() error {
 	return c.accountKubeconfig(ManagerNamespace, ManagerAccount, c.manager)
 }
 
-// BecomeManager makes the managers that are started from now on run with a
-// token of the service account that an installation has made.
+// BecomeManager makes managers that are started from now on run with a token of the
+// service account that an installation created.
 func (c *Cluster) BecomeManager(t testing.TB) {
 	t.Helper()
 	if err := c.becomeManager(); err != nil {

@@ -24,12 +24,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Request is one request as the API server's audit log tells it.
+// Request is one request, from the API server's audit log.
 type Request struct {
 	Verb, Group, Resource, Subresource, Namespace, Name, User, Agent string
 	Code                                                             int
 	Received, Answered                                               time.Time
-	// Denied says that whoever asked has no right to.
+	// Denied reports whether the client was not authorized.
 	Denied bool
 }
 
@@ -41,7 +41,7 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s %s %s: %d", r.Verb, resource, r.Name, r.Code)
 }
 
-// Writes tells whether the request changes something.
+// Writes reports whether the request is a write.
 func (r Request) Writes() bool {
 	switch r.Verb {
 	case "get", "list", "watch":
@@ -51,18 +51,18 @@ func (r Request) Writes() bool {
 	}
 }
 
-// Audit follows the audit log from the moment it is made. The sandbox must
-// have been started with --audit.
+// Audit follows the audit log from the moment of its creation. The sandbox must have
+// been started with --audit.
 type Audit struct {
 	cluster *Cluster
 	path    string
 	offset  int64
 	agent   string
-	// leases are followed too.
+	// leases includes requests for leases.
 	leases bool
 }
 
-// Audit begins to follow the requests of clients whose user agent begins so.
+// Audit starts to follow the requests of clients whose user agent has this prefix.
 func (c *Cluster) Audit(t testing.TB, agent string) *Audit {
 	t.Helper()
 	a := &Audit{cluster: c, path: filepath.Join(c.Dir, "audit.log"), agent: agent}
@@ -74,8 +74,8 @@ func (c *Cluster) Audit(t testing.TB, agent string) *Audit {
 	return a
 }
 
-// settle waits until the log has all that was answered by now: a line is written
-// after its answer.
+// settle waits until the log has all requests that were answered by now: a line is
+// written after the response.
 func (a *Audit) settle(t testing.TB) {
 	t.Helper()
 	info, err := os.Stat(a.path)
@@ -84,9 +84,9 @@ func (a *Audit) settle(t testing.TB) {
 	}
 	mark := fmt.Sprintf("end-of-log-%d", time.Now().UnixNano())
 	if err := a.cluster.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: mark}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
-		return // The API server is away, or the test has ended: then there is no more to come.
+		return // The API server is down, or the test has ended: no more lines will come.
 	}
-	Eventually(t, "the audit log has what was answered", func() error {
+	Eventually(t, "the audit log has all answered requests", func() error {
 		file, err := os.Open(a.path)
 		if err != nil {
 			return err
@@ -98,11 +98,11 @@ func (a *Audit) settle(t testing.TB) {
 				return nil
 			}
 		}
-		return cmp.Or(err, errors.New("it has not"))
+		return cmp.Or(err, errors.New("it does not have the last one yet"))
 	})
 }
 
-// AuditLeases is [Cluster.Audit], but leases are not left out.
+// AuditLeases is [Cluster.Audit], but includes requests for leases.
 func (c *Cluster) AuditLeases(t testing.TB, agent string) *Audit {
 	t.Helper()
 	a := c.Audit(t, agent)
@@ -110,14 +110,14 @@ func (c *Cluster) AuditLeases(t testing.TB, agent string) *Audit {
 	return a
 }
 
-// Requests returns what the clients have asked for since the last call and were
-// answered by now, leases left out: they are how a leader lives.
+// Requests returns the clients' requests since the last call that have been answered
+// by now. Leases are left out, as a leader always renews its own.
 func (a *Audit) Requests(t testing.TB) []Request {
 	t.Helper()
 	a.settle(t)
 	var requests []Request
 	for _, e := range a.eventsOfAgent(t) {
-		// A watch has answered when its stream begins; all else when it ends.
+		// A watch is answered when its stream begins; all other requests when they end.
 		if e.Stage == "ResponseStarted" || e.Stage == "ResponseComplete" && e.Verb != "watch" {
 			requests = append(requests, e.Request)
 		}
@@ -125,9 +125,9 @@ func (a *Audit) Requests(t testing.TB) []Request {
 	return requests
 }
 
-// OpenWatches returns how many watches of each resource the clients have opened
-// since the last call and not ended: a watch is also ended by the API server,
-// for instance when a CRD becomes established, and then opened again.
+// OpenWatches returns how many watches of each resource the clients have opened since
+// the last call and that have not ended. The API server ends watches, too, for
+// instance when a CRD becomes established, and clients then open them again.
 func (a *Audit) OpenWatches(t testing.TB) map[string]int {
 	t.Helper()
 	a.settle(t)
@@ -144,14 +144,14 @@ func (a *Audit) OpenWatches(t testing.TB) map[string]int {
 	return open
 }
 
-// auditEvent is a request at one stage of its life.
+// auditEvent is a request at one stage.
 type auditEvent struct {
 	Request
 	Stage string
 }
 
-// eventsOfAgent returns what was added to the audit log since the last call, of
-// the clients that are followed and without leases.
+// eventsOfAgent returns what was added to the audit log since the last call by the
+// clients that are followed, without leases.
 func (a *Audit) eventsOfAgent(t testing.TB) []auditEvent {
 	t.Helper()
 	all, err := a.events()
@@ -178,14 +178,14 @@ func (a *Audit) events() ([]auditEvent, error) {
 	for {
 		line, err := reader.ReadString('\n')
 		if err == io.EOF {
-			// The rest of a line that is still being written comes next time.
+			// The rest of a line that is still being written is read next time.
 			return events, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 		a.offset += int64(len(line))
-		// Of the many lines of others none is worth to be decoded.
+		// Most lines are from other clients: do not decode them.
 		if !strings.Contains(line, a.agent) {
 			continue
 		}

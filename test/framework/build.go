@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// Build builds a program that only tests need, the way that make build builds,
-// so that nearly all of it is compiled already, and returns its path. The
-// package is named from the root of the repository, for instance ./test/x; flags
-// are those of go build.
+// Build builds a program that only tests need, and returns its path. It uses the
+// settings of make build, so that nearly all packages are in the build cache. The
+// package is relative to the root of the repository, for instance ./test/x; flags are
+// flags of go build.
 func Build(t testing.TB, pkg string, flags ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), path.Base(pkg))
@@ -23,7 +23,7 @@ func Build(t testing.TB, pkg string, flags ...string) string {
 	return file
 }
 
-// buildAs is Build to a path.
+// buildAs is Build with the path of the result.
 func buildAs(t testing.TB, file, pkg string, flags ...string) {
 	t.Helper()
 	module := Root()

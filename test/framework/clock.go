@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// Clock is a wall clock for managers that can be set at any moment. It is only
-// for managers of [Cluster.WithClocks].
+// Clock is a wall clock for managers that can be set at any time. It works only with
+// managers of [Cluster.WithClocks].
 type Clock struct{ file string }
 
-// buildClock sees to it that the manager with a [Clock] is built by one test at a
-// time.
+// buildClock makes sure that only one test at a time builds the manager with a
+// [Clock].
 var buildClock sync.Mutex
 
-// WithClocks returns the same cluster, but its managers take a [Clock]: they are
-// the real manager, built with another clock, once for each cluster.
+// WithClocks returns the same cluster with managers that accept a [Clock]: they are
+// the real manager with another clock, built once for each cluster.
 func (c *Cluster) WithClocks(t testing.TB) *Cluster {
 	t.Helper()
 	file := filepath.Join(filepath.Dir(c.Kubeconfig), "manager-with-clock")
@@ -34,7 +34,7 @@ func (c *Cluster) WithClocks(t testing.TB) *Cluster {
 	return c.WithManager(file)
 }
 
-// NewClock makes a clock that shows a time.
+// NewClock returns a clock that is set to a time.
 func NewClock(t testing.TB, at time.Time) Clock {
 	t.Helper()
 	c := Clock{filepath.Join(t.TempDir(), "clock")}
@@ -42,13 +42,13 @@ func NewClock(t testing.TB, at time.Time) Clock {
 	return c
 }
 
-// Flag is the argument of the managers that go by it.
+// Flag returns the argument for managers that use the clock.
 func (c Clock) Flag() string { return "--clock-file=" + c.file }
 
 // Set sets the clock.
 func (c Clock) Set(t testing.TB, to time.Time) {
 	t.Helper()
-	// In one step: the manager reads it at any moment.
+	// Atomically: the manager may read it at any time.
 	if err := os.WriteFile(c.file+".new", []byte(time.Until(to).String()), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -32,28 +32,28 @@ import (
 
 // Cluster is a running sandbox with the CRDs installed.
 type Cluster struct {
-	// Client reads and writes past any cache, as the administrator.
+	// Client reads and writes without a cache, as the administrator.
 	client.Client
-	// Config is how the administrator reaches the API server.
+	// Config is the administrator's client configuration.
 	Config *rest.Config
-	// Kubeconfig is a file that says the same.
+	// Kubeconfig is a file with the same configuration.
 	Kubeconfig string
 	// Dir is the sandbox's data directory.
 	Dir string
 
 	sandbox *sandbox.Sandbox
-	// manager is the kubeconfig that managers run with.
+	// manager is the kubeconfig of managers.
 	manager string
-	// managerBinary is what is started as the manager; "": the manager.
+	// managerBinary is started as the manager; "" is the manager of this repository.
 	managerBinary string
 }
 
-// Main runs the tests of a package against a sandbox of their own, which is
-// there before the first of them and gone after the last. It returns the exit
-// code. The arguments are those of sandbox up.
+// Main runs the tests of a package against a sandbox of their own, which it starts
+// before the first test and removes after the last. It returns the exit code. The
+// arguments are those of sandbox up.
 //
-// If TIDEKEEPER_SANDBOX names the data directory of a sandbox that runs, with
-// Tidekeeper installed, the tests run against that one and leave it there.
+// If TIDEKEEPER_SANDBOX names the data directory of a running sandbox with Tidekeeper
+// installed, the tests run against that sandbox and do not remove it.
 func Main(m interface{ Run() int }, cluster *Cluster, args ...string) int {
 	if err := checkFaults(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -76,17 +76,16 @@ func Main(m interface{ Run() int }, cluster *Cluster, args ...string) int {
 	return code
 }
 
-// AllAtOnce lets all tests of a package that are parallel run at the same time,
-// and not as many as there are processors: they mostly wait. It is for TestMain,
-// before [Main].
+// AllAtOnce lets all parallel tests of a package run at the same time, instead of as
+// many as there are processors: they mostly wait. Call it in TestMain, before [Main].
 func AllAtOnce() {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "100"); err != nil {
-		panic(err) // Package testing has no such flag any more.
+		panic(err) // Package testing no longer has this flag.
 	}
 }
 
-// attached is Main against a sandbox that already runs.
+// attached is Main against a running sandbox.
 func attached(m interface{ Run() int }, cluster *Cluster, dir string) int {
 	kubeconfigs, err := os.MkdirTemp("", "tidekeeper-")
 	if err != nil {
@@ -103,8 +102,8 @@ func attached(m interface{ Run() int }, cluster *Cluster, dir string) int {
 	return m.Run()
 }
 
-// attach returns the sandbox that runs in a directory. Its kubeconfigs are
-// written to another one.
+// attach returns the running sandbox of a directory. Its kubeconfigs are written to
+// another directory.
 func attach(dir, kubeconfigs string) (*Cluster, error) {
 	binary, err := Binary("SANDBOX_BIN", "sandbox")
 	if err != nil {
@@ -128,8 +127,8 @@ func attach(dir, kubeconfigs string) (*Cluster, error) {
 	return c, c.becomeManager()
 }
 
-// Start starts another sandbox with Tidekeeper installed, for a test that wants
-// one to itself.
+// Start starts another sandbox with Tidekeeper installed, for a test that needs its
+// own.
 func Start(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	return startFor(t, (*Cluster).install, args...)
@@ -155,7 +154,7 @@ func startFor(t testing.TB, install func(*Cluster) error, args ...string) *Clust
 	return cluster
 }
 
-// start starts a sandbox that does not outlive this process, even if that is killed.
+// start starts a sandbox that stops when this process exits, even if it is killed.
 func start(install func(*Cluster) error, args ...string) (*Cluster, error) {
 	binary, err := Binary("SANDBOX_BIN", "sandbox")
 	if err != nil {
@@ -176,7 +175,7 @@ func start(install func(*Cluster) error, args ...string) (*Cluster, error) {
 	return c, nil
 }
 
-// install installs the CRDs, what the manager may do, and the policies.
+// install installs the CRDs, the manager's RBAC and the policies.
 func (c *Cluster) install() error {
 	config := filepath.Join(Root(), "config")
 	for _, args := range [][]string{
@@ -209,8 +208,8 @@ func (c *Cluster) connect() (err error) {
 	return err
 }
 
-// ManagerConfig returns how a client reaches the API server with the rights of
-// the manager, without limits of its own. Its requests bear this user agent.
+// ManagerConfig returns a client configuration with the rights of the manager, with
+// this user agent and without client-side rate limits.
 func (c *Cluster) ManagerConfig(t testing.TB, agent string) *rest.Config {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", c.manager)
@@ -222,7 +221,7 @@ func (c *Cluster) ManagerConfig(t testing.TB, agent string) *rest.Config {
 	return config
 }
 
-// stop stops the sandbox and removes what is left of it.
+// stop stops the sandbox and removes its files.
 func (c *Cluster) stop() error { return c.sandbox.Down(context.Background()) }
 
 // Sandbox runs a command of the sandbox against the cluster and returns what
@@ -236,22 +235,21 @@ func (c *Cluster) Sandbox(t testing.TB, args ...string) string {
 	return out
 }
 
-// WithManager returns the same cluster, but the managers that are started on it
-// are another binary, which takes the flags of the manager.
+// WithManager returns the same cluster with another binary for managers, which takes
+// the flags of the manager.
 func (c *Cluster) WithManager(path string) *Cluster {
 	other := *c
 	other.managerBinary = path
 	return &other
 }
 
-// Component does something to a component of the control plane: kill, pause,
-// resume or start.
+// Component kills, pauses, resumes or starts a component of the control plane.
 func (c *Cluster) Component(t testing.TB, action, name string) {
 	t.Helper()
 	c.Sandbox(t, "component", action, name)
 }
 
-// AwaitAPIServer waits until the API server answers, after it was away.
+// AwaitAPIServer waits until the API server answers again after an outage.
 func (c *Cluster) AwaitAPIServer(t testing.TB) {
 	t.Helper()
 	Eventually(t, "the API server answers", func() error {
@@ -259,8 +257,8 @@ func (c *Cluster) AwaitAPIServer(t testing.TB) {
 	})
 }
 
-// AddNodes adds ready nodes named <prefix>-1 and so on, which the sandbox
-// keeps alive, and deletes them when the test ends.
+// AddNodes adds ready nodes named <prefix>-1 and so on, whose leases the sandbox
+// renews, and deletes them when the test ends.
 func (c *Cluster) AddNodes(t testing.TB, prefix string, count int, args ...string) {
 	t.Helper()
 	c.Sandbox(t, append([]string{"add-nodes", "--name-prefix", prefix, "--count", fmt.Sprint(count)}, args...)...)
@@ -271,8 +269,8 @@ func (c *Cluster) AddNodes(t testing.TB, prefix string, count int, args ...strin
 	})
 }
 
-// Kubectl runs kubectl as the administrator and returns what it printed, on
-// either channel, and its error.
+// Kubectl runs kubectl as the administrator and returns its output, stdout and stderr
+// together, and its error.
 func (c *Cluster) Kubectl(stdin string, args ...string) (string, error) {
 	command := c.sandbox.Command(context.Background(), append([]string{"kubectl"}, args...)...)
 	command.Stdin = strings.NewReader(stdin)
@@ -283,8 +281,8 @@ func (c *Cluster) Kubectl(stdin string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Binary returns the path of a binary of this repository, which a variable of the
-// environment can name.
+// Binary returns the path of a binary of this repository, which an environment
+// variable can override.
 func Binary(variable, name string) (string, error) {
 	path := cmp.Or(os.Getenv(variable), filepath.Join(Root(), "bin", name))
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -299,11 +297,11 @@ func Root() string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// Patience is how long a test waits for what should come soon.
+// Patience is how long a test waits for something that should happen soon.
 const Patience = 30 * time.Second
 
-// Eventually waits until the check returns nil, and fails the test with its
-// last error if it does not in time.
+// Eventually waits until the check returns nil. If that takes too long, it fails the
+// test with the last error.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	EventuallyWithin(t, Patience, what, check)
@@ -312,7 +310,7 @@ func Eventually(t testing.TB, what string, check func() error) {
 // EventuallyWithin is Eventually with another timeout.
 func EventuallyWithin(t testing.TB, timeout time.Duration, what string, check func() error) {
 	t.Helper()
-	// Cleanups wait too, when the context of the test has ended.
+	// Cleanups may wait, too: then the context of the test has already been cancelled.
 	if err := sandbox.Wait(context.WithoutCancel(t.Context()), timeout, what, check); err != nil {
 		t.Fatal(err)
 	}

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package framework runs the real binaries for black-box tests: a sandbox with
-// a real control plane, and managers against it, each as a process that a test
-// can stop, kill and start again.
+// a real control plane, and managers that use it, each as a process that a test can
+// stop, kill and start again.
 //
 //	func TestMain(m *testing.M) { os.Exit(framework.Main(m, &cluster, "--audit")) }
 //
@@ -14,6 +14,6 @@
 //		manager.Kill(t)
 //	}
 //
-// The binaries are those that make build puts into bin/; SANDBOX_BIN and
+// The binaries are those that make build writes to bin/, unless SANDBOX_BIN and
 // TIDEKEEPER_BIN name others.
 package framework

@@ -8,12 +8,12 @@ import (
 	"os"
 )
 
-// AllFaults tells whether all faults are to be played, as FAULTS=all asks for, or
-// the slice of them that all tests go with.
+// AllFaults reports whether all faults are to be injected, as with FAULTS=all, and not
+// only the subset that runs by default.
 func AllFaults() bool { return os.Getenv("FAULTS") == "all" }
 
-// checkFaults refuses any other value of FAULTS: it would play the slice, and seem
-// to have played what was asked for.
+// checkFaults refuses any other value of FAULTS: it would run the subset while the
+// user expects something else.
 func checkFaults() error {
 	if value := os.Getenv("FAULTS"); value != "" && value != "all" {
 		return fmt.Errorf("FAULTS=%q: must be all, or not given", value)

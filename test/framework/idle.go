@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// AssertIdle waits until the manager has nothing to do and does nothing: its queues
-// are empty and none of its workers is busy. It fails the test if that is never so.
+// AssertIdle waits until the manager is idle: its queues are empty and none of its
+// workers is busy. It fails the test if the manager does not become idle.
 func (m *Manager) AssertIdle(t testing.TB) {
 	t.Helper()
 	Eventually(t, "the manager has nothing to do", func() error {
@@ -23,7 +23,8 @@ func (m *Manager) AssertIdle(t testing.TB) {
 	})
 }
 
-// isZero returns which of the series of a metric are not, and an error if it has none.
+// isZero returns an error that lists the series of a metric that are not zero. A
+// metric without series is an error, too.
 func (m Metrics) isZero(name string) (err error) {
 	if len(m[name].GetMetric()) == 0 {
 		return fmt.Errorf("there is no metric %s", name)

@@ -19,7 +19,7 @@ import (
 )
 
 // TestKilledTestsLeaveNothing kills the process of a test that has a sandbox and a
-// manager: both go, and so do the sandbox' files.
+// manager: both end, and the files of the sandbox are removed.
 func TestKilledTestsLeaveNothing(t *testing.T) {
 	report := filepath.Join(t.TempDir(), "report")
 	command := exec.Command(os.Args[0], "-test.run=^TestToBeKilled$")
@@ -31,8 +31,8 @@ func TestKilledTestsLeaveNothing(t *testing.T) {
 	t.Cleanup(func() { _ = killed.Kill() })
 	var pid int
 	var dir string
-	// A sandbox takes its time to start on a machine that is busy.
-	EventuallyWithin(t, 2*time.Minute, "the test is in the midst of it", func() error {
+	// On a busy machine, a sandbox takes long to start.
+	EventuallyWithin(t, 2*time.Minute, "the test is running", func() error {
 		text, err := os.ReadFile(report)
 		if err != nil {
 			return fmt.Errorf("%w; it says: %s", err, killed.Output())
@@ -47,9 +47,9 @@ func TestKilledTestsLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	Eventually(t, "nothing is left", func() error {
-		// Nobody may have waited for it, but it has no command line any more.
+		// It may be a zombie, which has no command line.
 		if words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && len(words) > 0 {
-			return fmt.Errorf("the manager, process %d, lives", pid)
+			return fmt.Errorf("the manager, process %d, is still alive", pid)
 		}
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s is still there", dir)
@@ -60,7 +60,7 @@ func TestKilledTestsLeaveNothing(t *testing.T) {
 
 const reportVariable = "TO_BE_KILLED"
 
-// TestToBeKilled is what TestKilledTestsLeaveNothing kills.
+// TestToBeKilled is the test that TestKilledTestsLeaveNothing kills.
 func TestToBeKilled(t *testing.T) {
 	report := os.Getenv(reportVariable)
 	if report == "" {

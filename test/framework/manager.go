@@ -20,10 +20,10 @@ type Manager struct {
 	*process
 }
 
-// StartManager starts the manager with the rights that config/rbac gives it,
-// with metrics over plain HTTP unless the arguments say otherwise, and waits
-// until it is ready. What still runs when the test ends is stopped, and its log
-// shown if the test has failed.
+// StartManager starts the manager with the rights that config/rbac grants, with
+// metrics over plain HTTP unless the arguments say otherwise, and waits until it is
+// ready. If it is still running when the test ends, it is stopped. Its log is shown
+// if the test has failed.
 func (c *Cluster) StartManager(t testing.TB, args ...string) *Manager {
 	t.Helper()
 	m := c.LaunchManager(t, args...)
@@ -31,7 +31,7 @@ func (c *Cluster) StartManager(t testing.TB, args ...string) *Manager {
 	return m
 }
 
-// LaunchManager is StartManager without the wait.
+// LaunchManager is StartManager without waiting.
 func (c *Cluster) LaunchManager(t testing.TB, args ...string) *Manager {
 	t.Helper()
 	probes, metrics := FreeAddress(t), FreeAddress(t)
@@ -47,22 +47,21 @@ func (c *Cluster) LaunchManager(t testing.TB, args ...string) *Manager {
 	return m
 }
 
-// launched is a manager of a cluster, with the arguments that a test gave it.
+// launched is a manager of a cluster, with the arguments from the test.
 type launched struct {
 	*Manager
 	dir  string
 	args []string
 }
 
-// managers are those that were launched.
+// managers are all managers that were launched.
 var managers struct {
 	sync.Mutex
 	all []*launched
 }
 
-// finalizing returns a manager that takes finalizers off by now, nil if there is
-// none: it is ready, runs all controllers, and nothing stands between it and the
-// API server.
+// finalizing returns a manager that can remove finalizers, or nil if there is none: it
+// is ready, runs all controllers, and uses the API server without a proxy.
 func (c *Cluster) finalizing() *Manager {
 	managers.Lock()
 	defer managers.Unlock()
@@ -77,14 +76,14 @@ func (c *Cluster) finalizing() *Manager {
 	return nil
 }
 
-// Elect are the arguments by which managers elect a leader, and a standby takes
-// over within seconds.
+// Elect are the arguments for managers with leader election whose standby takes over
+// within seconds.
 var Elect = []string{
 	"--leader-elect", "--leader-elect-resource-namespace=tidekeeper-system",
 	"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms",
 }
 
-// AwaitReady waits until the manager says that it is ready.
+// AwaitReady waits until the manager reports that it is ready.
 func (m *Manager) AwaitReady(t testing.TB) {
 	t.Helper()
 	Eventually(t, "the manager is ready", func() error {
@@ -95,7 +94,7 @@ func (m *Manager) AwaitReady(t testing.TB) {
 	})
 }
 
-// Ready returns nil if the manager says that it is ready.
+// Ready returns nil if the manager reports that it is ready.
 func (m *Manager) Ready() error {
 	response, err := http.Get(m.Probes + "/readyz")
 	if err != nil {
@@ -108,7 +107,7 @@ func (m *Manager) Ready() error {
 	return nil
 }
 
-// Run starts the manager with just these arguments, and does not wait.
+// Run starts the manager with exactly these arguments, and does not wait.
 func Run(t testing.TB, args ...string) *Manager {
 	t.Helper()
 	path, err := Binary("TIDEKEEPER_BIN", "tidekeeper")
@@ -118,7 +117,7 @@ func Run(t testing.TB, args ...string) *Manager {
 	return runManager(t, path, args...)
 }
 
-// runManager starts the binary at a path, or the manager if there is none.
+// runManager starts the binary at a path, or the manager if the path is empty.
 func runManager(t testing.TB, path string, args ...string) *Manager {
 	t.Helper()
 	if path == "" {

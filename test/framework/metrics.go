@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Metrics is what a manager says of itself at one moment.
+// Metrics are the metrics of a manager at one moment.
 type Metrics map[string]*dto.MetricFamily
 
 // ReadMetrics reads the metrics, which must be served over plain HTTP.
@@ -39,8 +39,8 @@ func (m *Manager) readMetrics() (Metrics, error) {
 	return parser.TextToMetricFamilies(response.Body)
 }
 
-// Sum returns the sum of a counter or gauge over all its labels, 0 if there is
-// none of that name.
+// Sum returns the sum of a counter or gauge over all its labels, 0 if it does not
+// exist.
 func (m Metrics) Sum(name string) float64 {
 	sum := 0.0
 	for _, metric := range m[name].GetMetric() {
@@ -49,8 +49,8 @@ func (m Metrics) Sum(name string) float64 {
 	return sum
 }
 
-// AssertSound fails the test if the manager has ended, or a reconcile of it has
-// panicked: what recovers from a panic goes on, and is broken all the same.
+// AssertSound fails the test if the manager has ended, or if one of its reconciles has
+// panicked: a manager recovers from a panic and continues, but it is a bug.
 func (m *Manager) AssertSound(t testing.TB) {
 	t.Helper()
 	if !m.Running() {

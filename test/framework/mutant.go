@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// Mistake is a change of the manager's source: text of a file that stands there
-// once, and what stands instead. Without old text it is a new file.
+// Mistake is a change of the manager's source: text that occurs exactly once in a
+// file, and its replacement. Without old text it is a new file.
 type Mistake struct{ File, Old, New string }
 
-// Mistaken returns the files that differ with the mistakes made, by their paths.
+// Mistaken returns the changed files with the mistakes applied, by path.
 func Mistaken(t testing.TB, mistakes ...Mistake) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -33,15 +33,15 @@ func Mistaken(t testing.TB, mistakes ...Mistake) map[string]string {
 			texts[file] = string(text)
 		}
 		if strings.Count(texts[file], m.Old) != 1 {
-			t.Errorf("%s: want this once, it is where the mistake is made:\n%s", m.File, m.Old)
+			t.Errorf("%s: the text to replace must occur exactly once:\n%s", m.File, m.Old)
 		}
 		texts[file] = strings.Replace(texts[file], m.Old, m.New, 1)
 	}
 	return texts
 }
 
-// BuildMistaken builds a manager with mistakes in it, and returns its path: a test
-// that is to find mistakes is seen to find them. The tree stays as it is.
+// BuildMistaken builds a manager with mistakes in it, and returns its path, to verify
+// that a test finds such mistakes. The source tree is not changed.
 func BuildMistaken(t testing.TB, mistakes ...Mistake) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -22,9 +22,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Apply creates an object, and deletes it when the test ends. A finalizer that
-// no manager sees to any more is then taken off; the test fails if there is one
-// that should have.
+// Apply creates an object, and deletes it when the test ends. It then also removes a
+// finalizer that no manager is left to remove. If a running manager should have
+// removed it, the test fails.
 func (c *Cluster) Apply(t testing.TB, o client.Object) {
 	t.Helper()
 	if err := c.Create(t.Context(), o); err != nil {
@@ -44,10 +44,10 @@ func (c *Cluster) Apply(t testing.TB, o client.Object) {
 		}
 		if left() {
 			if responsible != nil && responsible.Running() && ours(o) {
-				t.Errorf("%T %s was deleted, and the manager that runs has not taken the finalizers %v off within %s", o, o.GetName(), o.GetFinalizers(), patience)
+				t.Errorf("%T %s was deleted, but the running manager did not remove the finalizers %v within %s", o, o.GetName(), o.GetFinalizers(), patience)
 			}
 			if err := c.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil {
-				t.Errorf("take the finalizers off %T %s: %v", o, o.GetName(), err)
+				t.Errorf("remove the finalizers of %T %s: %v", o, o.GetName(), err)
 			}
 		}
 	})
@@ -58,10 +58,10 @@ func ours(o client.Object) bool {
 	return slices.ContainsFunc(o.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, "tidekeeper.dev/") })
 }
 
-// Delete deletes an object, if it is there.
+// Delete deletes an object if it exists.
 func (c *Cluster) Delete(t testing.TB, o client.Object) {
 	t.Helper()
-	// A cleanup runs when the context of the test has ended.
+	// In a cleanup, the context of the test has already been cancelled.
 	if err := client.IgnoreNotFound(c.Client.Delete(context.WithoutCancel(t.Context()), o)); err != nil {
 		t.Errorf("delete %T %s: %v", o, o.GetName(), err)
 	}
@@ -77,7 +77,7 @@ func Pool(name string) *tidekeeperv1.NodePool {
 	return &tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// Deployment makes a Deployment of pods with that spec.
+// Deployment returns a Deployment of pods with that spec.
 func Deployment(name string, replicas int32, spec corev1.PodSpec) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
@@ -90,7 +90,7 @@ func Deployment(name string, replicas int32, spec corev1.PodSpec) *appsv1.Deploy
 	}
 }
 
-// App is a pod of one container.
+// App is the spec of a pod with one container.
 var App = corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}}}
 
 // ScheduledRestart returns a reference to a ScheduledRestart.
@@ -98,8 +98,8 @@ func ScheduledRestart(name string) *tidekeeperv1.ScheduledRestart {
 	return &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
 }
 
-// RequestRestart asks a ScheduledRestart for a restart now, and returns its tick,
-// which is in whole seconds.
+// RequestRestart requests a restart now, and returns its tick, which is in whole
+// seconds.
 func (c *Cluster) RequestRestart(t testing.TB, r *tidekeeperv1.ScheduledRestart, tick time.Time) time.Time {
 	t.Helper()
 	tick = tick.Truncate(time.Second).UTC()
@@ -109,20 +109,20 @@ func (c *Cluster) RequestRestart(t testing.TB, r *tidekeeperv1.ScheduledRestart,
 	return tick
 }
 
-// ReadyIs returns nil if the condition Ready has the reason, for that generation
-// of the spec.
+// ReadyIs returns nil if the condition Ready has this reason for this generation of the
+// spec.
 func ReadyIs(conditions []metav1.Condition, generation int64, reason string) error {
 	ready := meta.FindStatusCondition(conditions, tidekeeperv1.ConditionReady)
 	if ready == nil {
 		return errors.New("no condition Ready yet")
 	}
 	if ready.Reason != reason || ready.ObservedGeneration != generation {
-		return fmt.Errorf("it is %s of generation %d, and should be %s of %d: %s", ready.Reason, ready.ObservedGeneration, reason, generation, ready.Message)
+		return fmt.Errorf("Ready is %s for generation %d, want %s for generation %d: %s", ready.Reason, ready.ObservedGeneration, reason, generation, ready.Message)
 	}
 	return nil
 }
 
-// Refresh reads an object anew.
+// Refresh reads an object again.
 func (c *Cluster) Refresh(t testing.TB, o client.Object) {
 	t.Helper()
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
@@ -157,7 +157,7 @@ func (c *Cluster) Events(t testing.TB, kind, name string) []string {
 	return events
 }
 
-// EventuallyEvent waits for an event about an object that begins so.
+// EventuallyEvent waits for an event about an object with this prefix.
 func (c *Cluster) EventuallyEvent(t testing.TB, kind, name, want string) {
 	t.Helper()
 	Eventually(t, kind+" "+name+" has an event", func() error {

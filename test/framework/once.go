@@ -15,9 +15,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// RestartedAt returns, in order, for which times the template of a Deployment was
-// restarted, by its ReplicaSets: each template makes one. It is the control
-// plane's own witness of what a manager says of itself.
+// RestartedAt returns the ticks for which the pod template of a Deployment was
+// restarted, in order. It reads them from the ReplicaSets, of which each template
+// creates one: evidence from the control plane, independent of the manager.
 func (c *Cluster) RestartedAt(t testing.TB, d *appsv1.Deployment) []string {
 	t.Helper()
 	sets := &appsv1.ReplicaSetList{}
@@ -34,9 +34,9 @@ func (c *Cluster) RestartedAt(t testing.TB, d *appsv1.Deployment) []string {
 	return values
 }
 
-// OnceEach returns what is wrong with how often ticks were started, one line each.
-// A tick is started once at most: one record says so, and one template bears it;
-// no template bears anything else. The history may have forgotten the oldest.
+// OnceEach returns what is wrong with how often ticks were started, one line per
+// problem. A tick is started at most once: it has one record and one template, and no
+// template has anything but a tick. The history may have dropped the oldest records.
 func OnceEach(isTick func(time.Time) bool, history []tidekeeperv1.RestartRecord, restartedAt []string) []string {
 	var problems []string
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
@@ -62,16 +62,16 @@ func OnceEach(isTick func(time.Time) bool, history []tidekeeperv1.RestartRecord,
 		case i > 0 && value == restartedAt[i-1]:
 			problem("two templates were restarted for %s", value)
 		case err != nil || !isTick(at) || clock(at) != value:
-			problem("a template was restarted for %s, which is no tick", value)
+			problem("a template was restarted for %s, which is not a tick", value)
 		}
 	}
 	slices.Sort(problems)
 	return problems
 }
 
-// AllDecided returns what is wrong with the history of requested ticks: beside
-// [OnceEach], each has one record that says what became of it, and what was
-// restarted is what the records say.
+// AllDecided returns what is wrong with the history of requested ticks. In addition to
+// [OnceEach], each tick has one record with its outcome, and the templates match the
+// records.
 func AllDecided(ticks []time.Time, history []tidekeeperv1.RestartRecord, restartedAt []string) []string {
 	var problems []string
 	asked := func(at time.Time) bool { return slices.ContainsFunc(ticks, at.Equal) }
@@ -88,7 +88,7 @@ func AllDecided(ticks []time.Time, history []tidekeeperv1.RestartRecord, restart
 	}
 	for _, record := range history {
 		if !asked(record.ScheduledTime.Time) {
-			problems = append(problems, fmt.Sprintf("a record tells of the tick %s, which there was not", clock(record.ScheduledTime.Time)))
+			problems = append(problems, fmt.Sprintf("a record names the tick %s, which did not exist", clock(record.ScheduledTime.Time)))
 		}
 	}
 	for _, value := range restartedAt {

@@ -13,7 +13,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Each mistake that a manager can make with ticks is found, and is found alone.
+// Each mistake that a manager can make with ticks is found, and nothing else is.
 func TestAllDecided(t *testing.T) {
 	first := time.Date(2026, 11, 21, 3, 0, 7, 0, time.UTC)
 	second := first.Add(time.Minute)
@@ -38,13 +38,13 @@ func TestAllDecided(t *testing.T) {
 		{"one was done twice, and recorded twice", []tidekeeperv1.RestartRecord{started(second), started(second), started(first)}, []string{one, two, two},
 			[]string{"2 records say what became of the tick " + two + ", want one", "2 records say that the tick " + two + " was started", "two templates were restarted for " + two}},
 		{"one was sent again with another time", []tidekeeperv1.RestartRecord{started(second), started(first)}, []string{one, two, now},
-			[]string{"a template was restarted for " + now + ", and no record says so", "a template was restarted for " + now + ", which is no tick"}},
+			[]string{"a template was restarted for " + now + ", and no record says so", "a template was restarted for " + now + ", which is not a tick"}},
 		{"one was never sent", []tidekeeperv1.RestartRecord{started(second), started(first)}, []string{one},
 			[]string{"the history says that the restart for " + two + " succeeded, and no template bears it"}},
-		{"one was not told of", []tidekeeperv1.RestartRecord{started(second), missed(first)}, []string{one, two},
+		{"one was not recorded", []tidekeeperv1.RestartRecord{started(second), missed(first)}, []string{one, two},
 			[]string{"a template was restarted for " + one + ", and no record says so"}},
 		{"another tick", []tidekeeperv1.RestartRecord{missed(first.Add(time.Second)), started(second), started(first)}, []string{one, two},
-			[]string{"a record tells of the tick 2026-11-21T03:00:08Z, which there was not"}},
+			[]string{"a record names the tick 2026-11-21T03:00:08Z, which did not exist"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, AllDecided(ticks, tt.history, tt.restartedAt)); diff != "" {

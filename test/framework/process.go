@@ -13,15 +13,14 @@ import (
 	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// process is a program that runs in the background of a test, which it never
-// outlives.
+// process is a program that runs in the background of a test and never outlives it.
 type process struct {
 	*sandbox.Process
 	name string
 }
 
-// RunTool starts a program that a test needs beside the manager, found as
-// [Binary] does. It is stopped when the test ends, and must then exit with 0.
+// RunTool starts a program that a test needs in addition to the manager, found by
+// [Binary]. It is stopped when the test ends, and must exit with code 0.
 func RunTool(t testing.TB, variable, name string, args ...string) {
 	t.Helper()
 	path, err := Binary(variable, name)
@@ -31,8 +30,8 @@ func RunTool(t testing.TB, variable, name string, args ...string) {
 	run(t, name, path, args...)
 }
 
-// run starts the program at a path. When the test ends it is stopped if it
-// still runs, and its log is shown if the test has failed.
+// run starts the program at a path. When the test ends, the program is stopped if it
+// is still running, and its log is shown if the test has failed.
 func run(t testing.TB, name, path string, args ...string) *process {
 	t.Helper()
 	started, err := sandbox.Start(exec.Command(path, args...))
@@ -44,8 +43,8 @@ func run(t testing.TB, name, path string, args ...string) *process {
 	return p
 }
 
-// cleanup stops the process when the test ends, if it still runs, and reports
-// data races that it found.
+// cleanup stops the process when the test ends, if it is still running, and reports
+// the data races that it found.
 func (p *process) cleanup(t testing.TB, stop func()) {
 	t.Cleanup(func() {
 		if p.Running() {
@@ -58,7 +57,7 @@ func (p *process) cleanup(t testing.TB, stop func()) {
 	})
 }
 
-// Kill ends the process as a crash would.
+// Kill kills the process, like a crash.
 func (p *process) Kill(t testing.TB) {
 	t.Helper()
 	if err := p.Process.Kill(); err != nil {
@@ -66,7 +65,7 @@ func (p *process) Kill(t testing.TB) {
 	}
 }
 
-// Signal sends a signal, for instance SIGSTOP for a machine that is suspended.
+// Signal sends a signal, for instance SIGSTOP to simulate a suspended machine.
 func (p *process) Signal(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	if err := p.Process.Signal(signal); err != nil {
@@ -74,7 +73,7 @@ func (p *process) Signal(t testing.TB, signal syscall.Signal) {
 	}
 }
 
-// Stop asks the process to stop, as a kubelet would, waits until it has, and
+// Stop asks the process to stop, as a kubelet would, waits until it has stopped, and
 // fails the test if its exit code is not 0.
 func (p *process) Stop(t testing.TB) {
 	t.Helper()
@@ -99,11 +98,11 @@ func (p *process) Wait(t testing.TB) int {
 // Log returns what the process has printed.
 func (p *process) Log() string { return p.Output() }
 
-// raceReport is how a report of the race detector begins.
+// raceReport is the prefix of a report of the race detector.
 const raceReport = "WARNING: DATA RACE"
 
-// assertNoRace fails the test if the log of a process that was built with the
-// race detector has a report of it.
+// assertNoRace fails the test if the log of a process has a report of the race
+// detector.
 func assertNoRace(t testing.TB, name, log string) {
 	t.Helper()
 	if _, report, found := strings.Cut(log, raceReport); found {

@@ -11,10 +11,10 @@ import (
 	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// Proxy is a fault proxy that runs. docs/fault-proxy.md says what its rules are.
+// Proxy is a running fault proxy. docs/fault-proxy.md describes its rules.
 type Proxy struct {
-	// Kubeconfig is that of clients of the proxy: a manager goes through it when
-	// it is started with --kubeconfig.
+	// Kubeconfig is for clients of the proxy: a manager that is started with it as
+	// --kubeconfig uses the proxy.
 	Kubeconfig string
 
 	*process
@@ -24,11 +24,11 @@ type Proxy struct {
 // Passed is a line of the proxy's log.
 type Passed = sandbox.LogEntry
 
-// Watch is an open watch that goes through the proxy.
+// Watch is an open watch through the proxy.
 type Watch = sandbox.Watch
 
-// StartProxy starts a proxy whose clients are the manager's user, with the
-// rules of a scenario if there is one, and stops it when the test ends.
+// StartProxy starts a proxy whose clients act as the manager's user, with the rules of
+// a scenario if there is one, and stops it when the test ends.
 func (c *Cluster) StartProxy(t testing.TB, scenario string) *Proxy {
 	t.Helper()
 	command, err := proxyCommand()
@@ -49,8 +49,8 @@ func (c *Cluster) StartProxy(t testing.TB, scenario string) *Proxy {
 	return p
 }
 
-// proxyCommand returns what to run: the sandbox's command, or the program that
-// PROXY_BIN names, which is the proxy alone, built with the race detector.
+// proxyCommand returns the command to run: that of the sandbox, or the program that
+// PROXY_BIN names, which is only the proxy, built with the race detector.
 func proxyCommand() ([]string, error) {
 	if os.Getenv("PROXY_BIN") != "" {
 		path, err := Binary("PROXY_BIN", "proxy-race")
@@ -60,7 +60,7 @@ func proxyCommand() ([]string, error) {
 	return []string{path, "proxy"}, err
 }
 
-// must fails the test if a request of the proxy's own API has failed.
+// must fails the test if a request to the proxy's own API failed.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -86,13 +86,13 @@ func (p *Proxy) Clear(t testing.TB) {
 	must(t, p.proxy.ClearRules(t.Context()))
 }
 
-// AwaitFired waits until the fault of a rule was done that many times.
+// AwaitFired waits until a rule has fired that many times.
 func (p *Proxy) AwaitFired(t testing.TB, name string, times int) {
 	t.Helper()
 	must(t, p.proxy.AwaitFired(t.Context(), name, times, Patience))
 }
 
-// Fired returns how often the fault of a rule was done.
+// Fired returns how often a rule has fired.
 func (p *Proxy) Fired(t testing.TB, name string) int {
 	t.Helper()
 	rule, err := p.proxy.Rule(t.Context(), name)
@@ -107,13 +107,13 @@ func (p *Proxy) Freeze(t testing.TB, match string) {
 	must(t, p.proxy.Freeze(t.Context(), match))
 }
 
-// Thaw lets the events pass again, beginning with those that were held back.
+// Thaw lets events pass again, starting with those that were held back.
 func (p *Proxy) Thaw(t testing.TB) {
 	t.Helper()
 	must(t, p.proxy.Thaw(t.Context()))
 }
 
-// Cut breaks the watches that match, or all of them if there is no match.
+// Cut ends the watches that match, or all of them if there is no match.
 func (p *Proxy) Cut(t testing.TB, match string) {
 	t.Helper()
 	must(t, p.proxy.Cut(t.Context(), match))
@@ -125,7 +125,7 @@ func (p *Proxy) Passed(t testing.TB) []Passed {
 	return p.PassedSince(t, 0)
 }
 
-// Mark returns where the log ends now.
+// Mark returns the current end of the log.
 func (p *Proxy) Mark(t testing.TB) int64 {
 	t.Helper()
 	size, err := p.proxy.LogSize()

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// TryMetrics is ReadMetrics for a manager that may be about to end.
+// TryMetrics is ReadMetrics for a manager that may be about to exit.
 func (m *Manager) TryMetrics() (Metrics, error) { return m.readMetrics() }
 
-// Errors is how often a reconcile has failed.
+// Errors returns how often a reconcile has failed.
 func (m Metrics) Errors() int { return int(m.Sum("controller_runtime_reconcile_errors_total")) }
 
-// AtRest returns nil if nothing is queued and no worker is at work, or if the manager
-// is a standby that has neither yet.
+// AtRest returns nil if nothing is queued and no worker is busy, or if the manager is a
+// standby, which has neither yet.
 func (m Metrics) AtRest() error {
 	if len(m["workqueue_depth"].GetMetric()) == 0 || len(m["controller_runtime_active_workers"].GetMetric()) == 0 {
 		if m["leader_election_master_status"] != nil && m.Sum("leader_election_master_status") == 0 {
 			return nil
 		}
-		return fmt.Errorf("it tells nothing of queues and workers")
+		return fmt.Errorf("it has no metrics of queues and workers")
 	}
 	var busy []string
 	for _, name := range []string{"workqueue_depth", "controller_runtime_active_workers"} {
@@ -38,7 +38,7 @@ func (m Metrics) AtRest() error {
 		}
 	}
 	if len(busy) > 0 {
-		return fmt.Errorf("%s; the longest work has gone on for %.0f s", strings.Join(busy, ", "), m.Sum("workqueue_longest_running_processor_seconds"))
+		return fmt.Errorf("%s; the longest reconcile has been running for %.0f s", strings.Join(busy, ", "), m.Sum("workqueue_longest_running_processor_seconds"))
 	}
 	return nil
 }

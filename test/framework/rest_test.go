@@ -34,7 +34,7 @@ func TestAtRest(t *testing.T) {
 	}
 }
 
-// recorder records what a test would have failed with.
+// recorder records the failures of a test.
 type recorder struct {
 	testing.TB
 	errors []string
@@ -43,7 +43,8 @@ type recorder struct {
 func (t *recorder) Helper()                        {}
 func (t *recorder) Errorf(format string, _ ...any) { t.errors = append(t.errors, format) }
 
-// TestDataRaceIsReported: a process that reports a race, and goes on, fails the test.
+// TestDataRaceIsReported: a process that reports a data race and continues fails the
+// test.
 func TestDataRaceIsReported(t *testing.T) {
 	t.Parallel()
 	log := ""

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Right is one verb on one resource that RBAC grants. An empty Namespace means
-// all of them, an empty Name any.
+// Right is one verb on one resource that RBAC grants. An empty Namespace means all
+// namespaces, an empty Name any name.
 type Right struct{ Verb, Group, Resource, Namespace, Name string }
 
 func (r Right) String() string {
@@ -32,8 +32,8 @@ func (r Right) String() string {
 	return s
 }
 
-// lets tells whether the right lets the request through.
-func (r Right) lets(q Request) bool {
+// allows reports whether the right allows the request.
+func (r Right) allows(q Request) bool {
 	resource := q.Resource
 	if q.Subresource != "" {
 		resource += "/" + q.Subresource
@@ -42,11 +42,10 @@ func (r Right) lets(q Request) bool {
 		(r.Namespace == "" || r.Namespace == q.Namespace) && (r.Name == "" || r.Name == q.Name)
 }
 
-// CompareRights returns what is wrong with the rights of somebody who has asked
-// for this, one line each: a request that was denied, a right that holds for
-// more than can be seen, and a right that was never used. Those in inside are
-// not asked for by a request of their own: the API server looks for them while
-// it serves another.
+// CompareRights returns what is wrong with the rights of a client that sent these
+// requests, one line per problem: a request that was denied, a right with a wildcard,
+// and a right that was never used. The rights in inside have no request of their own:
+// the API server checks them while it serves another request.
 func CompareRights(granted []Right, asked []Request, inside []Right) []string {
 	problems := map[string]bool{}
 	for _, q := range asked {
@@ -59,7 +58,7 @@ func CompareRights(granted []Right, asked []Request, inside []Right) []string {
 		case r.Verb == "*" || r.Group == "*" || strings.Contains(r.Resource, "*"):
 			problems["wildcard: "+r.String()] = true
 		case slices.Contains(inside, r):
-		case !slices.ContainsFunc(asked, r.lets):
+		case !slices.ContainsFunc(asked, r.allows):
 			problems["granted and never used: "+r.String()] = true
 		}
 	}
@@ -76,8 +75,8 @@ func CompareRights(granted []Right, asked []Request, inside []Right) []string {
 	return lines
 }
 
-// ManagerRights returns what is granted to the manager's service account by
-// name. What Kubernetes grants to everyone is not among it.
+// ManagerRights returns the rights that are granted to the manager's service account
+// by name, without those that Kubernetes grants to everyone.
 func (c *Cluster) ManagerRights(ctx context.Context) ([]Right, error) {
 	var rights []Right
 	mine := func(subjects []rbacv1.Subject) bool {
@@ -151,8 +150,8 @@ func rightsOf(rules []rbacv1.PolicyRule, namespace string) []Right {
 	return rights
 }
 
-// ManagerRequests returns what the managers have asked for since the sandbox was
-// started, which must have been with --audit.
+// ManagerRequests returns the managers' requests since the start of the sandbox, which
+// must have been started with --audit.
 func (c *Cluster) ManagerRequests() ([]Request, error) {
 	audit := &Audit{path: filepath.Join(c.Dir, "audit.log")}
 	events, err := audit.events()
@@ -168,8 +167,8 @@ func (c *Cluster) ManagerRequests() ([]Request, error) {
 	return requests, nil
 }
 
-// CheckLeastPrivilege compares what the managers have asked for with what they
-// were granted; see [CompareRights]. It is for after a whole suite of tests.
+// CheckLeastPrivilege compares the managers' requests with their rights; see
+// [CompareRights]. Call it after a complete test suite.
 func (c *Cluster) CheckLeastPrivilege(inside []Right) error {
 	granted, err := c.ManagerRights(context.Background())
 	if err != nil {
@@ -180,7 +179,7 @@ func (c *Cluster) CheckLeastPrivilege(inside []Right) error {
 		return err
 	}
 	if problems := CompareRights(granted, asked, inside); len(problems) > 0 {
-		return fmt.Errorf("the rights of the manager, by what it asked for in %d requests:\n%s",
+		return fmt.Errorf("the rights of the manager, compared with its %d requests:\n%s",
 			len(asked), strings.Join(problems, "\n"))
 	}
 	return nil

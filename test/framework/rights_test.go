@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A comparison of rights finds what is denied, what is too much, and no other.
+// CompareRights finds denied requests and excessive rights, and nothing else.
 func TestCompareRights(t *testing.T) {
 	granted := []Right{
 		{Verb: "patch", Resource: "nodes"},
@@ -51,6 +51,6 @@ func TestCompareRights(t *testing.T) {
 		})
 	}
 	if d := cmp.Diff([]string{"said to be needed and not granted: create scheduledrestarts.tidekeeper.dev"}, CompareRights(granted[:4], asked, inside)); d != "" {
-		t.Errorf("what is not granted any more (-want +got):\n%s", d)
+		t.Errorf("what is no longer granted (-want +got):\n%s", d)
 	}
 }

@@ -58,6 +58,8 @@ func TestInstallation(t *testing.T) {
 			eventuallyAsBefore(t, i.Cluster, before)
 		}},
 		{"kustomize", i.kustomize},
+		{"from kubectl to Helm", i.takeOver},
+		{"kustomize is deleted", i.deleteKustomize},
 		{"nothing is left behind of that either", func(t *testing.T) { eventuallyAsBefore(t, i.Cluster, before) }},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t) }) {

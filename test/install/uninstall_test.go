@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
@@ -89,7 +90,57 @@ func (i *installation) kustomize(t *testing.T) {
 		}
 		return err
 	})
-	if _, err := i.Kubectl("", "delete", "-k", config); err != nil {
-		t.Fatal(err)
+}
+
+func (i *installation) deleteKustomize(t *testing.T) {
+	if out, err := i.Kubectl("", "delete", "--ignore-not-found", "-k", filepath.Join(framework.Root(), "config", "default")); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
+}
+
+// takeOver has Helm take over what kubectl has installed. Pools and schedules are there
+// all the time, also when the installation fails and its release is uninstalled.
+func (i *installation) takeOver(t *testing.T) {
+	pool := framework.Pool("kept")
+	restart := &tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "kept"},
+		Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}},
+	}
+	for _, o := range []client.Object{pool, restart} {
+		if err := i.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := func(when string) {
+		t.Helper()
+		for _, o := range []client.Object{pool, restart} {
+			uid := o.GetUID()
+			if i.Refresh(t, o); o.GetUID() != uid || !o.GetDeletionTimestamp().IsZero() {
+				t.Fatalf("%s: %s is not the same, or is being deleted", when, o.GetName())
+			}
+		}
+	}
+	connect := []string{"--namespace", namespace, "--kubeconfig", i.Kubeconfig}
+	install := append(helmArgs("install", chartDir()), connect[2:]...)
+
+	if said, err := helm(t, install...); err == nil || !strings.Contains(said, "invalid ownership metadata") {
+		t.Fatalf("helm takes what is not its own: %v\n%s", err, said)
+	}
+	if said, err := helm(t, append(install, "--take-ownership")...); err == nil || !strings.Contains(said, "conflict") {
+		t.Fatalf("helm takes fields that kubectl has set: %v\n%s", err, said)
+	}
+	kept("after an installation that failed")
+	if said, err := helm(t, append([]string{"uninstall", release}, connect...)...); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	kept("after its uninstall")
+
+	mustHelm(t, append(install, "--take-ownership", "--force-conflicts")...)
+	kept("after the documented commands")
+	mustHelm(t, append(helmArgs("upgrade", chartDir(), "replicas=1"), connect[2:]...)...)
+	kept("after an upgrade")
+	mustHelm(t, append([]string{"uninstall", release}, connect...)...)
+	kept("after an uninstall")
+	i.Delete(t, pool)
+	i.Delete(t, restart)
 }

@@ -102,7 +102,7 @@ var alertCases = map[string]alertCase{
 	"TidekeeperQueueStuck": {
 		fires: series{`workqueue_longest_running_processor_seconds{job="tidekeeper-metrics", controller="nodepool", name="nodepool"}`: "0+60x60"}, after: "12m",
 		labels:  map[string]string{"controller": "nodepool"},
-		summary: "The controller nodepool has been at one object for 12m 0s.",
+		summary: "The controller nodepool has been reconciling one object for 12m 0s.",
 		quiet:   []series{{`workqueue_longest_running_processor_seconds{job="tidekeeper-metrics", controller="nodepool", name="nodepool"}`: "250x8 400x3 250x60"}},
 	},
 	"TidekeeperQueueBacklog": {
@@ -175,7 +175,7 @@ var alertCases = map[string]alertCase{
 		// One node, every ten seconds.
 		fires: series{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0+6x60"}, after: "21m",
 		labels:  map[string]string{"pool": "w"},
-		summary: "Another writer keeps reverting settings of the pool w on nodes.",
+		summary: "Another client keeps reverting settings of the pool w on nodes.",
 		// A thousand nodes, once; somebody who tries each minute.
 		quiet: []series{
 			{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0x5 1000x55"},
@@ -184,7 +184,7 @@ var alertCases = map[string]alertCase{
 	},
 	"TidekeeperConflictingWriter": {
 		fires: series{`tidekeeper_nodepool_node_writes_total{result="delayed", instance="a"}`: "0+1x60"}, after: "20m",
-		summary: "Some nodes never settle, because a pool and another writer, or two pools, keep changing them; patches are throttled.",
+		summary: "Some nodes never settle, because a pool and another client, or two pools, keep changing them; patches are throttled.",
 		quiet:   []series{{`tidekeeper_nodepool_node_writes_total{result="conflict", instance="a"}`: "0+1x60"}},
 	},
 	"TidekeeperRestartFailed": {
@@ -212,7 +212,7 @@ var alertCases = map[string]alertCase{
 			`tidekeeper_restart_schedules{reason="FailureLimit", instance="b"}`: "0x60",
 		},
 		after: "16m", labels: map[string]string{"reason": "FailureLimit"},
-		summary: "3 ScheduledRestarts will not restart anything until somebody changes something: FailureLimit.",
+		summary: "3 ScheduledRestarts will not restart anything until a user changes something: FailureLimit.",
 		quiet: []series{{
 			`tidekeeper_restart_schedules{reason="FailureLimit", instance="a"}`: "0x60",
 			`tidekeeper_restart_schedules{reason="Suspended", instance="a"}`:    "3x60",

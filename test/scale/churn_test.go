@@ -14,10 +14,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// churnRate is how many times a second a pod comes, becomes ready or goes.
+// churnRate is how many times per second a pod is created, becomes ready or is deleted.
 const churnRate = 500
 
-// put writes pods as they are now, and counts what they request.
+// put writes pods in their current state, and adds up their requests.
 func (r *run) put(t *testing.T, numbers []int, change func(*corev1.Pod)) {
 	t.Helper()
 	var pending []operation
@@ -51,15 +51,15 @@ func (r *run) drop(t *testing.T, numbers []int) {
 	r.writeEach(t, pending)
 }
 
-// writeEach makes each write a revision of its own, as the API server does: a
-// watch that is broken off and begun again after a revision would miss what else
-// that one changed.
+// writeEach writes each operation in its own revision, as the API server does: a watch
+// that is cut and resumed after a revision would miss the other changes in that
+// revision.
 func (r *run) writeEach(t *testing.T, operations []operation) {
 	t.Helper()
 	forEach(t, 8, len(operations), func(i int) error { return r.etcd.write(operations[i : i+1]) })
 }
 
-// addPod adds one pod, without an owner who would count it.
+// addPod adds one pod, without an owner that would count it.
 func (r *run) addPod(t *testing.T) {
 	t.Helper()
 	r.put(t, []int{r.pods + len(r.there)}, orphan)
@@ -67,11 +67,11 @@ func (r *run) addPod(t *testing.T) {
 
 func orphan(pod *corev1.Pod) { pod.OwnerReferences = nil }
 
-// podChurn lets pods come, become ready and go, all the time.
+// podChurn continuously creates pods, makes them ready and deletes them.
 func (r *run) podChurn(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	r.awaitIdle(t)
-	const ticks = 10 // a second
+	const ticks = 10 // per second
 	const each = churnRate / ticks / 3
 	generations := int(r.churn.Seconds()) * ticks
 	batch := func(generation int) (numbers []int) {
@@ -116,7 +116,7 @@ func (r *run) podChurn(t *testing.T, files map[string][]byte) {
 		case request.Resource == "nodepools" && request.Subresource == "status":
 			status++
 		case request.Verb != "watch":
-			t.Errorf("while pods come and go the manager asked: %s", request)
+			t.Errorf("request of the manager during the churn: %s", request)
 		}
 	}
 	files[r.report.Scale+"-cpu.pprof"] = <-profile
@@ -129,7 +129,7 @@ func (r *run) podChurn(t *testing.T, files map[string][]byte) {
 	r.report.add(figure{
 		Key: "churn-cpu", What: fmt.Sprintf("%.0f pod events a second: CPU", rate), Value: 100 * used, Unit: "% of a core",
 		Limit: 100 * limit, LimitIs: "a bare watch of the pods that keeps nothing, at the same time",
-		// A machine that manages fewer events has no other target for each of them.
+		// On a machine that achieves fewer events, the target per event is the same.
 		Most: new(math.Round(10*10*rate/churnRate) / 10),
 	})
 	r.report.add(figure{

@@ -16,14 +16,14 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// baseline is what a measurement is compared with, as it runs.
+// baseline is a running program that a measurement is compared with.
 type baseline struct{ *exec.Cmd }
 
-// kill ends it. That it was killed, as Wait says, is no error.
+// kill kills the baseline. The error of Wait, that it was killed, is ignored.
 func (b baseline) kill() { _ = b.Process.Kill(); _ = b.Wait() }
 
-// startBaseline starts a baseline, with all rights and past the API server's
-// priority and fairness, and waits until it says that it has begun.
+// startBaseline starts a baseline, with all rights and exempt from the API server's
+// priority and fairness, and waits until it reports that it has started.
 func startBaseline(t *testing.T, c *framework.Cluster, path, says string, args ...string) baseline {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), path, append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
@@ -43,7 +43,7 @@ func startBaseline(t *testing.T, c *framework.Cluster, path, says string, args .
 	return b
 }
 
-// annotate tells the baseline when the Deployments are due.
+// annotate sets the annotations that say when the Deployments are due.
 func (b *bench) annotate(t *testing.T) time.Time {
 	t.Helper()
 	at := time.Now().Add(b.lead).Truncate(time.Second).UTC()
@@ -60,15 +60,15 @@ func (b *bench) measureBaseline(t *testing.T, path string, rounds int, args ...s
 		b.awaitQuiet(t)
 		at := b.annotate(t)
 		cron := startBaseline(t, b.Cluster, path, "timers:", args...)
-		// It has listed by now, which is no part of the restarts.
+		// It has finished its list by now, which does not count as part of the restarts.
 		all.add(t, at, b.followBaseline(t, at, b.Audit(t, "baseline/")))
 		cron.kill()
 	}
 	return all
 }
 
-// followBaseline is follow for the baseline, of which nothing is asserted: it
-// ends when all are patched, or none was for some seconds.
+// followBaseline is follow for the baseline, without assertions: it ends when all are
+// patched, or when none has been patched for some seconds.
 func (b *bench) followBaseline(t *testing.T, at time.Time, audit *framework.Audit) []framework.Request {
 	t.Helper()
 	time.Sleep(time.Until(at.Add(2 * time.Second)))

@@ -1,13 +1,13 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scale measures Tidekeeper on a real control plane, with the manager as
-// it is released. Beside each figure stands its limit, measured in the same run,
-// of what nothing could do better: a bare client that does the same writes, or
-// the bytes of the data itself; and what a user would pick instead, which is in
-// baseline and no part of Tidekeeper. make bench prints the tables.
+// Package scale measures Tidekeeper on a real control plane, with the released manager.
+// Each figure has a limit that nothing could improve on, measured in the same run: a
+// bare client that does the same writes, or the size of the data itself. It also has
+// the figure of an alternative that a user might choose, which is in baseline and not
+// part of Tidekeeper. make bench prints the tables.
 //
-// As a test it is small, and asserts nothing about time: only that the manager
-// asks for nothing at rest, writes to no node and no workload twice, and lists
+// As a test it is small, and asserts nothing about time: only that an idle manager
+// sends no requests, that it writes to no node and no workload twice, and that it lists
 // nothing because of an event.
 package scale

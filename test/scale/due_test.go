@@ -22,8 +22,8 @@ import (
 func (r *run) schedulesDue(t *testing.T) {
 	t.Helper()
 	r.manager.Stop(t)
-	// Rollouts take the CPU time of the machine that the API server and its
-	// clients share, and so long as to drown what is measured: the patches.
+	// Rollouts take CPU time from the API server and its clients, so much that it would
+	// hide what is measured: the patches.
 	if !r.scarce {
 		r.Component(t, "kill", controllerManager)
 	}
@@ -37,7 +37,7 @@ func (r *run) schedulesDue(t *testing.T) {
 	})
 	r.awaitScheduled(t)
 	if left := time.Until(at); left < time.Second {
-		t.Fatalf("this machine is too busy to measure anything: the tick comes in %s, and was made known just now", left)
+		t.Fatalf("this machine is too busy to measure anything: the tick is due in %s, and has only just been set", left)
 	}
 	audit := r.Audit(t, "tidekeeper/")
 	start, before := time.Now(), cpuTime(t, r.manager.Pid())
@@ -46,7 +46,7 @@ func (r *run) schedulesDue(t *testing.T) {
 	asked := 0.0
 	for _, request := range audit.Requests(t) {
 		if request.Verb != "watch" {
-			t.Errorf("while the schedules wait the manager asked: %s", request)
+			t.Errorf("request of the manager while the schedules wait: %s", request)
 			asked++
 		}
 	}
@@ -56,7 +56,7 @@ func (r *run) schedulesDue(t *testing.T) {
 	var last time.Time
 	patched := map[string]int{}
 	framework.EventuallyWithin(t, r.patience, "all workloads are restarted", func() error {
-		// Reading the log takes CPU time from those who are measured.
+		// Reading the log takes CPU time from the measured processes.
 		time.Sleep(200 * time.Millisecond)
 		for _, request := range audit.Requests(t) {
 			if request.Resource != "deployments" || request.Verb != "patch" || request.Code >= 300 {
@@ -69,7 +69,7 @@ func (r *run) schedulesDue(t *testing.T) {
 			}
 		}
 		if len(patched) < r.schedules {
-			return fmt.Errorf("%d of %d are", len(patched), r.schedules)
+			return fmt.Errorf("%d of %d have been", len(patched), r.schedules)
 		}
 		return nil
 	})
@@ -93,7 +93,7 @@ func (r *run) schedulesDue(t *testing.T) {
 	}
 }
 
-// putDeployments makes one Deployment for each schedule, complete and without
+// putDeployments creates one Deployment for each schedule, complete and with 0
 // replicas.
 func (r *run) putDeployments(t *testing.T) {
 	t.Helper()
@@ -126,7 +126,7 @@ func (r *run) putDeployments(t *testing.T) {
 	r.write(t, pending)
 }
 
-// awaitScheduled waits until each schedule knows its next tick.
+// awaitScheduled waits until each schedule has its next tick in the status.
 func (r *run) awaitScheduled(t *testing.T) {
 	t.Helper()
 	framework.EventuallyWithin(t, r.patience, "all schedules wait for their tick", func() error {
@@ -148,8 +148,8 @@ func (r *run) awaitScheduled(t *testing.T) {
 	})
 }
 
-// bareRestarts does nothing but what has to be done for all restarts: the patch
-// of the template and, with claims, the status write before it.
+// bareRestarts sends only the requests that all restarts need: the patch of the
+// template and, with claims, the status write before it.
 func (r *run) bareRestarts(t *testing.T, claims bool) time.Duration {
 	t.Helper()
 	bare, err := client.New(r.ManagerConfig(t, "bare/1"), client.Options{Scheme: r.Scheme()})

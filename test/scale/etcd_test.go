@@ -24,16 +24,16 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// etcd writes objects past the API server, whole, status included, as a cluster
-// has them that has long been running. Through the API server a running pod is a
-// create and four updates of its status: at this size that takes a quarter of an
-// hour, of which nothing is measured. What its watchers see is the same.
+// etcd writes complete objects, status included, without the API server, as in a
+// cluster that has been running for a long time. Through the API server a running pod
+// takes a create and four updates of its status: at this size that would take a quarter
+// of an hour, without any measurement. Watchers see the same.
 type etcd struct {
 	url    string
 	client *http.Client
 }
 
-// txnSize is how many writes etcd takes at once.
+// txnSize is the maximum number of writes in an etcd transaction.
 const txnSize = 128
 
 func newEtcd(t *testing.T, c *framework.Cluster) *etcd {
@@ -69,7 +69,7 @@ type operation struct {
 	value []byte
 }
 
-// write makes all the writes in one revision.
+// write writes all operations in one revision.
 func (e *etcd) write(operations []operation) error {
 	type request struct {
 		Put    map[string][]byte `json:"requestPut,omitempty"`

@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// pure takes over what the benchmarks of the pure floors say about one event, at
-// this size and the smaller ones.
+// pure adds the results of the pure floors' benchmarks for one event, at this size and
+// the smaller ones.
 func (r *run) pure(t *testing.T) {
 	t.Helper()
 	pods, schedules := func(w clusterSize) int { return w.pods }, func(w clusterSize) int { return w.schedules }
@@ -23,7 +23,7 @@ func (r *run) pure(t *testing.T) {
 	r.benchmark(t, "./internal/restart", "BenchmarkTick", schedules, "tick", "a tick, from the alarm to the next alarm, among %s schedules")
 }
 
-// benchmark takes over a benchmark that has a size in the name of each part.
+// benchmark adds the results of a benchmark that has a size in the name of each part.
 func (r *run) benchmark(t *testing.T, pkg, name string, size func(clusterSize) int, key, what string) {
 	t.Helper()
 	var sizes []string

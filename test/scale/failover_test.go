@@ -11,8 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// failover stops a leader that has a warm standby, and measures how long it takes
-// until the standby has put back what somebody changes meanwhile.
+// failover stops a leader that has a warm standby, and measures how long it takes until
+// the standby has reverted a change that another client makes meanwhile.
 func (r *run) failover(t *testing.T) {
 	t.Helper()
 	r.manager.Stop(t)

@@ -37,7 +37,7 @@ func poolOf(labels map[string]tidekeeperv1.LabelValue) *tidekeeperv1.NodePool {
 	}
 }
 
-// labels measures how long a label takes to all nodes.
+// labels measures how long it takes to set a label on all nodes.
 func (r *run) labels(t *testing.T) {
 	t.Helper()
 	if err := r.Create(t.Context(), poolOf(map[string]tidekeeperv1.LabelValue{"scale.example.com/first": "1"})); err != nil {
@@ -91,11 +91,11 @@ func (r *run) labels(t *testing.T) {
 	})
 }
 
-// writes are what one change of a pool has taken.
+// writes are the writes for one change of a pool.
 type writes struct {
-	// node is the most writes that a node got, refused how many were not taken,
-	// as somebody else was quicker; status are the writes of the pool's status,
-	// span the time from the first of these to the last.
+	// node is the largest number of writes to one node. refused is how many were refused,
+	// as another client was faster. status is the number of writes of the pool's status,
+	// and span the time from the first to the last of these.
 	node, refused, status int
 	span                  time.Duration
 }
@@ -123,8 +123,8 @@ func countWrites(requests []framework.Request) writes {
 	return w
 }
 
-// followNodes waits until so many nodes were written to, and returns how long
-// after a time the last was, and all requests.
+// followNodes waits until that many nodes have been written to. It returns how long
+// after begin the last one was, and all requests.
 func (r *run) followNodes(t *testing.T, audit *framework.Audit, begin time.Time, nodes int) (time.Duration, []framework.Request) {
 	t.Helper()
 	var requests []framework.Request
@@ -142,7 +142,7 @@ func (r *run) followNodes(t *testing.T, audit *framework.Audit, begin time.Time,
 			}
 		}
 		if len(done) < nodes {
-			// Reading the log takes CPU time from those who are measured.
+			// Reading the log takes CPU time from the measured processes.
 			time.Sleep(200 * time.Millisecond)
 			return fmt.Errorf("%d of %d are", len(done), nodes)
 		}
@@ -151,8 +151,8 @@ func (r *run) followNodes(t *testing.T, audit *framework.Audit, begin time.Time,
 	return last.Sub(begin), requests
 }
 
-// bareLabels does nothing but what has to be done to all nodes: a patch of about
-// the same size, by the same user and as many at a time.
+// bareLabels sends only the requests that all nodes need: a patch of about the same
+// size, by the same user and with the same concurrency.
 func (r *run) bareLabels(t *testing.T, key string) time.Duration {
 	t.Helper()
 	bare, err := client.New(r.ManagerConfig(t, "bare/1"), client.Options{Scheme: r.Scheme()})
@@ -181,7 +181,7 @@ func (r *run) bareLabels(t *testing.T, key string) time.Duration {
 	return time.Since(begin)
 }
 
-// checkLabel sees that all nodes have a label.
+// checkLabel checks that all nodes have a label.
 func (r *run) checkLabel(t *testing.T, key string) {
 	t.Helper()
 	nodes := &metav1.PartialObjectMetadataList{}
@@ -194,7 +194,7 @@ func (r *run) checkLabel(t *testing.T, key string) {
 	}
 }
 
-// awaitPool waits until the pool is as it should be.
+// awaitPool waits until right accepts the pool.
 func (r *run) awaitPool(t *testing.T, right func(*tidekeeperv1.NodePool) bool) {
 	t.Helper()
 	pool := framework.Pool(poolName)
@@ -228,7 +228,7 @@ func rawPatch(t *testing.T, patch map[string]any) client.Patch {
 	return client.RawPatch(types.MergePatchType, body)
 }
 
-// median returns the middle one, in seconds.
+// median returns the median, in seconds.
 func median(all []time.Duration) float64 {
 	return percentile(all, 50).Seconds()
 }

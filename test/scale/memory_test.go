@@ -18,14 +18,14 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Where an allocation was made says what it is for.
+// The place of an allocation shows its purpose.
 const (
 	sumsFrames  = `internal/nodepool|internal/podtimeline`
 	cacheFrames = `client-go/tools/cache|controller-runtime/pkg/cache|internal/podcache|apimachinery/pkg/runtime/serializer|manager\.transform`
 )
 
-// memory measures how much memory the manager has after a while at rest, and
-// what for.
+// memory measures how much memory the manager uses after being idle for a while, and
+// for what.
 func (r *run) memory(t *testing.T, stored int, files map[string][]byte) {
 	t.Helper()
 	resident, most := residentMiB(t, r.manager.Pid())
@@ -52,7 +52,7 @@ func (r *run) memory(t *testing.T, stored int, files map[string][]byte) {
 	r.report.add(figure{Key: "memory-most", What: "… resident at most, since the start", Value: most, Unit: "MiB"})
 }
 
-// heapMiB returns how much of a heap profile these options of pprof leave.
+// heapMiB returns how much of a heap profile is left with these options of pprof.
 func heapMiB(t *testing.T, profile string, options ...string) float64 {
 	t.Helper()
 	args := append([]string{"tool", "pprof", "-sample_index=inuse_space", "-unit=kb", "-nodecount=1000000", "-nodefraction=0", "-top"}, options...)
@@ -70,7 +70,7 @@ func heapMiB(t *testing.T, profile string, options ...string) float64 {
 	return kib / 1024
 }
 
-// profileCPU profiles the manager for so long.
+// profileCPU profiles the manager for that duration.
 func (r *run) profileCPU(length time.Duration) <-chan []byte {
 	profile := make(chan []byte, 1)
 	go func() {

@@ -21,8 +21,8 @@ import (
 
 func objectName(i int) string { return fmt.Sprintf("app-%05d", i) }
 
-// restartOf makes the ScheduledRestart of the Deployment of its name. Its
-// schedule is enabled, and half a day away from ticking.
+// restartOf returns the ScheduledRestart for the Deployment with its name. Its schedule
+// is enabled, and ticks only in half a day.
 func restartOf(name string) *tidekeeperv1.ScheduledRestart {
 	return &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
@@ -38,10 +38,10 @@ func daily(at time.Time) string {
 	return fmt.Sprintf("%d %d * * *", at.UTC().Minute(), at.UTC().Hour())
 }
 
-// deploymentOf makes a Deployment without replicas: what is measured ends with
-// the patch of its template, and pods would only take the CPU time of the
-// machine that the API server and the manager share with them. A restart still
-// is a rollout, with a new ReplicaSet, that is followed to its end.
+// deploymentOf returns a Deployment with 0 replicas: the measurement ends with the patch
+// of its template, and pods would only take CPU time from the API server and the
+// manager. A restart is still a rollout, with a new ReplicaSet, and is followed until
+// completion.
 func deploymentOf(name string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
@@ -57,8 +57,8 @@ func deploymentOf(name string) *appsv1.Deployment {
 	}
 }
 
-// populate makes schedules, each with its own Deployment, and waits until all
-// can tick.
+// populate creates schedules, each with its own Deployment, and waits until all can
+// tick.
 func (b *bench) populate(t *testing.T, count int) {
 	t.Helper()
 	forEach(t, 32, count, func(i int) error {
@@ -79,7 +79,7 @@ func (b *bench) populate(t *testing.T, count int) {
 	})
 }
 
-// awaitScheduled waits until so many schedules wait for their tick.
+// awaitScheduled waits until that many schedules wait for their tick.
 func (b *bench) awaitScheduled(t *testing.T, count int) {
 	t.Helper()
 	framework.EventuallyWithin(t, 10*time.Minute, "all schedules run", func() error {
@@ -94,7 +94,7 @@ func (b *bench) awaitScheduled(t *testing.T, count int) {
 			}
 		}
 		if scheduled != count {
-			// The answer is long when there are many.
+			// With many objects, the list is large.
 			time.Sleep(time.Second)
 			return fmt.Errorf("%d of %d do", scheduled, count)
 		}

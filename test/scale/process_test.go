@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// forEach does something for each number from 0 on, so many at a time.
+// forEach calls a function for each number from 0 to count-1, with that many workers.
 func forEach(t *testing.T, workers, count int, do func(i int) error) {
 	t.Helper()
 	queue := make(chan int)
@@ -65,7 +65,7 @@ func processStat(t *testing.T, pid int) []string {
 	return strings.Fields(rest)
 }
 
-// residentMiB returns how much memory a process has now, and had at most, in MiB.
+// residentMiB returns the current and the peak resident memory of a process, in MiB.
 func residentMiB(t *testing.T, pid int) (now, most float64) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -86,7 +86,7 @@ func residentMiB(t *testing.T, pid int) (now, most float64) {
 	return now, most
 }
 
-// loadAverage returns how busy the machine was in the last minute.
+// loadAverage returns the load average of the last minute.
 func loadAverage(t *testing.T) string {
 	t.Helper()
 	load, err := os.ReadFile("/proc/loadavg")

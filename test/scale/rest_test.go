@@ -30,8 +30,8 @@ func (r *run) start(t *testing.T, args ...string) {
 	framework.EventuallyWithin(t, r.patience, "the manager is ready", r.manager.Ready)
 }
 
-// startUp measures how long the manager takes, from nothing, to a status that is
-// right, beside a client that only lists the same objects.
+// startUp measures how long the manager takes from its start to a correct status,
+// compared with a client that only lists the same objects.
 func (r *run) startUp(t *testing.T) {
 	t.Helper()
 	var ours, bare []time.Duration
@@ -40,7 +40,7 @@ func (r *run) startUp(t *testing.T) {
 		if r.manager != nil && r.manager.Running() {
 			r.manager.Stop(t)
 		}
-		// A pod more or less, so that the status that is there is wrong.
+		// One more pod, so that the stored status is wrong.
 		r.addPod(t)
 		begin := time.Now()
 		r.manager = r.LaunchManager(t, "--log-level=info", "--pprof-bind-address="+r.pprof)
@@ -53,7 +53,7 @@ func (r *run) startUp(t *testing.T) {
 	})
 }
 
-// bareList lists, without pages, what the manager follows.
+// bareList lists, without pages, the objects that the manager watches.
 func (r *run) bareList(t *testing.T) time.Duration {
 	t.Helper()
 	bare, err := client.New(r.ManagerConfig(t, "bare/1"), client.Options{Scheme: r.Scheme()})
@@ -62,7 +62,7 @@ func (r *run) bareList(t *testing.T) time.Duration {
 	}
 	begin := time.Now()
 	for _, list := range []client.ObjectList{&tidekeeperv1.NodePoolList{}, &corev1.NodeList{}, &corev1.PodList{}} {
-		// From the API server's own memory, as an informer does.
+		// From the API server's watch cache, like an informer.
 		if err := bare.List(t.Context(), list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -81,14 +81,14 @@ func (r *run) awaitLevel(t *testing.T) {
 		r.Refresh(t, pool)
 		pods, cpu := pool.Status.Requested[corev1.ResourcePods], pool.Status.Requested[corev1.ResourceCPU]
 		if pods.Value() != int64(len(r.there)) || cpu.MilliValue() != r.requested {
-			return fmt.Errorf("it counts %s pods that request %s, and there are %d that request %dm", &pods, &cpu, len(r.there), r.requested)
+			return fmt.Errorf("it counts %s pods that request %s, but there are %d that request %dm", &pods, &cpu, len(r.there), r.requested)
 		}
 		return nil
 	})
 }
 
-// atRestElected is atRest with leader election, as an installation has it: what it
-// costs is a write of the lease every 750 ms.
+// atRestElected is atRest with leader election, like an installation: it costs one
+// write of the lease every 750 ms.
 func (r *run) atRestElected(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	r.manager.Stop(t)
@@ -108,13 +108,13 @@ func (r *run) atRestElected(t *testing.T, files map[string][]byte) {
 	})
 }
 
-// elect has a manager elected at the pace of an installation.
+// elect has the flags for leader election, with the durations of an installation.
 var elect = []string{"--leader-elect", "--leader-elect-resource-namespace=tidekeeper-system"}
 
 // atRest watches the manager while there is nothing to do.
 func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 	t.Helper()
-	// What the manager does once, some seconds after its start, is no rest.
+	// The manager is not idle in the first seconds after its start.
 	time.Sleep(min(10*time.Second, r.rest))
 	r.awaitIdle(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -130,23 +130,23 @@ func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 	for _, request := range audit.Requests(t) {
 		switch {
 		case request.Verb == "watch":
-			// The API server ends a watch now and then, and it is begun again.
+			// The API server ends a watch now and then, and the manager opens it again.
 			continue
 		case request.Writes():
 			writes++
 		default:
 			reads++
 		}
-		t.Errorf("%s: with nothing to do the manager asked: %s", what, request)
+		t.Errorf("%s: request of the idle manager: %s", what, request)
 	}
 	r.report.add(figure{Key: key + "-writes", What: what + ": writes", Value: writes, Most: new(0.0)})
 	r.report.add(figure{Key: key + "-reads", What: "… reads", Value: reads, Most: new(0.0)})
 	r.report.add(figure{Key: key + "-cpu", What: "… CPU", Value: 100 * used, Unit: "% of a core", Most: new(1.0)})
 }
 
-// heartbeats reports each node's status every five minutes, as kubelets do when
-// nothing has changed; the leases are the sandbox's. Of few nodes it does so more
-// often, so that some do while the manager is watched.
+// heartbeats reports each node's status every five minutes, as kubelets do when nothing
+// has changed; the sandbox renews the leases. With few nodes the reports are more
+// frequent, so that there are some while the manager is observed.
 func (r *run) heartbeats(ctx context.Context, t *testing.T) {
 	tick := time.NewTicker(min(5*time.Minute/time.Duration(r.nodes), r.rest/10))
 	defer tick.Stop()
@@ -167,8 +167,8 @@ func (r *run) heartbeats(ctx context.Context, t *testing.T) {
 	}
 }
 
-// furnish gives the nodes what kubelets tell of beside their conditions: which
-// images they have. That makes most of a node.
+// furnish adds what kubelets report in addition to conditions: the list of images,
+// which is most of a node's size.
 func (r *run) furnish(t *testing.T) {
 	t.Helper()
 	forEach(t, 16, r.nodes, func(i int) error {
@@ -199,7 +199,7 @@ func (r *run) awaitIdle(t *testing.T) {
 		}
 		return all
 	}
-	// What the leases of so many nodes cost in any case.
+	// The leases of that many nodes cost this in any case.
 	most := 0.3 + float64(r.nodes)/5_000
 	framework.EventuallyWithin(t, r.patience, "the control plane is idle", func() error {
 		before := used()
@@ -229,7 +229,7 @@ func (r *run) processes(t *testing.T) []int {
 		if err != nil {
 			continue
 		}
-		// A process that ends meanwhile is none of them.
+		// A process that ends meanwhile is not one of them.
 		if stat, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat")); err == nil {
 			_, rest, _ := strings.Cut(string(stat), ") ")
 			if strings.Fields(rest)[1] == parent {

@@ -21,16 +21,16 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// size is how much is measured.
+// size is the size of a measurement.
 type size struct {
-	// schedules there are, of which so many are due at once.
+	// schedules is the number of schedules, due how many of them are due at once.
 	schedules, due int
-	// rounds of that, whose figures are put together.
+	// rounds is the number of measurements whose figures are combined.
 	rounds int
-	// lead is how long before it comes a tick is made known, quiet how long
-	// nothing must happen before something is measured.
+	// lead is how long in advance a tick is set, quiet how long nothing must happen before
+	// a measurement.
 	lead, quiet time.Duration
-	// ticks: also let schedules tick, which takes up to two minutes.
+	// ticks: also measure ticks of schedules, which takes up to two minutes.
 	ticks bool
 }
 
@@ -110,18 +110,19 @@ func millis(d time.Duration) string {
 	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
 }
 
-// startManager starts it with the budget open, and logs as by default.
+// startManager starts the manager without a limit of the budget, and with the default
+// log level.
 func (b *bench) startManager(t *testing.T) {
 	t.Helper()
 	b.manager = b.StartManager(t, "--max-concurrent-restarts=100000", "--restart-namespace-share=100", "--restart-concurrency=64", "--log-level=info")
 }
 
-// outcome is what clients have asked for on behalf of ticks.
+// outcome has the clients' requests for ticks.
 type outcome struct {
-	// late is the time from each tick to the receipt of its patch, claims that
-	// to the receipt of the status write before it.
+	// late are the times from each tick to the receipt of its patch, claims those to the
+	// receipt of the status write before it.
 	late, claims []time.Duration
-	// writes are counted by tick and object, reads as a whole.
+	// writes are counted by tick and object, reads in total.
 	writes map[string]int
 	reads  int
 }
@@ -136,8 +137,8 @@ func (o outcome) meanReads() float64 { return float64(o.reads) / float64(max(1, 
 
 func (o outcome) restarted(of int) string { return fmt.Sprintf("%d of %d restarted", len(o.late), of) }
 
-// percentile returns the smallest duration that so many percent do not exceed,
-// and -1 if there is none.
+// percentile returns the smallest duration that the given percentage of values does not
+// exceed, and -1 if there are no values.
 func percentile(all []time.Duration, percent int) time.Duration {
 	if len(all) == 0 {
 		return -1
@@ -146,12 +147,12 @@ func percentile(all []time.Duration, percent int) time.Duration {
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }
 
-// request asks for a restart of each that is to be due, at the time that it
+// request requests a restart of each workload that should be due, for the time that it
 // returns.
 //
-// A request takes the same way as a tick of the schedule: both set the alarm of
-// the object, and when it rings the same decision claims and sends the one or
-// the other. So it measures the same, without a wait for the next full minute.
+// A request is handled like a tick of the schedule: both set the alarm of the object,
+// and when it fires, the same decision claims and sends either. So it measures the
+// same, without a wait for the next full minute.
 func (b *bench) request(t *testing.T) time.Time {
 	at := time.Now().Add(b.lead).Truncate(time.Second).UTC()
 	b.patch(t, at, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, tidekeeperv1.RestartNowAnnotation, at.Format(time.RFC3339)),
@@ -159,33 +160,34 @@ func (b *bench) request(t *testing.T) time.Time {
 	return at
 }
 
-// reschedule lets the schedule of each that is to be due tick soon.
+// reschedule sets the schedule of each ScheduledRestart that should be due to tick soon.
 func (b *bench) reschedule(t *testing.T) time.Time {
 	at := time.Now().Add(b.lead + time.Minute).Truncate(time.Minute).UTC()
 	b.patch(t, at, fmt.Sprintf(`{"spec":{"schedule":%q}}`, daily(at)), func(name string) client.Object { return restartOf(name) })
 	return at
 }
 
-// patch patches an object of each that is to be due, which must be done well before a time.
+// patch patches one object for each restart that should be due. It must be done well
+// before a time.
 func (b *bench) patch(t *testing.T, before time.Time, patch string, object func(name string) client.Object) {
 	t.Helper()
 	forEach(t, 32, b.due, func(i int) error {
 		return b.Patch(t.Context(), object(objectName(i)), client.RawPatch(types.MergePatchType, []byte(patch)))
 	})
 	if left := time.Until(before); left < time.Second {
-		t.Fatalf("this machine is too busy to measure anything: the tick comes in %s, and was made known just now", left)
+		t.Fatalf("this machine is too busy to measure anything: the tick is due in %s, and has only just been set", left)
 	}
 }
 
-// measure lets restarts come due, each round at once, and checks that each has
-// happened once and with no more writes than it may take.
+// measure makes restarts due, all restarts of a round at once, and checks that each has
+// happened once and with no more writes than allowed.
 func (b *bench) measure(t *testing.T, rounds int, arm func(*testing.T) time.Time) outcome {
 	t.Helper()
 	all := outcome{writes: map[string]int{}}
 	for range rounds {
 		b.awaitQuiet(t)
 		at := arm(t)
-		// What arming took is no part of the restart.
+		// The requests of arm do not count as part of the restarts.
 		time.Sleep(time.Until(at.Add(-200 * time.Millisecond)))
 		all.add(t, at, b.follow(t, at, b.Audit(t, "tidekeeper/"), b.due))
 	}
@@ -197,11 +199,11 @@ func (b *bench) measure(t *testing.T, rounds int, arm func(*testing.T) time.Time
 	return all
 }
 
-// follow reads the audit log from a tick until so many restarts are recorded,
-// and checks that there is one patch of each Deployment.
+// follow reads the audit log from a tick on until that many restarts are recorded, and
+// checks that there is one patch of each Deployment.
 func (b *bench) follow(t *testing.T, at time.Time, audit *framework.Audit, count int) []framework.Request {
 	t.Helper()
-	// Following takes CPU time, so it waits until the patches should be out.
+	// Reading the log takes CPU time, so first wait until the patches should be sent.
 	time.Sleep(time.Until(at.Add(2 * time.Second)))
 	var requests []framework.Request
 	framework.Eventually(t, "all restarts are recorded", func() error {
@@ -213,11 +215,11 @@ func (b *bench) follow(t *testing.T, at time.Time, audit *framework.Audit, count
 			}
 		}
 		if recorded < count {
-			return fmt.Errorf("%d of %d are", recorded, count)
+			return fmt.Errorf("%d of %d have been", recorded, count)
 		}
 		return nil
 	})
-	// Whatever should not come has a moment to come.
+	// Give unexpected requests a moment to appear.
 	time.Sleep(time.Second)
 	requests = append(requests, audit.Requests(t)...)
 	patches := map[string]int{}
@@ -238,7 +240,7 @@ func (b *bench) follow(t *testing.T, at time.Time, audit *framework.Audit, count
 	return requests
 }
 
-// add counts what was asked for on behalf of the restarts of one tick.
+// add counts the requests for the restarts of one tick.
 func (o *outcome) add(t *testing.T, at time.Time, requests []framework.Request) {
 	t.Helper()
 	claimed := map[string]bool{}
@@ -265,7 +267,7 @@ func (o *outcome) add(t *testing.T, at time.Time, requests []framework.Request) 
 	}
 }
 
-// crash has the manager dead when restarts come due.
+// crash makes restarts due while the manager is dead.
 func (b *bench) crash(t *testing.T) outcome {
 	t.Helper()
 	b.awaitQuiet(t)
@@ -280,19 +282,18 @@ func (b *bench) crash(t *testing.T) outcome {
 	return o
 }
 
-// awaitQuiet waits until neither the manager nor the control plane have had
-// anything to do for a while.
+// awaitQuiet waits until the manager and the control plane have been idle for a while.
 func (b *bench) awaitQuiet(t *testing.T) {
 	t.Helper()
 	audit, quietSince := b.Audit(t, ""), time.Now()
-	framework.EventuallyWithin(t, 10*time.Minute, "nothing is to do", func() error {
+	framework.EventuallyWithin(t, 10*time.Minute, "all processes are idle", func() error {
 		for _, r := range audit.Requests(t) {
 			if r.Writes() && (strings.HasPrefix(r.Agent, "tidekeeper/") || strings.HasPrefix(r.Agent, "kube-controller-manager/")) {
 				quietSince = time.Now()
 			}
 		}
 		if time.Since(quietSince) < b.quiet {
-			return errors.New("something was just now")
+			return errors.New("they were busy just now")
 		}
 		return nil
 	})

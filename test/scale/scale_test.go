@@ -13,23 +13,23 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// extent is how much is measured, and for how long.
+// extent is the size and the duration of the measurements.
 type extent struct {
 	clusterSize
-	// rounds of what takes little time.
+	// rounds is the number of rounds of short measurements.
 	rounds int
-	// rest is how long the manager is watched at rest, churn how long while
-	// pods come and go.
+	// rest is how long the idle manager is observed, churn how long it is observed while
+	// pods are created and deleted.
 	rest, churn time.Duration
-	// lead is how long it may take to make the schedules.
+	// lead is how long the creation of the schedules may take.
 	lead time.Duration
-	// patience is how long something may take that is waited for.
+	// patience is the timeout of a wait.
 	patience time.Duration
-	// oneByOne is how many nodes a controller with client-go's limits is given.
+	// oneByOne is the number of nodes for a controller with client-go's limits.
 	oneByOne int
-	// scarce: memory is, as whoever follows all pods in the control plane holds
-	// them as large as they are. Then the scheduler and the controller manager do
-	// without: the pods are bound and owned, and nothing is rolled out.
+	// scarce: memory is scarce, as each component of the control plane that watches all
+	// pods keeps them in full size. Then the scheduler and the controller manager do not
+	// run: the pods are already bound and owned, and nothing is rolled out.
 	scarce bool
 }
 
@@ -54,13 +54,13 @@ type run struct {
 	requested int64
 }
 
-// nodesAtOnce is how many nodes are added within the time that the sandbox allows
-// itself, however busy the machine is.
+// nodesAtOnce is a number of nodes that the sandbox can add within its timeout, however
+// busy the machine is.
 const nodesAtOnce = 500
 
-// TestScale measures, and prints a table. It fails if the manager, whatever the
-// time it takes, does more than it must: a write or list at rest, more than one
-// write to a node. With SCALE=full it takes a quarter of an hour or more.
+// TestScale measures and prints a table. It fails if the manager, however long it takes,
+// does more than necessary: a write or list when idle, or more than one write to a
+// node. With SCALE=full it takes a quarter of an hour or more.
 func TestScale(t *testing.T) {
 	e, known := extents[scaleName()]
 	if !known {
@@ -73,7 +73,7 @@ func TestScale(t *testing.T) {
 	}
 	r := &run{Cluster: cluster, extent: e, report: report, etcd: newEtcd(t, cluster), pprof: framework.FreeAddress(t), there: map[int]bool{}}
 	files := map[string][]byte{}
-	// Also if a later row fails.
+	// Even if a later row fails.
 	defer func() {
 		report.print(t)
 		report.save(t, files)
@@ -100,15 +100,15 @@ func TestScale(t *testing.T) {
 	r.failover(t)
 	r.step(t, "schedules")
 	r.schedulesDue(t)
-	// As a test it would mostly compile; the pure floors have tests of their own.
+	// As a test this would mostly compile; the pure floors have their own tests.
 	if os.Getenv("SCALE") != "" {
 		r.step(t, "one event")
 		r.pure(t)
 	}
 }
 
-// startCluster starts a sandbox. Where memory is scarce, its components collect their
-// garbage more often; who is measured does not.
+// startCluster starts a sandbox. If memory is scarce, its components run the garbage
+// collector more often; the measured processes do not.
 func startCluster(t *testing.T, scarce bool, args ...string) *framework.Cluster {
 	t.Helper()
 	if !scarce {

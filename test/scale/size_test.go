@@ -26,7 +26,7 @@ type clusterSize struct {
 	nodes, pods, schedules int
 }
 
-// owner is who owns pods, and which of its pods one is.
+// owner is an owner of pods, and the number of a pod among its pods.
 type owner struct {
 	kind, name string
 	number     int // of all owners
@@ -34,10 +34,10 @@ type owner struct {
 	pods       int
 }
 
-// ownerOf returns the owner of the i-th pod. A cluster has a DaemonSet, large and
-// small ReplicaSets, StatefulSets and Jobs: of thirty pods beside those of the
-// DaemonSet, one in five is in a ReplicaSet of one to three, one in ten each in a
-// StatefulSet of three or a Job of its own, and the others in one ReplicaSet.
+// ownerOf returns the owner of the ith pod. A cluster has a DaemonSet, large and small
+// ReplicaSets, StatefulSets and Jobs: of thirty pods that are not in the DaemonSet, one
+// in five is in a ReplicaSet of one to three pods, one in ten in a StatefulSet of three
+// pods, one in ten in a Job of its own, and the others in one ReplicaSet.
 func ownerOf(i, nodes int) owner {
 	if i < nodes {
 		return owner{"DaemonSet", "node-agent", 0, 0, nodes}
@@ -45,7 +45,7 @@ func ownerOf(i, nodes int) owner {
 	const block = 30
 	b, in := (i-nodes)/block, (i-nodes)%block
 	first := nodes + b*block
-	// One number for each pod is more than there are owners.
+	// One number per pod is more than the number of owners.
 	name := fmt.Sprintf("service-%05d", b)
 	switch b % 10 {
 	case 0, 1:
@@ -71,7 +71,7 @@ func ownerOf(i, nodes int) owner {
 
 func (o owner) uid() types.UID { return uid(2, o.number) }
 
-// podName is that of the i-th pod, as the controller of its owner names pods.
+// podName returns the name of the ith pod, like the controller of its owner.
 func podName(i, nodes int) string {
 	o := ownerOf(i, nodes)
 	if o.kind == "StatefulSet" {
@@ -93,8 +93,8 @@ const proxyRequest = 10
 
 func requestOf(i int) int64 { return appRequest(i) + proxyRequest }
 
-// podTimes are when the i-th pod went through its stages, and how often its first
-// container was restarted: as varied as in a cluster, and the same in each run.
+// podTimes are the times of the ith pod's stages, and the number of restarts of its
+// first container: as varied as in a cluster, and the same in each run.
 type podTimes struct {
 	created, scheduled, initialized, started, ready metav1.Time
 	restarts                                        int32
@@ -114,9 +114,9 @@ func podTimesOf(i int, now time.Time) podTimes {
 	return l
 }
 
-// podOf makes the i-th pod the way that a cluster has it: two containers, bound,
-// ready, with the fields that admission, scheduler and kubelet fill in and who
-// set them. It takes about 6 KiB where it is stored.
+// podOf returns the ith pod as in a real cluster: two containers, bound, ready, with the
+// fields that admission, scheduler and kubelet set, and with managed fields. Its stored
+// size is about 6 KiB.
 func podOf(i, nodes int, now time.Time) *corev1.Pod {
 	l, o := podTimesOf(i, now), ownerOf(i, nodes)
 	account := corev1.VolumeMount{Name: "kube-api-access-x7k2p", ReadOnly: true, MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}
@@ -172,7 +172,7 @@ func podOf(i, nodes int, now time.Time) *corev1.Pod {
 	case "Job":
 		pod.OwnerReferences[0].APIVersion = "batch/v1"
 		pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
-		// The sandbox would let it complete soon.
+		// Otherwise it would soon complete in the sandbox.
 		pod.Annotations = map[string]string{"sandbox.tidekeeper.dev/completed-after": "240h"}
 	case "StatefulSet":
 		pod.Labels["statefulset.kubernetes.io/pod-name"], pod.Labels["apps.kubernetes.io/pod-index"] = pod.Name, fmt.Sprint(i-o.first)
@@ -209,7 +209,7 @@ func podOf(i, nodes int, now time.Time) *corev1.Pod {
 		}
 		first.State.Running = &corev1.ContainerStateRunning{StartedAt: again}
 	}
-	// Which fields are set is the same for all.
+	// The set of fields is the same for all pods.
 	fieldsOnce.Do(func() {
 		fieldsOfPods = []metav1.ManagedFieldsEntry{
 			managed("kube-controller-manager", "", l.created, map[string]any{"metadata": pod.ObjectMeta, "spec": pod.Spec}),
@@ -225,7 +225,7 @@ var (
 	fieldsOfPods []metav1.ManagedFieldsEntry
 )
 
-// managed says that a manager has set all these fields.
+// managed returns the entry for a field manager that has set all these fields.
 func managed(manager, subresource string, at metav1.Time, fields map[string]any) metav1.ManagedFieldsEntry {
 	text, err := json.Marshal(fields)
 	if err != nil {
@@ -244,7 +244,7 @@ func managed(manager, subresource string, at metav1.Time, fields map[string]any)
 	}
 }
 
-// fieldsOf names fields the way that managed fields do, roughly.
+// fieldsOf names fields roughly like managed fields.
 func fieldsOf(value any) map[string]any {
 	fields := map[string]any{}
 	switch v := value.(type) {
@@ -270,8 +270,8 @@ func labelsOf(o owner) map[string]string {
 	return labels
 }
 
-// objectOf makes the owner of a pod that is the first of it, with its key in etcd.
-// Its controller finds nothing to do: all pods are there, and none is replaced.
+// objectOf returns the owner of a pod, for the first of its pods, with its key in etcd.
+// Its controller has nothing to do: all pods exist, and none is replaced.
 func objectOf(o owner, nodes int, now time.Time) (key string, object runtime.Object, version schema.GroupVersion) {
 	pod := podOf(o.first, nodes, now)
 	labels := labelsOf(o)
@@ -318,8 +318,8 @@ func objectOf(o owner, nodes int, now time.Time) (key string, object runtime.Obj
 	}
 }
 
-// populate puts the pods there, and their owners. Nobody but the API server
-// looks on meanwhile: else three more clients would follow each pod.
+// populate creates the pods and their owners. Meanwhile only the API server watches:
+// otherwise three more clients would follow each pod.
 func (r *run) populate(t *testing.T) (bytes int) {
 	t.Helper()
 	for _, component := range onlookers {
@@ -360,7 +360,7 @@ func (r *run) populate(t *testing.T) (bytes int) {
 	return bytes
 }
 
-// onlookers are the components that follow all pods.
+// onlookers are the components that watch all pods.
 var onlookers = []string{controllerManager, scheduler, kubelets}
 
 const (

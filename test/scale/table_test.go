@@ -16,26 +16,26 @@ import (
 
 // figure is one row of the table.
 type figure struct {
-	// Key names the row for good, so that runs can be compared.
+	// Key is the stable name of the row, so that runs can be compared.
 	Key  string `json:"key"`
 	What string `json:"what"`
-	// Value is in Unit.
+	// Value is the figure, in Unit.
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
-	// Limit is what cannot be done better, measured in the same run; LimitIs
-	// says how.
+	// Limit is a value that cannot be improved on, measured in the same run; LimitIs says
+	// how.
 	Limit   float64 `json:"limit,omitempty"`
 	LimitIs string  `json:"limitIs,omitempty"`
-	// Within is how many times the limit the value may be at most, Most what it
-	// may be at most itself. A row with neither only informs.
+	// Within is the maximum of the value as a multiple of the limit, Most its absolute
+	// maximum. A row with neither is informational.
 	Within float64  `json:"within,omitempty"`
 	Most   *float64 `json:"most,omitempty"`
-	// Beside it is what a user would pick instead.
+	// Beside is the value of an alternative that a user might choose.
 	Beside   float64 `json:"beside,omitempty"`
 	BesideIs string  `json:"besideIs,omitempty"`
 }
 
-// reached tells whether the row is as it should be.
+// reached reports whether the row meets its target.
 func (f *figure) reached() bool {
 	return (f.Within == 0 || f.Value <= f.Within*f.Limit) && (f.Most == nil || f.Value <= *f.Most)
 }
@@ -67,7 +67,7 @@ func (f *figure) number(value float64, is string) string {
 	return fmt.Sprintf("%s (%s)", number(value, f.Unit), is)
 }
 
-// number writes so many digits as were measured.
+// number formats a value with as many digits as are significant.
 func number(value float64, unit string) string {
 	digits := 0
 	switch {
@@ -82,13 +82,13 @@ func number(value float64, unit string) string {
 	return fmt.Sprintf("%.*f %s", digits, value, unit)
 }
 
-// report is a run.
+// report is a recorded run.
 type report struct {
 	Scale     string `json:"scale"`
 	Nodes     int    `json:"nodes"`
 	Pods      int    `json:"pods"`
 	Schedules int    `json:"schedules"`
-	// Machine is what the run had, for all processes of it.
+	// The machine, for all processes of the run.
 	Cores   int      `json:"cores"`
 	Load    string   `json:"load"`
 	Figures []figure `json:"figures"`
@@ -117,8 +117,7 @@ func (r *report) print(t *testing.T) {
 	}
 }
 
-// save writes the run, and what else was made in it, to the directory that
-// OUT names, if any.
+// save writes the run and its other files to the directory that OUT names, if any.
 func (r *report) save(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	dir := os.Getenv("OUT")

@@ -291,6 +291,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: suspend
       type:
         scalar: boolean
+      default: false
     - name: targetRef
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.TargetRef

@@ -37,6 +37,27 @@ annotations.
 {{- end }}
 {{- end }}
 
+{{/*
+"true" if an uninstall keeps the kinds: if crds.keep says so; or, if it says nothing, if
+one of them was there before the release, or was kept until now.
+*/}}
+{{- define "tidekeeper.keepKinds" -}}
+{{- if kindIs "bool" .Values.crds.keep -}}
+{{- if .Values.crds.keep }}true{{ end -}}
+{{- else -}}
+{{- $keep := false -}}
+{{- range $name := list "nodepools.tidekeeper.dev" "scheduledrestarts.tidekeeper.dev" -}}
+{{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $name -}}
+{{- $annotations := .metadata.annotations | default dict -}}
+{{- if or (ne (index $annotations "meta.helm.sh/release-name" | default "") $.Release.Name) (eq (index $annotations "helm.sh/resource-policy" | default "") "keep") -}}
+{{- $keep = true -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $keep }}true{{ end -}}
+{{- end -}}
+{{- end }}
+
 {{/* The image. */}}
 {{- define "tidekeeper.image" -}}
 {{- with .Values.image -}}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +37,8 @@ func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(s))
 	utilruntime.Must(nodev1.AddToScheme(s))
+	utilruntime.Must(coordinationv1.AddToScheme(s))
+	utilruntime.Must(authorizationv1.AddToScheme(s))
 	utilruntime.Must(tidekeeperv1.AddToScheme(s))
 	return s
 }
@@ -53,6 +57,8 @@ func newMapper() meta.RESTMapper {
 	mapper.Add(migrate.NodePoolKind, meta.RESTScopeRoot)
 	mapper.Add(migrate.EruKind, meta.RESTScopeNamespace)
 	mapper.Add(migrate.DeploymentKind, meta.RESTScopeNamespace)
+	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
+	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), meta.RESTScopeRoot)
 	mapper.Add(nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), meta.RESTScopeRoot)
 	return mapper
 }

@@ -63,7 +63,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	details := []view.PoolDetail{}
+	details, pools := []view.PoolDetail{}, []tidekeeperv1.NodePool{}
 	for _, name := range o.names {
 		facts, err := gatherPool(ctx, o.Env, c, name)
 		if err != nil {
@@ -73,7 +73,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		details = append(details, detail)
+		details, pools = append(details, detail), append(pools, *facts.Pool)
 	}
 	var data any = details
 	if len(details) == 1 {
@@ -90,7 +90,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return noteOutdated(ctx, o.Env, c, pools)
 }
 
 // gatherPool reads what describe shows. Pods and events that the user may not

@@ -112,6 +112,9 @@ func (o *listOptions) Run(ctx context.Context) error {
 	} else if err := t.WriteLayout(o.Out, o.Screen, layout); err != nil {
 		return err
 	}
+	if err := noteOutdated(ctx, o.Env, c, list.Items); err != nil {
+		return err
+	}
 	if !o.watch {
 		return nil
 	}
@@ -121,6 +124,15 @@ func (o *listOptions) Run(ctx context.Context) error {
 			return o.table([]tidekeeperv1.NodePool{*object.(*tidekeeperv1.NodePool)}, now)
 		},
 	})
+}
+
+// noteOutdated says on stderr if what is shown of pools may be out of date.
+func noteOutdated(ctx context.Context, e *cmdutil.Env, c client.Client, items []tidekeeperv1.NodePool) error {
+	var unobserved view.Unobserved
+	for i := range items {
+		unobserved.Add(poolKind.Name, &items[i], items[i].Status.ObservedGeneration, e.Now())
+	}
+	return e.NoteOutdated(ctx, c, unobserved)
 }
 
 func (o *listOptions) table(items []tidekeeperv1.NodePool, now time.Time) *term.Table {

@@ -99,7 +99,11 @@ func (o *listOptions) Validate() error {
 
 // Run is part of [cmdutil.Options].
 func (o *listOptions) Run(ctx context.Context) error {
-	list, err := o.list(ctx)
+	c, err := o.Client()
+	if err != nil {
+		return err
+	}
+	list, err := o.list(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -116,6 +120,13 @@ func (o *listOptions) Run(ctx context.Context) error {
 	} else if err := t.WriteLayout(o.Out, o.Screen, layout); err != nil {
 		return err
 	}
+	var unobserved view.Unobserved
+	for i := range list.Items {
+		unobserved.Add(restartKind.Name, &list.Items[i], list.Items[i].Status.ObservedGeneration, o.Now())
+	}
+	if err := o.NoteOutdated(ctx, c, unobserved); err != nil {
+		return err
+	}
 	if !o.watch {
 		return nil
 	}
@@ -129,11 +140,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 }
 
 // list reads the ScheduledRestarts that are asked for.
-func (o *listOptions) list(ctx context.Context) (*tidekeeperv1.ScheduledRestartList, error) {
-	c, err := o.Client()
-	if err != nil {
-		return nil, err
-	}
+func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.ScheduledRestartList, error) {
 	list, err := listRestarts(ctx, c, client.InNamespace(o.namespace), client.MatchingLabelsSelector{Selector: o.selector})
 	if err != nil {
 		return nil, cmdutil.AboutKind(err, restartKind.Name, o.namespace, "")

@@ -12,11 +12,11 @@ import (
 )
 
 // Digest represents a value in a record: a short value is its own digest, and a long one
-// has a hash, so that the record leaves room for the annotations that it is about.
+// is hashed, so that the record leaves room for the annotations themselves.
 type Digest string
 
 const (
-	// hashMark begins a digest that is a hash.
+	// hashMark is the first byte of a digest that is a hash.
 	hashMark = "\x00"
 	// maxPlainLength is the length up to which a value is its own digest.
 	maxPlainLength = 128

@@ -23,15 +23,15 @@ func TestLongValuesAreRecordedByHash(t *testing.T) {
 	}
 	back, err := Parse(text)
 	if err != nil || !back.Owns(s, long) || back.Owns(s, long+"<") {
-		t.Errorf("what is read back of %s is %v, %v", text, back, err)
+		t.Errorf("Parse(%s) = %v, %v", text, back, err)
 	}
-	// As versions before wrote it.
+	// The form that earlier versions wrote.
 	old, err := Parse(`{"p":{"annotations":{"note":"` + strings.Repeat(`\u003c`, 1024) + `"}}}`)
 	if diff := cmp.Diff(r, old); err != nil || diff != "" {
-		t.Errorf("the record with the whole value is another (-want +got):\n%s%v", diff, err)
+		t.Errorf("the record with the whole value differs (-want +got):\n%s%v", diff, err)
 	}
-	// Nobody can pass a short value for the long one whose hash it is.
+	// A short value cannot pass for the long value whose hash it is.
 	if fake := string(DigestOf(s, long)); r.Owns(s, fake) {
-		t.Error("a value that looks like the hash is taken for what was hashed")
+		t.Error("a value that looks like a hash counts as the hashed value")
 	}
 }

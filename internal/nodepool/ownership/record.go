@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownership is the ownership record: the annotation on a node that says which
-// settings each pool has put there, and its stored form, which is written nowhere else.
+// Package ownership reads and writes the ownership record: the annotation on a node that
+// says which settings each pool has put there.
 package ownership
 
 import (
@@ -14,15 +14,16 @@ import (
 )
 
 // Record is the settings that pools have put on a node, by the name of the pool. It is
-// written in the same patch as the settings that it is about, so that there are never the
-// ones without the other.
+// written in the same patch as the settings themselves, so that neither exists without the
+// other.
 type Record map[string]Settings
 
 // Settings are the settings that one pool has put on a node.
 type Settings map[setting.Key]Digest
 
-// Parse reads a record from the annotation. Everyone who may edit nodes can write anything
-// there, so an error is to be expected. It means that nothing is known about ownership.
+// Parse reads a record from the annotation. Every client that may edit nodes can write
+// anything there, so errors are to be expected. An error means that the ownership is not
+// known.
 func Parse(text string) (Record, error) {
 	if text == "" {
 		return Record{}, nil
@@ -73,7 +74,7 @@ func (r Record) String() string {
 	}
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // Escaping would turn one byte into six.
+	encoder.SetEscapeHTML(false) // An escaped character takes six bytes instead of one.
 	if err := encoder.Encode(stored); err != nil {
 		panic("a map of strings is always JSON: " + err.Error())
 	}
@@ -85,7 +86,7 @@ func (r Record) Add(pool string, key setting.Key, value string) {
 	r.Put(pool, key, DigestOf(key, value))
 }
 
-// Put records that the pool has put the value of this digest on the node.
+// Put records that the pool has put the value with this digest on the node.
 func (r Record) Put(pool string, key setting.Key, digest Digest) {
 	if r[pool] == nil {
 		r[pool] = Settings{}
@@ -93,8 +94,8 @@ func (r Record) Put(pool string, key setting.Key, digest Digest) {
 	r[pool][key] = digest
 }
 
-// Owns reports whether any pool is recorded to have put this value on the node. If not, the
-// value is from another writer.
+// Owns reports whether, according to the record, a pool has put this value on the node. If
+// not, another client has.
 func (r Record) Owns(key setting.Key, value string) bool {
 	for _, settings := range r {
 		if recorded, ok := settings[key]; ok && recorded == DigestOf(key, value) {

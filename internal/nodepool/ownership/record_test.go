@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// The record is stored data: what an older version wrote on a million nodes
-// must be read by every later one. This text must never change.
+// Records are stored data: every later version must read what an older one wrote to nodes.
+// This text must never change.
 func TestRecordFormat(t *testing.T) {
 	const text = `{"gpu":{"taints":{"gpu:NoExecute":"","gpu:NoSchedule":"yes"}},` +
 		`"worker":{"labels":{"example.com/zone":"1"},"annotations":{"note":"<a \"b\"> ü"},"taints":{"dedicated:NoSchedule":"worker"}}}`
@@ -34,10 +34,10 @@ func TestRecordFormat(t *testing.T) {
 	}
 	got, err := Parse(text)
 	if err != nil {
-		t.Fatalf("parseRecord: %v", err)
+		t.Fatalf("Parse: %v", err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("parseRecord (-want +got):\n%s", diff)
+		t.Errorf("Parse (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(text, want.String()); diff != "" {
 		t.Errorf("String (-want +got):\n%s", diff)
@@ -54,24 +54,24 @@ func TestParseRecord(t *testing.T) {
 		{"no annotation is an empty record", "", Record{}},
 		{"null is an empty record", "null", Record{}},
 		{"an object without pools is an empty record", " { } ", Record{}},
-		{"a pool that holds nothing is not in it", `{"worker":{}}`, Record{}},
-		{"nor one whose holding is null", `{"worker":null}`, Record{}},
+		{"a pool without settings is not in it", `{"worker":{}}`, Record{}},
+		{"nor one whose value is null", `{"worker":null}`, Record{}},
 		{"nor one whose labels are null", `{"worker":{"labels":null}}`, Record{}},
-		{"what a later version adds is passed over", `{"worker":{"labels":{"zone":"1"},"conditions":["x"]}}`, Record{"worker": {zone: "1"}}},
-		{"a label and an annotation of one key are two slots", `{"worker":{"labels":{"zone":"1"},"annotations":{"zone":"2"}}}`,
+		{"fields of later versions are ignored", `{"worker":{"labels":{"zone":"1"},"conditions":["x"]}}`, Record{"worker": {zone: "1"}}},
+		{"a label and an annotation with the same key are two settings", `{"worker":{"labels":{"zone":"1"},"annotations":{"zone":"2"}}}`,
 			Record{"worker": {zone: "1", setting.AnnotationKey("zone"): "2"}}},
-		{"a forged taint without an effect is just a key", `{"worker":{"taints":{"gpu":"yes","":"",":":""}}}`,
+		{"a forged taint without an effect is a key like any other", `{"worker":{"taints":{"gpu":"yes","":"",":":""}}}`,
 			Record{"worker": {setting.Key{Kind: setting.Taint, Name: "gpu"}: "yes", setting.Key{Kind: setting.Taint}: "", setting.TaintKey("", ""): ""}}},
-		{"names need not be names", `{"":{"labels":{"":""}}," \u0000 ":{"labels":{"\ud800":"\u2028"}}}`,
+		{"names need not be valid", `{"":{"labels":{"":""}}," \u0000 ":{"labels":{"\ud800":"\u2028"}}}`,
 			Record{"": {setting.LabelKey(""): ""}, " \x00 ": {setting.LabelKey("\ufffd"): "\u2028"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := Parse(tc.text)
 			if err != nil {
-				t.Fatalf("parseRecord: %v", err)
+				t.Fatalf("Parse: %v", err)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("parseRecord (-want +got):\n%s", diff)
+				t.Errorf("Parse (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -95,10 +95,10 @@ func TestParseRecordRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse(text)
 			if err == nil {
-				t.Fatalf("parseRecord = %v; want an error", got)
+				t.Fatalf("Parse = %v; want an error", got)
 			}
 			if len(got) != 0 {
-				t.Errorf("parseRecord tells %v of a text of which nothing can be told", got)
+				t.Errorf("Parse returns %v for a text that is not a record", got)
 			}
 			if want := "read the ownership record"; !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("error %q does not begin with %q", err, want)
@@ -107,13 +107,12 @@ func TestParseRecordRefuses(t *testing.T) {
 	}
 }
 
-// The API server lets 256 KiB of annotations onto a node. All of it may be one
-// record.
+// The API server accepts 256 KiB of annotations. All of them may be one record.
 func TestParseHugeRecord(t *testing.T) {
 	text := `{"worker":{"labels":{"zone":"` + strings.Repeat("x", 256<<10) + `"}}}`
 	r, err := Parse(text)
 	if err != nil {
-		t.Fatalf("parseRecord: %v", err)
+		t.Fatalf("Parse: %v", err)
 	}
 	if r.String() != text {
 		t.Errorf("a record of %d bytes came back as one of %d", len(text), len(r.String()))
@@ -122,10 +121,10 @@ func TestParseHugeRecord(t *testing.T) {
 
 func TestRecordText(t *testing.T) {
 	if got := (Record{}).String(); got != "" {
-		t.Errorf("an empty record is %q; want no text, so that the annotation goes away", got)
+		t.Errorf("an empty record is %q; want no text, so that the annotation is removed", got)
 	}
 	if got := (Record{"worker": {}}).String(); got != "" {
-		t.Errorf("a record of a pool that holds nothing is %q; want no text", got)
+		t.Errorf("a record of a pool without settings is %q; want no text", got)
 	}
 	r := Record{}
 	r.Add("worker", setting.LabelKey("zone"), "1")
@@ -135,27 +134,26 @@ func TestRecordText(t *testing.T) {
 	}
 }
 
-// Whatever is recorded is read back as it was, and equal records are equal
-// texts.
+// Records survive a round trip, and equal records have equal texts.
 func TestRecordRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := recordGenerator().Draw(t, "record")
 		text := r.String()
 		back, err := Parse(text)
 		if err != nil {
-			t.Fatalf("parseRecord(%q): %v", text, err)
+			t.Fatalf("Parse(%q): %v", text, err)
 		}
 		if diff := cmp.Diff(r, back, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("round trip through %s (-want +got):\n%s", text, diff)
 		}
 		if again := back.String(); again != text {
-			t.Fatalf("one record, two texts:\n%s\n%s", text, again)
+			t.Fatalf("the same record has two texts:\n%s\n%s", text, again)
 		}
 	})
 }
 
-// recordGenerator makes records of any valid text, but without pools that hold
-// nothing, which are not stored.
+// recordGenerator makes records with any valid text, but without pools that have no
+// settings, which are not stored.
 func recordGenerator() *rapid.Generator[Record] {
 	s := rapid.Custom(func(t *rapid.T) setting.Key {
 		return setting.Key{Kind: rapid.SampledFrom(setting.Kinds()).Draw(t, "kind"), Name: rapid.String().Draw(t, "key")}
@@ -186,7 +184,7 @@ func FuzzParseRecord(f *testing.F) {
 		r, err := Parse(text)
 		if err != nil {
 			if len(r) != 0 {
-				t.Fatalf("an error, and yet a record: %v", r)
+				t.Fatalf("an error together with a record: %v", r)
 			}
 			return
 		}
@@ -196,7 +194,7 @@ func FuzzParseRecord(f *testing.F) {
 		}
 		back, err := Parse(stored)
 		if err != nil {
-			t.Fatalf("what String wrote is not readable: %q: %v", stored, err)
+			t.Fatalf("the output of String is not readable: %q: %v", stored, err)
 		}
 		if diff := cmp.Diff(r, back); diff != "" {
 			t.Fatalf("the record of %q changed when stored (-want +got):\n%s", text, diff)
@@ -206,11 +204,11 @@ func FuzzParseRecord(f *testing.F) {
 		}
 		for pool, holding := range r {
 			if len(holding) == 0 {
-				t.Fatalf("pool %q is on record with nothing", pool)
+				t.Fatalf("pool %q is recorded without settings", pool)
 			}
 			for s, value := range holding {
 				if text := string(value); !strings.HasPrefix(text, hashMark) && len(text) <= maxPlainLength && !r.Owns(s, text) {
-					t.Fatalf("%v=%q is on record, but holds says it is not", s, value)
+					t.Fatalf("%v=%q is recorded, but Owns is false", s, value)
 				}
 			}
 		}

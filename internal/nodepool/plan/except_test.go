@@ -15,15 +15,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// A pool that is frozen is left as it is, to the last key, and the others are not.
+// All settings of a frozen pool are left as they are, and those of the others are not.
 func TestPlanWithoutAPool(t *testing.T) {
 	node := objects.Node("n").LabelOf("frozen", "old", "1").LabelOf("going", "theirs", "1").Obj()
-	claims := []plan.PoolOnNode{
+	pools := []plan.PoolOnNode{
 		{Pool: objects.Pool("frozen").Labels("new", "1").Managing(setting.LabelKey("old")).Obj(), Member: true},
 		{Pool: objects.Pool("going").Managing(setting.LabelKey("theirs")).Deleted().Obj()},
 		{Pool: objects.Pool("coming").Labels("fine", "1").Obj(), Member: true},
 	}
-	nodePlan := plan.ForNodeExcept(node, claims, sets.New("frozen"))
+	nodePlan := plan.ForNodeExcept(node, pools, sets.New("frozen"))
 	want := []string{"pool coming: added label fine", "pool going: removed label theirs"}
 	var got []string
 	for _, c := range nodePlan.Changes {

@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// annotationsLimit is how many bytes the API server accepts in all annotations of an
-// object.
+// annotationsLimit is the maximum total size of an object's annotations, in bytes.
 const annotationsLimit = apivalidation.TotalAnnotationSizeLimitB
 
-// NoRoomReason says why a pool is left out on a node whose annotations are full.
-var NoRoomReason = fmt.Sprintf("the annotations of the node and of the pool together have more than the %d bytes that the API server accepts; shorten or remove some", annotationsLimit)
+// NoRoomReason says why a pool sets nothing on a node whose annotations are full.
+var NoRoomReason = fmt.Sprintf("the annotations of the node and of the pool together exceed the limit of %d bytes; shorten or remove some", annotationsLimit)
 
-// planWithinLimit plans for a node whose annotations would exceed the limit with the plan
-// that is given: of the pools that set something, the oldest that fit together do.
+// planWithinLimit plans for a node whose annotations would exceed the limit after the given
+// plan. Of the pools that set something, oldest first, each is included if the annotations
+// then still fit.
 func planWithinLimit(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string], tooLarge *NodePlan) NodePlan {
 	leftOut := sets.New[string]()
 	for key := range tooLarge.Set {
@@ -46,8 +46,8 @@ func planWithinLimit(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[stri
 	return best
 }
 
-// fits reports whether the API server accepts the node's annotations after the plan. What
-// makes them no larger always fits.
+// fits reports whether the API server accepts the node's annotations after the plan. A plan
+// that does not make them larger always fits.
 func (p *NodePlan) fits(node *corev1.Node) bool {
 	if p.Empty() {
 		return true

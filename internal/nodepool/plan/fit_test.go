@@ -19,48 +19,48 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// Whatever pools ask for and others have put on a node, the API server accepts the
-// annotations that are planned; whatever a pool has put there can be taken off; and
-// only a pool that does not fit is left out.
+// Whatever pools ask for and other clients have put on a node, the API server accepts the
+// planned annotations; everything that a pool has put there can be removed again; and only a
+// pool that does not fit is left out.
 func TestPlansFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.SampledFrom([]int{1, 20, 30_000, 90_000, 140_000})
 		theirs := strings.Repeat("t", size.Draw(t, "theirs"))
 		node := objects.Node("n").Label("in", "1").Annotation("theirs", theirs).Obj()
-		var claims []plan.PoolOnNode
+		var pools []plan.PoolOnNode
 		for i := range rapid.IntRange(1, 4).Draw(t, "pools") {
 			name := fmt.Sprintf("p%d", i)
 			p := objects.Pool(name).CreatedAt(i).MatchLabels("in", "1").Labels("l-"+name, "1").
 				Annotations("a-"+name, strings.Repeat("x", size.Draw(t, "size")))
-			claims = append(claims, plan.PoolOnNode{Pool: p.Obj(), Member: true})
+			pools = append(pools, plan.PoolOnNode{Pool: p.Obj(), Member: true})
 		}
-		nodePlan := plan.ForNode(node, claims)
+		nodePlan := plan.ForNode(node, pools)
 		after := nodePlan.ApplyTo(node, objects.PatchTime)
 		if errs := validation.ValidateAnnotations(after.Annotations, field.NewPath("annotations")); len(errs) > 0 {
 			t.Fatalf("the API server would refuse it: %v", errs)
 		}
 		out := sets.New(nodePlan.NoRoom...)
-		for _, c := range claims {
+		for _, c := range pools {
 			has := after.Labels["l-"+c.Pool.Name] == "1"
 			if has == out.Has(c.Pool.Name) {
 				t.Fatalf("%s is on the node: %v; without room: %v", c.Pool.Name, has, nodePlan.NoRoom)
 			}
 			if out.Has(c.Pool.Name) {
-				rest := slices.DeleteFunc(slices.Clone(claims), func(other plan.PoolOnNode) bool { return other.Pool != c.Pool && out.Has(other.Pool.Name) })
+				rest := slices.DeleteFunc(slices.Clone(pools), func(other plan.PoolOnNode) bool { return other.Pool != c.Pool && out.Has(other.Pool.Name) })
 				if alone := plan.PlanWith(node, rest, nil, nil); alone.Fits(node) {
-					t.Fatalf("%s is left out, and there is room", c.Pool.Name)
+					t.Fatalf("%s is left out although there is room", c.Pool.Name)
 				}
 			}
 		}
-		for i := range claims {
-			gone := claims[i].Pool.DeepCopy()
+		for i := range pools {
+			gone := pools[i].Pool.DeepCopy()
 			gone.DeletionTimestamp = &gone.CreationTimestamp
-			claims[i] = plan.PoolOnNode{Pool: gone}
+			pools[i] = plan.PoolOnNode{Pool: gone}
 		}
-		nodePlan = plan.ForNode(after, claims)
+		nodePlan = plan.ForNode(after, pools)
 		after = nodePlan.ApplyTo(after, objects.PatchTime)
 		if diff := cmp.Diff(map[string]string{"theirs": theirs}, after.Annotations); diff != "" {
-			t.Fatalf("the pools are gone (-want +got):\n%s", diff)
+			t.Fatalf("after the pools were deleted (-want +got):\n%s", diff)
 		}
 	})
 }

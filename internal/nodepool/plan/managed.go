@@ -18,8 +18,8 @@ func IsActive(pool *tidekeeperv1.NodePool) bool {
 	return pool.DeletionTimestamp.IsZero() && slices.Contains(pool.Finalizers, tidekeeperv1.NodePoolFinalizer)
 }
 
-// ManagedKeys returns the keys that the pool has to manage: those of its spec, and those
-// that it has managed so far and that may still be on a node.
+// ManagedKeys returns the keys that the pool has to manage: those of its spec, and the
+// managed keys that may still be on a node.
 func ManagedKeys(pool *tidekeeperv1.NodePool, mayBeOnNode func(setting.Key) bool) tidekeeperv1.ManagedKeys {
 	keys := sets.New[setting.Key]()
 	for key := range setting.Desired(pool) {

@@ -15,15 +15,15 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Selector returns the rule that makes a node a member of the pool: its
-// selector, or without one, the label node-role.kubernetes.io/<name> with any
-// value. The schema refuses what this function returns an error for; an error
-// therefore means a pool that was stored under an older schema.
+// Selector returns the selector that makes nodes members of the pool: that of its spec, or
+// the label node-role.kubernetes.io/<name> with any value if the spec has none. The schema
+// refuses everything for which this function returns an error, so an error means that the
+// pool was stored under an older schema.
 func Selector(pool *tidekeeperv1.NodePool) (labels.Selector, error) {
 	if pool.Spec.Selector == nil {
 		role, err := labels.NewRequirement(tidekeeperv1.RoleLabelPrefix+pool.Name, selection.Exists, nil)
 		if err != nil {
-			return nil, fmt.Errorf("the name %q does not make a role label: %w", pool.Name, err)
+			return nil, fmt.Errorf("the name %q cannot be part of a role label: %w", pool.Name, err)
 		}
 		return labels.NewSelector().Add(*role), nil
 	}
@@ -46,8 +46,8 @@ func Selector(pool *tidekeeperv1.NodePool) (labels.Selector, error) {
 	return compiled, nil
 }
 
-// ByPrecedence orders pools by who wins a key that both ask for: the older one,
-// and of two equally old ones the first by name.
+// ByPrecedence orders pools by precedence: if two pools ask for the same key, the older one
+// wins, and of two that are equally old the first by name.
 func ByPrecedence(a, b *tidekeeperv1.NodePool) int {
 	return cmp.Or(
 		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),

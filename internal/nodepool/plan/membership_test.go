@@ -25,18 +25,18 @@ func TestNodeSelector(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		pool *objects.PoolMaker
-		// yes and no are nodes that are members and nodes that are not.
+		// yes are nodes that are members, no are nodes that are not.
 		yes, no []*objects.NodeMaker
 	}{
 		{
-			name: "without a selector the role label decides, whatever its value",
+			name: "without a selector, the role label with any value selects",
 			pool: objects.Pool("worker"),
 			yes:  []*objects.NodeMaker{objects.Node("empty").Role("worker"), objects.Node("valued").Label("node-role.kubernetes.io/worker", "true")},
 			no: []*objects.NodeMaker{objects.Node("bare"), objects.Node("other").Role("worker2"),
 				objects.Node("plain").Label("worker", ""), objects.Node("shorter").Role("work")},
 		},
 		{
-			name: "with a selector the role label means nothing",
+			name: "with a selector, the role label does not matter",
 			pool: objects.Pool("worker").MatchLabels("disk", "ssd"),
 			yes:  []*objects.NodeMaker{objects.Node("ssd").Label("disk", "ssd")},
 			no:   []*objects.NodeMaker{objects.Node("role").Role("worker"), objects.Node("hdd").Label("disk", "hdd").Role("worker")},
@@ -48,7 +48,7 @@ func TestNodeSelector(t *testing.T) {
 			no:   []*objects.NodeMaker{objects.Node("one").Label("disk", "ssd"), objects.Node("zone").Label("disk", "ssd").Label("zone", "2")},
 		},
 		{
-			name: "an empty value in matchLabels asks for just that",
+			name: "an empty value in matchLabels matches only the empty value",
 			pool: objects.Pool("worker").MatchLabels("disk", ""),
 			yes:  []*objects.NodeMaker{objects.Node("empty").Label("disk", "")},
 			no:   []*objects.NodeMaker{objects.Node("bare"), objects.Node("ssd").Label("disk", "ssd")},
@@ -60,19 +60,19 @@ func TestNodeSelector(t *testing.T) {
 			no:   []*objects.NodeMaker{objects.Node("3").Label("zone", "3"), objects.Node("bare"), objects.Node("empty").Label("zone", "")},
 		},
 		{
-			name: "NotIn: the label has none of the values, or is not there",
+			name: "NotIn: the label has none of the values, or is absent",
 			pool: objects.Pool("worker").MatchExpression("zone", notIn, "1", "2"),
 			yes:  []*objects.NodeMaker{objects.Node("3").Label("zone", "3"), objects.Node("bare"), objects.Node("empty").Label("zone", "")},
 			no:   []*objects.NodeMaker{objects.Node("1").Label("zone", "1"), objects.Node("2").Label("zone", "2")},
 		},
 		{
-			name: "Exists: the label is there, be it empty",
+			name: "Exists: the label is there, even with an empty value",
 			pool: objects.Pool("worker").MatchExpression("zone", exists),
 			yes:  []*objects.NodeMaker{objects.Node("1").Label("zone", "1"), objects.Node("empty").Label("zone", "")},
 			no:   []*objects.NodeMaker{objects.Node("bare")},
 		},
 		{
-			name: "DoesNotExist: the label is not there",
+			name: "DoesNotExist: the label is absent",
 			pool: objects.Pool("worker").MatchExpression("zone", absent),
 			yes:  []*objects.NodeMaker{objects.Node("bare"), objects.Node("other").Label("zones", "1")},
 			no:   []*objects.NodeMaker{objects.Node("1").Label("zone", "1"), objects.Node("empty").Label("zone", "")},
@@ -92,20 +92,20 @@ func TestNodeSelector(t *testing.T) {
 			}
 			for _, node := range tc.yes {
 				if !selector.Matches(labels.Set(node.Obj().Labels)) {
-					t.Errorf("selector %q does not take node %q, which has %v", selector, node.Obj().Name, node.Obj().Labels)
+					t.Errorf("selector %q does not match node %q with %v", selector, node.Obj().Name, node.Obj().Labels)
 				}
 			}
 			for _, node := range tc.no {
 				if selector.Matches(labels.Set(node.Obj().Labels)) {
-					t.Errorf("selector %q takes node %q, which has %v", selector, node.Obj().Name, node.Obj().Labels)
+					t.Errorf("selector %q matches node %q with %v", selector, node.Obj().Name, node.Obj().Labels)
 				}
 			}
 		})
 	}
 }
 
-// What the schema refuses may still have been stored before it did; such a
-// pool must select nothing, and say why.
+// A pool that the schema refuses may have been stored under an older schema. It must select
+// nothing, and report why.
 func TestNodeSelectorRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -116,9 +116,9 @@ func TestNodeSelectorRefuses(t *testing.T) {
 		{"an unknown operator", objects.Pool("worker").MatchExpression("zone", "Near", "1"), "spec.selector"},
 		{"In without values", objects.Pool("worker").MatchExpression("zone", metav1.LabelSelectorOpIn), "spec.selector"},
 		{"Exists with values", objects.Pool("worker").MatchExpression("zone", metav1.LabelSelectorOpExists, "1"), "spec.selector"},
-		{"a key that is no label key", objects.Pool("worker").MatchLabels("no key", "1"), "spec.selector"},
-		{"a value that is no label value", objects.Pool("worker").MatchLabels("zone", "no value"), "spec.selector"},
-		{"a name too long for a role label", objects.Pool(strings.Repeat("x", 64)), "does not make a role label"},
+		{"an invalid label key", objects.Pool("worker").MatchLabels("no key", "1"), "spec.selector"},
+		{"an invalid label value", objects.Pool("worker").MatchLabels("zone", "no value"), "spec.selector"},
+		{"a name too long for a role label", objects.Pool(strings.Repeat("x", 64)), "cannot be part of a role label"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			selector, err := plan.Selector(tc.pool.Obj())
@@ -139,8 +139,8 @@ func TestBySeniority(t *testing.T) {
 		want  []string
 	}{
 		{"the older comes first", []*objects.PoolMaker{objects.Pool("a").CreatedAt(2), objects.Pool("b").CreatedAt(1)}, []string{"b", "a"}},
-		{"of equally old ones the first by name", []*objects.PoolMaker{objects.Pool("b").CreatedAt(1), objects.Pool("a").CreatedAt(1)}, []string{"a", "b"}},
-		{"age goes before name", []*objects.PoolMaker{objects.Pool("c").CreatedAt(1), objects.Pool("a").CreatedAt(3), objects.Pool("b").CreatedAt(1)}, []string{"b", "c", "a"}},
+		{"of equally old pools the first by name", []*objects.PoolMaker{objects.Pool("b").CreatedAt(1), objects.Pool("a").CreatedAt(1)}, []string{"a", "b"}},
+		{"age counts before name", []*objects.PoolMaker{objects.Pool("c").CreatedAt(1), objects.Pool("a").CreatedAt(3), objects.Pool("b").CreatedAt(1)}, []string{"b", "c", "a"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, namesBySeniority(tc.pools)); diff != "" {
@@ -150,8 +150,8 @@ func TestBySeniority(t *testing.T) {
 	}
 }
 
-// Two controllers that see the pools in different orders must agree on who is
-// senior: the order is total.
+// Two managers that see the pools in different orders must agree on the precedence: the order
+// is total.
 func TestBySeniorityIsTotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pools := []*objects.PoolMaker{}

@@ -16,42 +16,42 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// PoolOnNode is one pool that a node is planned with, and what it may do there.
+// PoolOnNode is a pool that is part of a node's plan, and what it may do there.
 type PoolOnNode struct {
 	Pool *tidekeeperv1.NodePool
 	// Member reports that the pool selects the node and is not being deleted.
 	Member bool
 	// MayEvict reports that a NoExecute taint of the pool may be put on this node now.
 	MayEvict bool
-	// FormerlyManaged are keys that the pool, or one of its name that is gone, managed
-	// in the past. A write that took long may have put them on the node since.
+	// FormerlyManaged are keys that the pool, or a deleted one of the same name, managed in
+	// the past. A write that was delayed may have put them on the node since.
 	FormerlyManaged sets.Set[setting.Key]
 }
 
 // ForNode decides what to write to a node. The pools are all that select the node, and all
-// existing ones that its ownership record names, in any order.
+// existing pools that its ownership record names, in any order.
 //
 // Rules, in order of precedence:
 //   - If two member pools ask for one key, the older pool gets it.
-//   - Nothing is put on a node unless the pool has its finalizer and its status names the
-//     key as managed, so that it is removed again whatever crashes. Until then the key
-//     waits, for this pool and for younger ones: a younger pool that is faster must not get
-//     it in the meantime.
-//   - A value that the node has already is not recorded as the pool's, and stays when the
+//   - A setting is put on a node only if the pool has its finalizer and the key is among its
+//     managed keys, so that it is removed again whatever crashes. Until then no pool sets
+//     the key: a younger pool that is faster must not get it in the meantime.
+//   - A value that the node already has is not recorded as the pool's, and stays when the
 //     pool is deleted. Any other value is replaced.
-//   - What is recorded for a pool and no pool asks for any more is removed, if the pool
-//     manages the key and the value is still the recorded one: a forged record removes
-//     nothing, and what a person wrote over it stays.
-//   - What is recorded for a pool that does not exist stays, and so does the record, as no
-//     pool manages the key; unless such a pool is known to have managed it.
+//   - A recorded setting that no pool asks for any more is removed, if its pool manages the
+//     key and the value is still the recorded one: a forged record removes nothing, and a
+//     value that another client wrote over it stays.
+//   - A setting that is recorded for a pool that does not exist stays, and so does its
+//     record, as no pool manages the key; unless a pool of that name is known to have
+//     managed it.
 //   - The annotations of a node have a size limit. A pool that does not fit sets nothing on
 //     the node, and the others, older or younger, are not affected.
 func ForNode(node *corev1.Node, pools []PoolOnNode) NodePlan {
 	return ForNodeExcept(node, pools, nil)
 }
 
-// ForNodeExcept is [ForNode] with some pools, by name, left as they are: none of their
-// settings is put on the node or removed.
+// ForNodeExcept is [ForNode] with some pools frozen, by name: none of their settings is put
+// on the node or removed.
 func ForNodeExcept(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string]) NodePlan {
 	pools = slices.SortedFunc(slices.Values(pools), func(a, b PoolOnNode) int { return ByPrecedence(a.Pool, b.Pool) })
 	nodePlan := planWith(node, pools, frozen, nil)
@@ -88,7 +88,7 @@ type planner struct {
 	// pools are in order of precedence.
 	pools           []PoolOnNode
 	frozen, leftOut sets.Set[string]
-	// actual is what the node has, recorded what is on record there.
+	// actual is what the node has, recorded what its ownership record says.
 	actual   map[setting.Key]string
 	recorded ownership.Record
 
@@ -121,8 +121,8 @@ func (p *planner) resolve() map[setting.Key]winner {
 	return winners
 }
 
-// write decides whether to set a key to the value that its winner asks for, and what the
-// record says of it.
+// write decides whether to set a key to the value that its winner asks for, and what to
+// record for it.
 func (p *planner) write(key setting.Key, w winner) {
 	pool := w.Pool.Name
 	actual, exists := p.actual[key]
@@ -134,8 +134,8 @@ func (p *planner) write(key setting.Key, w winner) {
 		}
 		p.keepOwnership(key)
 	case exists && actual == w.value:
-		// What a pool has put there passes to the pool that asks for it now, but not
-		// before that one manages the key: otherwise no pool might.
+		// A value that a pool has put there passes to the pool that asks for it now, but
+		// not before that one manages the key: otherwise no pool might manage it.
 		switch {
 		case !p.recorded.Owns(key, actual):
 		case mayManage:
@@ -159,7 +159,7 @@ func (p *planner) write(key setting.Key, w winner) {
 	}
 }
 
-// changeKind returns what setting a key to the value of its winner is.
+// changeKind returns the kind of the change that sets a key to its winner's value.
 func (p *planner) changeKind(key setting.Key, w winner) ChangeKind {
 	recorded, owned := p.recorded[w.Pool.Name][key]
 	actual, exists := p.actual[key]
@@ -175,7 +175,7 @@ func (p *planner) changeKind(key setting.Key, w winner) ChangeKind {
 	}
 }
 
-// remove decides what to do about settings on record that no pool asks for.
+// remove decides what to do about recorded settings that no pool asks for.
 func (p *planner) remove(winners map[setting.Key]winner) {
 	for pool, settings := range p.recorded {
 		i := slices.IndexFunc(p.pools, func(on PoolOnNode) bool { return on.Pool.Name == pool })
@@ -189,8 +189,8 @@ func (p *planner) remove(winners map[setting.Key]winner) {
 				p.plan.Ownership.Put(pool, key, recorded)
 				continue
 			case !manages && (i < 0 || !p.pools[i].FormerlyManaged.Has(key)):
-				// The record of a pool that is being deleted loses what the pool
-				// cannot have put there; that of others stays.
+				// A pool that is being deleted cannot have put this there, and its
+				// record is dropped. For other pools it is kept.
 				if i < 0 || p.pools[i].Pool.DeletionTimestamp == nil {
 					p.plan.Ownership.Put(pool, key, recorded)
 				}
@@ -206,7 +206,7 @@ func (p *planner) remove(winners map[setting.Key]winner) {
 	}
 }
 
-// keepOwnership keeps what is on record of a key that cannot be written yet.
+// keepOwnership keeps the record of a key that cannot be written yet.
 func (p *planner) keepOwnership(key setting.Key) {
 	for pool, settings := range p.recorded {
 		if digest, ok := settings[key]; ok {
@@ -215,9 +215,9 @@ func (p *planner) keepOwnership(key setting.Key) {
 	}
 }
 
-// inferOwnership makes up the record of a node whose own cannot be read: settings that the
-// pools ask for and the node has are taken to be theirs, as the pools were there before, or
-// there would be no record.
+// inferOwnership makes a record for a node whose own cannot be read: settings that the pools
+// ask for and the node has are attributed to them. That there is a record at all shows that
+// pools were applied to the node before.
 func (p *planner) inferOwnership() ownership.Record {
 	r := ownership.Record{}
 	for _, pool := range p.pools {
@@ -230,7 +230,7 @@ func (p *planner) inferOwnership() ownership.Record {
 	return r
 }
 
-// finish completes the plan with what follows from the changes, and sorts its lists.
+// finish derives the remaining fields of the plan from its changes, and sorts its lists.
 func (p *planner) finish() {
 	plan := &p.plan
 	for _, c := range plan.Changes {

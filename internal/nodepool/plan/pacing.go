@@ -9,62 +9,60 @@ import (
 	"time"
 )
 
-// NodeEviction is a node in the eyes of a pool that has NoExecute taints.
+// NodeEviction is the state of a node, for a pool that has NoExecute taints.
 type NodeEviction struct {
 	Node string
-	// Member: the node is the pool's. Others count only for the cluster's share.
+	// Member means that the node is a member of the pool. Other nodes count only towards
+	// the cluster's share.
 	Member bool
-	// Waiting: a taint of the pool is held back from this node.
+	// Waiting means that the node waits for a NoExecute taint of the pool.
 	Waiting bool
-	// Allowed: the node may be tainted, and is not yet.
+	// Allowed means that the node may get its taint, and does not have it yet.
 	Allowed bool
-	// Failing: the last write of the node was refused.
+	// Failing means that the last write of the node failed.
 	Failing bool
-	// Since is when the last taint of a pool that evicts was put on the node; zero
-	// if none was.
+	// Since is when a pool last put a NoExecute taint on the node; zero if none did.
 	Since time.Time
-	// AffectedPods is the number of running pods that the taints drive out: all of them
-	// of a node that waits; of one that has the taints, those that do not tolerate
-	// them for longer than a node is waited for.
+	// AffectedPods is the number of running pods that the taints evict. For a node that
+	// waits, that is all pods that they evict sooner or later; for one that has the taints,
+	// those that they evict within Pace.MaxDuration.
 	AffectedPods int
 }
 
-// MaxEvictionDuration is the longest time for which a node counts as being emptied,
-// unless Options.NoExecuteInterval is longer.
+// MaxEvictionDuration is the maximum time for which a node counts as being emptied, unless
+// Options.NoExecuteInterval is longer.
 const MaxEvictionDuration = 10 * time.Minute
 
 // Pace is how fast NoExecute taints reach nodes.
 type Pace struct {
-	// Share is how many percent of a pool's nodes, and of the cluster's, may be
-	// emptied at a time; at least one of each.
+	// Share is the percentage of a pool's nodes, and of the cluster's, that may be emptied
+	// at a time; at least one of each.
 	Share int
-	// MinDuration is for how long at least a node counts as being emptied, patience for
-	// how long at most.
+	// MinDuration and MaxDuration are the minimum and maximum time for which a node counts
+	// as being emptied.
 	MinDuration, MaxDuration time.Duration
 }
 
-// NextEvictions returns the nodes that a NoExecute taint may be put on now, so
-// that at most the share of the pool's nodes, and of the nodes of the cluster (of
-// which there are total), are being emptied at any time. A node is being emptied
-// until its victims are gone and settle has passed since the taint was put on it,
-// but no longer than patience: a pod that does not go, be it that its owner does
-// not want it to or that its node is dead, must not hold up all others. Nodes
-// without victims lose nothing and never wait.
+// NextEvictions returns the nodes that may get a NoExecute taint now, so that at any time no
+// more than the share of the pool's nodes (members) and of the cluster's (total) are being
+// emptied. A node is being emptied until its affected pods are gone and p.MinDuration has
+// passed since it got the taint, but no longer than p.MaxDuration: a pod that does not
+// terminate, because its node is dead or its owner prevents it, must not hold up all other
+// nodes. Nodes without affected pods never wait.
 //
-// It also returns after how long to ask again if nothing else happens, or 0 if
-// no node waits. Everything is told from the nodes themselves, so a restarted
-// or second manager comes to the same answer.
-func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Time) (admit []string, again time.Duration) {
+// It also returns after how long to ask again if nothing else happens, or 0 if no node
+// waits. All input comes from the nodes themselves, so a restarted or second manager reaches
+// the same result.
+func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Time) (allowed []string, again time.Duration) {
 	ours, all := max(1, members*p.Share/100), max(1, total*p.Share/100)
 	waiting := []NodeEviction{}
 	for _, n := range nodes {
 		switch {
 		case n.Waiting && n.AffectedPods == 0:
-			admit = append(admit, n.Node)
+			allowed = append(allowed, n.Node)
 		case n.Waiting && Within(n.Since, p.MinDuration, now):
-			// It is being emptied already, and counts, for another taint; one
-			// more makes no second node of it.
-			admit = append(admit, n.Node)
+			// It is already being emptied because of another taint, and counts once.
+			allowed = append(allowed, n.Node)
 			ours--
 			all--
 		case n.Waiting:
@@ -76,8 +74,8 @@ func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Ti
 			}
 		}
 	}
-	// The emptiest first: progress is made where it hurts least. Those that could
-	// not be written come last, so that they keep nobody waiting.
+	// Nodes with the fewest affected pods come first, and nodes whose last write failed
+	// come last, so that they do not hold up others.
 	slices.SortFunc(waiting, func(a, b NodeEviction) int {
 		if a.Failing != b.Failing {
 			if a.Failing {
@@ -89,19 +87,18 @@ func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Ti
 	})
 	taken := min(max(min(ours, all), 0), len(waiting))
 	for _, n := range waiting[:taken] {
-		admit = append(admit, n.Node)
+		allowed = append(allowed, n.Node)
 	}
 	if taken < len(waiting) {
 		again = max(p.MinDuration/4, time.Second)
 	}
-	slices.Sort(admit)
-	return admit, again
+	slices.Sort(allowed)
+	return allowed, again
 }
 
-// Within reports whether less than so long has passed since a node was tainted. A
-// time that lies further ahead than the leaders' clocks may reasonably differ was
-// written by a clock that was wrong, and set back since: to wait for it would hold
-// up the pool for as long as it was wrong by.
-func Within(since time.Time, long time.Duration, now time.Time) bool {
-	return now.Sub(since).Abs() < long
+// Within reports whether a node was tainted less than the given duration ago. A time that is
+// at least as far in the future was written by a clock that was wrong and has been set back
+// since. It does not count, as the pool would otherwise wait until that time comes.
+func Within(since time.Time, duration time.Duration, now time.Time) bool {
+	return now.Sub(since).Abs() < duration
 }

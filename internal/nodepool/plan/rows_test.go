@@ -17,37 +17,36 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// planRow is one row of a table: with these claims, the node becomes want.
+// planRow is one row of a table: with these pools, the node becomes want.
 type planRow struct {
-	name   string
-	node   *objects.NodeMaker
-	claims []plan.PoolOnNode
+	name  string
+	node  *objects.NodeMaker
+	pools []plan.PoolOnNode
 
-	// want is the node afterwards; nil if it is to stay as it is, with no
-	// write at all.
+	// want is the node afterwards; nil if there is nothing to write.
 	want *objects.NodeMaker
-	// changes in the words of an event: "worker: added label zone".
+	// changes are as in events: "worker: added label zone".
 	changes []string
-	// conflicts as "young wants label zone of old".
+	// conflicts are as in "young wants label zone of old".
 	conflicts []string
-	// unshaped, heldBack and evicts are names of pools. unshaped may be left
-	// out if it is just the members among the changes.
-	unshaped, heldBack, evicts []string
+	// outdated, pending and evicting are names of pools. outdated may be left out if it is
+	// the members among the changes.
+	outdated, pending, evicting []string
 }
 
 func (row planRow) run(t *testing.T) {
 	t.Helper()
 	t.Run(row.name, func(t *testing.T) {
 		before := row.node.Obj()
-		nodePlan := plan.ForNode(before, row.claims)
+		nodePlan := plan.ForNode(before, row.pools)
 		if diff := cmp.Diff(row.node.Obj(), before); diff != "" {
-			t.Fatalf("planning changed the node itself (-before +after):\n%s", diff)
+			t.Fatalf("ForNode changed the node (-before +after):\n%s", diff)
 		}
 
 		after := before
 		if row.want == nil {
 			if !nodePlan.Empty() {
-				t.Errorf("the node is right as it is, but is written: %s", nodePlan.Patch(before, objects.PatchTime))
+				t.Errorf("the node is in sync, but is written: %s", nodePlan.Patch(before, objects.PatchTime))
 			}
 		} else {
 			if nodePlan.Empty() {
@@ -65,33 +64,33 @@ func (row planRow) run(t *testing.T) {
 		if diff := cmp.Diff(row.conflicts, conflictsText(t, before.Name, nodePlan.Conflicts), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("conflicts (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(row.heldBack, nodePlan.EvictionPending, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("held back (-want +got):\n%s", diff)
+		if diff := cmp.Diff(row.pending, nodePlan.EvictionPending, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("evictions pending (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(row.evicts, nodePlan.Evicting, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("evicts (-want +got):\n%s", diff)
+		if diff := cmp.Diff(row.evicting, nodePlan.Evicting, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("evicting (-want +got):\n%s", diff)
 		}
-		unshaped := row.unshaped
-		if unshaped == nil {
-			unshaped = changedMembers(row)
+		outdated := row.outdated
+		if outdated == nil {
+			outdated = changedMembers(row)
 		}
-		if diff := cmp.Diff(unshaped, nodePlan.Outdated, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("unshaped (-want +got):\n%s", diff)
+		if diff := cmp.Diff(outdated, nodePlan.Outdated, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("outdated (-want +got):\n%s", diff)
 		}
 
-		again := plan.ForNode(after, row.claims)
+		again := plan.ForNode(after, row.pools)
 		if !again.Empty() || len(again.Changes) > 0 {
-			t.Errorf("carried out, the plan is not done: %s", again.Patch(after, objects.PatchTime))
+			t.Errorf("after the plan, there is more to write: %s", again.Patch(after, objects.PatchTime))
 		}
-		slices.Reverse(row.claims)
-		reversed := plan.ForNode(before, row.claims)
+		slices.Reverse(row.pools)
+		reversed := plan.ForNode(before, row.pools)
 		if diff := cmp.Diff(nodePlan, reversed, cmp.AllowUnexported(plan.NodePlan{}, plan.Change{}, plan.Conflict{}, setting.Key{})); diff != "" {
 			t.Errorf("the plan depends on the order of the pools (-one +other):\n%s", diff)
 		}
 	})
 }
 
-// ignoreVersion: carrying a plan out makes a new version of the node.
+// ignoreVersion ignores the resourceVersion, which changes when a plan is carried out.
 var ignoreVersion = cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "ObjectMeta.ResourceVersion" }, cmp.Ignore())
 
 func changesText(changes []plan.Change) []string {
@@ -118,7 +117,7 @@ func changedMembers(row planRow) []string {
 	var names []string
 	for _, text := range row.changes {
 		name, _, _ := strings.Cut(text, ":")
-		if slices.ContainsFunc(row.claims, func(c plan.PoolOnNode) bool { return c.Member && c.Pool.Name == name }) {
+		if slices.ContainsFunc(row.pools, func(c plan.PoolOnNode) bool { return c.Member && c.Pool.Name == name }) {
 			names = append(names, name)
 		}
 	}

@@ -14,24 +14,24 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// RuntimeClassAction is what has to be done about a pool's RuntimeClass.
+// RuntimeClassAction is what to do about a pool's RuntimeClass.
 type RuntimeClassAction int
 
-// What may have to be done.
+// The actions.
 const (
 	RuntimeClassUpToDate RuntimeClassAction = iota // nothing to do
-	RuntimeClassCreate                             // there is none
+	RuntimeClassCreate                             // it does not exist
 	RuntimeClassUpdate                             // its scheduling differs
 	RuntimeClassReplace                            // its handler differs, which cannot be changed in place
-	RuntimeClassDelete                             // the pool has no handler any more
-	RuntimeClassNotOwned                           // one of that name belongs to somebody else
+	RuntimeClassDelete                             // the pool no longer has a handler
+	RuntimeClassNotOwned                           // the pool does not own the one of its name
 )
 
 // RuntimeClassName returns the name of the pool's RuntimeClass.
 func RuntimeClassName(pool string) string { return tidekeeperv1.RuntimeClassPrefix + pool }
 
-// DesiredRuntimeClass returns the RuntimeClass that sends a pod that names it
-// onto the pool's nodes, or nil if the pool has no handler.
+// DesiredRuntimeClass returns the RuntimeClass with which pods are scheduled to the pool's
+// nodes, or nil if the pool has no handler.
 func DesiredRuntimeClass(pool *tidekeeperv1.NodePool) *nodev1.RuntimeClass {
 	if pool.Spec.Handler == "" {
 		return nil
@@ -58,9 +58,9 @@ func DesiredRuntimeClass(pool *tidekeeperv1.NodePool) *nodev1.RuntimeClass {
 	}
 }
 
-// DecideRuntimeClass compares the RuntimeClass of the pool's name, nil if
-// there is none, with the one that the pool should have. One that the pool
-// does not own is never touched.
+// DecideRuntimeClass compares the RuntimeClass of the pool's name, nil if it does not exist,
+// with the one that the pool should have. A RuntimeClass that the pool does not own is
+// never changed.
 func DecideRuntimeClass(pool *tidekeeperv1.NodePool, existing *nodev1.RuntimeClass) RuntimeClassAction {
 	desired := DesiredRuntimeClass(pool)
 	switch {

@@ -29,7 +29,7 @@ func TestDesiredRuntimeClass(t *testing.T) {
 	}{
 		{"a pool without a handler has none", objects.Pool("worker").Taint("gpu", "1", objects.NoSchedule), nil},
 		{
-			"a pool without a selector sends pods to the nodes with its role label",
+			"a pool without a selector selects the nodes with its role label",
 			objects.Pool("worker").Handler("runc"),
 			&nodev1.RuntimeClass{
 				ObjectMeta: metav1.ObjectMeta{Name: "node-pool-worker", OwnerReferences: owner},
@@ -38,7 +38,7 @@ func TestDesiredRuntimeClass(t *testing.T) {
 			},
 		},
 		{
-			"a pool with a selector sends them to the nodes that it selects, tolerating each of its taints with just its value",
+			"a pool with a selector selects its nodes, and tolerates each of its taints with exactly its value",
 			objects.Pool("worker").Handler("runsc").MatchLabels("disk", "ssd", "zone", "1").
 				Taint("gpu", "1", objects.NoSchedule).Taint("gpu", "", objects.NoExecute).Taint("slow", "x", objects.PreferNoSchedule),
 			&nodev1.RuntimeClass{
@@ -67,16 +67,16 @@ func TestDecideRuntimeClass(t *testing.T) {
 	pool := func() *objects.PoolMaker {
 		return objects.Pool("worker").Handler("runc").MatchLabels("disk", "ssd").Taint("gpu", "1", objects.NoSchedule).Taint("fpga", "", objects.NoExecute)
 	}
-	// ours is the pool's RuntimeClass as it should be, with some change to it.
+	// ours returns the pool's RuntimeClass as it should be, with a change.
 	ours := func(change func(*nodev1.RuntimeClass)) *nodev1.RuntimeClass {
 		rc := plan.DesiredRuntimeClass(pool().Obj())
 		rc.UID, rc.ResourceVersion = "rc", "7"
 		change(rc)
 		return rc
 	}
-	foreign := func(rc *nodev1.RuntimeClass) { rc.OwnerReferences = nil }
+	notOwned := func(rc *nodev1.RuntimeClass) { rc.OwnerReferences = nil }
 	otherUID := func(rc *nodev1.RuntimeClass) {
-		rc.OwnerReferences[0].UID = types.UID("a pool of that name that is gone")
+		rc.OwnerReferences[0].UID = types.UID("a deleted pool of that name")
 	}
 	ownedNotControlled := func(rc *nodev1.RuntimeClass) { rc.OwnerReferences[0].Controller = nil }
 	otherHandler := func(rc *nodev1.RuntimeClass) { rc.Handler = "kata" }
@@ -88,10 +88,10 @@ func TestDecideRuntimeClass(t *testing.T) {
 		existing *nodev1.RuntimeClass
 		want     plan.RuntimeClassAction
 	}{
-		{"none is wanted and there is none", none, nil, plan.RuntimeClassUpToDate},
-		{"there is none", pool(), nil, plan.RuntimeClassCreate},
-		{"it is as it should be", pool(), ours(func(*nodev1.RuntimeClass) {}), plan.RuntimeClassUpToDate},
-		{"what is not the pool's is somebody else's affair", pool(), ours(func(rc *nodev1.RuntimeClass) {
+		{"none is wanted and none exists", none, nil, plan.RuntimeClassUpToDate},
+		{"none exists", pool(), nil, plan.RuntimeClassCreate},
+		{"it is up to date", pool(), ours(func(*nodev1.RuntimeClass) {}), plan.RuntimeClassUpToDate},
+		{"other fields do not matter", pool(), ours(func(rc *nodev1.RuntimeClass) {
 			rc.Labels = map[string]string{"team": "a"}
 			rc.Overhead = &nodev1.Overhead{PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}}
 		}), plan.RuntimeClassUpToDate},
@@ -99,36 +99,36 @@ func TestDecideRuntimeClass(t *testing.T) {
 		{"its node selector differs", pool(), ours(func(rc *nodev1.RuntimeClass) { rc.Scheduling.NodeSelector["disk"] = "hdd" }), plan.RuntimeClassUpdate},
 		{"its node selector asks for more", pool(), ours(func(rc *nodev1.RuntimeClass) { rc.Scheduling.NodeSelector["zone"] = "" }), plan.RuntimeClassUpdate},
 		{"it lacks a toleration", pool(), ours(func(rc *nodev1.RuntimeClass) { rc.Scheduling.Tolerations = rc.Scheduling.Tolerations[:1] }), plan.RuntimeClassUpdate},
-		{"it has a toleration too many", pool(), ours(func(rc *nodev1.RuntimeClass) {
+		{"it has an additional toleration", pool(), ours(func(rc *nodev1.RuntimeClass) {
 			rc.Scheduling.Tolerations = append(rc.Scheduling.Tolerations, corev1.Toleration{Operator: corev1.TolerationOpExists})
 		}), plan.RuntimeClassUpdate},
 		{"a toleration differs", pool(), ours(func(rc *nodev1.RuntimeClass) { rc.Scheduling.Tolerations[0].Value = "2" }), plan.RuntimeClassUpdate},
-		{"a toleration has an end", pool(), ours(func(rc *nodev1.RuntimeClass) {
+		{"a toleration has a time limit", pool(), ours(func(rc *nodev1.RuntimeClass) {
 			rc.Scheduling.Tolerations[1].TolerationSeconds = new(int64)
 		}), plan.RuntimeClassUpdate},
 		{"its handler differs", pool(), ours(otherHandler), plan.RuntimeClassReplace},
-		{"its handler differs, and its scheduling: replaced at once", pool(), ours(func(rc *nodev1.RuntimeClass) {
+		{"its handler and its scheduling differ: one replacement", pool(), ours(func(rc *nodev1.RuntimeClass) {
 			otherHandler(rc)
 			rc.Scheduling = nil
 		}), plan.RuntimeClassReplace},
-		{"the pool has no handler any more", none, ours(func(*nodev1.RuntimeClass) {}), plan.RuntimeClassDelete},
-		{"one of that name is somebody else's", pool(), ours(foreign), plan.RuntimeClassNotOwned},
-		{"one of that name is somebody else's, and differs", pool(), ours(func(rc *nodev1.RuntimeClass) {
-			foreign(rc)
+		{"the pool no longer has a handler", none, ours(func(*nodev1.RuntimeClass) {}), plan.RuntimeClassDelete},
+		{"one of that name is not the pool's", pool(), ours(notOwned), plan.RuntimeClassNotOwned},
+		{"one of that name is not the pool's, and differs", pool(), ours(func(rc *nodev1.RuntimeClass) {
+			notOwned(rc)
 			otherHandler(rc)
 		}), plan.RuntimeClassNotOwned},
-		{"one of that name was a former pool's of that name", pool(), ours(otherUID), plan.RuntimeClassNotOwned},
+		{"one of that name was owned by a deleted pool of the same name", pool(), ours(otherUID), plan.RuntimeClassNotOwned},
 		{"one of that name has the pool as an owner, but not as its controller", pool(), ours(ownedNotControlled), plan.RuntimeClassNotOwned},
-		{"somebody else's is left alone by a pool without a handler", none, ours(foreign), plan.RuntimeClassUpToDate},
-		{"it is being deleted: what comes after its end is decided then", pool(), ours(func(rc *nodev1.RuntimeClass) {
+		{"a pool without a handler ignores one that it does not own", none, ours(notOwned), plan.RuntimeClassUpToDate},
+		{"it is being deleted: the next step is decided afterwards", pool(), ours(func(rc *nodev1.RuntimeClass) {
 			otherHandler(rc)
 			rc.DeletionTimestamp = &metav1.Time{Time: objects.PatchTime}
 		}), plan.RuntimeClassUpToDate},
 		{"it is being deleted, and not wanted", none, ours(func(rc *nodev1.RuntimeClass) {
 			rc.DeletionTimestamp = &metav1.Time{Time: objects.PatchTime}
 		}), plan.RuntimeClassUpToDate},
-		{"somebody else's is in the way also while it is being deleted", pool(), ours(func(rc *nodev1.RuntimeClass) {
-			foreign(rc)
+		{"one that is not the pool's is a conflict even while it is being deleted", pool(), ours(func(rc *nodev1.RuntimeClass) {
+			notOwned(rc)
 			rc.DeletionTimestamp = &metav1.Time{Time: objects.PatchTime}
 		}), plan.RuntimeClassNotOwned},
 	} {
@@ -140,21 +140,20 @@ func TestDecideRuntimeClass(t *testing.T) {
 	}
 }
 
-// Once it is what the pool asks for, there is nothing more to do: no loop of
-// updates.
+// Once it is what the pool asks for, there is nothing more to do: no update loop.
 func TestDesiredRuntimeClassIsRight(t *testing.T) {
 	for _, pool := range []*objects.PoolMaker{
 		objects.Pool("a").Handler("runc"),
 		objects.Pool("b").Handler("runc").MatchLabels("disk", "ssd").Taint("gpu", "", objects.NoExecute),
 	} {
 		desired := plan.DesiredRuntimeClass(pool.Obj())
-		// As the API server gives it back: what is empty is left out.
+		// The API server returns it without empty fields.
 		stored := desired.DeepCopy()
 		if len(stored.Scheduling.Tolerations) == 0 {
 			stored.Scheduling.Tolerations = nil
 		}
 		if got := plan.DecideRuntimeClass(pool.Obj(), stored); got != plan.RuntimeClassUpToDate {
-			t.Errorf("what pool %s asks for is not right, but has to be done: %d", pool.Obj().Name, got)
+			t.Errorf("the RuntimeClass that pool %s asks for is not up to date: action %d", pool.Obj().Name, got)
 		}
 	}
 }

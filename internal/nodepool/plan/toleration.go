@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr" //nolint:depguard // Kubernetes' own function wants a logger, and gets one that discards.
+	"github.com/go-logr/logr" //nolint:depguard // A function of Kubernetes requires a logger, and gets one that discards.
 	corev1 "k8s.io/api/core/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// NoExecuteTaints returns the pool's taints that evict, or nil.
+// NoExecuteTaints returns the pool's NoExecute taints, or nil.
 func NoExecuteTaints(pool *tidekeeperv1.NodePool) []corev1.Taint {
 	var taints []corev1.Taint
 	for _, t := range pool.Spec.Taints {
@@ -26,10 +26,10 @@ func NoExecuteTaints(pool *tidekeeperv1.NodePool) []corev1.Taint {
 	return taints
 }
 
-// EvictionDelay returns how long after they are put on its node the taints drive the
-// pod out, and whether they ever do. Of several tolerations that match a taint,
-// the first counts, as for the taint eviction controller of Kubernetes.
-func EvictionDelay(pod *corev1.Pod, taints []corev1.Taint) (after time.Duration, goes bool) {
+// EvictionDelay reports whether the taints evict the pod, and how long after they are added
+// to its node. Of several tolerations that match a taint, the first counts, as for
+// Kubernetes' taint eviction controller.
+func EvictionDelay(pod *corev1.Pod, taints []corev1.Taint) (after time.Duration, evicted bool) {
 	if pods.IsTerminal(pod) {
 		return 0, false
 	}
@@ -37,7 +37,7 @@ func EvictionDelay(pod *corev1.Pod, taints []corev1.Taint) (after time.Duration,
 }
 
 // EvictionDelayOf is [EvictionDelay] for a pod with these tolerations.
-func EvictionDelayOf(tolerations []corev1.Toleration, taints []corev1.Taint) (after time.Duration, goes bool) {
+func EvictionDelayOf(tolerations []corev1.Toleration, taints []corev1.Taint) (after time.Duration, evicted bool) {
 	for _, taint := range taints {
 		i := slices.IndexFunc(tolerations, func(t corev1.Toleration) bool {
 			return t.ToleratesTaint(logr.Discard(), &taint, true)
@@ -49,25 +49,25 @@ func EvictionDelayOf(tolerations []corev1.Toleration, taints []corev1.Taint) (af
 		if limit == nil {
 			continue
 		}
-		// Nobody waits longer than a century, and more would not fit.
+		// More than a few centuries would overflow a Duration.
 		wait := time.Duration(min(max(*limit, 0), 100*365*24*3600)) * time.Second
-		if !goes || wait < after {
-			after, goes = wait, true
+		if !evicted || wait < after {
+			after, evicted = wait, true
 		}
 	}
-	return after, goes
+	return after, evicted
 }
 
-// HasTaint reports whether the pool asks for a taint that is on a node. One of
-// another value is another pool's, or what this pool asked for before.
+// HasTaint reports whether the pool asks for a taint that is on a node. A taint with another
+// value belongs to another pool, or is what this pool asked for before.
 func HasTaint(pool *tidekeeperv1.NodePool, on *corev1.Taint) bool {
 	return slices.ContainsFunc(pool.Spec.Taints, func(t tidekeeperv1.Taint) bool {
 		return t.Key == on.Key && t.Effect == on.Effect && string(t.Value) == on.Value
 	})
 }
 
-// LatestTaint returns when the last of some taints was added, or the zero time if none
-// says so.
+// LatestTaint returns the latest time at which one of the taints was added, or the zero time
+// if no taint has such a time.
 func LatestTaint(taints []corev1.Taint) time.Time {
 	var last time.Time
 	for _, t := range taints {
@@ -78,11 +78,11 @@ func LatestTaint(taints []corev1.Taint) time.Time {
 	return last
 }
 
-// TaintsKey is equal for equal taints.
+// TaintsKey returns a text that is equal for equal lists of taints.
 func TaintsKey(taints []corev1.Taint) string {
 	var key strings.Builder
 	for _, t := range taints {
-		key.WriteString(t.Key + "=" + t.Value + ";") // Neither has such a character.
+		key.WriteString(t.Key + "=" + t.Value + ";") // Neither keys nor values can contain = or ;.
 	}
 	return key.String()
 }

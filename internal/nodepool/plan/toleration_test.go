@@ -21,12 +21,12 @@ func TestEvicting(t *testing.T) {
 		t.Errorf("evicting (-want +got):\n%s", diff)
 	}
 	if got := plan.NoExecuteTaints(objects.Pool("worker").Taint("a", "1", objects.NoSchedule).Obj()); got != nil {
-		t.Errorf("a pool that evicts nobody has %v", got)
+		t.Errorf("a pool without NoExecute taints has %v", got)
 	}
 }
 
-// What the taint eviction controller of Kubernetes does with the pod is what
-// counts; see GetMatchingTolerations and getMinTolerationTime there.
+// The reference is Kubernetes' taint eviction controller; see GetMatchingTolerations and
+// getMinTolerationTime there.
 func TestIsVictim(t *testing.T) {
 	seconds := func(n int64, t corev1.Toleration) corev1.Toleration {
 		t.TolerationSeconds = &n
@@ -44,34 +44,34 @@ func TestIsVictim(t *testing.T) {
 		taints []corev1.Taint
 		want   bool
 	}{
-		{"a pod without tolerations is driven out", objects.Pod("p"), one, true},
-		{"a pod is safe from no taint at all", objects.Pod("p"), nil, false},
+		{"a pod without tolerations is evicted", objects.Pod("p"), one, true},
+		{"without taints, no pod is evicted", objects.Pod("p"), nil, false},
 		{"a pod that tolerates the taint stays", objects.Pod("p").Tolerating(gpu), one, false},
 		{"an empty operator is Equal", objects.Pod("p").Tolerating(corev1.Toleration{Key: "gpu", Value: "1"}), one, false},
 		{"a pod that tolerates any value stays", objects.Pod("p").Tolerating(gpuExists), one, false},
 		{"a pod that tolerates everything stays", objects.Pod("p").Tolerating(everything), two, false},
 		{"another value is not tolerated", objects.Pod("p").Tolerating(corev1.Toleration{Key: "gpu", Value: "2"}), one, true},
 		{"another effect is not tolerated", objects.Pod("p").Tolerating(corev1.Toleration{Key: "gpu", Value: "1", Effect: objects.NoSchedule}), one, true},
-		{"a pod that tolerates it for a while goes when that has passed", objects.Pod("p").Tolerating(seconds(3600, gpu)), one, true},
-		{"a pod that tolerates it for no time at all goes", objects.Pod("p").Tolerating(seconds(0, gpu)), one, true},
-		{"of two taints one not tolerated is enough", objects.Pod("p").Tolerating(gpu), two, true},
-		{"of two taints one tolerated for a while is enough", objects.Pod("p").Tolerating(gpu, seconds(60, corev1.Toleration{Key: "fpga", Operator: corev1.TolerationOpExists})), two, true},
-		{"both tolerated for good, it stays", objects.Pod("p").Tolerating(gpu, corev1.Toleration{Key: "fpga", Operator: corev1.TolerationOpExists}), two, false},
-		{"a limit on another taint means nothing", objects.Pod("p").Tolerating(gpu, seconds(300, corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists})), one, false},
-		{"of two tolerations that match, the first counts: for good", objects.Pod("p").Tolerating(gpu, seconds(60, gpuExists)), one, false},
-		{"of two tolerations that match, the first counts: for a while", objects.Pod("p").Tolerating(seconds(60, gpuExists), gpu), one, true},
-		{"a pod that has succeeded has nothing to lose", objects.Pod("p").Phase(corev1.PodSucceeded), one, false},
-		{"nor has one that has failed", objects.Pod("p").Phase(corev1.PodFailed), one, false},
-		{"a pending pod has its place to lose", objects.Pod("p").Phase(corev1.PodPending), one, true},
-		{"of a pod on a silent node nothing is known: it counts", objects.Pod("p").Phase(corev1.PodUnknown), one, true},
+		{"a pod that tolerates it for some time is evicted afterwards", objects.Pod("p").Tolerating(seconds(3600, gpu)), one, true},
+		{"a pod that tolerates it for 0 seconds is evicted", objects.Pod("p").Tolerating(seconds(0, gpu)), one, true},
+		{"one of two taints that is not tolerated is enough", objects.Pod("p").Tolerating(gpu), two, true},
+		{"one of two taints that is tolerated for a limited time is enough", objects.Pod("p").Tolerating(gpu, seconds(60, corev1.Toleration{Key: "fpga", Operator: corev1.TolerationOpExists})), two, true},
+		{"a pod that tolerates both without a limit stays", objects.Pod("p").Tolerating(gpu, corev1.Toleration{Key: "fpga", Operator: corev1.TolerationOpExists}), two, false},
+		{"a limit for another taint does not matter", objects.Pod("p").Tolerating(gpu, seconds(300, corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists})), one, false},
+		{"of two tolerations that match, the first counts: without a limit", objects.Pod("p").Tolerating(gpu, seconds(60, gpuExists)), one, false},
+		{"of two tolerations that match, the first counts: with a limit", objects.Pod("p").Tolerating(seconds(60, gpuExists), gpu), one, true},
+		{"a pod that has succeeded is not evicted", objects.Pod("p").Phase(corev1.PodSucceeded), one, false},
+		{"nor is one that has failed", objects.Pod("p").Phase(corev1.PodFailed), one, false},
+		{"a pending pod is evicted", objects.Pod("p").Phase(corev1.PodPending), one, true},
+		{"a pod in phase Unknown, on an unreachable node, is evicted", objects.Pod("p").Phase(corev1.PodUnknown), one, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pod := tc.pod.Obj()
 			if _, got := plan.EvictionDelay(pod, tc.taints); got != tc.want {
-				t.Errorf("isVictim = %v; want %v; tolerations %v", got, tc.want, pod.Spec.Tolerations)
+				t.Errorf("evicted = %v; want %v; tolerations %v", got, tc.want, pod.Spec.Tolerations)
 			}
 			if diff := cmp.Diff(tc.pod.Obj(), pod); diff != "" {
-				t.Errorf("asking changed the pod (-before +after):\n%s", diff)
+				t.Errorf("EvictionDelay changed the pod (-before +after):\n%s", diff)
 			}
 		})
 	}

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what a node must get, keep and lose, which pool wins where two
-// ask for the same setting, and how fast evicting taints may go out.
+// Package plan decides which settings to put on a node, keep and remove, which pool wins if
+// two ask for the same setting, and how fast NoExecute taints are added to nodes.
 package plan
 
 import (
@@ -19,12 +19,12 @@ import (
 
 // NodePlan is what to write to one node, and what to report about it.
 type NodePlan struct {
-	// Set are the settings to put on the node, Remove those to take off.
+	// Set are the settings to put on the node, Remove those to remove from it.
 	Set    map[setting.Key]string
 	Remove sets.Set[setting.Key]
 	// Ownership is the ownership record after the plan.
 	Ownership ownership.Record
-	// OwnershipChanged reports whether that differs from what is on the node.
+	// OwnershipChanged reports whether Ownership differs from the record on the node.
 	OwnershipChanged bool
 	// ownershipText is the annotation with that record.
 	ownershipText string
@@ -44,7 +44,7 @@ type NodePlan struct {
 
 	// Affected are the pools for which a setting or the record changes, the oldest first.
 	Affected []string
-	// BeingDeleted are those of all pools of the node that are being deleted.
+	// BeingDeleted are the pools of the plan that are being deleted.
 	BeingDeleted []string
 	// Orphaned are the removals of keys that no pool manages, but one did in the past.
 	Orphaned []Change
@@ -61,7 +61,7 @@ const (
 	Replaced ChangeKind = "replaced"
 	// Updated means that the pool asks for another value than before.
 	Updated ChangeKind = "updated"
-	// Restored means that another writer had changed or removed the pool's value.
+	// Restored means that another client had changed or removed the pool's value.
 	Restored ChangeKind = "restored"
 	// Removed means that the pool no longer asks for the setting.
 	Removed ChangeKind = "removed"
@@ -92,8 +92,8 @@ func (p *NodePlan) Empty() bool {
 	return len(p.Set) == 0 && len(p.Remove) == 0 && !p.OwnershipChanged
 }
 
-// ApplyTo returns a copy of the node as the plan makes it. It shares with the node what no
-// plan changes.
+// ApplyTo returns a copy of the node with the plan applied. The copy shares with the node
+// whatever no plan changes.
 func (p *NodePlan) ApplyTo(node *corev1.Node, at time.Time) *corev1.Node {
 	after := setting.Apply(node, p.Set, p.Remove, at)
 	if p.ownershipText == "" {
@@ -104,7 +104,7 @@ func (p *NodePlan) ApplyTo(node *corev1.Node, at time.Time) *corev1.Node {
 	return after
 }
 
-// Patch returns the JSON merge patch that carries the plan out. It is valid only for the
+// Patch returns the JSON merge patch that carries out the plan. It is valid only for the
 // resourceVersion of the node that was planned for.
 func (p *NodePlan) Patch(node *corev1.Node, now time.Time) []byte {
 	return setting.MergePatch(node, p.ApplyTo(node, now))
@@ -114,7 +114,7 @@ func (p *NodePlan) Patch(node *corev1.Node, now time.Time) []byte {
 type Summary struct {
 	// NeedsWrite reports whether there is something to write.
 	NeedsWrite bool
-	// The others are as in [NodePlan].
+	// The other fields are as in [NodePlan].
 	Conflicts                                             []Conflict
 	Outdated, EvictionPending, Evicting, NoRoom, Affected []string
 }

@@ -5,9 +5,9 @@ package plan
 
 import "time"
 
-// Patches of one node are limited to a burst, and then to one per interval. That is
-// enough for all that people do, and little enough that a node does no harm that another
-// writer, or another pool, changes back again and again.
+// Patches of one node are limited to a burst, and then to one per interval. That is enough
+// for every change that users make, and few enough to do no harm if another client, or
+// another pool, reverts each of them.
 const (
 	WriteBurst    = 20
 	WriteInterval = 10 * time.Second

@@ -1,13 +1,13 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preview says what a change of NodePools would do to nodes, pods and
+// Package preview computes what a change of NodePools would do to nodes, pods and
 // RuntimeClasses, for the kubectl plugin.
 //
 //	simulate.go      what nodes look like once the controllers are done
 //	nodes.go         how that differs between two sets of pools
-//	pods.go          what becomes of the pods on nodes that differ
-//	runtimeclass.go  what becomes of a pool's RuntimeClass
+//	pods.go          what happens to pods on nodes that differ
+//	runtimeclass.go  what happens to a pool's RuntimeClass
 package preview
 
 import (
@@ -30,17 +30,17 @@ type Node struct {
 	// Joins and Leaves are the names of pools.
 	Joins  []string `json:"joins,omitempty"`
 	Leaves []string `json:"leaves,omitempty"`
-	// Changes of labels, annotations and taints, in this order.
+	// Changes are those of labels, annotations and taints, in this order.
 	Changes []Change `json:"changes,omitempty"`
 	// ConflictsBegin are the conflicts that the node has only after the change,
 	// ConflictsEnd those that it has only before.
 	ConflictsBegin []Conflict `json:"conflictsBegin,omitempty"`
 	ConflictsEnd   []Conflict `json:"conflictsEnd,omitempty"`
-	// NeverSettles reports that pools would add the node to each other and remove it
-	// again, without end.
+	// NeverSettles reports that pools would keep adding the node to each other and removing
+	// it again.
 	NeverSettles bool `json:"neverSettles,omitempty"`
 
-	// The node with the pools before and after the change.
+	// before and after are the node with the pools before and after the change.
 	before, after *corev1.Node
 }
 
@@ -60,8 +60,8 @@ type Change struct {
 	To     string       `json:"to,omitempty"`
 	// Pool owns the setting after the change; empty if no pool does.
 	Pool string `json:"pool,omitempty"`
-	// External reports that no pool had put the old value there. It does not come back
-	// when the pool is deleted.
+	// External reports that no pool had put the old value there. It is not restored when
+	// the pool is deleted.
 	External bool `json:"external,omitempty"`
 }
 
@@ -77,10 +77,9 @@ type Conflict struct {
 	Key   string       `json:"key"`
 }
 
-// Nodes returns what becomes different, by node and in the order of their names, if the
-// pools after exist instead of the pools before. It compares what the controllers would
-// make of both, so that changes in progress are not part of it. It changes neither pools nor
-// nodes.
+// Nodes returns the nodes that would differ, in the order of their names, if the pools after
+// existed instead of the pools before. It compares the final results of the controllers for
+// both, so changes in progress are not part of it. It modifies neither pools nor nodes.
 func Nodes(before, after []*tidekeeperv1.NodePool, nodes []corev1.Node) []Node {
 	without, with := NewSimulator(before), NewSimulator(after)
 	var previews []Node
@@ -139,7 +138,7 @@ func changes(before, after Result) []Change {
 
 // difference returns what is in a and not in b.
 func difference[T comparable](a, b []T) []T {
-	return slices.DeleteFunc(slices.Clone(a), func(one T) bool { return slices.Contains(b, one) })
+	return slices.DeleteFunc(slices.Clone(a), func(element T) bool { return slices.Contains(b, element) })
 }
 
 func conflicts(planned []plan.Conflict) []Conflict {

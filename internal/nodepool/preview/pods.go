@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr" //nolint:depguard // Kubernetes' own function wants a logger, and gets one that discards.
+	"github.com/go-logr/logr" //nolint:depguard // A function of Kubernetes requires a logger, and gets one that discards.
 	corev1 "k8s.io/api/core/v1"
 	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -22,12 +22,12 @@ import (
 const (
 	// OutcomeEvicted means that a taint evicts the pod from its node.
 	OutcomeEvicted = "Evicted"
-	// OutcomeNotReschedulable means that the pod stays, but the scheduler would not put
-	// another one like it on the node, so that it is missing there once it ends.
+	// OutcomeNotReschedulable means that the pod stays, but the scheduler would not place
+	// its replacement on the node once it ends.
 	OutcomeNotReschedulable = "NotReschedulable"
 )
 
-// Pod is what becomes of a pod on a node that changes.
+// Pod is what happens to a pod on a node that changes.
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -37,10 +37,11 @@ type Pod struct {
 	Outcome string `json:"outcome"` // Evicted or NotReschedulable
 	// AfterSeconds is how long the pod tolerates the taint that evicts it.
 	AfterSeconds int64 `json:"afterSeconds,omitempty"`
-	// Because is the taint that is the cause, or "labels" if the pod asks for labels that
-	// the node does not have.
+	// Because is the taint that causes it, or "labels" if the node affinity or node selector
+	// of the pod requires labels that the node would not have.
 	Because string `json:"because"`
-	// Static reports that the kubelet runs the pod, whatever the API server has.
+	// Static reports that this is a static pod, which the kubelet runs regardless of the API
+	// server.
 	Static bool `json:"static,omitempty"`
 }
 
@@ -60,9 +61,9 @@ func NodesWithAffectedPods(nodes []Node) []string {
 	return names
 }
 
-// Pods returns what becomes of the pods if the nodes become what their previews say, in the
-// order of namespaces, owners and names. It leaves out pods for which nothing changes, and
-// those that are being deleted already.
+// Pods returns what happens to the pods if the nodes change as previewed, in the order of
+// outcomes, namespaces, owners and names. It leaves out pods for which nothing changes, and
+// those that are already being deleted.
 func Pods(nodes []Node, list []corev1.Pod) []Pod {
 	changed := map[string]*Node{}
 	for i := range nodes {
@@ -87,7 +88,7 @@ func Pods(nodes []Node, list []corev1.Pod) []Pod {
 	return previews
 }
 
-// outcomeOf returns what becomes of a pod if its node changes.
+// outcomeOf returns what happens to a pod if its node changes.
 func outcomeOf(pod *corev1.Pod, before, after *corev1.Node) (Pod, bool) {
 	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	p := Pod{Namespace: pod.Namespace, Name: pod.Name, Node: after.Name, Owner: workloadOf(pod), Static: static}
@@ -105,7 +106,7 @@ func outcomeOf(pod *corev1.Pod, before, after *corev1.Node) (Pod, bool) {
 		}
 		return p, true
 	case evictedBefore, static, p.Owner == "":
-		// It is evicted in any case, or no controller would create another one.
+		// The pod is evicted in any case, or no controller would replace it.
 		return p, false
 	}
 	if blockedBy(pod, before) != "" {
@@ -115,8 +116,8 @@ func outcomeOf(pod *corev1.Pod, before, after *corev1.Node) (Pod, bool) {
 	return p, p.Because != ""
 }
 
-// blockedBy says what keeps the scheduler from putting a pod on a node, of what pools can
-// put there; "" if nothing does.
+// blockedBy returns which taint, or "labels", prevents the scheduler from placing the pod on
+// the node; "" if neither does.
 func blockedBy(pod *corev1.Pod, node *corev1.Node) string {
 	blocks := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
 	if t, found := schedulinghelper.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, blocks, true); found {
@@ -134,7 +135,7 @@ func noExecuteTaintsOn(node *corev1.Node) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectNoExecute })
 }
 
-// workloadOf names the workload of a pod, "" if nothing would create another pod.
+// workloadOf returns the workload of a pod, or "" if no controller would replace the pod.
 func workloadOf(pod *corev1.Pod) string {
 	kind, name := pods.Workload(pod)
 	if kind == "" || kind == "Node" {

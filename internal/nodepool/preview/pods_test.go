@@ -56,27 +56,27 @@ func TestPreviewPods(t *testing.T) {
 		{"evicted", execute, node(), replica, "web Deployment/web Evicted after 0 because of taint t=1:NoExecute static=false"},
 		{"evicted after a while", execute, node(), owned("DaemonSet", "agent", pod("agent").Tolerating(forAWhile)), "agent DaemonSet/agent Evicted after 300 because of taint t=1:NoExecute static=false"},
 		{"tolerates it", execute, node(), owned("Job", "j", pod("j").Tolerating(tolerates)), ""},
-		{"nobody's", execute, node(), pod("bare").Obj(), "bare  Evicted after 0 because of taint t=1:NoExecute static=false"},
+		{"without a workload", execute, node(), pod("bare").Obj(), "bare  Evicted after 0 because of taint t=1:NoExecute static=false"},
 		{"static", execute, node(), static, "static  Evicted after 0 because of taint t=1:NoExecute static=true"},
-		{"goes anyway", execute, node().Taint("other", "", objects.NoExecute), replica, ""},
-		{"goes sooner", execute, node().Taint("other", "", objects.NoExecute), owned("Job", "j", pod("j").Tolerating(corev1.Toleration{Key: "other", Operator: "Exists", TolerationSeconds: &seconds})),
+		{"evicted anyway", execute, node().Taint("other", "", objects.NoExecute), replica, ""},
+		{"evicted sooner", execute, node().Taint("other", "", objects.NoExecute), owned("Job", "j", pod("j").Tolerating(corev1.Toleration{Key: "other", Operator: "Exists", TolerationSeconds: &seconds})),
 			"j Job/j Evicted after 0 because of taint t=1:NoExecute static=false"},
 		{"ended", execute, node(), owned("Job", "j", pod("j").Phase(corev1.PodSucceeded)), ""},
-		{"on its way out", execute, node(), leaving, ""},
+		{"already being deleted", execute, node(), leaving, ""},
 		{"on another node", execute, node(), owned("Job", "j", objects.Pod("j").On("other")), ""},
-		{"stranded", schedule, node(), replica, "web Deployment/web NotReschedulable after 0 because of taint t:NoSchedule static=false"},
-		{"not stranded, as it tolerates it", schedule, node(), owned("Job", "j", pod("j").Tolerating(tolerates)), ""},
-		{"not stranded, as nobody would make another", schedule, node(), pod("bare").Obj(), ""},
-		{"not stranded, as no scheduler is asked", schedule, node(), static, ""},
-		{"stranded already", schedule, node().Taint("other", "", objects.NoSchedule), replica, ""},
-		{"a wish is not an order", prefer, node(), replica, ""},
-		{"its label is gone", relabel, node(), choosy, "db-0 StatefulSet/db NotReschedulable after 0 because of labels static=false"},
-		{"a label that it does not ask for", relabel, node(), replica, ""},
+		{"not reschedulable", schedule, node(), replica, "web Deployment/web NotReschedulable after 0 because of taint t:NoSchedule static=false"},
+		{"reschedulable, as it tolerates it", schedule, node(), owned("Job", "j", pod("j").Tolerating(tolerates)), ""},
+		{"without a workload that would replace it", schedule, node(), pod("bare").Obj(), ""},
+		{"static, and not scheduled", schedule, node(), static, ""},
+		{"not reschedulable already", schedule, node().Taint("other", "", objects.NoSchedule), replica, ""},
+		{"PreferNoSchedule does not prevent it", prefer, node(), replica, ""},
+		{"its label is removed", relabel, node(), choosy, "db-0 StatefulSet/db NotReschedulable after 0 because of labels static=false"},
+		{"a label that it does not select", relabel, node(), replica, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			previews := Nodes(nil, []*tidekeeperv1.NodePool{tc.pool.Obj()}, []corev1.Node{*tc.node.Obj()})
 			if diff := cmp.Diff([]string{"n"}, NodesWithAffectedPods(previews)); diff != "" {
-				t.Errorf("nodes whose pods matter (-want +got):\n%s", diff)
+				t.Errorf("nodes with affected pods (-want +got):\n%s", diff)
 			}
 			got := ""
 			for _, p := range Pods(previews, []corev1.Pod{*tc.pod}) {
@@ -88,6 +88,6 @@ func TestPreviewPods(t *testing.T) {
 		})
 	}
 	if names := NodesWithAffectedPods(Nodes(nil, []*tidekeeperv1.NodePool{objects.Pool("p").MatchLabels("zone", "a").Annotations("a", "b").Obj()}, []corev1.Node{*node().Obj()})); len(names) > 0 {
-		t.Errorf("an annotation has the pods of %s looked at", names)
+		t.Errorf("an annotation affects the pods of %s", names)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// RuntimeClass is what becomes of a pool's RuntimeClass.
+// RuntimeClass is what happens to a pool's RuntimeClass.
 type RuntimeClass struct {
 	Name string `json:"name"`
 	// Action is Create, Update (of its scheduling), Replace (by one with another
@@ -28,9 +28,9 @@ var runtimeClassActions = map[plan.RuntimeClassAction]string{
 	plan.RuntimeClassDelete: "Delete", plan.RuntimeClassNotOwned: ActionConflict,
 }
 
-// OfRuntimeClass returns what becomes of the RuntimeClass with the pool's name, nil if it
-// does not exist, when the pool before (nil if there was none) becomes the pool after. It
-// returns nil if nothing changes. As for nodes, changes in progress are not part of it.
+// OfRuntimeClass returns what happens to the pool's RuntimeClass, of which existing is the
+// current one or nil, when the pool before (nil if it did not exist) becomes the pool after.
+// It returns nil if nothing changes. As for nodes, changes in progress are not part of it.
 func OfRuntimeClass(before, after *tidekeeperv1.NodePool, existing *nodev1.RuntimeClass) *RuntimeClass {
 	conflictBefore := false
 	if before != nil {

@@ -26,7 +26,7 @@ func TestPreviewRuntimeClass(t *testing.T) {
 	other := pool("runc")
 	other.Spec.Taints = []tidekeeperv1.Taint{{Key: "t", Effect: objects.NoSchedule}}
 	ours := plan.DesiredRuntimeClass(pool("runc"))
-	foreign := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-gpu"}, Handler: "x"}
+	notOwned := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-gpu"}, Handler: "x"}
 	const name = "node-pool-gpu"
 	for _, tc := range []struct {
 		name          string
@@ -36,15 +36,15 @@ func TestPreviewRuntimeClass(t *testing.T) {
 	}{
 		{"none", nil, pool(""), nil, nil},
 		{"a new one", nil, pool("runc"), nil, &RuntimeClass{Name: name, Action: "Create", To: "runc"}},
-		{"as it is", pool("runc"), pool("runc"), ours, nil},
-		{"under way already", pool("runc"), pool("runc"), nil, nil},
+		{"unchanged", pool("runc"), pool("runc"), ours, nil},
+		{"already in progress", pool("runc"), pool("runc"), nil, nil},
 		{"another handler", pool("runc"), pool("kata"), ours, &RuntimeClass{Name: name, Action: "Replace", From: "runc", To: "kata"}},
 		{"other taints", pool("runc"), other, ours, &RuntimeClass{Name: name, Action: "Update", From: "runc", To: "runc"}},
-		{"no handler any more", pool("runc"), pool(""), ours, &RuntimeClass{Name: name, Action: "Delete", From: "runc"}},
-		{"the pool goes", pool("runc"), gone, ours, &RuntimeClass{Name: name, Action: "Delete", From: "runc"}},
-		{"somebody else's", nil, pool("runc"), foreign, &RuntimeClass{Name: name, Action: "Conflict", From: "x", To: "runc"}},
-		{"somebody else's already", pool("runc"), pool("kata"), foreign, nil},
-		{"somebody else's stays when the pool goes", pool("runc"), gone, foreign, nil},
+		{"no longer a handler", pool("runc"), pool(""), ours, &RuntimeClass{Name: name, Action: "Delete", From: "runc"}},
+		{"the pool is deleted", pool("runc"), gone, ours, &RuntimeClass{Name: name, Action: "Delete", From: "runc"}},
+		{"not owned", nil, pool("runc"), notOwned, &RuntimeClass{Name: name, Action: "Conflict", From: "x", To: "runc"}},
+		{"not owned already", pool("runc"), pool("kata"), notOwned, nil},
+		{"not owned, and stays when the pool is deleted", pool("runc"), gone, notOwned, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, OfRuntimeClass(tc.before, tc.after, tc.existing)); diff != "" {

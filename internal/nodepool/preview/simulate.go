@@ -16,32 +16,32 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Simulator finds out what nodes look like once the controllers have done all that a set
-// of pools asks for. It has no rules of its own: it applies what [ForNode] says again and
-// again, until that says nothing more.
+// Simulator computes what nodes look like once the controllers have applied a set of pools.
+// It has no rules of its own: it applies the plans of [plan.ForNode] until there is nothing
+// left to write.
 type Simulator struct {
 	pools []simulatedPool
 }
 
 type simulatedPool struct {
 	pool *tidekeeperv1.NodePool
-	// selector is nil if the pool's cannot be used.
+	// selector is nil if that of the pool cannot be used.
 	selector labels.Selector
 }
 
 // Result is a node at the end of a simulation.
 type Result struct {
 	Node *corev1.Node
-	// pools are the names of those that the node is a member of.
+	// pools are the names of the pools that the node is a member of.
 	pools     []string
 	ownership ownership.Record
 	conflicts []plan.Conflict
-	// neverSettles reports that there is no end: pools add the node to each other and
-	// remove it again, and the controllers would throttle their patches.
+	// neverSettles reports that the simulation does not end: pools keep adding the node to
+	// each other and removing it again. The controllers would throttle their patches.
 	neverSettles bool
 }
 
-// NewSimulator returns a simulator of these pools.
+// NewSimulator returns a simulator for these pools.
 func NewSimulator(pools []*tidekeeperv1.NodePool) *Simulator {
 	s := &Simulator{}
 	for _, pool := range pools {
@@ -54,9 +54,8 @@ func NewSimulator(pools []*tidekeeperv1.NodePool) *Simulator {
 	return s
 }
 
-// asReconciled returns the pool as it is when its controller has looked at it: it
-// holds its finalizer, if it is not too late for that, and vouches for all that
-// it asks for.
+// asReconciled returns the pool as it is once its controller has reconciled it: it has its
+// finalizer, unless it is being deleted, and manages all keys that it asks for.
 func asReconciled(pool *tidekeeperv1.NodePool) *tidekeeperv1.NodePool {
 	pool = pool.DeepCopy()
 	if pool.DeletionTimestamp.IsZero() {
@@ -68,7 +67,7 @@ func asReconciled(pool *tidekeeperv1.NodePool) *tidekeeperv1.NodePool {
 	return pool
 }
 
-// Run returns the node at the end. It does not change the node that it is given.
+// Run returns the final state of the node. It does not modify the node that it is given.
 func (s *Simulator) Run(node *corev1.Node) Result {
 	r := Result{Node: node}
 	for range plan.WriteBurst {
@@ -80,7 +79,7 @@ func (s *Simulator) Run(node *corev1.Node) Result {
 			if _, owns := recorded[p.pool.Name]; !selected && !owns {
 				continue
 			}
-			// Every node has had its turn to get a NoExecute taint.
+			// In the final state, every node has had its turn to get a NoExecute taint.
 			on := plan.PoolOnNode{Pool: p.pool, Member: selected && p.pool.DeletionTimestamp.IsZero(), MayEvict: true}
 			pools = append(pools, on)
 			if on.Member {

@@ -14,13 +14,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// Two pools that move a node in and out of each other come to no end, and the
-// foretelling does.
+// Two pools that keep adding a node to each other and removing it never settle, but the
+// simulation ends.
 func TestFutureOfRestlessPools(t *testing.T) {
 	in := objects.Pool("in").MatchExpression("example.com/out", "DoesNotExist").Labels("example.com/out", "1").Obj()
 	end := NewSimulator([]*tidekeeperv1.NodePool{in}).Run(objects.Node("n").Obj())
 	if !end.neverSettles {
-		t.Errorf("the node comes to rest as %s", setting.Actual(end.Node))
+		t.Errorf("the node settles as %s", setting.Actual(end.Node))
 	}
 	still := objects.Pool("still").MatchLabels("a", "b").Labels("c", "d").Obj()
 	if end := NewSimulator([]*tidekeeperv1.NodePool{still}).Run(objects.Node("n").Label("a", "b").Obj()); end.neverSettles || end.Node.Labels["c"] != "d" {
@@ -28,7 +28,7 @@ func TestFutureOfRestlessPools(t *testing.T) {
 	}
 }
 
-// What a pool puts on a node may make it a member of another.
+// The settings of a pool may make a node a member of another pool.
 func TestFutureFollowsMembership(t *testing.T) {
 	pools := []*tidekeeperv1.NodePool{
 		objects.Pool("one").MatchLabels("a", "1").Labels("b", "2").Obj(),

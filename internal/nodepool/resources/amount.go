@@ -13,25 +13,24 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// Resources are counted as the scheduler counts them: whole numbers, cpu in
-// thousandths and everything else in units, a fraction rounded up. Whole
-// numbers can be taken off again exactly, which is what running sums rest on.
+// Resources are counted as the scheduler counts them: in whole numbers, cpu in millicores
+// and everything else in units, with fractions rounded up. Running sums rely on it: whole
+// numbers can be subtracted again exactly.
 
-// amountLimit bounds what one pod or node counts for, so that no sum of what
-// people may write into a pod overflows.
+// amountLimit is the maximum that one pod or node counts for, so that sums cannot overflow
+// whatever users write into a pod.
 const amountLimit = int64(1) << 50
 
-// Whoever may create a pod may name any resource in it, and a kubelet any in the
-// status of its node. So a resource counts only where a node offers it, and only so
-// many of them do.
+// A pod may request any resource name, and a kubelet may report any in the status of its
+// node. So a resource counts only if a node offers it, and their number is limited.
 const (
-	// maxNodeResources is how many resources of one node count.
+	// maxNodeResources is the maximum number of resources of one node that count.
 	maxNodeResources = 64
-	// maxPoolResources is how many resources the level of a pool shows.
+	// maxPoolResources is the maximum number of resources in the status of a pool.
 	maxPoolResources = 128
 )
 
-// Amount is so much of one resource.
+// Amount is an amount of one resource.
 type Amount struct {
 	Resource corev1.ResourceName
 	Value    int64
@@ -50,8 +49,9 @@ func AmountsOf(list corev1.ResourceList) []Amount {
 // CompareAmounts orders amounts by the name of their resource.
 func CompareAmounts(a, b Amount) int { return cmp.Compare(a.Resource, b.Resource) }
 
-// Offered returns what a node has, in all and for pods. Of a node that names more
-// than [maxNodeResources] the first of them count, those of every node before others.
+// Offered returns the capacity of a node, and what is allocatable. If the node has more
+// than [maxNodeResources] resources, those that every node has count first, and then the
+// first by name.
 func Offered(node *corev1.Node) (capacity, allocatable []Amount) {
 	capacity, allocatable = AmountsOf(node.Status.Capacity), AmountsOf(node.Status.Allocatable)
 	names := NamesIn(capacity, allocatable)
@@ -98,9 +98,9 @@ func compareBool(a, b bool) int {
 	}
 }
 
-// countOf returns what a quantity of a resource counts for. It is compared before
-// it is converted: a quantity may be more than an int64 can hold, and comes out
-// as anything then. What is negative counts for nothing.
+// countOf returns the number that a quantity of a resource counts for. The quantity is
+// compared with the limit before it is converted, as one that exceeds an int64 converts to
+// an arbitrary number. A negative quantity counts as 0.
 func countOf(name corev1.ResourceName, q resource.Quantity) int64 {
 	limit := amountLimit
 	if name == corev1.ResourceCPU {
@@ -118,8 +118,8 @@ func countOf(name corev1.ResourceName, q resource.Quantity) int64 {
 	}
 }
 
-// Requests returns what a pod requests, the pod itself included. The options
-// are those of the scheduler with the feature gates that are on by default.
+// Requests returns what a pod requests, including the pod itself as one unit of pods. The
+// options are those of the scheduler with the feature gates that are on by default.
 func Requests(pod *corev1.Pod) []Amount {
 	list := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
 		UseStatusResources: true,

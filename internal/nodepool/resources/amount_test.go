@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// What a pod requests, worked out by hand.
+// What a pod requests, calculated by hand.
 func TestRequests(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -34,7 +34,7 @@ func TestRequests(t *testing.T) {
 			want: map[corev1.ResourceName]int64{"cpu": 1100, "memory": 2049, "pods": 1},
 		},
 		{
-			name: "a request of nothing is a request",
+			name: "a request of 0 is a request",
 			pod:  objects.Pod("p").Requests("0", ""),
 			want: map[corev1.ResourceName]int64{"cpu": 0, "pods": 1},
 		},
@@ -44,7 +44,7 @@ func TestRequests(t *testing.T) {
 			want: map[corev1.ResourceName]int64{"cpu": 1, "memory": 1, "pods": 1},
 		},
 		{
-			name: "an init container counts if it needs more than all that runs after it",
+			name: "an init container counts if it requests more than everything that runs after it",
 			pod:  objects.Pod("p").Requests("100m", "10").Container("100m", "10").Init("300m", "15"),
 			want: map[corev1.ResourceName]int64{"cpu": 300, "memory": 20, "pods": 1},
 		},
@@ -64,7 +64,7 @@ func TestRequests(t *testing.T) {
 			want: map[corev1.ResourceName]int64{"cpu": 330, "memory": 14, "pods": 1},
 		},
 		{
-			name: "overhead comes on top",
+			name: "overhead is added",
 			pod:  objects.Pod("p").Requests("100m", "10").Init("300m", "5").Overhead("20m", "7"),
 			want: map[corev1.ResourceName]int64{"cpu": 320, "memory": 17, "pods": 1},
 		},
@@ -74,7 +74,7 @@ func TestRequests(t *testing.T) {
 			want: map[corev1.ResourceName]int64{"cpu": 500, "memory": 20, "pods": 1},
 		},
 		{
-			name: "overhead comes on top of that too",
+			name: "overhead is added to that, too",
 			pod:  objects.Pod("p").Requests("100m", "10").PodLevel("500m", "50").Overhead("1m", "1"),
 			want: map[corev1.ResourceName]int64{"cpu": 501, "memory": 51, "pods": 1},
 		},
@@ -96,7 +96,7 @@ func TestRequests(t *testing.T) {
 			want: map[corev1.ResourceName]int64{"cpu": 100, "pods": 1},
 		},
 		{
-			name: "a container that is resized in place holds the larger of what it has and what it is to have",
+			name: "a container that is resized in place counts with the larger of its current and its desired requests",
 			pod:  objects.Pod("p").Requests("100m", "20"),
 			edit: func(pod *corev1.Pod) {
 				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
@@ -116,7 +116,7 @@ func TestRequests(t *testing.T) {
 			want: map[corev1.ResourceName]int64{"cpu": 700, "memory": 20, "pods": 1},
 		},
 		{
-			name: "a pod that pretends to request pods counts for one",
+			name: "a pod that requests pods counts as one pod",
 			pod:  objects.Pod("p"),
 			edit: func(pod *corev1.Pod) {
 				pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("50")}
@@ -134,7 +134,7 @@ func TestRequests(t *testing.T) {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, pod); diff != "" {
-				t.Errorf("asking changed the pod (-before +after):\n%s", diff)
+				t.Errorf("Requests changed the pod (-before +after):\n%s", diff)
 			}
 		})
 	}
@@ -148,7 +148,7 @@ func byName(amounts []Amount) map[corev1.ResourceName]int64 {
 	return named
 }
 
-// Whatever the pod, it counts for what the scheduler counts.
+// Every pod is counted as the scheduler counts it.
 func TestRequestsAreTheSchedulers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := podGenerator().Draw(t, "pod")
@@ -208,8 +208,8 @@ func podGenerator() *rapid.Generator[*corev1.Pod] {
 	})
 }
 
-// Nobody can make a pool's level jump, or go below nothing, by what they write
-// into a pod: the most that anything counts for is amountLimit.
+// The requests of a pod cannot make a pool's sums overflow or become negative: the most that
+// any quantity counts for is amountLimit.
 func TestAmountsAreBounded(t *testing.T) {
 	for _, text := range []string{"2Pi", "9223372036854776", "9223372036854775807", "100E", "1e30", "1000000000000E"} {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, "example.com/x"} {
@@ -225,7 +225,7 @@ func TestAmountsAreBounded(t *testing.T) {
 	}
 }
 
-// The limit is one of what is counted: thousandths, for cpu.
+// The limit applies to the unit that is counted: millicores for cpu.
 func TestAmountsOfCPUAreBoundedInThousandths(t *testing.T) {
 	for text, want := range map[string]int64{"1T": 1e15, "2T": amountLimit} {
 		if got := AmountsOf(objects.CPUAndMemory(text, "")); got[0].Value != want {

@@ -29,7 +29,8 @@ func TestOffersAreBounded(t *testing.T) {
 	}
 }
 
-// Of more resources than a pool shows, those that one node has made up go first.
+// If there are more resources than a pool reports, those that only one node has are left out
+// first.
 func TestLevelNamesAreBounded(t *testing.T) {
 	var capacity Sums
 	for i := range 3 * maxPoolResources {
@@ -41,6 +42,6 @@ func TestLevelNamesAreBounded(t *testing.T) {
 	capacity.Add([]Amount{{corev1.ResourceCPU, 1}})
 	names := ReportedNames(capacity, nil)
 	if len(names) != maxPoolResources || names[0] != corev1.ResourceCPU || names[1] != "z.io/device" || names[2] != "a.io/000" {
-		t.Errorf("shows %d, the first of which are %v", len(names), names[:3])
+		t.Errorf("reports %d, the first of which are %v", len(names), names[:3])
 	}
 }

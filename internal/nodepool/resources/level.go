@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package resources counts what nodes offer and what pods request: amounts, their sums,
-// and the percentages that a pool shows.
+// and the utilization of a pool.
 package resources
 
 import (
@@ -17,9 +17,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// ReportedNames returns the resources that the level of a pool shows: those that its
-// members offer. If these are more than [maxPoolResources], what every node has comes
-// first, and then what most members offer.
+// ReportedNames returns the resources that the status of a pool reports: those that its
+// members offer. If there are more than [maxPoolResources], those that every node has come
+// first, and then those that most members offer.
 func ReportedNames(capacity, allocatable Sums) []corev1.ResourceName {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(capacity)), maps.Keys(allocatable))
 	slices.Sort(names)
@@ -36,37 +36,37 @@ func ReportedNames(capacity, allocatable Sums) []corev1.ResourceName {
 	return names[:maxPoolResources]
 }
 
-// Percent returns requested as whole percent of allocatable, rounded down, for
-// every resource of which something is allocatable: the water level.
+// Percent returns the utilization: requested in whole percent of allocatable, rounded down,
+// for every resource with something allocatable.
 func Percent(requested, allocatable Sums) map[corev1.ResourceName]int32 {
-	level := map[corev1.ResourceName]int32{}
-	for name, of := range allocatable {
-		if of.Value <= 0 {
+	percent := map[corev1.ResourceName]int32{}
+	for name, sum := range allocatable {
+		if sum.Value <= 0 {
 			continue
 		}
-		// A product of two 64-bit numbers does not fit in one.
+		// The product may exceed an int64.
 		p := new(big.Int).Mul(big.NewInt(requested[name].Value), big.NewInt(100))
-		p.Div(p, big.NewInt(of.Value))
-		level[name] = math.MaxInt32
+		p.Div(p, big.NewInt(sum.Value))
+		percent[name] = math.MaxInt32
 		if p.IsInt64() && p.Int64() < math.MaxInt32 {
-			level[name] = int32(p.Int64())
+			percent[name] = int32(p.Int64())
 		}
 	}
-	return level
+	return percent
 }
 
-// Level returns what pods request of a node, counted as the pool's status
-// counts it, and the share of what the node has for pods, in whole percent.
+// Level returns what pods request on a node, counted as in the pool's status, and the
+// utilization of the node in whole percent.
 func Level(node *corev1.Node, list []*corev1.Pod) (requested corev1.ResourceList, percent map[corev1.ResourceName]int32) {
-	capacity, has := Offered(node)
-	var offered, allocatable, sum Sums
-	offered.Add(capacity)
-	allocatable.Add(has)
+	nodeCapacity, nodeAllocatable := Offered(node)
+	var capacity, allocatable, sum Sums
+	capacity.Add(nodeCapacity)
+	allocatable.Add(nodeAllocatable)
 	for _, pod := range list {
 		if !pods.IsTerminal(pod) {
 			sum.Add(Requests(pod))
 		}
 	}
-	sum = sum.Only(ReportedNames(offered, allocatable))
+	sum = sum.Only(ReportedNames(capacity, allocatable))
 	return sum.List(), Percent(sum, allocatable)
 }

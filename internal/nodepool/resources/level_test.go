@@ -25,12 +25,12 @@ func TestPercent(t *testing.T) {
 		{"a share is rounded down", objects.CPUAndMemory("1999m", "2"), objects.CPUAndMemory("2", "3"), map[corev1.ResourceName]int32{"cpu": 99, "memory": 66}},
 		{"all of it is 100", objects.CPUAndMemory("2", "3"), objects.CPUAndMemory("2", "3"), map[corev1.ResourceName]int32{"cpu": 100, "memory": 100}},
 		{"just below one percent is 0", objects.CPUAndMemory("19m", ""), objects.CPUAndMemory("2", ""), map[corev1.ResourceName]int32{"cpu": 0}},
-		{"what nobody requests is 0", nil, objects.CPUAndMemory("2", "1Gi"), map[corev1.ResourceName]int32{"cpu": 0, "memory": 0}},
-		{"of more than there is, more than 100", objects.CPUAndMemory("3", ""), objects.CPUAndMemory("2", ""), map[corev1.ResourceName]int32{"cpu": 150}},
-		{"a resource of which nothing is allocatable is left out", objects.CPUAndMemory("1", "1"), objects.CPUAndMemory("0", "2"), map[corev1.ResourceName]int32{"memory": 50}},
+		{"without requests it is 0", nil, objects.CPUAndMemory("2", "1Gi"), map[corev1.ResourceName]int32{"cpu": 0, "memory": 0}},
+		{"more than is allocatable is more than 100", objects.CPUAndMemory("3", ""), objects.CPUAndMemory("2", ""), map[corev1.ResourceName]int32{"cpu": 150}},
+		{"a resource with nothing allocatable is left out", objects.CPUAndMemory("1", "1"), objects.CPUAndMemory("0", "2"), map[corev1.ResourceName]int32{"memory": 50}},
 		{"as is one that no node has", objects.CPUAndMemory("1", "1"), objects.CPUAndMemory("", "2"), map[corev1.ResourceName]int32{"memory": 50}},
 		{"large numbers do not overflow", objects.CPUAndMemory("", "900Ti"), objects.CPUAndMemory("", "1000Ti"), map[corev1.ResourceName]int32{"memory": 90}},
-		{"an absurd level stops at the largest number there is", objects.CPUAndMemory("", "1000Ti"), objects.CPUAndMemory("", "1"), map[corev1.ResourceName]int32{"memory": math.MaxInt32}},
+		{"an absurd utilization is limited to the maximum of an int32", objects.CPUAndMemory("", "1000Ti"), objects.CPUAndMemory("", "1"), map[corev1.ResourceName]int32{"memory": math.MaxInt32}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var requested, allocatable Sums
@@ -43,7 +43,7 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-// Sums that are near their limit are multiplied by 100 all the same.
+// Sums near their limit do not overflow when they are multiplied by 100.
 func TestPercentOfTheLargestSums(t *testing.T) {
 	var requested, allocatable Sums
 	for range 8000 {

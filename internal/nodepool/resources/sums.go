@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Sums are running sums of resources. A resource is in them while at least one amount of
-// it is, even if all amounts are 0.
+// Sums are running sums of resources. A resource is in the map while at least one amount of
+// it has been added and not subtracted, even if all of them are 0.
 type Sums map[corev1.ResourceName]Sum
 
 // Sum is the running sum of one resource.
 type Sum struct {
 	Value int64
-	// Count is the number of amounts that were added.
+	// Count is the number of amounts in the sum.
 	Count int
 }
 
@@ -41,7 +41,7 @@ func (s *Sums) AddN(a Amount, n int) { s.add(a.Resource, int64(n)*a.Value, n) }
 // SubtractN is the opposite of [Sums.AddN].
 func (s *Sums) SubtractN(a Amount, n int) { s.add(a.Resource, -int64(n)*a.Value, -n) }
 
-// AddSums adds all that other sums have.
+// AddSums adds other sums.
 func (s *Sums) AddSums(other Sums) {
 	for name, sum := range other {
 		s.add(name, sum.Value, sum.Count)
@@ -78,7 +78,7 @@ func (s Sums) List() corev1.ResourceList {
 	return list
 }
 
-// Only returns the sums of these resources alone.
+// Only returns the sums of only these resources.
 func (s Sums) Only(names []corev1.ResourceName) Sums {
 	some := make(Sums, len(names))
 	for _, name := range names {

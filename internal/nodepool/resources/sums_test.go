@@ -25,8 +25,8 @@ func listGenerator() *rapid.Generator[corev1.ResourceList] {
 	})
 }
 
-// Sums that were added to and taken from in any order are what a recount of
-// what is left gives, and when nothing is left nothing is in them.
+// After additions and subtractions in any order, sums equal a recount of the remaining
+// amounts, and they are empty when no amounts remain.
 func TestSumsEqualARecount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var running Sums
@@ -57,37 +57,36 @@ func TestSumsEqualARecount(t *testing.T) {
 			equal("running sums", recount(), running)
 		}
 
-		// Sums of sums: what a node requests joins and leaves a pool.
+		// Sums of sums: the requests on a node are added to a pool and removed again.
 		var pool Sums
 		one := AmountsOf(listGenerator().Draw(t, "pool"))
 		pool.Add(one)
 		pool.AddSums(running)
 		all := in
 		in = append(in[:len(in):len(in)], one)
-		equal("with another's sums", recount(), pool)
+		equal("with the sums of another", recount(), pool)
 		if rapid.Bool().Draw(t, "leave as one") {
 			pool.SubtractSums(running)
 		} else {
-			// One by one, as the pods of a node that stays end.
+			// One by one, as pods end on a node that stays.
 			for _, amounts := range all {
 				pool.Subtract(amounts)
 				in = in[1:]
-				equal("with one less", recount(), pool)
+				equal("with one removed", recount(), pool)
 			}
 		}
 		in = [][]Amount{one}
 		equal("without them again", recount(), pool)
 
 		pool.Subtract(one)
-		equal("with everything taken off", nil, pool)
+		equal("with everything removed", nil, pool)
 		if len(pool) > 0 {
-			t.Fatalf("with everything taken off, %v is left", pool)
+			t.Fatalf("with everything removed, %v is left", pool)
 		}
 	})
 }
 
-// A resource of which somebody reports 0 is in the list; one that nobody
-// reports is not.
+// A resource of which 0 is reported is in the list; one that is not reported is not.
 func TestSumsKnowNothingFromZero(t *testing.T) {
 	zero := AmountsOf(corev1.ResourceList{"hugepages-1Gi": resource.MustParse("0")})
 	one := AmountsOf(corev1.ResourceList{"example.com/x": resource.MustParse("1")})
@@ -103,7 +102,7 @@ func TestSumsKnowNothingFromZero(t *testing.T) {
 	}
 }
 
-// The quantities look as people know them from nodes.
+// Quantities have the same format as those of nodes.
 func TestListIsReadable(t *testing.T) {
 	var s Sums
 	for range 2 {

@@ -14,8 +14,8 @@ import (
 )
 
 // Apply returns a copy of the node on which some settings are set and others are removed.
-// It shares with the node what no setting can change. A NoExecute taint that is set gets
-// the time at which it was added.
+// The copy shares with the node whatever no setting can change. A NoExecute taint that is
+// set gets the given time as its timeAdded.
 func Apply(node *corev1.Node, set map[Key]string, remove sets.Set[Key], at time.Time) *corev1.Node {
 	after := *node
 	for i := range fields {
@@ -30,8 +30,8 @@ func Apply(node *corev1.Node, set map[Key]string, remove sets.Set[Key], at time.
 	return &after
 }
 
-// MergePatch returns the JSON merge patch that makes the settings of one version of a node
-// those of the other. It is valid only for the resourceVersion of the first.
+// MergePatch returns the JSON merge patch that turns the settings of one version of a node
+// into those of another. It is valid only for the resourceVersion of the first.
 func MergePatch(before, after *corev1.Node) []byte {
 	metadata, spec := map[string]any{"resourceVersion": before.ResourceVersion}, map[string]any{}
 	for i := range fields {

@@ -1,14 +1,14 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package setting knows what a NodePool can put on a node: labels, annotations and taints.
-// Such a thing is a setting; it has a [Key] and a value.
+// Package setting defines what a NodePool can put on a node: labels, annotations and
+// taints. Each of them is a setting, with a [Key] and a value.
 //
 //	key.go     what identifies a setting
-//	table.go   the kinds of settings: where each is asked for, found and stored
+//	table.go   the kinds of settings: where specs, nodes and ownership records have them
 //	kinds.go   the entries of that table
-//	queries.go what a pool asks for and manages, and what a node has
-//	apply.go   a node with settings set and removed, and the patch that makes it so
+//	queries.go the settings that a pool asks for and manages, and those that a node has
+//	apply.go   applies settings to a copy of a node, and computes the patch
 //
 // To add a kind, add an entry to the table. Nothing else switches on the kind.
 package setting
@@ -20,7 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Kind is a kind of setting, in the words of events and of the kubectl plugin.
+// Kind is a kind of setting, as events and the kubectl plugin show it.
 type Kind string
 
 // The kinds of settings.

@@ -19,7 +19,7 @@ func TestSlotNoExecute(t *testing.T) {
 		AnnotationKey(":NoExecute"):                         false,
 	} {
 		if got := s.IsNoExecute(); got != want {
-			t.Errorf("%v evicts: %v; want %v", s, got, want)
+			t.Errorf("IsNoExecute of %v = %v; want %v", s, got, want)
 		}
 	}
 }

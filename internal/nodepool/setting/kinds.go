@@ -32,8 +32,8 @@ var annotations = inMetadata(field{
 	hashes:  func(stored *Stored) *map[string]string { return &stored.Hashes },
 }, "annotations", func(node *corev1.Node) *map[string]string { return &node.Annotations })
 
-// inMetadata completes a field whose settings are entries of a map in the metadata of a
-// node, which has this name in JSON.
+// inMetadata completes a field whose settings are entries of a map in a node's metadata. The
+// name is that of the map in JSON.
 func inMetadata(f field, name string, entries func(*corev1.Node) *map[string]string) field {
 	f.actual = func(node *corev1.Node) iter.Seq2[string, string] { return maps.All(*entries(node)) }
 	f.detach = func(node *corev1.Node) {
@@ -66,8 +66,8 @@ func inMetadata(f field, name string, entries func(*corev1.Node) *map[string]str
 	return f
 }
 
-// Taints are one list to the API server, so that a patch has all of them if one changes.
-// Those of others keep their place.
+// A JSON merge patch replaces the list of taints as a whole, so if one changes, the patch
+// has all of them. Taints of other clients keep their position.
 var taints = field{
 	kind: Taint,
 	desired: func(spec *tidekeeperv1.NodePoolSpec) iter.Seq2[string, string] {
@@ -109,8 +109,8 @@ var taints = field{
 	},
 }
 
-// setTaint changes a taint in its place in the list, or appends it. A NoExecute taint gets
-// the time at which it was added: the share of nodes that are emptied is counted from it.
+// setTaint changes a taint in place, or appends it. A NoExecute taint gets the time at which
+// it was added: how many nodes are being emptied is computed from it.
 func setTaint(node *corev1.Node, name, value string, at time.Time) {
 	i := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool { return taintName(t.Key, t.Effect) == name })
 	if i < 0 {

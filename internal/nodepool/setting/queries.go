@@ -27,7 +27,7 @@ func Desired(pool *tidekeeperv1.NodePool) iter.Seq2[Key, string] {
 	}
 }
 
-// Actual returns everything on a node that a pool could ask for.
+// Actual returns all labels, annotations and taints of a node, as settings.
 func Actual(node *corev1.Node) map[Key]string {
 	settings := make(map[Key]string, len(node.Labels)+len(node.Annotations)+len(node.Spec.Taints))
 	for i := range fields {
@@ -52,15 +52,15 @@ func Missing(pool *tidekeeperv1.NodePool, node *corev1.Node) []Key {
 	return missing
 }
 
-// Managed yields the keys that the status of a pool says it manages.
+// Managed yields the managed keys of a pool.
 func Managed(pool *tidekeeperv1.NodePool) iter.Seq[Key] { return KeysOf(&pool.Status.Managed) }
 
-// Manages reports whether the status of the pool says that it manages the key.
+// Manages reports whether the key is a managed key of the pool.
 func Manages(pool *tidekeeperv1.NodePool, key Key) bool {
 	return slices.Contains(*fieldOf(key.Kind).managed(&pool.Status.Managed), key.Name)
 }
 
-// KeysOf yields the managed keys.
+// KeysOf yields the keys in that form.
 func KeysOf(managed *tidekeeperv1.ManagedKeys) iter.Seq[Key] {
 	return func(yield func(Key) bool) {
 		for i := range fields {
@@ -73,7 +73,7 @@ func KeysOf(managed *tidekeeperv1.ManagedKeys) iter.Seq[Key] {
 	}
 }
 
-// ManagedKeys returns the keys as the status of a pool has them, in order.
+// ManagedKeys returns the keys in the form of a pool's status, in order.
 func ManagedKeys(keys sets.Set[Key]) tidekeeperv1.ManagedKeys {
 	var managed tidekeeperv1.ManagedKeys
 	for _, key := range slices.SortedFunc(maps.Keys(keys), Compare) {

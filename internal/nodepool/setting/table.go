@@ -13,7 +13,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// field is all that there is to know about one kind of setting.
+// field defines one kind of setting.
 type field struct {
 	kind Kind
 
@@ -24,15 +24,15 @@ type field struct {
 	// actual yields the names and values that a node has.
 	actual func(*corev1.Node) iter.Seq2[string, string]
 
-	// stored returns the part of an ownership record that has the values.
+	// stored returns the map of an ownership record that has the values.
 	stored func(*Stored) *map[string]string
-	// hashes returns the part that has hashes of long values. It is nil for kinds whose
+	// hashes returns the map that has hashes of long values. It is nil for kinds whose
 	// values are never long.
 	hashes func(*Stored) *map[string]string
 
 	// detach gives a shallow copy of a node its own copy of what set and remove change.
 	detach func(*corev1.Node)
-	// set puts a setting on a node at a time, remove takes it off.
+	// set puts a setting on a node at the given time, remove removes it.
 	set    func(node *corev1.Node, name, value string, at time.Time)
 	remove func(node *corev1.Node, name string)
 	// patch adds the difference between two versions of a node to a JSON merge patch.
@@ -45,12 +45,12 @@ type field struct {
 // fields is the table, in the order in which settings are shown.
 var fields = []field{labels, annotations, taints}
 
-// Stored is the settings that one pool has put on a node, in the form of the ownership
-// record. It is stored data: what an older version wrote must stay readable.
+// Stored is the settings that one pool has put on a node, as they are stored in the
+// ownership record. Records that older versions wrote must stay readable.
 type Stored struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Hashes are those of annotations with long values.
+	// Hashes are the hashes of annotations with long values.
 	Hashes map[string]string `json:"hashes,omitempty"`
 	Taints map[string]string `json:"taints,omitempty"`
 }
@@ -72,12 +72,11 @@ func fieldOf(kind Kind) *field {
 	return &fields[i]
 }
 
-// Values returns the part of the stored form that has the values of the settings of one
-// kind, by name.
+// Values returns the map of the stored form that has the values of one kind, by name.
 func (s *Stored) Values(kind Kind) *map[string]string { return fieldOf(kind).stored(s) }
 
-// HashesOf returns the part of the stored form that has the hashes of long values of the
-// settings of one kind, by name. It returns nil if values of that kind are never long.
+// HashesOf returns the map of the stored form that has the hashes of long values of one
+// kind, by name. It returns nil if values of that kind are never long.
 func (s *Stored) HashesOf(kind Kind) *map[string]string {
 	if f := fieldOf(kind); f.hashes != nil {
 		return f.hashes(s)
@@ -86,7 +85,7 @@ func (s *Stored) HashesOf(kind Kind) *map[string]string {
 }
 
 // CanBeLong reports whether values of this kind can be so long that an ownership record
-// has hashes of them.
+// stores hashes of them.
 func (k Kind) CanBeLong() bool { return fieldOf(k).hashes != nil }
 
 // Format returns a setting as kubectl writes it, without its kind: key=value, or

@@ -19,49 +19,50 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// News ripen: they are told when nothing has been added for a while, so that
-// forty nodes that join at once are one event, and after some time in any case.
+// Events are held back until nothing has been added for eventDelay, so that forty nodes that
+// join at once result in one event, but for maxEventDelay at most.
 const (
 	eventDelay    = time.Second
 	maxEventDelay = 5 * time.Second
 )
 
-// eventAggregator is what has happened to a pool and was not told yet. The zero value is
-// no news.
+// eventAggregator collects what has happened to a pool and has not been reported yet. The
+// zero value is empty.
 type eventAggregator struct {
 	joined, left sets.Set[string]
-	// applied are the nodes that were changed because the pool asked for it.
+	// applied are the nodes to which settings of the pool were applied.
 	applied sets.Set[string]
-	// restored and replaced name the keys, by node, that others had changed.
+	// restored and replaced are the keys, by node, that other clients had set or changed.
 	restored, replaced map[string][]setting.Key
-	// conflicting are the nodes that never come to rest.
+	// conflicting are the nodes on which another client, or another pool, reverts the pool's
+	// changes.
 	conflicting sets.Set[string]
-	// failures by node.
+	// failures are error messages, by node.
 	failures map[string]string
 
-	// since is when the first of it was noticed, last the latest; both are
-	// set by tell, the only one who knows the time.
+	// since is the time of the first addition, last that of the latest. Both are set by
+	// take, the only method that knows the time; added reports that it has to.
 	since, last time.Time
-	fresh       bool
+	added       bool
 }
 
-// Event is one event to be.
+// Event is an event to record.
 type Event struct {
 	Type, Reason, Action, Note string
-	// Node is the one that it is about, if it is about one only.
+	// Node is the node that the event is about; empty if there are several.
 	Node string
 }
 
-// recordJoin notes that a node joined the pool. A node that left it before that was
-// reported has done nothing.
+// recordJoin records that a node joined the pool. If it left and that was not reported yet,
+// neither is reported.
 func (n *eventAggregator) recordJoin(node string) { n.recordMove(node, &n.joined, n.left) }
 
-// recordLeave notes that a node left the pool. A node that joined it before that was
-// reported has done nothing.
+// recordLeave records that a node left the pool. If it joined and that was not reported yet,
+// neither is reported.
 func (n *eventAggregator) recordLeave(node string) { n.recordMove(node, &n.left, n.joined) }
 
 func (n *eventAggregator) recordMove(node string, to *sets.Set[string], from sets.Set[string]) {
-	n.fresh = true
+	n.added = true
 	if from.Has(node) {
 		from.Delete(node)
 		return
@@ -72,9 +73,9 @@ func (n *eventAggregator) recordMove(node string, to *sets.Set[string], from set
 	to.Insert(node)
 }
 
-// recordChange adds that something was written to a node.
+// recordChange records that a setting was written to a node.
 func (n *eventAggregator) recordChange(node string, c plan.Change) {
-	n.fresh = true
+	n.added = true
 	switch c.Kind {
 	case plan.Restored:
 		appendKey(&n.restored, node, c.Key)
@@ -88,36 +89,36 @@ func (n *eventAggregator) recordChange(node string, c plan.Change) {
 	}
 }
 
-// recordConflictingWriter adds that a node never comes to rest.
+// recordConflictingWriter records that the pool's changes to a node are reverted again and
+// again.
 func (n *eventAggregator) recordConflictingWriter(node string) {
-	n.fresh = true
+	n.added = true
 	if n.conflicting == nil {
 		n.conflicting = sets.New[string]()
 	}
 	n.conflicting.Insert(node)
 }
 
-// recordFailure adds that a node could not be written.
+// recordFailure records that a node could not be patched.
 func (n *eventAggregator) recordFailure(node, message string) {
-	n.fresh = true
+	n.added = true
 	if n.failures == nil {
 		n.failures = map[string]string{}
 	}
 	n.failures[node] = message
 }
 
-func appendKey(to *map[string][]setting.Key, node string, s setting.Key) {
+func appendKey(to *map[string][]setting.Key, node string, key setting.Key) {
 	if *to == nil {
 		*to = map[string][]setting.Key{}
 	}
-	(*to)[node] = append((*to)[node], s)
+	(*to)[node] = append((*to)[node], key)
 }
 
-// take returns the news that are ripe now and forgets them, or after how long
-// they will be.
+// take returns the events that are due and forgets them, or after how long they will be due.
 func (n *eventAggregator) take(now time.Time) ([]Event, time.Duration) {
-	if n.fresh {
-		n.fresh = false
+	if n.added {
+		n.added = false
 		n.last = now
 		if n.since.IsZero() {
 			n.since = now
@@ -126,45 +127,45 @@ func (n *eventAggregator) take(now time.Time) ([]Event, time.Duration) {
 	if n.since.IsZero() {
 		return nil, 0
 	}
-	ripe := n.last.Add(eventDelay)
-	if latest := n.since.Add(maxEventDelay); latest.Before(ripe) {
-		ripe = latest
+	due := n.last.Add(eventDelay)
+	if latest := n.since.Add(maxEventDelay); latest.Before(due) {
+		due = latest
 	}
-	if now.Before(ripe) {
-		return nil, ripe.Sub(now)
+	if now.Before(due) {
+		return nil, due.Sub(now)
 	}
-	told := n.events()
+	events := n.events()
 	*n = eventAggregator{}
-	return told, 0
+	return events, 0
 }
 
 func (n *eventAggregator) events() []Event {
 	var all []Event
-	say := func(nodes []string, eventType, reason, action, format string, args ...any) {
-		a := Event{Type: eventType, Reason: reason, Action: action, Note: fmt.Sprintf(format, args...)}
+	add := func(nodes []string, eventType, reason, action, format string, args ...any) {
+		e := Event{Type: eventType, Reason: reason, Action: action, Note: fmt.Sprintf(format, args...)}
 		if len(nodes) == 1 {
-			a.Node = nodes[0]
+			e.Node = nodes[0]
 		}
-		all = append(all, a)
+		all = append(all, e)
 	}
 	if len(n.joined) > 0 {
-		say(sets.List(n.joined), corev1.EventTypeNormal, tidekeeperv1.EventNodesJoined, "Join", "%s joined the pool", FormatNodes(sets.List(n.joined)))
+		add(sets.List(n.joined), corev1.EventTypeNormal, tidekeeperv1.EventNodesJoined, "Join", "%s joined the pool", FormatNodes(sets.List(n.joined)))
 	}
 	if len(n.left) > 0 {
-		say(sets.List(n.left), corev1.EventTypeNormal, tidekeeperv1.EventNodesLeft, "Leave", "%s left the pool", FormatNodes(sets.List(n.left)))
+		add(sets.List(n.left), corev1.EventTypeNormal, tidekeeperv1.EventNodesLeft, "Leave", "%s left the pool", FormatNodes(sets.List(n.left)))
 	}
 	if len(n.applied) > 0 {
-		say(sets.List(n.applied), corev1.EventTypeNormal, tidekeeperv1.EventSettingsApplied, "Update", "brought %s up to date", FormatNodes(sets.List(n.applied)))
+		add(sets.List(n.applied), corev1.EventTypeNormal, tidekeeperv1.EventSettingsApplied, "Update", "updated %s to match the pool's spec", FormatNodes(sets.List(n.applied)))
 	}
 	if len(n.replaced) > 0 {
-		say(slices.Collect(maps.Keys(n.replaced)), corev1.EventTypeNormal, tidekeeperv1.EventValueReplaced, "Replace", "replaced values that others had set: %s", formatKeys(n.replaced))
+		add(slices.Collect(maps.Keys(n.replaced)), corev1.EventTypeNormal, tidekeeperv1.EventValueReplaced, "Replace", "replaced values that other clients had set: %s", formatKeys(n.replaced))
 	}
 	if len(n.restored) > 0 {
-		say(slices.Collect(maps.Keys(n.restored)), corev1.EventTypeWarning, tidekeeperv1.EventDriftCorrected, "Correct", "put back what others had changed: %s", formatKeys(n.restored))
+		add(slices.Collect(maps.Keys(n.restored)), corev1.EventTypeWarning, tidekeeperv1.EventDriftCorrected, "Correct", "restored settings that other clients had changed: %s", formatKeys(n.restored))
 	}
 	if len(n.conflicting) > 0 {
-		say(sets.List(n.conflicting), corev1.EventTypeWarning, tidekeeperv1.EventConflictingWriter, "Update",
-			"somebody else, or another pool, undoes what this pool does to %s again and again; it is slowed down", FormatNodes(sets.List(n.conflicting)))
+		add(sets.List(n.conflicting), corev1.EventTypeWarning, tidekeeperv1.EventConflictingWriter, "Update",
+			"another client or another pool keeps reverting this pool's changes to %s; updates are throttled", FormatNodes(sets.List(n.conflicting)))
 	}
 	for _, message := range slices.Compact(slices.Sorted(maps.Values(n.failures))) {
 		var nodes []string
@@ -174,7 +175,7 @@ func (n *eventAggregator) events() []Event {
 			}
 		}
 		slices.Sort(nodes)
-		say(nodes, corev1.EventTypeWarning, tidekeeperv1.EventNodePatchFailed, "Update", "could not update %s: %s", FormatNodes(nodes), message)
+		add(nodes, corev1.EventTypeWarning, tidekeeperv1.EventNodePatchFailed, "Update", "could not update %s: %s", FormatNodes(nodes), message)
 		if len(all) > 8 {
 			break
 		}
@@ -182,15 +183,15 @@ func (n *eventAggregator) events() []Event {
 	return all
 }
 
-// A note of an event has at most 1024 bytes, and the name of a node up to 253, a key
-// up to 317. So lists end after five, or earlier if these are long.
+// The note of an event is limited to 1024 bytes, the name of a node to 253, and a key to
+// 317. So lists end after five entries, or earlier if these are long.
 const (
 	maxListed       = 5
 	maxListLength   = 600
 	maxReasonLength = 300
 )
 
-// FormatNodes names nodes: all of a few, some of many.
+// FormatNodes names the nodes, or the first few if there are many.
 func FormatNodes(names []string) string {
 	if len(names) == 1 {
 		return "node " + names[0]
@@ -198,19 +199,19 @@ func FormatNodes(names []string) string {
 	return fmt.Sprintf("%d nodes (%s)", len(names), formatList(names))
 }
 
-// formatKeys names what was changed on which node: all of a few, some of many.
-func formatKeys(slots map[string][]setting.Key) string {
+// formatKeys names the keys, by node, or the first few if there are many.
+func formatKeys(byNode map[string][]setting.Key) string {
 	var all []string
-	for node, on := range slots {
-		for _, s := range on {
-			all = append(all, fmt.Sprintf("%s on node %s", s, node))
+	for node, keys := range byNode {
+		for _, key := range keys {
+			all = append(all, fmt.Sprintf("%s on node %s", key, node))
 		}
 	}
 	slices.SortFunc(all, cmp.Compare)
 	return formatList(slices.Compact(all))
 }
 
-// formatList joins the first of some words, and says how many more there are.
+// formatList joins the first few words, and says how many more there are.
 func formatList(words []string) string {
 	shown, length := 0, 0
 	for shown < min(len(words), maxListed) && (shown == 0 || length+len(words[shown]) <= maxListLength) {

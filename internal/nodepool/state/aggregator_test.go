@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-func TestAnnouncements(t *testing.T) {
+func TestEvents(t *testing.T) {
 	team := setting.LabelKey("team")
 	for _, tt := range []struct {
 		name string
@@ -41,25 +41,25 @@ func TestAnnouncements(t *testing.T) {
 			},
 			want: []string{"Normal NodesJoined: 40 nodes (n00, n01, n02, n03, n04 and 35 more) joined the pool"},
 		},
-		{name: "back and forth is nothing", add: func(n *eventAggregator) { n.recordJoin("a"); n.recordLeave("a") }},
+		{name: "joining and leaving again is no event", add: func(n *eventAggregator) { n.recordJoin("a"); n.recordLeave("a") }},
 		{
-			name: "what a node was given is told by its name only",
+			name: "settings that were applied are reported by node only",
 			add: func(n *eventAggregator) {
 				n.recordChange("a", plan.Change{Pool: "p", Key: team, Kind: plan.Added})
 				n.recordChange("a", plan.Change{Pool: "p", Key: setting.TaintKey("x", "NoSchedule"), Kind: plan.Removed})
 				n.recordChange("b", plan.Change{Pool: "p", Key: team, Kind: plan.Updated})
 			},
-			want: []string{"Normal SettingsApplied: brought 2 nodes (a, b) up to date"},
+			want: []string{"Normal SettingsApplied: updated 2 nodes (a, b) to match the pool's spec"},
 		},
 		{
-			name: "what others had changed is told key by key",
+			name: "settings that other clients had changed are reported by key",
 			add: func(n *eventAggregator) {
 				n.recordChange("a", plan.Change{Pool: "p", Key: team, Kind: plan.Restored})
 				n.recordChange("a", plan.Change{Pool: "p", Key: setting.TaintKey("x", "NoSchedule"), Kind: plan.Replaced})
 			},
 			want: []string{
-				"Normal ValueReplaced: replaced values that others had set: taint x:NoSchedule on node a",
-				"Warning DriftCorrected: put back what others had changed: label team on node a",
+				"Normal ValueReplaced: replaced values that other clients had set: taint x:NoSchedule on node a",
+				"Warning DriftCorrected: restored settings that other clients had changed: label team on node a",
 			},
 		},
 		{
@@ -69,16 +69,16 @@ func TestAnnouncements(t *testing.T) {
 					n.recordChange(fmt.Sprintf("n%d", i), plan.Change{Pool: "p", Key: team, Kind: plan.Restored})
 				}
 			},
-			want: []string{"Warning DriftCorrected: put back what others had changed: label team on node n0, label team on node n1, label team on node n2, label team on node n3, label team on node n4 and 3 more"},
+			want: []string{"Warning DriftCorrected: restored settings that other clients had changed: label team on node n0, label team on node n1, label team on node n2, label team on node n3, label team on node n4 and 3 more"},
 		},
 		{
-			name: "a fight is told once for all its nodes",
+			name: "conflicting writers are reported once for all nodes",
 			add: func(n *eventAggregator) {
 				n.recordConflictingWriter("b")
 				n.recordConflictingWriter("a")
 				n.recordConflictingWriter("a")
 			},
-			want: []string{"Warning ConflictingWriter: somebody else, or another pool, undoes what this pool does to 2 nodes (a, b) again and again; it is slowed down"},
+			want: []string{"Warning ConflictingWriter: another client or another pool keeps reverting this pool's changes to 2 nodes (a, b); updates are throttled"},
 		},
 		{
 			name: "one failure of many nodes is one event",
@@ -97,18 +97,18 @@ func TestAnnouncements(t *testing.T) {
 			n := &eventAggregator{}
 			tt.add(n)
 			var got []string
-			for _, a := range n.events() {
-				got = append(got, fmt.Sprintf("%s %s: %s", a.Type, a.Reason, a.Note))
+			for _, e := range n.events() {
+				got = append(got, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Note))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// What is about one node says so, so that it is found beside the node.
-func TestNewsOfOneNode(t *testing.T) {
+// An event about one node names it, so that it is listed with the events of the node.
+func TestEventsOfOneNode(t *testing.T) {
 	n := &eventAggregator{}
 	n.recordJoin("a")
 	n.recordChange("b", plan.Change{Pool: "p", Key: setting.LabelKey("x"), Kind: plan.Restored})
@@ -116,8 +116,8 @@ func TestNewsOfOneNode(t *testing.T) {
 	n.recordConflictingWriter("c")
 	n.recordConflictingWriter("d")
 	got := map[string]string{}
-	for _, a := range n.events() {
-		got[a.Reason] = a.Node
+	for _, e := range n.events() {
+		got[e.Reason] = e.Node
 	}
 	want := map[string]string{tidekeeperv1.EventNodesJoined: "a", tidekeeperv1.EventDriftCorrected: "b", tidekeeperv1.EventConflictingWriter: ""}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -125,45 +125,45 @@ func TestNewsOfOneNode(t *testing.T) {
 	}
 }
 
-// TestNewsRipen: news are told a second after the last of them, and after five
-// seconds even if there is always more.
-func TestNewsRipen(t *testing.T) {
+// Events are returned a second after the last addition, and after five seconds even if more
+// keeps being added.
+func TestEventsAreHeldBack(t *testing.T) {
 	at := func(seconds float64) time.Time {
 		return objects.Epoch.Add(time.Duration(seconds * float64(time.Second)))
 	}
 	n := &eventAggregator{}
-	if told, again := n.take(at(0)); told != nil || again != 0 {
-		t.Errorf("no news: told %v, again after %v", told, again)
+	if events, again := n.take(at(0)); events != nil || again != 0 {
+		t.Errorf("empty: events %v, again after %v", events, again)
 	}
 
 	n.recordJoin("a")
-	if told, again := n.take(at(0)); told != nil || again != time.Second {
-		t.Errorf("fresh news: told %v, again after %v; want none, 1s", told, again)
+	if events, again := n.take(at(0)); events != nil || again != time.Second {
+		t.Errorf("one addition: events %v, again after %v; want none, 1s", events, again)
 	}
 	n.recordJoin("b")
-	if told, again := n.take(at(0.5)); told != nil || again != time.Second {
-		t.Errorf("more news: told %v, again after %v; want none, 1s", told, again)
+	if events, again := n.take(at(0.5)); events != nil || again != time.Second {
+		t.Errorf("two additions: events %v, again after %v; want none, 1s", events, again)
 	}
-	if told, again := n.take(at(1.25)); told != nil || again != 250*time.Millisecond {
-		t.Errorf("not quite ripe: told %v, again after %v; want none, 250ms", told, again)
+	if events, again := n.take(at(1.25)); events != nil || again != 250*time.Millisecond {
+		t.Errorf("not due yet: events %v, again after %v; want none, 250ms", events, again)
 	}
-	if told, again := n.take(at(1.5)); len(told) != 1 || again != 0 {
-		t.Errorf("ripe news: told %v, again after %v; want one event", told, again)
+	if events, again := n.take(at(1.5)); len(events) != 1 || again != 0 {
+		t.Errorf("due: events %v, again after %v; want one event", events, again)
 	}
-	if told, again := n.take(at(1.6)); told != nil || again != 0 {
-		t.Errorf("old news: told %v, again after %v", told, again)
+	if events, again := n.take(at(1.6)); events != nil || again != 0 {
+		t.Errorf("taken: events %v, again after %v", events, again)
 	}
 
 	for i := range 10 {
 		n.recordJoin(fmt.Sprint(i))
-		told, _ := n.take(at(10 + float64(i)*0.6))
-		if (told != nil) != (i == 9) {
-			t.Errorf("steady news, after %.1f seconds: told %v", float64(i)*0.6, told)
+		events, _ := n.take(at(10 + float64(i)*0.6))
+		if (events != nil) != (i == 9) {
+			t.Errorf("steady additions, after %.1f seconds: events %v", float64(i)*0.6, events)
 		}
 	}
 }
 
-// The notes of events fit: the API server refuses more than 1024 bytes.
+// No note exceeds 1024 bytes, which is the limit of the API server.
 func TestNotesAreShort(t *testing.T) {
 	n := &eventAggregator{}
 	for i := range 9 {
@@ -175,9 +175,9 @@ func TestNotesAreShort(t *testing.T) {
 		n.recordConflictingWriter(node)
 		n.recordFailure(node, text.Shorten(strings.Repeat("é", 5_000), maxReasonLength))
 	}
-	for _, a := range n.events() {
-		if len(a.Note) > 1024 {
-			t.Errorf("%s has %d bytes", a.Reason, len(a.Note))
+	for _, e := range n.events() {
+		if len(e.Note) > 1024 {
+			t.Errorf("%s has %d bytes", e.Reason, len(e.Note))
 		}
 	}
 }

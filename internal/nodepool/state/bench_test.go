@@ -14,17 +14,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// crowd is a fleet with so many pods, thirty to a node and all nodes in one
-// pool, and what happens to one pod after the other: it comes and goes.
+// crowd is a model with a given number of pods, thirty per node and all nodes in one pool,
+// and further pods that are created and deleted one by one.
 type crowd struct {
-	fleet *Cluster
-	come  []*corev1.Pod
-	next  int
+	cluster *Cluster
+	pods    []*corev1.Pod
+	next    int
 }
 
 func newCrowd(pods int) *crowd {
-	c := &crowd{fleet: NewCluster()}
-	c.fleet.SetPool(objects.Pool("all").MatchLabels("os", "linux").Obj())
+	c := &crowd{cluster: NewCluster()}
+	c.cluster.SetPool(objects.Pool("all").MatchLabels("os", "linux").Obj())
 	nodes := max(1, pods/30)
 	pod := func(i int) *corev1.Pod {
 		p := objects.Pod(fmt.Sprintf("pod-%d", i)).On(fmt.Sprintf("node-%d", i%nodes)).
@@ -33,28 +33,28 @@ func newCrowd(pods int) *crowd {
 		return p
 	}
 	for i := range nodes {
-		c.fleet.SetNode(objects.Node(fmt.Sprintf("node-%d", i)).Label("os", "linux").Ready(corev1.ConditionTrue).
+		c.cluster.SetNode(objects.Node(fmt.Sprintf("node-%d", i)).Label("os", "linux").Ready(corev1.ConditionTrue).
 			Allocatable(corev1.ResourceCPU, "16").Allocatable(corev1.ResourceMemory, "64Gi").Obj())
 	}
 	for i := range pods {
-		c.fleet.SetPod(pod(i))
+		c.cluster.SetPod(pod(i))
 	}
 	for i := range 1_000 {
-		c.come = append(c.come, pod(pods+i*nodes/1_000))
+		c.pods = append(c.pods, pod(pods+i*nodes/1_000))
 	}
 	return c
 }
 
-// event takes in a pod that comes, and that it goes.
+// event creates a pod and deletes it.
 func (c *crowd) event() {
-	pod := c.come[c.next%len(c.come)]
+	pod := c.pods[c.next%len(c.pods)]
 	c.next++
-	c.fleet.SetPod(pod)
-	c.fleet.DeletePod(pod.UID)
+	c.cluster.SetPod(pod)
+	c.cluster.DeletePod(pod.UID)
 }
 
-// What one pod costs does not depend on how many there are. An event here is a
-// pod that comes and goes.
+// The cost of a pod does not depend on the number of pods. An event here is the creation and
+// the deletion of a pod.
 func BenchmarkPodEvent(b *testing.B) {
 	for _, pods := range []int{3_000, 30_000, 150_000} {
 		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {
@@ -70,12 +70,11 @@ func BenchmarkPodEvent(b *testing.B) {
 func TestPodEventCostsTheSameInALargeWorld(t *testing.T) {
 	small, large := newCrowd(300), newCrowd(30_000)
 	few, many := testing.AllocsPerRun(1_000, small.event), testing.AllocsPerRun(1_000, large.event)
-	// A map that grows meanwhile is one more now and then.
+	// A map that grows meanwhile occasionally adds an allocation.
 	if many > few+1 {
 		t.Errorf("one pod event takes %.0f allocations among 300 pods and %.0f among 30,000, want no more", few, many)
 	}
-	// In turns, and the best of each, so that what else the machine does falls
-	// out. With a hundred times as many pods, a walk over them, or over the
+	// In turns, and the best of each, so that other load on the machine has no effect. With a hundred times as many pods, a walk over them, or over the
 	// nodes, would take a hundred times as long.
 	best := func(c *crowd, known time.Duration) time.Duration {
 		start := time.Now()

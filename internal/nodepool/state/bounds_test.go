@@ -21,8 +21,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// What pods name and no node offers is in no sum, and nothing is left of it when
-// the pods are gone.
+// Resources that no node offers are in no sum, and nothing is left of them when the pods are
+// deleted.
 func TestInventedResourcesLeaveNothing(t *testing.T) {
 	f := NewCluster()
 	f.SetPool(objects.Pool("a").Obj())
@@ -42,12 +42,12 @@ func TestInventedResourcesLeaveNothing(t *testing.T) {
 		f.DeletePod(types.UID("pod-" + fmt.Sprint(i)))
 	}
 	if len(f.profiles)+len(f.pods)+len(n.pods)+len(n.requested) != 0 {
-		t.Errorf("left are %d shapes, %d pods, %d on the node, %d sums", len(f.profiles), len(f.pods), len(n.pods), len(n.requested))
+		t.Errorf("left are %d profiles, %d pods, %d on the node, %d sums", len(f.profiles), len(f.pods), len(n.pods), len(n.requested))
 	}
 }
 
-// What a pool vouched for in former times is taken off if it is on record; what
-// nobody ever vouched for is not.
+// A recorded setting is removed if its pool managed the key in the past, and not if no pool
+// ever did.
 func TestOrphansAreTakenOff(t *testing.T) {
 	theirs := setting.LabelKey("theirs")
 	for _, tc := range []struct {
@@ -57,17 +57,17 @@ func TestOrphansAreTakenOff(t *testing.T) {
 		removed []setting.Key
 	}{
 		{
-			"the pool is gone",
+			"the pool was deleted",
 			func(f *Cluster) { f.DeletePool("p") },
 			objects.Node("n").LabelOf("p", "ours", "1"), []setting.Key{setting.LabelKey("ours")},
 		},
 		{
-			"the key is taken out of the spec",
+			"the key is removed from the spec",
 			func(f *Cluster) { f.SetPool(objects.Pool("p").Obj()) },
 			objects.Node("n").LabelOf("p", "ours", "1"), []setting.Key{setting.LabelKey("ours")},
 		},
 		{
-			"the pool was made anew, and asks for other things",
+			"the pool was created again, and asks for other settings",
 			func(f *Cluster) {
 				again := objects.Pool("p").Labels("other", "1").Obj()
 				again.UID = "another"
@@ -76,17 +76,17 @@ func TestOrphansAreTakenOff(t *testing.T) {
 			objects.Node("n").LabelOf("p", "ours", "1"), []setting.Key{setting.LabelKey("ours")},
 		},
 		{
-			"somebody has written another value since",
+			"another client has written another value since",
 			func(f *Cluster) { f.DeletePool("p") },
 			objects.Node("n").LabelOf("p", "ours", "1").Label("ours", "2"), nil,
 		},
 		{
-			"a record that is forged, of what is not the pool's",
+			"a forged record, of a setting that is not the pool's",
 			func(f *Cluster) { f.DeletePool("p") },
 			objects.Node("n").Label(theirs.Name, "1").Owned("p", theirs, "1"), nil,
 		},
 		{
-			"a record that is forged, of a pool that never was",
+			"a forged record, of a pool that never existed",
 			func(f *Cluster) { f.DeletePool("p") },
 			objects.Node("n").Label("ours", "1").Owned("ghost", setting.LabelKey("ours"), "1"), nil,
 		},
@@ -107,7 +107,7 @@ func TestOrphansAreTakenOff(t *testing.T) {
 				t.Errorf("removed (-want +got):\n%s", diff)
 			}
 			if len(removed) > 0 && len(plan.Orphaned) == 0 {
-				t.Error("nobody is asked whether that is so")
+				t.Error("the removal is not to be verified")
 			}
 		})
 	}
@@ -126,13 +126,14 @@ func TestRetiredIsBounded(t *testing.T) {
 		t.Errorf("%d keys are remembered in an order of %d; want %d", known, len(r.order), maxFormerKeys)
 	}
 	last := setting.LabelKey(fmt.Sprint(3*maxFormerKeys - 1))
-	if !r.of(fmt.Sprint("pool-", (3*maxFormerKeys-1)%1000)).Has(last) {
+	if !r.forPool(fmt.Sprint("pool-", (3*maxFormerKeys-1)%1000)).Has(last) {
 		t.Error("the last one is not remembered")
 	}
 }
 
-// Whoever may edit a node's annotations can write a record there as fast as it is
-// cleaned. The pool does not wait for that without end, nor for what cannot be read.
+// A client that may edit a node's annotations can write a record there each time it is
+// cleaned. The deletion of a pool does not wait for that forever, nor for a record that
+// cannot be read.
 func TestForgedRecordDoesNotHoldADeletion(t *testing.T) {
 	for _, forged := range []string{`{"p":{"labels":{"ours":"1"}}}`, "garbage"} {
 		f := NewCluster()
@@ -146,17 +147,17 @@ func TestForgedRecordDoesNotHoldADeletion(t *testing.T) {
 		for writes := 0; ; writes++ {
 			if v, _ := f.Pool("p"); v.OwnedNodes == 0 {
 				if writes == 0 {
-					t.Errorf("%s: the node is not waited for at all", forged)
+					t.Errorf("%s: the pool does not wait for the node at all", forged)
 				}
 				break
 			}
 			if writes > 20 {
-				t.Fatalf("%s: after %d writes the node still holds the pool", forged, writes)
+				t.Fatalf("%s: after %d writes the pool still waits for the node", forged, writes)
 			}
 			node := forge()
 			plan, end := f.BeginWrite(node)
 			if plan.Empty() {
-				t.Fatalf("%s: nothing to clean, and yet the node holds the pool", forged)
+				t.Fatalf("%s: nothing to clean, but the pool waits for the node", forged)
 			}
 			f.RecordWrite("n", &plan)
 			end()
@@ -165,7 +166,7 @@ func TestForgedRecordDoesNotHoldADeletion(t *testing.T) {
 	}
 }
 
-// A record may name thousands of pools that are none: none of them is looked at.
+// A record may name thousands of pools that do not exist. None of them is queued.
 func TestRecordsOfNoPoolsQueueNothing(t *testing.T) {
 	f := NewCluster()
 	f.SetPool(objects.Pool("p").Labels("ours", "1").Obj())
@@ -176,12 +177,12 @@ func TestRecordsOfNoPoolsQueueNothing(t *testing.T) {
 			break
 		}
 	}
-	if answer := f.SetNode(node.Obj()); len(answer.Pools) > 0 {
-		t.Errorf("to be looked at: %v", sets.List(answer.Pools))
+	if dirty := f.SetNode(node.Obj()); len(dirty.Pools) > 0 {
+		t.Errorf("dirty pools: %v", sets.List(dirty.Pools))
 	}
 }
 
-// A node that the API server refuses to write for a pool is told until it is written,
+// A node for which the API server refuses a pool's settings is reported until it is written,
 // and waits behind others for a NoExecute taint.
 func TestRefusedNodes(t *testing.T) {
 	f := NewCluster()
@@ -194,7 +195,7 @@ func TestRefusedNodes(t *testing.T) {
 	end()
 	v, _ := f.Pool("p")
 	if v.Refused != 1 || v.RefusedNode != "n" || !strings.HasPrefix(v.RefusedReason, "no: ") || len(v.RefusedReason) > maxReasonLength {
-		t.Errorf("blocked are %d nodes: %s, %s", v.Refused, v.RefusedNode, v.RefusedReason)
+		t.Errorf("%d nodes are refused: %s, %s", v.Refused, v.RefusedNode, v.RefusedReason)
 	}
 	if f.pools["p"].evictionAllowed.Has("n") || !f.pools["p"].failing.Has("n") {
 		t.Error("the node still has its turn")
@@ -203,6 +204,6 @@ func TestRefusedNodes(t *testing.T) {
 	f.RecordWrite("n", &plan)
 	end()
 	if v, _ := f.Pool("p"); v.Refused != 0 {
-		t.Errorf("written, it is still blocked: %s", v.RefusedReason)
+		t.Errorf("after the write it is still refused: %s", v.RefusedReason)
 	}
 }

@@ -3,19 +3,17 @@
 
 package state
 
-import ()
-
-// maxCleanups is how often a node is cleared of what is recorded for a pool that is
-// being deleted before the pool goes without it: somebody forges the record again
-// each time, and must not hold the pool.
+// maxCleanups is how many times a pool that is being deleted is removed from a node's record
+// before the pool no longer waits for the node: a client that forges the record again each
+// time must not block the deletion.
 const maxCleanups = 5
 
-// nodesToClean returns how many nodes a pool that is being deleted waits for: those that
-// have something of it on record, and those among its members whose record cannot
-// be read, until their own turn comes.
+// nodesToClean returns how many nodes a pool that is being deleted waits for: those whose
+// record names it, and those of its members whose record cannot be read, until it has been
+// rewritten.
 func (c *Cluster) nodesToClean(p *poolState) (nodes int) {
-	if t := c.owners[p.object.Name]; t != nil {
-		for node := range t.nodes {
+	if o := c.owners[p.object.Name]; o != nil {
+		for node := range o.nodes {
 			if p.cleanups[node] < maxCleanups {
 				nodes++
 			}
@@ -29,8 +27,8 @@ func (c *Cluster) nodesToClean(p *poolState) (nodes int) {
 	return nodes
 }
 
-// WaitsFor reports whether a pool that is being deleted has to wait for a node that
-// has something of it on record, or a record that cannot be read.
+// WaitsFor reports whether the pool has to wait for a node whose record names it, or cannot
+// be read.
 func (c *Cluster) WaitsFor(pool, node string, unreadable bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package state is the manager's model of all pools, nodes and pods: who is in which
-// pool, what each node lacks, and running sums. The informers feed it event by event,
-// and it answers each with what must be looked at because of it.
+// Package state is the manager's model of all pools, nodes and pods: the members of each
+// pool, what each node needs, and running sums. The informers feed it event by event, and
+// for each event it returns the nodes and pools that must be reconciled.
 package state
 
 import (
@@ -23,61 +23,60 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Cluster is all pools, nodes and pods as one model that the informers feed and
-// the controllers ask. It knows at any moment which pools have to do with which
-// node, which nodes are not as they should be, and the sums of resources per
-// node and pool, all of it kept up event by event: no answer needs a walk over
-// the world.
+// Cluster is a model of all pools, nodes and pods, which the informers feed and the
+// controllers query. It knows at any time which pools concern which node, which nodes are
+// out of sync, and the sums of resources per node and pool. All of that is updated event by
+// event, so that no query iterates over all objects.
 //
-// What is fed in is answered with what has to be looked at because of it. All
-// methods may be called from several goroutines.
+// Methods that change the model return what must be reconciled as a result. All methods may
+// be called from several goroutines.
 type Cluster struct {
 	mu sync.Mutex
 
 	profiles profiles
-	// offered is how many nodes offer each resource. What a pod requests of any
-	// other counts once a node offers it.
+	// offered is how many nodes offer each resource. Requests for any other resource count
+	// once a node offers it.
 	offered map[corev1.ResourceName]int
 
 	pools map[string]*poolState
 	nodes map[string]*nodeState
 	pods  map[types.UID]podState
 
-	// owners is what the records on the nodes say of each pool, existing or not.
+	// owners is what the records on the nodes say about each pool, existing or not.
 	owners map[string]*poolOwnership
 
-	// formerKeys are keys that pools have vouched for in former times.
+	// formerKeys are keys that pools managed in the past.
 	formerKeys formerKeys
 
-	// tainted is since when nodes have the latest NoExecute taint that a pool asks
-	// for. What is longer ago than nodes are waited for is dropped when it is read.
+	// tainted is when nodes got their latest NoExecute taint that a pool asks for. Entries
+	// older than the maximum eviction duration are dropped when they are read.
 	tainted map[string]time.Time
-	// nodeCount is how many nodes there are.
+	// nodeCount is the number of nodes that exist.
 	nodeCount int
 
-	// recording: joining and leaving is news. It is not while the model is being
-	// filled, nor for a manager that is not the leader.
+	// recording means that joins and leaves are recorded as events. They are not while the
+	// model is being filled, nor by a manager that is not the leader.
 	recording bool
 
-	// dirty collects what the running method will answer.
+	// dirty collects what the running method will return.
 	dirty Dirty
 }
 
-// Dirty is what has to be looked at because of a change.
+// Dirty is what must be reconciled because of a change.
 type Dirty struct {
-	// Nodes that are not as they should be.
+	// Nodes are nodes that need a write.
 	Nodes sets.Set[string]
-	// Pools whose membership, readiness, conditions or deletion may have
-	// something new.
+	// Pools are pools whose members, readiness, conditions or deletion may have changed.
 	Pools sets.Set[string]
-	// Levels are pools of which only the water level has changed.
-	Levels sets.Set[string]
+	// Utilization are pools of which only the utilization, the pending events or the writes
+	// in progress have changed.
+	Utilization sets.Set[string]
 }
 
 type poolState struct {
 	object   *tidekeeperv1.NodePool
 	selector labels.Selector
-	// invalid is why the pool selects nothing, if it cannot.
+	// invalid is why the selector of the pool cannot be used, if so.
 	invalid error
 
 	members sets.Set[string]
@@ -85,28 +84,26 @@ type poolState struct {
 
 	capacity, allocatable, requested resources.Sums
 
-	// outdated are members that do not look like the pool yet, heldBack those
-	// of them that wait for a NoExecute taint, and admitted those that may get
-	// it now.
+	// outdated are members that do not match the pool's spec yet, evictionPending those of
+	// them that wait for a NoExecute taint, and evictionAllowed those that may get it now.
 	outdated, evictionPending, evictionAllowed sets.Set[string]
 
-	// conflicts of the pool with older ones, by node.
+	// conflicts are the conflicts of the pool with older ones, by node.
 	conflicts map[string][]plan.Conflict
 
-	// failing are members whose last write went wrong, for whatever reason.
+	// failing are members that were allowed to get a NoExecute taint and whose last write
+	// failed, for whatever reason.
 	failing sets.Set[string]
 
-	// noRoom are members whose annotations leave no room for those of the pool,
-	// refused are nodes that cannot be written for the pool, with the API server's
-	// words.
+	// noRoom are members whose annotations leave no room for those of the pool. refused are
+	// nodes for which the API server refuses the pool's settings, with its message.
 	noRoom  sets.Set[string]
 	refused map[string]string
 
-	// cleanups is how often each node was cleared of what is recorded for the pool,
-	// since that is being deleted.
+	// cleanups is how many times each node was written since the pool is being deleted.
 	cleanups map[string]int
 
-	// writes is how many nodes are being written to with this pool in mind.
+	// writes is how many writes to nodes are in progress whose plan includes this pool.
 	writes int
 
 	events eventAggregator
@@ -114,41 +111,42 @@ type poolState struct {
 
 type nodeState struct {
 	name string
-	// object is nil as long as the node is only known from its pods.
+	// object is nil while the node is only known from its pods.
 	object *corev1.Node
 
 	ready                 bool
 	capacity, allocatable []resources.Amount
 	requested             resources.Sums
-	// pods is how many pods there are of each shape.
+	// pods is the number of pods by profile.
 	pods map[*profile]int
 
-	// pools that select the node.
+	// pools are the pools that select the node.
 	pools []*poolState
-	// ownership as the node carries it; empty if it is unreadable.
+	// ownership is the record on the node; empty if it is unreadable.
 	ownership  ownership.Record
 	unreadable bool
-	// refused are the pools for which the node cannot be written.
+	// refused are the pools whose settings the API server refuses for this node.
 	refused sets.Set[string]
-	// summary is what is to be known of the plan for the node.
+	// summary is the summary of the plan for the node.
 	summary plan.Summary
-	// limiter is how often the node may be written; nil before the first time.
+	// limiter limits the writes of the node; nil before the first write.
 	limiter *rate.Limiter
 }
 
-// podState is all that is kept of a pod.
+// podState is what the model keeps of a pod.
 type podState struct {
 	node    *nodeState
 	profile *profile
 }
 
-// poolOwnership is what the records on the nodes say of a pool.
+// poolOwnership is what the records on the nodes say about a pool: which nodes name it, and
+// how many of them have each key.
 type poolOwnership struct {
 	nodes sets.Set[string]
 	keys  map[setting.Key]int
 }
 
-// NewCluster returns a cluster that has seen nothing yet.
+// NewCluster returns an empty model.
 func NewCluster() *Cluster {
 	return &Cluster{
 		profiles: profiles{},
@@ -163,10 +161,10 @@ func NewCluster() *Cluster {
 }
 
 func newDirty() Dirty {
-	return Dirty{Nodes: sets.New[string](), Pools: sets.New[string](), Levels: sets.New[string]()}
+	return Dirty{Nodes: sets.New[string](), Pools: sets.New[string](), Utilization: sets.New[string]()}
 }
 
-// lock begins a method; its answer is made by unlock.
+// lock begins a method that changes the model; unlock returns what it made dirty.
 func (c *Cluster) lock() { c.mu.Lock() }
 
 func (c *Cluster) unlock() Dirty {

@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// StartRecording makes joining and leaving news from now on. What happened while nobody
-// told is told now, as far as the records show it.
+// StartRecording makes the model record joins and leaves from now on. Those that happened
+// while no manager was recording are recorded now, as far as the ownership records show
+// them.
 func (c *Cluster) StartRecording() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -23,8 +24,8 @@ func (c *Cluster) StartRecording() {
 			continue
 		}
 		recorded := sets.New[string]()
-		if t := c.owners[name]; t != nil {
-			recorded = t.nodes
+		if o := c.owners[name]; o != nil {
+			recorded = o.nodes
 		}
 		for node := range p.members.Intersection(p.outdated).Difference(recorded) {
 			p.events.recordJoin(node)
@@ -35,8 +36,8 @@ func (c *Cluster) StartRecording() {
 	}
 }
 
-// TakeEvents returns what there is to tell of the pool at this time, and after how
-// long to ask again if something is not ripe yet.
+// TakeEvents returns the events of the pool that are due, and after how long to ask again if
+// others are not due yet.
 func (c *Cluster) TakeEvents(pool string, now time.Time) ([]Event, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// AllowEvictions lets the pool's NoExecute taints reach these nodes.
+// AllowEvictions allows the pool's NoExecute taints on these nodes.
 func (c *Cluster) AllowEvictions(pool string, nodes []string) Dirty {
 	c.lock()
 	if p := c.pools[pool]; p != nil {
@@ -27,32 +27,32 @@ func (c *Cluster) AllowEvictions(pool string, nodes []string) Dirty {
 	return c.unlock()
 }
 
-// Evictions returns what [NextEvictions] wants to see of a pool with NoExecute
-// taints: the members that wait, and all nodes of the cluster that may be being
-// emptied; and how many nodes the pool and the cluster have. It looks at no others,
-// and at their pods only by shape.
-func (c *Cluster) Evictions(pool string, patience time.Duration, now time.Time) (list []plan.NodeEviction, members, total int) {
+// Evictions returns the input of [plan.NextEvictions] for a pool with NoExecute taints: the
+// members that wait, and all nodes of the cluster that may be being emptied; and how many
+// nodes the pool and the cluster have. It looks at no other nodes, and at pods only by
+// profile.
+func (c *Cluster) Evictions(pool string, maxDuration time.Duration, now time.Time) (list []plan.NodeEviction, members, total int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.pools[pool]
 	if p == nil || len(p.evictionPending) == 0 {
 		return nil, 0, 0
 	}
-	look := p.evictionPending.Clone()
+	candidates := p.evictionPending.Clone()
 	for name, since := range c.tainted {
-		if plan.Within(since, patience, now) {
-			look.Insert(name)
+		if plan.Within(since, maxDuration, now) {
+			candidates.Insert(name)
 		} else {
 			delete(c.tainted, name)
 		}
 	}
 	for _, other := range c.pools {
 		for name := range other.evictionAllowed {
-			look.Insert(name)
+			candidates.Insert(name)
 		}
 	}
-	victims := map[*profile]map[string]time.Duration{}
-	for name := range look {
+	delays := map[*profile]map[string]time.Duration{}
+	for name := range candidates {
 		n := c.nodes[name]
 		if n == nil || n.object == nil {
 			continue
@@ -61,22 +61,22 @@ func (c *Cluster) Evictions(pool string, patience time.Duration, now time.Time) 
 			Node: name, Member: p.members.Has(name), Waiting: p.evictionPending.Has(name),
 			Failing: p.failing.Has(name), Since: c.tainted[name],
 		}
-		for _, of := range n.pools {
-			e.Allowed = e.Allowed || of.evictionAllowed.Has(name)
+		for _, other := range n.pools {
+			e.Allowed = e.Allowed || other.evictionAllowed.Has(name)
 		}
 		e.Allowed = e.Allowed && !e.Waiting
 		taints := n.evictingTaints()
 		if e.Waiting {
 			taints = append(taints, plan.NoExecuteTaints(p.object)...)
 		}
-		e.AffectedPods = n.affectedPods(taints, victims, patience, e.Waiting)
+		e.AffectedPods = n.affectedPods(taints, delays, maxDuration, e.Waiting)
 		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b plan.NodeEviction) int { return cmp.Compare(a.Node, b.Node) })
 	return list, len(p.members), c.nodeCount
 }
 
-// evictingTaints returns the taints on the node that evict and that a pool asks for.
+// evictingTaints returns the NoExecute taints on the node that a pool asks for.
 func (n *nodeState) evictingTaints() []corev1.Taint {
 	var taints []corev1.Taint
 	for _, on := range n.object.Spec.Taints {
@@ -87,26 +87,27 @@ func (n *nodeState) evictingTaints() []corev1.Taint {
 	return taints
 }
 
-// affectedPods returns how many pods of the node the taints drive out: ever, or before
-// patience ends. What is found out of a shape is kept for the next node.
-func (n *nodeState) affectedPods(taints []corev1.Taint, known map[*profile]map[string]time.Duration, patience time.Duration, ever bool) (count int) {
+// affectedPods returns how many pods of the node the taints evict: sooner or later if ever,
+// and otherwise within maxDuration. The delay of each profile is kept for the next node; -1
+// means that its pods are not evicted.
+func (n *nodeState) affectedPods(taints []corev1.Taint, delays map[*profile]map[string]time.Duration, maxDuration time.Duration, ever bool) (count int) {
 	if len(taints) == 0 {
 		return 0
 	}
 	key := plan.TaintsKey(taints)
-	for s, pods := range n.pods {
-		after, asked := known[s][key]
-		if !asked {
-			var goes bool
-			if after, goes = plan.EvictionDelayOf(s.tolerations, taints); !goes {
+	for p, pods := range n.pods {
+		after, known := delays[p][key]
+		if !known {
+			var evicted bool
+			if after, evicted = plan.EvictionDelayOf(p.tolerations, taints); !evicted {
 				after = -1
 			}
-			if known[s] == nil {
-				known[s] = map[string]time.Duration{}
+			if delays[p] == nil {
+				delays[p] = map[string]time.Duration{}
 			}
-			known[s][key] = after
+			delays[p][key] = after
 		}
-		if after >= 0 && (ever || after < patience) {
+		if after >= 0 && (ever || after < maxDuration) {
 			count += pods
 		}
 	}

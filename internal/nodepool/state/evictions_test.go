@@ -14,9 +14,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// What the model tells of nodes and their pods: also of those of other pools, and
-// of pods that stay for longer than anybody waits.
-func TestEvictees(t *testing.T) {
+// Evictions includes nodes of other pools, and counts no pods that tolerate the taint for
+// longer than the maximum duration, unless the node waits.
+func TestEvictions(t *testing.T) {
 	f := NewCluster()
 	f.SetPool(objects.Pool("a").Taint("out", "", objects.NoExecute).Obj())
 	f.SetPool(objects.Pool("b").Taint("gone", "", objects.NoExecute).Obj())
@@ -27,7 +27,7 @@ func TestEvictees(t *testing.T) {
 	f.SetNode(objects.Node("long-done").Role("a").TaintAt("out", "", objects.NoExecute, objects.PatchTime.Add(-time.Hour)).Obj())
 	f.SetNode(objects.Node("theirs").Role("b").TaintAt("gone", "", objects.NoExecute, objects.PatchTime.Add(-time.Minute)).Obj())
 	f.SetNode(objects.Node("next").Role("b").Obj())
-	f.SetNode(objects.Node("other").Role("quiet").TaintAt("somebody-elses", "", objects.NoExecute, objects.PatchTime).Obj())
+	f.SetNode(objects.Node("other").Role("quiet").TaintAt("not-ours", "", objects.NoExecute, objects.PatchTime).Obj())
 	f.AllowEvictions("b", []string{"next"})
 	years := int64(10 * 365 * 24 * 3600)
 	for _, node := range []string{"waits", "done", "long-done", "theirs", "next", "other"} {
@@ -45,7 +45,7 @@ func TestEvictees(t *testing.T) {
 		{Node: "waits", Member: true, Waiting: true, AffectedPods: 2},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(plan.NodeEviction{})); diff != "" {
-		t.Errorf("evictees (-want +got):\n%s", diff)
+		t.Errorf("evictions (-want +got):\n%s", diff)
 	}
 	if members != 4 || total != 7 {
 		t.Errorf("%d members of %d nodes; want 4 of 7", members, total)
@@ -67,8 +67,8 @@ func TestTaintedSince(t *testing.T) {
 		{"a taint without a time has none", objects.Node("a").Taint("gpu", "1", objects.NoExecute), time.Time{}},
 		{"not that of another taint", objects.Node("a").TaintAt("other", "1", objects.NoExecute, late).TaintAt("gpu", "1", objects.NoExecute, early), early},
 		{"not that of another effect", objects.Node("a").TaintAt("gpu", "1", objects.NoSchedule, late), time.Time{}},
-		// Or else a node on which an older pool has the key counts as being
-		// emptied for ever, as its pods need not tolerate our value.
+		// Otherwise a node on which an older pool has the key would count as being
+		// emptied forever, as its pods need not tolerate our value.
 		{"not that of another value: it is another pool's", objects.Node("a").TaintAt("gpu", "2", objects.NoExecute, late), time.Time{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

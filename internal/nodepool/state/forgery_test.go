@@ -18,9 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// FuzzForgedRecord: whatever somebody writes into the record of a node, it does
-// not crash the model, takes off nothing but what a pool that it names vouches
-// for, and is forgotten with the node.
+// FuzzForgedRecord tests that no text in the ownership annotation crashes the model, has a
+// setting removed that no named pool manages, or is remembered after the node is deleted.
 func FuzzForgedRecord(f *testing.F) {
 	for _, text := range []string{
 		"", "null", "{", "[]", `{"ours":1}`, "\xff", `{"ours":{"labels":{"l0":"1"},"taints":{"t0:NoSchedule":"1"}}}`,
@@ -36,15 +35,15 @@ func FuzzForgedRecord(f *testing.F) {
 		}
 		node := objects.Node("n").Label("f0", "1").Label("theirs", "x").Label("l0", value).Label("l1", value).Annotation("theirs", "x").
 			Taint("theirs", "x", corev1.TaintEffectNoSchedule).Taint("t0", value, corev1.TaintEffectNoSchedule).OwnershipText(text).Obj()
-		fleet := NewCluster()
+		cluster := NewCluster()
 		for _, pool := range pools {
-			fleet.SetPool(pool)
+			cluster.SetPool(pool)
 		}
-		fleet.SetNode(node)
-		plan, end := fleet.BeginWrite(node)
+		cluster.SetNode(node)
+		plan, end := cluster.BeginWrite(node)
 		for s := range plan.Remove {
 			if !slices.ContainsFunc([]string{"ours", "going"}, func(pool string) bool { return setting.Manages(pools[pool], s) }) {
-				t.Errorf("%s is taken off, which no pool vouches for", s)
+				t.Errorf("%s is removed, which no pool manages", s)
 			}
 		}
 		after := objects.ApplyPlan(t, &plan, node)
@@ -53,31 +52,31 @@ func FuzzForgedRecord(f *testing.F) {
 			func(n *corev1.Node) map[string]string { return n.Annotations },
 		} {
 			if of(after)["theirs"] != "x" {
-				t.Errorf("what is theirs has gone: %v", of(after))
+				t.Errorf("a setting of another client was removed: %v", of(after))
 			}
 		}
 		if !slices.Contains(after.Spec.Taints, corev1.Taint{Key: "theirs", Value: "x", Effect: corev1.TaintEffectNoSchedule}) {
-			t.Errorf("their taint has gone: %v", after.Spec.Taints)
+			t.Errorf("the taint of another client was removed: %v", after.Spec.Taints)
 		}
 		stored := after.Annotations[tidekeeperv1.OwnershipAnnotation]
 		if _, err := ownership.Parse(stored); err != nil || !utf8.ValidString(stored) {
-			t.Errorf("what is stored instead of %q is not readable: %q", text, stored)
+			t.Errorf("the record that replaces %q is not readable: %q", text, stored)
 		}
 
-		fleet.SetNode(after)
+		cluster.SetNode(after)
 		end()
-		if plan, end := fleet.BeginWrite(after); !plan.Empty() {
-			t.Errorf("carried out, the plan is not done: %s", plan.Patch(after, objects.PatchTime))
+		if plan, end := cluster.BeginWrite(after); !plan.Empty() {
+			t.Errorf("after the plan, there is more to write: %s", plan.Patch(after, objects.PatchTime))
 		} else {
 			end()
 		}
-		fleet.DeleteNode(node.Name)
+		cluster.DeleteNode(node.Name)
 		empty := NewCluster()
 		for _, pool := range pools {
 			empty.SetPool(pool)
 		}
-		if diff := cmp.Diff(len(empty.owners), len(fleet.owners), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("the node is gone and its record is not (-want +got):\n%s", diff)
+		if diff := cmp.Diff(len(empty.owners), len(cluster.owners), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("records after the node was deleted (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -4,25 +4,25 @@
 package state
 
 import (
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-import "k8s.io/apimachinery/pkg/util/sets"
-
-// maxFormerKeys is how many keys are remembered after their pool has ceased to
-// vouch for them.
+// maxFormerKeys is the maximum number of keys that are remembered after their pool has
+// ceased to manage them.
 const maxFormerKeys = 4096
 
-// formerKeys remembers the keys that pools have vouched for in former times, by the
-// name of the pool: a pool that is gone, or one whose spec has a key no longer.
-// A leader that was stopped in the midst of a write can put such a key on a node
-// when nobody vouches for it any more, and then this is what says that it is ours:
-// the record on the node alone does not, as it can be forged.
+// formerKeys remembers the keys that pools managed in the past, by the name of the pool: one
+// that was deleted, or one whose spec no longer has the key. A leader that is stopped in the
+// middle of a write can put such a key on a node after the pool has ceased to manage it.
+// Then formerKeys shows that the setting is the pool's: the record on the node is not
+// sufficient, as it can be forged.
 //
-// It lasts as long as the process, which is on a standby as well.
+// It lives as long as the process. A standby keeps it as well.
 type formerKeys struct {
 	keys map[string]sets.Set[setting.Key]
-	// order is how they were added, the oldest first.
+	// order is the order in which they were added, the oldest first.
 	order []formerKey
 }
 
@@ -32,8 +32,8 @@ type formerKey struct {
 }
 
 // add remembers a key, and forgets the oldest if there are too many.
-func (r *formerKeys) add(pool string, s setting.Key) {
-	if r.keys[pool].Has(s) {
+func (r *formerKeys) add(pool string, key setting.Key) {
+	if r.keys[pool].Has(key) {
 		return
 	}
 	if len(r.order) == maxFormerKeys {
@@ -50,9 +50,9 @@ func (r *formerKeys) add(pool string, s setting.Key) {
 	if r.keys[pool] == nil {
 		r.keys[pool] = sets.New[setting.Key]()
 	}
-	r.keys[pool].Insert(s)
-	r.order = append(r.order, formerKey{pool, s})
+	r.keys[pool].Insert(key)
+	r.order = append(r.order, formerKey{pool, key})
 }
 
-// of returns the keys that a pool of that name has vouched for in former times.
-func (r *formerKeys) of(pool string) sets.Set[setting.Key] { return r.keys[pool] }
+// forPool returns the keys that pools of that name managed in the past.
+func (r *formerKeys) forPool(pool string) sets.Set[setting.Key] { return r.keys[pool] }

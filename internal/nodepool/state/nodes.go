@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
 )
 
-// SetNode takes in a node that was created or changed.
+// SetNode adds or updates a node.
 func (c *Cluster) SetNode(node *corev1.Node) Dirty {
 	c.lock()
 	n := c.node(node.Name)
@@ -44,7 +44,7 @@ func (c *Cluster) SetNode(node *corev1.Node) Dirty {
 	}
 	if old == nil || old.Annotations[tidekeeperv1.OwnershipAnnotation] != node.Annotations[tidekeeperv1.OwnershipAnnotation] {
 		c.removeOwnership(n)
-		// What cannot be read tells nothing; the plan puts it right.
+		// A record that cannot be read counts as empty; the plan rewrites it.
 		var err error
 		n.ownership, err = ownership.Parse(node.Annotations[tidekeeperv1.OwnershipAnnotation])
 		n.unreadable = err != nil
@@ -57,7 +57,7 @@ func (c *Cluster) SetNode(node *corev1.Node) Dirty {
 	return c.unlock()
 }
 
-// DeleteNode takes in that a node is gone.
+// DeleteNode removes a node.
 func (c *Cluster) DeleteNode(name string) Dirty {
 	c.lock()
 	if n, known := c.nodes[name]; known && n.object != nil {
@@ -95,8 +95,8 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// sameAmounts tells whether two lists say the same. A heartbeat of a node asks, so
-// it must be cheap.
+// sameAmounts reports whether two lists are equal. It is called for each heartbeat of a
+// node, so it must be cheap.
 func sameAmounts(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, resource.Quantity.Equal)
 }

@@ -9,7 +9,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// addOwnership counts what the node's ownership record says for the pools that it names.
+// addOwnership adds the node's ownership record to the counts of the pools that it names.
 func (c *Cluster) addOwnership(n *nodeState) {
 	for pool, owned := range n.ownership {
 		o := c.owners[pool]

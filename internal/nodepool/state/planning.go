@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// planNode decides anew what has to be done to a node, and keeps what others ask
-// about it: the plan itself is made again by who carries it out.
+// planNode plans a node again, and keeps the summary for queries: the node controller, which
+// carries out the plan, makes its own from the node as it reads it.
 func (c *Cluster) planNode(n *nodeState) {
 	old := n.summary
 	n.summary = plan.Summary{}
@@ -39,8 +39,8 @@ func (c *Cluster) planNode(n *nodeState) {
 		}
 	}
 	for _, pool := range old.Evicting {
-		// The taint is there, or no longer asked for: should it ever be put
-		// on this node again, it waits its turn again.
+		// The node has the taint, or the pool no longer asks for it. If the taint has to be
+		// added to this node once more, it waits for its turn again.
 		if p := c.pools[pool]; p != nil && !slices.Contains(n.summary.Evicting, pool) {
 			p.evictionAllowed.Delete(n.name)
 		}
@@ -78,26 +78,26 @@ func (c *Cluster) updateSets(node string, from, to []string, set func(*poolState
 	}
 }
 
-// poolsOnNode returns the pools that have to do with a node: those that select it,
-// and those of which its record tells.
+// poolsOnNode returns the pools that concern a node: those that select it, and those that
+// its record names.
 func (c *Cluster) poolsOnNode(node *corev1.Node, r ownership.Record) []plan.PoolOnNode {
-	var claims []plan.PoolOnNode
+	var pools []plan.PoolOnNode
 	for p := range c.poolsSelecting(node) {
-		claims = append(claims, plan.PoolOnNode{Pool: p.object, Member: p.object.DeletionTimestamp.IsZero(), MayEvict: p.evictionAllowed.Has(node.Name)})
+		pools = append(pools, plan.PoolOnNode{Pool: p.object, Member: p.object.DeletionTimestamp.IsZero(), MayEvict: p.evictionAllowed.Has(node.Name)})
 	}
-	for i := range claims {
-		claims[i].FormerlyManaged = c.formerKeys.of(claims[i].Pool.Name)
+	for i := range pools {
+		pools[i].FormerlyManaged = c.formerKeys.forPool(pools[i].Pool.Name)
 	}
 	for pool := range r {
-		p, once := c.pools[pool], c.formerKeys.of(pool)
+		p, former := c.pools[pool], c.formerKeys.forPool(pool)
 		switch {
-		case p == nil && len(once) > 0:
-			gone := &tidekeeperv1.NodePool{}
-			gone.Name = pool
-			claims = append(claims, plan.PoolOnNode{Pool: gone, FormerlyManaged: once})
-		case p != nil && !slices.ContainsFunc(claims, func(c plan.PoolOnNode) bool { return c.Pool == p.object }):
-			claims = append(claims, plan.PoolOnNode{Pool: p.object, FormerlyManaged: once})
+		case p == nil && len(former) > 0:
+			deleted := &tidekeeperv1.NodePool{}
+			deleted.Name = pool
+			pools = append(pools, plan.PoolOnNode{Pool: deleted, FormerlyManaged: former})
+		case p != nil && !slices.ContainsFunc(pools, func(on plan.PoolOnNode) bool { return on.Pool == p.object }):
+			pools = append(pools, plan.PoolOnNode{Pool: p.object, FormerlyManaged: former})
 		}
 	}
-	return claims
+	return pools
 }

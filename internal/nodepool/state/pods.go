@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// SetPod takes in a pod that was created or changed.
+// SetPod adds or updates a pod.
 func (c *Cluster) SetPod(pod *corev1.Pod) Dirty {
 	c.lock()
 	if pod.Spec.NodeName == "" || pods.IsTerminal(pod) {
@@ -21,7 +21,7 @@ func (c *Cluster) SetPod(pod *corev1.Pod) Dirty {
 		return c.unlock()
 	}
 	n := c.node(pod.Spec.NodeName)
-	now := podState{node: n, profile: c.profiles.of(pod)}
+	now := podState{node: n, profile: c.profiles.acquire(pod)}
 	before, known := c.pods[pod.UID]
 	if before == now {
 		c.profiles.release(now.profile)
@@ -39,7 +39,7 @@ func (c *Cluster) SetPod(pod *corev1.Pod) Dirty {
 	return c.unlock()
 }
 
-// DeletePod takes in that a pod is gone.
+// DeletePod removes a pod.
 func (c *Cluster) DeletePod(uid types.UID) Dirty {
 	c.lock()
 	c.removePod(uid)
@@ -53,7 +53,7 @@ func (c *Cluster) removePod(uid types.UID) {
 	}
 }
 
-// release takes what a pod requested off its node again.
+// release removes a pod from its node, and its requests from the sums.
 func (c *Cluster) release(pod podState) {
 	if pod.node.pods[pod.profile]--; pod.node.pods[pod.profile] == 0 {
 		delete(pod.node.pods, pod.profile)
@@ -63,8 +63,8 @@ func (c *Cluster) release(pod podState) {
 	c.forget(pod.node)
 }
 
-// addRequests adds what a pod requests to the sums of its node and of the node's pools, as
-// far as any node offers such resources.
+// addRequests adds what a pod requests to the sums of its node and of the node's pools, for
+// the resources that any node offers.
 func (c *Cluster) addRequests(n *nodeState, requests []resources.Amount) {
 	for _, a := range requests {
 		if c.offered[a.Resource] > 0 {
@@ -73,7 +73,7 @@ func (c *Cluster) addRequests(n *nodeState, requests []resources.Amount) {
 			}
 		}
 	}
-	c.levelsChanged(n)
+	c.utilizationChanged(n)
 }
 
 // removeRequests is the opposite of addRequests.
@@ -85,11 +85,11 @@ func (c *Cluster) removeRequests(n *nodeState, requests []resources.Amount) {
 			}
 		}
 	}
-	c.levelsChanged(n)
+	c.utilizationChanged(n)
 }
 
-// requestedSums yields the sums in which the pods of the node count: its own and those of
-// its pools.
+// requestedSums yields the sums that include the pods of the node: its own and those of its
+// pools.
 func (n *nodeState) requestedSums() iter.Seq[*resources.Sums] {
 	return func(yield func(*resources.Sums) bool) {
 		if !yield(&n.requested) {
@@ -103,9 +103,9 @@ func (n *nodeState) requestedSums() iter.Seq[*resources.Sums] {
 	}
 }
 
-// levelsChanged queues the pools of a node, whose water level has changed.
-func (c *Cluster) levelsChanged(n *nodeState) {
+// utilizationChanged queues the pools of a node whose utilization has changed.
+func (c *Cluster) utilizationChanged(n *nodeState) {
 	for _, p := range n.pools {
-		c.dirty.Levels.Insert(p.object.Name)
+		c.dirty.Utilization.Insert(p.object.Name)
 	}
 }

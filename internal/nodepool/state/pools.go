@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// SetPool takes in a pool that was created or changed.
+// SetPool adds or updates a pool.
 func (c *Cluster) SetPool(pool *tidekeeperv1.NodePool) Dirty {
 	c.lock()
 	c.putPool(pool)
@@ -25,7 +25,7 @@ func (c *Cluster) putPool(pool *tidekeeperv1.NodePool) {
 	c.dirty.Pools.Insert(pool.Name)
 	p, known := c.pools[pool.Name]
 	if known && p.object.UID != pool.UID {
-		// Deleted and made again; the deletion was never told.
+		// It was deleted and created again, and the watch did not report the deletion.
 		c.dropPool(pool.Name)
 		known = false
 	}
@@ -40,9 +40,9 @@ func (c *Cluster) putPool(pool *tidekeeperv1.NodePool) {
 	old := p.object
 	p.object = pool
 	if old != nil {
-		for s := range setting.Managed(old) {
-			if !setting.Manages(pool, s) {
-				c.formerKeys.add(pool.Name, s)
+		for key := range setting.Managed(old) {
+			if !setting.Manages(pool, key) {
+				c.formerKeys.add(pool.Name, key)
 			}
 		}
 	}
@@ -57,8 +57,8 @@ func (c *Cluster) putPool(pool *tidekeeperv1.NodePool) {
 	}
 	if old == nil || plansDiffer(old, pool) {
 		affected = affected.Union(p.members)
-		if t := c.owners[pool.Name]; t != nil {
-			affected = affected.Union(t.nodes)
+		if o := c.owners[pool.Name]; o != nil {
+			affected = affected.Union(o.nodes)
 		}
 	}
 	for name := range affected {
@@ -66,8 +66,7 @@ func (c *Cluster) putPool(pool *tidekeeperv1.NodePool) {
 	}
 }
 
-// plansDiffer tells whether two versions of a pool may plan differently
-// for a node.
+// plansDiffer reports whether the plan for a node may differ between two versions of a pool.
 func plansDiffer(a, b *tidekeeperv1.NodePool) bool {
 	return a.Generation != b.Generation ||
 		a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() ||
@@ -75,7 +74,7 @@ func plansDiffer(a, b *tidekeeperv1.NodePool) bool {
 		!equality.Semantic.DeepEqual(a.Status.Managed, b.Status.Managed)
 }
 
-// DeletePool takes in that a pool is gone.
+// DeletePool removes a pool.
 func (c *Cluster) DeletePool(name string) Dirty {
 	c.lock()
 	c.dropPool(name)
@@ -89,12 +88,12 @@ func (c *Cluster) dropPool(name string) {
 	}
 	delete(c.pools, name)
 	c.dirty.Pools.Insert(name)
-	for s := range setting.Managed(p.object) {
-		c.formerKeys.add(name, s)
+	for key := range setting.Managed(p.object) {
+		c.formerKeys.add(name, key)
 	}
 	affected := p.members.Clone()
-	if t := c.owners[name]; t != nil {
-		affected = affected.Union(t.nodes)
+	if o := c.owners[name]; o != nil {
+		affected = affected.Union(o.nodes)
 	}
 	for node := range affected {
 		n := c.nodes[node]

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 )
 
-// profile is what pools ask of a pod: what it requests, also of resources that no
-// node offers yet, and the tolerations by which it may stay where a taint evicts.
+// profile is what the model needs to know about a pod: what it requests, including resources
+// that no node offers yet, and its tolerations of NoExecute taints.
 type profile struct {
 	requests    []resources.Amount
 	tolerations []corev1.Toleration
@@ -24,21 +24,20 @@ type profile struct {
 
 type profileKey [sha256.Size]byte
 
-// request returns how much of a resource the shape requests, if it names it.
-func (s *profile) request(name corev1.ResourceName) (resources.Amount, bool) {
-	i, ok := slices.BinarySearchFunc(s.requests, resources.Amount{Resource: name}, resources.CompareAmounts)
+// request returns how much of a resource the profile requests, if any.
+func (p *profile) request(name corev1.ResourceName) (resources.Amount, bool) {
+	i, ok := slices.BinarySearchFunc(p.requests, resources.Amount{Resource: name}, resources.CompareAmounts)
 	if !ok {
 		return resources.Amount{}, false
 	}
-	return s.requests[i], true
+	return p.requests[i], true
 }
 
-// profiles keeps one copy of equal shapes: most pods of a cluster are like many
-// others.
+// profiles keeps one copy of equal profiles, as most pods of a cluster are like many others.
 type profiles map[profileKey]*profile
 
-// of returns the shape of a pod, which has one user more.
-func (s profiles) of(pod *corev1.Pod) *profile {
+// acquire returns the profile of a pod, and counts the pod as a user of it.
+func (s profiles) acquire(pod *corev1.Pod) *profile {
 	return s.intern(resources.Requests(pod), noExecuteTolerations(pod))
 }
 
@@ -80,8 +79,8 @@ func (s profiles) release(used *profile) {
 	}
 }
 
-// noExecuteTolerations returns the tolerations of a pod that match taints that evict, in their
-// order.
+// noExecuteTolerations returns the tolerations of a pod that can match NoExecute taints, in
+// their order.
 func noExecuteTolerations(pod *corev1.Pod) []corev1.Toleration {
 	other := func(t corev1.Toleration) bool { return t.Effect != "" && t.Effect != corev1.TaintEffectNoExecute }
 	if !slices.ContainsFunc(pod.Spec.Tolerations, other) {

@@ -15,9 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 )
 
-// Equal lists share one copy, different ones do not, and a copy that nobody
-// uses any more is forgotten.
-func TestShapes(t *testing.T) {
+// Equal profiles share one copy, different ones do not, and an unused copy is dropped.
+func TestProfiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		known := profiles{}
 		list := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) resources.Amount {
@@ -33,7 +32,7 @@ func TestShapes(t *testing.T) {
 				amounts := list.Draw(t, "amounts")
 				s := known.intern(amounts, nil)
 				if diff := cmp.Diff(amounts, s.requests, cmp.AllowUnexported(resources.Amount{}), cmpopts.EquateEmpty()); diff != "" {
-					t.Fatalf("took the shape of others (-want +got):\n%s", diff)
+					t.Fatalf("got another profile (-want +got):\n%s", diff)
 				}
 				taken = append(taken, s)
 			}
@@ -46,14 +45,14 @@ func TestShapes(t *testing.T) {
 				distinct[text] = s
 			}
 			if len(known) != len(distinct) {
-				t.Fatalf("%d shapes are known, %d are in use", len(known), len(distinct))
+				t.Fatalf("%d profiles are known, %d are in use", len(known), len(distinct))
 			}
 		}
 		for _, s := range taken {
 			known.release(s)
 		}
 		if len(known) > 0 {
-			t.Fatalf("nobody uses a shape, and yet %d are known", len(known))
+			t.Fatalf("no profile is in use, but %d are known", len(known))
 		}
 	})
 }

@@ -22,22 +22,21 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// truth is what a fleet was told, for recounting.
+// truth is what a model was fed with, for recounting.
 type truth struct {
 	pools map[string]*tidekeeperv1.NodePool
 	nodes map[string]*corev1.Node
 	pods  map[types.UID]*corev1.Pod
 }
 
-// recount builds a fleet from nothing but the present state of the truth,
-// pools first, and of what only a running one knows: which nodes were admitted, and
-// which keys were vouched for in former times.
+// recount builds a model from the current truth, pools first, and from what only a running
+// model knows: which nodes were allowed evictions, and which keys were managed in the past.
 func (w *truth) recount(like *Cluster) *Cluster {
 	f := NewCluster()
 	for _, key := range like.formerKeys.order {
 		f.formerKeys.add(key.pool, key.key)
 	}
-	admitted := admissions(like)
+	allowed := allowedEvictions(like)
 	for _, p := range w.pools {
 		f.SetPool(p)
 	}
@@ -47,15 +46,15 @@ func (w *truth) recount(like *Cluster) *Cluster {
 	for _, p := range w.pods {
 		f.SetPod(p)
 	}
-	for pool, nodes := range admitted {
+	for pool, nodes := range allowed {
 		f.AllowEvictions(pool, nodes.UnsortedList())
 	}
 	return f
 }
 
-// TestFleetEqualsRecount: whatever happened in whatever order, the fleet knows
-// just what it would know if it were built anew from what there is.
-func TestFleetEqualsRecount(t *testing.T) {
+// After any events in any order, the model equals one that is built from the current
+// objects.
+func TestClusterEqualsRecount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := NewCluster()
 		w := &truth{map[string]*tidekeeperv1.NodePool{}, map[string]*corev1.Node{}, map[types.UID]*corev1.Pod{}}
@@ -80,7 +79,7 @@ func TestFleetEqualsRecount(t *testing.T) {
 				if rapid.Bool().Draw(t, "taints") {
 					p.Taint("out", values.Draw(t, "value"), corev1.TaintEffectNoExecute)
 				}
-				if rapid.Bool().Draw(t, "not vouching") {
+				if rapid.Bool().Draw(t, "manages nothing") {
 					p.ManagingNothing()
 				}
 				if rapid.IntRange(0, 4).Draw(t, "deleted") == 0 {
@@ -94,7 +93,7 @@ func TestFleetEqualsRecount(t *testing.T) {
 				f.SetPool(pool)
 			},
 			"pool changed by its controller": func(t *rapid.T) {
-				// Neither the finalizer nor the status is a new generation.
+				// Neither the finalizer nor the status changes the generation.
 				pool := w.pools[poolNames.Draw(t, "pool")]
 				if pool == nil {
 					t.Skip("no such pool")
@@ -104,7 +103,7 @@ func TestFleetEqualsRecount(t *testing.T) {
 				if rapid.Bool().Draw(t, "finalizer") {
 					pool.Finalizers = []string{tidekeeperv1.NodePoolFinalizer}
 				}
-				if rapid.Bool().Draw(t, "vouching") {
+				if rapid.Bool().Draw(t, "manages") {
 					pool.Status.Managed.Labels = []string{"shared"}
 				}
 				w.pools[pool.Name] = pool
@@ -116,7 +115,7 @@ func TestFleetEqualsRecount(t *testing.T) {
 				f.DeletePool(name)
 			},
 			"pool again": func(t *rapid.T) {
-				// Deleted and made anew under the same name, seen as one change.
+				// Deleted and created again under the same name, seen as one change.
 				name := poolNames.Draw(t, "pool")
 				pool := objects.Pool(name).MatchLabels("zone", values.Draw(t, "zone")).Obj()
 				pool.UID = types.UID(rapid.StringN(4, 4, -1).Draw(t, "uid"))
@@ -196,12 +195,12 @@ func TestFleetEqualsRecount(t *testing.T) {
 				delete(w.pods, uid)
 				f.DeletePod(uid)
 			},
-			"admit": func(t *rapid.T) {
+			"allow evictions": func(t *rapid.T) {
 				f.AllowEvictions(poolNames.Draw(t, "pool"), []string{nodeNames.Draw(t, "node")})
 			},
 			"": func(t *rapid.T) {
 				if diff := cmp.Diff(snapshot(w.recount(f)), snapshot(f), cmpopts.EquateEmpty()); diff != "" {
-					t.Fatalf("the running model (+) is not the recount (-):\n%s", diff)
+					t.Fatalf("the running model (+) differs from the recount (-):\n%s", diff)
 				}
 				checkMemory(t, f, w)
 			},
@@ -209,7 +208,7 @@ func TestFleetEqualsRecount(t *testing.T) {
 	})
 }
 
-// applied returns the node with the plan carried out, as the API server would.
+// applied returns the node after the plan's patch, as the API server would.
 func applied(t *rapid.T, node *corev1.Node, nodePlan *plan.NodePlan) *corev1.Node {
 	if nodePlan.Empty() {
 		return node
@@ -224,7 +223,7 @@ func (n *nodeState) podCount() (pods int) {
 	return pods
 }
 
-func admissions(f *Cluster) map[string]sets.Set[string] {
+func allowedEvictions(f *Cluster) map[string]sets.Set[string] {
 	all := map[string]sets.Set[string]{}
 	for name, p := range f.pools {
 		all[name] = p.evictionAllowed.Clone()
@@ -232,18 +231,17 @@ func admissions(f *Cluster) map[string]sets.Set[string] {
 	return all
 }
 
-// snapshot is all that a fleet knows, in a form that can be compared: numbers
-// of resources depend on which was seen first.
+// snapshot returns everything that a model knows, in a comparable form.
 func snapshot(f *Cluster) map[string]any {
 	all := map[string]any{}
 	for name, p := range f.pools {
 		v, _ := f.Pool(name)
 		all["pool "+name] = map[string]any{
-			"members": sets.List(p.members), "unshaped": sets.List(p.outdated), "held back": sets.List(p.evictionPending),
-			"admitted":  sets.List(p.evictionAllowed),
+			"members": sets.List(p.members), "outdated": sets.List(p.outdated), "pending": sets.List(p.evictionPending),
+			"allowed":   sets.List(p.evictionAllowed),
 			"conflicts": fmt.Sprint(p.conflicts), "ready": v.Ready, "nodes": v.Nodes,
 			"capacity": v.Capacity, "allocatable": v.Allocatable, "requested": v.Requested, "percent": v.Percent,
-			"carriers": v.OwnedNodes, "held": v.OwnedKeys, "writing": v.Writing,
+			"owned nodes": v.OwnedNodes, "owned keys": v.OwnedKeys, "writing": v.Writing,
 		}
 	}
 	for name, n := range f.nodes {
@@ -258,20 +256,20 @@ func snapshot(f *Cluster) map[string]any {
 		}
 	}
 	all["pods"] = len(f.pods)
-	for pool, t := range f.owners {
-		all["trace "+pool] = map[string]any{"nodes": sets.List(t.nodes), "slots": fmt.Sprint(len(t.keys))}
+	for pool, o := range f.owners {
+		all["owner "+pool] = map[string]any{"nodes": sets.List(o.nodes), "keys": fmt.Sprint(len(o.keys))}
 	}
 	return all
 }
 
-// checkMemory: what is gone is not kept.
+// checkMemory checks that nothing is kept of deleted objects.
 func checkMemory(t *rapid.T, f *Cluster, w *truth) {
 	users := 0
 	for _, s := range f.profiles {
 		users += s.users
 	}
 	if users != len(f.pods) {
-		t.Fatalf("%d pods use %d shapes", len(f.pods), users)
+		t.Fatalf("%d pods use %d profiles", len(f.pods), users)
 	}
 	offered := map[corev1.ResourceName]int{}
 	for _, n := range w.nodes {
@@ -290,7 +288,7 @@ func checkMemory(t *rapid.T, f *Cluster, w *truth) {
 			}
 		}
 		if w.nodes[name] == nil && len(n.pods) == 0 {
-			t.Fatalf("node %s neither exists nor has pods, and is still kept", name)
+			t.Fatalf("node %s neither exists nor has pods, but is still kept", name)
 		}
 	}
 }

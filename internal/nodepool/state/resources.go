@@ -10,8 +10,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 )
 
-// setCapacity puts what a node has now in the place of what it had, in its pools' sums
-// too.
+// setCapacity updates what a node offers, also in the sums of its pools.
 func (c *Cluster) setCapacity(n *nodeState, node *corev1.Node) {
 	capacity, allocatable := resources.Offered(node)
 	for _, p := range n.pools {
@@ -19,18 +18,19 @@ func (c *Cluster) setCapacity(n *nodeState, node *corev1.Node) {
 		p.capacity.Add(capacity)
 		p.allocatable.Subtract(n.allocatable)
 		p.allocatable.Add(allocatable)
-		c.dirty.Levels.Insert(p.object.Name)
+		c.dirty.Utilization.Insert(p.object.Name)
 	}
 	c.setOffered(n, capacity, allocatable)
 }
 
-// setOffered takes in what a node offers from now on. What pods request of a resource
-// that no other node offers begins or ceases to count by it.
+// setOffered sets what a node offers. If no other node offers a resource, requests for it
+// begin or cease to count.
 func (c *Cluster) setOffered(n *nodeState, capacity, allocatable []resources.Amount) {
 	before, now := resources.NamesIn(n.capacity, n.allocatable), resources.NamesIn(capacity, allocatable)
 	n.capacity, n.allocatable = capacity, allocatable
 	began, ended := sets.New[corev1.ResourceName](), sets.New[corev1.ResourceName]()
-	// What the node offers before and after never falls to 0 in between.
+	// First add, then remove: a resource that the node offers before and after must not
+	// drop to 0 in between.
 	for _, name := range now {
 		if c.offered[name]++; c.offered[name] == 1 {
 			began.Insert(name)
@@ -46,8 +46,8 @@ func (c *Cluster) setOffered(n *nodeState, capacity, allocatable []resources.Amo
 	c.stopCounting(ended)
 }
 
-// startCounting counts what pods request of resources that a node has begun to offer, and
-// none did before. It is cheap unless pods request them.
+// startCounting adds what pods request of resources that a first node has begun to offer. It
+// is cheap unless pods request them.
 func (c *Cluster) startCounting(names sets.Set[corev1.ResourceName]) {
 	c.eachRequest(names, func(n *nodeState, a resources.Amount, pods int) {
 		for sums := range n.requestedSums() {
@@ -65,9 +65,9 @@ func (c *Cluster) stopCounting(names sets.Set[corev1.ResourceName]) {
 	})
 }
 
-// eachRequest calls do for each node and amount of the resources that some of its pods
-// request, with their number.
-func (c *Cluster) eachRequest(names sets.Set[corev1.ResourceName], do func(n *nodeState, a resources.Amount, pods int)) {
+// eachRequest calls fn for each node and each amount of the named resources that pods on it
+// request, with the number of those pods.
+func (c *Cluster) eachRequest(names sets.Set[corev1.ResourceName], fn func(n *nodeState, a resources.Amount, pods int)) {
 	if len(names) == 0 {
 		return
 	}
@@ -85,8 +85,8 @@ func (c *Cluster) eachRequest(names sets.Set[corev1.ResourceName], do func(n *no
 	for _, n := range c.nodes {
 		for p, pods := range n.pods {
 			for _, a := range requests[p] {
-				do(n, a, pods)
-				c.levelsChanged(n)
+				fn(n, a, pods)
+				c.utilizationChanged(n)
 			}
 		}
 	}

@@ -16,8 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// AllKeys returns all there is to look at, for a controller that starts. It
-// also makes what happens from now on news.
+// AllKeys returns all nodes that need a write, and all pools, for a controller that starts.
 func (c *Cluster) AllKeys() Dirty {
 	c.lock()
 	for name, n := range c.nodes {
@@ -38,39 +37,39 @@ func (c *Cluster) PoolNames() []string {
 	return slices.Sorted(maps.Keys(c.pools))
 }
 
-// PoolSnapshot is a pool as it stands.
+// PoolSnapshot is the state of a pool at one time.
 type PoolSnapshot struct {
 	Pool *tidekeeperv1.NodePool
-	// Invalid is why the pool selects nothing, if it cannot.
+	// Invalid is why the selector of the pool cannot be used, if so.
 	Invalid error
 
 	Nodes, Ready                     int
 	Capacity, Allocatable, Requested corev1.ResourceList
 	Percent                          map[corev1.ResourceName]int32
 
-	// Outdated is how many members do not look like the pool yet, heldBack how
+	// Outdated is how many members do not match the pool's spec yet, EvictionPending how
 	// many of them wait for a NoExecute taint.
 	Outdated, EvictionPending int
 
-	// Conflicted is how many members have a key that an older pool has; first
-	// is one such conflict.
+	// Conflicted is the number of members on which an older pool has a key that this pool
+	// asks for. FirstConflict is one such conflict.
 	Conflicted    int
 	FirstConflict plan.Conflict
 
-	// OwnedNodes is how many nodes have something of the pool on record, held
-	// what that is.
+	// OwnedNodes is the number of nodes whose record names the pool; while the pool is being
+	// deleted, the number of nodes that it waits for. OwnedKeys are the recorded keys.
 	OwnedNodes int
 	OwnedKeys  sets.Set[setting.Key]
-	// Writing tells whether a node is being written to with the pool in mind.
+	// Writing reports whether a write to a node is in progress whose plan includes the pool.
 	Writing bool
 
-	// Refused is how many nodes cannot be written for the pool, with one of them
-	// and the reason.
+	// Refused is the number of nodes to which the pool's settings cannot be written.
+	// RefusedNode is one of them, with the reason.
 	Refused                    int
 	RefusedNode, RefusedReason string
 }
 
-// Pool returns a pool as it stands, or false if there is none of that name.
+// Pool returns the current state of a pool, or false if no pool has that name.
 func (c *Cluster) Pool(name string) (PoolSnapshot, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,10 +97,10 @@ func (c *Cluster) Pool(name string) (PoolSnapshot, bool) {
 	if len(p.conflicts) > 0 {
 		v.FirstConflict = p.conflicts[slices.Min(slices.Collect(maps.Keys(p.conflicts)))][0]
 	}
-	if t := c.owners[name]; t != nil {
-		v.OwnedNodes = len(t.nodes)
-		for s := range t.keys {
-			v.OwnedKeys.Insert(s)
+	if o := c.owners[name]; o != nil {
+		v.OwnedNodes = len(o.nodes)
+		for key := range o.keys {
+			v.OwnedKeys.Insert(key)
 		}
 	}
 	if !p.object.DeletionTimestamp.IsZero() {

@@ -16,17 +16,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// AllowWrite tells whether the node may be written now, and counts that as a write.
-// It slows down writes to nodes that never come to rest: another program wants
-// another value of a key, or two pools move a node in and out of each other, as
-// what one puts there changes what the other selects. No schema can see that
-// coming.
+// AllowWrite reports whether the node may be written now, and counts that as a write. It
+// throttles writes to nodes whose changes are reverted again and again: because another
+// client wants another value for a key, or because two pools keep adding a node to each
+// other and removing it, as the settings of one change what the other selects. Validation
+// of the pools cannot rule that out.
 func (c *Cluster) AllowWrite(node string, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.nodes[node]
 	if n == nil || n.object == nil {
-		return true // It is gone, as its write will find out.
+		return true // The node is gone, and its write will return that.
 	}
 	if n.limiter == nil {
 		n.limiter = rate.NewLimiter(rate.Every(plan.WriteInterval), plan.WriteBurst)
@@ -34,44 +34,43 @@ func (c *Cluster) AllowWrite(node string, now time.Time) bool {
 	return n.limiter.AllowN(now, 1)
 }
 
-// BeginWrite opens a write to the node, which may be newer than what the model
-// knows: it returns the plan, and a function that closes the write again. In
-// between, none of the pools that had a say in the plan is seen as clean. Pools
-// that are frozen are left as they are.
+// BeginWrite begins a write to the node, which may be newer than in the model. It returns the
+// plan, and a function that ends the write. In between, the snapshots of all pools of the
+// plan report that they are being written. Frozen pools are left as they are.
 func (c *Cluster) BeginWrite(node *corev1.Node, frozen ...string) (plan.NodePlan, func() Dirty) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, _ := ownership.Parse(node.Annotations[tidekeeperv1.OwnershipAnnotation])
-	claims := c.poolsOnNode(node, r)
-	for _, claim := range claims {
-		if p := c.pools[claim.Pool.Name]; p != nil {
+	pools := c.poolsOnNode(node, r)
+	for _, on := range pools {
+		if p := c.pools[on.Pool.Name]; p != nil {
 			p.writes++
 		}
 	}
-	nodePlan := plan.ForNodeExcept(node, claims, sets.New(frozen...))
+	nodePlan := plan.ForNodeExcept(node, pools, sets.New(frozen...))
 	return nodePlan, func() Dirty {
 		c.lock()
-		for _, claim := range claims {
-			p := c.pools[claim.Pool.Name]
-			if p == nil || p.object.UID != claim.Pool.UID {
+		for _, on := range pools {
+			p := c.pools[on.Pool.Name]
+			if p == nil || p.object.UID != on.Pool.UID {
 				continue
 			}
 			p.writes--
 			if p.writes == 0 {
-				c.dirty.Levels.Insert(claim.Pool.Name)
+				c.dirty.Utilization.Insert(on.Pool.Name)
 			}
 		}
 		return c.unlock()
 	}
 }
 
-// RecordWrite takes in that a plan was carried out on a node, for the news.
+// RecordWrite records that a plan was carried out on a node, also for the events.
 func (c *Cluster) RecordWrite(node string, nodePlan *plan.NodePlan) Dirty {
 	c.lock()
 	for _, change := range nodePlan.Changes {
 		if p := c.pools[change.Pool]; p != nil {
 			p.events.recordChange(node, change)
-			c.dirty.Levels.Insert(change.Pool)
+			c.dirty.Utilization.Insert(change.Pool)
 		}
 	}
 	for _, pool := range nodePlan.BeingDeleted {
@@ -93,9 +92,9 @@ func (c *Cluster) RecordWrite(node string, nodePlan *plan.NodePlan) Dirty {
 	return c.unlock()
 }
 
-// RecordFailure takes in that a node could not be written for some pools, for the news. If
-// it was refused, and not only out of reach, that is so until it is written, or
-// nothing is to be done to it any more.
+// RecordFailure records that a node could not be written for some pools, also for the events.
+// If the API server refused the write, the pools count as refused on the node until it is
+// written for them, or no longer needs a write for them.
 func (c *Cluster) RecordFailure(node string, pools []string, err error, refused bool) Dirty {
 	c.lock()
 	n := c.nodes[node]
@@ -104,9 +103,9 @@ func (c *Cluster) RecordFailure(node string, pools []string, err error, refused 
 		if p == nil || n == nil {
 			continue
 		}
-		c.dirty.Levels.Insert(pool)
+		c.dirty.Utilization.Insert(pool)
 		if p.evictionAllowed.Has(node) {
-			// It takes nobody's turn: it waits again, behind those that can be
+			// It must not hold up other nodes, so it waits again, behind those that can be
 			// written.
 			p.failing.Insert(node)
 			p.evictionAllowed.Delete(node)
@@ -128,7 +127,7 @@ func (c *Cluster) RecordFailure(node string, pools []string, err error, refused 
 	return c.unlock()
 }
 
-// clearRefusal takes in that a node can be written for a pool again, or need not be.
+// clearRefusal records that a node can be written for a pool again, or no longer needs it.
 func (c *Cluster) clearRefusal(n *nodeState, pool string) {
 	n.refused.Delete(pool)
 	if p := c.pools[pool]; p != nil {
@@ -137,14 +136,14 @@ func (c *Cluster) clearRefusal(n *nodeState, pool string) {
 	}
 }
 
-// RecordThrottled takes in that a node is written so often that the plan has to wait, for
-// the news.
+// RecordThrottled records, for the events, that a plan has to wait because the node was
+// written too often.
 func (c *Cluster) RecordThrottled(node string, nodePlan *plan.NodePlan) Dirty {
 	c.lock()
 	for _, change := range nodePlan.Changes {
 		if p := c.pools[change.Pool]; p != nil {
 			p.events.recordConflictingWriter(node)
-			c.dirty.Levels.Insert(change.Pool)
+			c.dirty.Utilization.Insert(change.Pool)
 		}
 	}
 	return c.unlock()

@@ -20,8 +20,9 @@ const nodesInterval = 30 * time.Second
 func (d *decider) track() {
 	active := d.out.Status.Active
 	if active.StartedTime.After(d.in.Now) {
-		// The clock by which it was started was ahead of this one, or was set back. By
-		// that time the restart would end before it began, and the deadline be as late.
+		// The clock by which it was started was ahead of this one, or was set back.
+		// Otherwise the restart would end before it began, and its deadline would be too
+		// late.
 		active.StartedTime = metav1.Time{Time: d.in.Now}
 	}
 	if d.in.SlotAge > 0 {
@@ -38,8 +39,8 @@ func (d *decider) track() {
 	}
 	at, restarted := restartedFor(t, tick, d.in.Now)
 	if !restarted && sentFor(t, tick, d.in.Now) {
-		// Our tick was sent. A later time in the spec was set after it, however far
-		// ahead the clock is that it was set by.
+		// Our tick was sent, so a later time in the spec was written after it, however far
+		// ahead the clock was that it came from.
 		at, restarted = parseTime(t.RestartedAt)
 		restarted = restarted && !at.Before(tick)
 	}
@@ -93,8 +94,8 @@ func (d *decider) targetLost(tick time.Time) {
 	}
 }
 
-// resend decides about a restart that the status says was started, but of which the
-// target shows nothing: the manager died in between, the API server refused the patch,
+// resend decides about a restart that was started according to the status, but that the
+// target does not show: the manager died in between, the API server refused the patch,
 // or the restart was reverted.
 func (d *decider) resend(tick time.Time) {
 	t := d.in.Target

@@ -15,36 +15,36 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// While the restart is in progress.
+// While a restart is in progress.
 func TestTrack(t *testing.T) {
 	check(t, []row{
 		{
-			name: "somebody else's restart by a clock that is minutes ahead is a success too",
+			name: "a restart of another client with a clock that is minutes ahead is a success too",
 			in: makeInputs(active, withTarget(sentTo), withTarget(func(t *workload.State) {
 				t.Rollout, t.RestartedAt = workload.Progress{Available: true}, formatTime(at("03:06:00"))
 			}), noPods, now("03:02:00")),
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Succeeded  03:00:00"},
 		},
 		{
-			name: "and by one that is hours ahead, on top of ours",
+			name: "and one with a clock that is hours ahead, after ours",
 			in: makeInputs(active, withTarget(sentTo), withTarget(func(t *workload.State) {
 				t.Rollout, t.RestartedAt = workload.Progress{Available: true}, formatTime(at("09:00:00"))
 			}), noPods, now("03:02:00")),
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Succeeded  03:00:00"},
 		},
 		{
-			name: "what is due when a restart ends begins with the next look, and a slot of its own",
+			name: "a tick that is due when a restart completes starts in the next reconcile, with a slot of its own",
 			in: makeInputs(active, withTarget(sentTo), withTarget(complete), noPods, now("03:02:00"), func(in *Input) {
 				in.Restart.Status.NextScheduleTime = metaAt("03:00:00")
 			}),
 			ready: "True/Scheduled", next: at("03:00:00"), wake: at("03:02:00"), records: []string{"Succeeded  03:00:00"},
 		},
 		{
-			name: "a rollout under way is waited for", in: makeInputs(active, withTarget(sentTo), now("03:01:00")),
+			name: "a rollout in progress is waited for", in: makeInputs(active, withTarget(sentTo), now("03:01:00")),
 			ready: "True/Restarting", active: true, next: tomorrow, wake: at("03:30:01"),
 		},
 		{
-			name: "how the pods of a complete rollout came up is asked for", in: makeInputs(active, withTarget(sentTo), withTarget(complete), now("03:02:00")),
+			name: "a complete rollout needs the startups of its pods", in: makeInputs(active, withTarget(sentTo), withTarget(complete), now("03:02:00")),
 			ready: "True/Restarting", active: true, next: tomorrow, asks: true,
 		},
 		{
@@ -52,7 +52,7 @@ func TestTrack(t *testing.T) {
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Succeeded  03:00:00"},
 		},
 		{
-			name: "a complete rollout of somebody else's restart is a success too",
+			name: "a complete rollout of another client's restart is a success too",
 			in: makeInputs(active, withTarget(sentTo), withTarget(func(t *workload.State) {
 				t.Rollout, t.RestartedAt = workload.Progress{Available: true}, formatTime(at("03:01:00"))
 			}), noPods, now("03:02:00")),
@@ -67,11 +67,11 @@ func TestTrack(t *testing.T) {
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed Timeout 03:00:00"},
 		},
 		{
-			name: "a target that is gone is a failure", in: makeInputs(active, sentHere, func(in *Input) { in.Target = nil }),
+			name: "a deleted target is a failure", in: makeInputs(active, sentHere, func(in *Input) { in.Target = nil }),
 			ready: "False/TargetNotFound", next: tomorrow, wake: tomorrow, records: []string{"Failed TargetNotFound 03:00:00"},
 		},
 		{
-			name: "a target that is gone before anybody knows that it was restarted is no failure", in: makeInputs(active, unsent, func(in *Input) { in.Target = nil }),
+			name: "a target that is deleted before it is known to be restarted is not a failure", in: makeInputs(active, unsent, func(in *Input) { in.Target = nil }),
 			ready: "False/TargetNotFound", next: tomorrow, wake: tomorrow, records: []string{"Skipped TargetNotFound 03:00:00"},
 		},
 		{
@@ -85,80 +85,79 @@ func TestTrack(t *testing.T) {
 	})
 }
 
-// After a crash between the claim and the patch.
+// After a crash between the status and the patch.
 func TestResend(t *testing.T) {
 	check(t, []row{
 		{
-			name: "a claimed tick that was not sent is sent", in: makeInputs(active, unsent, now("03:01:00")),
+			name: "a started tick that was not sent is sent", in: makeInputs(active, unsent, now("03:01:00")),
 			send: at("03:00:00"), ready: "True/Restarting", active: true, next: tomorrow,
 		},
 		{
-			name: "a claimed tick that was not sent waits for its target", in: makeInputs(active, unsent, now("03:01:00"), withTarget(func(t *workload.State) { t.Paused = true })),
+			name: "a started tick that was not sent waits for its target", in: makeInputs(active, unsent, now("03:01:00"), withTarget(func(t *workload.State) { t.Paused = true })),
 			ready: "True/TargetPaused", active: true, next: tomorrow, wake: at("03:15:01"),
 		},
 		{
-			name: "a claimed tick is not given up on what a cache says", in: makeInputs(active, now("03:15:01")),
+			name: "a started tick is not given up because of a stale cache", in: makeInputs(active, now("03:15:01")),
 			live: true, ready: "True/Restarting", active: true, next: tomorrow,
 		},
 		{
-			name: "a claimed tick that was not sent before its deadline is missed", in: makeInputs(active, unsent, now("03:15:01")),
+			name: "a started tick that was not sent before its deadline is missed", in: makeInputs(active, unsent, now("03:15:01")),
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Missed DeadlineExceeded 03:00:00"},
 		},
 		{
-			name: "a restart that was taken back is not sent again", in: makeInputs(active, now("03:01:00"), withTarget(func(t *workload.State) { t.LastTick = formatTime(at("03:00:00")) }), func(in *Input) { in.Live = true }),
+			name: "a restart that was reverted is not sent again", in: makeInputs(active, now("03:01:00"), withTarget(func(t *workload.State) { t.LastTick = formatTime(at("03:00:00")) }), func(in *Input) { in.Live = true }),
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed Reverted 03:00:00"},
 		},
 		{
-			name: "nor if only a revision of it knows that it was sent", in: makeInputs(active, now("03:01:00"), func(in *Input) { in.Live, in.RolledOut = true, new(true) }),
+			name: "nor if only a revision shows that it was sent", in: makeInputs(active, now("03:01:00"), func(in *Input) { in.Live, in.RolledOut = true, new(true) }),
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed Reverted 03:00:00"},
 		},
 		{
-			name: "a claimed tick that was not sent is not sent any more when the schedule is suspended", in: makeInputs(active, unsent, edited(suspended), now("03:01:00")),
+			name: "a started tick that was not sent is no longer sent when the schedule is suspended", in: makeInputs(active, unsent, edited(suspended), now("03:01:00")),
 			ready: "True/Suspended", records: []string{"Skipped Suspended 03:00:00"},
 		},
 		{
-			name: "nor when the schedule does not name it any more", in: makeInputs(active, unsent, now("03:01:00"), edited(func(*tidekeeperv1.ScheduledRestartSpec) {}), sunday),
+			name: "nor when the schedule no longer has it", in: makeInputs(active, unsent, now("03:01:00"), edited(func(*tidekeeperv1.ScheduledRestartSpec) {}), sunday),
 			ready: "True/Scheduled", next: nextSunday, wake: nextSunday, records: []string{"Skipped Edited 03:00:00"},
 		},
 		{
-			name: "nor when the target is another one; what is due then is looked at anew",
+			name: "nor when the target was changed; the next reconcile decides what is due then",
 			in: makeInputs(active, unsent, now("03:01:00"), func(in *Input) {
 				in.Restart.Status.Active.TargetRef = &tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}
 			}, edited(func(s *tidekeeperv1.ScheduledRestartSpec) { s.TargetRef.Name = "api" })),
 			ready: "True/Scheduled", next: tomorrow, wake: at("03:01:00"), records: []string{"Skipped Edited 03:00:00"},
 		},
 		{
-			name: "what was sent is followed to its end although the target is another one now",
+			name: "a restart that was sent is followed until completion although the target was changed",
 			in: makeInputs(active, withTarget(sentTo), withTarget(complete), noPods, now("03:02:00"), func(in *Input) {
 				in.Restart.Status.Active.TargetRef = &tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}
 			}, edited(func(s *tidekeeperv1.ScheduledRestartSpec) { s.TargetRef.Name = "api" })),
 			ready: "True/Scheduled", next: tomorrow, wake: at("03:02:00"), records: []string{"Succeeded  03:00:00"},
 		},
 		{
-			name: "nor if only this process knows that it was sent", in: makeInputs(active, now("03:01:00"), func(in *Input) { in.Sent, in.Live = at("03:00:00"), true }),
+			name: "a restart that was reverted is not sent again if only this process knows that it was sent", in: makeInputs(active, now("03:01:00"), func(in *Input) { in.Sent, in.Live = at("03:00:00"), true }),
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed Reverted 03:00:00"},
 		},
 	})
 }
 
-// TestClockSetBack: a clock that is set back by hours while a restart is under
-// way neither ends it before it began, nor moves its deadline by as much.
+// A clock that is set back by hours during a restart neither ends the restart before it began,
+// nor moves its deadline by as much.
 func TestClockSetBack(t *testing.T) {
 	in := makeInputs(active, withTarget(sentTo), now("00:10:00"))
 	d := Decide(in)
 	if !d.Status.Active.StartedTime.Time.Equal(in.Now) || !d.Wake.Equal(in.Now.Add(30*time.Minute)) {
-		t.Errorf("started at %s, looked at again at %s; want now, and after the half hour that it may take", d.Status.Active.StartedTime, d.Wake)
+		t.Errorf("started at %s, wakes at %s; want now, and after the half hour that it may take", d.Status.Active.StartedTime, d.Wake)
 	}
 	complete(in.Target)
 	noPods(&in)
 	last := Decide(in).Status.History[0]
 	if last.Outcome != tidekeeperv1.OutcomeSucceeded || last.CompletedTime.Before(last.StartedTime) {
-		t.Errorf("record %+v; want that it succeeded, and did not end before it began", last)
+		t.Errorf("record %+v; want that it succeeded, and did not complete before it started", last)
 	}
 }
 
-// TestStoppedStaysStopped: a request that succeeds does not let a schedule go on
-// that its failures have stopped.
+// A request that succeeds does not resume a schedule that failures have stopped.
 func TestStoppedStaysStopped(t *testing.T) {
 	in := makeInputs(active, withTarget(sentTo), withTarget(complete), noPods, now("03:02:00"), func(in *Input) {
 		in.Restart.Status.Active.Trigger = tidekeeperv1.TriggerRequest
@@ -166,25 +165,25 @@ func TestStoppedStaysStopped(t *testing.T) {
 	})
 	status := Decide(in).Status
 	if ready := meta.FindStatusCondition(status.Conditions, tidekeeperv1.ConditionReady); ready.Reason != tidekeeperv1.ReasonFailureLimit || status.NextScheduleTime != nil {
-		t.Errorf("after a request that succeeded it is %s, with the next tick at %v; want that it stays stopped", ready.Reason, status.NextScheduleTime)
+		t.Errorf("after a successful request it is %s, with the next tick at %v; want that it stays stopped", ready.Reason, status.NextScheduleTime)
 	}
 }
 
-// TestSlotAge: a restart outlives its slot, is followed on, and says so.
+// A restart that outlives its slot is still followed, and its condition says so.
 func TestSlotAge(t *testing.T) {
 	in := makeInputs(active, withTarget(sentTo), now("03:01:00"), func(in *Input) { in.SlotAge = 10 * time.Minute })
 	if d := Decide(in); d.Outlived || !d.Wake.Equal(at("03:10:01")) {
-		t.Errorf("after a minute: outlived %v, looked at again at %s", d.Outlived, d.Wake)
+		t.Errorf("after a minute: outlived %v, wakes at %s", d.Outlived, d.Wake)
 	}
 	in.Now = at("03:10:01")
 	d := Decide(in)
 	ready := meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionReady)
 	if !d.Outlived || !d.Wake.Equal(at("03:30:01")) || d.Status.Active == nil || !strings.Contains(ready.Message, "takes longer than 10m0s") {
-		t.Errorf("after ten minutes: outlived %v, looked at again at %s, says %q", d.Outlived, d.Wake, ready.Message)
+		t.Errorf("after ten minutes: outlived %v, wakes at %s, message %q", d.Outlived, d.Wake, ready.Message)
 	}
 }
 
-// TestHistory: the latest first, and no more than asked for.
+// The history has the latest record first, and no more than historyLimit.
 func TestHistory(t *testing.T) {
 	in := makeInputs(now("03:20:00"), withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.HistoryLimit = 2 }))
 	for day := range 3 {
@@ -194,6 +193,6 @@ func TestHistory(t *testing.T) {
 	}
 	history := Decide(in).Status.History
 	if len(history) != 2 || history[0].Outcome != tidekeeperv1.OutcomeMissed || history[1].Outcome != tidekeeperv1.OutcomeSucceeded {
-		t.Errorf("history: %+v, want what was just missed, then what succeeded before", history)
+		t.Errorf("history: %+v, want the missed tick, then the earlier success", history)
 	}
 }

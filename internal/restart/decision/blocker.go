@@ -45,7 +45,7 @@ func findBlocker(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State, uns
 	}
 }
 
-// notFound words that the target does not exist.
+// notFound returns the message for a target that does not exist.
 func notFound(ref tidekeeperv1.TargetRef, unserved bool) string {
 	if unserved {
 		return fmt.Sprintf("there is no %s %s: the cluster does not serve the kind %s of %s; is its CRD installed?", ref.Kind, ref.Name, ref.Kind, ref.GetAPIVersion())

@@ -26,24 +26,24 @@ type row struct {
 	wake    time.Time
 	send    time.Time
 	active  bool
-	slot    bool     // needs one
-	live    bool     // needs the target live
+	slot    bool     // needs a slot
+	live    bool     // needs the target from the API server
 	asks    bool     // needs how long the pods took
 	records []string // outcome reason tick [earlier]
 }
 
-// check decides each row, and once more on the status that this would write.
+// check decides each row, and decides again with the status that this would write.
 func check(t *testing.T, rows []row) {
 	t.Helper()
 	for _, tt := range rows {
 		t.Run(tt.name, func(t *testing.T) {
 			d := Decide(tt.in)
 			if tt.in.RolledOut == nil && d.Needs == NeedRolledOut {
-				t.Fatal("it wants to know whether the tick was rolled out")
+				t.Fatal("it needs to know whether the tick was rolled out")
 			}
 			got := map[string]any{
 				"ready": "", "next": time.Time{}, "wake": d.Wake, "send": d.Send, "active": d.Status.Active != nil,
-				"wants slot": d.Needs == NeedSlot, "wants live": d.Needs == NeedLiveTarget, "asks for pods": d.Needs == NeedPodStartups,
+				"needs slot": d.Needs == NeedSlot, "needs live target": d.Needs == NeedLiveTarget, "needs pods": d.Needs == NeedPodStartups,
 			}
 			if ready := meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionReady); ready != nil {
 				got["ready"] = string(ready.Status) + "/" + ready.Reason
@@ -62,14 +62,14 @@ func check(t *testing.T, rows []row) {
 			got["records"] = records
 			want := map[string]any{
 				"ready": tt.ready, "next": tt.next, "wake": tt.wake, "send": tt.send, "active": tt.active,
-				"wants slot": tt.slot, "wants live": tt.live, "asks for pods": tt.asks, "records": tt.records,
+				"needs slot": tt.slot, "needs live target": tt.live, "needs pods": tt.asks, "records": tt.records,
 			}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateApproxTime(0)); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 
-			// Deciding again on what was written changes nothing, as long as
-			// nothing happens.
+			// Deciding again with the written status changes nothing unless something
+			// happens.
 			if tt.live || d.Wake.Equal(tt.in.Now) {
 				return
 			}
@@ -80,7 +80,7 @@ func check(t *testing.T, rows []row) {
 			second := Decide(again)
 			if d.Status.Active == nil || len(d.Records) > 0 && tt.send.IsZero() {
 				if diff := cmp.Diff(d.Status, second.Status); diff != "" {
-					t.Errorf("deciding twice is not deciding once (-first +second):\n%s", diff)
+					t.Errorf("the second decision differs (-first +second):\n%s", diff)
 				}
 			}
 		})

@@ -51,8 +51,8 @@ type Input struct {
 	Now          time.Time
 }
 
-// Need is a fact that a decision depends on, but that is found out only then: it costs
-// a request to the API server, a look at many pods, or a slot of the budget.
+// Need is a fact that is only found out if a decision depends on it: it costs a request to
+// the API server, a look at many pods, or a slot of the budget.
 type Need int
 
 const (
@@ -73,7 +73,7 @@ const (
 // Output is what to do: first write the status, then send the tick.
 type Output struct {
 	// Needs is the fact that the decision depends on. With it, decide again. All else
-	// counts only if nothing is needed, or no slot is to be had.
+	// counts only if nothing is needed, or if no slot is free.
 	Needs Need
 
 	Status tidekeeperv1.ScheduledRestartStatus

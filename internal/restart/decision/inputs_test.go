@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// at is a time of the day on which these tests take place.
+// at returns a time of day on the date of these tests.
 func at(clock string) time.Time {
 	t, err := time.Parse(time.RFC3339, "2026-06-10T"+clock+"Z")
 	if err != nil {
@@ -24,8 +24,8 @@ func at(clock string) time.Time {
 
 func metaAt(clock string) *metav1.Time { return &metav1.Time{Time: at(clock)} }
 
-// makeInputs are those of a ScheduledRestart at 03:00 of a healthy Deployment,
-// whose status is up to date and whose budget is open, at 03:00:01.
+// makeInputs returns the input for a ScheduledRestart of a healthy Deployment at 03:00, with
+// a current status and a free slot, at 03:00:01.
 func makeInputs(changes ...func(*Input)) Input {
 	ticks, err := schedule.Parse("0 3 * * *", "UTC")
 	if err != nil {
@@ -64,7 +64,7 @@ func withSpec(change func(*tidekeeperv1.ScheduledRestartSpec)) func(*Input) {
 
 func noSlot(in *Input) { in.HasSlot = false }
 
-// edited is a change of the spec that nobody has seen yet.
+// edited changes the spec, and no manager has seen the change yet.
 func edited(change func(*tidekeeperv1.ScheduledRestartSpec)) func(*Input) {
 	return func(in *Input) {
 		change(&in.Restart.Spec)
@@ -72,7 +72,7 @@ func edited(change func(*tidekeeperv1.ScheduledRestartSpec)) func(*Input) {
 	}
 }
 
-// active is a restart of the 03:00 tick that was claimed at 03:00:01.
+// active is a restart for the 03:00 tick that was started at 03:00:01.
 func active(in *Input) {
 	in.Restart.Status.NextScheduleTime = &metav1.Time{Time: at("03:00:00").AddDate(0, 0, 1)}
 	in.Restart.Status.LastScheduleTime = metaAt("03:00:00")
@@ -81,22 +81,23 @@ func active(in *Input) {
 	}
 }
 
-// sentTo lets the target carry the 03:00 tick, in the middle of its rollout.
+// sentTo makes the target have the 03:00 tick, in the middle of its rollout.
 func sentTo(t *workload.State) {
 	t.RestartedAt, t.LastTick = formatTime(at("03:00:00")), formatTime(at("03:00:00"))
 	t.Rollout = workload.Progress{Updating: true, Message: "1 of 3 pods are updated"}
 }
 
-// complete ends the rollout of the target.
+// complete completes the rollout of the target.
 func complete(t *workload.State) { t.Rollout = workload.Progress{Available: true} }
 
-// noPods: how they came up was asked for, and nobody knows.
+// noPods means that the startups of the pods were looked up, and none are known.
 func noPods(in *Input) { in.PodStartups = []time.Duration{} }
 
-// unsent: the API server has no trace of the tick that was claimed.
+// unsent means that the API server shows no trace of the tick that was started.
 func unsent(in *Input) { in.Live, in.RolledOut = true, new(false) }
 
-// sentHere: this process has sent the tick, and the target was read live.
+// sentHere means that this process has sent the tick, and that the target was read from the
+// API server.
 func sentHere(in *Input) { in.Live, in.Sent = true, at("03:00:00") }
 
 func suspended(spec *tidekeeperv1.ScheduledRestartSpec) { spec.Suspend = true }

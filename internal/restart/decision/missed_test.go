@@ -27,11 +27,11 @@ func TestMiss(t *testing.T) {
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Missed DeadlineExceeded 03:00:00"},
 		},
 		{
-			name: "after the deadline the closed gate is the reason", in: makeInputs(now("03:15:01"), withTarget(func(t *workload.State) { t.Paused = true })),
+			name: "after the deadline the blocker is the reason", in: makeInputs(now("03:15:01"), withTarget(func(t *workload.State) { t.Paused = true })),
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Missed TargetPaused 03:00:00"},
 		},
 		{
-			name: "after the deadline a full budget is the reason",
+			name: "after the deadline the used-up budget is the reason",
 			in: makeInputs(now("03:15:01"), noSlot, func(in *Input) {
 				in.Restart.Status.Conditions = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Reason: tidekeeperv1.ReasonBudgetExhausted}}
 			}),
@@ -48,9 +48,9 @@ func TestMiss(t *testing.T) {
 	})
 }
 
-// TestMissesAreTold: at a gate that stays closed every tick is on record, at any
-// period and with any deadline, and what that costs is bounded.
-func TestMissesAreTold(t *testing.T) {
+// While a blocker lasts, every tick is recorded, at any interval and with any deadline, and the
+// cost of that is bounded.
+func TestMissesAreReported(t *testing.T) {
 	for _, expression := range []string{"* * * * *", "*/15 * * * *", "0 * * * *"} {
 		for _, deadline := range []int32{1, 30, 900, 86400} {
 			in := makeInputs(now("00:00:30"), withTarget(func(t *workload.State) { t.Paused = true }), withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) {
@@ -58,27 +58,27 @@ func TestMissesAreTold(t *testing.T) {
 			}))
 			in.Ticks, _ = schedule.Parse(expression, "UTC")
 			in.Restart.Status = tidekeeperv1.ScheduledRestartStatus{ObservedGeneration: 1}
-			start, looks, writes, told := in.Now, 0, 0, 0
+			start, decisions, writes, reported := in.Now, 0, 0, 0
 			var longest time.Duration
 			last := in.Now
 			for in.Now.Before(start.Add(6 * time.Hour)) {
 				d := Decide(in)
-				looks++
+				decisions++
 				if diff := cmp.Diff(in.Restart.Status, d.Status); diff != "" {
 					writes++
 				}
 				for _, r := range d.Records {
 					if r.Outcome != tidekeeperv1.OutcomeMissed || r.Reason != tidekeeperv1.ReasonTargetPaused {
-						t.Fatalf("%s, %d s: %+v; want that it is missed for its gate", expression, deadline, r)
+						t.Fatalf("%s, %d s: %+v; want that it is missed because of its blocker", expression, deadline, r)
 					}
-					told += 1 + int(r.EarlierTicks)
+					reported += 1 + int(r.EarlierTicks)
 				}
 				if len(d.Records) > 0 {
 					longest, last = max(longest, in.Now.Sub(last)), in.Now
 				}
 				in.Restart.Status = d.Status
 				if !d.Wake.After(in.Now) {
-					t.Fatalf("%s, %d s: at %s it is to be looked at again at %s", expression, deadline, in.Now, d.Wake)
+					t.Fatalf("%s, %d s: at %s it wakes at %s", expression, deadline, in.Now, d.Wake)
 				}
 				in.Now = d.Wake
 			}
@@ -86,14 +86,14 @@ func TestMissesAreTold(t *testing.T) {
 			for tick, ok := in.Ticks.Next(start); ok && tick.Before(last.Add(-time.Duration(min(deadline, 3600))*time.Second)); tick, ok = in.Ticks.Next(tick) {
 				due++
 			}
-			if told < due {
-				t.Errorf("%s, %d s: %d ticks are told, of %d", expression, deadline, told, due)
+			if reported < due {
+				t.Errorf("%s, %d s: %d of %d ticks are reported", expression, deadline, reported, due)
 			}
 			if longest > time.Hour+time.Duration(min(deadline, 3600))*time.Second+2*time.Minute {
-				t.Errorf("%s, %d s: nothing is told for %s", expression, deadline, longest)
+				t.Errorf("%s, %d s: nothing is reported for %s", expression, deadline, longest)
 			}
-			if writes > 6*(60/15+4)+10 || looks > 6*130 {
-				t.Errorf("%s, %d s: %d writes and %d looks in six hours", expression, deadline, writes, looks)
+			if writes > 6*(60/15+4)+10 || decisions > 6*130 {
+				t.Errorf("%s, %d s: %d writes and %d decisions in six hours", expression, deadline, writes, decisions)
 			}
 		}
 	}

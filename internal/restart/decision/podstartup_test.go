@@ -21,35 +21,35 @@ func TestStartupOf(t *testing.T) {
 		}
 		return took
 	}
-	tells := func(median, worst int32) tidekeeperv1.RestartRecord {
+	with := func(median, worst int32) tidekeeperv1.RestartRecord {
 		return tidekeeperv1.RestartRecord{Outcome: tidekeeperv1.OutcomeSucceeded, PodStartup: &tidekeeperv1.PodStartup{Pods: 1, MedianSeconds: median, MaxSeconds: worst}}
 	}
-	silent := tidekeeperv1.RestartRecord{Outcome: tidekeeperv1.OutcomeFailed}
+	without := tidekeeperv1.RestartRecord{Outcome: tidekeeperv1.OutcomeFailed}
 	for _, tt := range []struct {
 		name    string
 		took    []time.Duration
 		history []tidekeeperv1.RestartRecord
 		want    *tidekeeperv1.PodStartup
 	}{
-		{name: "no pods, nothing to tell", took: lengths(), history: []tidekeeperv1.RestartRecord{tells(1, 2)}},
+		{name: "no pods, no summary", took: lengths(), history: []tidekeeperv1.RestartRecord{with(1, 2)}},
 		{name: "one pod", took: lengths(4), want: &tidekeeperv1.PodStartup{Pods: 1, MedianSeconds: 4, MaxSeconds: 4}},
 		{name: "in less than a second", took: []time.Duration{0}, want: &tidekeeperv1.PodStartup{Pods: 1}},
 		{name: "in any order", took: lengths(9, 1, 4), want: &tidekeeperv1.PodStartup{Pods: 3, MedianSeconds: 4, MaxSeconds: 9}},
 		{name: "of an even number the lower median", took: lengths(9, 1, 4, 5), want: &tidekeeperv1.PodStartup{Pods: 4, MedianSeconds: 4, MaxSeconds: 9}},
 		{
-			name: "slower than before", took: lengths(4, 9), history: []tidekeeperv1.RestartRecord{tells(2, 3), tells(50, 50)},
+			name: "slower than before", took: lengths(4, 9), history: []tidekeeperv1.RestartRecord{with(2, 3), with(50, 50)},
 			want: &tidekeeperv1.PodStartup{Pods: 2, MedianSeconds: 4, MaxSeconds: 9, MedianChangeSeconds: new(int32(2)), MaxChangeSeconds: new(int32(6))},
 		},
 		{
-			name: "faster, and as fast as before", took: lengths(1, 3), history: []tidekeeperv1.RestartRecord{tells(2, 3)},
+			name: "faster, and as fast as before", took: lengths(1, 3), history: []tidekeeperv1.RestartRecord{with(2, 3)},
 			want: &tidekeeperv1.PodStartup{Pods: 2, MedianSeconds: 1, MaxSeconds: 3, MedianChangeSeconds: new(int32(-1)), MaxChangeSeconds: new(int32(0))},
 		},
 		{
-			name: "what tells nothing is not the one before", took: lengths(4), history: []tidekeeperv1.RestartRecord{silent, silent, tells(2, 2)},
+			name: "records without a summary are skipped", took: lengths(4), history: []tidekeeperv1.RestartRecord{without, without, with(2, 2)},
 			want: &tidekeeperv1.PodStartup{Pods: 1, MedianSeconds: 4, MaxSeconds: 4, MedianChangeSeconds: new(int32(2)), MaxChangeSeconds: new(int32(2))},
 		},
-		{name: "none before tells", took: lengths(4), history: []tidekeeperv1.RestartRecord{silent}, want: &tidekeeperv1.PodStartup{Pods: 1, MedianSeconds: 4, MaxSeconds: 4}},
-		{name: "a clock gone mad", took: []time.Duration{-time.Second, 99 * 365 * 24 * time.Hour}, want: &tidekeeperv1.PodStartup{Pods: 2, MaxSeconds: 1<<31 - 1}},
+		{name: "no earlier record has a summary", took: lengths(4), history: []tidekeeperv1.RestartRecord{without}, want: &tidekeeperv1.PodStartup{Pods: 1, MedianSeconds: 4, MaxSeconds: 4}},
+		{name: "a clock that is wrong", took: []time.Duration{-time.Second, 99 * 365 * 24 * time.Hour}, want: &tidekeeperv1.PodStartup{Pods: 2, MaxSeconds: 1<<31 - 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			took := append([]time.Duration(nil), tt.took...)
@@ -57,14 +57,14 @@ func TestStartupOf(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(took, tt.took); diff != "" {
-				t.Errorf("what was asked about was changed (-before +after):\n%s", diff)
+				t.Errorf("the input was changed (-before +after):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestStartupIsRecorded: the history and the event tell it, of a success only,
-// and the change also when the history keeps one record.
+// The history and the event of a success have the summary. It has the change even if the
+// history keeps only one record.
 func TestStartupIsRecorded(t *testing.T) {
 	before := tidekeeperv1.RestartRecord{PodStartup: &tidekeeperv1.PodStartup{Pods: 3, MedianSeconds: 2, MaxSeconds: 9}}
 	finish := func(change func(*workload.State)) tidekeeperv1.RestartRecord {
@@ -92,6 +92,6 @@ func TestStartupIsRecorded(t *testing.T) {
 		t.Errorf("the event says %q, want it to end in %q", note, want)
 	}
 	if failed := finish(func(t *workload.State) { t.Rollout.Exceeded = true }); failed.PodStartup != nil {
-		t.Errorf("a failure tells of its pods: %+v", failed.PodStartup)
+		t.Errorf("a failure has a summary: %+v", failed.PodStartup)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Restarts that the annotation requests.
+// Restarts that are requested by annotation.
 func TestRequest(t *testing.T) {
 	check(t, []row{
 		{
@@ -40,27 +40,27 @@ func TestRequest(t *testing.T) {
 			records: []string{"Skipped Superseded 02:59:00"},
 		},
 		{
-			name: "a request that is taken back is on record", in: makeInputs(now("02:00:05"), func(in *Input) { in.Restart.Status.PendingRequestTime = metaAt("02:00:00") }),
+			name: "a request that is withdrawn is recorded", in: makeInputs(now("02:00:05"), func(in *Input) { in.Restart.Status.PendingRequestTime = metaAt("02:00:00") }),
 			ready: "True/Scheduled", next: at("03:00:00"), wake: at("03:00:00"), records: []string{"Skipped Withdrawn 02:00:00"},
 		},
 		{
-			name: "a request that is overwritten is on record",
+			name: "a request that is overwritten is recorded",
 			in:   makeInputs(now("02:00:05"), requestAt("02:00:03"), func(in *Input) { in.Restart.Status.PendingRequestTime = metaAt("02:00:00") }),
 			send: at("02:00:03"), active: true, ready: "True/Restarting", next: at("03:00:00"), wake: at("02:30:05"), records: []string{"Skipped Superseded 02:00:00"},
 		},
 		{
-			name:  "a request that waits does not decide about a tick",
+			name:  "a waiting request does not affect a tick",
 			in:    makeInputs(requestAt("03:00:01"), withTarget(func(t *workload.State) { t.Paused = true })),
 			ready: "True/TargetPaused", next: at("03:00:00"), wake: at("03:15:01"),
 		},
 		{
-			name: "a request from before all time is none", in: makeInputs(now("02:00:05"), func(in *Input) {
+			name: "a request before 1970 is ignored", in: makeInputs(now("02:00:05"), func(in *Input) {
 				in.Restart.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: "0000-01-01T00:00:00+23:59"}
 			}),
 			ready: "True/Scheduled", next: at("03:00:00"), wake: at("03:00:00"),
 		},
 		{
-			name: "a request that is no time is none", in: makeInputs(now("02:00:05"), func(in *Input) {
+			name: "a request that is not a time is ignored", in: makeInputs(now("02:00:05"), func(in *Input) {
 				in.Restart.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: "now"}
 			}),
 			ready: "True/Scheduled", next: at("03:00:00"), wake: at("03:00:00"),

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// check holds a start against what must be true at that moment.
+// check panics if the tick must not be started now.
 func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeperv1.Trigger) {
 	offset := s.offset
 	if trigger == tidekeeperv1.TriggerRequest {
@@ -24,9 +24,9 @@ func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeper
 	named, _ := s.ticks.Next(tick.Add(-time.Second))
 	switch {
 	case trigger == tidekeeperv1.TriggerSchedule && !named.Equal(tick):
-		panic(fmt.Sprintf("the tick of %s was started, and the schedule %s does not name it", formatTime(tick), s.ticks))
+		panic(fmt.Sprintf("the tick of %s was started, but the schedule %s does not have it", formatTime(tick), s.ticks))
 	case trigger == tidekeeperv1.TriggerSchedule && s.restart.Spec.Suspend:
-		panic(fmt.Sprintf("the tick of %s was started, and the schedule is suspended", formatTime(tick)))
+		panic(fmt.Sprintf("the tick of %s was started, but the schedule is suspended", formatTime(tick)))
 	case s.starts[tick] > 1:
 		panic(fmt.Sprintf("the tick of %s was started twice", formatTime(tick)))
 	case s.now.Before(tick.Add(offset)):
@@ -34,11 +34,11 @@ func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeper
 	case s.now.After(tick.Add(offset + seconds(s.restart.Spec.StartingDeadlineSeconds))):
 		panic(fmt.Sprintf("the tick of %s was started after its deadline", formatTime(tick)))
 	case t.Paused || t.Deleting || !t.Rollout.Complete():
-		panic(fmt.Sprintf("the tick of %s was started onto %+v", formatTime(tick), t))
+		panic(fmt.Sprintf("the tick of %s was started on %+v", formatTime(tick), t))
 	}
 }
 
-// account holds what was recorded against all ticks that there were.
+// account compares the records with all ticks that were due.
 func (s *simulation) account() {
 	decided := map[time.Time]int{}
 	sum := 0
@@ -56,7 +56,7 @@ func (s *simulation) account() {
 		if tick.After(last) {
 			last = tick
 		}
-		// An edit makes the schedule start from now, also if a clock was ahead.
+		// After an edit the schedule starts from now, even if a clock was ahead.
 		if decided[tick] > 1 && !s.edits {
 			panic(fmt.Sprintf("the tick of %s was decided twice", formatTime(tick)))
 		}
@@ -64,13 +64,13 @@ func (s *simulation) account() {
 	for _, r := range s.records {
 		note(r.ScheduledTime.UTC(), r.Trigger, r.EarlierTicks)
 		started := s.starts[r.ScheduledTime.UTC()] > 0
-		// One that somebody else's restart came before is that one's success.
+		// If another client's restart came first, this is the success of that restart.
 		if r.Outcome == tidekeeperv1.OutcomeSucceeded && !started && r.Message == "" {
-			panic(fmt.Sprintf("the tick of %s is recorded as %s and was never started", formatTime(r.ScheduledTime.Time), r.Outcome))
+			panic(fmt.Sprintf("the tick of %s is recorded as %s but was never started", formatTime(r.ScheduledTime.Time), r.Outcome))
 		}
 		if (r.Outcome == tidekeeperv1.OutcomeMissed || r.Outcome == tidekeeperv1.OutcomeSkipped) && started &&
-			// Of a workload that is gone nobody can tell, and after an edit the
-			// schedule starts from now, also if a clock was ahead before.
+			// For a deleted workload this cannot be known, and after an edit the
+			// schedule starts from now, even if a clock was ahead before.
 			r.Reason != tidekeeperv1.ReasonTargetNotFound && !s.edits {
 			panic(fmt.Sprintf("the tick of %s was started and is recorded as %s", formatTime(r.ScheduledTime.Time), r.Outcome))
 		}
@@ -80,32 +80,30 @@ func (s *simulation) account() {
 	}
 	for tick := range s.starts {
 		if decided[tick] == 0 {
-			panic(fmt.Sprintf("the tick of %s was started and nothing tells of it", formatTime(tick)))
+			panic(fmt.Sprintf("the tick of %s was started but is not recorded", formatTime(tick)))
 		}
 	}
 	if waits := s.restart.Status.PendingRequestTime; waits != nil {
 		delete(s.waited, waits.UTC())
 	}
 	for tick := range s.waited {
-		panic(fmt.Sprintf("the request of %s has waited, and nothing tells of it", formatTime(tick)))
+		panic(fmt.Sprintf("the request of %s has waited but is not recorded", formatTime(tick)))
 	}
 	if last.IsZero() || s.edits {
 		return
 	}
-	// Not one tick between the creation and the last that was decided is
-	// unaccounted for.
+	// Every tick from the creation to the last decided one must be accounted for.
 	ticks := 0
 	for tick, ok := s.ticks.Next(s.restart.CreationTimestamp.Time); ok && !tick.After(last); tick, ok = s.ticks.Next(tick) {
 		ticks++
 	}
 	if ticks != sum {
-		panic(fmt.Sprintf("of %d ticks %d are accounted for", ticks, sum))
+		panic(fmt.Sprintf("%[2]d of %[1]d ticks are accounted for", ticks, sum))
 	}
 }
 
-// TestEveryTickOnce: whatever happens, every tick is started exactly once
-// within its deadline, and never onto what is broken, or it is on record with
-// the reason why not.
+// Whatever happens, every tick is either started exactly once, within its deadline and never on
+// a broken workload, or recorded with the reason why not.
 func TestEveryTickOnce(t *testing.T) {
 	cases := 20_000
 	switch {
@@ -137,8 +135,8 @@ func TestEveryTickOnce(t *testing.T) {
 	t.Logf("%d cases with %d starts and %d records", cases, started, recorded)
 }
 
-// mustBeStorable panics if the API server would refuse the status for a time: it
-// wants years of four digits, in UTC.
+// mustBeStorable panics if the API server would refuse the status because of a time: it
+// requires years with four digits, in UTC.
 func mustBeStorable(status *tidekeeperv1.ScheduledRestartStatus) {
 	times := []*metav1.Time{status.NextScheduleTime, status.LastScheduleTime, status.LastSuccessfulTime, status.LastRequestTime, status.PendingRequestTime}
 	if status.Active != nil {

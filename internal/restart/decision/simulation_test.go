@@ -19,10 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// simulation is a ScheduledRestart, its target and the managers that look
-// after it, in a world where everything goes wrong: managers die between any
-// two writes, caches are stale, answers are lost, clocks jump, people break,
-// pause, delete and restart the target.
+// simulation is a ScheduledRestart, its target and the managers that reconcile it, while
+// everything goes wrong: managers die between any two writes, caches are stale, responses are
+// lost, clocks jump, and users break, pause, delete and restart the target.
 type simulation struct {
 	random *rand.Rand
 	trace  strings.Builder
@@ -32,31 +31,30 @@ type simulation struct {
 	offset  time.Duration
 	restart *tidekeeperv1.ScheduledRestart
 
-	// target as it is, with a version that each change raises; nil: deleted.
+	// target is the current target, nil if it is deleted. Each change raises its version.
 	target  *workload.State
 	version int
-	// older is the target as a stale cache has it.
+	// older is the target in a stale cache.
 	older        *workload.State
 	olderVersion int
 
-	// sent is what the manager that runs now remembers, and leading since when
-	// it runs.
+	// sent is what the current manager remembers, and leading is since when it runs.
 	sent    time.Time
 	leading time.Time
 
-	// edits are made to the spec in the midst.
+	// edits are the edits of the spec in between.
 	edits bool
-	// rolled are the ticks that the target as it is has revisions of, before is
-	// what an undo goes back to, and reverted are those that were set back.
+	// rolled are the ticks for which the current target has revisions, before is what an
+	// undo reverts to, and reverted are the ticks that were reverted.
 	rolled   map[time.Time]bool
 	before   *workload.State
 	reverted map[time.Time]bool
-	// waited are requests that were seen to wait.
+	// waited are the requests that have waited.
 	waited map[time.Time]bool
 
-	// starts counts, per tick, how often the template was set to it.
+	// starts counts how often the template was set to each tick.
 	starts map[time.Time]int
-	// records are all that were ever written.
+	// records are all records that were written.
 	records []tidekeeperv1.RestartRecord
 }
 
@@ -80,7 +78,7 @@ func newSimulation(seed uint64) *simulation {
 		reverted: map[time.Time]bool{}, waited: map[time.Time]bool{},
 	}
 	s.ticks = simulatedSchedules[random.IntN(len(simulatedSchedules))]
-	// Around the changes of the clocks, half of the time.
+	// In half of the cases, around a change to or from daylight saving time.
 	days := []time.Time{
 		time.Date(2026, time.March, 28, 20, 0, 0, 0, time.UTC), time.Date(2026, time.October, 24, 20, 0, 0, 0, time.UTC),
 		time.Date(2026, time.March, 8, 0, 0, 0, 0, time.UTC), time.Date(2026, time.June, 10, 0, 0, 0, 0, time.UTC),
@@ -106,7 +104,7 @@ func (s *simulation) create() {
 	s.change(&workload.State{Kind: "Deployment", Name: "web", UID: types.UID(fmt.Sprint("uid-", s.version)), Pods: 3, Rollout: workload.Progress{Available: true}})
 }
 
-// change replaces the target; what it was is what a stale cache shows.
+// change replaces the target; a stale cache shows the previous one.
 func (s *simulation) change(t *workload.State) {
 	if s.target != nil && t != nil {
 		at, isTime := parseTime(t.RestartedAt)
@@ -126,7 +124,7 @@ func (s *simulation) log(format string, args ...any) {
 	fmt.Fprintf(&s.trace, "%s "+format+"\n", append([]any{formatTime(s.now)}, args...)...)
 }
 
-// step lets one thing happen.
+// step makes one thing happen.
 func (s *simulation) step() {
 	switch s.random.IntN(14) {
 	case 0, 1, 2:
@@ -134,7 +132,7 @@ func (s *simulation) step() {
 	case 3:
 		s.now = s.now.Add(time.Duration(s.random.IntN(5*3600)) * time.Second)
 	case 4:
-		// A clock that is set, or the leader's that differs.
+		// A clock is set, or a new leader's clock differs.
 		s.now = s.now.Add(time.Duration(s.random.IntN(7200)-3600) * time.Second)
 		s.log("the clock was set")
 	case 5:
@@ -154,7 +152,7 @@ func (s *simulation) step() {
 	s.reconcile()
 }
 
-// roll lets a rollout that is under way end, or fail.
+// roll makes a rollout in progress complete, or fail.
 func (s *simulation) roll() {
 	if s.target == nil || s.target.Rollout.Complete() {
 		return
@@ -168,8 +166,8 @@ func (s *simulation) roll() {
 	s.log("the target becomes %+v", t.Rollout)
 }
 
-// ask lets somebody ask for a restart, at a time of his choice, or take that back.
-// A request is never at a whole minute, as ticks are.
+// ask requests a restart at some time, or withdraws the request. A request is never at a
+// whole minute, as ticks are.
 func (s *simulation) ask() {
 	value := ""
 	if s.random.IntN(4) > 0 {
@@ -185,7 +183,7 @@ func (s *simulation) ask() {
 	after := s.restart.DeepCopy()
 	after.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: value}
 	s.restart = after
-	s.log("a restart is asked for at %q", value)
+	s.log("a restart is requested for %q", value)
 }
 
 func parsed(text string) time.Time {
@@ -193,7 +191,7 @@ func parsed(text string) time.Time {
 	return at.UTC()
 }
 
-// edit lets somebody edit the spec.
+// edit edits the spec.
 func (s *simulation) edit() {
 	after := s.restart.DeepCopy()
 	after.Generation++
@@ -211,8 +209,8 @@ func (s *simulation) edit() {
 	s.restart = after
 }
 
-// undo is kubectl rollout undo of a Deployment: it sets the template back, and the
-// annotations of the workload.
+// undo is kubectl rollout undo of a Deployment: it reverts the template and the annotations
+// of the workload.
 func (s *simulation) undo() {
 	if s.before == nil {
 		return
@@ -228,17 +226,17 @@ func (s *simulation) undo() {
 	s.log("the last rollout is undone")
 }
 
-// disturb lets somebody do something to the target.
+// disturb does something to the target.
 func (s *simulation) disturb() {
 	if s.target == nil {
 		s.create()
-		s.log("the target is there again")
+		s.log("the target exists again")
 		return
 	}
 	t := *s.target
 	switch s.random.IntN(8) {
 	case 6:
-		// By a clock that is ahead.
+		// With a clock that is ahead.
 		s.before = s.target
 		t.RestartedAt = formatTime(s.now.Add(time.Duration(s.random.IntN(240)) * time.Second))
 		t.Rollout = workload.Progress{Updating: true}
@@ -258,7 +256,7 @@ func (s *simulation) disturb() {
 		s.log("the target is deleted")
 		return
 	case 4:
-		t.RestartedAt = formatTime(s.now.Add(24 * time.Hour)) // nonsense from the future
+		t.RestartedAt = formatTime(s.now.Add(24 * time.Hour)) // a time in the future
 	case 5:
 		t.RestartedAt = "yesterday"
 	}
@@ -266,7 +264,7 @@ func (s *simulation) disturb() {
 	s.log("the target is %+v", t)
 }
 
-// reconcile lets a manager decide on what it sees, and die at any moment.
+// reconcile has a manager decide about what it sees, and perhaps die at any moment.
 func (s *simulation) reconcile() {
 	seen, seenVersion := s.target, s.version
 	if s.random.IntN(4) == 0 && s.version > 1 {
@@ -283,14 +281,14 @@ func (s *simulation) reconcile() {
 	}
 	if d.Needs == NeedRolledOut {
 		if !in.Live {
-			panic("revisions are looked for on behalf of a stale cache")
+			panic("revisions are looked up because of a stale cache")
 		}
 		in.RolledOut = new(s.rolled[s.restart.Status.Active.ScheduledTime.UTC()])
 		d = Decide(in)
 	}
 	if d.Needs == NeedPodStartups {
 		if !in.Target.Rollout.Complete() {
-			panic("the pods of a rollout that goes on are looked at")
+			panic("the pods of an incomplete rollout are looked up")
 		}
 		in.PodStartups = make([]time.Duration, s.random.IntN(4))
 		for i := range in.PodStartups {
@@ -322,11 +320,11 @@ func (s *simulation) reconcile() {
 	}
 	for _, r := range d.Records {
 		if !slices.Contains(TickReasons[r.Outcome], r.Reason) {
-			panic(fmt.Sprintf("no series counts the ticks that are %s for %q", r.Outcome, r.Reason))
+			panic(fmt.Sprintf("no series counts ticks with outcome %s and reason %q", r.Outcome, r.Reason))
 		}
 		s.records = append(s.records, r)
 		if r.Reason == tidekeeperv1.ReasonReverted && !s.reverted[r.ScheduledTime.UTC()] {
-			panic(fmt.Sprintf("the tick of %s is told to be reverted, and nobody has set it back", formatTime(r.ScheduledTime.Time)))
+			panic(fmt.Sprintf("the tick of %s is recorded as reverted, but was not reverted", formatTime(r.ScheduledTime.Time)))
 		}
 		s.log("record: %s %s %s, earlier %d", formatTime(r.ScheduledTime.Time), r.Outcome, r.Reason, r.EarlierTicks)
 	}
@@ -347,7 +345,7 @@ func (s *simulation) reconcile() {
 	t.RestartedAt, t.LastTick = formatTime(d.Send), formatTime(d.Send)
 	t.Rollout = workload.Progress{Updating: true}
 	s.change(&t)
-	if s.dies("before it sees the answer") {
+	if s.dies("before it gets the response") {
 		return
 	}
 	s.sent = d.Send

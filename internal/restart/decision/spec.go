@@ -25,7 +25,7 @@ func (d *decider) observeSpec() (base time.Time) {
 		base = d.in.Restart.CreationTimestamp.Time
 	}
 	if last := status.LastScheduleTime; last != nil && last.After(base) && last.Time.Before(base.Add(24*time.Hour)) {
-		// A clock was set back. What was started by then is not started again.
+		// A clock was set back. Ticks up to the last started one are not started again.
 		base = last.Time
 	}
 	retargeted := status.ObservedTargetRef != nil && !status.ObservedTargetRef.Equal(d.spec.TargetRef)

@@ -16,7 +16,7 @@ import (
 func TestStop(t *testing.T) {
 	check(t, []row{
 		{
-			name: "suspended it waits for nothing", in: makeInputs(withSpec(suspended), func(in *Input) { in.Restart.Status.NextScheduleTime = nil }),
+			name: "a suspended schedule waits for nothing", in: makeInputs(withSpec(suspended), func(in *Input) { in.Restart.Status.NextScheduleTime = nil }),
 			ready: "True/Suspended",
 		},
 		{
@@ -24,11 +24,11 @@ func TestStop(t *testing.T) {
 			ready: "True/Suspended", records: []string{"Skipped Suspended 03:00:00"},
 		},
 		{
-			name: "a tick that was not due when the schedule was suspended never was", in: makeInputs(now("02:00:00"), edited(suspended)),
+			name: "a tick that was not due when the schedule was suspended is not recorded", in: makeInputs(now("02:00:00"), edited(suspended)),
 			ready: "True/Suspended",
 		},
 		{
-			name:  "enabled again it starts with the next tick, not with those in between",
+			name:  "a resumed schedule starts with the next tick, not with those in between",
 			in:    makeInputs(now("04:00:00"), edited(func(*tidekeeperv1.ScheduledRestartSpec) {}), func(in *Input) { in.Restart.Status.NextScheduleTime = nil }),
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow,
 		},
@@ -45,31 +45,31 @@ func TestStop(t *testing.T) {
 			ready: "True/Scheduled", next: at("01:30:00").AddDate(0, 0, 1), wake: at("01:30:00").AddDate(0, 0, 1),
 		},
 		{
-			name: "a schedule that cannot be read stops it", in: makeInputs(func(in *Input) { in.Ticks, in.Invalid = nil, errors.New("30 February never happens") }),
+			name: "an invalid schedule stops it", in: makeInputs(func(in *Input) { in.Ticks, in.Invalid = nil, errors.New("30 February never happens") }),
 			ready: "False/InvalidSchedule", records: []string{"Skipped InvalidSchedule 03:00:00"},
 		},
 		{
-			name: "failures in a row stop it", in: makeInputs(now("02:00:00"), func(in *Input) { in.Restart.Status.ConsecutiveFailures = 3 }),
+			name: "consecutive failures stop it", in: makeInputs(now("02:00:00"), func(in *Input) { in.Restart.Status.ConsecutiveFailures = 3 }),
 			ready: "False/FailureLimit",
 		},
 		{
-			name:  "an edit of the spec lets it go on after failures",
+			name:  "an edit of the spec resumes it after failures",
 			in:    makeInputs(now("02:00:00"), edited(func(*tidekeeperv1.ScheduledRestartSpec) {}), func(in *Input) { in.Restart.Status.ConsecutiveFailures = 3 }),
 			ready: "True/Scheduled", next: at("03:00:00"), wake: at("03:00:00"),
 		},
 
 		{
-			name:  "a tick that is due and that the edited schedule does not name is skipped",
+			name:  "a due tick that the edited schedule no longer has is skipped",
 			in:    makeInputs(edited(func(*tidekeeperv1.ScheduledRestartSpec) {}), sunday),
 			ready: "True/Scheduled", next: nextSunday, wake: nextSunday, records: []string{"Skipped Edited 03:00:00"},
 		},
 		{
-			name:  "also while it waits for its place in the spread",
+			name:  "even while it waits for its place in the spread",
 			in:    makeInputs(edited(func(*tidekeeperv1.ScheduledRestartSpec) {}), sunday, func(in *Input) { in.Offset = 40 * time.Minute }),
 			ready: "True/Scheduled", next: nextSunday, wake: nextSunday.Add(40 * time.Minute), records: []string{"Skipped Edited 03:00:00"},
 		},
 		{
-			name: "a tick that is due is not for another target",
+			name: "a due tick does not apply to another target",
 			in: makeInputs(func(in *Input) {
 				in.Restart.Status.ObservedTargetRef = &tidekeeperv1.TargetRef{Kind: "Deployment", Name: "api"}
 			}, edited(func(*tidekeeperv1.ScheduledRestartSpec) {})),
@@ -78,8 +78,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestFailureLimit: failures in a row stop the schedule, a success in between
-// begins the count anew.
+// Consecutive failures stop the schedule. A success in between resets the count.
 func TestFailureLimit(t *testing.T) {
 	fail := func(in *Input) {
 		active(in)

@@ -15,8 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// spreadOver makes a ScheduledRestart with that spread, as a manager before this one
-// has left it.
+// spreadOver returns a ScheduledRestart with a spread, as a previous manager has left it.
 func spreadOver(name string, window int32, next time.Time) *tidekeeperv1.ScheduledRestart {
 	return &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid of " + name), Generation: 1},
@@ -61,9 +60,9 @@ func TestOffsetOf(t *testing.T) {
 	}
 }
 
-// Whenever in the night a manager of an earlier version is replaced, the tick is
-// started once, within its deadline by the place that it had or by the one that it
-// has; and so is the one of the next night.
+// Whenever in the night a manager of an earlier version is replaced, the tick is started once,
+// within its deadline according to its old or its new place in the spread; and so is that of
+// the next night.
 func TestSpreadIsKeptOverAnUpgrade(t *testing.T) {
 	tick := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	for i := range 20 {
@@ -74,7 +73,7 @@ func TestSpreadIsKeptOverAnUpgrade(t *testing.T) {
 			r := spreadOver(name, window, tick)
 			place := place(r)
 			if upgrade > byUID {
-				// The manager before this one has started it already.
+				// The previous manager has already started it.
 				r.Status.NextScheduleTime = &metav1.Time{Time: tick.AddDate(0, 0, 1)}
 			}
 			started := map[time.Time]time.Time{}
@@ -82,7 +81,7 @@ func TestSpreadIsKeptOverAnUpgrade(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// It sleeps until it is to wake, as the alarm does.
+			// It sleeps until its next wake-up.
 			for now, looks := tick.Add(upgrade), 0; now.Before(tick.AddDate(0, 0, 1).Add(90 * time.Minute)); looks++ {
 				if looks > 50 {
 					t.Fatalf("%s, upgraded at %s: it does not sleep", name, upgrade)
@@ -109,7 +108,7 @@ func TestSpreadIsKeptOverAnUpgrade(t *testing.T) {
 				t.Errorf("%s, upgraded at %s, %s by UID and %s by name: the tick is started at %s: %+v", name, upgrade, byUID, place, first, r.Status.History)
 			}
 			if got := second.Sub(tick.AddDate(0, 0, 1)); got != place {
-				t.Errorf("%s, upgraded at %s: in the next night it is started after %s, want %s", name, upgrade, got, place)
+				t.Errorf("%s, upgraded at %s: in the next night it is started %s after the tick, want %s", name, upgrade, got, place)
 			}
 		}
 	}

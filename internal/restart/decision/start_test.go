@@ -15,11 +15,11 @@ import (
 func TestWaiting(t *testing.T) {
 	check(t, []row{
 		{
-			name: "before the tick it waits for it", in: makeInputs(now("02:00:00")),
+			name: "before the tick it waits", in: makeInputs(now("02:00:00")),
 			ready: "True/Scheduled", next: at("03:00:00"), wake: at("03:00:00"),
 		},
 		{
-			name: "a new object counts from its creation on, also if nobody looked at it before the tick",
+			name: "a new object counts from its creation, even if no manager saw it before the tick",
 			in:   makeInputs(func(in *Input) { in.Restart.Status = tidekeeperv1.ScheduledRestartStatus{} }),
 			send: at("03:00:00"), active: true, ready: "True/Restarting", next: tomorrow, wake: at("03:30:01"),
 		},
@@ -38,7 +38,7 @@ func TestWaiting(t *testing.T) {
 func TestStart(t *testing.T) {
 	check(t, []row{
 		{
-			name: "a due tick is claimed and sent", in: makeInputs(),
+			name: "a due tick is started and sent", in: makeInputs(),
 			send: at("03:00:00"), active: true, ready: "True/Restarting", next: tomorrow, wake: at("03:30:01"),
 		},
 		{
@@ -68,30 +68,30 @@ func TestStart(t *testing.T) {
 			send: at("03:00:00"), active: true, ready: "True/Restarting", next: tomorrow, wake: at("03:30:01"),
 		},
 		{
-			name: "without a precondition a target that is being rolled out is waited for all the same",
+			name: "without a precondition a target that is being rolled out is still waited for",
 			in: makeInputs(withTarget(func(t *workload.State) { t.Rollout = workload.Progress{Updating: true} }),
 				withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.Precondition = tidekeeperv1.PreconditionNone })),
 			ready: "True/TargetRolling", next: at("03:00:00"), wake: at("03:15:01"),
 		},
 		{
-			name: "a target that is not there is waited for", in: makeInputs(func(in *Input) { in.Target = nil }),
+			name: "a target that does not exist is waited for", in: makeInputs(func(in *Input) { in.Target = nil }),
 			ready: "False/TargetNotFound", next: at("03:00:00"), wake: at("03:15:01"),
 		},
 		{
-			name: "a StatefulSet without a pod above its partition rolls nothing: skipped", in: makeInputs(withTarget(func(t *workload.State) { t.Partitioned = true })),
+			name: "a StatefulSet without a pod above its partition replaces no pods: skipped", in: makeInputs(withTarget(func(t *workload.State) { t.Partitioned = true })),
 			ready: "False/StrategyPartition", next: tomorrow, wake: tomorrow, records: []string{"Skipped StrategyPartition 03:00:00"},
 		},
 		{
-			name:  "a restart by a clock that is minutes ahead serves the tick",
+			name:  "a restart with a clock that is minutes ahead serves the tick",
 			in:    makeInputs(withTarget(func(t *workload.State) { t.RestartedAt = formatTime(at("03:04:00")) })),
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Skipped AlreadyRestarted 03:00:00"},
 		},
 		{
-			name: "OnDelete rolls nothing: skipped", in: makeInputs(withTarget(func(t *workload.State) { t.OnDelete = true })),
+			name: "OnDelete replaces no pods: skipped", in: makeInputs(withTarget(func(t *workload.State) { t.OnDelete = true })),
 			ready: "False/StrategyOnDelete", next: tomorrow, wake: tomorrow, records: []string{"Skipped StrategyOnDelete 03:00:00"},
 		},
 		{
-			name:  "a target that somebody restarted after the tick is served",
+			name:  "a target that another client restarted after the tick is served",
 			in:    makeInputs(now("03:10:00"), withTarget(func(t *workload.State) { t.RestartedAt = formatTime(at("03:05:00")) })),
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Skipped AlreadyRestarted 03:00:00"},
 		},
@@ -104,25 +104,24 @@ func TestStart(t *testing.T) {
 			send: at("03:00:00"), active: true, ready: "True/Restarting", next: tomorrow, wake: at("03:30:01"),
 		},
 		{
-			name: "what is no time serves nothing", in: makeInputs(withTarget(func(t *workload.State) { t.RestartedAt = "just now" })),
+			name: "a value that is not a time serves nothing", in: makeInputs(withTarget(func(t *workload.State) { t.RestartedAt = "just now" })),
 			send: at("03:00:00"), active: true, ready: "True/Restarting", next: tomorrow, wake: at("03:30:01"),
 		},
 	})
 }
 
-// TestWaitsSince: who chooses the time of his request does not choose his place
-// in the line.
+// Choosing the time of a request does not choose its place in the queue.
 func TestWaitsSince(t *testing.T) {
 	if d := Decide(makeInputs(noSlot, now("02:10:00"), requestAt("02:00:00"))); d.Needs != NeedSlot || !d.WaitingSince.Equal(at("02:10:00")) {
-		t.Errorf("a request of ten minutes ago waits since %s, want now", d.WaitingSince)
+		t.Errorf("a request for ten minutes ago waits since %s, want now", d.WaitingSince)
 	}
 	if d := Decide(makeInputs(noSlot)); !d.WaitingSince.Equal(at("03:00:00")) {
-		t.Errorf("a tick waits since %s, want that it was due", d.WaitingSince)
+		t.Errorf("a tick waits since %s, want when it was due", d.WaitingSince)
 	}
 	served := makeInputs(noSlot, now("03:05:00"), func(in *Input) {
 		in.Restart.Status.History = []tidekeeperv1.RestartRecord{{CompletedTime: *metaAt("03:04:00")}}
 	})
 	if d := Decide(served); !d.WaitingSince.Equal(at("03:04:00")) {
-		t.Errorf("who was served a minute ago waits since %s", d.WaitingSince)
+		t.Errorf("an object that was served a minute ago waits since %s", d.WaitingSince)
 	}
 }

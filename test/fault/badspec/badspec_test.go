@@ -1,14 +1,14 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package badspec edits NodePools and ScheduledRestarts in every wrong and
-// hostile way that package mutate makes of their schemas. The API server refuses
-// the edit and nothing has changed, or it takes it, and then a valid spec brings
-// the object back to health with no other help, also if the edit came while work
-// was under way. The edits of each kind are counted.
+// Package badspec edits NodePools and ScheduledRestarts in every wrong and hostile
+// way that package mutate derives from their schemas. Either the API server refuses
+// the edit and nothing changes, or it accepts the edit, and then a valid spec alone
+// brings the object back to health, even if the edit came while work was in progress.
+// The edits of each kind are counted.
 //
-// By default every edit is sent, and of those that are accepted a slice is played
-// to the end. FAULTS=all plays all of them, at rest and under way.
+// By default every edit is sent, and a sample of those that are accepted is played
+// through. FAULTS=all plays all of them, on idle objects and on busy ones.
 package badspec
 
 import (
@@ -38,9 +38,9 @@ var cluster framework.Cluster
 func TestMain(m *testing.M) { os.Exit(framework.Main(m, &cluster, "--nodes=0")) }
 
 const (
-	// slice is one of how many accepted edits is played by default.
+	// slice: by default one in this number of accepted edits is played.
 	slice = 16
-	// parallel is how many edits are made at the same time.
+	// parallel is the number of concurrent edits.
 	parallel = 8
 )
 
@@ -48,21 +48,21 @@ const (
 type kind struct {
 	// crd is the file with its schema.
 	crd string
-	// examples are valid specs that have every field; the first is what an
-	// object is healed with.
+	// examples are valid specs that together have every field. The first one is used
+	// to heal an object.
 	examples []map[string]any
-	// standing is an object with the first example that is at rest.
+	// standing is an idle object with the first example.
 	standing client.Object
-	// play has an object of its own edited, and healed.
+	// play edits an object of its own, and heals it.
 	play func(testing.TB, edit)
 }
 
 // edit is an edit that the API server accepts.
 type edit struct {
 	mutate.Mutation
-	// name of all objects that belong to it.
+	// name is the name of all objects that belong to the edit.
 	name string
-	// underWay: it comes while work is under way, and not at rest.
+	// underWay: the edit comes while work is in progress.
 	underWay bool
 }
 
@@ -133,9 +133,9 @@ func (k kind) mutations(t *testing.T) []mutate.Mutation {
 	return mutations
 }
 
-// refusal reports whether an error is the API server's answer that a spec is
-// wrong. That it is busy, that something else has changed the object or that the
-// object is gone says nothing about the spec.
+// refusal reports whether an error is the API server's answer that a spec is invalid.
+// Errors because the API server is busy, another client has changed the object, or the
+// object is gone do not say anything about the spec.
 func refusal(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
@@ -149,7 +149,7 @@ func refusal(err error) bool {
 	}
 }
 
-// answerTo does something until the API server has taken or refused it.
+// answerTo repeats a request until the API server has accepted or refused it.
 func answerTo(t *testing.T, what string, do func() error) (answer error) {
 	t.Helper()
 	framework.Eventually(t, what+" is answered", func() error {
@@ -161,8 +161,8 @@ func answerTo(t *testing.T, what string, do func() error) (answer error) {
 	return answer
 }
 
-// accepts reports whether the API server accepts a mutation. If not it says why,
-// and nothing has changed.
+// accepts reports whether the API server accepts a mutation. If it does not, its error
+// must say why, and nothing may have changed.
 func (k kind) accepts(t *testing.T, m mutate.Mutation) bool {
 	t.Helper()
 	ctx := t.Context()
@@ -175,18 +175,18 @@ func (k kind) accepts(t *testing.T, m mutate.Mutation) bool {
 	err := answerTo(t, m.String(), func() error { return cluster.Patch(ctx, try, patch) })
 	switch {
 	case err == nil:
-		t.Errorf("%s: refused when tried and accepted when done", m)
+		t.Errorf("%s: refused in a dry run, but accepted for real", m)
 	case len(err.Error()) < 10:
-		t.Errorf("%s: refused in words that help nobody: %v", m, err)
+		t.Errorf("%s: refused with an unhelpful message: %v", m, err)
 	}
 	cluster.Refresh(t, k.standing)
 	if k.standing.GetGeneration() != before {
-		t.Errorf("%s: refused, and yet the spec has changed", m)
+		t.Errorf("%s: refused, but the spec has changed", m)
 	}
 	return false
 }
 
-// change makes the spec of an object that of a patch.
+// change applies a patch to an object.
 func change(t testing.TB, o client.Object, patch []byte) {
 	t.Helper()
 	if err := cluster.Patch(t.Context(), o, client.RawPatch(types.JSONPatchType, patch)); err != nil {
@@ -194,7 +194,7 @@ func change(t testing.TB, o client.Object, patch []byte) {
 	}
 }
 
-// create makes an object with a spec.
+// create creates an object with a spec.
 func create(t testing.TB, o client.Object, spec map[string]any) {
 	t.Helper()
 	gvk, err := cluster.GroupVersionKindFor(o)

@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// corrupt are records of which nothing can be told, forged such as tell lies: both
-// are what somebody may write who may edit nodes.
+// corrupt are records that cannot be parsed, forged are records with false content: a
+// user with the right to edit nodes can write both.
 var (
 	corrupt = []string{
 		"worker was here", "{", "[]", " ", `{"forged":1}`, `{"forged":{"labels":"all"}}`, strings.Repeat(`{"a":`, 20_000),
@@ -35,12 +35,12 @@ var (
 	}
 )
 
-// TestForgedRecords: a record that is corrupt or forged makes the manager neither
-// crash nor take off what is not the pool's, and the pool stays as it is asked to
-// be. When the pool goes, what it had put there goes.
+// TestForgedRecords: with a corrupt or forged record, the manager does not crash and
+// does not remove anything that is not the pool's, and the pool stays in sync. When
+// the pool is deleted, its settings are removed.
 func TestForgedRecords(t *testing.T) {
 	manager := cluster.StartManager(t)
-	// A pool that has nothing on these nodes, and may be named all the same.
+	// A pool that has no settings on these nodes, although a record may name it.
 	other := framework.Pool("other")
 	create(t, other, map[string]any{"labels": map[string]any{"other": "x"}})
 	theirs := map[string]string{poolLabel: "forged", "theirs": "x", "kubernetes.io/os": "linux"}
@@ -78,7 +78,7 @@ func TestForgedRecords(t *testing.T) {
 			node.Annotations[tidekeeperv1.OwnershipAnnotation] = records[i]
 		})
 	}
-	// A change that the manager must follow: when it has, it has seen the records.
+	// A change that the manager must apply: when it has done so, it has seen the records.
 	cluster.Change(t, p, func() { p.Spec.Labels[key+"-2"] = "x" })
 	eventually(t, p, "is healthy", func() error { return framework.ReadyIs(p.Status.Conditions, p.Generation, "Healthy") })
 	cluster.Change(t, p, func() { delete(p.Spec.Labels, key+"-2") })
@@ -87,14 +87,14 @@ func TestForgedRecords(t *testing.T) {
 	}
 	manager.AssertSound(t)
 
-	// What the pool had put there goes, if nobody took it off the record.
+	// The pool's settings are removed, unless they were removed from the record.
 	cluster.Delete(t, p)
 	for i, node := range nodes {
 		if i < len(corrupt) {
 			looks(node, false)
 			continue
 		}
-		eventually(t, node, "is let go of", func() error {
+		eventually(t, node, "is released", func() error {
 			if stored := node.Annotations[tidekeeperv1.OwnershipAnnotation]; strings.Contains(stored, `"forged":`) {
 				return fmt.Errorf("its record is %s", stored)
 			}
@@ -106,7 +106,7 @@ func TestForgedRecords(t *testing.T) {
 			}
 		}
 		if node.Annotations["theirs"] != "x" || !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "theirs" }) {
-			t.Errorf("record %.80s: what is theirs has gone: %v, %v", records[i], node.Annotations, node.Spec.Taints)
+			t.Errorf("record %.80s: settings of other clients were removed: %v, %v", records[i], node.Annotations, node.Spec.Taints)
 		}
 	}
 	manager.AssertSound(t)

@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// poolLabel is the label by which a pool has its node.
+// poolLabel is the label by which a pool selects its node.
 const poolLabel = "lane.example.com/name"
 
 var pools = []map[string]any{
@@ -48,13 +48,14 @@ func TestNodePool(t *testing.T) {
 	kind{crd: "tidekeeper.dev_nodepools.yaml", examples: pools, standing: standing, play: playPool}.run(t)
 }
 
-// look is what is on a node.
+// look is the state of a node.
 type look struct {
 	Labels, Annotations map[string]string
 	Taints              []string
 }
 
-// lookOf leaves out what the kubelet and the control plane put there.
+// lookOf returns the state of a node without what the kubelet and the control plane
+// set.
 func lookOf(node *corev1.Node) look {
 	l := look{Labels: maps.Clone(node.Labels), Annotations: maps.Clone(node.Annotations)}
 	maps.DeleteFunc(l.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "beta.kubernetes.io/") })
@@ -67,8 +68,8 @@ func lookOf(node *corev1.Node) look {
 	return l
 }
 
-// playPool edits a pool with a node of its own, and heals it. Other pools may
-// come across the node for as long as they are bad.
+// playPool edits a pool with its own node, and heals it. Other pools may select the node
+// as long as their specs are bad.
 func playPool(t testing.TB, e edit) {
 	node := framework.Node(e.name)
 	node.Labels = map[string]string{poolLabel: e.name}

@@ -20,7 +20,7 @@ import (
 var restarts = []map[string]any{
 	{
 		"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": mutate.Placeholder},
-		// Not while this runs.
+		// Does not tick while the test is running.
 		"schedule": "0 3 29 2 *", "timeZone": "Europe/Berlin", "suspend": false,
 		"startingDeadlineSeconds": 600, "spreadSeconds": 60, "precondition": "Healthy",
 		"progressDeadlineSeconds": 600, "failureLimit": 3, "historyLimit": 10,
@@ -40,9 +40,9 @@ func TestScheduledRestart(t *testing.T) {
 	kind{crd: "tidekeeper.dev_scheduledrestarts.yaml", examples: restarts, standing: standing, play: playRestart}.run(t)
 }
 
-// playRestart edits a ScheduledRestart with a Deployment of its own, in the midst
-// of a restart or not, and heals it. Then it restarts as ever, and no tick has
-// been sent twice.
+// playRestart edits a ScheduledRestart with its own Deployment, during a restart or
+// not, and heals it. Afterwards restarts work as usual, and no tick has been sent
+// twice.
 func playRestart(t testing.TB, e edit) {
 	d := framework.Deployment(e.name, 1, framework.App)
 	cluster.Apply(t, d)
@@ -76,7 +76,7 @@ func playRestart(t testing.TB, e edit) {
 	change(t, r, mutate.PatchTo(restarts[0], e.name))
 	rests()
 
-	// A tick is a second: this one is after any that was before.
+	// Ticks have a resolution of one second: this one is after all previous ones.
 	tick := cluster.RequestRestart(t, r, time.Now().Add(time.Second))
 	eventually(t, r, "restarts again", func() error {
 		if len(r.Status.History) == 0 || !r.Status.History[0].ScheduledTime.Time.Equal(tick) {
@@ -99,15 +99,15 @@ func up(d *appsv1.Deployment) error {
 	return nil
 }
 
-// onceEach returns what is wrong if a tick was sent twice, if something else was
-// sent, or if a template was written that no tick asked for. Each template makes a
-// ReplicaSet, and an old template that comes back makes none.
+// onceEach reports a tick that was sent twice, anything else that was sent, and a
+// template that was written without a tick. Each new template creates a ReplicaSet;
+// going back to an old template does not.
 func onceEach(t testing.TB, d *appsv1.Deployment, r *tidekeeperv1.ScheduledRestart, requests []time.Time) []string {
 	t.Helper()
 	cluster.Refresh(t, d)
 	cluster.Refresh(t, r)
 	restartedAt := cluster.RestartedAt(t, d)
-	// Some bad edits make a schedule run, and those tick at whole minutes.
+	// Some bad edits enable a schedule, which then ticks at whole minutes.
 	isTick := func(at time.Time) bool {
 		return slices.ContainsFunc(requests, at.Equal) || at.Equal(at.Truncate(time.Minute))
 	}
@@ -122,11 +122,11 @@ func onceEach(t testing.TB, d *appsv1.Deployment, r *tidekeeperv1.ScheduledResta
 	return problems
 }
 
-// TestOnceEachNotices: a manager that restarts a workload twice for a tick is
-// found out, and for that.
+// TestOnceEachNotices: a manager that restarts a workload twice for a tick is detected,
+// and with the right message.
 func TestOnceEachNotices(t *testing.T) {
 	if !framework.AllFaults() {
-		t.Skip("a manager is built for it: FAULTS=all")
+		t.Skip("it builds a manager: only with FAULTS=all")
 	}
 	const patch = `if err := r.client.Patch(ctx, workload, client.RawPatch(types.MergePatchType, patch)); err != nil {`
 	mistaken := cluster.WithManager(framework.BuildMistaken(t, framework.Mistake{
@@ -134,7 +134,7 @@ func TestOnceEachNotices(t *testing.T) {
 		New: patch + `
 		return err
 	}
-	time.Sleep(2 * time.Second) // for a ReplicaSet of its own
+	time.Sleep(2 * time.Second) // so that it creates its own ReplicaSet
 	again := fmt.Appendf(nil, "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{%q:%q}}}}}",
 		tidekeeperv1.RestartedAtAnnotation, clockTime(tick.Add(time.Second)))
 	if err := r.client.Patch(ctx, workload, client.RawPatch(types.MergePatchType, again)); err != nil {`,
@@ -146,7 +146,7 @@ func TestOnceEachNotices(t *testing.T) {
 	eventually(t, d, "is up", func() error { return up(d) })
 	r := framework.ScheduledRestart("notices")
 	create(t, r, restarts[0])
-	// Not at the end of a minute, as the second after that is a tick too.
+	// Not in the last second of a minute, as the next second is a tick, too.
 	tick := time.Now().Truncate(time.Second)
 	if tick.Second() == 59 {
 		tick = tick.Add(-time.Second)
@@ -160,6 +160,6 @@ func TestOnceEachNotices(t *testing.T) {
 	})
 	want := fmt.Sprintf("a template was restarted for %s, which is no tick", tick.Add(time.Second).Format(time.RFC3339))
 	if got := onceEach(t, d, r, []time.Time{tick}); !slices.Equal(got, []string{want}) {
-		t.Errorf("what is noticed is %q, want only %q", got, want)
+		t.Errorf("detected %q, want only %q", got, want)
 	}
 }

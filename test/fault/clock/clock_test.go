@@ -1,9 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clock sets the wall clocks of managers: back and forth by hours, a
-// minute apart, across a change to summer time, and on by hours while the machine
-// was suspended. Each tick is started once, within its deadline, or not at all.
+// Package clock sets the wall clocks of managers: back and forth by hours, a minute
+// apart from each other, across a change to summer time, and forward by hours, as
+// after a suspend of the machine. Each tick is started once, within its deadline, or
+// not at all.
 //
 // The manager is the real one with another clock, see package manager.
 package clock
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 // fixture is a Deployment with a ScheduledRestart, in a namespace whose managers have
-// clocks of their own.
+// their own clocks.
 type fixture struct {
 	*framework.Cluster
 	namespace  string
@@ -44,8 +45,8 @@ type fixture struct {
 	restart    *tidekeeperv1.ScheduledRestart
 }
 
-// newFixture makes a fixture whose pods take some time to come up. The schedule is
-// suspended, as the cluster's own clock is not that of the managers.
+// newFixture creates a fixture whose pods take some time to become ready. The schedule
+// is suspended, as the clock of the cluster differs from those of the managers.
 func newFixture(t *testing.T, schedule string, pods time.Duration) *fixture {
 	t.Helper()
 	t.Parallel()
@@ -55,7 +56,7 @@ func newFixture(t *testing.T, schedule string, pods time.Duration) *fixture {
 	}
 	s.deployment.Namespace, s.restart.Namespace = s.namespace, s.namespace
 	s.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
-	// So that they may elect a leader there.
+	// The managers elect a leader in this namespace.
 	s.Apply(t, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "election", Namespace: s.namespace},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
@@ -72,7 +73,7 @@ func newFixture(t *testing.T, schedule string, pods time.Duration) *fixture {
 	})
 	s.restart.Spec = tidekeeperv1.ScheduledRestartSpec{
 		TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "clock"}, Schedule: schedule, Suspend: true, StartingDeadlineSeconds: 60,
-		// Longer than any step of the clock.
+		// Longer than any change of the clock.
 		ProgressDeadlineSeconds: 24 * 60 * 60,
 	}
 	s.Apply(t, s.restart)
@@ -85,13 +86,13 @@ func (s *fixture) start(t *testing.T, c framework.Clock) *framework.Manager {
 	return s.StartManager(t, c.Flag(), "--namespaces="+s.namespace)
 }
 
-// elect starts a manager with a clock, of those that elect a leader.
+// elect starts a manager with a clock and with leader election.
 func (s *fixture) elect(t *testing.T, c framework.Clock) *framework.Manager {
 	t.Helper()
 	return s.StartManager(t, slices.Concat(framework.Elect, []string{c.Flag(), "--namespaces=" + s.namespace, "--leader-elect-resource-namespace=" + s.namespace})...)
 }
 
-// enable lets the schedule run, from now on by the manager's clock.
+// enable resumes the schedule, from now on by the manager's clock.
 func (s *fixture) enable(t *testing.T) {
 	t.Helper()
 	s.eventuallyIs(t, "Suspended")
@@ -107,31 +108,31 @@ func (s *fixture) eventuallyIs(t *testing.T, reason string) {
 	})
 }
 
-// tell words what became of a tick.
+// tell formats the outcome of a tick.
 func tell(tick time.Time, outcome tidekeeperv1.Outcome, reason string, earlier int32) string {
 	return fmt.Sprintf("%s %s %s and %d before", tick.UTC().Format("2006-01-02 15:04:05"), outcome, reason, earlier)
 }
 
 func succeeded(tick time.Time) string { return tell(tick, tidekeeperv1.OutcomeSucceeded, "", 0) }
 
-// eventually waits until the history is this, the latest first, and nothing is
-// under way.
+// eventually waits until the history is this, the latest first, and no restart is
+// running.
 func (s *fixture) eventually(t *testing.T, what string, want ...string) {
 	t.Helper()
 	framework.Eventually(t, what, func() error {
 		s.Refresh(t, s.restart)
 		if active := s.restart.Status.Active; active != nil {
-			return fmt.Errorf("the tick %s is under way", active.ScheduledTime)
+			return fmt.Errorf("the restart for %s is still running", active.ScheduledTime)
 		}
 		return s.history(want)
 	})
 	s.sent(t, want)
 }
 
-// stays looks for some time whether the history stays as it is.
+// stays checks for some time that the history does not change.
 func (s *fixture) stays(t *testing.T, what string, want ...string) {
 	t.Helper()
-	// The clock is looked at each second.
+	// The manager checks the clock every second.
 	time.Sleep(2500 * time.Millisecond)
 	s.Refresh(t, s.restart)
 	if err := s.history(want); err != nil {
@@ -145,7 +146,7 @@ func (s *fixture) history(want []string) error {
 	for _, r := range s.restart.Status.History {
 		got = append(got, tell(r.ScheduledTime.Time, r.Outcome, r.Reason, r.EarlierTicks))
 		if r.CompletedTime.Before(&r.ScheduledTime) || r.StartedTime != nil && r.CompletedTime.Before(r.StartedTime) {
-			return fmt.Errorf("a tick has ended before it began: %+v", r)
+			return fmt.Errorf("a restart completed before it started: %+v", r)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -154,8 +155,8 @@ func (s *fixture) history(want []string) error {
 	return nil
 }
 
-// sent fails the test unless the template was written once for each tick that
-// was started.
+// sent fails the test unless the pod template was written once for each tick that was
+// started.
 func (s *fixture) sent(t *testing.T, history []string) {
 	t.Helper()
 	started := int64(0)
@@ -166,11 +167,11 @@ func (s *fixture) sent(t *testing.T, history []string) {
 	}
 	s.Refresh(t, s.deployment)
 	if got := s.deployment.Generation - 1; got != started {
-		t.Errorf("the template was written %d times; the history is %q", got, history)
+		t.Errorf("the pod template was written %d times; the history is %q", got, history)
 	}
 }
 
-// hour is a full hour some days from now, by no zone's change of the clock.
+// hour is a full hour some days from now, away from clock changes.
 var hour = time.Now().UTC().AddDate(0, 0, 2).Truncate(24 * time.Hour).Add(10 * time.Hour)
 
 // TestBackAndForth sets the clock back and forth by hours.
@@ -203,7 +204,7 @@ func TestBackAndForth(t *testing.T) {
 
 	clock.Set(t, at(2))
 	s.stays(t, "back by four hours, ticks that were missed do not come back", history...)
-	// A new spec starts from now. What the template has seen it does not see again.
+	// A new spec counts from now. Ticks that are already in the template do not run again.
 	s.Change(t, s.restart, func() { s.restart.Spec.FailureLimit = 5 })
 	s.eventuallyIs(t, "Scheduled")
 	clock.Set(t, at(3).Add(-time.Second))
@@ -211,8 +212,8 @@ func TestBackAndForth(t *testing.T) {
 	s.eventually(t, "a new spec starts from now", history...)
 }
 
-// TestSetBackWhileActive sets the clock back by hours while a restart is under
-// way: it ends as ever.
+// TestSetBackWhileActive sets the clock back by hours during a restart, which
+// completes as usual.
 func TestSetBackWhileActive(t *testing.T) {
 	s := newFixture(t, "0 * * * *", 3*time.Second)
 	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
@@ -222,7 +223,7 @@ func TestSetBackWhileActive(t *testing.T) {
 	s.eventuallyIs(t, "Restarting")
 	clock.Set(t, hour.Add(-3*time.Hour))
 	s.Change(t, s.restart, func() { s.restart.Spec.HistoryLimit = 5 })
-	framework.Eventually(t, "it has ended", func() error {
+	framework.Eventually(t, "the restart has completed", func() error {
 		s.Refresh(t, s.restart)
 		if s.restart.Status.Active != nil || len(s.restart.Status.History) != 1 {
 			return fmt.Errorf("status %+v", s.restart.Status)
@@ -231,14 +232,13 @@ func TestSetBackWhileActive(t *testing.T) {
 	})
 	record := s.restart.Status.History[0]
 	if record.Outcome != tidekeeperv1.OutcomeSucceeded || record.CompletedTime.Before(record.StartedTime) {
-		t.Errorf("the record is %+v; want that it succeeded, and has not ended before it began", record)
+		t.Errorf("the record is %+v; want success, and a completion after the start", record)
 	}
 	s.sent(t, nil)
 }
 
-// TestLeaderAhead has a leader whose clock is a minute ahead die in the midst of
-// a restart. For the next leader the tick is still to come, and it does not come
-// twice.
+// TestLeaderAhead kills a leader whose clock is a minute ahead during a restart. For
+// the next leader the tick is still in the future, but it does not run twice.
 func TestLeaderAhead(t *testing.T) {
 	s := newFixture(t, "* * * * *", 2*time.Second)
 	ahead, behind := framework.NewClock(t, hour.Add(-30*time.Second)), framework.NewClock(t, hour.Add(-90*time.Second))
@@ -248,7 +248,7 @@ func TestLeaderAhead(t *testing.T) {
 
 	ahead.Set(t, hour.Add(-time.Second))
 	behind.Set(t, hour.Add(-61*time.Second))
-	// Were it only claimed, the next leader would send it when it is due by its clock.
+	// If it were only claimed, the next leader would send it when it is due by its clock.
 	framework.Eventually(t, "the tick is sent", func() error {
 		if s.Refresh(t, s.deployment); s.deployment.Generation != 2 {
 			return errors.New("it is not")
@@ -256,17 +256,17 @@ func TestLeaderAhead(t *testing.T) {
 		return nil
 	})
 	leader.Kill(t)
-	framework.Eventually(t, "the next leader brings it to its end", func() error {
+	framework.Eventually(t, "the next leader completes it", func() error {
 		s.Refresh(t, s.restart)
 		if s.restart.Status.Active != nil {
-			return errors.New("it is under way")
+			return errors.New("it is still running")
 		}
 		return nil
 	})
 	behind.Set(t, hour.Add(-time.Second))
-	time.Sleep(2500 * time.Millisecond) // The clock is looked at each second.
+	time.Sleep(2500 * time.Millisecond) // The manager checks the clock every second.
 	behind.Set(t, hour.Add(59*time.Second))
-	framework.Eventually(t, "the tick after it comes", func() error {
+	framework.Eventually(t, "the next tick runs", func() error {
 		s.Refresh(t, s.restart)
 		if len(s.restart.Status.History) < 2 || s.restart.Status.Active != nil {
 			return errors.New("not yet")
@@ -281,8 +281,8 @@ func TestLeaderAhead(t *testing.T) {
 	s.sent(t, nil)
 }
 
-// TestSuspended suspends the machine over ticks: what is too late by then is not
-// done, and the next tick comes in time.
+// TestSuspended suspends the machine across ticks: ticks that are too late afterwards
+// are not run, and the next tick is on time.
 func TestSuspended(t *testing.T) {
 	s := newFixture(t, "0 * * * *", 0)
 	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
@@ -300,8 +300,8 @@ func TestSuspended(t *testing.T) {
 	s.eventually(t, "the next tick comes", append([]string{succeeded(hour.Add(4 * time.Hour))}, history...)...)
 }
 
-// TestSuspendedLeader suspends the leader for longer than its lease, over a tick.
-// The next leader does it; the old one, awake again, ends and does nothing.
+// TestSuspendedLeader suspends the leader for longer than its lease, across a tick. The
+// next leader runs the tick; the old one exits when it resumes, and does nothing.
 func TestSuspendedLeader(t *testing.T) {
 	s := newFixture(t, "0 * * * *", 0)
 	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
@@ -313,14 +313,13 @@ func TestSuspendedLeader(t *testing.T) {
 	s.eventually(t, "the next leader restarts", succeeded(hour))
 	leader.Signal(t, syscall.SIGCONT)
 	if code := leader.Wait(t); code == 0 {
-		t.Error("the old leader ended as if it was asked to")
+		t.Error("the old leader exited with code 0")
 	}
 	s.stays(t, "the old leader woke up", succeeded(hour))
 }
 
-// TestSummerTimeWhileActive changes the zone's clock to summer time while a
-// restart is under way, and has a tick in the gap; then back, with a tick in the
-// hour that comes twice.
+// TestSummerTimeWhileActive changes the zone's clock to summer time during a restart,
+// with a tick in the gap; then back, with a tick in the hour that occurs twice.
 func TestSummerTimeWhileActive(t *testing.T) {
 	s := newFixture(t, "30 2 * * *", 3*time.Second)
 	berlin, err := time.LoadLocation("Europe/Berlin")
@@ -341,10 +340,10 @@ func TestSummerTimeWhileActive(t *testing.T) {
 
 	first := autumn.Add(-30 * time.Minute)
 	clock.Set(t, first.Add(-time.Hour))
-	framework.Eventually(t, "the summer has passed", func() error {
+	framework.Eventually(t, "the next tick is in autumn", func() error {
 		s.Refresh(t, s.restart)
 		if next := s.restart.Status.NextScheduleTime; next == nil || !next.Time.Equal(first) {
-			return fmt.Errorf("the next tick is %s, and should be %s", next, first)
+			return fmt.Errorf("the next tick is %s, want %s", next, first)
 		}
 		return nil
 	})
@@ -352,7 +351,7 @@ func TestSummerTimeWhileActive(t *testing.T) {
 	clock.Set(t, first.Add(-time.Second))
 	s.eventuallyIs(t, "Restarting")
 	clock.Set(t, autumn.Add(-time.Second))
-	framework.Eventually(t, "a tick in the hour that comes twice comes", func() error {
+	framework.Eventually(t, "the tick in the hour that occurs twice has run", func() error {
 		s.Refresh(t, s.restart)
 		if len(s.restart.Status.History) != missed+1 || s.restart.Status.Active != nil {
 			return fmt.Errorf("status %+v", s.restart.Status)
@@ -363,20 +362,20 @@ func TestSummerTimeWhileActive(t *testing.T) {
 		t.Errorf("the record is %+v; want that %s succeeded", r, first)
 	}
 	clock.Set(t, autumn.Add(30*time.Minute-time.Second))
-	time.Sleep(2500 * time.Millisecond) // The clock is looked at each second.
+	time.Sleep(2500 * time.Millisecond) // The manager checks the clock every second.
 	s.Refresh(t, s.restart)
 	if got := len(s.restart.Status.History); got != missed+1 {
-		t.Errorf("the tick came a second time: %+v", s.restart.Status.History)
+		t.Errorf("the tick ran a second time: %+v", s.restart.Status.History)
 	}
 	s.sent(t, nil)
 }
 
-// change returns when the zone's clock is changed in that month of next year.
+// change returns when the zone's clock changes in that month of next year.
 func change(t *testing.T, zone *time.Location, month time.Month) time.Time {
 	t.Helper()
 	_, end := time.Date(time.Now().Year()+1, month, 1, 0, 0, 0, 0, zone).ZoneBounds()
 	if end.Month() != month {
-		t.Fatalf("the clock of %s is changed on %s", zone, end)
+		t.Fatalf("the clock of %s changes on %s", zone, end)
 	}
 	return end
 }

@@ -16,18 +16,18 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// unexplained is how many reconciles of a run may fail without a request that did:
-// a deadline that runs out while a watch stands still.
+// unexplained is how many reconciles of a run may fail without a failed request, as
+// when a deadline expires while a watch is frozen.
 const unexplained = 4
 
-// stillAlive lets users ask for one more thing of each kind, which must come of the
-// managers that run by now, and then sees them at rest: nothing queued, nobody at
-// work, and nothing that fails.
+// stillAlive makes users request one more change of each kind, which the running
+// managers must carry out, and then checks that they become idle: nothing is queued,
+// no worker is busy, and nothing fails.
 func (w *scenarioRun) stillAlive(s scenario, before map[*framework.Manager]int) {
 	w.Helper()
 	survivors := w.running()
 	if len(survivors) == 0 {
-		w.Fatal("still alive: no manager runs any more")
+		w.Fatal("still alive: no manager is running")
 	}
 	s.again(w)
 	for _, m := range survivors {
@@ -35,7 +35,7 @@ func (w *scenarioRun) stillAlive(s scenario, before map[*framework.Manager]int) 
 			w.Error("still alive: the manager has ended")
 			continue
 		}
-		framework.Eventually(w, "still alive: the manager comes to rest", func() error {
+		framework.Eventually(w, "still alive: the manager becomes idle", func() error {
 			metrics, err := m.TryMetrics()
 			if err != nil {
 				return err
@@ -47,7 +47,7 @@ func (w *scenarioRun) stillAlive(s scenario, before map[*framework.Manager]int) 
 	w.noErrorLoop(survivors, before)
 }
 
-// running returns the managers that run.
+// running returns the running managers.
 func (w *scenarioRun) running() []*framework.Manager {
 	var running []*framework.Manager
 	for _, m := range []*framework.Manager{w.manager, w.other} {
@@ -58,7 +58,7 @@ func (w *scenarioRun) running() []*framework.Manager {
 	return running
 }
 
-// errorsBefore returns how often reconciles of the managers that run have failed.
+// errorsBefore returns how often reconciles of the running managers have failed.
 func (w *scenarioRun) errorsBefore() map[*framework.Manager]int {
 	errors := map[*framework.Manager]int{}
 	for _, m := range w.running() {
@@ -67,8 +67,8 @@ func (w *scenarioRun) errorsBefore() map[*framework.Manager]int {
 	return errors
 }
 
-// noErrorLoop fails the test if more reconciles have failed than requests, or if
-// some fail while nothing happens.
+// noErrorLoop fails the test if more reconciles than requests have failed, or if
+// reconciles fail while nothing happens.
 func (w *scenarioRun) noErrorLoop(managers []*framework.Manager, before map[*framework.Manager]int) {
 	w.Helper()
 	failed := 0
@@ -76,19 +76,19 @@ func (w *scenarioRun) noErrorLoop(managers []*framework.Manager, before map[*fra
 		failed += m.ReadMetrics(w).Errors() - before[m]
 	}
 	if most := failedRequests(w.passed()) + unexplained; failed > most {
-		w.Errorf("error loop: %d reconciles have failed, and no more than %d should have", failed, most)
+		w.Errorf("error loop: %d reconciles have failed, want at most %d", failed, most)
 	}
 }
 
-// again waits for what users asked for when all seemed over.
+// again waits for a change that users requested after the end of the scenario.
 func (w *scenarioRun) again(what string, check func() error) {
 	w.Helper()
 	framework.EventuallyWithin(w, w.patience, "still alive: "+what, check)
 }
 
-// poolAgain edits every pool that there is, or makes one again, edits a node by hand,
-// and takes it out and puts it back. The first node is in the pool, whatever the
-// scenario did.
+// poolAgain edits every pool, or creates one if there is none, edits a node by hand,
+// removes the node from the pool and adds it again. The first node is in the pool,
+// whatever the scenario did.
 func poolAgain(w *scenarioRun) {
 	pool := framework.Pool(w.name)
 	if err := w.Get(w.Context(), client.ObjectKeyFromObject(pool), pool); client.IgnoreNotFound(err) != nil {
@@ -120,7 +120,7 @@ func poolAgain(w *scenarioRun) {
 	node := framework.Node(w.node(1))
 	w.Change(w, node, func() { node.Labels[key] = "by-hand" })
 	w.again("the node is edited by hand once more", shaped)
-	// Out of the pool it is clean, and in it again it has everything.
+	// Outside the pool the node is clean, and back in the pool it has everything.
 	w.relabel(node.Name, role(w.name), nil)
 	w.again("the node leaves the pool once more", func() error {
 		if w.Refresh(w, node); node.Labels[key] != "" || node.Annotations[key] != "" {
@@ -166,7 +166,7 @@ func readyOf(conditions []metav1.Condition) *metav1.Condition {
 	return nil
 }
 
-// restartAgain edits the schedule and asks for one more restart.
+// restartAgain edits the schedule and requests one more restart.
 func restartAgain(w *scenarioRun) { w.restartOnceMore(w.name) }
 
 func (w *scenarioRun) restartOnceMore(name string) {
@@ -195,7 +195,7 @@ func (w *scenarioRun) restartOnceMore(name string) {
 	})
 }
 
-// optInAgain annotates the workload, made anew if it is gone, and takes it back.
+// optInAgain opts the workload in, which it creates again if it is gone, and then out.
 func optInAgain(w *scenarioRun) {
 	d := framework.Deployment(w.name, 2, framework.App)
 	if err := w.Get(w.Context(), client.ObjectKeyFromObject(d), d); client.IgnoreNotFound(err) != nil {

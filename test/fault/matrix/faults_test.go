@@ -18,55 +18,55 @@ import (
 // fault is one thing that goes wrong in a run.
 type fault struct {
 	name string
-	// rule is the proxy's, without its name and match.
+	// rule is the fault of the proxy's rule.
 	rule string
-	// on is what it is done to.
+	// on is what the fault is injected into.
 	on target
-	// at is which write or read it is done to, or which event of the resource.
+	// at is the number of the write or read, or of the event of the resource.
 	at       int
 	resource string
-	// begin is done at the beginning, beside what users do, and tells whether the
-	// fault was done.
+	// begin runs at the start, in parallel with what users do, and reports whether the
+	// fault was injected.
 	begin func(*scenarioRun) (reached bool)
-	// then is done as soon as the rule was.
+	// then runs as soon as the rule has fired.
 	then func(*scenarioRun)
-	// lasting: it lasts until then ends it.
+	// lasting: the fault lasts until then ends it.
 	lasting bool
 	// fresh: the next run gets another manager. After each broken watch client-go
 	// waits for longer, up to a minute, before it watches again.
 	fresh bool
 	// leaders: there are two managers, and the rule is for the first leader.
 	leaders bool
-	// once: it is done at one write of each scenario, as it takes long.
+	// once: it is injected into one write of each scenario only, as it takes long.
 	once bool
-	// sparse: it is also done to resources whose events are many.
+	// sparse: it is also injected into resources with many events.
 	sparse bool
 }
 
-// target is what a fault is done to.
+// target is what a fault is injected into.
 type target string
 
 const (
 	write target = "write"
 	read  target = "read"
 	event target = "event"
-	// start is the manager's start, which is when users act.
+	// start is the start of the manager, at the same time as users act.
 	start target = "start"
 )
 
 // faultRule is the name of the rule in the proxy.
 const faultRule = "fault"
 
-// election makes for leaders that come and go in seconds.
+// election has the flags for leader election with a takeover within seconds.
 var election = []string{
 	"--leader-elect", "--leader-elect-resource-namespace=tidekeeper-system",
 	"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1500ms", "--leader-elect-retry-period=300ms",
 }
 
-// held is a rule that holds a write until the rule is removed, and then sends it.
+// held holds a write until the rule is removed, and then sends it.
 const held = "{kind: Delay, for: 5m}"
 
-// onWrites are what can go wrong with a write.
+// onWrites are the faults of a write.
 var onWrites = []fault{
 	{name: "killed before it is sent", rule: "{kind: Hang}", then: killed},
 	{name: "killed between sending and answer", rule: "{kind: HangAnswer}", then: killed},
@@ -79,7 +79,7 @@ var onWrites = []fault{
 	{name: "closed before it is sent", rule: "{kind: Close}"},
 	{name: "answer lost", rule: "{kind: LoseAnswer}"},
 	{name: "committed, and answered 504", rule: "{kind: LoseAnswer, code: 504}"},
-	{name: "overtaken by somebody else, watches frozen", rule: held, then: overtaken},
+	{name: "overtaken by another client, watches frozen", rule: held, then: overtaken},
 	{name: "API server killed", rule: held, then: componentKilled("kube-apiserver"), fresh: true, once: true},
 	{name: "etcd killed", rule: held, then: componentKilled("etcd"), fresh: true, once: true},
 	{name: "leader killed", rule: "{kind: Hang}", leaders: true, then: leaderKilled},
@@ -87,15 +87,15 @@ var onWrites = []fault{
 	{name: "leader cut off", rule: "{kind: Hang}", leaders: true, then: leaderCutOff},
 }
 
-// onReads are what can go wrong with what is read past the cache. Such a read is
-// never of an older state, which is why it is made.
+// onReads are the faults of a read from the API server. Such a read never returns an
+// older state, which is the reason for it.
 var onReads = []fault{
 	{name: "read answered 500", rule: "{kind: Error, code: 500}"},
 	{name: "read closed", rule: "{kind: Close}"},
 	{name: "read answered late", rule: "{kind: Delay, for: 1s}"},
 }
 
-// onEvents are what can go wrong with an event of a watch.
+// onEvents are the faults of an event of a watch.
 var onEvents = []fault{
 	{name: "event dropped, and listed again later", rule: "{kind: DropEvent}", fresh: true, then: listedAgain, sparse: true},
 	{name: "event twice", rule: "{kind: DuplicateEvent}"},
@@ -106,8 +106,8 @@ var onEvents = []fault{
 	{name: "killed before it", rule: "{kind: Freeze}", lasting: true, then: killed},
 }
 
-// onStart are what can go wrong when the manager starts, and lists and watches
-// each resource for the first time.
+// onStart are the faults at the start of the manager, when it lists and watches each
+// resource for the first time.
 var onStart = []fault{
 	{name: "started on lists that fail", rule: "{kind: Error, code: 500}", begin: started},
 	{name: "started on a list that hangs", rule: "{kind: Hang, for: 1s}", begin: started},
@@ -126,8 +126,8 @@ func allKinds() []fault {
 	return all
 }
 
-// resources are those whose events are tampered with. Of those that have many
-// events and decide little, every third one is, and not in each way.
+// resources are those with faults in their events. For resources with many events that
+// matter little, only every third event gets a fault, and not every kind of fault.
 var (
 	resources = []string{
 		"nodes", "nodepools.tidekeeper.dev", "runtimeclasses.node.k8s.io", "deployments.apps", "scheduledrestarts.tidekeeper.dev",
@@ -136,7 +136,7 @@ var (
 	many = []string{"pods", "replicasets.apps"}
 )
 
-// faultsOf are all faults that can be done to a run.
+// faultsOf returns all faults that can be injected into a run.
 func faultsOf(s scenario, undisturbed *outcome, number int) []fault {
 	var faults []fault
 	plan := func(f fault, on target, resource string, at int) {
@@ -174,7 +174,7 @@ func faultsOf(s scenario, undisturbed *outcome, number int) []fault {
 	return faults
 }
 
-// where says what was done where, for people.
+// where describes the fault and its location.
 func (f *fault) where(undisturbed *outcome) string {
 	switch f.on {
 	case event:
@@ -188,7 +188,7 @@ func (f *fault) where(undisturbed *outcome) string {
 	}
 }
 
-// arm puts the rule into force.
+// arm adds the rule to the proxy.
 func (f *fault) arm(w *scenarioRun) {
 	others := strings.Join(unwritten, `", "!`)
 	match := ""
@@ -221,14 +221,14 @@ func (w *scenarioRun) past() string {
 	return nodes.ResourceVersion
 }
 
-// killed is kill -9, and a new manager.
+// killed kills the manager with SIGKILL and starts another.
 func killed(w *scenarioRun) {
 	w.manager.Kill(w)
 	w.proxy.Remove(w, faultRule)
 	w.startAgain()
 }
 
-// killedTwice kills the new manager too, at the first thing that it writes.
+// killedTwice kills the new manager, too, at its first write.
 func killedTwice(w *scenarioRun) {
 	w.manager.Kill(w)
 	w.proxy.Remove(w, faultRule)
@@ -236,7 +236,7 @@ func killedTwice(w *scenarioRun) {
 	w.startAgain()
 	for w.proxy.Fired(w, "again") == 0 {
 		select {
-		case <-w.over: // There was nothing left to write.
+		case <-w.over: // Nothing was left to write.
 			return
 		case <-time.After(20 * time.Millisecond):
 		}
@@ -246,28 +246,29 @@ func killedTwice(w *scenarioRun) {
 	w.startAgain()
 }
 
-// overtaken: somebody else writes to all that the manager may be about to write
-// to, while its write is on the way, and it still sees the state as it was.
+// overtaken: another client writes to all objects that the manager may be about to
+// write, while a write of the manager is on the way and its watches still show the old
+// state.
 func overtaken(w *scenarioRun) {
 	w.proxy.Freeze(w, "")
 	w.meddle()
 	done := time.Now()
 	w.proxy.Remove(w, faultRule)
 	w.awaitArrival(done)
-	moment() // for decisions that rest on the old state
+	moment() // for decisions based on the old state
 	w.proxy.Thaw(w)
 }
 
-// awaitArrival waits until the write that was held has arrived, which must not have
-// been before that time.
+// awaitArrival waits until the held write has arrived, which must not be before that
+// time.
 func (w *scenarioRun) awaitArrival(notBefore time.Time) {
-	framework.EventuallyWithin(w, w.patience, "the write that was held has arrived", func() error {
+	framework.EventuallyWithin(w, w.patience, "the held write has arrived", func() error {
 		for _, p := range w.proxy.PassedSince(w, w.begun) {
 			if p.Rule != faultRule {
 				continue
 			}
 			if end := p.Time.Add(time.Duration(p.Seconds * float64(time.Second))); end.Before(notBefore) || p.Upstream == 0 {
-				w.Errorf("the write that was to be held came to its end too soon, at %s: %s", end, describe(p))
+				w.Errorf("the write that should be held was answered too early, at %s: %s", end, describe(p))
 			}
 			return nil
 		}
@@ -275,7 +276,7 @@ func (w *scenarioRun) awaitArrival(notBefore time.Time) {
 	})
 }
 
-// componentKilled kills a part of the control plane while a write is on its way,
+// componentKilled kills a component of the control plane while a write is on its way,
 // and starts it again.
 func componentKilled(name string) func(*scenarioRun) {
 	return func(w *scenarioRun) {
@@ -286,18 +287,19 @@ func componentKilled(name string) func(*scenarioRun) {
 	}
 }
 
-// leaderKilled: the other one takes over when the lease has run off.
+// leaderKilled: the other manager takes over when the lease has expired.
 func leaderKilled(w *scenarioRun) {
 	w.manager.Kill(w)
 	w.proxy.Remove(w, faultRule)
 }
 
-// leaderPaused: its machine is suspended while a write is on its way, which
-// arrives when the other one leads. When it wakes it learns so, and ends.
+// leaderPaused: the leader's machine is suspended while a write is on its way, which
+// arrives when the other manager is the leader. When the old leader resumes, it
+// notices that and exits.
 func leaderPaused(w *scenarioRun) {
 	w.manager.Signal(w, syscall.SIGSTOP)
 	framework.EventuallyWithin(w, w.patience, "the other manager leads", func() error { return leads(w.other) })
-	moment() // for what the other one does first
+	moment() // for the first actions of the other manager
 	now := time.Now()
 	w.proxy.Remove(w, faultRule)
 	w.awaitArrival(now)
@@ -305,8 +307,7 @@ func leaderPaused(w *scenarioRun) {
 	w.manager.Wait(w)
 }
 
-// leaderCutOff: nothing of what it asks is answered any more, so that it gives
-// up the lease.
+// leaderCutOff: the leader's requests are no longer answered, so it gives up the lease.
 func leaderCutOff(w *scenarioRun) {
 	w.proxy.Add(w, "rules: [{name: cut-off, fault: {kind: Close}}]")
 	w.proxy.Remove(w, faultRule)
@@ -314,15 +315,15 @@ func leaderCutOff(w *scenarioRun) {
 	w.manager.Wait(w)
 }
 
-// listedAgain: the event never comes. Sooner or later the API server has
-// forgotten where the watch was, and then the client lists again.
+// listedAgain: the event never arrives. Eventually the resourceVersion of the watch
+// expires, and then the client lists again.
 func listedAgain(w *scenarioRun) {
-	moment() // for decisions that rest on what it does not know
+	moment() // for decisions without the event
 	w.proxy.Add(w, `rules: [{name: expired, match: {verbs: [watch]}, count: {times: 20}, fault: {kind: Error, code: 410, reason: Expired}}]`)
 	w.proxy.Cut(w, "")
-	framework.EventuallyWithin(w, w.patience, "the watches have begun anew", func() error {
+	framework.EventuallyWithin(w, w.patience, "the watches have been opened again", func() error {
 		if w.proxy.Fired(w, "expired") == 0 {
-			return fmt.Errorf("none has")
+			return fmt.Errorf("none has been")
 		}
 		return nil
 	})
@@ -330,7 +331,7 @@ func listedAgain(w *scenarioRun) {
 }
 
 func frozen(w *scenarioRun) {
-	moment() // for decisions that rest on the old state
+	moment() // for decisions based on the old state
 	w.proxy.Remove(w, faultRule)
 }
 
@@ -340,16 +341,16 @@ func started(w *scenarioRun) (reached bool) {
 	return w.proxy.Fired(w, faultRule) > 0
 }
 
-// startedInThePast: what it lists at its start is as it was before users acted, and
-// what has happened since comes late.
+// startedInThePast: the lists at the start have the state from before users acted, and
+// later events arrive late.
 func startedInThePast(w *scenarioRun) (reached bool) {
 	w.proxy.Freeze(w, fmt.Sprintf("match: {resources: [%s]}", w.fault.resource))
 	reached = started(w)
 	w.proxy.Remove(w, faultRule)
-	moment() // for decisions that rest on the old state
+	moment() // for decisions based on the old state
 	w.proxy.Thaw(w)
 	return reached
 }
 
-// moment is time for wrong things to happen; nothing is waited for.
+// moment gives wrong things time to happen; it waits for nothing in particular.
 func moment() { time.Sleep(700 * time.Millisecond) }

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// innerTest is a test that may fail without failing the one that it is part of: a
-// manager without one of its safeguards is expected to.
+// innerTest is a test that may fail without failing the outer test: a manager without
+// one of its safeguards is expected to fail.
 type innerTest struct {
 	testing.TB
 	ctx context.Context
@@ -25,8 +25,7 @@ type innerTest struct {
 	cleanups []func()
 }
 
-// try runs an inner test with its cleanups, and returns what it failed with and what it
-// logged.
+// try runs an inner test with its cleanups, and returns its failures and its logs.
 func try(t testing.TB, run func(testing.TB)) (failures, logs []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

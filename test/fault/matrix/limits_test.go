@@ -15,22 +15,22 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// extraWrites is how many writes of one object more than undisturbed a run may
-// take. The most that was seen is two, of a status that changes twice in a moment.
+// extraWrites is how many more writes of one object a run may take than an undisturbed
+// run. The maximum observed is two, for a status that changes twice in a moment.
 const extraWrites = 3
 
 // mostRefused is how many writes of one object may be refused in a run of that
-// length. While a watch stands still, the manager does not see by what it was
-// overtaken and tries again, after 50 ms, and then after twice as long and so on.
+// duration. While a watch is frozen, the manager does not see the write that caused a
+// conflict, and retries after 50 ms, then after twice as long and so on.
 func mostRefused(took time.Duration) int {
 	return bits.Len64(uint64(took/(50*time.Millisecond))) + 2
 }
 
-// count is how many writes of an object the API server has accepted and how many
-// it has refused, mostly because somebody else was quicker.
+// count is how many writes of an object the API server has accepted and how many it
+// has refused, mostly because another client was faster.
 type count struct{ accepted, refused int }
 
-// countWrites counts by object.
+// countWrites counts writes by object.
 func countWrites(passed []framework.Passed, anonymous func(string) string) map[string]count {
 	counts := map[string]count{}
 	for _, write := range passed {
@@ -47,8 +47,9 @@ func countWrites(passed []framework.Passed, anonymous func(string) string) map[s
 	return counts
 }
 
-// excess returns the most writes more than undisturbed, and the most refused
-// writes, of one object, and a line for each object of which there were too many.
+// excess returns the largest number of extra writes compared with an undisturbed run
+// and the largest number of refused writes of any object, and a line for each object
+// with too many of them.
 func excess(now, undisturbed map[string]count, took time.Duration) (more, refused int, broken []string) {
 	for _, object := range slices.Sorted(maps.Keys(now)) {
 		c := now[object]
@@ -64,8 +65,7 @@ func excess(now, undisturbed map[string]count, took time.Duration) (more, refuse
 	return more, refused, broken
 }
 
-// failedRequests is how many requests ended otherwise than in an answer of
-// success: each may fail a reconcile.
+// failedRequests returns how many requests did not succeed: each may fail a reconcile.
 func failedRequests(passed []framework.Passed) int {
 	failed := 0
 	for _, p := range passed {

@@ -1,16 +1,15 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package matrix plays scenarios from the life of the manager, each first
-// undisturbed, to learn what is written and where it ends. Then again for each of
-// its writes and each fault that can be done to a write, and for each event that
-// was watched and each fault of events. The end must be the same: all objects, but
-// for names and times; a Deployment's revisions among them, so that no restart is
-// done twice; and what somebody else has put there. And it must not take many
-// more writes.
+// Package matrix plays scenarios from the life of the manager. Each is played first
+// undisturbed, to learn its writes and its final state, and then again for each of its
+// writes with each fault of writes, and for each event of a watch with each fault of
+// events. The final state must be the same: all objects, except for names and times,
+// including the revisions of Deployments, so that no restart is done twice, and
+// including what another client wrote. And the run must not take many more writes.
 //
-// By default a slice is played, FAULTS=all plays all. SCENARIO and FAULT choose
-// one by its name; of scenarios, several, with commas between them.
+// By default a sample is played, FAULTS=all plays everything. SCENARIO and FAULT
+// select one by name; for scenarios, several, separated by commas.
 package matrix
 
 import (
@@ -32,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(framework.Main(m, &cluster, "--nodes=0"))
 }
 
-// checkChoice fails the test if SCENARIO or FAULT names none that there is: it would
-// play nothing, and pass.
+// checkChoice fails the test if SCENARIO or FAULT has an unknown name: the test would
+// play nothing and pass.
 func checkChoice(t *testing.T) {
 	t.Helper()
 	var scenarioNames, faultNames []string
@@ -95,7 +94,7 @@ func TestMatrix(t *testing.T) {
 	show(t, table)
 }
 
-// testbeds returns how many clusters the scenarios are spread over.
+// testbeds returns the number of clusters that the scenarios are distributed over.
 func testbeds() int {
 	if framework.AllFaults() {
 		return 3
@@ -103,7 +102,7 @@ func testbeds() int {
 	return 1
 }
 
-// row is what came of one scenario.
+// row is the result of one scenario.
 type row struct {
 	scenario                      string
 	writes, events                int
@@ -113,7 +112,7 @@ type row struct {
 	failed                        []string
 }
 
-// String is the row as a line of a table in Markdown.
+// String returns the row as a line of a Markdown table.
 func (r row) String() string {
 	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %s |", r.scenario, r.writes, r.events, r.planned, r.run, r.reached, r.passed, r.mostMore, r.mostRefused, r.took.Round(time.Second))
 }
@@ -123,8 +122,8 @@ func playAll(t *testing.T, l *testbed, s scenario, number int) row {
 	begun := time.Now()
 	r := row{scenario: s.name}
 	var undisturbed outcome
-	// A watch that lives for minutes is renewed, and then nobody knows how many events
-	// it has had.
+	// A watch is renewed after some minutes, and then the number of its events is
+	// unknown.
 	l.stop()
 	if failures, logs := try(t, func(t testing.TB) { undisturbed = l.play(t, s, nil, nil) }); len(failures) > 0 {
 		t.Errorf("%s, undisturbed:\n%s", s.name, strings.Join(slices.Concat(failures, logs), "\n"))
@@ -169,11 +168,11 @@ func playAll(t *testing.T, l *testbed, s scenario, number int) row {
 	return r
 }
 
-// slice is how many of a scenario's faults are played by default.
+// slice is the number of faults per scenario that are played by default.
 const slice = 1
 
-// choose returns what is played: all, or a few that differ from scenario to
-// scenario, so that together they are of many kinds.
+// choose returns the faults to play: all, or a few that differ between scenarios, so
+// that together they cover many kinds.
 func choose(faults []fault, number int) []fault {
 	if only := os.Getenv("FAULT"); only != "" {
 		return slices.DeleteFunc(faults, func(f fault) bool { return f.name != only })
@@ -183,13 +182,13 @@ func choose(faults []fault, number int) []fault {
 	}
 	var chosen []fault
 	for i := range slice {
-		// The stride has no factor in common with the numbers of kinds.
+		// The stride has no common factor with the numbers of kinds.
 		chosen = append(chosen, faults[(number+i*len(scenarios))*17%len(faults)])
 	}
 	return chosen
 }
 
-// show prints what was done, as a table for docs/reliability.md, and what has failed.
+// show prints the results as a table for docs/reliability.md, and the failures.
 func show(t *testing.T, table []row) {
 	lines := []string{
 		"| scenario | writes | events | planned | run | reached | passed | more | refused | took |",
@@ -213,12 +212,12 @@ func show(t *testing.T, table []row) {
 	lines = append(lines, sum.String())
 	t.Log("\n" + strings.Join(lines, "\n"))
 	if len(failed) > 0 {
-		t.Log("not passed:\n" + strings.Join(failed, "\n"))
+		t.Log("failed:\n" + strings.Join(failed, "\n"))
 	}
 	if sum.run > 0 && sum.reached == 0 {
 		t.Error("no fault was reached: nothing was tested")
 	}
 	if slices.ContainsFunc(table, func(r row) bool { return r.passed != r.run }) && !t.Failed() {
-		t.Error("not all have passed")
+		t.Error("some runs failed")
 	}
 }

@@ -11,24 +11,24 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// safeguard is something that the manager does lest harm is done: what a user
-// would notice at the end, or what the witness or the limits would.
+// safeguard is something that the manager does to prevent damage. Without it, there is
+// damage that is visible in the final state, to the witness or by the limits.
 type safeguard struct {
 	name string
-	// out takes it out of the source.
+	// out removes it from the source.
 	out []edit
-	// scenario and fault are where that is noticed. Without the fault the manager
-	// works, unless there is none.
+	// scenario and fault are those that detect it. Without the fault the manager works,
+	// unless fault is empty.
 	scenario, fault string
-	// noticed is what is said then: each failure must have one of these in it.
+	// noticed are the expected messages: each failure must contain one of them.
 	noticed []string
 }
 
-// edit is text of a file, and what stands instead. Without old it is a new file.
+// edit is text of a file and its replacement. Without old it is a new file.
 type edit struct{ file, old, new string }
 
-// mutant is a new file of a package, with a function that the manager calls for a
-// node that is right.
+// mutant is a new file of a package, with a function that the manager calls for a node
+// that is in sync.
 func mutant(text string) edit {
 	return edit{"internal/nodepool/mutant.go", "", `package nodepool
 
@@ -67,7 +67,7 @@ func right(ctx context.Context, c client.Client, node *corev1.Node) error {
 `}
 }
 
-// callMutant calls it, when the node is found right and when it was made so.
+// callMutant calls it when the node is already in sync and when it was just patched.
 var callMutant = []edit{
 	{"internal/nodepool/node_controller.go", "if nodePlan.Empty() {\n\t\treturn ctrl.Result{}, nil", "if nodePlan.Empty() {\n\t\treturn ctrl.Result{}, right(ctx, r.client, node)"},
 	{"internal/nodepool/node_controller.go", "r.feed.push(r.cluster.RecordWrite(node.Name, nodePlan))\n\treturn nil", "r.feed.push(r.cluster.RecordWrite(node.Name, nodePlan))\n\treturn right(ctx, r.client, node)"},
@@ -111,8 +111,8 @@ var safeguards = []safeguard{
 			`metadata, spec := map[string]any{"resourceVersion": before.ResourceVersion}, map[string]any{}`,
 			`metadata, spec := map[string]any{}, map[string]any{}`,
 		}},
-		scenario: "pool created", fault: "overtaken by somebody else, watches frozen",
-		noticed: []string{"has lost what somebody else wrote", "what others put on a node stays: ", oneRecord},
+		scenario: "pool created", fault: "overtaken by another client, watches frozen",
+		noticed: []string{"has lost what another client wrote", "what others put on a node stays: ", oneRecord},
 	},
 	{
 		name:     "what others put on a node is left alone",
@@ -154,7 +154,7 @@ var safeguards = []safeguard{
 	}`,
 		}},
 		scenario: "restart from tick to finish",
-		noticed:  []string{"a tick is told once: "},
+		noticed:  []string{"a tick is reported once: "},
 	},
 	{
 		name: "the finalizer",
@@ -176,14 +176,14 @@ var safeguards = []safeguard{
 		noticed:  []string{"a pool that says it is healthy is: "},
 	},
 	{
-		name:     "a RuntimeClass is made anew for another handler only",
+		name:     "a RuntimeClass is replaced only for another handler",
 		out:      []edit{{"internal/nodepool/plan/runtimeclass.go", `return RuntimeClassUpdate`, `return RuntimeClassReplace`}},
 		scenario: "pool edited",
 		noticed:  []string{"a RuntimeClass stays while its pool asks for it: "},
 	},
 	{
-		// As a read does that waits for an event which never comes.
-		name: "no worker waits for ever",
+		// Like a read that waits for an event that never comes.
+		name: "no worker waits forever",
 		out: []edit{
 			{"internal/nodepool/mutant.go", "", `package nodepool
 
@@ -208,13 +208,13 @@ var mutantReplaced atomic.Int64
 	{
 		name:     "waits that double",
 		out:      []edit{{"internal/retry/conflicts.go", `maxConflictDelay   = 5 * time.Second`, `maxConflictDelay   = 5 * time.Millisecond`}},
-		scenario: "pool created", fault: "overtaken by somebody else, watches frozen",
+		scenario: "pool created", fault: "overtaken by another client, watches frozen",
 		noticed: []string{"too many writes: "},
 	},
 }
 
-// TestSafeguards takes each safeguard out, and sees that the matrix notices, and
-// for what reason. By default it does so with the first.
+// TestSafeguards removes each safeguard, and checks that the matrix detects that, and
+// for the right reason. By default it does so only for the first one.
 func TestSafeguards(t *testing.T) {
 	chosen := safeguards[:1]
 	if framework.AllFaults() {
@@ -233,7 +233,7 @@ func TestSafeguards(t *testing.T) {
 			s := scenarioNamed(t, g.scenario)
 			var undisturbed outcome
 			failures, logs = try(t, func(t testing.TB) {
-				l.t = t // What such a manager does when it is stopped is no failure of ours.
+				l.t = t // Problems of such a manager when it is stopped do not count.
 				undisturbed = l.play(t, s, nil, nil)
 			})
 			switch {
@@ -260,31 +260,31 @@ func TestSafeguards(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("%s: %s: nobody notices that it is missing", g.scenario, g.fault)
+			t.Errorf("%s: %s: no check detects that it is missing", g.scenario, g.fault)
 		})
 	}
 }
 
-// TestSafeguardsAreThere sees that each of them can still be taken out.
+// TestSafeguardsAreThere checks that each safeguard can still be removed.
 func TestSafeguardsAreThere(t *testing.T) {
 	for _, g := range safeguards {
 		framework.Mistaken(t, g.mistakes()...)
 	}
 }
 
-// check holds what was noticed against what should be.
+// check compares the failures with the expected messages.
 func (g *safeguard) check(t *testing.T, where string, failures []string) {
 	t.Helper()
 	if len(failures) == 0 {
-		t.Errorf("%s: nobody notices that it is missing", where)
+		t.Errorf("%s: no check detects that it is missing", where)
 	}
 	for _, failure := range failures {
 		if !slices.ContainsFunc(g.noticed, func(noticed string) bool { return strings.Contains(failure, noticed) }) {
-			t.Errorf("%s: noticed for another reason than %q:\n%s", where, g.noticed, failure)
+			t.Errorf("%s: detected for another reason than %q:\n%s", where, g.noticed, failure)
 		}
 	}
 	if len(failures) > 0 {
-		t.Logf("%s: is noticed:\n%s", where, failures[0])
+		t.Logf("%s: detected:\n%s", where, failures[0])
 	}
 }
 
@@ -299,7 +299,7 @@ func scenarioNamed(t testing.TB, name string) scenario {
 	return scenario{}
 }
 
-// mistakes are what takes the safeguard out.
+// mistakes returns the changes that remove the safeguard.
 func (g *safeguard) mistakes() (all []framework.Mistake) {
 	for _, e := range g.out {
 		all = append(all, framework.Mistake{File: e.file, Old: e.old, New: e.new})

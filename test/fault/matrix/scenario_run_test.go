@@ -33,27 +33,27 @@ type scenarioRun struct {
 	testing.TB
 	*testbed
 	name string
-	// tick is what a restart was asked for.
+	// tick and secondTick are the ticks of the requested restarts.
 	tick, secondTick time.Time
-	// begun is where the proxies' logs were when users began to act.
+	// begun and begunSecond are the ends of the proxies' logs when users began to act.
 	begun, begunSecond int64
 	// other is the second of two managers.
 	other *framework.Manager
-	// fault is what goes wrong at the manager's start.
+	// fault is the fault at the manager's start.
 	fault *fault
-	// over is closed when the run is.
+	// over is closed at the end of the run.
 	over chan struct{}
 
 	mu sync.Mutex
-	// meddled are the objects that somebody else has written to at a bad moment,
-	// by UID.
+	// meddled are the objects that another client has written to at a bad moment, by
+	// UID.
 	meddled map[types.UID]bool
 }
 
-// node is the name of one of its nodes.
+// node returns the name of one of its nodes.
 func (w *scenarioRun) node(i int) string { return fmt.Sprintf("%s-%d", w.name, i) }
 
-// kinds are what a run may have objects of.
+// kinds are the kinds of objects that a run may have.
 var kinds = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("Node"),
 	nodev1.SchemeGroupVersion.WithKind("RuntimeClass"),
@@ -65,8 +65,8 @@ var kinds = []schema.GroupVersionKind{
 	tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"),
 }
 
-// meanwhile is the annotation that somebody else writes at a bad moment; and to
-// nodes a taint, as those are one list that is written whole.
+// meanwhile is the annotation that another client writes at a bad moment. On nodes it
+// also writes a taint, as taints are a list that is written as a whole.
 const meanwhile = "example.com/meanwhile"
 
 // objects returns all objects of the run.
@@ -87,7 +87,7 @@ func (w *scenarioRun) objects() ([]unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// meddle is somebody else who writes to everything there is.
+// meddle writes to all objects as another client.
 func (w *scenarioRun) meddle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,14 +119,14 @@ func (w *scenarioRun) meddle() {
 		if err == nil {
 			w.meddled[o.GetUID()] = true
 		} else if client.IgnoreNotFound(err) != nil {
-			w.Errorf("somebody else's write: %v", err)
+			w.Errorf("the other client's write: %v", err)
 		}
 	}
 }
 
-// state is all that there is, as text, without what differs between two runs
-// that went the same way: names, times and numbers of versions. Of what somebody
-// else has written to, nothing may be lost.
+// state returns all objects as text, without what differs between two equal runs:
+// names, times and resourceVersions. Nothing that another client has written may be
+// lost.
 func (w *scenarioRun) state() (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,11 +138,11 @@ func (w *scenarioRun) state() (string, error) {
 	for _, o := range objects {
 		annotations := o.GetAnnotations()
 		if w.meddled[o.GetUID()] && o.GetKind() == "Deployment" {
-			// Its generation counts changes of annotations too.
+			// Its generation counts changes of annotations, too.
 			o.SetGeneration(o.GetGeneration() - 1)
 		}
 		if lost := without(&o, annotations); lost && w.meddled[o.GetUID()] {
-			return "", fmt.Errorf("%s %s has lost what somebody else wrote", o.GetKind(), o.GetName())
+			return "", fmt.Errorf("%s %s has lost what another client wrote", o.GetKind(), o.GetName())
 		}
 		if o.SetAnnotations(annotations); len(annotations) == 0 {
 			o.SetAnnotations(nil)
@@ -157,8 +157,7 @@ func (w *scenarioRun) state() (string, error) {
 	return strings.Join(lines, "---\n"), nil
 }
 
-// without removes what somebody else wrote, and tells whether any of it was not
-// there.
+// without removes what another client wrote, and reports whether any of it was missing.
 func without(o *unstructured.Unstructured, annotations map[string]string) (lost bool) {
 	lost = annotations[meanwhile] == ""
 	delete(annotations, meanwhile)
@@ -197,7 +196,7 @@ func (w *scenarioRun) anonymous(text string) string {
 	return durations.ReplaceAllString(timestamps.ReplaceAllString(text, "TIME"), "DURATION")
 }
 
-// clean returns what of an object must be the same at the end of each run.
+// clean returns the part of an object that must be the same at the end of each run.
 func clean(o unstructured.Unstructured) map[string]any {
 	all := o.Object
 	metadata := map[string]any{"name": o.GetName(), "deleting": o.GetDeletionTimestamp() != nil}
@@ -220,8 +219,8 @@ func clean(o unstructured.Unstructured) map[string]any {
 		}
 		cleaned["taints"] = taints
 	case "ReplicaSet":
-		// Its name comes from the template, and that from the tick. How many there
-		// are says how often the template was changed.
+		// Its name depends on the template, and so on the tick. The number of ReplicaSets
+		// shows how often the template was changed.
 		delete(metadata, "name")
 		delete(metadata, "labels")
 		cleaned["pods"] = o.GetLabels()[podcount.Label]
@@ -243,7 +242,7 @@ func clean(o unstructured.Unstructured) map[string]any {
 	return cleaned
 }
 
-// drop removes fields, however deep.
+// drop removes fields at any depth.
 func drop(value any, fields ...string) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -267,12 +266,12 @@ func (w *scenarioRun) eventually(what string, check func() error) {
 	framework.EventuallyWithin(w, w.patience, what, check)
 }
 
-// Refresh reads an object anew, also while the API server is away for a moment.
+// Refresh reads an object again, even if the API server is down for a moment.
 func (w *scenarioRun) Refresh(t testing.TB, o client.Object) {
 	t.Helper()
 	key := client.ObjectKeyFromObject(o)
 	framework.EventuallyWithin(t, w.patience, "get "+key.Name, func() error {
-		// What was read or changed before must not shine through.
+		// Values that were read or changed before must not remain.
 		reflect.ValueOf(o).Elem().SetZero()
 		o.SetNamespace(key.Namespace)
 		o.SetName(key.Name)
@@ -280,8 +279,8 @@ func (w *scenarioRun) Refresh(t testing.TB, o client.Object) {
 	})
 }
 
-// Change changes an object with one merge patch, also while the API server is away
-// for a moment.
+// Change changes an object with one merge patch, even if the API server is down for a
+// moment.
 func (w *scenarioRun) Change(t testing.TB, o client.Object, change func()) {
 	t.Helper()
 	framework.EventuallyWithin(t, w.patience, "patch "+o.GetName(), func() error {

@@ -16,21 +16,21 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// scenario is something that users do, and what comes of it.
+// scenario is an action of users, and its result.
 type scenario struct {
 	name string
-	// prepare makes what is there before, and waits until it is at rest.
+	// prepare creates the initial objects, and waits until they are settled.
 	prepare func(*scenarioRun)
 	// act is what users do.
 	act func(*scenarioRun)
-	// done returns nil once the manager has done what it has to.
+	// done returns nil once the manager has done what it should do.
 	done func(*scenarioRun) error
-	// again asks for one more thing of each kind, and waits until it is done.
+	// again requests one more change of each kind, and waits until it is done.
 	again func(*scenarioRun)
 	// args are flags of the manager.
 	args []string
-	// sparse: it takes long and has many events, much like those of another
-	// scenario, so that every third is tampered with.
+	// sparse: it takes long and has many events that are similar to those of another
+	// scenario, so only every third event gets a fault.
 	sparse bool
 }
 
@@ -129,7 +129,7 @@ var scenarios = []scenario{
 		name:    "two pools in conflict",
 		prepare: func(w *scenarioRun) { w.poolOf(2) },
 		act: func(w *scenarioRun) {
-			// The age of pools is in whole seconds, and then goes by name.
+			// The creation time of pools has a resolution of one second; ties are decided by name.
 			younger := w.pool("-b")
 			younger.Spec.Selector = &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{"example.com/world": tidekeeperv1.LabelValue(w.name)}}
 			younger.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/size": "20", "example.com/younger": "1"}
@@ -175,7 +175,7 @@ var scenarios = []scenario{
 			w.underWay()
 			r := framework.ScheduledRestart(w.name)
 			w.Change(w, r, func() {
-				// So far away that it does not come while this runs.
+				// So far in the future that it does not tick during the test.
 				r.Spec.Schedule, r.Spec.TimeZone, r.Spec.Suspend = "0 0 29 2 *", "Asia/Kathmandu", false
 			})
 		},
@@ -243,7 +243,7 @@ var scenarios = []scenario{
 		again: restartAgain,
 	},
 	{
-		// The second finds the first under way, and waits for it.
+		// The second finds the first one running, and waits for it.
 		name: "two schedules of one workload", sparse: true,
 		prepare: func(w *scenarioRun) {
 			w.restartOf("1s")
@@ -251,7 +251,7 @@ var scenarios = []scenario{
 		},
 		act: func(w *scenarioRun) {
 			w.requestRestart()
-			// Else both may be served by the later one.
+			// Otherwise the later restart may serve both.
 			w.eventually("the template has its tick", func() error {
 				d := framework.Deployment(w.name, 0, framework.App)
 				if w.Refresh(w, d); d.Spec.Template.Annotations[tidekeeperv1.RestartedAtAnnotation] == "" {
@@ -287,5 +287,5 @@ var scenarios = []scenario{
 	},
 }
 
-// theirs is a taint that no pool asks for.
+// theirs is a taint that no pool has in its spec.
 var theirs = corev1.Taint{Key: "example.com/theirs", Effect: corev1.TaintEffectPreferNoSchedule}

@@ -27,8 +27,8 @@ func runtimeClass(pool string) *nodev1.RuntimeClass {
 	return &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-" + pool}}
 }
 
-// nodes adds nodes with somebody else's labels and taints, members of a pool if
-// one is named.
+// nodes adds nodes with labels and taints of another client, as members of a pool if
+// one is given.
 func (w *scenarioRun) nodes(count int, pool string) {
 	labels := "example.com/theirs=1,example.com/world=" + w.name
 	if pool != "" {
@@ -37,7 +37,7 @@ func (w *scenarioRun) nodes(count int, pool string) {
 	w.AddNodes(w, w.name, count, "--labels", labels, "--taints", "example.com/theirs=:PreferNoSchedule")
 }
 
-// pool makes a pool that has everything.
+// pool creates a pool with settings of every kind.
 func (w *scenarioRun) pool(suffix string) *tidekeeperv1.NodePool {
 	p := framework.Pool(w.name + suffix)
 	p.Spec = tidekeeperv1.NodePoolSpec{
@@ -49,14 +49,14 @@ func (w *scenarioRun) pool(suffix string) *tidekeeperv1.NodePool {
 	return p
 }
 
-// poolOf makes a pool with nodes, and waits until it is healthy.
+// poolOf creates a pool with nodes, and waits until it is healthy.
 func (w *scenarioRun) poolOf(count int) {
 	w.nodes(count, w.name)
 	w.Apply(w, w.pool(""))
 	w.eventually("the pool is healthy", func() error { return w.poolIs("", count, "Healthy") })
 }
 
-// poolIs returns nil if a pool is so, for its spec as it is now.
+// poolIs returns nil if a pool has this status for its current spec.
 func (w *scenarioRun) poolIs(suffix string, nodes int, reason string) error {
 	p := framework.Pool(w.name + suffix)
 	if err := w.Get(w.Context(), client.ObjectKeyFromObject(p), p); err != nil {
@@ -76,7 +76,7 @@ func (w *scenarioRun) isGone(o client.Object) error {
 	return errors.Join(err, fmt.Errorf("%T %s is still there", o, o.GetName()))
 }
 
-// isClean returns nil if a node has nothing of a pool.
+// isClean returns nil if a node has nothing from a pool.
 func (w *scenarioRun) isClean(name string) error {
 	node := framework.Node(name)
 	if err := w.Get(w.Context(), client.ObjectKeyFromObject(node), node); err != nil {
@@ -100,7 +100,7 @@ func (w *scenarioRun) relabel(node, key string, value *string) {
 	})
 }
 
-// deployment makes a Deployment of two pods that take so long to be ready, and
+// deployment creates a Deployment of two pods that take this long to become ready, and
 // waits until it is rolled out.
 func (w *scenarioRun) deployment(readyAfter string) {
 	w.nodes(1, "")
@@ -113,7 +113,7 @@ func (w *scenarioRun) deployment(readyAfter string) {
 	w.rolledOut("deployment")
 }
 
-// statefulSet makes a StatefulSet of two pods, and waits until it is up.
+// statefulSet creates a StatefulSet of two pods, and waits until it is ready.
 func (w *scenarioRun) statefulSet() {
 	w.nodes(1, "")
 	d := framework.Deployment(w.name, 2, framework.App)
@@ -124,7 +124,7 @@ func (w *scenarioRun) statefulSet() {
 	w.rolledOut("statefulset")
 }
 
-// daemonSet makes a DaemonSet for two nodes of its own, and waits until it is up.
+// daemonSet creates a DaemonSet for two nodes of its own, and waits until it is ready.
 func (w *scenarioRun) daemonSet() {
 	w.nodes(2, "")
 	d := framework.Deployment(w.name, 0, framework.App)
@@ -139,13 +139,13 @@ func (w *scenarioRun) rolledOut(kind string) {
 	}
 }
 
-// restartOf makes a suspended ScheduledRestart of a Deployment.
+// restartOf creates a Deployment with a suspended ScheduledRestart.
 func (w *scenarioRun) restartOf(readyAfter string) {
 	w.deployment(readyAfter)
 	w.scheduled(w.name, "Deployment")
 }
 
-// scheduled makes a suspended ScheduledRestart of the run's workload.
+// scheduled creates a suspended ScheduledRestart for the run's workload.
 func (w *scenarioRun) scheduled(name, kind string) {
 	r := framework.ScheduledRestart(name)
 	r.Spec = tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: kind, Name: w.name}, Suspend: true}
@@ -153,20 +153,20 @@ func (w *scenarioRun) scheduled(name, kind string) {
 	w.eventually("it waits to be enabled", func() error { return w.restartNamedIs(name, "Suspended") })
 }
 
-// scale sets how many pods the Deployment is to have.
+// scale sets the replicas of the Deployment.
 func (w *scenarioRun) scale(replicas int32) {
 	d := framework.Deployment(w.name, 0, framework.App)
 	w.Change(w, d, func() { d.Spec.Replicas = &replicas })
 }
 
-// counted returns nil if the ReplicaSet says that it has so many pods.
+// counted returns nil if the label on the ReplicaSet has this number of pods.
 func (w *scenarioRun) counted(pods int) error {
 	list := &appsv1.ReplicaSetList{}
 	if err := w.List(w.Context(), list, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{"app": w.name}); err != nil {
 		return err
 	}
 	if len(list.Items) != 1 || list.Items[0].Labels[podcount.Label] != fmt.Sprint(pods) || int(list.Items[0].Status.ReadyReplicas) != pods {
-		return fmt.Errorf("of %d ReplicaSets, the first says %v", len(list.Items), list.Items[0].Labels)
+		return fmt.Errorf("there are %d ReplicaSets, the first with the labels %v", len(list.Items), list.Items[0].Labels)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (w *scenarioRun) requestRestart() {
 	w.requestAs(w.name, w.tick)
 }
 
-// requestAs asks for a restart at a time.
+// requestAs requests a restart with a tick.
 func (w *scenarioRun) requestAs(name string, tick time.Time) {
 	r := framework.ScheduledRestart(name)
 	w.Change(w, r, func() {
@@ -184,7 +184,7 @@ func (w *scenarioRun) requestAs(name string, tick time.Time) {
 	})
 }
 
-// underWay waits until the requested restart has begun.
+// underWay waits until the requested restart has started.
 func (w *scenarioRun) underWay() {
 	r := framework.ScheduledRestart(w.name)
 	w.eventually("the restart is under way", func() error {
@@ -206,8 +206,7 @@ func (w *scenarioRun) restartNamedIs(name, reason string) error {
 	return framework.ReadyIs(r.Status.Conditions, r.Generation, reason)
 }
 
-// restarted returns nil when the requested restart is over and nothing else is
-// under way.
+// restarted returns nil when the requested restart is over and no other is running.
 func (w *scenarioRun) restarted(reason string) error { return w.restartedAs(w.name, reason) }
 
 func (w *scenarioRun) restartedAs(name, reason string) error {

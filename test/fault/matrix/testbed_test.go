@@ -18,27 +18,27 @@ import (
 )
 
 const (
-	// quiet is how long nothing is written before a run is taken for over.
+	// quiet is how long no write must come before a run is considered over.
 	quiet = 600 * time.Millisecond
-	// quick lets statuses follow within that while.
+	// quick makes statuses follow within that time.
 	quick = "--status-interval=200ms"
 )
 
-// testbed is a cluster on which one run follows another, with a proxy and the
-// manager behind it.
+// testbed is a cluster for one run after another, with a proxy and a manager that uses
+// the proxy.
 type testbed struct {
 	*framework.Cluster
 	t       testing.TB
 	proxy   *framework.Proxy
 	manager *framework.Manager
-	// args are what the manager was started with.
+	// args are the arguments of the manager.
 	args []string
 	// users is the client of Cluster.
 	users *users
-	// second is the proxy of the second of two managers, once there was one.
+	// second is the proxy of the second manager, if there has been one.
 	second *framework.Proxy
-	// patience is how long a run may take to reach its end. A fault that the
-	// client waits out, or a lease that has to run off, takes seconds.
+	// patience is how long a run may take to finish. A fault that the client waits out,
+	// or a lease that has to expire, takes seconds.
 	patience time.Duration
 }
 
@@ -47,32 +47,31 @@ func newTestbed(t testing.TB, cluster *framework.Cluster) *testbed {
 	return &testbed{Cluster: c, users: u, t: t, proxy: cluster.StartProxy(t, ""), patience: time.Minute}
 }
 
-// runs counts the runs, those on other testbeds too: events about the objects of an
-// earlier one stay for an hour. Their names are of one length, so that none is the
-// beginning of another.
+// runs counts the runs on all testbeds: events about the objects of an earlier run stay
+// for an hour. All names have the same length, so that none is a prefix of another.
 var runs atomic.Int64
 
-// outcome is what came of a run.
+// outcome is the result of a run.
 type outcome struct {
-	// state is what there was at the end, and writes what was sent to get there.
+	// state is the final state, and writes are the writes that led to it.
 	state  string
 	writes []framework.Passed
-	// reads are what was read past the cache.
+	// reads are the reads from the API server, without the cache.
 	reads []framework.Passed
-	// events is how many events of each resource were watched.
+	// events is the number of watch events of each resource.
 	events map[string]int
-	// counts is how many writes of each object there were.
+	// counts is the number of writes of each object.
 	counts map[string]count
-	// took is how long it took from the users' act on.
+	// took is the duration since the users acted.
 	took time.Duration
-	// reached: the fault was done. A run may take another way, on which there is
-	// no such write.
+	// reached: the fault was injected. A run may take another course, without the write
+	// that the fault is for.
 	reached bool
 }
 
-// play plays a scenario: undisturbed if there is no fault, else to the same end
-// as the undisturbed run that is given. Then users ask for more, of the same
-// manager. A witness looks on from the beginning to the end.
+// play plays a scenario: undisturbed if there is no fault, otherwise up to the same
+// final state as the given undisturbed run. Then users request more from the same
+// manager. A witness watches all of it.
 func (l *testbed) play(t testing.TB, s scenario, f *fault, undisturbed *outcome) outcome {
 	w := &scenarioRun{TB: t, testbed: l, name: fmt.Sprintf("m%04d", runs.Add(1)), over: make(chan struct{})}
 	t.Cleanup(func() { l.proxy.Clear(t) })
@@ -86,7 +85,7 @@ func (l *testbed) play(t testing.TB, s scenario, f *fault, undisturbed *outcome)
 			}
 		}
 	}
-	// Also of a run that never came to its end.
+	// Even for a run that does not finish.
 	t.Cleanup(judge)
 	l.start(t, s.args, f)
 	t.Cleanup(func() {
@@ -139,7 +138,7 @@ func (l *testbed) play(t testing.TB, s scenario, f *fault, undisturbed *outcome)
 		}
 		state, err := w.state()
 		if err == nil && state != undisturbed.state {
-			err = fmt.Errorf("the end is another (- undisturbed, + now):\n%s", gocmp.Diff(strings.Split(undisturbed.state, "\n"), strings.Split(state, "\n")))
+			err = fmt.Errorf("the final state differs (- undisturbed, + now):\n%s", gocmp.Diff(strings.Split(undisturbed.state, "\n"), strings.Split(state, "\n")))
 		}
 		return err
 	})
@@ -158,19 +157,19 @@ func (l *testbed) play(t testing.TB, s scenario, f *fault, undisturbed *outcome)
 	o.counts = countWrites(o.writes, w.anonymous)
 	for resource, before := range watched {
 		if o.events[resource] -= before; f == nil && o.events[resource] < 0 {
-			t.Fatalf("a watch of %s was renewed: it is not known how many events there are", resource)
+			t.Fatalf("a watch of %s was renewed: the number of events is unknown", resource)
 		}
 	}
 	if undisturbed != nil && o.state != undisturbed.state {
-		t.Errorf("the end has changed again (- undisturbed, + now):\n%s", gocmp.Diff(strings.Split(undisturbed.state, "\n"), strings.Split(o.state, "\n")))
+		t.Errorf("the final state has changed again (- undisturbed, + now):\n%s", gocmp.Diff(strings.Split(undisturbed.state, "\n"), strings.Split(o.state, "\n")))
 	}
 	w.stillAlive(s, errors)
 	judge()
 	return o
 }
 
-// start starts the manager if none runs with these arguments, or for a fault
-// between two leaders the first of the two.
+// start starts the manager if none is running with these arguments. For a fault with
+// two leaders it starts the first one.
 func (l *testbed) start(t testing.TB, args []string, f *fault) {
 	args = append([]string{"--kubeconfig", l.proxy.Kubeconfig, quick}, args...)
 	if f != nil && f.leaders {
@@ -189,7 +188,7 @@ func (l *testbed) start(t testing.TB, args []string, f *fault) {
 	}
 }
 
-// startAgain starts the manager again, as it was.
+// startAgain starts the manager again, with the same arguments.
 func (l *testbed) startAgain() { l.manager = l.StartManager(l.t, l.args...) }
 
 // leads returns nil if a manager leads.
@@ -201,9 +200,8 @@ func leads(m *framework.Manager) error {
 	return err
 }
 
-// startSecond starts the second of two managers, behind a proxy of its own that
-// does nothing but keep a log. It ends with the run, after all that the run has
-// made was deleted.
+// startSecond starts the second manager, with its own proxy that only keeps a log. It
+// is stopped at the end of the run, after all objects of the run are deleted.
 func (w *scenarioRun) startSecond() {
 	if w.second == nil {
 		w.second = w.StartProxy(w.t, "")
@@ -217,7 +215,7 @@ func (l *testbed) stop() {
 	}
 }
 
-// passed is what managers have asked for since users began to act.
+// passed returns the managers' requests since users began to act.
 func (w *scenarioRun) passed() []framework.Passed {
 	passed := w.proxy.PassedSince(w, w.begun)
 	if w.other != nil {
@@ -231,7 +229,7 @@ func (l *testbed) settle(t testing.TB) {
 	t.Helper()
 	offset := l.proxy.Mark(t)
 	since := time.Now()
-	framework.EventuallyWithin(t, l.patience, "nothing is written any more", func() error {
+	framework.EventuallyWithin(t, l.patience, "no more writes", func() error {
 		now := l.proxy.Mark(t)
 		if now != offset && len(writes(l.proxy.PassedSince(t, offset))) > 0 {
 			since = time.Now()
@@ -244,7 +242,7 @@ func (l *testbed) settle(t testing.TB) {
 	})
 }
 
-// watched returns how many events of each resource the manager has been sent.
+// watched returns the number of events of each resource that the manager has received.
 func (l *testbed) watched(t testing.TB) map[string]int {
 	t.Helper()
 	events := map[string]int{}
@@ -254,11 +252,11 @@ func (l *testbed) watched(t testing.TB) map[string]int {
 	return events
 }
 
-// unwritten are resources that are created and yet change nothing that lasts:
-// leases are how a leader lives, events are words, and a review is a question.
+// unwritten are resources whose writes do not count, as they have no lasting effect:
+// leases, events and access reviews.
 var unwritten = []string{"leases", "events", "selfsubjectaccessreviews"}
 
-// writes returns what of a log are writes that count.
+// writes returns the writes in a log that count.
 func writes(passed []framework.Passed) []framework.Passed {
 	return slices.DeleteFunc(slices.Clone(passed), func(p framework.Passed) bool {
 		resource, _, _ := strings.Cut(p.Resource, ".")
@@ -266,7 +264,7 @@ func writes(passed []framework.Passed) []framework.Passed {
 	})
 }
 
-// reads returns what of a log are reads past the cache.
+// reads returns the reads in a log that bypassed the cache.
 func reads(passed []framework.Passed) []framework.Passed {
 	return slices.DeleteFunc(slices.Clone(passed), func(p framework.Passed) bool {
 		resource, _, _ := strings.Cut(p.Resource, ".")
@@ -278,7 +276,7 @@ func isRead(verb string) bool {
 	return slices.Contains([]string{"get", "list", "watch", "watchlist"}, verb)
 }
 
-// awaitFault waits until the fault was done, or the run is over without it.
+// awaitFault waits until the fault was injected, or the run is over without it.
 func (w *scenarioRun) awaitFault() bool {
 	for {
 		if w.proxy.Fired(w, faultRule) > 0 {
@@ -297,7 +295,7 @@ func lastLines(text string, count int) string {
 	return strings.Join(lines[max(0, len(lines)-count):], "\n")
 }
 
-// describe words a write for people.
+// describe describes a request in a message.
 func describe(p framework.Passed) string {
 	text := fmt.Sprintf("%s %s %s: %d", p.Verb, p.Resource, cmp.Or(p.Name, "-"), p.Status)
 	if p.Fault != "" {

@@ -27,9 +27,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// users is the client that a run's users write with. It notes which versions are
-// theirs, and what they wrote: when the API server has restarted, a watch cannot be
-// resumed from before that, and the list shows only the latest version of each object.
+// users is the client of a run's users. It records which versions are theirs, and what
+// they wrote: after a restart of the API server, a watch cannot be resumed from before
+// it, and a list shows only the latest version of each object.
 type users struct {
 	client.Client
 
@@ -48,7 +48,7 @@ func (u *users) note(o client.Object, err error) error {
 	return err
 }
 
-// events returns what was written as the witness sees it.
+// events returns the users' writes as events for the witness.
 func (u *users) events(isOfRun func(client.Object) bool) []witness.Event {
 	kinds := map[string]bool{}
 	for _, list := range seen() {
@@ -86,7 +86,7 @@ func (u *users) Patch(ctx context.Context, o client.Object, patch client.Patch, 
 	return u.note(o, u.Client.Patch(ctx, o, patch, options...))
 }
 
-// asUsers returns the same cluster, with a client that notes what it writes.
+// asUsers returns the same cluster, with a client that records its writes.
 func asUsers(cluster *framework.Cluster) (*framework.Cluster, *users) {
 	c := *cluster
 	u := &users{Client: cluster.Client, versions: map[string]bool{}}
@@ -94,7 +94,7 @@ func asUsers(cluster *framework.Cluster) (*framework.Cluster, *users) {
 	return &c, u
 }
 
-// seen are the kinds that the witness looks at.
+// seen returns the kinds that the witness looks at.
 func seen() []client.ObjectList {
 	return []client.ObjectList{
 		&corev1.NodeList{}, &nodev1.RuntimeClassList{}, &tidekeeperv1.NodePoolList{}, &tidekeeperv1.ScheduledRestartList{},
@@ -102,7 +102,7 @@ func seen() []client.ObjectList {
 	}
 }
 
-// watcher follows all objects of one run at the API server, past the proxy.
+// watcher follows all objects of one run at the API server, without the proxy.
 type watcher struct {
 	client client.WithWatch
 	users  *users
@@ -113,7 +113,7 @@ type watcher struct {
 	current map[string]map[types.UID]client.Object
 }
 
-// follow starts a watcher, which ends with the test.
+// follow starts a watcher, which stops at the end of the test.
 func follow(t testing.TB, c *framework.Cluster, u *users, name string) *watcher {
 	t.Helper()
 	config := *c.Config
@@ -133,17 +133,17 @@ func follow(t testing.TB, c *framework.Cluster, u *users, name string) *watcher 
 		cancel()
 		all.Wait()
 	})
-	// What comes before the first list of its kind would be missed.
+	// Changes before the first list of a kind would be missed.
 	begun.Wait()
 	return w
 }
 
-// followKind lists and watches one kind, and begins anew when the API server was
-// away for too long. It calls begun when it has listed it.
+// followKind lists and watches one kind, and starts over when the API server was down
+// for too long. It calls begun after the first list.
 func (w *watcher) followKind(ctx context.Context, list client.ObjectList, begun func()) {
 	for ctx.Err() == nil {
 		if w.client.List(ctx, list) != nil {
-			time.Sleep(50 * time.Millisecond) // The API server is away.
+			time.Sleep(50 * time.Millisecond) // The API server is down.
 			continue
 		}
 		w.listed(list)
@@ -158,8 +158,8 @@ func (w *watcher) followKind(ctx context.Context, list client.ObjectList, begun 
 	}
 }
 
-// read reads a stream to its end, and returns after which version to go on; "" if
-// that is forgotten.
+// read reads a stream until it closes, and returns the version to resume from, or ""
+// if that version has expired.
 func (w *watcher) read(stream watch.Interface, version string) string {
 	defer stream.Stop()
 	for e := range stream.ResultChan() {
@@ -174,7 +174,7 @@ func (w *watcher) read(stream watch.Interface, version string) string {
 	return version
 }
 
-// listed takes a list for what happened since the last one.
+// listed turns a list into the events since the last one.
 func (w *watcher) listed(list client.ObjectList) {
 	there := map[types.UID]bool{}
 	_ = meta.EachListItem(list, func(item runtime.Object) error {
@@ -198,10 +198,10 @@ func (w *watcher) listed(list client.ObjectList) {
 	}
 }
 
-// kindOf names the kind of an object, or of a list's.
+// kindOf returns the kind of an object, or of a list's items.
 func kindOf(o runtime.Object) string { return strings.TrimSuffix(fmt.Sprintf("%T", o), "List") }
 
-// ofRun tells whether an object belongs to the run.
+// ofRun reports whether an object belongs to the run.
 func (w *watcher) ofRun(o client.Object) bool {
 	if event, ok := o.(*corev1.Event); ok {
 		return strings.Contains(event.InvolvedObject.Name, w.name)
@@ -226,8 +226,8 @@ func (w *watcher) saw(kind watch.EventType, o client.Object) {
 	}
 }
 
-// history waits until the watcher has seen all that there is now, and returns
-// what happened.
+// history waits until the watcher has seen the current state, and returns everything
+// that happened.
 func (w *watcher) history(t testing.TB) witness.History {
 	t.Helper()
 	for _, list := range seen() {
@@ -261,7 +261,7 @@ func (w *watcher) caughtUp(ctx context.Context, list client.ObjectList) error {
 		return nil
 	})
 	if known := len(w.current[kindOf(list)]); err == nil && known != there {
-		err = fmt.Errorf("it knows %d, and there are %d", known, there)
+		err = fmt.Errorf("it knows %d, but there are %d", known, there)
 	}
 	return err
 }

@@ -1,12 +1,13 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outage takes things away from a manager at work: the API server, etcd,
-// the right to be served, and itself for days. When they are back, the end is the
-// same as if nothing had been, and each restart has happened once. The soak in this
-// package churns for as long as one likes and sees that the manager does not grow.
+// Package outage takes the API server, etcd or the right to be served away from a busy
+// manager, and stops a manager for days. Afterwards the result is the same as without
+// the outage, and each restart has happened once. The soak test in this package
+// churns for as long as requested and checks that the manager does not grow.
 //
-// FAULTS=all makes the outages longer; OUTAGE says how long the one of TestTooManyRequests is.
+// FAULTS=all makes the outages longer. OUTAGE sets the duration of the one of
+// TestTooManyRequests.
 package outage
 
 import (
@@ -25,7 +26,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// cluster is the one of the soak; an outage has one of its own.
+// cluster is the cluster of the soak; each outage has its own.
 var cluster framework.Cluster
 
 func TestMain(m *testing.M) {
@@ -54,8 +55,8 @@ type workload struct {
 	from int
 }
 
-// newWorkload makes a workload whose restarts take some seconds. Without nodes it is without
-// a pool.
+// newWorkload creates a workload whose restarts take some seconds. With 0 nodes it has
+// no pool.
 func newWorkload(t *testing.T, c *framework.Cluster, name string, nodes int) *workload {
 	t.Helper()
 	w := &workload{
@@ -87,17 +88,17 @@ func (w *workload) node(i int) *corev1.Node {
 	return node
 }
 
-// settled tells whether all is as it should be: the pool's nodes have the label's
-// value and nothing else, and the restart has nothing under way.
+// settled returns nil if everything is as it should be: the pool's nodes have the
+// label with this value and nothing else, and no restart is running.
 func (w *workload) settled(t *testing.T, value string) error {
 	t.Helper()
 	w.Refresh(t, w.pool)
 	w.Refresh(t, w.restart)
 	if w.restart.Status.Active != nil {
-		return errors.New("a restart is under way")
+		return errors.New("a restart is running")
 	}
 	if int(w.pool.Status.NodeCount) != w.nodes {
-		return fmt.Errorf("the pool has %d nodes, and should have %d", w.pool.Status.NodeCount, w.nodes)
+		return fmt.Errorf("the pool has %d nodes, want %d", w.pool.Status.NodeCount, w.nodes)
 	}
 	for i := range w.nodes {
 		node := w.node(w.from + i)
@@ -112,10 +113,10 @@ func (w *workload) settled(t *testing.T, value string) error {
 	)
 }
 
-// up waits until all is as it should be for the first time.
+// up waits until everything is as it should be for the first time.
 func (w *workload) up(t *testing.T) {
 	t.Helper()
-	// A watch that has broken off several times is opened again half a minute later.
+	// A watch that has failed several times is opened again only after half a minute.
 	framework.EventuallyWithin(t, 2*time.Minute, w.name+" is up", func() error {
 		w.Refresh(t, w.deployment)
 		if w.deployment.Status.ReadyReplicas != 1 {
@@ -132,10 +133,10 @@ func (w *workload) begin(t *testing.T) (tick time.Time) {
 	return w.RequestRestart(t, w.restart, time.Now())
 }
 
-// ends waits until that is done, and sees that it was done once.
+// ends waits until the work of begin is done, and checks that it was done once.
 func (w *workload) ends(t *testing.T, tick time.Time) {
 	t.Helper()
-	framework.EventuallyWithin(t, 2*time.Minute, w.name+" comes to its end", func() error {
+	framework.EventuallyWithin(t, 2*time.Minute, w.name+" has completed", func() error {
 		if err := w.settled(t, "2"); err != nil {
 			return err
 		}
@@ -150,8 +151,8 @@ func (w *workload) ends(t *testing.T, tick time.Time) {
 	}
 }
 
-// TestControlPlaneDies kills the API server, then etcd, in the midst of work, for
-// longer than a leader keeps its lease.
+// TestControlPlaneDies kills the API server, then etcd, while there is work, for longer
+// than a leader keeps its lease.
 func TestControlPlaneDies(t *testing.T) {
 	t.Parallel()
 	c := framework.Start(t, "--nodes=1")
@@ -172,10 +173,10 @@ func TestControlPlaneDies(t *testing.T) {
 	second.end(t)
 }
 
-// TestTooManyRequests answers 429 to whatever a manager asks, but for its lease,
-// while there is work, nodes change and its watches break off. It lives on, asks
-// for each thing ever more seldom, or when it was told to, and when it is served again does the work,
-// once.
+// TestTooManyRequests answers 429 to all requests of a manager except those for its
+// lease, while there is work, nodes change and its watches are cut. The manager stays
+// alive and retries each request with growing delays, or when Retry-After says so.
+// When it is served again, it does the work, once.
 func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
 	const nodes = 20
@@ -190,13 +191,13 @@ func TestTooManyRequests(t *testing.T) {
 	proxy := c.StartProxy(t, "")
 	manager := c.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, framework.Elect...)...)
 	w := newWorkload(t, c, "refused", nodes)
-	// The restart may still be started when the outage is over.
+	// The restart may still start after the outage.
 	c.Change(t, w.restart, func() {
 		w.restart.Spec.StartingDeadlineSeconds = int32((outage + 5*time.Minute).Seconds())
 	})
 	w.up(t)
-	// Who is told when to come back is slowed by the client; who is not, by the
-	// controllers' own queues.
+	// With Retry-After, the client delays retries; without it, the controllers' queues
+	// do.
 	begin, mark := time.Now(), proxy.Mark(t)
 	proxy.Add(t, `
 rules:
@@ -236,8 +237,8 @@ rules:
 	if watches == 0 {
 		t.Error("no watch was refused")
 	}
-	// Who is told to come back after a second may do so; else the waits begin with
-	// 5 ms, double, and end at half a minute.
+	// With Retry-After: 1, a retry every second is fine. Without it, the delays start at
+	// 5 ms, double, and are limited to half a minute.
 	doubling := bits.Len64(uint64(outage/(5*time.Millisecond))) + int(outage/(30*time.Second)) + 2
 	busiest, most := "", 0
 	for thing, times := range things {
@@ -246,7 +247,7 @@ rules:
 			limit += int(outage / time.Second)
 		}
 		if times > limit {
-			t.Errorf("%s was asked for %d times in %s: more than %d, which is a storm", thing, times, outage.Round(time.Second), limit)
+			t.Errorf("%s was requested %d times in %s: more than %d, which is a retry storm", thing, times, outage.Round(time.Second), limit)
 		}
 		if times > most {
 			busiest, most = thing, times
@@ -260,10 +261,10 @@ rules:
 	manager.AssertSound(t)
 }
 
-// TestAwayForDays starts a manager that was away for three days, in which every
-// schedule had hundreds of ticks and the nodes have changed. It catches up with a
-// bounded number of writes, restarts each workload once at most, and not all at
-// the same time.
+// TestAwayForDays starts a manager after three days without one, in which every
+// schedule had hundreds of ticks and nodes changed. The manager catches up with a
+// bounded number of writes, restarts each workload at most once, and not all at the
+// same time.
 func TestAwayForDays(t *testing.T) {
 	t.Parallel()
 	const schedules, budget = 6, 2
@@ -295,15 +296,15 @@ func TestAwayForDays(t *testing.T) {
 	}
 	manager.Kill(t)
 
-	// Three days, in which the pool changes too.
+	// Three days pass, in which the pool changes, too.
 	tick := begin.Truncate(5*time.Minute).AddDate(0, 0, 3)
 	clock.Set(t, tick.Add(20*time.Second))
 	c.Change(t, pool.pool, func() { pool.pool.Spec.Labels[pool.key()] = "2" })
 	audit := c.Audit(t, "tidekeeper/")
 	manager = c.StartManager(t, args...)
 	most := 0
-	framework.EventuallyWithin(t, 2*time.Minute, "all is caught up with", func() error {
-		// In one list: one after the other would be many moments.
+	framework.EventuallyWithin(t, 2*time.Minute, "the manager has caught up", func() error {
+		// With one list: single reads would be from different moments.
 		list := &tidekeeperv1.ScheduledRestartList{}
 		if err := c.List(t.Context(), list); err != nil {
 			return err
@@ -322,12 +323,12 @@ func TestAwayForDays(t *testing.T) {
 		}
 		most = max(most, active)
 		if active+open > 0 {
-			return fmt.Errorf("%d are under way and %d are to come", active, open)
+			return fmt.Errorf("%d restarts are running and %d are still to come", active, open)
 		}
 		return pool.settled(t, "2")
 	})
 	if most > budget {
-		t.Errorf("%d restarts were under way at once, of %d that may", most, budget)
+		t.Errorf("%d restarts were running at once, the limit is %d", most, budget)
 	}
 	for _, w := range all {
 		last, before := w.restart.Status.History[0], w.restart.Status.History[1]
@@ -342,7 +343,7 @@ func TestAwayForDays(t *testing.T) {
 	writes := map[string]int{}
 	total := 0
 	for _, r := range audit.Requests(t) {
-		// Who asks for its rights at the start writes nothing.
+		// The reviews of the manager's own rights at the start do not write anything.
 		if r.Writes() && r.Resource != "events" && r.Resource != "selfsubjectaccessreviews" {
 			writes[r.Resource+"/"+r.Subresource+" "+r.Name]++
 			total++

@@ -20,7 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// sample is how big the manager is at rest.
+// sample is the size of the idle manager.
 type sample struct {
 	at         time.Duration
 	rss, heap  float64 // MiB
@@ -28,18 +28,19 @@ type sample struct {
 	series     int
 }
 
-// badDay is what goes wrong in each round of the soak: writes are refused or their
-// answers lost, and watches break.
+// badDay is the scenario for each round of the soak: writes are refused or their
+// responses lost, and watches are cut.
 const badDay = `rules:
 - {name: busy, match: {verbs: [patch, update], resources: [nodes, nodepools/status, scheduledrestarts/status, deployments.apps]}, count: {from: 3, every: 9}, fault: {kind: Error, code: 429, reason: TooManyRequests}}
 - {name: lost, match: {verbs: [patch, update], resources: [nodes, nodepools/status, scheduledrestarts/status, deployments.apps]}, count: {from: 5, every: 9}, fault: {kind: LoseAnswer}}
 - {name: broken, match: {resources: [nodes, pods, nodepools, scheduledrestarts]}, events: {types: [MODIFIED]}, count: {from: 20, every: 50}, fault: {kind: CutWatch}}
 `
 
-// TestSoak churns nodes, pods, pools and restarts for SOAK, on bad days, with a
-// manager that was elected. After each round all is deleted, and the manager is
-// as big as it was after the rounds at the start: nothing is left of what is gone,
-// and its queues are empty. Without SOAK it plays as few rounds as can be compared.
+// TestSoak churns nodes, pods, pools and restarts for the duration SOAK, with injected
+// faults and an elected manager. After each round everything is deleted, and the
+// manager must have the same size as after the first rounds: it keeps nothing of
+// deleted objects, and its queues are empty. Without SOAK the test runs the minimum
+// number of rounds that can be compared.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	duration, err := time.ParseDuration(cmp.Or(os.Getenv("SOAK"), "0s"))
@@ -48,13 +49,13 @@ func TestSoak(t *testing.T) {
 	}
 	profiles := framework.FreeAddress(t)
 	proxy := cluster.StartProxy(t, "")
-	// It is elected for as long as by default: what is measured is one process, and on a
-	// busy machine the short leases of the tests of a takeover would end it.
+	// It uses the default lease duration: the test measures a single process, and on a
+	// busy machine the short leases of the failover tests would end it.
 	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig, "--pprof-bind-address", profiles, "--log-level=info",
 		"--leader-elect", "--leader-elect-resource-namespace=tidekeeper-system")
 	var samples []sample
 	start := time.Now()
-	// The first rounds are those in which caches and pools of the runtime fill.
+	// In the first rounds, caches and pools of the runtime fill.
 	const warm = 2
 	for round := 0; round < warm+4 || time.Since(start) < duration; round++ {
 		t.Run(fmt.Sprint("round ", round), func(t *testing.T) {
@@ -62,7 +63,7 @@ func TestSoak(t *testing.T) {
 			churn(t, fmt.Sprint("soak-", round))
 			for _, rule := range []string{"busy", "lost", "broken"} {
 				if proxy.Fired(t, rule) == 0 {
-					t.Errorf("the rule %s was never done", rule)
+					t.Errorf("the rule %s never fired", rule)
 				}
 			}
 			proxy.Clear(t)
@@ -98,21 +99,21 @@ func TestSoak(t *testing.T) {
 	}
 	flat("RSS in MiB", 1.25, 8, func(s sample) float64 { return s.rss })
 	flat("the heap in MiB", 1.1, 1, func(s sample) float64 { return s.heap })
-	// In an hour it moves by one or two: two that each round leaves are seen.
+	// It varies by one or two within an hour: a leak of two per round is detected.
 	flat("the number of goroutines", 1, 3, func(s sample) float64 { return s.goroutines })
 	flat("the number of metric series", 1, 8, func(s sample) float64 { return float64(s.series) })
 	manager.AssertSound(t)
 }
 
-// churn has work done, edits it, moves nodes in and out, replaces pods, and
-// deletes all of it.
+// churn creates and edits objects, moves nodes in and out of the pool, replaces pods,
+// and deletes everything.
 func churn(t *testing.T, name string) {
 	w := newWorkload(t, &cluster, name, 10)
 	w.up(t)
 	tick := w.begin(t)
 	guests := w.nodes
 	for i := range 5 {
-		// A guest comes for a moment, and a node goes and comes back.
+		// A guest node joins for a moment, and another node leaves and comes back.
 		guest := w.node(guests + i)
 		cluster.Apply(t, guest)
 		cluster.Delete(t, guest)
@@ -122,7 +123,7 @@ func churn(t *testing.T, name string) {
 	for _, replicas := range []int32{5, 1} {
 		cluster.Change(t, w.deployment, func() { w.deployment.Spec.Replicas = &replicas })
 	}
-	framework.EventuallyWithin(t, 2*time.Minute, name+" comes to its end", func() error {
+	framework.EventuallyWithin(t, 2*time.Minute, name+" has completed", func() error {
 		if err := w.settled(t, "2"); err != nil {
 			return err
 		}
@@ -134,12 +135,12 @@ func churn(t *testing.T, name string) {
 	// The test's cleanup deletes it.
 }
 
-// measure waits until nothing is queued, and says how big the manager is then.
+// measure waits until nothing is queued, and returns the size of the manager.
 func measure(t *testing.T, manager *framework.Manager, profiles string) sample {
 	t.Helper()
 	var metrics framework.Metrics
-	// A pod whose node went before it did is collected a minute later.
-	framework.EventuallyWithin(t, 2*time.Minute, "the queues are empty and the pods gone", func() error {
+	// A pod whose node was deleted first is garbage-collected a minute later.
+	framework.EventuallyWithin(t, 2*time.Minute, "the queues are empty and the pods are gone", func() error {
 		metrics = manager.ReadMetrics(t)
 		if queued := metrics.Sum("workqueue_depth") + metrics.Sum("workqueue_unfinished_work_seconds"); queued > 0 {
 			return fmt.Errorf("%.0f are queued", metrics.Sum("workqueue_depth"))
@@ -149,12 +150,12 @@ func measure(t *testing.T, manager *framework.Manager, profiles string) sample {
 			return err
 		}
 		if len(pods.Items) > 0 {
-			return fmt.Errorf("%d pods are there still, the first is %s on node %s", len(pods.Items), pods.Items[0].Name, pods.Items[0].Spec.NodeName)
+			return fmt.Errorf("%d pods still exist, the first is %s on node %s", len(pods.Items), pods.Items[0].Name, pods.Items[0].Spec.NodeName)
 		}
 		return nil
 	})
-	// The heap is what is left after a garbage collection, which this asks for, and
-	// told of before the answer itself makes new garbage.
+	// The heap size is that after a garbage collection, which this requests. It is read
+	// before the response itself allocates memory.
 	response, err := http.Get("http://" + profiles + "/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +181,7 @@ func measure(t *testing.T, manager *framework.Manager, profiles string) sample {
 	return s
 }
 
-// shown returns which of so many samples to show: ten at most.
+// shown returns the indexes of the samples to show: ten at most.
 func shown(count int) []int {
 	var indexes []int
 	for i := range min(count, 10) {

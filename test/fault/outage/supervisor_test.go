@@ -11,8 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// supervisor starts managers as a kubelet does: again when one has ended, a moment
-// later.
+// supervisor runs managers like a kubelet: when one has ended, it starts another a
+// moment later.
 type supervisor struct {
 	stop, stopped chan struct{}
 	all           []*framework.Manager
@@ -43,7 +43,7 @@ func supervise(t *testing.T, c *framework.Cluster, args ...string) *supervisor {
 	return k
 }
 
-// end stops the last manager, and sees that none has panicked.
+// end stops the last manager, and checks that none has panicked.
 func (k *supervisor) end(t *testing.T) {
 	t.Helper()
 	close(k.stop)

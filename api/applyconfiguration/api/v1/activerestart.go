@@ -13,20 +13,20 @@ import (
 // ActiveRestartApplyConfiguration represents a declarative configuration of the ActiveRestart type for use
 // with apply.
 //
-// ActiveRestart is a restart that is under way.
+// ActiveRestart is a restart in progress.
 type ActiveRestartApplyConfiguration struct {
-	// scheduledTime is the tick. The pod template carries it as
+	// scheduledTime is the tick. The pod template has it as the annotation
 	// kubectl.kubernetes.io/restartedAt.
 	ScheduledTime *metav1.Time `json:"scheduledTime,omitempty"`
 	// startedTime is when it was started.
 	StartedTime *metav1.Time `json:"startedTime,omitempty"`
-	// trigger is Schedule, or Request for one that was asked for by the
+	// trigger is Schedule, or Request if the restart was requested by the
 	// annotation tidekeeper.dev/restart-now.
 	Trigger *apiv1.Trigger `json:"trigger,omitempty"`
 	// targetUID is the UID of the workload that is restarted.
 	TargetUID *string `json:"targetUID,omitempty"`
-	// targetRef names that workload; absent: spec.targetRef does. An edit of the
-	// spec does not change it.
+	// targetRef names that workload. If it is absent, that is the workload of
+	// spec.targetRef. An edit of the spec does not change it.
 	TargetRef *TargetRefApplyConfiguration `json:"targetRef,omitempty"`
 }
 

@@ -17,13 +17,14 @@ import (
 // NodePoolApplyConfiguration represents a declarative configuration of the NodePool type for use
 // with apply.
 //
-// NodePool keeps a group of nodes in shape and shows its water level.
+// NodePool keeps labels, annotations and taints on a group of nodes, and shows their
+// utilization.
 type NodePoolApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec is what every member node should look like.
 	Spec *NodePoolSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what was last seen of the pool.
+	// status is the observed state of the pool.
 	Status *NodePoolStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -17,18 +17,18 @@ type NodePoolSpecApplyConfiguration struct {
 	// selector chooses the member nodes by their labels. Without it, the
 	// members are the nodes that have the label
 	// node-role.kubernetes.io/<name of the pool>, whatever its value. An empty
-	// selector is refused, as it would take every node.
+	// selector is refused, as it would match every node.
 	Selector *NodeSelectorApplyConfiguration `json:"selector,omitempty"`
 	// labels that every member node has.
 	Labels map[string]apiv1.LabelValue `json:"labels,omitempty"`
 	// annotations that every member node has.
 	Annotations map[string]apiv1.AnnotationValue `json:"annotations,omitempty"`
-	// taints that every member node has. A NoExecute taint evicts pods; it
-	// reaches the nodes a bounded share at a time.
+	// taints that every member node has. A NoExecute taint evicts pods; it is
+	// added to a limited share of the nodes at a time.
 	Taints []TaintApplyConfiguration `json:"taints,omitempty"`
-	// handler of the pool's RuntimeClass, for instance runc. If set, the pool
-	// owns the RuntimeClass node-pool-<name of the pool>, and a pod that names
-	// it is sent to the pool's nodes and tolerates their taints.
+	// handler of the pool's RuntimeClass, for example runc. If set, the pool
+	// owns the RuntimeClass node-pool-<name of the pool>. Pods with that
+	// RuntimeClass are scheduled to the pool's nodes and tolerate its taints.
 	Handler *string `json:"handler,omitempty"`
 }
 

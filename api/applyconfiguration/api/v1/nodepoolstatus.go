@@ -13,7 +13,7 @@ import (
 // NodePoolStatusApplyConfiguration represents a declarative configuration of the NodePoolStatus type for use
 // with apply.
 //
-// NodePoolStatus is what was last seen of the pool.
+// NodePoolStatus is the observed state of the pool.
 type NodePoolStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status is about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
@@ -21,25 +21,26 @@ type NodePoolStatusApplyConfiguration struct {
 	NodeCount *int32 `json:"nodeCount,omitempty"`
 	// readyNodes is the number of member nodes whose condition Ready is True.
 	ReadyNodes *int32 `json:"readyNodes,omitempty"`
-	// capacity is the sum of the member nodes' capacity. Of a node with more
-	// than 64 resources 64 count, cpu, memory, pods and ephemeral-storage among
-	// them; of a pool with more than 128 those that most nodes have are shown.
+	// capacity is the sum of the member nodes' capacity. If a node has more than
+	// 64 resources, 64 of them count, including cpu, memory, pods and
+	// ephemeral-storage; if a pool has more than 128, those that most nodes have
+	// are shown.
 	Capacity *corev1.ResourceList `json:"capacity,omitempty"`
-	// allocatable is the sum of what the member nodes have for pods.
+	// allocatable is the sum of the member nodes' allocatable resources.
 	Allocatable *corev1.ResourceList `json:"allocatable,omitempty"`
 	// requested is the sum of what the pods on the member nodes request, as
 	// the scheduler counts it: pods bound to a node and not terminal, with
 	// their init containers, sidecars, overhead and pod-level resources. Only
-	// resources that a member node offers are in it.
+	// resources that a member node offers are included.
 	Requested *corev1.ResourceList `json:"requested,omitempty"`
-	// requestedPercent is requested as a share of allocatable, in whole
-	// percent rounded down: the water level. A resource of which nothing is
-	// allocatable is left out.
+	// requestedPercent is the utilization: requested as a share of allocatable,
+	// in whole percent, rounded down. A resource with nothing allocatable is
+	// left out.
 	RequestedPercent map[corev1.ResourceName]int32 `json:"requestedPercent,omitempty"`
 	// managed names the keys that the pool may have put on nodes: those of
-	// the spec, and those taken out of the spec that are not off every node
-	// yet. It is written before a node is, and only a key named here is ever
-	// taken off a node, whatever the record on the node says.
+	// the spec, and those that were removed from the spec but not from every
+	// node yet. It is written before any node, and only keys named here are
+	// ever removed from a node, whatever the record on the node says.
 	Managed *ManagedKeysApplyConfiguration `json:"managed,omitempty"`
 	// conditions of the pool: Ready (its reason is the STATUS column),
 	// Reconciling and Stalled as kstatus defines them, and Conflicted.

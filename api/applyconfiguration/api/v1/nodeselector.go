@@ -16,9 +16,9 @@ import (
 // matchExpressions must hold. It is a metav1.LabelSelector with bounds, so
 // that the API server can afford to check it.
 type NodeSelectorApplyConfiguration struct {
-	// matchLabels are labels that a node must have with just this value.
+	// matchLabels are labels that a node must have, with exactly these values.
 	MatchLabels map[string]apiv1.LabelValue `json:"matchLabels,omitempty"`
-	// matchExpressions are conditions on labels.
+	// matchExpressions are requirements on labels.
 	MatchExpressions []NodeSelectorRequirementApplyConfiguration `json:"matchExpressions,omitempty"`
 }
 

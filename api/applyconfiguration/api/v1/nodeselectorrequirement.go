@@ -13,7 +13,7 @@ import (
 // NodeSelectorRequirementApplyConfiguration represents a declarative configuration of the NodeSelectorRequirement type for use
 // with apply.
 //
-// NodeSelectorRequirement is one condition on a label of a node.
+// NodeSelectorRequirement is a requirement on a label of a node.
 type NodeSelectorRequirementApplyConfiguration struct {
 	// key of the label.
 	Key *string `json:"key,omitempty"`

@@ -9,20 +9,19 @@ package v1
 // with apply.
 //
 // PodStartup sums up how long the new pods of a restart took, each from its
-// creation until it was ready. Pods tell it in whole seconds.
+// creation until it was ready. The times in pods are in whole seconds.
 type PodStartupApplyConfiguration struct {
-	// pods is how many are counted: those that were ready when the restart was
-	// completed. What was gone again by then is not.
+	// pods is the number of pods that are counted: those that were ready when
+	// the restart was completed. Pods that no longer existed then are not.
 	Pods *int32 `json:"pods,omitempty"`
-	// medianSeconds is how long half of them took at most.
+	// medianSeconds is the median.
 	MedianSeconds *int32 `json:"medianSeconds,omitempty"`
-	// maxSeconds is how long the slowest took.
+	// maxSeconds is the maximum.
 	MaxSeconds *int32 `json:"maxSeconds,omitempty"`
-	// medianChangeSeconds is how much longer the median is than that of the
-	// restart before, less than 0 if it is shorter. Absent if the history knew
-	// of none.
+	// medianChangeSeconds is the change of the median against the previous
+	// restart, negative if it is shorter. Absent if the history has none.
 	MedianChangeSeconds *int32 `json:"medianChangeSeconds,omitempty"`
-	// maxChangeSeconds is the same of the slowest.
+	// maxChangeSeconds is the change of the maximum.
 	MaxChangeSeconds *int32 `json:"maxChangeSeconds,omitempty"`
 }
 

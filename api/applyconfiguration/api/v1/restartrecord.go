@@ -13,7 +13,7 @@ import (
 // RestartRecordApplyConfiguration represents a declarative configuration of the RestartRecord type for use
 // with apply.
 //
-// RestartRecord tells what became of a tick.
+// RestartRecord is the record of a tick.
 type RestartRecordApplyConfiguration struct {
 	// scheduledTime is the tick.
 	ScheduledTime *metav1.Time `json:"scheduledTime,omitempty"`
@@ -27,19 +27,19 @@ type RestartRecordApplyConfiguration struct {
 	Outcome *apiv1.Outcome `json:"outcome,omitempty"`
 	// reason of an outcome that is not Succeeded, in one word.
 	Reason *string `json:"reason,omitempty"`
-	// message says more, for people.
+	// message has details for users.
 	Message *string `json:"message,omitempty"`
 	// pods is how many pods the target had when its restart was completed,
 	// without those that were left out.
 	Pods *int32 `json:"pods,omitempty"`
-	// podsLeftOut is how many pods of a DaemonSet were not waited for, as their
-	// nodes were not ready.
+	// podsLeftOut is how many pods of a DaemonSet were not waited for because
+	// their nodes were not ready.
 	PodsLeftOut *int32 `json:"podsLeftOut,omitempty"`
-	// podStartup tells how long the new pods took to become ready. It is told
-	// of a restart that succeeded, if the manager knows of pods.
+	// podStartup says how long the new pods took to become ready. It is present
+	// for a restart that succeeded, if the manager watches pods.
 	PodStartup *PodStartupApplyConfiguration `json:"podStartup,omitempty"`
-	// earlierTicks is how many ticks before this one shared its fate, for
-	// instance while no manager ran; 1000 stands for that many or more.
+	// earlierTicks is the number of earlier ticks that this record includes, for
+	// example because no manager was running; 1000 means 1000 or more.
 	EarlierTicks *int32 `json:"earlierTicks,omitempty"`
 }
 

@@ -17,13 +17,13 @@ import (
 // ScheduledRestartApplyConfiguration represents a declarative configuration of the ScheduledRestart type for use
 // with apply.
 //
-// ScheduledRestart restarts a workload on a schedule, each tick once.
+// ScheduledRestart restarts a workload on a schedule, once for each tick.
 type ScheduledRestartApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec says what is restarted, and when.
 	Spec *ScheduledRestartSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what has happened and what is next.
+	// status is the history of restarts, the current restart, and what is next.
 	Status *ScheduledRestartStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -16,31 +16,31 @@ import (
 type ScheduledRestartSpecApplyConfiguration struct {
 	// targetRef names the workload, in the same namespace.
 	TargetRef *TargetRefApplyConfiguration `json:"targetRef,omitempty"`
-	// schedule says at which ticks: the five fields of cron (minute, hour,
+	// schedule defines the ticks: the five fields of cron (minute, hour,
 	// day-of-month, month, day-of-week), or one of @hourly, @daily,
-	// @midnight, @weekly, @monthly, @yearly, @annually.
+	// @midnight, @weekly, @monthly, @yearly, @annually. Default: "0 0 * * *".
 	Schedule *string `json:"schedule,omitempty"`
-	// timeZone of the schedule, by its IANA name, for instance Europe/Berlin.
+	// timeZone of the schedule, by its IANA name, for example Europe/Berlin. Default: UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
-	// suspend stops the schedule. A restart that is under way goes on.
+	// suspend stops the schedule. A restart in progress continues. Default: false.
 	Suspend *bool `json:"suspend,omitempty"`
 	// startingDeadlineSeconds is how long after its time a restart may still
-	// be started. One that was not by then is Missed, and never run late.
+	// be started. After that it is Missed, and not started late. Default: 900.
 	StartingDeadlineSeconds *int32 `json:"startingDeadlineSeconds,omitempty"`
 	// spreadSeconds is a window after each tick in which the restart is
-	// started, at a moment that is always the same for a namespace and name and differs
-	// between objects, so that not all start at once.
+	// started, at an offset that is derived from namespace and name, so that
+	// not all objects start at once. Default: 0.
 	SpreadSeconds *int32 `json:"spreadSeconds,omitempty"`
-	// precondition is Healthy, so that what is broken already is not
-	// restarted, or None.
+	// precondition is Healthy, so that a workload that is already broken is not
+	// restarted, or None. Default: Healthy.
 	Precondition *apiv1.Precondition `json:"precondition,omitempty"`
 	// progressDeadlineSeconds is how long a restart may take before it is
-	// recorded as Failed.
+	// recorded as Failed. Default: 1800.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 	// failureLimit is how many failures in a row stop the schedule, until the
-	// spec is edited.
+	// spec is edited. Default: 3.
 	FailureLimit *int32 `json:"failureLimit,omitempty"`
-	// historyLimit is how many ticks the history keeps.
+	// historyLimit is how many ticks the history keeps. Default: 10.
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 }
 

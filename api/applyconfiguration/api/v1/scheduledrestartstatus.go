@@ -13,7 +13,7 @@ import (
 // ScheduledRestartStatusApplyConfiguration represents a declarative configuration of the ScheduledRestartStatus type for use
 // with apply.
 //
-// ScheduledRestartStatus is what has happened and what is next.
+// ScheduledRestartStatus is the history of restarts, the current restart, and what is next.
 type ScheduledRestartStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status is about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
@@ -30,20 +30,22 @@ type ScheduledRestartStatusApplyConfiguration struct {
 	// lastRequestTime is the last value of the annotation
 	// tidekeeper.dev/restart-now that was decided.
 	LastRequestTime *metav1.Time `json:"lastRequestTime,omitempty"`
-	// pendingRequestTime is the value of that annotation that is due and waits.
+	// pendingRequestTime is the value of that annotation while the request is
+	// due and waits.
 	PendingRequestTime *metav1.Time `json:"pendingRequestTime,omitempty"`
-	// observedTargetRef is the target that nextScheduleTime is a tick for.
+	// observedTargetRef is the target for which nextScheduleTime is a tick.
 	ObservedTargetRef *TargetRefApplyConfiguration `json:"observedTargetRef,omitempty"`
-	// consecutiveMisses is how many records in a row tell of ticks that could not
-	// be started, since one was started or the spec was edited. From the fourth on
-	// ticks are told together, at most every quarter of an hour.
+	// consecutiveMisses is the number of consecutive records of ticks that could
+	// not be started, since one was started or the spec was edited. From the fourth
+	// on, ticks are recorded together, at intervals that grow to a quarter of an
+	// hour.
 	ConsecutiveMisses *int32 `json:"consecutiveMisses,omitempty"`
 	// consecutiveFailures is how many restarts in a row have failed since the
 	// spec was last edited. At failureLimit the schedule stops until then.
 	ConsecutiveFailures *int32 `json:"consecutiveFailures,omitempty"`
-	// active is the restart that is under way.
+	// active is the restart in progress.
 	Active *ActiveRestartApplyConfiguration `json:"active,omitempty"`
-	// history tells of the last ticks, the latest first.
+	// history has the records of the last ticks, the latest first.
 	History []RestartRecordApplyConfiguration `json:"history,omitempty"`
 	// conditions: Ready (its reason is the STATUS column), Reconciling and
 	// Stalled as kstatus defines them.

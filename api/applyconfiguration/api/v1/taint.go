@@ -13,7 +13,7 @@ import (
 // TaintApplyConfiguration represents a declarative configuration of the Taint type for use
 // with apply.
 //
-// Taint is a taint as it stands on a node.
+// Taint is a taint that a pool puts on its nodes.
 type TaintApplyConfiguration struct {
 	// key of the taint.
 	Key *string `json:"key,omitempty"`

@@ -11,7 +11,7 @@ package v1
 // TargetRef names a workload in the same namespace.
 type TargetRefApplyConfiguration struct {
 	// apiVersion is the group and version of the kind: apps/v1, or
-	// argoproj.io/v1alpha1 for a Rollout.
+	// argoproj.io/v1alpha1 for a Rollout. Default: apps/v1.
 	APIVersion *string `json:"apiVersion,omitempty"`
 	// kind is Deployment, StatefulSet, DaemonSet or Rollout.
 	Kind *string `json:"kind,omitempty"`

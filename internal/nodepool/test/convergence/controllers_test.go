@@ -19,10 +19,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// work is what the controllers can be about: one write at most.
+// work is one item of work for the controllers: at most one write.
 type work struct{ node, pool string }
 
-// allWork returns what the controllers look at when they start.
+// allWork returns what the controllers have in their queues when they start.
 func (w *world) allWork() []work {
 	all := []work{}
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
@@ -34,19 +34,19 @@ func (w *world) allWork() []work {
 	return all
 }
 
-// do lets a controller do one thing, and tells whether it wrote.
-func (w *world) do(t *rapid.T, what work, mayEvict bool) bool {
-	if what.node != "" {
-		return w.doNode(t, w.nodes[what.node], mayEvict)
+// do has a controller do one item of work, and reports whether it wrote.
+func (w *world) do(t *rapid.T, item work, mayEvict bool) bool {
+	if item.node != "" {
+		return w.doNode(t, w.nodes[item.node], mayEvict)
 	}
-	if pool, ok := w.pools[what.pool]; ok {
+	if pool, ok := w.pools[item.pool]; ok {
 		return w.doPool(t, pool)
 	}
 	return false
 }
 
-// doPool is the pool controller: the finalizer first, then what the status
-// vouches for; on deletion, the finalizer goes when no node carries anything.
+// doPool is the pool controller: it writes first the finalizer, then the managed keys. On
+// deletion, the finalizer is removed when no node has settings of the pool.
 func (w *world) doPool(t *rapid.T, pool *tidekeeperv1.NodePool) bool {
 	held := map[setting.Key]bool{}
 	for _, node := range w.nodes {
@@ -67,7 +67,7 @@ func (w *world) doPool(t *rapid.T, pool *tidekeeperv1.NodePool) bool {
 	for s := range setting.Desired(pool) {
 		asked[s] = true
 	}
-	for _, s := range contestedSlots {
+	for _, s := range contestedKeys {
 		if asked[s] || held[s] && setting.Manages(pool, s) {
 			m.Managing(s)
 		}
@@ -88,10 +88,10 @@ func (w *world) record(t *rapid.T, node *corev1.Node) ownership.Record {
 	return r
 }
 
-// claims are all pools that select the node and all that its record names.
-func (w *world) claims(t *rapid.T, node *corev1.Node, mayEvict bool) []plan.PoolOnNode {
+// poolsOn returns all pools that select the node and all that its record names.
+func (w *world) poolsOn(t *rapid.T, node *corev1.Node, mayEvict bool) []plan.PoolOnNode {
 	recorded := w.record(t, node)
-	claims := []plan.PoolOnNode{}
+	pools := []plan.PoolOnNode{}
 	for _, pool := range w.pools {
 		selector, err := plan.Selector(pool)
 		if err != nil {
@@ -99,53 +99,53 @@ func (w *world) claims(t *rapid.T, node *corev1.Node, mayEvict bool) []plan.Pool
 		}
 		selects := selector.Matches(labels.Set(node.Labels))
 		if _, ok := recorded[pool.Name]; selects || ok {
-			claims = append(claims, plan.PoolOnNode{Pool: pool, Member: selects && pool.DeletionTimestamp == nil, MayEvict: mayEvict})
+			pools = append(pools, plan.PoolOnNode{Pool: pool, Member: selects && pool.DeletionTimestamp == nil, MayEvict: mayEvict})
 		}
 	}
-	return claims
+	return pools
 }
 
 // doNode is the node controller.
 func (w *world) doNode(t *rapid.T, node *corev1.Node, mayEvict bool) bool {
-	claims := w.claims(t, node, mayEvict)
-	nodePlan := plan.ForNode(node, claims)
+	pools := w.poolsOn(t, node, mayEvict)
+	nodePlan := plan.ForNode(node, pools)
 	if nodePlan.Empty() {
 		return false
 	}
 	w.tick++
 	for s, value := range nodePlan.Set {
-		owner := slices.IndexFunc(claims, func(c plan.PoolOnNode) bool { _, ok := nodePlan.Ownership[c.Pool.Name][s]; return ok })
-		if owner < 0 || !claims[owner].Member || len(claims[owner].Pool.Finalizers) == 0 || !setting.Manages(claims[owner].Pool, s) {
-			t.Fatalf("%s of node %s is written for nobody who may; record: %s", s, node.Name, nodePlan.Ownership)
+		owner := slices.IndexFunc(pools, func(c plan.PoolOnNode) bool { _, ok := nodePlan.Ownership[c.Pool.Name][s]; return ok })
+		if owner < 0 || !pools[owner].Member || len(pools[owner].Pool.Finalizers) == 0 || !setting.Manages(pools[owner].Pool, s) {
+			t.Fatalf("%s of node %s is written, but for no pool that may write it; record: %s", s, node.Name, nodePlan.Ownership)
 		}
 		if s.IsNoExecute() && !mayEvict {
 			t.Fatalf("%s is put on node %s out of turn", s, node.Name)
 		}
 		at := place{node.Name, s}
 		w.byPool[at] = written{w.tick, value}
-		w.owners[at] = append(w.owners[at], claims[owner].Pool)
+		w.owners[at] = append(w.owners[at], pools[owner].Pool)
 	}
 	after := objects.ApplyPlan(t, &nodePlan, node)
-	if again := plan.ForNode(after, claims); !again.Empty() || len(again.Changes) > 0 {
-		t.Fatalf("carried out, the plan is not done: %s, then %s", nodePlan.Patch(node, objects.PatchTime), again.Patch(after, objects.PatchTime))
+	if again := plan.ForNode(after, pools); !again.Empty() || len(again.Changes) > 0 {
+		t.Fatalf("after the plan, there is more to write: %s, then %s", nodePlan.Patch(node, objects.PatchTime), again.Patch(after, objects.PatchTime))
 	}
 	w.nodes[node.Name] = after
 	return true
 }
 
-// rest lets the controllers work until there is nothing more to do. At first
-// they are killed again and again, at any point of what they are doing.
-func (w *world) rest(t *rapid.T, how string) {
+// settle has the controllers work until there is nothing left to do. At first they are
+// killed again and again, at any point of their work.
+func (w *world) settle(t *rapid.T, how string) {
 	for round := range 30 {
-		todo := rapid.Permutation(w.allWork()).Draw(t, how+": order of work")
+		items := rapid.Permutation(w.allWork()).Draw(t, how+": order of work")
 		crashes := round < 3
 		if crashes {
-			todo = todo[:rapid.IntRange(0, len(todo)).Draw(t, how+": killed after")]
+			items = items[:rapid.IntRange(0, len(items)).Draw(t, how+": killed after")]
 		}
 		wrote := false
-		for _, what := range todo {
+		for _, item := range items {
 			mayEvict := !crashes || rapid.Bool().Draw(t, how+": may evict")
-			if w.do(t, what, mayEvict) {
+			if w.do(t, item, mayEvict) {
 				wrote = true
 				w.check(t)
 			}
@@ -154,5 +154,5 @@ func (w *world) rest(t *rapid.T, how string) {
 			return
 		}
 	}
-	t.Fatal("the controllers never come to rest")
+	t.Fatal("the controllers never settle")
 }

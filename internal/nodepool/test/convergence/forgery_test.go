@@ -19,9 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// Whatever is written into the record by hand, a plan takes off only what a
-// pool vouches for, and writes only what a member asks for. And it has no
-// second thoughts.
+// Whatever is written into the record by hand, a plan removes only what a pool manages, and
+// writes only what a member asks for. A second plan has nothing left to write.
 func TestPlanIsSafeAgainstForgery(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -31,8 +30,8 @@ func TestPlanIsSafeAgainstForgery(t *testing.T) {
 			}
 			m := objects.Pool(name).CreatedAt(rapid.IntRange(0, 2).Draw(t, "age"))
 			m.Spec(drawSpec(t))
-			for _, s := range contestedSlots {
-				if rapid.Bool().Draw(t, "vouches") {
+			for _, s := range contestedKeys {
+				if rapid.Bool().Draw(t, "manages") {
 					m.Managing(s)
 				}
 			}
@@ -49,25 +48,25 @@ func TestPlanIsSafeAgainstForgery(t *testing.T) {
 		forged, err := ownership.Parse(node.Annotations[tidekeeperv1.OwnershipAnnotation])
 		unreadable := err != nil
 
-		var claims []plan.PoolOnNode
+		var pools []plan.PoolOnNode
 		for _, pool := range w.pools {
 			member := pool.DeletionTimestamp == nil && rapid.Bool().Draw(t, "member")
 			if _, named := forged[pool.Name]; named || member {
-				claims = append(claims, plan.PoolOnNode{Pool: pool, Member: member, MayEvict: rapid.Bool().Draw(t, "may evict")})
+				pools = append(pools, plan.PoolOnNode{Pool: pool, Member: member, MayEvict: rapid.Bool().Draw(t, "may evict")})
 			}
 		}
-		nodePlan := plan.ForNode(node, claims)
+		nodePlan := plan.ForNode(node, pools)
 		is := setting.Actual(node)
 		for s := range nodePlan.Remove {
-			if !slices.ContainsFunc(claims, func(c plan.PoolOnNode) bool {
+			if !slices.ContainsFunc(pools, func(c plan.PoolOnNode) bool {
 				recorded, ok := forged[c.Pool.Name][s]
 				return setting.Manages(c.Pool, s) && (unreadable || ok && value(is, s) == fmt.Sprintf("%q", recorded))
 			}) {
-				t.Fatalf("%s is taken off on the word of the record alone: %s", s, node.Annotations[tidekeeperv1.OwnershipAnnotation])
+				t.Fatalf("%s is removed because of the record alone: %s", s, node.Annotations[tidekeeperv1.OwnershipAnnotation])
 			}
 		}
 		for s, want := range nodePlan.Set {
-			if !slices.ContainsFunc(claims, func(c plan.PoolOnNode) bool {
+			if !slices.ContainsFunc(pools, func(c plan.PoolOnNode) bool {
 				asks := false
 				for asked, value := range setting.Desired(c.Pool) {
 					asks = asks || asked == s && value == want
@@ -78,14 +77,14 @@ func TestPlanIsSafeAgainstForgery(t *testing.T) {
 			}
 		}
 		after := objects.ApplyPlan(t, &nodePlan, node)
-		if again := plan.ForNode(after, claims); !again.Empty() || len(again.Changes) > 0 {
-			t.Fatalf("carried out, the plan is not done: %s, then %s", nodePlan.Patch(node, objects.PatchTime), again.Patch(after, objects.PatchTime))
+		if again := plan.ForNode(after, pools); !again.Empty() || len(again.Changes) > 0 {
+			t.Fatalf("after the plan, there is more to write: %s, then %s", nodePlan.Patch(node, objects.PatchTime), again.Patch(after, objects.PatchTime))
 		}
-		if diff := cmp.Diff(foreignTaints(node), foreignTaints(after), cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("taints of others (-want +got):\n%s", diff)
+		if diff := cmp.Diff(externalTaints(node), externalTaints(after), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("taints of other clients (-want +got):\n%s", diff)
 		}
 		for s := range is {
-			if s == (setting.AnnotationKey(tidekeeperv1.OwnershipAnnotation)) || slices.Contains(contestedSlots, s) {
+			if s == (setting.AnnotationKey(tidekeeperv1.OwnershipAnnotation)) || slices.Contains(contestedKeys, s) {
 				continue
 			}
 			if now := setting.Actual(after); value(is, s) != value(now, s) {
@@ -95,16 +94,16 @@ func TestPlanIsSafeAgainstForgery(t *testing.T) {
 	})
 }
 
-// drawForgery makes a record that somebody who may edit nodes could write.
+// drawForgery returns a record that any client that may edit nodes could write.
 func drawForgery(t *rapid.T) string {
 	if rapid.IntRange(0, 4).Draw(t, "unreadable") == 0 {
 		return rapid.SampledFrom([]string{"{", "[]", " ", `{"p0":1}`, "\x00"}).Draw(t, "text")
 	}
 	r := ownership.Record{}
-	all := append(slices.Concat(contestedSlots, foreignSlots),
+	all := append(slices.Concat(contestedKeys, externalKeys),
 		setting.AnnotationKey(tidekeeperv1.OwnershipAnnotation), setting.LabelKey(""), setting.Key{Kind: setting.Taint, Name: "t0"}, setting.TaintKey("", ""), setting.LabelKey(tidekeeperv1.RoleLabelPrefix+"p0"))
 	for range rapid.IntRange(0, 12).Draw(t, "entries") {
-		s := rapid.SampledFrom(all).Draw(t, "slot")
+		s := rapid.SampledFrom(all).Draw(t, "key")
 		r.Put(rapid.SampledFrom(append([]string{"ghost", ""}, worldPools...)).Draw(t, "pool"),
 			s, ownership.DigestOf(s, rapid.SampledFrom(worldValues).Draw(t, "value")))
 	}

@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// edit writes to a place by hand, or removes what is there.
+// edit writes a setting by hand, or removes it.
 func (w *world) edit(node string, s setting.Key, value string, is bool) {
 	w.tick++
 	w.byHand[place{node, s}] = written{w.tick, value}
@@ -50,7 +50,7 @@ func (w *world) edit(node string, s setting.Key, value string, is bool) {
 
 func drawSpec(t *rapid.T) tidekeeperv1.NodePoolSpec {
 	m := objects.Pool("")
-	for _, s := range contestedSlots {
+	for _, s := range contestedKeys {
 		if !rapid.Bool().Draw(t, "asks for "+s.String()) {
 			continue
 		}
@@ -74,23 +74,23 @@ func drawSpec(t *rapid.T) tidekeeperv1.NodePoolSpec {
 	return m.Obj().Spec
 }
 
-// people returns what people do.
-func (w *world) people() map[string]func(*rapid.T) {
+// userActions returns what users may do.
+func (w *world) userActions() map[string]func(*rapid.T) {
 	value := rapid.SampledFrom(worldValues)
 	return map[string]func(*rapid.T){
-		"somebody writes to a node": func(t *rapid.T) {
-			w.edit(rapid.SampledFrom(worldNodes).Draw(t, "node"), rapid.SampledFrom(contestedSlots).Draw(t, "slot"),
+		"a user writes to a node": func(t *rapid.T) {
+			w.edit(rapid.SampledFrom(worldNodes).Draw(t, "node"), rapid.SampledFrom(contestedKeys).Draw(t, "key"),
 				value.Draw(t, "value"), rapid.IntRange(0, 2).Draw(t, "write, not remove") > 0)
 		},
-		"somebody writes something else to a node": func(t *rapid.T) {
-			w.edit(rapid.SampledFrom(worldNodes).Draw(t, "node"), rapid.SampledFrom(foreignSlots).Draw(t, "slot"),
+		"a user writes something else to a node": func(t *rapid.T) {
+			w.edit(rapid.SampledFrom(worldNodes).Draw(t, "node"), rapid.SampledFrom(externalKeys).Draw(t, "key"),
 				value.Draw(t, "value"), rapid.Bool().Draw(t, "write, not remove"))
 		},
-		"somebody moves a node": func(t *rapid.T) {
+		"a user moves a node": func(t *rapid.T) {
 			role := setting.LabelKey(tidekeeperv1.RoleLabelPrefix + rapid.SampledFrom(worldPools).Draw(t, "role"))
 			w.edit(rapid.SampledFrom(worldNodes).Draw(t, "node"), role, "", rapid.Bool().Draw(t, "into the pool, not out of it"))
 		},
-		"somebody applies a pool": func(t *rapid.T) {
+		"a user applies a pool": func(t *rapid.T) {
 			name, spec := rapid.SampledFrom(worldPools).Draw(t, "name"), drawSpec(t)
 			clear(w.owners)
 			if pool, ok := w.pools[name]; ok {
@@ -103,7 +103,7 @@ func (w *world) people() map[string]func(*rapid.T) {
 			w.pools[name] = pool
 			w.tick++
 		},
-		"somebody deletes a pool": func(t *rapid.T) {
+		"a user deletes a pool": func(t *rapid.T) {
 			w.delete(rapid.SampledFrom(worldPools).Draw(t, "name"))
 		},
 	}
@@ -120,17 +120,17 @@ func (w *world) delete(name string) {
 	}
 }
 
-// history is a world after people and controllers were busy in it.
+// history returns a world in which users and controllers have been active.
 func history(t *rapid.T) *world {
 	w := drawWorld(t)
-	actions := w.people()
+	actions := w.userActions()
 	actions[""] = w.check
 	for _, turn := range []string{"a controller works", "a controller works on", "a controller works still"} {
 		actions[turn] = func(t *rapid.T) {
 			w.do(t, rapid.SampledFrom(w.allWork()).Draw(t, "work"), rapid.Bool().Draw(t, "may evict"))
 		}
 	}
-	actions["the controllers come to rest"] = func(t *rapid.T) { w.rest(t, "rest") }
+	actions["the controllers settle"] = func(t *rapid.T) { w.settle(t, "settle") }
 	t.Repeat(actions)
 	return w
 }

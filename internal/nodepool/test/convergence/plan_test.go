@@ -18,96 +18,94 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// The properties below are about a small world in which people edit pools and
-// nodes while the controllers do one write at a time, in any order, and may be
-// killed after any of them. The controllers remember nothing, so a crash is
-// nothing but the write that comes next not being the one that was due.
+// The properties below are about a small world in which users edit pools and nodes while the
+// controllers do one write at a time, in any order, and may be killed after any of them. The
+// controllers remember nothing, so a crash only means that the next write is another one.
 
-// From wherever people leave it, the world comes to the same end, in whatever
-// order the controllers look at nodes and pools and however often they are
-// killed on the way. On the way there no key flaps and nothing foreign is
-// touched; see check.
+// From any state that users leave, the world settles in the same state, in whatever order
+// the controllers reconcile nodes and pools and however often they are killed. Meanwhile no
+// key flaps, and no setting of other clients changes; see check.
 func TestPlanConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := history(t)
 		other := one.clone()
-		one.rest(t, "one way")
-		other.rest(t, "other way")
+		one.settle(t, "one way")
+		other.settle(t, "other way")
 		for name := range one.nodes {
-			if diff := cmp.Diff(shapeOf(one.nodes[name]), shapeOf(other.nodes[name])); diff != "" {
-				t.Fatalf("node %s at the end of two ways (-one +other):\n%s", name, diff)
+			if diff := cmp.Diff(settingsOf(one.nodes[name]), settingsOf(other.nodes[name])); diff != "" {
+				t.Fatalf("node %s in the two settled states (-one +other):\n%s", name, diff)
 			}
 		}
 		if diff := cmp.Diff(one.pools, other.pools); diff != "" {
-			t.Fatalf("pools at the end of two ways (-one +other):\n%s", diff)
+			t.Fatalf("pools in the two settled states (-one +other):\n%s", diff)
 		}
 	})
 }
 
-// shapeOf is what matters of a node: the order of taints does not, nor when
-// they were added.
-func shapeOf(node *corev1.Node) map[string]string {
-	shape := map[string]string{}
+// settingsOf returns what matters of a node, which is neither the order of taints nor the
+// time at which they were added.
+func settingsOf(node *corev1.Node) map[string]string {
+	settings := map[string]string{}
 	for s, value := range setting.Actual(node) {
-		shape[s.String()] = value
+		settings[s.String()] = value
 	}
-	return shape
+	return settings
 }
 
-// When everything has come to rest, every member looks like its pools: each
-// key has the value that the oldest pool asks for.
+// When everything has settled, every member matches its pools: each key has the value that
+// the oldest pool asks for.
 func TestPlanShapesMembers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := history(t)
-		w.rest(t, "rest")
+		w.settle(t, "settle")
 		for name, node := range w.nodes {
 			members := []*tidekeeperv1.NodePool{}
-			for _, c := range w.claims(t, node, true) {
+			for _, c := range w.poolsOn(t, node, true) {
 				if c.Member {
 					members = append(members, c.Pool)
 				}
 			}
 			slices.SortFunc(members, plan.ByPrecedence)
 			is := setting.Actual(node)
-			settled := map[setting.Key]bool{}
+			checked := map[setting.Key]bool{}
 			for _, pool := range members {
 				for s, want := range setting.Desired(pool) {
-					if !settled[s] && value(is, s) != fmt.Sprintf("%q", want) {
+					if !checked[s] && value(is, s) != fmt.Sprintf("%q", want) {
 						t.Fatalf("%s of node %s is %s; pool %s, the oldest, asks for %q", s, name, value(is, s), pool.Name, want)
 					}
-					settled[s] = true
+					checked[s] = true
 				}
 			}
-			nodePlan := plan.ForNode(node, w.claims(t, node, true))
+			nodePlan := plan.ForNode(node, w.poolsOn(t, node, true))
 			if len(nodePlan.Outdated)+len(nodePlan.EvictionPending) > 0 {
-				t.Fatalf("node %s is at rest, but not said to look like %v, and held back for %v", name, nodePlan.Outdated, nodePlan.EvictionPending)
+				t.Fatalf("node %s has settled, but is outdated for %v, and has evictions pending for %v", name, nodePlan.Outdated, nodePlan.EvictionPending)
 			}
 		}
 	})
 }
 
 // When all pools are deleted, nothing of them is left on any node:
-//   - what no pool ever wrote is just what people made of it; a value that was
-//     there before and was what a pool asks for is such a one;
-//   - what a person wrote over a pool's value last stays;
-//   - every other place that a pool wrote to is empty. What was there before
-//     the pool does not come back.
+//   - a setting that no pool ever wrote is as users left it, including a value that was
+//     there before a pool asked for the same value;
+//   - a value that a user wrote over a pool's value last stays;
+//   - every other setting that a pool wrote is removed. The value from before the pool is
+//     not restored.
 func TestPlanLeavesNothingBehind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := history(t)
 		for name := range w.pools {
 			w.delete(name)
 		}
-		w.rest(t, "clean-up")
+		w.settle(t, "clean-up")
 		if len(w.pools) > 0 {
-			t.Fatalf("pools that never end: %v", slices.Collect(maps.Keys(w.pools)))
+			t.Fatalf("pools that are not deleted: %v", slices.Collect(maps.Keys(w.pools)))
 		}
 		for name, node := range w.nodes {
 			if text, ok := node.Annotations[tidekeeperv1.OwnershipAnnotation]; ok {
 				t.Fatalf("node %s still has the record %q", name, text)
 			}
 			is, byHand := setting.Actual(node), setting.Actual(w.twins[name])
-			for _, s := range contestedSlots {
+			for _, s := range contestedKeys {
 				at := place{name, s}
 				pool, touched := w.byPool[at]
 				hand := w.byHand[at]
@@ -116,13 +114,13 @@ func TestPlanLeavesNothingBehind(t *testing.T) {
 				case !touched, hand.tick > pool.tick && hand.value != pool.value:
 					want = value(byHand, s)
 				case hand.tick > pool.tick && value(is, s) == value(byHand, s):
-					// A person wrote once more what the pool had put there.
-					// Whether a plan saw the place without it in between
-					// decides whose it is.
+					// A user wrote the pool's own value again. Whether it is still
+					// the pool's depends on whether a plan saw the node without it
+					// in between.
 					continue
 				}
 				if value(is, s) != want {
-					t.Fatalf("%s of node %s is %s and should be %s; last by a pool: %+v, by hand: %+v", s, name, value(is, s), want, pool, hand)
+					t.Fatalf("%s of node %s is %s; want %s; last by a pool: %+v, by hand: %+v", s, name, value(is, s), want, pool, hand)
 				}
 			}
 		}

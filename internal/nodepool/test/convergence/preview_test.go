@@ -17,37 +17,37 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// What is foretold is what the controllers do: from wherever people leave the
-// world, each node comes to the end that was foretold, record and all.
-func TestFutureIsWhatComes(t *testing.T) {
+// The simulation predicts what the controllers do: from any state that users leave, each node
+// settles as predicted, including its ownership record.
+func TestSimulationMatchesControllers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := history(t)
-		f := preview.NewSimulator(slices.Collect(maps.Values(w.pools)))
-		foretold := map[string]preview.Result{}
+		simulator := preview.NewSimulator(slices.Collect(maps.Values(w.pools)))
+		predicted := map[string]preview.Result{}
 		for name, node := range w.nodes {
 			before := node.DeepCopy()
-			foretold[name] = f.Run(node)
+			predicted[name] = simulator.Run(node)
 			if diff := cmp.Diff(before, node); diff != "" {
-				t.Fatalf("foretelling changed node %s (-before +after):\n%s", name, diff)
+				t.Fatalf("the simulation changed node %s (-before +after):\n%s", name, diff)
 			}
 		}
-		w.rest(t, "rest")
+		w.settle(t, "settle")
 		for name, node := range w.nodes {
-			if diff := cmp.Diff(shapeOf(foretold[name].Node), shapeOf(node)); diff != "" {
-				t.Fatalf("node %s (-foretold +came):\n%s", name, diff)
+			if diff := cmp.Diff(settingsOf(predicted[name].Node), settingsOf(node)); diff != "" {
+				t.Fatalf("node %s (-predicted +actual):\n%s", name, diff)
 			}
 		}
 	})
 }
 
-// A preview of any change in any world says of each node just what differs
-// between the two ends that the controllers come to.
+// A preview of any change in any world shows, for each node, exactly the difference between the
+// two states in which the controllers settle.
 func TestPreviewIsTheDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := history(t)
 		changed := w.clone()
-		act := rapid.SampledFrom([]string{"somebody applies a pool", "somebody deletes a pool"}).Draw(t, "change")
-		changed.people()[act](t)
+		act := rapid.SampledFrom([]string{"a user applies a pool", "a user deletes a pool"}).Draw(t, "change")
+		changed.userActions()[act](t)
 		nodes := []corev1.Node{}
 		for _, name := range worldNodes {
 			nodes = append(nodes, *w.nodes[name])
@@ -61,10 +61,10 @@ func TestPreviewIsTheDifference(t *testing.T) {
 			return list
 		}
 		previews := preview.Nodes(values(w), values(changed), nodes)
-		w.rest(t, "without")
-		changed.rest(t, "with")
+		w.settle(t, "without")
+		changed.settle(t, "with")
 		for _, name := range worldNodes {
-			want := shapeOf(w.nodes[name])
+			want := settingsOf(w.nodes[name])
 			i := slices.IndexFunc(previews, func(p preview.Node) bool { return p.Name == name })
 			if i >= 0 {
 				for _, c := range previews[i].Changes {
@@ -76,12 +76,12 @@ func TestPreviewIsTheDifference(t *testing.T) {
 					}
 				}
 			}
-			got := shapeOf(changed.nodes[name])
+			got := settingsOf(changed.nodes[name])
 			record := setting.AnnotationKey(tidekeeperv1.OwnershipAnnotation).String()
 			delete(want, record)
 			delete(got, record)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("node %s (-foretold +came):\n%s", name, diff)
+				t.Fatalf("node %s (-predicted +actual):\n%s", name, diff)
 			}
 		}
 	})

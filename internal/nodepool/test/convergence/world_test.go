@@ -15,14 +15,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// What pools ask for and what people write by hand overlap on purpose; what is
-// in foreignSlots is never any pool's.
+// contestedKeys are those that both pools ask for and users write by hand. No pool asks for
+// externalKeys.
 var (
-	contestedSlots = []setting.Key{
+	contestedKeys = []setting.Key{
 		setting.LabelKey("l0"), setting.LabelKey("l1"), setting.LabelKey("l2"), setting.AnnotationKey("l0"), setting.AnnotationKey("a1"),
 		setting.TaintKey("t0", "NoSchedule"), setting.TaintKey("t0", "NoExecute"), setting.TaintKey("t1", "PreferNoSchedule"),
 	}
-	foreignSlots = []setting.Key{
+	externalKeys = []setting.Key{
 		setting.LabelKey("f0"), setting.AnnotationKey("f0"), setting.TaintKey("f0", "NoSchedule"), setting.TaintKey("f1", "NoExecute"), setting.TaintKey("t1", "NoSchedule"),
 	}
 	worldValues = []string{"", "1", "2"}
@@ -30,13 +30,13 @@ var (
 	worldPools  = []string{"p0", "p1", "p2", "p3"}
 )
 
-// place is a slot of one node.
+// place is a key on one node.
 type place struct {
 	node string
-	slot setting.Key
+	key  setting.Key
 }
 
-// written is when something was last written to a place, and what.
+// written is the last write to a place.
 type written struct {
 	tick  int
 	value string
@@ -45,15 +45,15 @@ type written struct {
 type world struct {
 	nodes map[string]*corev1.Node
 	pools map[string]*tidekeeperv1.NodePool
-	// twins are the nodes with nothing but the edits of people.
+	// twins are the nodes with only the edits of users.
 	twins map[string]*corev1.Node
 
 	tick int
-	// byHand and byPool are the last writes to each place. A pool's removal
-	// is not a write here.
+	// byHand and byPool are the last writes to each place. A removal by a pool does not
+	// count.
 	byHand, byPool map[place]written
-	// owners are the pools that have written to each place since the last
-	// edit by people, in order.
+	// owners are the pools that have written to each place since the last edit by a user,
+	// in order.
 	owners map[place][]*tidekeeperv1.NodePool
 }
 
@@ -64,7 +64,7 @@ func drawWorld(t *rapid.T) *world {
 	}
 	for _, name := range worldNodes {
 		w.nodes[name], w.twins[name] = objects.Node(name).Obj(), objects.Node(name).Obj()
-		for _, s := range slices.Concat(contestedSlots, foreignSlots) {
+		for _, s := range slices.Concat(contestedKeys, externalKeys) {
 			if rapid.Bool().Draw(t, "has "+s.String()) {
 				w.edit(name, s, rapid.SampledFrom(worldValues).Draw(t, "value"), true)
 			}

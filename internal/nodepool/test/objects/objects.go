@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objects makes pools, nodes and pods for the tests of the NodePool packages.
+// Package objects builds pools, nodes and pods for the tests of the NodePool packages.
 package objects
 
 import (
@@ -22,17 +22,17 @@ import (
 
 // Objects for tests, built so that a table row reads as a sentence:
 //
-//	MakeNode("a").Label("zone", "1").Taint("gpu", "yes", corev1.TaintEffectNoSchedule)
-//	MakePool("worker").Labels("zone", "1").CreatedAt(2)
-//	MakePod("web").On("a").Requests("100m", "64Mi")
+//	Node("a").Label("zone", "1").Taint("gpu", "yes", corev1.TaintEffectNoSchedule)
+//	Pool("worker").Labels("zone", "1").CreatedAt(2)
+//	Pod("web").On("a").Requests("100m", "64Mi")
 //
-// A pool made here is in force: it has its finalizer, and its status vouches
-// for all that its spec asks for, unless the row says otherwise.
+// Pools are active: they have their finalizer, and manage all keys of their spec, unless the
+// row says otherwise.
 
 // NodeMaker builds a node.
 type NodeMaker struct{ node corev1.Node }
 
-// Node begins a node that has nothing but its name.
+// Node begins a node that has only a name.
 func Node(name string) *NodeMaker {
 	return &NodeMaker{corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID("node-" + name), ResourceVersion: "1",
@@ -45,7 +45,7 @@ func (m *NodeMaker) Label(key, value string) *NodeMaker {
 	return m
 }
 
-// Role adds the label that makes the node a member of the pool of that name.
+// Role adds the role label of the pool.
 func (m *NodeMaker) Role(pool string) *NodeMaker {
 	return m.Label(tidekeeperv1.RoleLabelPrefix+pool, "")
 }
@@ -62,14 +62,14 @@ func (m *NodeMaker) Taint(key, value string, effect corev1.TaintEffect) *NodeMak
 	return m
 }
 
-// TaintAt adds a taint that says when it was added.
+// TaintAt adds a taint with the time at which it was added.
 func (m *NodeMaker) TaintAt(key, value string, effect corev1.TaintEffect, added time.Time) *NodeMaker {
 	m.Taint(key, value, effect)
 	m.node.Spec.Taints[len(m.node.Spec.Taints)-1].TimeAdded = &metav1.Time{Time: added}
 	return m
 }
 
-// Owned adds to the record on the node that the pool has put a value there.
+// Owned records on the node that the pool has put a value there.
 func (m *NodeMaker) Owned(pool string, s setting.Key, value string) *NodeMaker {
 	r, err := ownership.Parse(m.node.Annotations[tidekeeperv1.OwnershipAnnotation])
 	if err != nil {
@@ -79,27 +79,27 @@ func (m *NodeMaker) Owned(pool string, s setting.Key, value string) *NodeMaker {
 	return m.Annotation(tidekeeperv1.OwnershipAnnotation, r.String())
 }
 
-// LabelOf adds a label that the pool has put there, with its record.
+// LabelOf adds a label that is recorded as the pool's.
 func (m *NodeMaker) LabelOf(pool, key, value string) *NodeMaker {
 	return m.Label(key, value).Owned(pool, setting.LabelKey(key), value)
 }
 
-// AnnotationOf adds an annotation that the pool has put there, with its record.
+// AnnotationOf adds an annotation that is recorded as the pool's.
 func (m *NodeMaker) AnnotationOf(pool, key, value string) *NodeMaker {
 	return m.Annotation(key, value).Owned(pool, setting.AnnotationKey(key), value)
 }
 
-// TaintOf adds a taint that the pool has put there, with its record.
+// TaintOf adds a taint that is recorded as the pool's.
 func (m *NodeMaker) TaintOf(pool, key, value string, effect corev1.TaintEffect) *NodeMaker {
 	return m.Taint(key, value, effect).Owned(pool, setting.TaintKey(key, effect), value)
 }
 
-// OwnershipText writes a text in the place of the record.
+// OwnershipText sets the text of the ownership annotation.
 func (m *NodeMaker) OwnershipText(text string) *NodeMaker {
 	return m.Annotation(tidekeeperv1.OwnershipAnnotation, text)
 }
 
-// ResourceVersion sets the version that the node was read at.
+// ResourceVersion sets the resourceVersion.
 func (m *NodeMaker) ResourceVersion(version string) *NodeMaker {
 	m.node.ResourceVersion = version
 	return m
@@ -111,13 +111,13 @@ func (m *NodeMaker) Ready(status corev1.ConditionStatus) *NodeMaker {
 	return m
 }
 
-// Capacity adds to what the node has, for pods and in all.
+// Capacity adds a resource to the capacity, and the same to allocatable.
 func (m *NodeMaker) Capacity(name corev1.ResourceName, quantity string) *NodeMaker {
 	m.node.Status.Capacity = With(m.node.Status.Capacity, name, resource.MustParse(quantity))
 	return m.Allocatable(name, quantity)
 }
 
-// Allocatable adds to what the node has for pods.
+// Allocatable adds a resource to allocatable.
 func (m *NodeMaker) Allocatable(name corev1.ResourceName, quantity string) *NodeMaker {
 	m.node.Status.Allocatable = With(m.node.Status.Allocatable, name, resource.MustParse(quantity))
 	return m
@@ -132,7 +132,7 @@ type PoolMaker struct{ pool tidekeeperv1.NodePool }
 // Epoch is when pools of CreatedAt(0) were created.
 var Epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Pool begins a pool that selects by its role label and asks for nothing.
+// Pool begins a pool that selects nodes by its role label and asks for no settings.
 func Pool(name string) *PoolMaker {
 	return &PoolMaker{tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID("pool-" + name), ResourceVersion: "1", Generation: 1,
@@ -150,7 +150,7 @@ func (m *PoolMaker) Spec(spec tidekeeperv1.NodePoolSpec) *PoolMaker {
 	return m
 }
 
-// CreatedAt sets the creation time, in seconds after the first pool's.
+// CreatedAt sets the creation time, in seconds after [Epoch].
 func (m *PoolMaker) CreatedAt(n int) *PoolMaker {
 	m.pool.CreationTimestamp = metav1.NewTime(Epoch.Add(time.Duration(n) * time.Second))
 	return m
@@ -165,7 +165,7 @@ func (m *PoolMaker) MatchLabels(pairs ...string) *PoolMaker {
 	return m
 }
 
-// MatchExpression selects nodes by a condition on a label.
+// MatchExpression selects nodes by a requirement on a label.
 func (m *PoolMaker) MatchExpression(key string, operator metav1.LabelSelectorOperator, values ...tidekeeperv1.LabelValue) *PoolMaker {
 	s := m.selector()
 	s.MatchExpressions = append(s.MatchExpressions, tidekeeperv1.NodeSelectorRequirement{Key: key, Operator: operator, Values: values})
@@ -203,29 +203,29 @@ func (m *PoolMaker) Taint(key, value string, effect corev1.TaintEffect) *PoolMak
 	return m.Managing(setting.TaintKey(key, effect))
 }
 
-// Managing lets the status name slots as managed, beside those of the spec.
-func (m *PoolMaker) Managing(slots ...setting.Key) *PoolMaker {
+// Managing adds managed keys to those of the spec.
+func (m *PoolMaker) Managing(keys ...setting.Key) *PoolMaker {
 	managed := &m.pool.Status.Managed
-	for _, s := range slots {
-		switch s.Kind {
+	for _, key := range keys {
+		switch key.Kind {
 		case setting.Label:
-			managed.Labels = append(managed.Labels, s.Name)
+			managed.Labels = append(managed.Labels, key.Name)
 		case setting.Annotation:
-			managed.Annotations = append(managed.Annotations, s.Name)
+			managed.Annotations = append(managed.Annotations, key.Name)
 		default:
-			managed.Taints = append(managed.Taints, s.Name)
+			managed.Taints = append(managed.Taints, key.Name)
 		}
 	}
 	return m
 }
 
-// ManagingNothing empties what the status names as managed.
+// ManagingNothing removes all managed keys.
 func (m *PoolMaker) ManagingNothing() *PoolMaker {
 	m.pool.Status.Managed = tidekeeperv1.ManagedKeys{}
 	return m
 }
 
-// WithoutFinalizer takes the finalizer off, as on a pool that was just created.
+// WithoutFinalizer removes the finalizer, as on a pool that was just created.
 func (m *PoolMaker) WithoutFinalizer() *PoolMaker {
 	m.pool.Finalizers = nil
 	return m
@@ -237,7 +237,7 @@ func (m *PoolMaker) Handler(handler string) *PoolMaker {
 	return m
 }
 
-// Deleted lets the pool wait for its finalizer.
+// Deleted sets the deletion timestamp: the pool waits for its finalizer.
 func (m *PoolMaker) Deleted() *PoolMaker {
 	m.pool.DeletionTimestamp = &metav1.Time{Time: Epoch.Add(time.Hour)}
 	return m
@@ -246,16 +246,16 @@ func (m *PoolMaker) Deleted() *PoolMaker {
 // Obj returns a copy of the pool.
 func (m *PoolMaker) Obj() *tidekeeperv1.NodePool { return m.pool.DeepCopy() }
 
-// Member returns the claim of the pool on a node that it selects.
+// Member returns the pool on a node that it selects.
 func (m *PoolMaker) Member() plan.PoolOnNode { return plan.PoolOnNode{Pool: m.Obj(), Member: true} }
 
-// Evictor returns the claim of the pool on a node that it may evict now.
+// Evictor returns the pool on a node whose pods it may evict now.
 func (m *PoolMaker) Evictor() plan.PoolOnNode {
 	return plan.PoolOnNode{Pool: m.Obj(), Member: true, MayEvict: true}
 }
 
-// NoMember returns the claim of the pool on a node that it does not select any
-// more, or of a pool that is being deleted.
+// NoMember returns the pool on a node that it no longer selects, or a pool that is being
+// deleted.
 func (m *PoolMaker) NoMember() plan.PoolOnNode { return plan.PoolOnNode{Pool: m.Obj()} }
 
 // PodMaker builds a pod.
@@ -312,13 +312,13 @@ func (m *PodMaker) Sidecar(cpu, memory string) *PodMaker {
 	return m
 }
 
-// Overhead sets what running the pod costs by itself.
+// Overhead sets the pod's overhead.
 func (m *PodMaker) Overhead(cpu, memory string) *PodMaker {
 	m.pod.Spec.Overhead = CPUAndMemory(cpu, memory)
 	return m
 }
 
-// PodLevel sets what the pod requests as a whole.
+// PodLevel sets the pod-level requests.
 func (m *PodMaker) PodLevel(cpu, memory string) *PodMaker {
 	m.pod.Spec.Resources = &corev1.ResourceRequirements{Requests: CPUAndMemory(cpu, memory)}
 	return m
@@ -333,7 +333,7 @@ func (m *PodMaker) Tolerating(tolerations ...corev1.Toleration) *PodMaker {
 // Obj returns a copy of the pod.
 func (m *PodMaker) Obj() *corev1.Pod { return m.pod.DeepCopy() }
 
-// CPUAndMemory makes a resource list; an empty text leaves a resource out.
+// CPUAndMemory returns a resource list; an empty text omits a resource.
 func CPUAndMemory(cpu, memory string) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	if cpu != "" {
@@ -345,7 +345,7 @@ func CPUAndMemory(cpu, memory string) corev1.ResourceList {
 	return list
 }
 
-// With returns the map, made if there is none yet, with one more entry.
+// With adds an entry to a map, which it creates if it is nil, and returns it.
 func With[M ~map[K]V, K comparable, V any](m M, key K, value V) M {
 	m = maps.Clone(m)
 	if m == nil {

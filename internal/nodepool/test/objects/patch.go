@@ -23,7 +23,7 @@ const (
 // PatchTime is when the plans of these tests are carried out.
 var PatchTime = time.Date(2026, time.March, 29, 1, 30, 0, 0, time.UTC)
 
-// ApplyPlan does to the node what the API server does with the plan's patch.
+// ApplyPlan returns the node after the API server has applied the plan's patch.
 func ApplyPlan(t interface {
 	Helper()
 	Fatalf(string, ...any)

@@ -1,10 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mutate makes the wrong and the hostile edits of a custom resource's
-// spec out of its CRD schema: each field, in each way that its type and its
-// bounds suggest. Nobody has to remember a field, and a new one is covered from
-// the day it is in the schema.
+// Package mutate derives wrong and hostile edits of a custom resource's spec from its
+// CRD schema: for each field, in each way that its type and bounds suggest. No field
+// can be forgotten, and a new one is covered as soon as it is in the schema.
 package mutate
 
 import (
@@ -18,16 +17,16 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Placeholder in examples stands for the name of the object, so that many
-// objects can be edited at once without meeting.
+// Placeholder in examples is replaced by the name of the object, so that many objects
+// can be edited at the same time without interfering with each other.
 const Placeholder = "the-object"
 
 // Mutation is one edit of one field of a valid spec.
 type Mutation struct {
-	// Field is its path, with [] for an item of a list, {} for a value of a map
-	// and {key} for a key of one.
+	// Field is the path of the field, with [] for an item of a list, {} for a value of a
+	// map and {key} for a key of a map.
 	Field string
-	// What is done to it.
+	// What describes the edit.
 	What string
 
 	spec any
@@ -35,12 +34,12 @@ type Mutation struct {
 
 func (m Mutation) String() string { return m.Field + ": " + m.What }
 
-// Patch returns the JSON patch that makes the spec of the named object the
-// mutated one.
+// Patch returns the JSON patch that sets the spec of the named object to the mutated
+// one.
 func (m Mutation) Patch(name string) []byte { return patchTo(m.spec, name) }
 
-// PatchTo returns the JSON patch that makes the spec of the named object that of
-// an example.
+// PatchTo returns the JSON patch that sets the spec of the named object to that of an
+// example.
 func PatchTo(example map[string]any, name string) []byte { return patchTo(example, name) }
 
 func patchTo(spec any, name string) []byte {
@@ -55,9 +54,9 @@ func patchTo(spec any, name string) []byte {
 	return []byte(strings.ReplaceAll(string(text), Placeholder, name))
 }
 
-// Mutations returns all edits of a spec with that schema, in an order that does
-// not change. Each starts from the first example that has the field; it is an
-// error if a field of the schema is in none of them.
+// Mutations returns all edits of a spec with that schema, in a stable order. Each is
+// based on the first example that has the field. A field of the schema that is in none
+// of the examples is an error.
 func Mutations(schema *apiextensionsv1.JSONSchemaProps, examples ...map[string]any) ([]Mutation, error) {
 	m := &maker{maps: mapsOf(schema, nil)}
 	for _, example := range examples {
@@ -70,7 +69,7 @@ func Mutations(schema *apiextensionsv1.JSONSchemaProps, examples ...map[string]a
 	return m.mutations, nil
 }
 
-// Fields returns how many fields the mutations are of.
+// Fields returns how many different fields the mutations edit.
 func Fields(mutations []Mutation) int {
 	fields := map[string]bool{}
 	for _, m := range mutations {
@@ -88,8 +87,8 @@ type maker struct {
 	missing   []string
 }
 
-// walk makes the mutations of a field and of what is in it. A property is a
-// field that has a name of its own, so that it can be there twice.
+// walk adds the mutations of a field and of everything inside it. A property is a field
+// with a name, so it can occur twice.
 func (m *maker) walk(schema *apiextensionsv1.JSONSchemaProps, at path, property bool) {
 	base, current, ok := m.exampleWith(at)
 	if !ok {
@@ -147,7 +146,7 @@ func (m *maker) walk(schema *apiextensionsv1.JSONSchemaProps, at path, property 
 	}
 }
 
-// conflicts gives a map the keys of the other maps with a value of its own.
+// conflicts adds the keys of the other maps to a map, with different values.
 func (m *maker) conflicts(base any, at path) {
 	for _, from := range m.maps {
 		_, other, ok := m.exampleWith(from)

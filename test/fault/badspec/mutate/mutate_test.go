@@ -88,8 +88,8 @@ func TestMutation(t *testing.T) {
 	}
 }
 
-// Every mutation differs from what it was made of, the same ones come every
-// time, and the examples stay as they are.
+// Every mutation differs from its example, the result is the same every time, and the
+// examples are not modified.
 func TestMutations(t *testing.T) {
 	before, err := json.Marshal([]any{example, second})
 	if err != nil {
@@ -103,7 +103,7 @@ func TestMutations(t *testing.T) {
 			t.Errorf("mutation %d is %s, then %s", i, m, again[i])
 		}
 		if seen[m.String()] {
-			t.Errorf("%s: there are two of that name", m)
+			t.Errorf("%s: two mutations have this name", m)
 		}
 		seen[m.String()] = true
 	}

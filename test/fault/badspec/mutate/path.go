@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// path is where a value is in JSON: names of properties, indexes of lists, and
+// path is the location of a value in JSON: names of properties, indexes of lists, and
 // entries of maps.
 type path []any
 
-// entry is the key of a map, which is no field of the schema.
+// entry is the key of a map, which is not a field of the schema.
 type entry struct{ key string }
 
-// then returns a longer path.
+// then returns the path with one more step.
 func (p path) then(step any) path { return append(slices.Clone(p), step) }
 
 func (p path) String() string {
@@ -58,11 +58,11 @@ func (p path) get(in any) (any, bool) {
 	return nil, false
 }
 
-// absent, as a value, takes away what it is set to.
+// absent, as a value, removes the field that is set to it.
 var absent any = struct{ absent bool }{true}
 
-// set returns a copy of in with another value at the path, all of which but the
-// last step must exist.
+// set returns a copy of in with another value at the path. Every step of the path
+// except the last must exist.
 func (p path) set(in, value any) any {
 	if len(p) == 0 {
 		return value
@@ -95,14 +95,14 @@ func keyOf(step any) string {
 	return step.(string)
 }
 
-// with returns a copy of an object with one more property, or another one.
+// with returns a copy of an object with a property added or replaced.
 func with(object map[string]any, key string, value any) map[string]any {
 	object = maps.Clone(object)
 	object[key] = value
 	return object
 }
 
-// copied returns what JSON makes of a value.
+// copied returns a value after a round trip through JSON.
 func copied(value any) any {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -115,7 +115,7 @@ func copied(value any) any {
 	return out
 }
 
-// twice is an object that has one of its properties two times.
+// twice is an object that has one of its properties twice.
 type twice struct {
 	object map[string]any
 	key    string

@@ -13,13 +13,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// value is a value for a field, and what is wrong with it or may be.
+// value is a value for a field, and what is or may be wrong with it.
 type value struct {
 	what  string
 	value any
 }
 
-// huge is more than any bound of a schema, and not more than a request may hold.
+// huge exceeds all bounds of the schemas, but still fits into a request.
 const huge = 100_000
 
 // valuesOf returns the values that the type and the bounds of a field suggest.
@@ -63,7 +63,7 @@ func texts(schema *apiextensionsv1.JSONSchemaProps, current string) []value {
 	return values
 }
 
-// hostile are texts that are wrong nearly everywhere.
+// hostile returns texts that are invalid nearly everywhere.
 func hostile(current string) []value {
 	return []value{
 		{"empty", ""},
@@ -80,7 +80,7 @@ func hostile(current string) []value {
 	}
 }
 
-// keys are keys for a map.
+// keys returns keys for a map.
 func keys() []value {
 	return append(hostile("example.com/"+Placeholder+"-key"),
 		value{"of Kubernetes", "kubernetes.io/hostname"},

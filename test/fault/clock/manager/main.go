@@ -1,9 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command manager is the Tidekeeper manager with a wall clock that can be set:
-// it is as far from the machine's as the file of --clock-file says, at any moment,
-// for instance -2h30m. As when a real clock is set, the monotonic clock goes on.
+// Command manager is the Tidekeeper manager with a wall clock that can be set: its
+// offset from the machine's clock is the current content of the file of --clock-file,
+// for instance -2h30m. As when a real clock is set, the monotonic clock is not
+// affected.
 package main
 
 import (
@@ -41,8 +42,8 @@ func run(args []string) error {
 	return manager.RunWithClock(ctrl.SetupSignalHandler(), options, wallClock{file: *file})
 }
 
-// wallClock is the machine's clock, set to another time. Its timers are the
-// machine's: setting a clock does not touch them.
+// wallClock is the machine's clock, set to another time. Its timers are the machine's:
+// setting a clock does not affect them.
 type wallClock struct {
 	clock.RealClock
 	file string
@@ -64,10 +65,10 @@ func (c wallClock) Now() time.Time {
 // Since implements [clock.PassiveClock].
 func (c wallClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// set returns a time with the wall clock set by an offset and the monotonic
-// clock as it is. Package time has no function for that, as Add moves both; so
-// this writes the monotonic reading back to where time.Time keeps it. The test
-// beside this file sees to it that it is there.
+// set returns a time with the wall clock moved by an offset and an unchanged monotonic
+// clock reading. Package time has no function for that, as Add moves both, so this
+// writes the monotonic reading back to where time.Time stores it. main_test.go checks
+// that it is stored there.
 func set(t time.Time, offset time.Duration) time.Time {
 	type layout struct {
 		wall      uint64

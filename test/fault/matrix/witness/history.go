@@ -2,12 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package witness judges what happened in a cluster by its history alone: every
-// version of every object, in the order in which the API server has written them.
-// Where a run ends says nothing about what was wrong on the way and put right
-// again; that is what the checks here are for.
+// version of every object, in the order in which the API server wrote them. The final
+// state of a run does not show what was temporarily wrong; the checks here do.
 //
-// Nothing in it knows how the manager works. It knows what the manager has
-// promised.
+// The package does not know how the manager works, only what the manager promises.
 package witness
 
 import (
@@ -21,16 +19,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Event is one version of an object, or its end.
+// Event is one version of an object, or its deletion.
 type Event struct {
 	Type watch.EventType
-	// Object is the object afterwards; of a deletion, as it was last.
+	// Object is the object afterwards; for a deletion, its last state.
 	Object client.Object
-	// ByUser: somebody wrote this who is not Tidekeeper. Of all else nothing is
-	// known.
+	// ByUser: a user wrote this, and not Tidekeeper. The writer of all other events is
+	// unknown.
 	ByUser bool
 
-	// Before is the version before it, nil if there is none.
+	// Before is the previous version, nil if there is none.
 	Before client.Object
 }
 
@@ -41,16 +39,16 @@ func (e *Event) version() uint64 {
 	return version
 }
 
-// String says what was written, and as which version.
+// String returns the object that was written, and its version.
 func (e *Event) String() string {
 	return fmt.Sprintf("%s %T %s, version %s", e.Type, e.Object, e.Object.GetName(), e.Object.GetResourceVersion())
 }
 
-// History is what happened, in order.
+// History is a list of events, in order.
 type History []Event
 
-// InOrder makes a history of the events of several watches, each of which may
-// come more than once.
+// InOrder returns a history of the events of several watches, which may contain
+// duplicates.
 func InOrder(events []Event) History {
 	h := slices.Clone(events)
 	slices.SortStableFunc(h, func(a, b Event) int { return cmp.Compare(a.version(), b.version()) })
@@ -79,14 +77,14 @@ func InOrder(events []Event) History {
 	return ordered
 }
 
-// Check is one promise that must have held all the time.
+// Check is one promise that must have been kept all the time.
 type Check struct {
 	Name string
-	// Broken returns a line for each time it did not.
+	// Broken returns a line for each time it was broken.
 	Broken func(History) []string
 }
 
-// Checks are all.
+// Checks are all checks.
 var Checks = []Check{
 	{"what others put on a node stays", theirsStays},
 	{"what is put on a node is on record in the same write", recorded},
@@ -97,10 +95,10 @@ var Checks = []Check{
 	{"a template is written for a tick, and once for each", tickOnce},
 	{"of one workload, one restart at a time", oneAtATime},
 	{"a tick is recorded once", recordedOnce},
-	{"a tick is told once", toldOnce},
+	{"a tick is reported once", reportedOnce},
 }
 
-// Judge returns what was wrong, each with the name of the promise.
+// Judge returns all broken promises, each with the name of its check.
 func (h History) Judge() []string {
 	var wrong []string
 	for _, check := range Checks {

@@ -17,8 +17,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// runtimeClassKept: a RuntimeClass goes only if its pool goes or asks for another
-// handler.
+// runtimeClassKept: a RuntimeClass is deleted only if its pool is deleted or gets
+// another handler.
 func runtimeClassKept(h History) (broken []string) {
 	there := pools{}
 	for i := range h {
@@ -38,12 +38,12 @@ func runtimeClassKept(h History) (broken []string) {
 	return broken
 }
 
-// workload is what the checks look at in a Deployment, StatefulSet or DaemonSet.
+// workload is what the checks need from a Deployment, StatefulSet or DaemonSet.
 type workload struct {
 	kind string
-	// restartedAt is what its template says.
+	// restartedAt is the annotation of its pod template.
 	restartedAt string
-	// complete: nothing of it is being rolled out, and all of it is there.
+	// complete: no rollout is in progress, and all pods are available.
 	complete bool
 }
 
@@ -73,8 +73,8 @@ func replicasOf(replicas *int32) int32 {
 	return *replicas
 }
 
-// restarts calls a function for each template that was given another restartedAt,
-// and not by a user.
+// restarts calls a function for each change of a template's restartedAt that was not
+// made by a user.
 func (h History) restarts(see func(*Event), restart func(e *Event, before, after workload)) {
 	for i := range h {
 		e := &h[i]
@@ -91,8 +91,8 @@ func (h History) restarts(see func(*Event), restart func(e *Event, before, after
 	}
 }
 
-// tickOnce: each value of restartedAt is a tick that was asked for, and none is
-// given to a workload twice.
+// tickOnce: each value of restartedAt is a requested tick, and no workload gets the same
+// one twice.
 func tickOnce(h History) (broken []string) {
 	type target struct{ namespace, kind, name string }
 	ticks := map[target]map[int64]bool{}
@@ -129,7 +129,7 @@ func tickOnce(h History) (broken []string) {
 	return broken
 }
 
-// oneAtATime: a template is written when what was rolled out before is complete.
+// oneAtATime: a template is written only when the previous rollout is complete.
 func oneAtATime(h History) (broken []string) {
 	h.restarts(nil, func(e *Event, before, after workload) {
 		if !before.complete {
@@ -139,8 +139,8 @@ func oneAtATime(h History) (broken []string) {
 	return broken
 }
 
-// recordedOnce: the history of a ScheduledRestart has one record of a tick that
-// was started, and what is recorded stays until newer records displace it.
+// recordedOnce: the history of a ScheduledRestart has one record for a tick that was
+// started, and a record stays until newer ones displace it.
 func recordedOnce(h History) (broken []string) {
 	for i := range h {
 		e := &h[i]
@@ -165,31 +165,31 @@ func recordedOnce(h History) (broken []string) {
 	return broken
 }
 
-// mostTold is how often one thing may be told: a manager that dies when it has
-// told it, and not noted so, leaves it to the next one.
-const mostTold = 2
+// mostReports is how often the same event may be recorded: if a manager dies between
+// the event and the status write, the next one records the event again.
+const mostReports = 2
 
-// toldOnce: what became of a tick is told once by one process, and not again and again
-// by those that come after. What befalls a node can happen again.
-func toldOnce(h History) (broken []string) {
+// reportedOnce: the outcome of a tick is reported once by one process, and not again by
+// all later ones. What happens to a node can happen again.
+func reportedOnce(h History) (broken []string) {
 	type note struct {
 		about              types.UID
 		kind, reason, text string
 	}
-	told := map[note]map[types.UID]bool{}
+	reports := map[note]map[types.UID]bool{}
 	for i := range h {
 		event, ok := h[i].Object.(*corev1.Event)
 		if !ok || event.InvolvedObject.Kind != "ScheduledRestart" || event.ReportingController != "tidekeeper" || h[i].Type == watch.Deleted {
 			continue
 		}
 		n := note{event.InvolvedObject.UID, event.InvolvedObject.Kind, event.Reason, event.Message}
-		if told[n] == nil {
-			told[n] = map[types.UID]bool{}
+		if reports[n] == nil {
+			reports[n] = map[types.UID]bool{}
 		}
-		told[n][event.UID] = true
-		// One that the same process tells again is counted in its object.
-		if times := len(told[n]); times > mostTold || event.Series != nil {
-			broken = append(broken, fmt.Sprintf("%s of %s %s was told again, %d times or more: %s", event.Reason, event.InvolvedObject.Kind, event.InvolvedObject.Name, max(2, times), event.Message))
+		reports[n][event.UID] = true
+		// If the same process reports it again, the event object counts that.
+		if times := len(reports[n]); times > mostReports || event.Series != nil {
+			broken = append(broken, fmt.Sprintf("%s of %s %s was reported again, %d times or more: %s", event.Reason, event.InvolvedObject.Kind, event.InvolvedObject.Name, max(2, times), event.Message))
 		}
 	}
 	return broken

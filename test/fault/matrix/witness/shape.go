@@ -18,11 +18,11 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// shape is what stands on a node, or what a pool asks for, by places like "label
+// shape is what a node has, or what a pool wants, by places like "label
 // example.com/size" and "taint example.com/pool:NoSchedule".
 type shape map[string]string
 
-// shapeOf is what stands on a node, without Tidekeeper's own record.
+// shapeOf returns what a node has, without Tidekeeper's own record.
 func shapeOf(node *corev1.Node) shape {
 	s := shape{}
 	for key, value := range node.Labels {
@@ -39,7 +39,7 @@ func shapeOf(node *corev1.Node) shape {
 	return s
 }
 
-// asked is what a pool asks for.
+// asked returns what a pool wants.
 func asked(pool *tidekeeperv1.NodePool) shape {
 	s := shape{}
 	for key, value := range pool.Spec.Labels {
@@ -54,7 +54,7 @@ func asked(pool *tidekeeperv1.NodePool) shape {
 	return s
 }
 
-// covers tells whether all of another shape is in it.
+// covers reports whether s contains all of another shape.
 func (s shape) covers(other shape) bool {
 	for place, value := range other {
 		if is, ok := s[place]; !ok || is != value {
@@ -64,8 +64,7 @@ func (s shape) covers(other shape) bool {
 	return true
 }
 
-// places returns those of its places that say something else in another shape,
-// in order.
+// places returns the places of s that have a different value in another shape, sorted.
 func (s shape) places(other shape) []string {
 	var differ []string
 	for _, place := range slices.Sorted(maps.Keys(s)) {
@@ -76,14 +75,14 @@ func (s shape) places(other shape) []string {
 	return differ
 }
 
-// ofKubernetes tells whether a place belongs to Kubernetes' own controllers.
+// ofKubernetes reports whether a place belongs to Kubernetes' own controllers.
 func ofKubernetes(place string) bool {
 	_, key, _ := strings.Cut(place, " ")
 	domain, _, _ := strings.Cut(key, "/")
 	return domain == "kubernetes.io" || domain == "k8s.io" || strings.HasSuffix(domain, ".kubernetes.io") && domain != "node-role.kubernetes.io" || strings.HasSuffix(domain, ".k8s.io")
 }
 
-// member tells whether a node is in a pool.
+// member reports whether a node is a member of a pool.
 func member(pool *tidekeeperv1.NodePool, node *corev1.Node) bool {
 	if pool.Spec.Selector == nil {
 		_, ok := node.Labels[tidekeeperv1.RoleLabelPrefix+pool.Name]
@@ -104,7 +103,7 @@ func member(pool *tidekeeperv1.NodePool, node *corev1.Node) bool {
 	return err == nil && s.Matches(labels.Set(node.Labels))
 }
 
-// pools are the pools that there are at a moment of a history, by name.
+// pools are the pools that exist at a moment of a history, by name.
 type pools map[string]*tidekeeperv1.NodePool
 
 func (p pools) see(e *Event) {
@@ -115,7 +114,7 @@ func (p pools) see(e *Event) {
 	}
 }
 
-// written calls a function for each change of a node that no user made.
+// written calls a function for each change of a node that was not made by a user.
 func (h History) written(see func(e *Event), change func(e *Event, before, after *corev1.Node)) {
 	for i := range h {
 		e := &h[i]
@@ -130,7 +129,7 @@ func (h History) written(see func(e *Event), change func(e *Event, before, after
 	}
 }
 
-// theirsStays: what no pool ever asked for is never changed but by users.
+// theirsStays: only users change what no pool has ever wanted.
 func theirsStays(h History) (broken []string) {
 	ours := map[string]bool{}
 	see := func(e *Event) {
@@ -151,8 +150,7 @@ func theirsStays(h History) (broken []string) {
 	return broken
 }
 
-// recorded: what is put on a node has its entry in the record from the moment on
-// in which it is there.
+// recorded: every setting on a node is in the record from the moment it is there.
 func recorded(h History) (broken []string) {
 	h.written(nil, func(e *Event, before, after *corev1.Node) {
 		was, is := shapeOf(before), shapeOf(after)
@@ -162,7 +160,7 @@ func recorded(h History) (broken []string) {
 				broken = append(broken, fmt.Sprintf("%s: %s=%q was put there, and is not on record: %s", e, place, is[place], after.Annotations[tidekeeperv1.OwnershipAnnotation]))
 			}
 		}
-		// The record must not run ahead either: what it says is there.
+		// The record must not be ahead either: its settings must be on the node.
 		old := recordOf(before)
 		for entry := range record {
 			place, value, _ := strings.Cut(entry, "=")
@@ -174,7 +172,7 @@ func recorded(h History) (broken []string) {
 	return broken
 }
 
-// recordOf returns "place=value" of all that is on record.
+// recordOf returns "place=value" for each setting in the record.
 func recordOf(node *corev1.Node) map[string]bool {
 	var stored map[string]map[string]map[string]string
 	_ = json.Unmarshal([]byte(node.Annotations[tidekeeperv1.OwnershipAnnotation]), &stored)
@@ -189,8 +187,8 @@ func recordOf(node *corev1.Node) map[string]bool {
 	return all
 }
 
-// shapeKept: what a pool asks for and a member has, it keeps until the spec, the
-// membership or a user changes that.
+// shapeKept: a member keeps the settings that its pool wants until the spec, the
+// membership or a user changes them.
 func shapeKept(h History) (broken []string) {
 	there := pools{}
 	h.written(there.see, func(e *Event, before, after *corev1.Node) {
@@ -210,8 +208,8 @@ func shapeKept(h History) (broken []string) {
 	return broken
 }
 
-// elderAsks tells whether a pool that goes before another one asks for the same
-// place on a node.
+// elderAsks reports whether a pool that takes precedence over another one wants the
+// same place on a node.
 func (p pools) elderAsks(pool *tidekeeperv1.NodePool, place string, node *corev1.Node) bool {
 	for _, other := range p {
 		older := other.CreationTimestamp.Before(&pool.CreationTimestamp) ||
@@ -223,9 +221,9 @@ func (p pools) elderAsks(pool *tidekeeperv1.NodePool, place string, node *corev1
 	return false
 }
 
-// healthyIsTrue: as many nodes as a pool counts, while it says that it is healthy
-// for a generation, have been members with all that this generation asks for. What
-// befell them a moment ago it need not know yet.
+// healthyIsTrue: if a pool reports that it is healthy for a generation with n nodes,
+// then n nodes have been members with everything that this generation wants. The pool
+// need not know yet what happened to them a moment ago.
 func healthyIsTrue(h History) (broken []string) {
 	versions := map[string][]*corev1.Node{}
 	for i := range h {
@@ -261,7 +259,7 @@ func condition(conditions []metav1.Condition, of string) *metav1.Condition {
 	return nil
 }
 
-// cleanBeforeGone: when a pool goes, no node has it on record.
+// cleanBeforeGone: when a pool is gone, no node has it in its record.
 func cleanBeforeGone(h History) (broken []string) {
 	nodes := map[string]*corev1.Node{}
 	for i := range h {

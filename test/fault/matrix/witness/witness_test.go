@@ -19,7 +19,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// story is a history that is being told.
+// story builds a history.
 type story struct{ events []Event }
 
 func (s *story) add(kind watch.EventType, byUser bool, o client.Object) *story {
@@ -32,8 +32,8 @@ func (s *story) add(kind watch.EventType, byUser bool, o client.Object) *story {
 	return s
 }
 
-// user is what users write, and ours what somebody else does: the manager, or a
-// part of Kubernetes.
+// user adds a write of a user, and ours one of another client: the manager, or a
+// component of Kubernetes.
 func (s *story) user(o client.Object) *story { return s.add(watch.Modified, true, o) }
 func (s *story) ours(o client.Object) *story { return s.add(watch.Modified, false, o) }
 func (s *story) gone(o client.Object) *story { return s.add(watch.Deleted, false, o) }
@@ -43,7 +43,7 @@ const (
 	sizedAll = `{"p":{"labels":{"size":"10"},"taints":{"pool:NoSchedule":"ours"}}}`
 )
 
-// node makes a member of pool p, with labels, taints and record.
+// node returns a member of pool p, with labels, taints and record.
 func node(labels map[string]string, record string, taints ...corev1.Taint) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{tidekeeperv1.RoleLabelPrefix + "p": ""}}}
 	for key, value := range labels {
@@ -56,7 +56,7 @@ func node(labels map[string]string, record string, taints ...corev1.Taint) *core
 	return n
 }
 
-// left is a node that is no member any more.
+// left returns the node when it is no longer a member.
 func left(n *corev1.Node) *corev1.Node {
 	delete(n.Labels, tidekeeperv1.RoleLabelPrefix+"p")
 	return n
@@ -87,10 +87,10 @@ type (
 
 var poolTaint = tidekeeperv1.Taint{Key: "pool", Value: "ours", Effect: corev1.TaintEffectNoSchedule}
 
-func tell() *story { return &story{} }
+func newStory() *story { return &story{} }
 
-// expect holds what a check says against what each story should be told of; "" is
-// nothing.
+// expect compares the result of a check with what it should report for each story; ""
+// is nothing.
 func expect(t *testing.T, check string, stories map[string]struct {
 	s    *story
 	want string
@@ -120,32 +120,34 @@ type stories = map[string]struct {
 func TestTheirsStays(t *testing.T) {
 	p := pool(1, values{"size": "10"})
 	expect(t, "what others put on a node stays", stories{
-		"ours comes beside theirs": {tell().user(p).user(node(is{"a": "1"}, "", theirs)).ours(node(is{"a": "1", "size": "10"}, sized, theirs)), ""},
-		"a label goes":             {tell().user(p).user(node(is{"a": "1"}, "")).ours(node(nil, "")), `label a, which no pool asks for, was "1" and is ""`},
-		"a label changes":          {tell().user(p).user(node(is{"a": "1"}, "")).ours(node(is{"a": "2"}, "")), `was "1" and is "2"`},
+		"ours comes beside theirs": {newStory().user(p).user(node(is{"a": "1"}, "", theirs)).ours(node(is{"a": "1", "size": "10"}, sized, theirs)), ""},
+		"a label goes":             {newStory().user(p).user(node(is{"a": "1"}, "")).ours(node(nil, "")), `label a, which no pool asks for, was "1" and is ""`},
+		"a label changes":          {newStory().user(p).user(node(is{"a": "1"}, "")).ours(node(is{"a": "2"}, "")), `was "1" and is "2"`},
 		"a taint goes for a moment": {
-			tell().user(p).user(node(nil, "", theirs)).ours(node(nil, "")).ours(node(nil, "", theirs)), "taint theirs:NoSchedule",
+			newStory().user(p).user(node(nil, "", theirs)).ours(node(nil, "")).ours(node(nil, "", theirs)), "taint theirs:NoSchedule",
 		},
-		"a user takes it off":        {tell().user(p).user(node(is{"a": "1"}, "")).user(node(nil, "")), ""},
-		"a key of an older spec":     {tell().user(p).user(node(is{"size": "10"}, sized)).user(pool(2, nil)).ours(node(nil, "")), ""},
-		"a taint of Kubernetes' own": {tell().user(node(nil, "")).ours(node(nil, "", corev1.Taint{Key: "node.kubernetes.io/not-ready", Effect: "NoExecute"})), ""},
-		"the membership is theirs":   {tell().user(p).user(node(nil, "")).ours(left(node(nil, ""))), "node-role.kubernetes.io/p"},
+		"a user takes it off":        {newStory().user(p).user(node(is{"a": "1"}, "")).user(node(nil, "")), ""},
+		"a key of an older spec":     {newStory().user(p).user(node(is{"size": "10"}, sized)).user(pool(2, nil)).ours(node(nil, "")), ""},
+		"a taint of Kubernetes' own": {newStory().user(node(nil, "")).ours(node(nil, "", corev1.Taint{Key: "node.kubernetes.io/not-ready", Effect: "NoExecute"})), ""},
+		"the membership is theirs":   {newStory().user(p).user(node(nil, "")).ours(left(node(nil, ""))), "node-role.kubernetes.io/p"},
 	})
 }
 
 func TestRecorded(t *testing.T) {
 	expect(t, "what is put on a node is on record in the same write", stories{
-		"both at once":       {tell().user(node(nil, "")).ours(node(is{"size": "10"}, sizedAll, taint)), ""},
-		"the record later":   {tell().user(node(nil, "")).ours(node(is{"size": "10"}, "")).ours(node(is{"size": "10"}, sized)), "is not on record"},
-		"the record earlier": {tell().user(node(nil, "")).ours(node(nil, sized)), "came on record, and is not there"},
-		"both go":            {tell().user(node(is{"size": "10"}, sized)).ours(node(nil, "")), ""},
-		"by a user":          {tell().user(node(nil, "")).user(node(is{"size": "10"}, "")), ""},
+		"both at once":       {newStory().user(node(nil, "")).ours(node(is{"size": "10"}, sizedAll, taint)), ""},
+		"the record later":   {newStory().user(node(nil, "")).ours(node(is{"size": "10"}, "")).ours(node(is{"size": "10"}, sized)), "is not on record"},
+		"the record earlier": {newStory().user(node(nil, "")).ours(node(nil, sized)), "came on record, and is not there"},
+		"both go":            {newStory().user(node(is{"size": "10"}, sized)).ours(node(nil, "")), ""},
+		"by a user":          {newStory().user(node(nil, "")).user(node(is{"size": "10"}, "")), ""},
 	})
 }
 
 func TestShapeKept(t *testing.T) {
 	p := pool(1, values{"size": "10"}, poolTaint)
-	shaped := func() *story { return tell().user(p).user(node(nil, "")).ours(node(is{"size": "10"}, sizedAll, taint)) }
+	shaped := func() *story {
+		return newStory().user(p).user(node(nil, "")).ours(node(is{"size": "10"}, sizedAll, taint))
+	}
 	deleting := pool(1, values{"size": "10"}, poolTaint)
 	deleting.DeletionTimestamp = &metav1.Time{}
 	now := metav1.Now()
@@ -169,11 +171,11 @@ func TestShapeKept(t *testing.T) {
 func TestHealthyIsTrue(t *testing.T) {
 	p := pool(1, values{"size": "10"})
 	expect(t, "a pool that says it is healthy is", stories{
-		"so it is":       {tell().user(p).user(node(nil, "")).ours(node(is{"size": "10"}, sized)).ours(healthy(pool(1, values{"size": "10"}))), ""},
-		"too soon":       {tell().user(p).user(node(nil, "")).ours(healthy(pool(1, values{"size": "10"}))), "it counts 1 nodes, of which 0"},
-		"of an old spec": {tell().user(p).ours(node(is{"size": "10"}, sized)).user(pool(2, values{"size": "20"})).ours(healthy(pool(2, values{"size": "20"}))), "of which 0"},
+		"so it is":       {newStory().user(p).user(node(nil, "")).ours(node(is{"size": "10"}, sized)).ours(healthy(pool(1, values{"size": "10"}))), ""},
+		"too soon":       {newStory().user(p).user(node(nil, "")).ours(healthy(pool(1, values{"size": "10"}))), "it counts 1 nodes, of which 0"},
+		"of an old spec": {newStory().user(p).ours(node(is{"size": "10"}, sized)).user(pool(2, values{"size": "20"})).ours(healthy(pool(2, values{"size": "20"}))), "of which 0"},
 		"it was a moment ago": {
-			tell().user(p).ours(node(is{"size": "10"}, sized)).user(node(nil, sized)).ours(healthy(pool(1, values{"size": "10"}))), "",
+			newStory().user(p).ours(node(is{"size": "10"}, sized)).user(node(nil, sized)).ours(healthy(pool(1, values{"size": "10"}))), "",
 		},
 	})
 }
@@ -183,16 +185,16 @@ func TestRuntimeClassKept(t *testing.T) {
 	other := pool(2, nil)
 	other.Spec.Handler = "kata"
 	expect(t, "a RuntimeClass stays while its pool asks for it", stories{
-		"deleted without need":     {tell().user(pool(1, nil)).ours(class).gone(class), "asks for it, with handler runc"},
-		"another handler is asked": {tell().user(pool(1, nil)).ours(class).user(other).gone(class), ""},
-		"its pool is gone":         {tell().user(pool(1, nil)).ours(class).gone(pool(1, nil)).gone(class), ""},
+		"deleted without need":     {newStory().user(pool(1, nil)).ours(class).gone(class), "asks for it, with handler runc"},
+		"another handler is asked": {newStory().user(pool(1, nil)).ours(class).user(other).gone(class), ""},
+		"its pool is gone":         {newStory().user(pool(1, nil)).ours(class).gone(pool(1, nil)).gone(class), ""},
 	})
 }
 
 func TestCleanBeforeGone(t *testing.T) {
 	expect(t, "a pool goes after all of it has gone from the nodes", stories{
-		"clean":     {tell().user(pool(1, nil)).ours(node(nil, sized)).ours(node(nil, "")).gone(pool(1, nil)), ""},
-		"not clean": {tell().user(pool(1, nil)).ours(node(nil, sized)).gone(pool(1, nil)).ours(node(nil, "")), "node n still has it on record"},
+		"clean":     {newStory().user(pool(1, nil)).ours(node(nil, sized)).ours(node(nil, "")).gone(pool(1, nil)), ""},
+		"not clean": {newStory().user(pool(1, nil)).ours(node(nil, sized)).gone(pool(1, nil)).ours(node(nil, "")), "node n still has it on record"},
 	})
 }
 
@@ -208,7 +210,7 @@ func asks(tick string) *tidekeeperv1.ScheduledRestart {
 	}
 }
 
-// deployment makes a Deployment of two pods, of which so many are of the template.
+// deployment returns a Deployment of two pods with this number of updated pods.
 func deployment(restartedAt string, updated int32) *appsv1.Deployment {
 	replicas := int32(2)
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "w"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas}}
@@ -221,22 +223,22 @@ func deployment(restartedAt string, updated int32) *appsv1.Deployment {
 
 func TestTickOnce(t *testing.T) {
 	expect(t, "a template is written for a tick, and once for each", stories{
-		"for its tick":           {tell().user(asks(tick1)).user(deployment("", 2)).ours(deployment(tick1, 2)), ""},
-		"for no tick":            {tell().user(asks(tick1)).user(deployment("", 2)).ours(deployment("2026-01-01T03:00:01Z", 2)), "which is not a tick"},
-		"for one not asked yet":  {tell().user(deployment("", 2)).ours(deployment(tick1, 2)).user(asks(tick1)), "which is not a tick"},
-		"a second time":          {tell().user(asks(tick1)).user(deployment("", 2)).ours(deployment(tick1, 2)).user(deployment("", 2)).ours(deployment(tick1, 2)), "a second time"},
-		"another way to say it":  {tell().user(asks(tick1)).user(deployment("", 2)).ours(deployment(tick1, 2)).ours(deployment("2026-01-01T04:00:00+01:00", 2)), "a second time"},
-		"two ticks":              {tell().user(asks(tick1)).user(deployment("", 2)).ours(deployment(tick1, 2)).user(asks(tick2)).ours(deployment(tick2, 2)), ""},
-		"a person's own restart": {tell().user(deployment("", 2)).user(deployment("2026-01-01T03:00:01Z", 2)), ""},
-		"its status only":        {tell().user(asks(tick1)).user(deployment(tick1, 2)).ours(deployment(tick1, 1)), ""},
+		"for its tick":           {newStory().user(asks(tick1)).user(deployment("", 2)).ours(deployment(tick1, 2)), ""},
+		"for no tick":            {newStory().user(asks(tick1)).user(deployment("", 2)).ours(deployment("2026-01-01T03:00:01Z", 2)), "which is not a tick"},
+		"for one not asked yet":  {newStory().user(deployment("", 2)).ours(deployment(tick1, 2)).user(asks(tick1)), "which is not a tick"},
+		"a second time":          {newStory().user(asks(tick1)).user(deployment("", 2)).ours(deployment(tick1, 2)).user(deployment("", 2)).ours(deployment(tick1, 2)), "a second time"},
+		"another way to say it":  {newStory().user(asks(tick1)).user(deployment("", 2)).ours(deployment(tick1, 2)).ours(deployment("2026-01-01T04:00:00+01:00", 2)), "a second time"},
+		"two ticks":              {newStory().user(asks(tick1)).user(deployment("", 2)).ours(deployment(tick1, 2)).user(asks(tick2)).ours(deployment(tick2, 2)), ""},
+		"a person's own restart": {newStory().user(deployment("", 2)).user(deployment("2026-01-01T03:00:01Z", 2)), ""},
+		"its status only":        {newStory().user(asks(tick1)).user(deployment(tick1, 2)).ours(deployment(tick1, 1)), ""},
 	})
 }
 
 func TestOneAtATime(t *testing.T) {
 	expect(t, "of one workload, one restart at a time", stories{
-		"after the other":   {tell().user(deployment("", 2)).ours(deployment(tick1, 2)).ours(deployment(tick1, 1)).ours(deployment(tick1, 2)).ours(deployment(tick2, 2)), ""},
-		"in the midst":      {tell().user(deployment("", 2)).ours(deployment(tick1, 2)).ours(deployment(tick1, 1)).ours(deployment(tick2, 1)), "while a rollout was under way"},
-		"in a user's midst": {tell().user(deployment("", 1)).ours(deployment(tick1, 1)), "while a rollout was under way"},
+		"after the other":   {newStory().user(deployment("", 2)).ours(deployment(tick1, 2)).ours(deployment(tick1, 1)).ours(deployment(tick1, 2)).ours(deployment(tick2, 2)), ""},
+		"in the midst":      {newStory().user(deployment("", 2)).ours(deployment(tick1, 2)).ours(deployment(tick1, 1)).ours(deployment(tick2, 1)), "while a rollout was under way"},
+		"in a user's midst": {newStory().user(deployment("", 1)).ours(deployment(tick1, 1)), "while a rollout was under way"},
 	})
 }
 
@@ -253,9 +255,9 @@ func TestRecordedOnce(t *testing.T) {
 		return r
 	}
 	expect(t, "a tick is recorded once", stories{
-		"once each":       {tell().ours(with(tick1)).ours(with(tick2, tick1)), ""},
-		"twice":           {tell().ours(with(tick1)).ours(with(tick1, tick1)), "was started twice"},
-		"a record is cut": {tell().ours(with(tick2, tick1)).ours(with(tick2)), "had 2 records and has 1"},
+		"once each":       {newStory().ours(with(tick1)).ours(with(tick2, tick1)), ""},
+		"twice":           {newStory().ours(with(tick1)).ours(with(tick1, tick1)), "was started twice"},
+		"a record is cut": {newStory().ours(with(tick2, tick1)).ours(with(tick2)), "had 2 records and has 1"},
 	})
 }
 
@@ -267,17 +269,17 @@ func TestToldOnce(t *testing.T) {
 		}
 		return e
 	}
-	expect(t, "a tick is told once", stories{
-		"once":                  {tell().ours(event("a", "x", 0)), ""},
-		"once more, by another": {tell().ours(event("a", "x", 0)).ours(event("b", "x", 0)), ""},
-		"three times":           {tell().ours(event("a", "x", 0)).ours(event("b", "x", 0)).ours(event("c", "x", 0)), "was told again, 3 times"},
-		"again by the same":     {tell().ours(event("a", "x", 0)).ours(event("a", "x", 2)), "was told again, 2 times"},
-		"three things":          {tell().ours(event("a", "x", 0)).ours(event("b", "y", 0)).ours(event("c", "z", 0)), ""},
+	expect(t, "a tick is reported once", stories{
+		"once":                  {newStory().ours(event("a", "x", 0)), ""},
+		"once more, by another": {newStory().ours(event("a", "x", 0)).ours(event("b", "x", 0)), ""},
+		"three times":           {newStory().ours(event("a", "x", 0)).ours(event("b", "x", 0)).ours(event("c", "x", 0)), "was reported again, 3 times"},
+		"again by the same":     {newStory().ours(event("a", "x", 0)).ours(event("a", "x", 2)), "was reported again, 2 times"},
+		"three things":          {newStory().ours(event("a", "x", 0)).ours(event("b", "y", 0)).ours(event("c", "z", 0)), ""},
 	})
 }
 
 func TestInOrder(t *testing.T) {
-	s := tell().user(pool(1, nil)).ours(pool(2, nil)).gone(pool(2, nil))
+	s := newStory().user(pool(1, nil)).ours(pool(2, nil)).gone(pool(2, nil))
 	shuffled := []Event{s.events[2], s.events[0], s.events[1], s.events[0]}
 	h := InOrder(shuffled)
 	if len(h) != 3 || h[0].Before != nil || h[1].Before != h[0].Object || h[2].Before != h[1].Object {

@@ -1,15 +1,14 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command baseline is no part of Tidekeeper. It is what the benchmark compares
-// Tidekeeper with: the small in-memory cron controller as people write it. It
-// lists the annotated Deployments once, keeps a timer for each in memory, and
-// does what kubectl rollout restart does when a timer fires. It keeps no
-// status, and asks nothing before it restarts.
+// Command baseline is not part of Tidekeeper. The benchmark compares Tidekeeper with it:
+// a typical small in-memory cron controller. It lists the annotated Deployments once,
+// keeps a timer for each in memory, and does what kubectl rollout restart does when a
+// timer fires. It keeps no status, and checks nothing before a restart.
 //
-// To spare it a wait for the next full minute, a Deployment says when it is due
-// itself. What was due before it started is not made up for, since a cron
-// library only knows the next tick after now.
+// To avoid a wait for the next full minute, an annotation of the Deployment has the
+// time when it is due. Restarts that were due before the start of the program are not
+// made up for, since a cron library only knows the next tick after now.
 package main
 
 import (
@@ -25,7 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// dueAnnotation holds the time at which a Deployment is restarted.
+// dueAnnotation has the time at which a Deployment is restarted.
 const dueAnnotation = "baseline.example.com/due-at"
 
 func main() {

@@ -1,10 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command nodes is no part of Tidekeeper. It is what the benchmark compares node
-// pools with: what a small controller does when a label of its pool changes, as
-// people write it. It lists the nodes and updates them one by one. It keeps no
-// record of what it has put there, and so could not take it off again.
+// Command nodes is not part of Tidekeeper. The benchmark compares node pools with it: a
+// typical small controller when a label of its pool changes. It lists the nodes and
+// updates them one by one. It keeps no record of what it has set, and so could not
+// remove it again.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command watch is no part of Tidekeeper. It is the least that anybody can do who
+// Command watch is not part of Tidekeeper. It is the minimum for any program that
 // follows the pods of a cluster: it watches them, as protobuf, and keeps nothing.
 package main
 
@@ -24,7 +24,7 @@ func main() {
 	log.Fatal(run(*kubeconfig))
 }
 
-// run returns why it had to end.
+// run returns the reason why the watch has ended.
 func run(kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -37,7 +37,7 @@ func run(kubeconfig string) error {
 		return err
 	}
 	ctx := context.Background()
-	// Only to know from where on to watch.
+	// Only to get a resourceVersion to watch from.
 	list, err := client.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return err

@@ -1,0 +1,229 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package check is the command that says whether Tidekeeper is in place.
+package check
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// The results of a check.
+const (
+	ok      = "ok"
+	failed  = "failed"
+	warning = "warning"
+	unknown = "unknown"
+)
+
+// result is what one check found.
+type result struct {
+	Check   string `json:"check"`
+	Result  string `json:"result"`
+	Message string `json:"message"`
+}
+
+// options are those of check.
+type options struct {
+	*cmdutil.Env
+	timeout cmdutil.Duration
+	output  cmdutil.DataOutput
+
+	namespace string
+}
+
+// NewCommand returns the command.
+func NewCommand(e *cmdutil.Env) *cobra.Command {
+	o := &options{Env: e}
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Whether Tidekeeper is in place: kinds, manager, your rights",
+		Long: `check says whether the cluster has Tidekeeper's kinds, whether a manager leads,
+whether the manager has observed all NodePools and ScheduledRestarts, and what you
+are allowed to do. The exit code is 0 if no check failed. A manager that runs
+without leader election has no lease; then only objects that it has not observed
+show that none runs.
+
+tidekeeper check, which helm test runs, checks the rights of the manager instead.`,
+		Example: `  kubectl tide check
+  kubectl tide check --timeout 1m      # after an installation: wait for a leader`,
+		Args: cmdutil.NoArguments,
+		RunE: cmdutil.RunE(o),
+	}
+	cmd.Flags().Var(&o.timeout, "timeout", "wait up to this long until a manager leads, such as 1m")
+	o.output.AddTo(cmd)
+	return cmd
+}
+
+// Complete is part of [cmdutil.Options].
+func (o *options) Complete(*cobra.Command, []string) (err error) {
+	o.namespace, err = o.Namespace(false)
+	return err
+}
+
+// Validate is part of [cmdutil.Options].
+func (o *options) Validate() error { return o.output.Validate() }
+
+// Run is part of [cmdutil.Options].
+func (o *options) Run(ctx context.Context) error {
+	c, err := o.Client()
+	if err != nil {
+		return err
+	}
+	results, err := o.check(ctx, c)
+	if err != nil {
+		return err
+	}
+	if done, err := o.output.Print(o.Out, results); done && err != nil {
+		return err
+	} else if !done {
+		if err := o.Write(table(results)); err != nil {
+			return err
+		}
+	}
+	for _, r := range results {
+		if r.Result == failed {
+			return &cmdutil.CodedError{Code: cmdutil.ExitError}
+		}
+	}
+	return nil
+}
+
+func (o *options) check(ctx context.Context, c client.Client) ([]result, error) {
+	var pools, restarts view.Unobserved
+	poolResult, err := o.observed(ctx, c, &pools, "NodePool", func() client.ObjectList { return &tidekeeperv1.NodePoolList{} })
+	if err != nil {
+		return nil, err
+	}
+	restartResult, err := o.observed(ctx, c, &restarts, "ScheduledRestart", func() client.ObjectList { return &tidekeeperv1.ScheduledRestartList{} })
+	if err != nil {
+		return nil, err
+	}
+	results := []result{{"kinds", ok, "the cluster serves NodePool and ScheduledRestart"}}
+	manager, err := o.manager(ctx, c, pools.Count+restarts.Count > 0)
+	if err != nil {
+		return nil, err
+	}
+	rights, err := o.rights(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return append(results, manager, poolResult, restartResult, rights), nil
+}
+
+// observed checks that the manager has observed all objects of a kind.
+func (o *options) observed(ctx context.Context, c client.Client, unobserved *view.Unobserved, kind string, empty func() client.ObjectList) (result, error) {
+	count := 0
+	err := cmdutil.EachPage(ctx, c, empty, func(page client.ObjectList) {
+		switch list := page.(type) {
+		case *tidekeeperv1.NodePoolList:
+			for i := range list.Items {
+				unobserved.Add(kind, &list.Items[i], list.Items[i].Status.ObservedGeneration, o.Now())
+			}
+			count += len(list.Items)
+		case *tidekeeperv1.ScheduledRestartList:
+			for i := range list.Items {
+				unobserved.Add(kind, &list.Items[i], list.Items[i].Status.ObservedGeneration, o.Now())
+			}
+			count += len(list.Items)
+		}
+	})
+	r := result{Check: strings.ToLower(kind) + "s"}
+	switch {
+	case apierrors.IsForbidden(err):
+		r.Result, r.Message = unknown, err.Error()
+	case err != nil:
+		return r, cmdutil.AboutKind(err, kind, "", "")
+	case unobserved.Count > 0:
+		r.Result, r.Message = failed, unobserved.Message(o.Now())
+	case count == 0:
+		r.Result, r.Message = ok, "there are none"
+	default:
+		r.Result, r.Message = ok, fmt.Sprintf("the manager has observed all %d", count)
+	}
+	return r, nil
+}
+
+// manager checks that a manager leads.
+func (o *options) manager(ctx context.Context, c client.Client, unobserved bool) (result, error) {
+	r := result{Check: "manager"}
+	var m view.Manager
+	err := wait.PollUntilContextTimeout(ctx, time.Second, o.timeout.Duration, true, func(context.Context) (done bool, err error) {
+		m, err = cmdutil.Manager(ctx, o.Env, c)
+		return m.Leader != "", err
+	})
+	switch {
+	case apierrors.IsForbidden(err):
+		r.Result, r.Message = unknown, err.Error()
+	case err != nil && !wait.Interrupted(err):
+		return r, err
+	case ctx.Err() != nil:
+		return r, ctx.Err()
+	case m.Leader != "":
+		r.Result, r.Message = ok, fmt.Sprintf("%s leads (namespace %s)", m.Leader, m.Namespace)
+	case m.Namespace != "":
+		r.Result, r.Message = failed, fmt.Sprintf("%s: see kubectl -n %s get pods, and their logs", m.Problem, m.Namespace)
+	case unobserved:
+		r.Result, r.Message = failed, m.Problem+", and there are objects that no manager has observed: install or start one (docs/install.md)"
+	default:
+		r.Result, r.Message = unknown, m.Problem+": either no manager runs, or one without leader election"
+	}
+	return r, nil
+}
+
+// rights checks what the user is allowed to do. That something is not allowed is no
+// failure: not everybody needs everything.
+func (o *options) rights(ctx context.Context, c client.Client) (result, error) {
+	r := result{Check: "your rights", Result: ok, Message: "you may use every command"}
+	var denied []string
+	for _, need := range []struct {
+		attributes authorizationv1.ResourceAttributes
+		text       string
+	}{
+		{authorizationv1.ResourceAttributes{Verb: "list", Group: tidekeeperv1.GroupName, Resource: "nodepools"}, "list NodePools (pools)"},
+		{authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"}, "list nodes (pools describe, pools plan)"},
+		{authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}, "list pods in all namespaces (pools describe, pools plan)"},
+		{authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods", Namespace: o.namespace}, "list pods in the namespace " + o.namespace + " (pods)"},
+		{authorizationv1.ResourceAttributes{Verb: "list", Group: tidekeeperv1.GroupName, Resource: "scheduledrestarts", Namespace: o.namespace},
+			"list ScheduledRestarts in the namespace " + o.namespace + " (restarts)"},
+		{authorizationv1.ResourceAttributes{Verb: "patch", Group: tidekeeperv1.GroupName, Resource: "scheduledrestarts", Namespace: o.namespace},
+			"patch ScheduledRestarts in the namespace " + o.namespace + " (restarts now, suspend, resume)"},
+	} {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &need.attributes}}
+		if err := c.Create(ctx, review); err != nil {
+			return r, err
+		}
+		if !review.Status.Allowed {
+			denied = append(denied, need.text)
+		}
+	}
+	if len(denied) > 0 {
+		r.Result, r.Message = warning, "you may not "+strings.Join(denied, "; ")
+	}
+	return r, nil
+}
+
+// colors are those of results.
+var colors = map[string]view.Severity{ok: view.Good, failed: view.Bad, warning: view.Warning, unknown: view.Warning}
+
+func table(results []result) *term.Table {
+	t := &term.Table{Columns: []term.Column{{Header: "CHECK"}, {Header: "RESULT"}, {Header: "MESSAGE"}}}
+	for _, r := range results {
+		t.Rows = append(t.Rows, []term.Cell{term.Text(r.Check), term.Painted(cmdutil.ColorOf(colors[r.Result]), r.Result), term.Text(r.Message)})
+	}
+	return t
+}

@@ -1,0 +1,30 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lease says what the lease of the leader election shows: which manager leads,
+// or why none does.
+package lease
+
+import (
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+)
+
+// Name is the name of the Lease by which managers elect their leader.
+const Name = "tidekeeper"
+
+// Leader returns the manager that holds the lease and has renewed it in time, or an
+// error that says why there is none.
+func Leader(l *coordinationv1.Lease, now time.Time) (string, error) {
+	spec := l.Spec
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+		return "", fmt.Errorf("the lease %s has no holder", l.Name)
+	}
+	// The clocks of two machines may differ; a lease that was abandoned is older.
+	if age := now.Sub(spec.RenewTime.Time); age > 2*time.Duration(*spec.LeaseDurationSeconds)*time.Second {
+		return "", fmt.Errorf("%s, which holds the lease %s, has not renewed it for %s", *spec.HolderIdentity, l.Name, age.Round(time.Second))
+	}
+	return *spec.HolderIdentity, nil
+}

@@ -1,0 +1,64 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// The value "false" suspends the ScheduledRestart and keeps it, with what a person has set
+// in it. It is the same object when the opt-in is switched on again.
+func TestOptIn_FalseSuspends(t *testing.T) {
+	cluster.StartManager(t)
+	forEachKind(t, func(t *testing.T, kind, name string) {
+		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *")
+		cluster.Apply(t, w)
+		first := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
+		cluster.Change(t, first, func() { first.Spec.FailureLimit = 7 })
+
+		annotate(t, w, optInKey, "false")
+		off := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *", Suspend: true})
+		annotate(t, w, scheduleKey, "nonsense")
+		annotate(t, w, scheduleKey, "0 4 * * *")
+		annotate(t, w, optInKey, "true")
+		on := eventuallyOptIn(t, name, wanted{Schedule: "0 4 * * *"})
+		if off.UID != first.UID || on.UID != first.UID || on.Spec.FailureLimit != 7 {
+			t.Errorf("it was created again, or lost what a person had set: %s %s %s, failureLimit %d", first.UID, off.UID, on.UID, on.Spec.FailureLimit)
+		}
+	})
+
+	// Without an opt-in before, nothing is made.
+	never := optInWorkload("Deployment", "off-never", optInKey, "false")
+	cluster.Apply(t, never)
+	settled(t)
+	if restart := restartNamed(t, "off-never"); restart != nil {
+		t.Errorf("a ScheduledRestart is made for an opt-in that is switched off: %v", restart.Spec)
+	}
+}
+
+// Each write for an opt-in is a line in the log, by the names of the objects.
+func TestOptIn_LogsEachStep(t *testing.T) {
+	manager := cluster.StartManager(t)
+	logs := func(want string) {
+		t.Helper()
+		line := regexp.MustCompile(`(?m)^.*level=info .*` + want)
+		framework.Eventually(t, "the log has "+want, func() error {
+			if !line.MatchString(manager.Log()) {
+				return fmt.Errorf("it has no such line")
+			}
+			return nil
+		})
+	}
+	w := optInWorkload("Deployment", "logged", optInKey, "true", scheduleKey, "0 3 * * *")
+	cluster.Apply(t, w)
+	logs(`ScheduledRestart=default/logged done="created ScheduledRestart logged: enabled, schedule`)
+	annotate(t, w, scheduleKey, "0 4 * * *")
+	logs(`ScheduledRestart=default/logged done="updated ScheduledRestart logged: .*0 4`)
+	annotate(t, w, optInKey, "")
+	logs(`ScheduledRestart=default/logged done="deleted ScheduledRestart logged: the workload no longer has the annotation`)
+}

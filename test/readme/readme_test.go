@@ -1,0 +1,245 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package readme runs the commands that the README shows, one after the other in one
+// shell, and compares what they print with what the README says they do.
+package readme
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// elided is a line of the README in whose place any lines may be.
+const elided = "…"
+
+// step is a command of the README, and the lines that it prints.
+type step struct {
+	line    int
+	command string
+	want    []string
+}
+
+// steps returns the commands in the console blocks of a page.
+func steps(page string) []step {
+	var all []step
+	console := false
+	for i, line := range strings.Split(page, "\n") {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			console = line == "```console"
+		case !console:
+		case strings.HasPrefix(line, "$ "):
+			all = append(all, step{line: i + 1, command: strings.TrimPrefix(line, "$ ")})
+		case len(all) > 0:
+			all[len(all)-1].want = append(all[len(all)-1].want, line)
+		}
+	}
+	return all
+}
+
+// varying are what differs from run to run, and what is compared in its place.
+var varying = []struct {
+	find *regexp.Regexp
+	as   string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d( UTC|Z)`), "TIME"},
+	{regexp.MustCompile(`\bv\d+\.\d+\.\d+\b`), "VERSION"},
+	{regexp.MustCompile(`\b(?:today|tomorrow) 03:00 \(in \w+\)`), "NEXT"},
+	{regexp.MustCompile(`(?:/[\w.-]+)*/\.local/state/tidekeeper-sandbox`), "DIR"},
+	{regexp.MustCompile(`\b\d+(\.\d+)? s\b`), "SECONDS"},
+	{regexp.MustCompile(`(?m)\b\d+m?s(?: \([+-]\d+s\))?$|\b(?:\d+m)?\d+s(?: \([+-]\d+s\))?\b`), "DURATION"},
+	{regexp.MustCompile(` +`), " "}, // The widths of columns follow from the others.
+}
+
+// constant returns a line without what differs from run to run.
+func constant(line string) string {
+	for _, v := range varying {
+		line = v.find.ReplaceAllString(line, v.as)
+	}
+	return strings.TrimSpace(line)
+}
+
+// shows reports whether the output is what the README shows.
+func shows(got, want []string) bool {
+	if len(want) == 0 {
+		return len(got) == 0
+	}
+	if want[0] == elided {
+		for i := range len(got) + 1 {
+			if shows(got[i:], want[1:]) {
+				return true
+			}
+		}
+		return false
+	}
+	return len(got) > 0 && constant(got[0]) == constant(want[0]) && shows(got[1:], want[1:])
+}
+
+// repeatable are the commands that only read, and are run again until what they show is
+// what the README shows: a reader is slower than this test.
+var repeatable = []string{"kubectl tide pools", "kubectl tide restarts", "kubectl tide restarts history web", "kubectl tide pools describe worker"}
+
+func TestREADME(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(framework.Root(), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := steps(string(page))
+	if len(all) < 12 {
+		t.Fatalf("the README has %d commands", len(all))
+	}
+	sh := startShell(t, checkout(t))
+	for _, s := range all {
+		if s.command == "make build" {
+			continue // The makefile runs this test.
+		}
+		deadline := time.Now().Add(time.Minute)
+		for {
+			got, code := sh.run(t, s.command)
+			// A plan that finds changes says so by its exit code.
+			changes := code == 2 && strings.Contains(s.command, "pools plan")
+			if (code == 0 || changes) && shows(got, s.want) {
+				break
+			}
+			if !slices.Contains(repeatable, s.command) || time.Now().After(deadline) {
+				t.Fatalf("README.md:%d: $ %s: exit code %d\n%s\nthe README shows:\n%s", s.line, s.command, code, strings.Join(got, "\n"), strings.Join(s.want, "\n"))
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+	}
+}
+
+// checkout returns a directory that looks to the commands like a checkout after make build.
+func checkout(t *testing.T) string {
+	t.Helper()
+	dir, home := t.TempDir(), t.TempDir()
+	for _, name := range []string{"config", "hack"} {
+		if err := os.Symlink(filepath.Join(framework.Root(), name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	binary := func(variable, name string) string {
+		if path := os.Getenv(variable); path != "" {
+			return path
+		}
+		return filepath.Join(framework.Root(), "bin", name)
+	}
+	bin := filepath.Join(dir, "bin")
+	write := func(name, script string) {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sandbox := binary("SANDBOX_BIN", "sandbox")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(sandbox, "links", bin).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := os.Symlink(binary("TIDE_BIN", "kubectl-tide"), filepath.Join(bin, "kubectl-tide")); err != nil {
+		t.Fatal(err)
+	}
+	// On ports that are free, and on loopback only; and gone when this test is.
+	_ = os.Remove(filepath.Join(bin, "sandbox"))
+	write("sandbox", fmt.Sprintf(`export HOME=%s
+unset SANDBOX_DATA_DIR XDG_STATE_HOME
+case $1 in up) shift; exec %s up --owner %d "$@";; esac
+exec %s "$@"`, home, sandbox, os.Getpid(), sandbox))
+	write("tidekeeper", fmt.Sprintf(`exec %s --metrics-bind-address 127.0.0.1:0 --health-probe-bind-address 127.0.0.1:0 "$@"`, binary("TIDEKEEPER_BIN", "tidekeeper")))
+	t.Cleanup(func() {
+		down := exec.Command(filepath.Join(bin, "sandbox"), "down")
+		down.Dir = dir
+		_ = down.Run()
+	})
+	return dir
+}
+
+// shell is a running shell.
+type shell struct {
+	in     io.Writer
+	out    *bufio.Scanner
+	marker string
+}
+
+func startShell(t *testing.T, dir string) *shell {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, "bash", "--noprofile", "--norc")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TZ=UTC", "BASH_ENV=")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop()
+		_ = cmd.Wait()
+	})
+	return &shell{in: in, out: bufio.NewScanner(out), marker: fmt.Sprintf("done-%d", os.Getpid())}
+}
+
+// run runs a command, and returns the lines that it printed and its exit code.
+func (s *shell) run(t *testing.T, command string) (lines []string, code int) {
+	t.Helper()
+	if _, err := fmt.Fprintf(s.in, "%s\necho %s $?\n", command, s.marker); err != nil {
+		t.Fatal(err)
+	}
+	for s.out.Scan() {
+		line := s.out.Text()
+		if rest, ok := strings.CutPrefix(line, s.marker+" "); ok {
+			_, _ = fmt.Sscan(rest, &code)
+			return lines, code
+		}
+		lines = append(lines, line)
+	}
+	t.Fatalf("the shell has ended after: %s\n%s", command, strings.Join(lines, "\n"))
+	return nil, 0
+}
+
+// A test that accepts anything would find nothing.
+func TestShows(t *testing.T) {
+	lines := func(text string) []string { return strings.Split(text, "\n") }
+	for _, tt := range []struct {
+		name, got, want string
+		shows           bool
+	}{
+		{"the same", "a\nb", "a\nb", true},
+		{"another", "a\nc", "a\nb", false},
+		{"more", "a\nb\nc", "a\nb", false},
+		{"more, left out", "a\nb\nc", "a\n…", true},
+		{"in the middle", "a\nb\nc\nd", "a\n…\nd", true},
+		{"none left out", "a\nd", "a\n…\nd", true},
+		{"the wrong end", "a\nb\nc", "a\n…\nd", false},
+		{"another time", "at 2026-11-22T07:24:57Z, 7s", "at 2027-01-02T00:00:00Z, 12s", true},
+		{"another percentage", "worker  18%", "worker  19%", false},
+	} {
+		if got := shows(lines(tt.got), lines(tt.want)); got != tt.shows {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+}
