@@ -96,7 +96,7 @@ func TestNoManagerLeads(t *testing.T) {
 	outdated("it has ended", none, "pools", "pools describe worker", "restarts")
 	wants("it has ended", 1, map[string]string{"manager": "failed: the lease tidekeeper has no holder: see kubectl -n tidekeeper-system get pods, and their logs", "nodepools": "ok: .*"})
 
-	// A user without rights is told which are missing.
+	// For a user without rights, the output names the missing ones.
 	nobody := filepath.Join(t.TempDir(), "nobody")
 	if err := os.WriteFile(nobody, []byte(c.Sandbox(t, "kubeconfig", "--user", "nobody")), 0o600); err != nil {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ func TestBudgetIsGivenBackByWhoCannotWrite(t *testing.T) {
 	eventuallyOutcome(t, good, request(t, good), tidekeeperv1.OutcomeSucceeded, "")
 	// As soon as writes are accepted again, it continues.
 	proxy.Remove(t, "refused")
-	eventuallyRestart(t, bad, 2*framework.Patience, "goes on", func() error {
+	eventuallyRestart(t, bad, 2*framework.Patience, "continues", func() error {
 		if len(bad.Status.History) == 0 || bad.Status.History[0].Outcome != tidekeeperv1.OutcomeSucceeded {
 			return fmt.Errorf("its history is %v", bad.Status.History)
 		}

@@ -187,7 +187,7 @@ func TestRestartSuspendedMeanwhile(t *testing.T) {
 	tick := request(t, r)
 	eventuallyRestartIs(t, r, "Restarting")
 	cluster.Change(t, r, func() { r.Spec.Suspend = true })
-	eventuallyRestart(t, r, framework.Patience, "goes on although it is suspended", func() error {
+	eventuallyRestart(t, r, framework.Patience, "continues although it is suspended", func() error {
 		if r.Status.ObservedGeneration != r.Generation {
 			return errors.New("the edit has not been observed yet")
 		}

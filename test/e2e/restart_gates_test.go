@@ -33,7 +33,7 @@ func TestClosedGateIsTold(t *testing.T) {
 	manager.Stop(t)
 	dueSince(t, r, 4)
 	cluster.StartManager(t)
-	eventuallyRestart(t, r, framework.Patience, "tells what it has missed", func() error {
+	eventuallyRestart(t, r, framework.Patience, "records what it has missed", func() error {
 		for _, record := range r.Status.History {
 			if record.Outcome == tidekeeperv1.OutcomeMissed && record.Reason == "TargetPaused" && record.EarlierTicks >= 3 {
 				return nil

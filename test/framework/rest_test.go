@@ -16,10 +16,10 @@ func TestAtRest(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"at rest":                 {"workqueue_depth{name=\"a\",controller=\"a\"} 0\ncontroller_runtime_active_workers{controller=\"a\"} 0\n", ""},
 		"queued":                  {"workqueue_depth{name=\"a\",controller=\"a\"} 2\ncontroller_runtime_active_workers{controller=\"a\"} 0\n", "workqueue_depth of a is 2"},
-		"a busy one":              {"workqueue_depth{name=\"a\"} 0\ncontroller_runtime_active_workers{controller=\"b\"} 1\nworkqueue_longest_running_processor_seconds{name=\"b\"} 12\n", "controller_runtime_active_workers of b is 1; the longest work has gone on for 12 s"},
-		"no such ones":            {"up 1\n", "it tells nothing of queues and workers"},
+		"a busy one":              {"workqueue_depth{name=\"a\"} 0\ncontroller_runtime_active_workers{controller=\"b\"} 1\nworkqueue_longest_running_processor_seconds{name=\"b\"} 12\n", "controller_runtime_active_workers of b is 1; the longest reconcile has been running for 12 s"},
+		"no such ones":            {"up 1\n", "it has no metrics of queues and workers"},
 		"a standby":               {"leader_election_master_status{name=\"tidekeeper\"} 0\n", ""},
-		"a leader without queues": {"leader_election_master_status{name=\"tidekeeper\"} 1\n", "it tells nothing of queues and workers"},
+		"a leader without queues": {"leader_election_master_status{name=\"tidekeeper\"} 1\n", "it has no metrics of queues and workers"},
 		"a busy standby":          {"leader_election_master_status 0\nworkqueue_depth{name=\"a\"} 2\ncontroller_runtime_active_workers{controller=\"a\"} 0\n", "workqueue_depth of a is 2"},
 	} {
 		parser := expfmt.NewTextParser(model.UTF8Validation)

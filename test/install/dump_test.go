@@ -21,9 +21,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// dump returns every object of every kind that the API server has, by resource,
-// namespace and name, without what changes by itself: versions, status, and
-// events, which are deleted after an hour. The resources are among the keys.
+// dump returns all objects of all kinds in the API server, by resource, namespace and
+// name, without what changes by itself: resourceVersions, status, and events, which are
+// deleted after an hour. The resources are keys, too.
 func dump(t *testing.T, cluster *framework.Cluster) map[string]map[string]any {
 	t.Helper()
 	config := rest.CopyConfig(cluster.Config)
@@ -54,7 +54,7 @@ func dump(t *testing.T, cluster *framework.Cluster) map[string]map[string]any {
 			all[gvr.String()] = map[string]any{}
 			found, err := objects.Resource(gvr).List(t.Context(), metav1.ListOptions{})
 			if apierrors.IsNotFound(err) {
-				continue // a kind that is just going
+				continue // a kind that is being deleted
 			} else if err != nil {
 				t.Fatalf("list %s: %v", gvr, err)
 			}
@@ -67,7 +67,7 @@ func dump(t *testing.T, cluster *framework.Cluster) map[string]map[string]any {
 	return all
 }
 
-// strip takes off what changes by itself.
+// strip removes what changes by itself.
 func strip(o *unstructured.Unstructured) {
 	o.SetResourceVersion("")
 	o.SetManagedFields(nil)
@@ -78,8 +78,8 @@ func strip(o *unstructured.Unstructured) {
 	}
 }
 
-// eventuallyAsBefore waits until the cluster is what it was. What controllers of
-// Kubernetes clear away after an object, they do in their own time.
+// eventuallyAsBefore waits until the cluster has its previous state. Kubernetes'
+// controllers take some time to clean up after an object.
 func eventuallyAsBefore(t *testing.T, cluster *framework.Cluster, before map[string]map[string]any) {
 	t.Helper()
 	framework.EventuallyWithin(t, 2*framework.Patience, "the cluster is as it was before", func() error {

@@ -20,7 +20,7 @@ const (
 
 func chartDir() string { return filepath.Join(framework.Root(), "charts", "tidekeeper") }
 
-// helm runs helm with nothing of the user's, and returns what it printed.
+// helm runs helm without the user's configuration, and returns its output.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	home := t.TempDir()

@@ -26,17 +26,17 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// chosen are the black-box tests that run against the installation if FULL is
-// not set: at least one of each controller and each kind of right.
+// chosen are the black-box tests that run against the installation if FULL is not set:
+// at least one for each controller and each kind of right.
 var chosen = []string{
 	"TestNodePool_Spec", "TestNodePool_RuntimeClass", "TestNodePool_DeletionCleansNodes",
 	"TestPodCount_FollowsThePods", "TestManager_ProbesAndMetrics", "TestPodStartupByPool",
 	"TestOptIn_ScheduleAnnotations", "TestRestart_AllKinds", "TestPolicyAsksForThatVeryTarget",
 }
 
-// The whole life of an installation by Helm: installed, upgraded, tested, used,
-// uninstalled; and then the cluster is as it was before. The same for kustomize.
-// The steps build on each other.
+// The whole life of an installation by Helm: it is installed, upgraded, tested, used and
+// uninstalled, and then the cluster has its previous state. The same for kustomize. The
+// steps build on each other.
 func TestInstallation(t *testing.T) {
 	i := &installation{life: t, Cluster: framework.StartEmpty(t, "--nodes=0", "--audit")}
 	before := dump(t, i.Cluster)
@@ -51,7 +51,7 @@ func TestInstallation(t *testing.T) {
 		{"helm test", i.test},
 		{"limited to namespaces", i.limited},
 		{"the black-box tests", i.blackBox},
-		{"helm uninstall without a manager changes nothing", i.uninstallInVain},
+		{"helm uninstall without a manager changes nothing", i.uninstallWithoutManager},
 		{"helm uninstall", i.uninstall},
 		{"nothing is left behind", func(t *testing.T) {
 			i.Delete(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
@@ -68,15 +68,15 @@ func TestInstallation(t *testing.T) {
 	}
 }
 
-// installation is what the steps share.
+// installation is the state that the steps share.
 type installation struct {
 	*framework.Cluster
-	// life is the test of all steps: what it starts outlives a step.
+	// life is the test of all steps: processes that it starts outlive a step.
 	life    *testing.T
 	manager *framework.Manager
 }
 
-// helmArgs are what each command that installs has in common.
+// helmArgs returns the arguments that all installing commands have in common.
 func helmArgs(command, chart string, sets ...string) []string {
 	args := []string{command, release, chart, "--namespace", namespace, "--set=image.tag=test"}
 	for _, set := range sets {
@@ -90,11 +90,11 @@ func (i *installation) helm(t *testing.T, args ...string) {
 	mustHelm(t, append(args, "--kubeconfig", i.Kubeconfig)...)
 }
 
-// install installs a chart that is made from this one to look like an older one:
-// its NodePool has no columns. There is no older one yet.
+// install installs a chart that is derived from this one to look like an older version:
+// its NodePool has no columns. No older version exists yet.
 func (i *installation) install(t *testing.T) {
 	i.AddNodes(i.life, "home", 2)
-	// The namespace takes no pod that asks for more than the profile restricted.
+	// The namespace enforces the Pod Security profile restricted.
 	if err := i.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}); err != nil {
@@ -111,7 +111,7 @@ func (i *installation) install(t *testing.T) {
 	})
 	i.helm(t, helmArgs("install", older)...)
 	if columns := i.columns(t); columns != "" {
-		t.Fatalf("the older version has columns too: %s", columns)
+		t.Fatalf("the older version has columns, too: %s", columns)
 	}
 	i.BecomeManager(t)
 }
@@ -146,8 +146,8 @@ func (i *installation) columns(t *testing.T) string {
 	return out
 }
 
-// pods shows that the two pods are admitted where only restricted ones are, and
-// that they go to different nodes.
+// pods checks that the two pods are admitted with the profile restricted, and that they
+// run on different nodes.
 func (i *installation) pods(t *testing.T) {
 	pods := &corev1.PodList{}
 	framework.Eventually(t, "two pods are ready on two nodes", func() error {
@@ -176,9 +176,9 @@ func (i *installation) pods(t *testing.T) {
 	})
 	spec := pods.Items[0].Spec
 	if root := spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem; root == nil || !*root {
-		t.Error("they can write to their root")
+		t.Error("their root file system is writable")
 	}
-	// The admission is in force: any privilege more is refused.
+	// The admission is in force: any additional privilege is refused.
 	for what, spoil := range map[string]func(*corev1.PodSpec){
 		"privilege escalation": func(s *corev1.PodSpec) { s.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil },
 		"capabilities":         func(s *corev1.PodSpec) { s.Containers[0].SecurityContext.Capabilities = nil },
@@ -192,7 +192,7 @@ func (i *installation) pods(t *testing.T) {
 			t.Errorf("a pod with %s: got %v, want a refusal", what, err)
 		}
 	}
-	// From here on the manager runs beside the cluster.
+	// From here on the manager runs outside the cluster.
 	if _, err := i.Kubectl("", "-n", namespace, "scale", "deployment", release, "--replicas=0"); err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func (i *installation) pods(t *testing.T) {
 	i.Delete(t, framework.Node("home-2"))
 }
 
-// start starts a manager as one of the pods would, with more arguments.
+// start starts a manager with the arguments of the pods, and more.
 func (i *installation) start(args ...string) {
 	i.life.Helper()
 	i.manager = i.StartManager(i.life, append([]string{"--leader-elect", "--leader-elect-resource-namespace=" + namespace}, args...)...)
@@ -216,8 +216,8 @@ func (i *installation) start(args ...string) {
 func (i *installation) startManager(t *testing.T) {
 	i.start()
 	i.AddNodes(i.life, "tide", 1, "--pool=tide")
-	// What tolerates all taints comes here. A node that is not ready starts no pod, and
-	// leaves that to runPod.
+	// Pods that tolerate all taints run here. On a node that is not ready, the kubelet
+	// starts no pods, which leaves them to runPod.
 	i.Sandbox(t, "node", "not-ready", "tide-1")
 	i.applyPool(t)
 }
@@ -241,14 +241,15 @@ func (i *installation) deletePool(t *testing.T) {
 	i.Delete(t, pool)
 	framework.Eventually(t, "the pool is gone", func() error {
 		if err := i.Get(t.Context(), client.ObjectKeyFromObject(pool), pool); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there (%w)", err)
+			return fmt.Errorf("it still exists (%w)", err)
 		}
 		return nil
 	})
 	i.eventuallyLabel(t, "")
 }
 
-// eventuallyLabel waits until the node has, or has not, what the pool puts on it.
+// eventuallyLabel waits until the pool's label of the node has this value; "" is no
+// label.
 func (i *installation) eventuallyLabel(t *testing.T, want string) {
 	t.Helper()
 	node := framework.Node("tide-1")
@@ -262,14 +263,14 @@ func (i *installation) eventuallyLabel(t *testing.T, want string) {
 	})
 }
 
-// upgrade goes to the version of this repository, under a running manager.
+// upgrade upgrades to the version of this repository, while a manager is running.
 func (i *installation) upgrade(t *testing.T) {
 	pool := framework.Pool("tide")
 	i.Refresh(t, pool)
 	uid := pool.UID
 	i.helm(t, append(helmArgs("upgrade", chartDir(), "replicas=0"), "--wait")...)
 	if columns := i.columns(t); !strings.Contains(columns, "Status") {
-		t.Errorf("the kind was not upgraded; its columns are %q", columns)
+		t.Errorf("the CRD was not upgraded; its columns are %q", columns)
 	}
 	i.Change(t, pool, func() { pool.Spec.Labels["example.com/tide"] = "low" })
 	i.eventuallyLabel(t, "low")
@@ -294,8 +295,8 @@ func (i *installation) test(t *testing.T) {
 	i.manager.Stop(t)
 }
 
-// limited installs with rights in one namespace only: what is annotated there is
-// restarted, and what is elsewhere is not even looked at.
+// limited installs with rights in one namespace only: annotated workloads there are
+// restarted, and the manager does not even read other namespaces.
 func (i *installation) limited(t *testing.T) {
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	i.Apply(t, shop)
@@ -314,7 +315,7 @@ func (i *installation) limited(t *testing.T) {
 
 	elsewhere := framework.Run(t, "--kubeconfig", i.AccountKubeconfig(t, namespace, framework.ManagerAccount), "--namespaces=shop,blog")
 	if code := elsewhere.Wait(t); code != 1 || !strings.Contains(elsewhere.Log(), "list and watch scheduledrestarts.tidekeeper.dev in the namespace blog, ") {
-		t.Errorf("a manager that is to look elsewhere too ends with %d:\n%s", code, elsewhere.Log())
+		t.Errorf("a manager for an additional namespace exits with %d:\n%s", code, elsewhere.Log())
 	}
 
 	for _, namespace := range []string{metav1.NamespaceDefault, "shop"} {
@@ -341,13 +342,13 @@ func (i *installation) limited(t *testing.T) {
 	i.EventuallyEvent(t, "Deployment", "web", "Normal ScheduledRestartCreated")
 	i.EventuallyEvent(t, "NodePool", "tide", "Normal SettingsApplied")
 	if err := i.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "web"}, &tidekeeperv1.ScheduledRestart{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the workload elsewhere has opted in too (%v)", err)
+		t.Errorf("the workload in another namespace has opted in, too (%v)", err)
 	}
 	i.deletePool(t)
 	i.manager.Stop(t)
 	for _, q := range audit.Requests(t) {
 		if q.Group == "apps" && q.Namespace != "shop" || q.Denied {
-			t.Errorf("it has asked for %s in %q, denied: %t", q, q.Namespace, q.Denied)
+			t.Errorf("it has requested %s in %q, denied: %t", q, q.Namespace, q.Denied)
 		}
 	}
 }

@@ -15,18 +15,18 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// runPod waits for a pod with the label, and does what a kubelet would: it runs the
-// pod's one container, as a process with a token of the pod's service account, and
-// reports how that ended. It returns what the process printed. The pod's node, if it
-// has one, is one that starts nothing.
+// runPod waits for a pod with the label, and acts as its kubelet: it runs the pod's only
+// container, as a process with a token of the pod's service account, and reports the
+// result. It returns the output of the process. The pod's node, if it has one, must be
+// one whose kubelet starts nothing.
 func runPod(t *testing.T, cluster *framework.Cluster, name string) string {
 	t.Helper()
 	pods := &corev1.PodList{}
-	framework.Eventually(t, "there is the pod "+name, func() error {
+	framework.Eventually(t, "the pod "+name+" exists", func() error {
 		if err := cluster.List(t.Context(), pods, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": name}); err != nil {
 			return err
 		}
-		// That of the run before may still be there.
+		// The one of the previous run may still exist.
 		pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
 			return p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodPending
 		})
@@ -54,8 +54,8 @@ func runPod(t *testing.T, cluster *framework.Cluster, name string) string {
 	return process.Log()
 }
 
-// helmWithPod runs helm, and what it waits for in a pod. It returns what that
-// printed.
+// helmWithPod runs helm together with the pod that it waits for. It returns the output of
+// the pod.
 func helmWithPod(t *testing.T, cluster *framework.Cluster, pod string, args ...string) (said string, err error) {
 	t.Helper()
 	done := make(chan error, 1)

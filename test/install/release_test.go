@@ -33,7 +33,7 @@ func TestReleaseIsPinned(t *testing.T) {
 	}
 	for _, use := range uses {
 		if !regexp.MustCompile(`uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`).MatchString(use) {
-			t.Errorf("not by commit with the tag beside it: %s", use)
+			t.Errorf("not pinned to a commit with the tag as a comment: %s", use)
 		}
 	}
 	dockerfile := read(t, "Dockerfile")
@@ -44,7 +44,7 @@ func TestReleaseIsPinned(t *testing.T) {
 		}
 		parts := regexp.MustCompile(` golang:([0-9.]+)@sha256:[0-9a-f]{64} AS `).FindStringSubmatch(from)
 		if parts == nil {
-			t.Fatalf("not by digest: %s", from)
+			t.Fatalf("not pinned to a digest: %s", from)
 		}
 		version = parts[1]
 	}
@@ -55,8 +55,8 @@ func TestReleaseIsPinned(t *testing.T) {
 	}
 }
 
-// A tag that is not a version ends the release before it has done anything, and the
-// name of an image has no capitals, even if the account has.
+// A tag that is not a version stops the release before it does anything, and the name of
+// an image is in lower case, even if the account is not.
 func TestReleaseNames(t *testing.T) {
 	for tag, ok := range map[string]bool{
 		"v1.2.3": true, "v0.10.0": true, "v1.2.3-rc.1": true, "v1.2.3-0a": true,
@@ -74,11 +74,11 @@ func TestReleaseNames(t *testing.T) {
 	}
 }
 
-// Where the database of vulnerabilities cannot be reached, CI says so and goes on; a
-// release does not.
+// If the vulnerability database cannot be reached, CI reports that and continues; a
+// release stops.
 func TestReleaseNeedsTheVulnerabilityDatabase(t *testing.T) {
 	tools := t.TempDir()
-	// In the place of make: everything is well but this.
+	// A fake make: everything succeeds except this.
 	if err := os.WriteFile(filepath.Join(tools, "make"), []byte("#!/bin/sh\n[ \"$1\" != vulncheck ] || { echo 'govulncheck: fetching vulnerabilities: no such host' >&2; exit 1; }\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +95,6 @@ func TestReleaseNeedsTheVulnerabilityDatabase(t *testing.T) {
 		t.Errorf("a release: %v\n%s", err, out)
 	}
 	if !strings.Contains(read(t, ".github", "workflows", "release.yaml"), "REQUIRE_VULNCHECK: \"1\"") {
-		t.Error("the release does not ask for it")
+		t.Error("the release does not require it")
 	}
 }

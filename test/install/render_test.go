@@ -24,7 +24,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// objects are those of one rendering, by kind, namespace and name.
+// objects are the rendered objects, by kind, namespace and name.
 type objects map[string]map[string]any
 
 func parse(t *testing.T, text string) objects {
@@ -52,7 +52,7 @@ func parse(t *testing.T, text string) objects {
 		o.SetLabels(labels)
 		key := strings.Trim(fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName()), "/")
 		if _, twice := all[key]; twice {
-			t.Errorf("%s is there twice", key)
+			t.Errorf("%s is rendered twice", key)
 		}
 		all[key] = o.Object
 	}
@@ -76,9 +76,8 @@ func renderKustomize(t *testing.T, name string) objects {
 	return parse(t, string(text))
 }
 
-// What the chart installs by default is, object by object, what kustomize
-// installs. Helm makes the namespace itself, and has what it runs before an
-// uninstall besides.
+// The chart installs by default, object by object, what kustomize installs, except that
+// Helm creates the namespace itself, and the chart also has the hooks for an uninstall.
 func TestChartAndKustomizeInstallTheSame(t *testing.T) {
 	chart, kustomize := renderChart(t, "--no-hooks", "--set=image.tag=latest"), renderKustomize(t, "default")
 	delete(kustomize, "Namespace /"+namespace)
@@ -101,7 +100,7 @@ func TestChartAndKustomizeInstallTheSame(t *testing.T) {
 	}
 }
 
-// Each switch of what watches over the manager adds what is in config/monitoring.
+// Each value for monitoring adds objects of config/monitoring.
 func TestChartHasTheMonitoring(t *testing.T) {
 	all, want := renderChart(t), renderKustomize(t, "monitoring")
 	reader := namespace + "/tidekeeper-metrics-reader"
@@ -119,11 +118,11 @@ func TestChartHasTheMonitoring(t *testing.T) {
 			}
 		}
 		if len(more) != len(all)+len(keys) {
-			t.Errorf("%s: %d objects more, want %d", set, len(more)-len(all), len(keys))
+			t.Errorf("%s: %d additional objects, want %d", set, len(more)-len(all), len(keys))
 		}
 	}
 	if len(want) != 6 {
-		t.Errorf("of the objects in config/monitoring no switch adds all: %q", slices.Sorted(maps.Keys(want)))
+		t.Errorf("objects in config/monitoring that no value adds: %q", slices.Sorted(maps.Keys(want)))
 	}
 }
 
@@ -151,12 +150,12 @@ func TestChartScrapesSafely(t *testing.T) {
 			t.Errorf("%s: authorization (-want +got):\n%s", sets, d)
 		}
 		if _, file := endpoint["bearerTokenFile"]; file {
-			t.Errorf("%s: it gives Prometheus' own token", sets)
+			t.Errorf("%s: it sends Prometheus' own token", sets)
 		}
 	}
 }
 
-// A name may look like something else in YAML.
+// A name may look like another type in YAML.
 func TestChartQuotesNames(t *testing.T) {
 	all := parse(t, mustHelm(t, "template", "on", chartDir(), "--namespace=123", `--set-json=namespaces=["no","456"]`, "--set-string=priorityClassName=1e3",
 		"--set-string=metrics.certificateSecret=off,image.pullSecrets[0].name=7", "--set=monitoring.serviceMonitor=true,monitoring.alerts=true,monitoring.dashboards=true"))
@@ -192,7 +191,7 @@ func TestChartQuotesNames(t *testing.T) {
 	}
 }
 
-// The pod is killed only after the manager has had its time to stop.
+// The pod is killed only after the manager has had enough time to stop.
 func TestChartGivesTimeToStop(t *testing.T) {
 	for set, want := range map[string]string{
 		"replicas=2":                   "30 ",
@@ -214,7 +213,7 @@ func TestChartGivesTimeToStop(t *testing.T) {
 	}
 }
 
-// The rights are those of the controllers that run, where they run.
+// The rights are those of the enabled controllers, in their namespaces.
 func TestChartGrantsWhatIsChosen(t *testing.T) {
 	everywhere := func(roles ...string) []string {
 		for i := range roles {
@@ -284,7 +283,7 @@ func TestChartKnowsAllControllers(t *testing.T) {
 	}
 }
 
-// Each switch takes off what it is for, and nothing else.
+// Each switch removes its own objects, and nothing else.
 func TestChartSwitches(t *testing.T) {
 	all := renderChart(t)
 	for set, want := range map[string][]string{
@@ -343,7 +342,7 @@ func TestChartRefusesWrongValues(t *testing.T) {
 		t.Run(set, func(t *testing.T) {
 			out, err := helm(t, "template", release, chartDir(), "--set="+set)
 			if err == nil {
-				t.Fatal("it is taken")
+				t.Fatal("it is accepted")
 			}
 			if !strings.Contains(out, want) {
 				t.Errorf("refused with\n%s\nwant it to say\n%s", out, want)

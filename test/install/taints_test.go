@@ -21,9 +21,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Where every node is in a pool with taints the managers stay, come back, and can
-// be uninstalled; and yet they leave a node that is dead, and hold up no drain.
-// The steps build on each other.
+// If every node is in a pool with taints, the managers keep running, can be rescheduled,
+// and can be uninstalled; but they leave a dead node, and do not block a drain. The
+// steps build on each other.
 func TestEveryNodeIsTainted(t *testing.T) {
 	i := &tainted{Cluster: framework.StartEmpty(t, "--nodes=0")}
 	i.AddNodes(t, "worker", 3, "--pool=worker")
@@ -49,7 +49,7 @@ func TestEveryNodeIsTainted(t *testing.T) {
 	}
 }
 
-// tainted is what the steps share.
+// tainted is the state that the steps share.
 type tainted struct{ *framework.Cluster }
 
 // managers returns the managers' pods that are not being deleted.
@@ -62,8 +62,8 @@ func (i *tainted) managers(t *testing.T) []corev1.Pod {
 	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
-// eventuallyReady waits for two managers that are ready, none of which is to be
-// one of those, or on that node.
+// eventuallyReady waits for two ready managers, none of which is one of the previous
+// pods or on one of the given nodes.
 func (i *tainted) eventuallyReady(t *testing.T, before []corev1.Pod, not ...string) []corev1.Pod {
 	t.Helper()
 	var pods []corev1.Pod
@@ -90,8 +90,8 @@ func is(pod corev1.Pod, condition corev1.PodConditionType) bool {
 	})
 }
 
-// taint puts taints on all nodes by a pool. The pod of another user shows that
-// they work.
+// taint adds taints to all nodes through a pool. The pod of another user shows that they
+// work.
 func (i *tainted) taint(t *testing.T) {
 	before := i.managers(t)
 	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: metav1.NamespaceDefault}, Spec: framework.App}
@@ -124,7 +124,7 @@ func (i *tainted) taint(t *testing.T) {
 	})
 	framework.Eventually(t, "another user's pod is evicted", func() error {
 		if err := i.Get(t.Context(), client.ObjectKeyFromObject(other), other); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there (%w)", err)
+			return fmt.Errorf("it still exists (%w)", err)
 		}
 		return nil
 	})
@@ -144,7 +144,7 @@ func (i *tainted) comeBack(t *testing.T) {
 	i.eventuallyReady(t, before)
 }
 
-// hook creates what Helm does at some moment, and waits until its pod has a node and
+// hook creates an object of one of Helm's hooks, and waits until its pod has a node and
 // runs there.
 func (i *tainted) hook(t *testing.T, key, name string) {
 	t.Helper()
@@ -152,7 +152,7 @@ func (i *tainted) hook(t *testing.T, key, name string) {
 	if o.Object == nil {
 		t.Fatalf("the chart has no %s", key)
 	}
-	// parse takes it off.
+	// parse removes this label.
 	o.SetLabels(map[string]string{"app.kubernetes.io/name": name})
 	if err := i.Create(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -180,20 +180,21 @@ func (i *tainted) cleanup(t *testing.T) {
 	i.hook(t, "Job "+namespace+"/tidekeeper-cleanup", "tidekeeper-cleanup")
 }
 
-// deadNode: in the test pods leave after two seconds, not thirty.
+// deadNode: in this test, pods are evicted from a dead node after two seconds, not
+// thirty.
 func (i *tainted) deadNode(t *testing.T) {
 	before := i.managers(t)
 	i.patch(t, `[{"op":"replace","path":"/spec/template/spec/tolerations/0/tolerationSeconds","value":2},
 		{"op":"replace","path":"/spec/template/spec/tolerations/1/tolerationSeconds","value":2}]`)
 	pods := i.eventuallyReady(t, before)
 	if seconds := *before[0].Spec.Tolerations[0].TolerationSeconds; seconds > 300 {
-		t.Errorf("they leave after %d s", seconds)
+		t.Errorf("they are evicted after %d s", seconds)
 	}
 	dead := pods[0].Spec.NodeName
 	i.Sandbox(t, "node", "not-ready", dead)
 	i.eventuallyReady(t, pods[:1], dead)
 	i.Sandbox(t, "node", "ready", dead)
-	framework.Eventually(t, dead+" is well again", func() error {
+	framework.Eventually(t, dead+" is ready again", func() error {
 		node := framework.Node(dead)
 		if i.Refresh(t, node); len(node.Spec.Taints) != 2 {
 			return fmt.Errorf("it has %v", node.Spec.Taints)
@@ -221,7 +222,7 @@ func (i *tainted) drain(t *testing.T) {
 	i.patch(t, `[{"op":"add","path":"/spec/template/metadata/annotations/sandbox.tidekeeper.dev~1behavior","value":"never-ready"},
 		{"op":"replace","path":"/spec/replicas","value":2}]`)
 	var pods []corev1.Pod
-	framework.Eventually(t, "two managers run and are not ready", func() error {
+	framework.Eventually(t, "two managers are running and not ready", func() error {
 		if pods = i.managers(t); len(pods) != 2 {
 			return fmt.Errorf("there are %d", len(pods))
 		}
@@ -233,7 +234,7 @@ func (i *tainted) drain(t *testing.T) {
 		return nil
 	})
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: release, Namespace: namespace}}
-	framework.Eventually(t, "none may be disrupted that is ready", func() error {
+	framework.Eventually(t, "no ready manager may be disrupted", func() error {
 		if i.Refresh(t, budget); budget.Status.ExpectedPods != 2 || budget.Status.CurrentHealthy != 0 || budget.Status.DisruptionsAllowed != 0 {
 			return fmt.Errorf("%+v", budget.Status)
 		}

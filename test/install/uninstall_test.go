@@ -47,9 +47,9 @@ func (i *installation) blackBox(t *testing.T) {
 	}
 }
 
-// uninstallInVain: without a manager, the settings of a pool are not removed from its
+// uninstallWithoutManager: without a manager, the settings of a pool are not removed from its
 // nodes, so nothing is uninstalled.
-func (i *installation) uninstallInVain(t *testing.T) {
+func (i *installation) uninstallWithoutManager(t *testing.T) {
 	i.start()
 	i.applyPool(t)
 	i.manager.Kill(t)

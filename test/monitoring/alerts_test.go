@@ -38,23 +38,23 @@ func rules(t *testing.T) map[string]rule {
 	return all
 }
 
-// series are those of a test, by name and labels, with the value of each minute
-// in promtool's notation: 0+1x9 is 0, 1, … 9.
+// series are the series of a test, by name and labels, with the value of each minute in
+// promtool's notation: 0+1x9 is 0, 1, … 9.
 type series map[string]string
 
-// alertCase is a story in which an alert fires, and ones in which it does not.
+// alertCase has series for which an alert fires, and others for which it does not.
 type alertCase struct {
-	// fires is when it fires, with these labels and this summary.
+	// fires are series for which it fires, with these labels and this summary.
 	fires   series
 	after   string
 	labels  map[string]string
 	summary string
-	// quiet are series with which nothing fires, at any of the same time.
+	// quiet are series for which nothing fires, at any time up to the same time.
 	quiet []series
 }
 
-// alertCases are by the name of the alert. A quiet one is as near to one that
-// fires as can be.
+// alertCases are the cases by name of the alert. A quiet case is as close as possible to
+// one that fires.
 var alertCases = map[string]alertCase{
 	"TidekeeperDown": {
 		fires: series{`up{job="tidekeeper-metrics", instance="a"}`: "0x60"}, after: "6m",
@@ -64,7 +64,7 @@ var alertCases = map[string]alertCase{
 				`up{job="tidekeeper-metrics", instance="a"}`: "0x60",
 				`up{job="tidekeeper-metrics", instance="b"}`: "1x60",
 			},
-			// Away for some minutes.
+			// Down for some minutes.
 			{`up{job="tidekeeper-metrics", instance="a"}`: "1x8 0x3 1x60"},
 		},
 	},
@@ -81,16 +81,16 @@ var alertCases = map[string]alertCase{
 				`leader_election_master_status{job="tidekeeper-metrics", instance="b"}`: "1x60",
 			},
 			{`leader_election_master_status{job="tidekeeper-metrics", instance="a"}`: "1x8 0x3 1x60"},
-			// Somebody else's.
+			// Those of another program.
 			{`leader_election_master_status{job="other", instance="a"}`: "0x60"},
 		},
 	},
 	"TidekeeperReconcileErrors": {
-		// One object that is tried every 17 minutes.
+		// One object that is retried every 17 minutes.
 		fires: series{reconcileErrors: "0x5 5x16 6x16 7x16 8x16 9x16 10x16"}, after: "60m",
 		labels:  map[string]string{"controller": "nodepool"},
 		summary: "The controller nodepool has been failing for 45 minutes.",
-		// An API server that was away for ten minutes.
+		// An API server that was down for ten minutes.
 		quiet: []series{{reconcileErrors: "0x5 0+9x10 90x60"}},
 	},
 	"TidekeeperReconcilePanic": {
@@ -113,7 +113,7 @@ var alertCases = map[string]alertCase{
 		after: "31m", labels: map[string]string{"controller": "nodepool"},
 		summary: "The queue of the controller nodepool has not been empty for 30 minutes.",
 		quiet: []series{
-			// A standby's queue is full; a leader's is empty now and then.
+			// A standby's queue is long; a leader's is empty now and then.
 			{
 				depth + `, priority="0", instance="a"}`:                                 "5x20 0 5x25 0 5x20",
 				depth + `, priority="-100", instance="b"}`:                              "500x60",
@@ -176,7 +176,7 @@ var alertCases = map[string]alertCase{
 		fires: series{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0+6x60"}, after: "21m",
 		labels:  map[string]string{"pool": "w"},
 		summary: "Another client keeps reverting settings of the pool w on nodes.",
-		// A thousand nodes, once; somebody who tries each minute.
+		// A thousand nodes, once; another client that tries every minute.
 		quiet: []series{
 			{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0x5 1000x55"},
 			{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0+1x60"},
@@ -188,7 +188,7 @@ var alertCases = map[string]alertCase{
 		quiet:   []series{{`tidekeeper_nodepool_node_writes_total{result="conflict", instance="a"}`: "0+1x60"}},
 	},
 	"TidekeeperRestartFailed": {
-		// The very first.
+		// The very first failure.
 		fires: series{`tidekeeper_restart_ticks_total{outcome="Failed", reason="Timeout", instance="a"}`: "0x5 1x55"}, after: "10m",
 		labels:  map[string]string{"reason": "Timeout"},
 		summary: "Scheduled restarts have failed within the hour: Timeout.",
@@ -198,7 +198,7 @@ var alertCases = map[string]alertCase{
 		fires: series{`tidekeeper_restart_ticks_total{outcome="Missed", reason="BudgetExhausted", instance="a"}`: "0x5 1x55"}, after: "10m",
 		labels:  map[string]string{"reason": "BudgetExhausted"},
 		summary: "Scheduled restarts were missed within the hour: BudgetExhausted.",
-		// Another manager leads now, and counts from nothing.
+		// Another manager is the leader now, and counts from 0.
 		quiet: []series{{
 			`tidekeeper_restart_ticks_total{outcome="Missed", reason="BudgetExhausted", instance="a"}`: "7x5 _x55",
 			`tidekeeper_restart_ticks_total{outcome="Missed", reason="BudgetExhausted", instance="b"}`: "0x60",
@@ -262,7 +262,7 @@ var alertCases = map[string]alertCase{
 	},
 }
 
-// What is said often.
+// Series that several cases use.
 const (
 	up              = `up{job="tidekeeper-metrics", instance="a"}`
 	reconcileErrors = `controller_runtime_reconcile_errors_total{job="tidekeeper-metrics", controller="nodepool"}`
@@ -308,8 +308,8 @@ func TestAlertsAreComplete(t *testing.T) {
 	}
 }
 
-// promtool finds nothing wrong with the alerts, each fires in its case, and is
-// quiet in those that are near to it.
+// promtool finds nothing wrong with the alerts. Each alert fires in its case, and is quiet
+// in similar ones.
 func TestAlertsFire(t *testing.T) {
 	file := rulesFile(t)
 	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", file)

@@ -1,6 +1,6 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring tests the alerts and dashboards of config/monitoring: by
-// promtool, and by a Prometheus that scrapes a manager on the sandbox.
+// Package monitoring tests the alerts and dashboards of config/monitoring: with
+// promtool, and with a Prometheus that scrapes a manager of a sandbox.
 package monitoring

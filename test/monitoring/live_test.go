@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(framework.Main(m, &cluster, "--nodes=0"))
 }
 
-// A Prometheus scrapes the manager while there is a little of everything: then no
-// panel of a dashboard is empty, and every alert is about metrics that there are.
+// A Prometheus scrapes the manager while there is a little of everything: then no panel
+// of a dashboard is empty, and every alert uses existing metrics.
 func TestPrometheus(t *testing.T) {
 	manager := cluster.StartManager(t, append([]string{"--metrics-secure=true"}, framework.Elect...)...)
 	p := startPrometheus(t, manager)
@@ -54,7 +54,7 @@ func TestPrometheus(t *testing.T) {
 		for name, r := range rules(t) {
 			selectors := p.selectors(t, r.Expr)
 			if len(selectors) == 0 {
-				t.Errorf("%s is about nothing", name)
+				t.Errorf("%s uses no series", name)
 			}
 			for _, selector := range selectors {
 				if err := p.answered(selector, since); err != nil {
@@ -62,7 +62,7 @@ func TestPrometheus(t *testing.T) {
 				}
 			}
 		}
-		framework.Eventually(t, "what has no target is on its way to be an alert", func() error {
+		framework.Eventually(t, "the alert for the missing target is pending", func() error {
 			var data struct {
 				Alerts []struct {
 					Labels map[string]string
@@ -97,8 +97,8 @@ func TestPrometheus(t *testing.T) {
 	})
 }
 
-// load makes a pool, pods, a restart, a schedule without a target, and something
-// to be put back. What is counted happens twice, as a rate needs two scrapes.
+// load creates a pool, pods, a restart, a schedule without a target, and drift. Whatever
+// is counted happens twice, as a rate needs two scrapes.
 func load(t *testing.T) {
 	t.Helper()
 	cluster.AddNodes(t, "w", 2, "--pool", "w")
@@ -122,13 +122,13 @@ func load(t *testing.T) {
 		})
 		node := framework.Node("w-1")
 		cluster.Change(t, node, func() { node.Labels["example.com/w"] = "changed" })
-		framework.Eventually(t, "it is put back", func() error {
+		framework.Eventually(t, "the label is reverted", func() error {
 			if cluster.Refresh(t, node); node.Labels["example.com/w"] != "1" {
 				return fmt.Errorf("it is %q", node.Labels["example.com/w"])
 			}
 			return nil
 		})
-		// So that Prometheus has seen the one before the other.
+		// So that Prometheus has scraped the first before the second.
 		time.Sleep(2 * time.Second)
 	}
 }
@@ -174,7 +174,7 @@ func panels(t *testing.T, file string) map[string][]string {
 			all[panel.Title] = append(all[panel.Title], variables.Replace(target.Expr))
 		}
 		if panel.Type != "row" && len(panel.Targets) == 0 {
-			t.Errorf("%s: the panel %s asks nothing", file, panel.Title)
+			t.Errorf("%s: the panel %s has no query", file, panel.Title)
 		}
 	}
 	if len(all) == 0 {
@@ -183,7 +183,7 @@ func panels(t *testing.T, file string) map[string][]string {
 	return all
 }
 
-// selectors returns what an expression selects series by.
+// selectors returns the series selectors of an expression.
 func (p prometheus) selectors(t *testing.T, expr string) []string {
 	t.Helper()
 	var tree any

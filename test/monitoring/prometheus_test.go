@@ -22,11 +22,11 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// prometheus is one that runs, and scrapes a manager each second.
+// prometheus is a running Prometheus that scrapes a manager every second.
 type prometheus struct{ address string }
 
-// startPrometheus starts one that scrapes the manager as the ServiceMonitor says,
-// with the token that this names, and has our alerts.
+// startPrometheus starts a Prometheus with our alerts that scrapes the manager as the
+// ServiceMonitor says, with the token that it names.
 func startPrometheus(t *testing.T, manager *framework.Manager) prometheus {
 	t.Helper()
 	var service corev1.Service
@@ -66,13 +66,13 @@ func startPrometheus(t *testing.T, manager *framework.Manager) prometheus {
 	})
 	p := prometheus{framework.FreeAddress(t)}
 	framework.RunTool(t, "PROMETHEUS_BIN", "prometheus", "--config.file="+config, "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+p.address)
-	// It is ready some seconds before it looks at its targets.
+	// It is ready some seconds before it scrapes its targets.
 	since := time.Now()
 	framework.Eventually(t, "Prometheus scrapes the manager", func() error { return p.answered("up == 1", since) })
 	return p
 }
 
-// readerToken installs what the ServiceMonitor's token is of, and returns it.
+// readerToken installs the account of the ServiceMonitor's token, and returns the token.
 func readerToken(t *testing.T, key corev1.SecretKeySelector) string {
 	t.Helper()
 	file := filepath.Join(framework.Root(), "config", "monitoring", "service_monitor_token.yaml")
@@ -87,14 +87,14 @@ func readerToken(t *testing.T, key corev1.SecretKeySelector) string {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: key.Name, Namespace: framework.ManagerNamespace}}
 	framework.Eventually(t, "there is a token", func() error {
 		if cluster.Refresh(t, secret); len(secret.Data[key.Key]) == 0 {
-			return errors.New("there is none")
+			return errors.New("there is none yet")
 		}
 		return nil
 	})
 	return string(secret.Data[key.Key])
 }
 
-// get asks for a path and decodes the data of the answer.
+// get requests a path and decodes the data of the response.
 func (p prometheus) get(path string, parameters url.Values, into any) error {
 	response, err := http.Get("http://" + p.address + "/api/v1/" + path + "?" + parameters.Encode())
 	if err != nil {
@@ -118,8 +118,8 @@ func (p prometheus) get(path string, parameters url.Values, into any) error {
 	return nil
 }
 
-// answered asks for an expression over a time until now, and returns an error if
-// there is one, or if there is no number in the answer.
+// answered evaluates an expression over the time since then, and returns an error if that
+// fails, or if there is no number in the result.
 func (p prometheus) answered(expr string, since time.Time) error {
 	var data struct {
 		Result []struct{ Values [][2]any }

@@ -20,16 +20,16 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// What the manager may cost with all tricks played, on 103 nodes with some
-// hundreds of pods.
+// The maximum cost of the manager with all tricks, on 103 nodes with some hundreds of
+// pods.
 const (
-	// mostMemory is the most memory that it may ever have had, in MiB.
+	// mostMemory is the maximum of its peak memory, in MiB.
 	mostMemory = 256
-	// moreSeries is how many metric series there may be more than at first: of
-	// outcomes and reasons that were not before.
+	// moreSeries is the maximum number of additional metric series, for new outcomes and
+	// reasons.
 	moreSeries = 250
-	// mostWrites is how many writes a minute it may send: of some 330 schedules of
-	// the tenant that are due each minute, two to the status and an event.
+	// mostWrites is the maximum number of writes per minute: about 330 schedules of the
+	// tenant are due each minute, with two status writes and an event each.
 	mostWrites = 1100
 )
 
@@ -53,7 +53,7 @@ func memoryOf(t *testing.T, manager *framework.Manager, field string) int {
 	return kib / 1024
 }
 
-// cost is what the manager has cost since the beginning.
+// cost is the cost of the manager since the start.
 type cost struct {
 	manager *framework.Manager
 	audit   *framework.Audit
@@ -77,14 +77,14 @@ func seriesOf(t *testing.T, manager *framework.Manager) int {
 
 func (c *cost) check(t *testing.T) {
 	if most := memoryOf(t, c.manager, "VmHWM"); most > mostMemory {
-		t.Errorf("the manager had %d MiB at the most, want %d", most, mostMemory)
+		t.Errorf("the manager used up to %d MiB, want %d", most, mostMemory)
 	} else {
-		t.Logf("the manager had %d MiB at the most, and has %d", most, memory(t, c.manager))
+		t.Logf("the manager used up to %d MiB, and uses %d now", most, memory(t, c.manager))
 	}
 	if series := seriesOf(t, c.manager); series > c.series+moreSeries {
-		t.Errorf("there are %d metric series, and were %d", series, c.series)
+		t.Errorf("there are %d metric series, before there were %d", series, c.series)
 	} else {
-		t.Logf("there are %d metric series, and were %d", series, c.series)
+		t.Logf("there are %d metric series, before there were %d", series, c.series)
 	}
 	perMinute, byKind := map[time.Time]int{}, map[string]int{}
 	for _, q := range c.audit.Requests(t) {
@@ -97,16 +97,16 @@ func (c *cost) check(t *testing.T) {
 	t.Logf("writes of each kind: %v", byKind)
 	for minute, writes := range perMinute {
 		if writes > mostWrites {
-			t.Errorf("%d writes in the minute from %s, want %d at the most", writes, minute.Format(time.TimeOnly), mostWrites)
+			t.Errorf("%d writes in the minute from %s, want at most %d", writes, minute.Format(time.TimeOnly), mostWrites)
 		}
 	}
 }
 
-// hugeAnnotations: what cannot be understood is told in a few words, and what does
-// not concern the manager is not kept.
+// hugeAnnotations: a value that cannot be parsed is reported in a few words, and
+// annotations that do not concern the manager are not kept in memory.
 func (s *stage) hugeAnnotations(t *testing.T) {
 	before, log := memory(t, s.manager), len(s.manager.Log())
-	huge := strings.Repeat("<huge>", 40_000) // 240 kB of the 256 that all may have.
+	huge := strings.Repeat("<huge>", 40_000) // 240 kB of the 256 kB for all annotations.
 	var all []client.Object
 	for i := range 12 {
 		pod := bound(fmt.Sprint("huge-", i), fmt.Sprintf("herd-%d", i+1), 0)
@@ -125,7 +125,7 @@ func (s *stage) hugeAnnotations(t *testing.T) {
 	s.makes(t, all...)
 	for i := range 4 {
 		for kind, name := range map[string]string{"Deployment": fmt.Sprint("huge-", i), "ScheduledRestart": fmt.Sprint("request-", i)} {
-			framework.Eventually(t, kind+" "+name+" is told what is wrong", func() error {
+			framework.Eventually(t, kind+" "+name+" has an event that says what is wrong", func() error {
 				if len(cluster.Events(t, kind, name)) == 0 {
 					return errNotYet
 				}
@@ -135,12 +135,12 @@ func (s *stage) hugeAnnotations(t *testing.T) {
 	}
 	s.served(t)
 	if grown := len(s.manager.Log()) - log; grown > 200_000 {
-		t.Errorf("the manager has logged %d bytes more", grown)
+		t.Errorf("the manager has logged %d additional bytes", grown)
 	}
-	t.Logf("the manager has %d MiB, and had %d", memory(t, s.manager), before)
+	t.Logf("the manager uses %d MiB, before %d", memory(t, s.manager), before)
 }
 
-// manyEvents: what is told is not more than what was done.
+// manyEvents: there are not more events than edits.
 func (s *stage) manyEvents(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	const edits = 150
@@ -152,7 +152,7 @@ func (s *stage) manyEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	framework.Eventually(t, "it is told what is wrong", func() error {
+	framework.Eventually(t, "an event says what is wrong", func() error {
 		if len(cluster.Events(t, "ScheduledRestart", "chatter")) == 0 {
 			return errNotYet
 		}
@@ -171,8 +171,8 @@ func (s *stage) manyEvents(t *testing.T) {
 	t.Logf("%d writes for %d edits", about, edits)
 }
 
-// calendar: the plugin, of whom sees all namespaces, does not hold every minute of
-// a month for each of the tenant's schedules.
+// calendar: when a user with access to all namespaces runs the plugin, it does not keep
+// every minute of a month in memory for each of the tenant's schedules.
 func (s *stage) calendar(t *testing.T) {
 	path, err := framework.Binary("TIDE_BIN", "kubectl-tide")
 	if err != nil {

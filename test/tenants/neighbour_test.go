@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// quiet is the neighbour's pool, and its namespace.
+	// quiet is the name of the neighbour's pool and namespace.
 	quiet = "quiet"
-	// quietNodes is how many nodes it has.
+	// quietNodes is the number of nodes in the pool.
 	quietNodes = 3
 	// soon is how long a change of the pool may take, on a busy machine.
 	soon = 10 * time.Second
-	// late is how late a restart may start: the slots may all be taken when it is
-	// asked for, and are then given back when they have their age.
+	// late is how late a restart may start: all slots may be in use when it is requested,
+	// and are then released at their maximum age.
 	late = slotAge + soon
-	// deadline is that of the tick that nothing can start.
+	// deadline is the deadline of the ticks that cannot start.
 	deadline = 20
 )
 
-// neighbour has a pool and three schedules, and troubles nobody.
+// neighbour is a well-behaved tenant with a pool and three schedules.
 type neighbour struct {
 	pool *tidekeeperv1.NodePool
-	// web is restarted each minute; api when it is asked for; held is paused, so
-	// that its ticks are Missed at their deadline.
+	// web is restarted every minute, and api on request. held is paused, so its ticks are
+	// Missed at their deadline.
 	web, api, held *tidekeeperv1.ScheduledRestart
 	changes        int
 	since          time.Time
@@ -67,8 +67,8 @@ func newNeighbour(t *testing.T) *neighbour {
 	return n
 }
 
-// served shows that the neighbour's pool follows a change within seconds, and
-// that a restart which it asks for runs.
+// served checks that the neighbour's pool applies a change within seconds, and that a
+// requested restart runs.
 func (n *neighbour) served(t *testing.T) {
 	t.Helper()
 	n.changes++
@@ -90,7 +90,7 @@ func (n *neighbour) served(t *testing.T) {
 
 	tick := cluster.RequestRestart(t, n.api, time.Now())
 	var record *tidekeeperv1.RestartRecord
-	framework.EventuallyWithin(t, late+soon, "the restart that the neighbour has asked for is done", func() error {
+	framework.EventuallyWithin(t, late+soon, "the restart that the neighbour requested is complete", func() error {
 		cluster.Refresh(t, n.api)
 		if record = recordOf(n.api, tick); record == nil {
 			ready := framework.ReadyIs(n.api.Status.Conditions, n.api.Generation, "Suspended")
@@ -99,7 +99,7 @@ func (n *neighbour) served(t *testing.T) {
 		return nil
 	})
 	if record.Outcome != tidekeeperv1.OutcomeSucceeded {
-		t.Errorf("the restart that the neighbour has asked for: %+v", record)
+		t.Errorf("the restart that the neighbour requested: %+v", record)
 	} else if waited := record.StartedTime.Sub(tick); waited > late {
 		t.Errorf("it started after %s", waited)
 	} else {
@@ -107,7 +107,7 @@ func (n *neighbour) served(t *testing.T) {
 	}
 }
 
-// recordOf returns what is on record for a tick.
+// recordOf returns the record of a tick.
 func recordOf(r *tidekeeperv1.ScheduledRestart, tick time.Time) *tidekeeperv1.RestartRecord {
 	for i := range r.Status.History {
 		if record := &r.Status.History[i]; record.ScheduledTime.Time.Equal(tick) {
@@ -117,8 +117,8 @@ func recordOf(r *tidekeeperv1.ScheduledRestart, tick time.Time) *tidekeeperv1.Re
 	return nil
 }
 
-// settledTicks are the minutes since the beginning that must be settled by now. It
-// waits for the first.
+// settledTicks returns the minutes since the start whose ticks must be settled by now.
+// It waits for the first.
 func (n *neighbour) settledTicks() (ticks []time.Time) {
 	first := n.since.Truncate(time.Minute).Add(time.Minute)
 	time.Sleep(time.Until(first.Add(late + soon + time.Second)))
@@ -128,7 +128,7 @@ func (n *neighbour) settledTicks() (ticks []time.Time) {
 	return ticks
 }
 
-// ticks shows that each tick of the neighbour's schedule was a restart, in time.
+// ticks checks that each tick of the neighbour's schedule was a restart, and on time.
 func (n *neighbour) ticks(t *testing.T) {
 	cluster.Refresh(t, n.web)
 	for _, tick := range n.settledTicks() {
@@ -146,8 +146,8 @@ func (n *neighbour) ticks(t *testing.T) {
 	}
 }
 
-// deadlines shows that each tick that could not start is Missed, by the gate's
-// name and soon after its deadline.
+// deadlines checks that each tick that could not start is Missed, with the gate as its
+// reason and soon after its deadline.
 func (n *neighbour) deadlines(t *testing.T) {
 	cluster.Refresh(t, n.held)
 	for _, tick := range n.settledTicks() {

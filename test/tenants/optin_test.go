@@ -17,8 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// suspendedOptIn makes an opt-in of the neighbour's that was suspended by hand, and
-// somebody who may write ScheduledRestarts in its namespace and no Deployments.
+// suspendedOptIn creates an opt-in of the neighbour's that was suspended by hand, and a
+// user who may write ScheduledRestarts but no Deployments in its namespace.
 func (s *stage) suspendedOptIn(t *testing.T, name string) (*appsv1.Deployment, *tidekeeperv1.ScheduledRestart, client.Client) {
 	t.Helper()
 	d := workload(quiet, name, 0, nil).(*appsv1.Deployment)
@@ -37,8 +37,8 @@ func (s *stage) suspendedOptIn(t *testing.T, name string) (*appsv1.Deployment, *
 	return d, r, alice
 }
 
-// staysSuspended shows that what she did was refused, or has come to nothing: the
-// ScheduledRestart was made again, and is suspended as before.
+// staysSuspended checks that the user's request was refused or had no effect: the
+// ScheduledRestart was created again, and is suspended as before.
 func staysSuspended(t *testing.T, err error, d *appsv1.Deployment, r *tidekeeperv1.ScheduledRestart) {
 	t.Helper()
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
@@ -49,17 +49,17 @@ func staysSuspended(t *testing.T, err error, d *appsv1.Deployment, r *tidekeeper
 		t.Fatal(err)
 	}
 	before := r.UID
-	framework.Eventually(t, "it is made again", func() error {
+	framework.Eventually(t, "it is created again", func() error {
 		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
 			return err
 		}
 		if r.UID == before {
-			return fmt.Errorf("it is that of before, owned by %+v", r.OwnerReferences)
+			return fmt.Errorf("it is still the previous one, owned by %+v", r.OwnerReferences)
 		}
 		return nil
 	})
 	if !r.Spec.Suspend {
-		t.Errorf("who may not patch %s has woken its schedule", d.Name)
+		t.Errorf("a user who may not patch %s has resumed its schedule", d.Name)
 	}
 }
 

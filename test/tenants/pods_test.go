@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// bound is a pod that its author puts on a node, past the scheduler, with limits
-// of resources that nobody offers.
+// bound returns a pod whose spec names its node, without the scheduler, with limits of
+// resources that no node offers.
 func bound(name, node string, resources int) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: evil[0]}, Spec: *framework.App.DeepCopy()}
 	pod.Spec.NodeName = node
@@ -32,42 +32,42 @@ func bound(name, node string, resources int) *corev1.Pod {
 	return pod
 }
 
-// resourceSeries counts the series of the metric that has one for each resource.
+// resourceSeries counts the series of the metric with one series per resource.
 func (s *stage) resourceSeries(t *testing.T) int {
 	t.Helper()
 	return len(s.manager.ReadMetrics(t)["tidekeeper_nodepool_resource"].GetMetric())
 }
 
-// inventedResources: the neighbour's pool does not tell of resources that only
-// exist in what a tenant asks for, and its status can always be written.
+// inventedResources: the neighbour's pool does not show resources that exist only in a
+// tenant's requests, and its status can always be written.
 func (s *stage) inventedResources(t *testing.T) {
 	before := s.resourceSeries(t)
 	pods := []client.Object{bound("a", quiet+"-1", 4000), bound("b", quiet+"-1", 4000), bound("c", quiet+"-2", 4000), bound("d", quiet+"-3", 4000)}
 	s.makes(t, pods...)
-	// What is asked for is told when it is known, so the pods are known when this
-	// last one's cores are told of.
+	// The status follows the known pods, so the manager knows all pods when the status has
+	// the cores of this last one.
 	last := bound("e", quiet+"-3", 0)
 	last.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("123m")}
 	s.makes(t, last)
-	framework.Eventually(t, "the pool tells of the last pod", func() error {
+	framework.Eventually(t, "the pool's status includes the last pod", func() error {
 		cluster.Refresh(t, s.pool)
 		if cpu := s.pool.Status.Requested.Cpu(); cpu.MilliValue()%1000 != 123 {
-			return fmt.Errorf("requested are %s cores", cpu)
+			return fmt.Errorf("%s cores are requested", cpu)
 		}
 		return nil
 	})
 	for name := range s.pool.Status.Requested {
 		if strings.HasSuffix(strings.Split(string(name), "/")[0], ".example.com") {
-			t.Errorf("the pool's status tells of %d resources, of %s for one", len(s.pool.Status.Requested), name)
+			t.Errorf("the pool's status has %d resources, for example %s", len(s.pool.Status.Requested), name)
 			break
 		}
 	}
 	if after := s.resourceSeries(t); after > before+6 {
-		t.Errorf("there are %d series of resources, and were %d", after, before)
+		t.Errorf("there are %d series of resources, before there were %d", after, before)
 	}
 }
 
-// freshNames: names that come and go are forgotten.
+// freshNames: resource names that are no longer in use are forgotten.
 func (s *stage) freshNames(t *testing.T) {
 	before := memory(t, s.manager)
 	for round := range 6 {
@@ -75,7 +75,7 @@ func (s *stage) freshNames(t *testing.T) {
 		s.makes(t, pod)
 		s.removes(t, pod)
 	}
-	// On each node one of the last names there is.
+	// On each node one of the last names.
 	var pods []client.Object
 	for node := range 100 {
 		pods = append(pods, bound(fmt.Sprint("herd-", node+1), fmt.Sprintf("herd-%d", node+1), 1))
@@ -83,14 +83,14 @@ func (s *stage) freshNames(t *testing.T) {
 	s.makes(t, pods...)
 	s.served(t)
 	if after := memory(t, s.manager); after > before+60 {
-		t.Errorf("the manager has %d MiB, and had %d", after, before)
+		t.Errorf("the manager uses %d MiB, before %d", after, before)
 	} else {
-		t.Logf("the manager has %d MiB, and had %d", after, before)
+		t.Logf("the manager uses %d MiB, before %d", after, before)
 	}
 }
 
-// longTolerations: a tenant's pods that tolerate the neighbour's taint for years do
-// not hold it up.
+// longTolerations: a tenant's pods that tolerate the neighbour's taint for years do not
+// delay it.
 func (s *stage) longTolerations(t *testing.T) {
 	for i := range quietNodes {
 		pod := bound(fmt.Sprint("stays-", i), fmt.Sprintf("%s-%d", quiet, i+1), 0)
@@ -100,7 +100,7 @@ func (s *stage) longTolerations(t *testing.T) {
 	s.taintQuiet(t)
 }
 
-// stuckPods: nor do pods of which a finalizer is left.
+// stuckPods: nor do pods with a remaining finalizer.
 func (s *stage) stuckPods(t *testing.T) {
 	for i := range quietNodes {
 		pod := bound(fmt.Sprint("hangs-", i), fmt.Sprintf("%s-%d", quiet, i+1), 0)
@@ -114,7 +114,7 @@ func (s *stage) stuckPods(t *testing.T) {
 	s.taintQuiet(t)
 }
 
-// taintQuiet shows that a taint of the neighbour's pool reaches its nodes.
+// taintQuiet checks that a taint of the neighbour's pool is added to its nodes.
 func (s *stage) taintQuiet(t *testing.T) {
 	t.Helper()
 	taint := tidekeeperv1.Taint{Key: "example.com/quiet", Effect: corev1.TaintEffectNoExecute}

@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// ask makes a ScheduledRestart that asks for a restart at a time, as text.
+// ask adds a request for a restart at a time, given as text.
 func ask(r *tidekeeperv1.ScheduledRestart, when string) *tidekeeperv1.ScheduledRestart {
 	metav1.SetMetaDataAnnotation(&r.ObjectMeta, tidekeeperv1.RestartNowAnnotation, when)
 	return r
@@ -27,9 +27,9 @@ func ask(r *tidekeeperv1.ScheduledRestart, when string) *tidekeeperv1.ScheduledR
 
 func now() string { return time.Now().UTC().Format(time.RFC3339) }
 
-// absurdTimes: a request whose time cannot be stored is told to be wrong. It is
-// not a status that is refused for ever, with a slot that is never given back.
-// These go on, each minute.
+// absurdTimes: a request whose time cannot be stored is reported as invalid. It must not
+// cause a status that is always refused, and a slot that is never released. These
+// continue every minute.
 func (s *stage) absurdTimes(t *testing.T) {
 	var all []*tidekeeperv1.ScheduledRestart
 	for _, namespace := range evil {
@@ -44,7 +44,7 @@ func (s *stage) absurdTimes(t *testing.T) {
 		}
 	}
 	for _, r := range all {
-		framework.Eventually(t, r.Name+" is answered", func() error {
+		framework.Eventually(t, r.Name+" has an event", func() error {
 			cluster.Refresh(t, r)
 			if len(cluster.Events(t, "ScheduledRestart", r.Name)) == 0 && len(r.Status.History) == 0 {
 				return errNotYet
@@ -59,8 +59,8 @@ func (s *stage) absurdTimes(t *testing.T) {
 	}
 }
 
-// paddedObject: an object that is so large that no status can be written to it any
-// more takes no slot for good. It goes on, each minute.
+// paddedObject: an object that has become too large for a status write does not keep a
+// slot permanently. It continues every minute.
 func (s *stage) paddedObject(t *testing.T) {
 	most := 0
 	for _, namespace := range evil {
@@ -72,12 +72,12 @@ func (s *stage) paddedObject(t *testing.T) {
 				most = s.mostFinalizers(t, r)
 			}
 			// By then its status may have grown.
-			framework.Eventually(t, "it is as large as it can be", func() error { return s.pad(t, r, most) })
+			framework.Eventually(t, "it is as large as possible", func() error { return s.pad(t, r, most) })
 		}
 	}
 }
 
-// pad gives an object finalizers, of which there may be any number.
+// pad sets finalizers of an object, whose number is not limited.
 func (s *stage) pad(t *testing.T, r *tidekeeperv1.ScheduledRestart, finalizers int) error {
 	t.Helper()
 	latest := &tidekeeperv1.ScheduledRestart{}
@@ -92,7 +92,7 @@ func (s *stage) pad(t *testing.T, r *tidekeeperv1.ScheduledRestart, finalizers i
 	return s.mallory.Patch(t.Context(), latest, before)
 }
 
-// mostFinalizers finds out how many an object can have.
+// mostFinalizers finds out how many finalizers an object can have.
 func (s *stage) mostFinalizers(t *testing.T, r *tidekeeperv1.ScheduledRestart) int {
 	t.Helper()
 	least, most := 0, 16000
@@ -110,14 +110,14 @@ func (s *stage) mostFinalizers(t *testing.T, r *tidekeeperv1.ScheduledRestart) i
 	return least
 }
 
-// hogs: restarts that take longer than the time to the next one do not keep their
-// slots for ever. They go on.
+// hogs: restarts that take longer than the time to the next one do not keep their slots
+// forever. They continue.
 func (s *stage) hogs(t *testing.T) {
 	for _, namespace := range evil {
 		for i := range slots / 2 {
 			name := fmt.Sprint("hog-", i)
 			d := workload(namespace, name, 1, func(template *corev1.PodTemplateSpec) {
-				// The new pod comes when the old one has gone, after more than a minute.
+				// The new pod is created when the old one is gone, after more than a minute.
 				template.Annotations = map[string]string{"sandbox.tidekeeper.dev/terminated-after": "65s"}
 				template.Spec.TerminationGracePeriodSeconds = new(int64(70))
 			}).(*appsv1.Deployment)
@@ -127,8 +127,8 @@ func (s *stage) hogs(t *testing.T) {
 	}
 }
 
-// neverEnding makes a Deployment that is well, and whose restarts never end: the
-// new pod wants the port of the old one, which stays until the new one is there.
+// neverEnding returns a healthy Deployment whose restarts never complete: the new pod
+// needs the port of the old one, which stays until the new one is ready.
 func neverEnding(namespace, name string, port int32) *appsv1.Deployment {
 	d := workload(namespace, name, 1, func(template *corev1.PodTemplateSpec) {
 		template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "herd-1"}
@@ -139,8 +139,8 @@ func neverEnding(namespace, name string, port int32) *appsv1.Deployment {
 	return d
 }
 
-// neverReady: restarts that never end give back their slots after the time that
-// the operator of the cluster has set, whatever the tenant says. They go on.
+// neverReady: restarts that never complete release their slots after the time that the
+// cluster's administrator has configured, whatever the tenant sets. They continue.
 func (s *stage) neverReady(t *testing.T) {
 	for n, namespace := range evil {
 		for i := range slots / 2 {
@@ -153,7 +153,7 @@ func (s *stage) neverReady(t *testing.T) {
 	}
 }
 
-// backDated: who asks for yesterday is not served before who waits longer.
+// backDated: a request for yesterday is not served before one that has waited longer.
 func (s *stage) backDated(t *testing.T) {
 	for n, namespace := range evil {
 		for i := range 6 {
@@ -167,7 +167,7 @@ func (s *stage) backDated(t *testing.T) {
 	}
 }
 
-// neverStart: what is missed each minute costs little. These go on.
+// neverStart: ticks that are missed every minute cost little. These continue.
 func (s *stage) neverStart(t *testing.T) {
 	for i := range 300 {
 		s.keeps(t, restart(evil[0], fmt.Sprint("absent-", i), func(r *tidekeeperv1.ScheduledRestart) { r.Spec.StartingDeadlineSeconds = 1 }))

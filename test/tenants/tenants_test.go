@@ -28,18 +28,18 @@ func TestMain(m *testing.M) {
 	os.Exit(framework.Main(m, &cluster, "--nodes=0", "--audit"))
 }
 
-// slots is how many restarts may be under way, half of them in one namespace;
-// slotAge is how long one of them has its slot at most.
+// slots is how many restarts may run at once, half of them in one namespace. slotAge is
+// how long a restart may keep its slot.
 const (
 	slots   = 4
 	slotAge = 10 * time.Second
 )
 
-// evil are the tenant's namespaces: with half of the slots in each it can fill
-// all of them.
+// evil are the tenant's namespaces: with half of the slots in each, it can use all of
+// them.
 var evil = []string{"evil-1", "evil-2"}
 
-// stage is what the tricks share.
+// stage is the state that the tricks share.
 type stage struct {
 	*neighbour
 	manager *framework.Manager
@@ -47,10 +47,10 @@ type stage struct {
 	mallory client.Client
 }
 
-// Each trick, and the neighbour after it.
+// Plays each trick, and checks the neighbour after it.
 func TestTenants(t *testing.T) {
 	s := &stage{}
-	// Nodes of nobody, on which the tenant's pods run.
+	// Nodes in no pool, on which the tenant's pods run.
 	cluster.AddNodes(t, "herd", 100)
 	s.neighbour = newNeighbour(t)
 	for _, namespace := range evil {
@@ -75,7 +75,7 @@ func TestTenants(t *testing.T) {
 		{"pods with invented resources", s.inventedResources},
 		{"fresh names in a loop", s.freshNames},
 		{"requests at times that cannot be", s.absurdTimes},
-		{"an object that cannot be written any more", s.paddedObject},
+		{"an object that can no longer be written", s.paddedObject},
 		{"restarts that are slow, and come each minute", s.hogs},
 		{"restarts that never end", s.neverReady},
 		{"requests of yesterday", s.backDated},
@@ -99,7 +99,7 @@ func TestTenants(t *testing.T) {
 	t.Run("what the manager has cost", func(t *testing.T) { cost.check(t) })
 }
 
-// as returns a client that is somebody else.
+// as returns a client of another user.
 func as(t *testing.T, user string) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(cluster.Config)
@@ -122,8 +122,8 @@ func grant(t *testing.T, namespace, user, role string) {
 	})
 }
 
-// eventuallyMay waits until a user may write ScheduledRestarts: roles are
-// aggregated after they are made.
+// eventuallyMay waits until a user may write ScheduledRestarts: roles are aggregated
+// some time after their creation.
 func eventuallyMay(t *testing.T, user client.Client, namespace string) {
 	t.Helper()
 	framework.Eventually(t, "it may write ScheduledRestarts", func() error {
@@ -131,7 +131,8 @@ func eventuallyMay(t *testing.T, user client.Client, namespace string) {
 	})
 }
 
-// makes creates objects as the tenant, who may. They are gone when the test ends.
+// makes creates objects as the tenant, which must succeed. They are deleted when the
+// test ends.
 func (s *stage) makes(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -142,7 +143,7 @@ func (s *stage) makes(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// keeps is makes for what goes on until all is over, when the sandbox goes too.
+// keeps is makes for objects that stay until the sandbox is removed.
 func (s *stage) keeps(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -158,7 +159,7 @@ func (s *stage) removes(t *testing.T, o client.Object) {
 	ctx := context.WithoutCancel(t.Context())
 	if len(o.GetFinalizers()) > 0 {
 		if err := s.mallory.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil {
-			t.Errorf("take the finalizers off %T %s: %v", o, o.GetName(), err)
+			t.Errorf("remove the finalizers of %T %s: %v", o, o.GetName(), err)
 		}
 	}
 	if err := s.mallory.Delete(ctx, o, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
@@ -166,7 +167,7 @@ func (s *stage) removes(t *testing.T, o client.Object) {
 	}
 }
 
-// workload makes a Deployment in a namespace.
+// workload returns a Deployment in a namespace.
 func workload(namespace, name string, replicas int32, change func(*corev1.PodTemplateSpec)) client.Object {
 	d := framework.Deployment(name, replicas, *framework.App.DeepCopy())
 	d.Namespace = namespace
@@ -176,7 +177,7 @@ func workload(namespace, name string, replicas int32, change func(*corev1.PodTem
 	return d
 }
 
-// restart makes a ScheduledRestart of the Deployment of that name, each minute.
+// restart returns a ScheduledRestart for the Deployment with that name, every minute.
 func restart(namespace, name string, change func(*tidekeeperv1.ScheduledRestart)) *tidekeeperv1.ScheduledRestart {
 	r := framework.ScheduledRestart(name)
 	r.Namespace = namespace

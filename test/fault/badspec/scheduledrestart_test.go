@@ -158,7 +158,7 @@ func TestOnceEachNotices(t *testing.T) {
 		}
 		return nil
 	})
-	want := fmt.Sprintf("a template was restarted for %s, which is no tick", tick.Add(time.Second).Format(time.RFC3339))
+	want := fmt.Sprintf("a template was restarted for %s, which is not a tick", tick.Add(time.Second).Format(time.RFC3339))
 	if got := onceEach(t, d, r, []time.Time{tick}); !slices.Equal(got, []string{want}) {
 		t.Errorf("detected %q, want only %q", got, want)
 	}

@@ -108,12 +108,12 @@ func (s *fixture) eventuallyIs(t *testing.T, reason string) {
 	})
 }
 
-// tell formats the outcome of a tick.
-func tell(tick time.Time, outcome tidekeeperv1.Outcome, reason string, earlier int32) string {
+// outcomeOf formats the outcome of a tick.
+func outcomeOf(tick time.Time, outcome tidekeeperv1.Outcome, reason string, earlier int32) string {
 	return fmt.Sprintf("%s %s %s and %d before", tick.UTC().Format("2006-01-02 15:04:05"), outcome, reason, earlier)
 }
 
-func succeeded(tick time.Time) string { return tell(tick, tidekeeperv1.OutcomeSucceeded, "", 0) }
+func succeeded(tick time.Time) string { return outcomeOf(tick, tidekeeperv1.OutcomeSucceeded, "", 0) }
 
 // eventually waits until the history is this, the latest first, and no restart is
 // running.
@@ -144,7 +144,7 @@ func (s *fixture) stays(t *testing.T, what string, want ...string) {
 func (s *fixture) history(want []string) error {
 	var got []string
 	for _, r := range s.restart.Status.History {
-		got = append(got, tell(r.ScheduledTime.Time, r.Outcome, r.Reason, r.EarlierTicks))
+		got = append(got, outcomeOf(r.ScheduledTime.Time, r.Outcome, r.Reason, r.EarlierTicks))
 		if r.CompletedTime.Before(&r.ScheduledTime) || r.StartedTime != nil && r.CompletedTime.Before(r.StartedTime) {
 			return fmt.Errorf("a restart completed before it started: %+v", r)
 		}
@@ -197,8 +197,8 @@ func TestBackAndForth(t *testing.T) {
 
 	clock.Set(t, at(6).Add(30*time.Minute))
 	history = append([]string{
-		tell(at(6), tidekeeperv1.OutcomeMissed, "DeadlineExceeded", 0),
-		tell(at(5), tidekeeperv1.OutcomeMissed, "Superseded", 3),
+		outcomeOf(at(6), tidekeeperv1.OutcomeMissed, "DeadlineExceeded", 0),
+		outcomeOf(at(5), tidekeeperv1.OutcomeMissed, "Superseded", 3),
 	}, history...)
 	s.eventually(t, "on by five hours and a half, it is too late", history...)
 
@@ -292,8 +292,8 @@ func TestSuspended(t *testing.T) {
 	clock.Set(t, hour.Add(3*time.Hour+20*time.Minute))
 	manager.Signal(t, syscall.SIGCONT)
 	history := []string{
-		tell(hour.Add(3*time.Hour), tidekeeperv1.OutcomeMissed, "DeadlineExceeded", 0),
-		tell(hour.Add(2*time.Hour), tidekeeperv1.OutcomeMissed, "Superseded", 2),
+		outcomeOf(hour.Add(3*time.Hour), tidekeeperv1.OutcomeMissed, "DeadlineExceeded", 0),
+		outcomeOf(hour.Add(2*time.Hour), tidekeeperv1.OutcomeMissed, "Superseded", 2),
 	}
 	s.eventually(t, "what is too late is on record", history...)
 	clock.Set(t, hour.Add(4*time.Hour-time.Second))

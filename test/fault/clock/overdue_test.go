@@ -78,5 +78,5 @@ func TestOverdue(t *testing.T) {
 		}
 		return nil
 	})
-	overdue("it is not overdue any more", 0)
+	overdue("it is no longer overdue", 0)
 }
