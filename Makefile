@@ -221,14 +221,10 @@ verify: generate ## Check that generated code, go.mod files and formatting are a
 .PHONY: lint
 lint: export GOFLAGS = -trimpath
 lint: export CGO_ENABLED = 0
-lint: lint-words lint-length ## Run the linters.
+lint: lint-words ## Run the linters.
 	$(GOLANGCI_LINT) run ./...
 	for module in test sandbox sandbox/client hack/demo; do (cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
 	GOLANGCI_LINT='$(GOLANGCI_LINT)' $(GO) test -count=1 -run='^TestPureRule' ./hack/lint
-
-.PHONY: lint-length
-lint-length: ## Find files of more than 400 lines.
-	hack/lint-length
 
 .PHONY: lint-words
 lint-words: ## Find words and phrases that this project does not use, as listed in hack/lint/words.go.

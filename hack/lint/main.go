@@ -6,12 +6,11 @@
 // can be had check comments only (vale) or single words only (misspell); half of
 // what users read is in string literals, and most of the list are phrases.
 //
-//	go run ./hack/lint                         # what make lint runs, from the top folder
-//	go run ./hack/lint --all internal/restart  # a part of the tree, also where it is pending
+//	go run ./hack/lint                   # what make lint runs, from the top folder
+//	go run ./hack/lint internal/restart  # a part of the tree
 package main
 
 import (
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -21,9 +20,7 @@ import (
 )
 
 func main() {
-	all := flag.Bool("all", false, "check the parts that are pending, too")
-	flag.Parse()
-	found, err := run(".", *all, flag.Args(), os.Stdout)
+	found, err := run(".", os.Args[1:], os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lint:", err)
 		os.Exit(2)
@@ -37,14 +34,14 @@ func main() {
 // run checks every file under dir that git knows or would add and whose path has one
 // of the prefixes, if any are given. It prints each finding as file:line: message and
 // returns how many there are.
-func run(dir string, all bool, prefixes []string, out io.Writer) (int, error) {
+func run(dir string, prefixes []string, out io.Writer) (int, error) {
 	files, err := listFiles(dir)
 	if err != nil {
 		return 0, err
 	}
 	found := 0
 	for _, file := range files {
-		if isExempt(file) || isPending(file) && !all || len(prefixes) > 0 && !hasPrefix(file, prefixes) {
+		if isExempt(file) || len(prefixes) > 0 && !hasPrefix(file, prefixes) {
 			continue
 		}
 		source, err := os.ReadFile(filepath.Join(dir, file))
@@ -76,12 +73,6 @@ func listFiles(dir string) ([]string, error) {
 		return nil, fmt.Errorf("list the files of %s: %w", dir, err)
 	}
 	return strings.Split(strings.TrimRight(string(list), "\x00"), "\x00"), nil
-}
-
-// isPending reports whether file is in a part of the tree that is still to be
-// rewritten.
-func isPending(file string) bool {
-	return hasPrefix(file, pending)
 }
 
 // isExempt reports whether file is generated, copied or the list itself.

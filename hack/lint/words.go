@@ -63,10 +63,6 @@ var phrases = []phrase{
 // startsWithWho is "Who" as the subject of a sentence that is no question.
 var startsWithWho = regexp.MustCompile(`\bWho\s+[a-z][^.?!"]*(\??)`)
 
-// pending are the parts of the tree that have not been rewritten yet. It only
-// gets shorter.
-var pending = []string{}
-
 // exempt are generated files, copies, and this list.
 var exempt = []string{
 	"LICENSE",

@@ -127,4 +127,3 @@ type decideRow struct {
 	// named is the name of the ScheduledRestart if it is not that of the workload.
 	named string
 }
-

@@ -10,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -40,7 +39,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: retry.Limiter[reconcile.Request]()}).
 		For(&appsv1.ReplicaSet{}, builder.WithPredicates(replicaSetChanges)).
 		Watches(&corev1.Pod{}, podEvents).
-		Complete(&reconciler{client: mgr.GetClient()}); err != nil {
+		Complete(retry.Conflicts(&reconciler{client: mgr.GetClient()})); err != nil {
 		return fmt.Errorf("pod count: %w", err)
 	}
 	return nil
@@ -69,13 +68,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	was := rs.Labels[Label]
-	switch err := r.client.Patch(ctx, rs, client.RawPatch(types.MergePatchType, body)); {
-	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		// It is gone, or another has its name, which has an event of its own.
-		return ctrl.Result{}, nil
-	case apierrors.IsInvalid(err):
-		return ctrl.Result{}, reconcile.TerminalError(fmt.Errorf("patch ReplicaSet: %w", err))
-	case err != nil:
+	// Also what is refused is retried: a policy may be fixed without a change of the
+	// ReplicaSet or of its pods.
+	if err := r.client.Patch(ctx, rs, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("patch ReplicaSet: %w", err)
 	}
 	ctrl.LoggerFrom(ctx).Info("Labelled the ReplicaSet", "pods", n, "was", was)

@@ -47,8 +47,8 @@ func (i *installation) blackBox(t *testing.T) {
 	}
 }
 
-// uninstallWithoutManager: without a manager, the settings of a pool are not removed from its
-// nodes, so nothing is uninstalled.
+// uninstallWithoutManager: without a manager, the settings of a pool are not removed from
+// its nodes, so nothing is uninstalled.
 func (i *installation) uninstallWithoutManager(t *testing.T) {
 	i.start()
 	i.applyPool(t)

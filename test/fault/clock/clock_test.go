@@ -187,7 +187,7 @@ func TestBackAndForth(t *testing.T) {
 	s.eventually(t, "a tick comes", history...)
 
 	clock.Set(t, at(-2).Add(-time.Second))
-	s.stays(t, "back by two hours, a tick that was not decided then is no tick now", history...)
+	s.stays(t, "back by two hours, a tick that was not decided then is not a tick now", history...)
 	clock.Set(t, at(0).Add(-time.Second))
 	s.stays(t, "the same tick comes a second time", history...)
 
