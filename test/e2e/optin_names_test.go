@@ -50,7 +50,7 @@ func TestOptIn_TwoKindsOfOneName(t *testing.T) {
 	third := optInWorkload("DaemonSet", name, optInKey, "true")
 	cluster.Apply(t, third)
 	eventuallyOptIn(t, name, wanted{Suspend: true})
-	annotate(t, second, optInKey, "false")
+	annotate(t, second, optInKey, "")
 	eventuallyGone(t, made)
 	cluster.Delete(t, third)
 	eventuallyGone(t, framework.ScheduledRestart(name))

@@ -56,9 +56,9 @@ func TestOptIn_LogsEachStep(t *testing.T) {
 	}
 	w := optInWorkload("Deployment", "logged", optInKey, "true", scheduleKey, "0 3 * * *")
 	cluster.Apply(t, w)
-	logs(`ScheduledRestart=default/logged done="created ScheduledRestart logged: enabled, schedule`)
+	logs(`ScheduledRestart.name=logged .*done="created ScheduledRestart logged: enabled, schedule`)
 	annotate(t, w, scheduleKey, "0 4 * * *")
-	logs(`ScheduledRestart=default/logged done="updated ScheduledRestart logged: .*0 4`)
+	logs(`ScheduledRestart.name=logged .*done="updated ScheduledRestart logged: .*0 4`)
 	annotate(t, w, optInKey, "")
-	logs(`ScheduledRestart=default/logged done="deleted ScheduledRestart logged: the workload no longer has the annotation`)
+	logs(`ScheduledRestart.name=logged .*done="deleted ScheduledRestart logged: the workload no longer has the annotation`)
 }

@@ -200,13 +200,13 @@ func leads(m *framework.Manager) error {
 	return err
 }
 
-// startSecond starts the second manager, with its own proxy that only keeps a log. It
-// is stopped at the end of the run, after all objects of the run are deleted.
+// startSecond starts the second manager, with the arguments of the first, and with its own
+// proxy that only keeps a log. It is stopped at the end of the run, after all objects of the run are deleted.
 func (w *scenarioRun) startSecond() {
 	if w.second == nil {
 		w.second = w.StartProxy(w.t, "")
 	}
-	w.other = w.StartManager(w, append([]string{"--kubeconfig", w.second.Kubeconfig, quick}, election...)...)
+	w.other = w.StartManager(w, append(slices.Clone(w.args), "--kubeconfig", w.second.Kubeconfig)...)
 }
 
 func (l *testbed) stop() {
