@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package text bounds the length of texts that others decide: error messages,
-// names, annotations.
+// Package text writes texts for people: it bounds the length of those that others decide,
+// such as error messages, names and annotations, and formats durations.
 package text
 
 import (

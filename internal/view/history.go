@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/duration"
-
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
 // Outcome is what became of a tick.
@@ -102,24 +101,11 @@ func (e *HistoryEntry) StartupTexts() (median, worst string) {
 	if s == nil {
 		return "-", "-"
 	}
-	median = withChange(s.MedianSeconds, s.MedianChangeSeconds)
+	median = text.SecondsWithChange(s.MedianSeconds, s.MedianChangeSeconds)
 	if e.Pods == nil || s.Pods != *e.Pods {
 		median += ", " + plural(int(s.Pods), "pod")
 	}
-	return median, withChange(s.MaxSeconds, s.MaxChangeSeconds)
-}
-
-// withChange is a duration in seconds, and how much longer it is than before.
-func withChange(length int32, change *int32) string {
-	text := func(n int32) string { return duration.HumanDuration(time.Duration(n) * time.Second) }
-	switch {
-	case change == nil || *change == 0:
-		return text(length)
-	case *change < 0:
-		return text(length) + " (-" + text(-*change) + ")"
-	default:
-		return text(length) + " (+" + text(*change) + ")"
-	}
+	return median, text.SecondsWithChange(s.MaxSeconds, s.MaxChangeSeconds)
 }
 
 // plural puts a number before a noun.

@@ -14,6 +14,7 @@ import (
 var DaemonSet = &Kind{
 	GroupVersionKind: apps("DaemonSet"),
 	Resource:         "daemonsets",
+	ShortName:        "ds",
 	New:              func() Object { return &appsv1.DaemonSet{} },
 	State:            state(daemonSetState),
 	Restart:          restartTemplate,

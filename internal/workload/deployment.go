@@ -13,6 +13,7 @@ import (
 var Deployment = &Kind{
 	GroupVersionKind:  apps("Deployment"),
 	Resource:          "deployments",
+	ShortName:         "deploy",
 	New:               func() Object { return &appsv1.Deployment{} },
 	State:             state(deploymentState),
 	Restart:           restartTemplate,

@@ -20,6 +20,7 @@ import (
 var Rollout = &Kind{
 	GroupVersionKind:  rolloutKind,
 	Resource:          "rollouts",
+	ShortName:         "ro",
 	Optional:          true,
 	New:               newRollout,
 	State:             rolloutState,

@@ -13,6 +13,7 @@ import (
 var StatefulSet = &Kind{
 	GroupVersionKind: apps("StatefulSet"),
 	Resource:         "statefulsets",
+	ShortName:        "sts",
 	New:              func() Object { return &appsv1.StatefulSet{} },
 	State:            state(statefulSetState),
 	Restart:          restartTemplate,

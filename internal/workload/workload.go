@@ -26,6 +26,8 @@ type Kind struct {
 
 	// Resource is the name of the kind in URLs and in rights, such as deployments.
 	Resource string
+	// ShortName is kubectl's short name for it, such as deploy.
+	ShortName string
 
 	// Optional says that the cluster need not serve the kind: its CRD may be
 	// installed and removed while the manager runs.

@@ -18,7 +18,7 @@ import (
 )
 
 // poolKind is the kind as people name it.
-var poolKind = cmdutil.Kind{Name: "NodePool", Group: tidekeeperv1.SchemeGroupVersion.Group, Resources: []string{"nodepool", "nodepools", "np"}}
+var poolKind = cmdutil.Kind{Name: "NodePool", Group: tidekeeperv1.SchemeGroupVersion.Group, Resources: []string{"nodepool", "nodepools", "npool", "np"}}
 
 func emptyList() client.ObjectList { return &tidekeeperv1.NodePoolList{} }
 

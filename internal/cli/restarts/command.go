@@ -24,7 +24,7 @@ import (
 
 // restartKind is the kind as people name it.
 var restartKind = cmdutil.Kind{
-	Name: "ScheduledRestart", Group: tidekeeperv1.SchemeGroupVersion.Group, Resources: []string{"scheduledrestart", "scheduledrestarts", "eru", "erus"},
+	Name: "ScheduledRestart", Group: tidekeeperv1.SchemeGroupVersion.Group, Resources: []string{"scheduledrestart", "scheduledrestarts", "srestart", "eru", "erus"},
 }
 
 func emptyList() client.ObjectList { return &tidekeeperv1.ScheduledRestartList{} }

@@ -40,7 +40,7 @@ func newListCommand(e *cmdutil.Env) *cobra.Command {
 	o := &listOptions{Env: e}
 	cmd := &cobra.Command{
 		Use:     "restarts [NAME | TYPE/NAME]...",
-		Aliases: []string{"restart", "eru", "erus", "scheduledrestart", "scheduledrestarts"},
+		Aliases: []string{"restart", "srestart", "eru", "erus", "scheduledrestart", "scheduledrestarts"},
 		Short:   "Scheduled restarts: what ran, and what is next",
 		Long: `restarts lists the scheduled restarts: how each is, what became of its last
 tick, how long ago it last succeeded, and when it starts next, on the clock of

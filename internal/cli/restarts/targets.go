@@ -15,13 +15,19 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// workloadKinds are the names of the kinds of workloads in TYPE/NAME.
-var workloadKinds = map[string]string{
-	"deployment": "Deployment", "deployments": "Deployment", "deploy": "Deployment",
-	"statefulset": "StatefulSet", "statefulsets": "StatefulSet", "sts": "StatefulSet",
-	"daemonset": "DaemonSet", "daemonsets": "DaemonSet", "ds": "DaemonSet",
+// workloadKind returns the kind of workload that a resource in TYPE/NAME names, as kubectl
+// names it: deployment, deployments.apps or deploy. It is nil for any other resource.
+func workloadKind(resource string) *workload.Kind {
+	resource, group, qualified := strings.Cut(strings.ToLower(resource), ".")
+	for _, k := range workload.Kinds {
+		if slices.Contains([]string{strings.ToLower(k.Kind), k.Resource, k.ShortName}, resource) && (!qualified || group == k.Group) {
+			return k
+		}
+	}
+	return nil
 }
 
 // reference names a ScheduledRestart, or the workload that it restarts.
@@ -38,11 +44,11 @@ func parseReferences(args []string) ([]reference, error) {
 		var ok bool
 		if ref.name, ok = restartKind.Find(arg); !ok {
 			resource, name, _ := strings.Cut(arg, "/")
-			resource, _, _ = strings.Cut(strings.ToLower(resource), ".")
-			ref = reference{workloadKinds[resource], name}
-			if ref.workload == "" || name == "" {
+			kind := workloadKind(resource)
+			if kind == nil || name == "" {
 				return nil, fmt.Errorf("%q is not a ScheduledRestart or a workload: write NAME, scheduledrestart/NAME or such as deployment/NAME", arg)
 			}
+			ref = reference{kind.Kind, name}
 		}
 		if !slices.Contains(refs, ref) {
 			refs = append(refs, ref)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
 // Event returns the event about a tick that was decided.
@@ -36,7 +37,7 @@ func successNote(ref tidekeeperv1.TargetRef, record *tidekeeperv1.RestartRecord,
 		record.CompletedTime.Sub(record.StartedTime.Time).Round(time.Second), tick)
 	if s := record.PodStartup; s != nil {
 		note += fmt.Sprintf("; new pods were ready in %s, at worst %s",
-			withChange(s.MedianSeconds, s.MedianChangeSeconds), withChange(s.MaxSeconds, s.MaxChangeSeconds))
+			text.SecondsWithChange(s.MedianSeconds, s.MedianChangeSeconds), text.SecondsWithChange(s.MaxSeconds, s.MaxChangeSeconds))
 	}
 	if record.PodsLeftOut > 0 {
 		note += fmt.Sprintf("; %d pods on nodes that are not ready were left out", record.PodsLeftOut)
@@ -45,12 +46,4 @@ func successNote(ref tidekeeperv1.TargetRef, record *tidekeeperv1.RestartRecord,
 		note += "; " + record.Message
 	}
 	return note
-}
-
-// withChange formats a duration, and by how much it has changed.
-func withChange(length int32, change *int32) string {
-	if change == nil {
-		return seconds(length).String()
-	}
-	return fmt.Sprintf("%s (%+ds)", seconds(length), *change)
 }

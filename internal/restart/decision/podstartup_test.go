@@ -88,7 +88,7 @@ func TestStartupIsRecorded(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	_, _, note := Event(tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}, &record)
-	if want := "; new pods were ready in 5s (+3s), at worst 1m5s (+56s)"; !strings.HasSuffix(note, want) {
+	if want := "; new pods were ready in 5s (+3s), at worst 65s (+56s)"; !strings.HasSuffix(note, want) {
 		t.Errorf("the event says %q, want it to end in %q", note, want)
 	}
 	if failed := finish(func(t *workload.State) { t.Rollout.Exceeded = true }); failed.PodStartup != nil {

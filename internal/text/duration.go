@@ -1,0 +1,24 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package text
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// SecondsWithChange returns a duration in seconds as kubectl writes it, and in brackets by
+// how much it is longer or shorter than before: "9s (+2s)". A change of nil or 0 is left out.
+func SecondsWithChange(length int32, change *int32) string {
+	human := func(n int32) string { return duration.HumanDuration(time.Duration(n) * time.Second) }
+	switch {
+	case change == nil || *change == 0:
+		return human(length)
+	case *change < 0:
+		return human(length) + " (-" + human(-*change) + ")"
+	default:
+		return human(length) + " (+" + human(*change) + ")"
+	}
+}
