@@ -155,7 +155,7 @@ status: {status: 200, nodeCount: 2}`,
 			`left out: Eru shop/web: spec.schedule: schedule "@every 6h": @every is not supported, as it has no fixed times: write for example "*/30 * * * *" or "0 */6 * * *": change it and convert it again`,
 		}},
 		{name: "a second of every minute", in: eru + `spec: {deploymentname: web, enabled: true, schedule: "30 0 3 * * *"}`, remarks: []string{
-			`left out: Eru shop/web: spec.schedule: schedule "30 0 3 * * *": has 6 fields: write five (minute, hour, day of month, month, day of week), without seconds or years: change it and convert it again`,
+			`left out: Eru shop/web: spec.schedule: schedule "30 0 3 * * *": has 6 fields: write five (minute, hour, day-of-month, month, day-of-week), without seconds or years: change it and convert it again`,
 		}},
 		{name: "no schedule", in: eru + `spec: {deploymentname: web, enabled: true}`, remarks: []string{
 			"left out: Eru shop/web: spec.schedule: there is none, so that nothing was ever restarted: write one, such as 0 0 * * *",

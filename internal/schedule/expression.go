@@ -114,9 +114,9 @@ func split(expression string) ([]string, error) {
 		}
 		return nil, errors.New("is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly")
 	case len(texts) > len(fields):
-		return nil, fmt.Errorf("has %d fields: write five (minute, hour, day of month, month, day of week), without seconds or years", len(texts))
+		return nil, fmt.Errorf("has %d fields: write five (minute, hour, day-of-month, month, day-of-week), without seconds or years", len(texts))
 	case len(texts) < len(fields):
-		return nil, fmt.Errorf("has %d of the five fields minute, hour, day of month, month and day of week", len(texts))
+		return nil, fmt.Errorf("has %d of the five fields minute, hour, day-of-month, month and day-of-week", len(texts))
 	}
 	return texts, nil
 }

@@ -113,6 +113,7 @@ spec:
 const (
 	noteFinalizers = "note: NodePool old: metadata.finalizers: are for the original's controller to remove: docs/migrate.md says how to delete the original without it\n"
 	leftOutOften   = `left out: Eru old/often: spec.schedule: schedule "@every 6h": @every is not supported, as it has no fixed times: write for example "*/30 * * * *" or "0 */6 * * *": change it and convert it again` + "\n"
+	noteStays      = "note: Eru old/written: the original deletes it with the Deployment web, which does not opt in: this one stays, and reports TargetNotFound then: annotate the Deployment if it must go with it\n"
 )
 
 // All of docs/migrate.md, on a cluster where the original controllers were running:
@@ -170,7 +171,7 @@ func TestMigrateFromCluster(t *testing.T) {
 	if diff := cmp.Diff(migrated, r.stdout); diff != "" || r.code != 2 {
 		t.Errorf("exit code %d; objects (-want +got):\n%s", r.code, diff)
 	}
-	if got := noteFinalizers + leftOutOften; !strings.HasPrefix(r.stderr, got) || strings.Count(r.stderr, "\nto do: ") != 3 || strings.Count(r.stderr, "\n") != 5 {
+	if got := noteFinalizers + leftOutOften + noteStays; !strings.HasPrefix(r.stderr, got) || strings.Count(r.stderr, "\nto do: ") != 3 || strings.Count(r.stderr, "\n") != 6 {
 		t.Errorf("stderr:\n%swant it to begin with\n%s", r.stderr, got)
 	}
 	asJSON := command{args: append(from, "-o", "json")}.run(t)
@@ -181,7 +182,7 @@ func TestMigrateFromCluster(t *testing.T) {
 
 	// 3. The hand-over.
 	commands := command{args: append(from, "-o", "commands")}.run(t)
-	if commands.code != 2 || commands.stderr != noteFinalizers+leftOutOften {
+	if commands.code != 2 || commands.stderr != noteFinalizers+leftOutOften+noteStays {
 		t.Errorf("commands: %+v", commands)
 	}
 	script := exec.Command("/bin/sh", "-e")
