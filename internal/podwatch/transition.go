@@ -118,9 +118,9 @@ func found(pod *corev1.Pod) Transition {
 	return withPod(t, pod)
 }
 
-// deleted returns the transition for a pod that no longer exists.
+// deleted returns the transition for a pod that no longer exists, from its last phase.
 func deleted(pod *corev1.Pod, message string) Transition {
-	return withPod(Transition{Kind: Deleted, Message: message}, pod)
+	return withPod(Transition{Kind: Deleted, From: string(pod.Status.Phase), Message: message}, pod)
 }
 
 // withPod returns the transition with the fields that identify the pod.

@@ -178,7 +178,7 @@ func TestPodsWatchForPeople(t *testing.T) {
 	}
 	lines := w.stdout.await(t, 1, `^ \d\d:\d\d:\d\d +later +Ready +True$`)
 	for _, like := range []string{
-		`^ \d\d:\d\d:\d\d +later +Created$`, `^~\d\d:\d\d:\d\d +later +Phase +Running$`,
+		`^ \d\d:\d\d:\d\d +later +Created$`, `^~\d\d:\d\d:\d\d +later +Phase +Pending to Running$`,
 		`^ \d\d:\d\d:\d\d +later +PodScheduled +True +on node-\d$`, `^~\d\d:\d\d:\d\d +later +container app +waiting +ContainerCreating$`,
 	} {
 		if n := len(slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !regexp.MustCompile(like).MatchString(line) })); n != 1 {

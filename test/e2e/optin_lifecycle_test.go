@@ -6,6 +6,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func TestOptIn_CreatedAndWaiting(t *testing.T) {
 			if ready == nil {
 				return errors.New("no condition Ready yet")
 			}
-			return diff("True Suspended", string(ready.Status)+" "+ready.Reason)
+			return diff("True Suspended: the schedule is suspended; to resume it, set spec.suspend to false", string(ready.Status)+" "+ready.Reason+": "+ready.Message)
 		})
 	})
 }
@@ -77,7 +78,15 @@ spec: {policyName: s43, validationActions: [Deny]}
 	for _, kind := range kinds {
 		name := "s43-" + strings.ToLower(kind)
 		cluster.Apply(t, optInWorkload(kind, name, optInKey, "true"))
-		cluster.EventuallyEvent(t, kind, name, "Warning ScheduledRestartFailed: create ScheduledRestart "+name+": ")
+		framework.Eventually(t, "an event says what failed, and why", func() error {
+			events := cluster.Events(t, kind, name)
+			if !slices.ContainsFunc(events, func(e string) bool {
+				return strings.HasPrefix(e, "Warning ScheduledRestartFailed: create ScheduledRestart "+name+": ") && strings.Contains(e, "not tonight")
+			}) {
+				return fmt.Errorf("got %q", events)
+			}
+			return nil
+		})
 	}
 	lift()
 	for _, kind := range kinds {

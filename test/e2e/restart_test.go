@@ -295,6 +295,7 @@ func TestRestart_ObservedGeneration(t *testing.T) {
 
 // A write that conflicts with one of another client is retried on the new version.
 func TestRestart_ConflictsAreRetried(t *testing.T) {
+	audit := cluster.Audit(t, "tidekeeper/")
 	manager := cluster.StartManager(t)
 	cluster.AddNodes(t, "s48", 1)
 	d := workload(t, "Deployment", "s48").(*appsv1.Deployment)
@@ -336,5 +337,8 @@ func TestRestart_ConflictsAreRetried(t *testing.T) {
 	manager.Stop(t)
 	if len(r.Status.History) != 3 {
 		t.Errorf("history %+v, want three restarts", r.Status.History)
+	}
+	if !slices.ContainsFunc(audit.Requests(t), func(r framework.Request) bool { return r.Code == 409 }) {
+		t.Error("no write of the manager has met a conflict: nothing was tested")
 	}
 }

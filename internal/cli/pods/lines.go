@@ -75,7 +75,7 @@ func (p *podLines) table(t podwatch.Transition) *term.Table {
 		NoHeader: p.header,
 		Columns: []term.Column{
 			{Header: "TIME (" + term.Zone(t.Seen, p.Local) + ")"}, {Header: "POD", Name: true, Least: len("web-7d8f9c6b5d-x2v9p")}, {Header: "WHAT", Least: len(corev1.PodReadyToStartContainers)},
-			{Header: "STATE", Least: len("terminated")}, {Header: "WHY", Text: 20},
+			{Header: "STATE", Least: len("Pending to Running")}, {Header: "WHY", Text: 20},
 		},
 		Rows: [][]term.Cell{{term.Text(clockText(t, p.Local)), term.Text(t.Pod), term.Text(subject(t)), term.Painted(color, text), term.Text(cause(t))}},
 	}
@@ -117,6 +117,12 @@ func state(t podwatch.Transition) (string, term.Color) {
 	state, h := t.To, term.Plain
 	if state == "" && (t.Kind == podwatch.Condition || t.Kind == podwatch.Container) {
 		state = "gone"
+	}
+	switch {
+	case t.Kind == podwatch.Phase && t.From != "":
+		state = t.From + " to " + t.To
+	case t.Kind == podwatch.Deleted && t.From != "":
+		state = "was " + t.From
 	}
 	switch {
 	case t.Kind == podwatch.Phase && t.To == "Failed", t.Kind == podwatch.Container && t.To == podwatch.Terminated && t.Reason != "Completed":

@@ -115,7 +115,8 @@ func TestPodLines(t *testing.T) {
 		{Kind: podwatch.Condition, Name: "Ready", To: "True", From: "True", Repeated: true, Time: at},
 		{Kind: podwatch.Condition, Name: "example.com/gate", From: "True"},
 		{Kind: podwatch.Container, Name: "app", To: podwatch.Running, Restarts: 2, Time: at.Add(-24 * time.Hour)},
-		{Kind: podwatch.Deleted, Message: "while no watch was\x1b[2J connected"},
+		{Kind: podwatch.Phase, From: "Pending", To: "Running"},
+		{Kind: podwatch.Deleted, From: "Succeeded", Message: "while no watch was\x1b[2J connected"},
 	}
 	var out bytes.Buffer
 	p := newPodLines(&cmdutil.Env{Out: &out, Local: time.UTC}, true, false)
@@ -125,12 +126,13 @@ func TestPodLines(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := `NAMESPACE   TIME (UTC)   POD                    WHAT                        STATE        WHY
-shop        ~12:00:01    网-0                   Found                       Running      ready
+	want := `NAMESPACE   TIME (UTC)   POD                    WHAT                        STATE                WHY
+shop        ~12:00:01    网-0                   Found                       Running              ready
 shop         12:00:01    网-0                   Ready                       True again
 shop        ~12:00:01    网-0                   example.com/gate            gone
-shop        2026-11-20 12:00:01   网-0                   container app               running      2 restarts
-shop        ~12:00:01             网-0                   Deleted                                  while no watch was[2J connected
+shop        2026-11-20 12:00:01   网-0                   container app               running              2 restarts
+shop        ~12:00:01             网-0                   Phase                       Pending to Running
+shop        ~12:00:01             网-0                   Deleted                     was Succeeded        while no watch was[2J connected
 `
 	want = strings.ReplaceAll(want, "2026-11-20", at.Add(-24*time.Hour).Format(time.DateOnly))
 	if diff := cmp.Diff(want, out.String()); diff != "" {
