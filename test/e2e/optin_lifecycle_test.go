@@ -96,7 +96,7 @@ spec: {policyName: s43, validationActions: [Deny]}
 
 // The deletion of the workload deletes what its opt-in created, and nothing else.
 func TestOptIn_DeletedWithTheWorkload(t *testing.T) {
-	cluster.StartManager(t)
+	manager := cluster.StartManager(t)
 	own := &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Name: "s46-own", Namespace: metav1.NamespaceDefault},
 		Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "s46-deployment"}, Suspend: true},
@@ -120,6 +120,14 @@ func TestOptIn_DeletedWithTheWorkload(t *testing.T) {
 		eventuallyGone(t, restart)
 	})
 	cluster.Refresh(t, own)
+
+	// Also while no manager is running.
+	w := optInWorkload("Deployment", "s46-alone", optInKey, "true")
+	cluster.Apply(t, w)
+	restart := eventuallyOptIn(t, "s46-alone", wanted{Suspend: true})
+	manager.Stop(t)
+	cluster.Delete(t, w)
+	eventuallyGone(t, restart)
 }
 
 // If a workload is deleted with its dependents orphaned, and created again, it adopts its
