@@ -166,10 +166,10 @@ func TestManager_Election(t *testing.T) {
 	p := pool("s29e")
 	cluster.Apply(t, p)
 	healthyWith(t, "s29e", 1)
-	if strings.Contains(second.Log(), "Patching node") {
+	if strings.Contains(second.Log(), "Patched a node") {
 		t.Error("the standby acts")
 	}
-	if !strings.Contains(first.Log(), "Patching node") {
+	if !strings.Contains(first.Log(), "Patched a node") {
 		t.Error("the leader does not act")
 	}
 

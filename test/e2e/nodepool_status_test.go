@@ -127,6 +127,16 @@ func TestNodePool_Columns(t *testing.T) {
 	p.Spec.Handler = "runc"
 	cluster.Apply(t, p)
 	healthyWith(t, "s07", 2)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "s07"}}
+	pod.Spec.NodeName = "s07-1"
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.com/app:1", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi")},
+	}}}
+	cluster.Apply(t, pod)
+	framework.Eventually(t, "the pod is counted", func() error {
+		cluster.Refresh(t, p)
+		return diff(int32(25), p.Status.RequestedPercent["cpu"])
+	})
 	for _, tt := range []struct {
 		args []string
 		want [][]string
@@ -135,14 +145,14 @@ func TestNodePool_Columns(t *testing.T) {
 			args: []string{"get", "nodepool", "s07"},
 			want: [][]string{
 				{"NAME", "STATUS", "NODECOUNT", "READY", "CPU%", "MEMORY%", "PODS%", "AGE"},
-				{"s07", "Healthy", "2", "2", "0", "0", "0"},
+				{"s07", "Healthy", "2", "2", "25", "25", "0"},
 			},
 		},
 		{
 			args: []string{"get", "npool", "s07", "-o", "wide"},
 			want: [][]string{
 				{"NAME", "STATUS", "NODECOUNT", "READY", "CPU%", "MEMORY%", "PODS%", "AGE", "CPU-REQUESTED", "CPU-ALLOCATABLE", "MEMORY-REQUESTED", "MEMORY-ALLOCATABLE", "HANDLER", "MESSAGE"},
-				{"s07", "Healthy", "2", "2", "0", "0", "0", "AGE", "0", "8", "0", "16Gi", "runc"},
+				{"s07", "Healthy", "2", "2", "25", "25", "0", "AGE", "2", "8", "4Gi", "16Gi", "runc"},
 			},
 		},
 	} {
