@@ -122,23 +122,31 @@ func onceEach(t testing.TB, d *appsv1.Deployment, r *tidekeeperv1.ScheduledResta
 	return problems
 }
 
+// send is how the manager sends a tick.
+const send = `if err := r.client.Patch(ctx, t.object, client.RawPatch(types.MergePatchType, patch)); err != nil {`
+
+// sendsTwice is the mistake of a manager that restarts a workload twice for a tick.
+var sendsTwice = framework.Mistake{
+	File: "internal/restart/act.go", Old: send,
+	New: send + `
+		return err
+	}
+	time.Sleep(2 * time.Second) // so that it creates its own ReplicaSet
+	again := fmt.Appendf(nil, "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{%q:%q}}}}}",
+		tidekeeperv1.RestartedAtAnnotation, workload.FormatTime(tick.Add(time.Second)))
+	if err := r.client.Patch(ctx, t.object, client.RawPatch(types.MergePatchType, again)); err != nil {`,
+}
+
+// TestMistakeIsPossible checks that the code still is as the mistake needs it.
+func TestMistakeIsPossible(t *testing.T) { framework.Mistaken(t, sendsTwice) }
+
 // TestOnceEachNotices: a manager that restarts a workload twice for a tick is detected,
 // and with the right message.
 func TestOnceEachNotices(t *testing.T) {
 	if !framework.AllFaults() {
 		t.Skip("it builds a manager: only with FAULTS=all")
 	}
-	const patch = `if err := r.client.Patch(ctx, workload, client.RawPatch(types.MergePatchType, patch)); err != nil {`
-	mistaken := cluster.WithManager(framework.BuildMistaken(t, framework.Mistake{
-		File: "internal/restart/controller.go", Old: patch,
-		New: patch + `
-		return err
-	}
-	time.Sleep(2 * time.Second) // so that it creates its own ReplicaSet
-	again := fmt.Appendf(nil, "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{%q:%q}}}}}",
-		tidekeeperv1.RestartedAtAnnotation, clockTime(tick.Add(time.Second)))
-	if err := r.client.Patch(ctx, workload, client.RawPatch(types.MergePatchType, again)); err != nil {`,
-	}))
+	mistaken := cluster.WithManager(framework.BuildMistaken(t, sendsTwice))
 	mistaken.AddNodes(t, "notices", 1)
 	mistaken.StartManager(t)
 	d := framework.Deployment("notices", 1, framework.App)
