@@ -40,7 +40,7 @@ func WorkloadRules(verbs []string, reason string) []Rule {
 func OptionalRule() Rule {
 	rule := Rule{
 		Group: optional.CustomResourceDefinitions.Group, Resources: []string{optional.CustomResourceDefinitions.Resource}, Verbs: []string{"list", "watch"},
-		Reason: "Learns when the CRD of an optional kind is installed or removed. Without the right, or with --namespaces and RoleBindings, it asks every half minute or so instead.",
+		Reason: "Learns when the CRD of an optional kind is installed or removed. With --namespaces it asks every half minute which kinds are served instead.",
 	}
 	for _, k := range workload.Optional() {
 		rule.Names = append(rule.Names, optional.CRDName(k.GroupVersionKind))

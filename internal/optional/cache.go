@@ -26,6 +26,8 @@ const (
 	// retryInterval is how soon the cluster is asked again which of the kinds it serves
 	// when it did not answer.
 	retryInterval = 10 * time.Second
+	// pollInterval is how often it is asked if CRDs are not watched.
+	pollInterval = 30 * time.Second
 	// checkTimeout bounds such a request.
 	checkTimeout = 10 * time.Second
 )
@@ -43,8 +45,9 @@ type Cache struct {
 	cache.Cache
 	scheme *runtime.Scheme
 	server discovery.ServerResourcesInterface
-	crds   *crds
-	kinds  map[schema.GroupVersionKind]*kind
+	// crds is nil if CRDs are not watched.
+	crds  *crds
+	kinds map[schema.GroupVersionKind]*kind
 	// wake has an element when something has changed since the cluster was asked.
 	wake chan struct{}
 	// checked is closed when the cluster was asked for the first time.
@@ -52,8 +55,10 @@ type Cache struct {
 }
 
 // NewCache returns a function that creates a cache with these optional kinds, for the
-// options of a manager.
-func NewCache(kinds []Kind) cache.NewCacheFunc {
+// options of a manager. It learns from the CRDs when they come and go, which requires the
+// right to watch these; or else by asking the cluster which kinds it serves twice a minute,
+// which requires no rights.
+func NewCache(kinds []Kind, watchCRDs bool) cache.NewCacheFunc {
 	return func(cfg *rest.Config, options cache.Options) (cache.Cache, error) {
 		inner, err := cache.New(cfg, options)
 		if err != nil {
@@ -84,8 +89,10 @@ func NewCache(kinds []Kind) cache.NewCacheFunc {
 			})
 			names = append(names, CRDName(gvk))
 		}
-		if c.crds, err = newCRDs(cfg, names); err != nil {
-			return nil, err
+		if watchCRDs {
+			if c.crds, err = newCRDs(cfg, names); err != nil {
+				return nil, err
+			}
 		}
 		return c, nil
 	}
@@ -130,8 +137,12 @@ func (c *Cache) follow(ctx context.Context) {
 		return
 	}
 	var watching sync.WaitGroup
-	watching.Go(func() { c.crds.watch(ctx, c.changed) })
-	follow(ctx, c.wake, func(ctx context.Context) bool {
+	interval := pollInterval
+	if c.crds != nil {
+		interval = 0
+		watching.Go(func() { c.crds.watch(ctx, c.changed) })
+	}
+	follow(ctx, c.wake, interval, func(ctx context.Context) bool {
 		answered := c.check(ctx)
 		if answered && !isClosed(c.checked) {
 			close(c.checked)

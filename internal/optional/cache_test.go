@@ -178,7 +178,7 @@ func startCache(t *testing.T, s *server) *Cache {
 	scheme := runtime.NewScheme()
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(gadgets, meta.RESTScopeNamespace)
-	made, err := NewCache([]Kind{{Object: gadget()}})(&rest.Config{Host: http.URL}, cache.Options{
+	made, err := NewCache([]Kind{{Object: gadget()}}, true)(&rest.Config{Host: http.URL}, cache.Options{
 		Scheme: scheme, Mapper: mapper, ReaderFailOnMissingInformer: true,
 	})
 	if err != nil {
@@ -322,7 +322,7 @@ func TestAskedOnlyAfterChanges(t *testing.T) {
 		wake := make(chan struct{}, 1)
 		var checks atomic.Int32
 		var silent atomic.Bool
-		go follow(ctx, wake, func(context.Context) bool {
+		go follow(ctx, wake, 0, func(context.Context) bool {
 			checks.Add(1)
 			return !silent.Load()
 		})
@@ -344,5 +344,23 @@ func TestAskedOnlyAfterChanges(t *testing.T) {
 		time.Sleep(3*retryInterval + time.Second)
 		silent.Store(false)
 		wants("after no answer", 4+1+len(rechecks))
+	})
+}
+
+// Without a watch of the CRDs, the cluster is asked again and again.
+func TestAskedAtAnInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var checks atomic.Int32
+		go follow(ctx, nil, pollInterval, func(context.Context) bool {
+			checks.Add(1)
+			return true
+		})
+		time.Sleep(10*pollInterval + time.Second)
+		cancel()
+		synctest.Wait()
+		if got := checks.Load(); got != 11 {
+			t.Errorf("asked %d times, want 11", got)
+		}
 	})
 }

@@ -79,8 +79,9 @@ func (c *crds) watch(ctx context.Context, changed func()) {
 var rechecks = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
 
 // follow calls check at once, again after each wake-up and some times more, and every
-// retryInterval while it has no answer, until the context ends.
-func follow(ctx context.Context, wake <-chan struct{}, check func(context.Context) bool) {
+// retryInterval while it has no answer, until the context ends. If there are no wake-ups,
+// it calls check at an interval, which is otherwise 0.
+func follow(ctx context.Context, wake <-chan struct{}, interval time.Duration, check func(context.Context) bool) {
 	var pending []time.Duration
 	for {
 		next := time.Duration(-1)
@@ -88,6 +89,8 @@ func follow(ctx context.Context, wake <-chan struct{}, check func(context.Contex
 			next = retryInterval
 		} else if len(pending) > 0 {
 			next, pending = pending[0], pending[1:]
+		} else if interval > 0 {
+			next = interval
 		}
 		var timer <-chan time.Time
 		if next >= 0 {
