@@ -137,7 +137,7 @@ func (i *installation) takeOver(t *testing.T) {
 
 	mustHelm(t, append(install, "--take-ownership", "--force-conflicts")...)
 	kept("after the documented commands")
-	mustHelm(t, append(helmArgs("upgrade", chartDir(), "replicas=1"), connect[2:]...)...)
+	mustHelm(t, append(helmArgs("upgrade", chartDir(), "replicas=1"), append(connect[2:], "--force-conflicts")...)...)
 	kept("after an upgrade")
 	mustHelm(t, append([]string{"uninstall", release}, connect...)...)
 	kept("after an uninstall")
