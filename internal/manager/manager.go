@@ -120,8 +120,8 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 	}
 
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:   scheme,
-		Cache:    cacheOptions(chosen.watches),
+		Scheme: scheme,
+		Cache:  cacheOptions(chosen.watches),
 		// A manager that is limited to namespaces has rights in these alone.
 		NewCache: optional.NewCache(optionalKinds(chosen.watches), len(opts.Namespaces) == 0),
 		// Optional kinds are read from the cache as unstructured objects.

@@ -24,8 +24,9 @@ func Shorten(text string, limit int) string {
 	if !long && len(text) <= limit {
 		return text
 	}
-	end := limit - len(ellipsis)
-	for end > 0 && !utf8.RuneStart(text[end]) {
+	// One replacement may stand for several bytes that are not valid.
+	end := min(limit-len(ellipsis), len(text))
+	for end > 0 && end < len(text) && !utf8.RuneStart(text[end]) {
 		end--
 	}
 	return text[:end] + ellipsis

@@ -21,6 +21,7 @@ func TestShorten(t *testing.T) {
 		{"1234ä789", "1234…"},
 		{"ab\xffcd", "ab\uFFFDcd"},
 		{"abcdef\xff", "abcde…"},
+		{"a\xff\xff\xff\xff\xff\xff\xff\xff", "a\uFFFD…"},
 	} {
 		if got := Shorten(tt.text, 8); got != tt.want {
 			t.Errorf("Shorten(%q) is %q, want %q", tt.text, got, tt.want)

@@ -44,10 +44,7 @@ func TestWatchGoesOnAfterAPassingRefusal(t *testing.T) {
 	proxy.Cut(t, "match: {resources: [nodepools, scheduledrestarts]}")
 	proxy.AwaitFired(t, "pools", 2)
 	proxy.AwaitFired(t, "restarts", 2)
-	pool.Status.NodeCount = 7
-	if err := cluster.Status().Update(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	cluster.ChangeStatus(t, pool, func() { pool.Status.NodeCount = 7 })
 	cluster.Change(t, r, func() { r.Spec.Schedule = "@hourly" })
 	pools.await(t, `^refusal +Unknown +0/7 `)
 	restarts.await(t, `^refusal +Deployment/refusal +@hourly `)
@@ -103,10 +100,7 @@ func TestResumeOnABadDay(t *testing.T) {
 				cluster.Refresh(t, r)
 				return framework.ReadyIs(r.Status.Conditions, r.Generation, "Scheduled")
 			})
-			r.Status.ConsecutiveFailures = r.Spec.FailureLimit
-			if err := cluster.Status().Update(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
+			cluster.ChangeStatus(t, r, func() { r.Status.ConsecutiveFailures = r.Spec.FailureLimit })
 			eventuallyStatus(t, "resume", "web", "FailureLimit")
 			if tt.rule != "" {
 				proxy.Add(t, `rules: [{name: bad, match: {verbs: [patch], resources: [scheduledrestarts], names: [web]}, `+tt.rule+`}]`)

@@ -122,11 +122,10 @@ func TestNarrowTerminals(t *testing.T) {
 	name := "a-pool-with-a-name-that-is-long"
 	pool := framework.Pool(name)
 	cluster.Apply(t, pool)
-	pool.Status.NodeCount, pool.Status.ReadyNodes = 1000, 998
-	pool.Status.RequestedPercent = map[corev1.ResourceName]int32{"cpu": 97, "memory": 98, "pods": 100}
-	if err := cluster.Status().Update(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	cluster.ChangeStatus(t, pool, func() {
+		pool.Status.NodeCount, pool.Status.ReadyNodes = 1000, 998
+		pool.Status.RequestedPercent = map[corev1.ResourceName]int32{"cpu": 97, "memory": 98, "pods": 100}
+	})
 	aNamespace(t, "narrow")
 	aRestart(t, "narrow", "a-restart-with-a-name-that-is-long", "0 3 * * 1-5", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.Suspend = true })
 	for _, columns := range []int{60, 80, 100} {

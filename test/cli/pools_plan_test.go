@@ -276,10 +276,7 @@ func TestWatchMissesNoDeletion(t *testing.T) {
 	restarts := follow(t, command{kubeconfig: proxy.Kubeconfig, args: []string{"restarts", "-n", "gap", "-w"}})
 	pools.await(t, `^gap +Unknown +0/0 `)
 	restarts.await(t, `^gap +Deployment/gap +@daily `)
-	pool.Status.NodeCount = 7
-	if err := cluster.Status().Update(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	cluster.ChangeStatus(t, pool, func() { pool.Status.NodeCount = 7 })
 	cluster.Change(t, r, func() { r.Spec.Schedule = "@hourly" })
 	pools.await(t, `^gap +Unknown +0/7 `)
 	restarts.await(t, `^gap +Deployment/gap +@hourly `)

@@ -136,11 +136,7 @@ func TestRestartsSuspendResume(t *testing.T) {
 		}
 		eventuallyStatus(t, "sus", "web", step.status)
 	}
-	cluster.Refresh(t, r)
-	r.Status.ConsecutiveFailures = r.Spec.FailureLimit
-	if err := cluster.Status().Update(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	cluster.ChangeStatus(t, r, func() { r.Status.ConsecutiveFailures = r.Spec.FailureLimit })
 	eventuallyStatus(t, "sus", "web", "FailureLimit")
 	if got := tide(t, "restarts", "next", "-n", "sus", "--for", "7d", "-o", "json"); strings.TrimSpace(got) != "[]" {
 		t.Errorf("a stopped schedule is in the calendar: %s", got)

@@ -101,11 +101,7 @@ func TestNodePool_WaterLevel(t *testing.T) {
 	done.Spec.RestartPolicy = corev1.RestartPolicyNever
 	cluster.Apply(t, done)
 	level("1800m", "640Mi", "2", 22, 3, 0)
-	cluster.Refresh(t, done)
-	done.Status.Phase = corev1.PodSucceeded
-	if err := cluster.Status().Update(t.Context(), done); err != nil {
-		t.Fatal(err)
-	}
+	cluster.ChangeStatus(t, done, func() { done.Status.Phase = corev1.PodSucceeded })
 	level("900m", "320Mi", "1", 11, 1, 0)
 
 	cluster.Delete(t, d)

@@ -217,11 +217,7 @@ func TestPodCount_EveryPodCounts(t *testing.T) {
 
 	// Neither does a failed pod.
 	ended := podsOf(t, a)[0]
-	cluster.Refresh(t, ended)
-	ended.Status.Phase = corev1.PodFailed
-	if err := cluster.Status().Update(t.Context(), ended); err != nil {
-		t.Fatal(err)
-	}
+	cluster.ChangeStatus(t, ended, func() { ended.Status.Phase = corev1.PodFailed })
 	eventuallyCounted(t, a, "1")
 }
 

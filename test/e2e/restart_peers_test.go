@@ -111,11 +111,10 @@ func TestPeersNothingRunsLateAfterAnEdit(t *testing.T) {
 	cluster.Change(t, r, func() { r.Spec.Suspend = false })
 	eventuallyRestartIs(t, r, "Scheduled")
 	before := r.DeepCopy()
-	r.Status.LastScheduleTime = &metav1.Time{Time: now.AddDate(0, 0, -2)}
-	r.Status.LastSuccessfulTime, r.Status.LastRequestTime = r.Status.LastScheduleTime, before.Status.LastRequestTime
-	if err := cluster.Status().Update(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	cluster.ChangeStatus(t, r, func() {
+		r.Status.LastScheduleTime = &metav1.Time{Time: now.AddDate(0, 0, -2)}
+		r.Status.LastSuccessfulTime, r.Status.LastRequestTime = r.Status.LastScheduleTime, before.Status.LastRequestTime
+	})
 	cluster.Refresh(t, d)
 	generation, history := d.Generation, len(r.Status.History)
 

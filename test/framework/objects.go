@@ -141,6 +141,18 @@ func (c *Cluster) Change(t testing.TB, o client.Object, change func()) {
 	}
 }
 
+// ChangeStatus changes the status of an object with one merge patch. Unlike an update, it
+// does not conflict with what a kubelet or a controller writes meanwhile.
+func (c *Cluster) ChangeStatus(t testing.TB, o client.Object, change func()) {
+	t.Helper()
+	c.Refresh(t, o)
+	before := o.DeepCopyObject().(client.Object)
+	change()
+	if err := c.Status().Patch(t.Context(), o, client.MergeFrom(before)); err != nil {
+		t.Fatalf("patch the status of %T %s: %v", o, o.GetName(), err)
+	}
+}
+
 // Events returns the manager's events about an object as "Type Reason: note".
 func (c *Cluster) Events(t testing.TB, kind, name string) []string {
 	t.Helper()
