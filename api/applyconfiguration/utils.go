@@ -21,6 +21,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=tidekeeper.dev, Version=v1
 	case v1.SchemeGroupVersion.WithKind("ActiveRestart"):
 		return &apiv1.ActiveRestartApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("LevelSummary"):
+		return &apiv1.LevelSummaryApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ManagedKeys"):
 		return &apiv1.ManagedKeysApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NodePool"):

@@ -208,6 +208,12 @@ type NodePoolStatus struct {
 	// +optional
 	RequestedPercent map[corev1.ResourceName]int32 `json:"requestedPercent,omitempty"`
 
+	// summary is the level in short, for people: the columns of kubectl get.
+	// Programs read requested, allocatable and requestedPercent.
+	//
+	// +optional
+	Summary LevelSummary `json:"summary,omitempty,omitzero"`
+
 	// managed names the keys that the pool may have put on nodes: those of
 	// the spec, and those that were removed from the spec but not from every
 	// node yet. It is written before any node, and only keys named here are
@@ -223,6 +229,26 @@ type NodePoolStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// LevelSummary says how much is requested of what is allocatable, like
+// "1.5/8 (18%)": rounded to three digits, the percentage rounded down. A
+// resource with nothing allocatable is left out.
+type LevelSummary struct {
+	// cpu in cores.
+	//
+	// +optional
+	CPU string `json:"cpu,omitempty"`
+
+	// memory in bytes, with a binary prefix.
+	//
+	// +optional
+	Memory string `json:"memory,omitempty"`
+
+	// pods that are bound to the nodes.
+	//
+	// +optional
+	Pods string `json:"pods,omitempty"`
 }
 
 // ManagedKeys names labels, annotations and taints of nodes.
@@ -257,14 +283,10 @@ type ManagedKeys struct {
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the condition Ready"
 // +kubebuilder:printcolumn:name="NodeCount",type=integer,JSONPath=`.status.nodeCount`,description="Member nodes"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyNodes`,description="Member nodes that are Ready"
-// +kubebuilder:printcolumn:name="CPU%",type=integer,JSONPath=`.status.requestedPercent.cpu`,description="CPU requested, in percent of allocatable"
-// +kubebuilder:printcolumn:name="Memory%",type=integer,JSONPath=`.status.requestedPercent.memory`,description="Memory requested, in percent of allocatable"
-// +kubebuilder:printcolumn:name="Pods%",type=integer,JSONPath=`.status.requestedPercent.pods`,description="Pods bound, in percent of allocatable"
+// +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.status.summary.cpu`,description="CPU requested of allocatable, in cores and percent"
+// +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.summary.memory`,description="Memory requested of allocatable, in bytes and percent"
+// +kubebuilder:printcolumn:name="Pods",type=string,JSONPath=`.status.summary.pods`,description="Pods bound, of allocatable, with percent"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="CPU-Requested",type=string,JSONPath=`.status.requested.cpu`,priority=1,description="CPU requested"
-// +kubebuilder:printcolumn:name="CPU-Allocatable",type=string,JSONPath=`.status.allocatable.cpu`,priority=1,description="CPU allocatable"
-// +kubebuilder:printcolumn:name="Memory-Requested",type=string,JSONPath=`.status.requested.memory`,priority=1,description="Memory requested"
-// +kubebuilder:printcolumn:name="Memory-Allocatable",type=string,JSONPath=`.status.allocatable.memory`,priority=1,description="Memory allocatable"
 // +kubebuilder:printcolumn:name="Handler",type=string,JSONPath=`.spec.handler`,priority=1,description="Handler of the RuntimeClass"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What the status means"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name must be at most 63 characters: it becomes part of the label node-role.kubernetes.io/<name>"

@@ -8,12 +8,14 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
@@ -33,6 +35,7 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 		Allocatable:        v.Allocatable,
 		Requested:          v.Requested,
 		RequestedPercent:   v.Percent,
+		Summary:            summary(v),
 		Managed:            managed,
 		Conditions:         slices.Clone(pool.Status.Conditions),
 	}
@@ -66,6 +69,14 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 		meta.RemoveStatusCondition(&status.Conditions, tidekeeperv1.ConditionReconciling)
 	}
 	return status
+}
+
+// summary returns the columns of the pool's level.
+func summary(v *state.PoolSnapshot) tidekeeperv1.LevelSummary {
+	of := func(name corev1.ResourceName) string {
+		return resources.Summary(name, v.Requested, v.Allocatable, v.Percent)
+	}
+	return tidekeeperv1.LevelSummary{CPU: of(corev1.ResourceCPU), Memory: of(corev1.ResourceMemory), Pods: of(corev1.ResourcePods)}
 }
 
 // health is the condition Ready, and whether the pool is stalled: users have to do
@@ -182,5 +193,6 @@ func managesMore(before, after *tidekeeperv1.NodePoolStatus) bool {
 func withoutUtilization(status *tidekeeperv1.NodePoolStatus) *tidekeeperv1.NodePoolStatus {
 	rest := *status
 	rest.Capacity, rest.Allocatable, rest.Requested, rest.RequestedPercent = nil, nil, nil, nil
+	rest.Summary = tidekeeperv1.LevelSummary{}
 	return &rest
 }

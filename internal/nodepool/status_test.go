@@ -186,6 +186,7 @@ func TestStatusHasUtilization(t *testing.T) {
 		Allocatable:      corev1.ResourceList{"cpu": resource.MustParse("7500m"), "pods": resource.MustParse("220")},
 		Requested:        corev1.ResourceList{"cpu": resource.MustParse("3"), "pods": resource.MustParse("1")},
 		RequestedPercent: map[corev1.ResourceName]int32{"cpu": 40, "pods": 0},
+		Summary:          tidekeeperv1.LevelSummary{CPU: "3/7.5 (40%)", Pods: "1/220 (0%)"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(tidekeeperv1.NodePoolStatus{}, "Conditions")); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)

@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// observation is a state of a pod that the API server sent, or that the pod is gone.
+// observation is a state of a pod that the API server sent, or that the pod is gone, or an
+// event about it.
 type observation struct {
 	seen time.Time
 	pod  *corev1.Pod
@@ -19,6 +20,8 @@ type observation struct {
 	// gone: the pod no longer exists, for the given reason.
 	gone   bool
 	reason string
+	// event is about the pod, whose state is not news then.
+	event *corev1.Event
 }
 
 // transitions returns what an observation adds to the last reported state of a pod, and
@@ -27,6 +30,8 @@ func (o observation) transitions(reported *corev1.Pod) ([]Transition, *corev1.Po
 	var list []Transition
 	state := o.pod
 	switch {
+	case o.event != nil:
+		list, state = []Transition{happened(o.event, o.pod)}, reported
 	case o.gone:
 		list, state = []Transition{deleted(o.pod, o.reason)}, nil
 	case o.initial:

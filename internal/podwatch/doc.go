@@ -9,6 +9,7 @@
 //
 //	transition.go  what happened to a pod between two of its states
 //	containers.go  what happened to its containers
+//	events.go      the events about a pod, among its transitions
 //	backlog.go     what has not been reported of each pod yet, in order
 //
 // The rest:
@@ -31,4 +32,8 @@
 // last changed, even if it changed back, and when each container last started and ended.
 // Lost is what left no timestamp: a phase, a waiting reason, all changes of a condition
 // but the last, and all runs of a container but the last.
+//
+// Events are notes beside the state. They come by a watch of their own, so an event may be
+// reported before or after the state that it goes with; its time tells. The API server keeps
+// them for an hour, and who writes them may drop some.
 package podwatch

@@ -33,6 +33,9 @@ const (
 	// Container: Name is the name of the container, From and To are Waiting, Running or
 	// Terminated, and "" if the pod does not say.
 	Container Kind = "Container"
+	// Event: an event about the pod, Reason and Message; Name is the container that it is
+	// about, if any.
+	Event Kind = "Event"
 	// Deleting: the pod was deleted, and ends within its grace period.
 	Deleting Kind = "Deleting"
 	// Deleted: the pod no longer exists.
@@ -65,6 +68,10 @@ type Transition struct {
 	To      string `json:"to,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Type is that of an event, Normal or Warning, and Count how often it has happened if
+	// that is more than once.
+	Type  string `json:"type,omitempty"`
+	Count int32  `json:"count,omitempty"`
 	// Restarts is how often the container was restarted.
 	Restarts int32 `json:"restarts,omitempty"`
 	// Repeated: the state is the same as before, and was another in between that the

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"tidekeeper.dev/tidekeeper/internal/informers"
@@ -28,10 +29,12 @@ const byReadiness = "readiness"
 type Watcher struct {
 	// Source lists and watches the pods. It must accept contexts.
 	Source cache.ListerWatcher
+	// Events lists and watches the events about pods; nil if they are not wanted.
+	Events cache.ListerWatcher
 	// Names limits the watch to the pods of these names, unless it is empty.
 	Names map[string]bool
 	// History: also report how the pods that exist at the start got to their state, as
-	// far as they show it.
+	// far as they and the events show it.
 	History bool
 	// OnTransition is called with each transition. After an error it is called with the
 	// same one again, at most three times; then all that is pending for that pod is
@@ -45,6 +48,8 @@ type Watcher struct {
 	// it is reachable again.
 	OnLost     func(error)
 	OnRegained func()
+	// OnNoEvents is called once if events cannot be read; the pods are watched all the same.
+	OnNoEvents func(error)
 	// OnDropped is called with the key, namespace/name, of a pod whose transitions were
 	// given up, and how many these are.
 	OnDropped func(key string, transitions int, err error)
@@ -60,10 +65,12 @@ func (w *Watcher) Run(ctx context.Context) error {
 	connection := &reconnect.Connection{
 		Source: cache.ToListerWatcherWithContext(w.Source), OnLost: w.OnLost, OnRegained: w.OnRegained, Stop: stop,
 	}
+	feed := &eventFeed{pods: map[types.UID]*corev1.Pod{}}
+	handler := w.handler(queue.Add, backlogs, feed)
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(connection.ListerWatcher(), w.Source),
 		ObjectType:    &corev1.Pod{},
-		Handler:       w.handler(queue.Add, backlogs),
+		Handler:       handler,
 		Transform:     trimObject,
 		Indexers:      cache.Indexers{byReadiness: readiness},
 	})
@@ -77,6 +84,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	reading.Go(func() {
 		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 			w.OnStart(w.count(store.(cache.Indexer)))
+			w.runEvents(ctx, feed)
 		}
 	})
 	<-ctx.Done()
@@ -87,23 +95,73 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// runEvents reads the events until the context ends, or they cannot be read at all.
+func (w *Watcher) runEvents(ctx context.Context, feed *eventFeed) {
+	if w.Events == nil {
+		return
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	connection := &reconnect.Connection{
+		Source: cache.ToListerWatcherWithContext(w.Events),
+		// The connection of the pods says so.
+		OnLost: func(error) {}, OnRegained: func() {},
+		Stop: func(err error) {
+			w.OnNoEvents(err)
+			stop(err)
+		},
+	}
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(connection.ListerWatcher(), w.Events),
+		ObjectType:    &corev1.Event{},
+		Transform:     trimEvent,
+		Handler: informers.Handler[*corev1.Event]{
+			Add: func(e *corev1.Event, initial bool) {
+				if w.selects(e.InvolvedObject.Name) {
+					feed.add(e, initial && !w.History)
+				}
+			},
+			Update: func(old, e *corev1.Event) {
+				// A new list has what is known already.
+				if w.selects(e.InvolvedObject.Name) && old.ResourceVersion != e.ResourceVersion {
+					feed.add(e, false)
+				}
+			},
+		},
+	})
+	informer.RunWithContext(ctx)
+}
+
 // handler returns the event handler that appends what the informer reads to the
 // backlogs, and adds the keys of the pods to the queue.
-func (w *Watcher) handler(enqueue func(string), backlogs *backlogs) cache.ResourceEventHandler {
+func (w *Watcher) handler(enqueue func(string), backlogs *backlogs, feed *eventFeed) cache.ResourceEventHandler {
 	add := func(o observation) {
-		if !w.selects(o.pod) {
+		if !w.selects(o.pod.Name) {
 			return
 		}
 		key := cache.MetaObjectToName(o.pod).String()
 		o.seen = time.Now()
 		backlogs.add(key, o)
 		enqueue(key)
+		switch {
+		case o.event != nil:
+		case o.gone:
+			feed.forget(o.pod)
+		default:
+			feed.keep(o.pod)
+		}
 	}
+	feed.emit = func(e *corev1.Event, pod *corev1.Pod) { add(observation{pod: pod, event: e}) }
 	return informers.Handler[*corev1.Pod]{
 		Add: func(pod *corev1.Pod, initial bool) {
 			add(observation{pod: pod, initial: initial && !w.History})
 		},
-		Update: func(_, pod *corev1.Pod) { add(observation{pod: pod}) },
+		Update: func(old, pod *corev1.Pod) {
+			if old.UID != pod.UID {
+				feed.forget(old)
+			}
+			add(observation{pod: pod})
+		},
 		Delete: func(pod *corev1.Pod, missed bool) {
 			o := observation{gone: true, pod: pod}
 			switch {
@@ -117,7 +175,7 @@ func (w *Watcher) handler(enqueue func(string), backlogs *backlogs) cache.Resour
 	}
 }
 
-func (w *Watcher) selects(pod *corev1.Pod) bool { return len(w.Names) == 0 || w.Names[pod.Name] }
+func (w *Watcher) selects(pod string) bool { return len(w.Names) == 0 || w.Names[pod] }
 
 // count returns the number of selected pods, and how many of them are not ready.
 func (w *Watcher) count(store cache.Indexer) (all, unready int) {
@@ -127,7 +185,7 @@ func (w *Watcher) count(store cache.Indexer) (all, unready int) {
 			continue // The index exists.
 		}
 		for _, o := range list {
-			if !w.selects(o.(*corev1.Pod)) {
+			if !w.selects(o.(*corev1.Pod).Name) {
 				continue
 			}
 			all++

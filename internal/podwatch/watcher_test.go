@@ -37,6 +37,8 @@ type source struct {
 	*cachetesting.FakeControllerSource
 	mu    sync.Mutex
 	fault error
+	// events is the source of events, if the watcher has one.
+	events *eventSource
 }
 
 func (s *source) IsWatchListSemanticsUnSupported() bool { return true }
@@ -119,6 +121,15 @@ func watching(t *testing.T, w *Watcher, there []*corev1.Pod, test func(s *source
 		defer s.Shutdown()
 		for _, pod := range there {
 			s.Add(pod)
+		}
+		if events, wanted := w.Events.(*eventSource); wanted {
+			// Everything of the bubble is made in it.
+			events.source = &source{FakeControllerSource: cachetesting.NewFakeControllerSource(), fault: events.refusal}
+			defer events.Shutdown()
+			for _, e := range events.there {
+				events.Add(e)
+			}
+			s.events = events
 		}
 		got := &collector{}
 		w.Source, w.OnTransition = s, got.report

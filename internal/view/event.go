@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
 // mostEvents is how many events are shown of an object.
@@ -26,22 +28,8 @@ func Events(events []corev1.Event) []Event {
 	shown := make([]Event, 0, len(events))
 	for i := range events {
 		e := &events[i]
-		shown = append(shown, Event{LastSeen: lastSeen(e), Type: e.Type, Reason: e.Reason, Message: e.Message})
+		shown = append(shown, Event{LastSeen: pods.LastSeen(e), Type: e.Type, Reason: e.Reason, Message: e.Message})
 	}
 	slices.SortStableFunc(shown, func(a, b Event) int { return a.LastSeen.Compare(b.LastSeen) })
 	return shown[max(0, len(shown)-mostEvents):]
-}
-
-// lastSeen is when an event last happened.
-func lastSeen(e *corev1.Event) time.Time {
-	switch {
-	case e.Series != nil:
-		return e.Series.LastObservedTime.Time
-	case !e.LastTimestamp.IsZero():
-		return e.LastTimestamp.Time
-	case !e.EventTime.IsZero():
-		return e.EventTime.Time
-	default:
-		return e.CreationTimestamp.Time
-	}
 }

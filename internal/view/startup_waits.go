@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"tidekeeper.dev/tidekeeper/internal/pods"
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
 
@@ -90,11 +91,11 @@ func eventOf(stage podtimeline.Stage, events []corev1.Event) string {
 	var found *corev1.Event
 	for i := range events {
 		e := &events[i]
-		at := lastSeen(e)
+		at := pods.LastSeen(e)
 		if !slices.Contains(eventReasons[stage.Name], e.Reason) || at.Before(stage.Start) || at.After(stage.End().Add(podtimeline.Resolution)) {
 			continue
 		}
-		if found == nil || e.Type != found.Type && e.Type == corev1.EventTypeWarning || e.Type == found.Type && !at.Before(lastSeen(found)) {
+		if found == nil || e.Type != found.Type && e.Type == corev1.EventTypeWarning || e.Type == found.Type && !at.Before(pods.LastSeen(found)) {
 			found = e
 		}
 	}

@@ -48,6 +48,18 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.LabelValue
   scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.LevelSummary
+  map:
+    fields:
+    - name: cpu
+      type:
+        scalar: string
+    - name: memory
+      type:
+        scalar: string
+    - name: pods
+      type:
+        scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.ManagedKeys
   map:
     fields:
@@ -152,6 +164,9 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             scalar: numeric
+    - name: summary
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.LevelSummary
 - name: dev.tidekeeper.tidekeeper.api.v1.NodeSelector
   map:
     fields:

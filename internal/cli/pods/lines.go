@@ -107,6 +107,8 @@ func subject(t podwatch.Transition) string {
 		return t.Name
 	case podwatch.Container:
 		return "container " + t.Name
+	case podwatch.Event:
+		return "event"
 	default:
 		return string(t.Kind)
 	}
@@ -123,13 +125,15 @@ func state(t podwatch.Transition) (string, term.Color) {
 		state = t.From + " to " + t.To
 	case t.Kind == podwatch.Deleted && t.From != "":
 		state = "was " + t.From
+	case t.Kind == podwatch.Event:
+		state = t.Reason
 	}
 	switch {
 	case t.Kind == podwatch.Phase && t.To == "Failed", t.Kind == podwatch.Container && t.To == podwatch.Terminated && t.Reason != "Completed":
 		h = term.Red
 	case t.Kind == podwatch.Condition && t.To == "True", t.Kind == podwatch.Phase && t.To == "Running":
 		h = term.Green
-	case t.Kind == podwatch.Condition, t.To == podwatch.Waiting:
+	case t.Kind == podwatch.Condition, t.To == podwatch.Waiting, t.Type == corev1.EventTypeWarning:
 		h = term.Yellow
 	}
 	if t.Repeated {
@@ -142,6 +146,10 @@ func state(t podwatch.Transition) (string, term.Color) {
 func cause(t podwatch.Transition) string {
 	why := view.ReasonAndMessage(t.Reason, t.Message)
 	switch {
+	case t.Kind == podwatch.Event && t.Count > 1:
+		why = fmt.Sprintf("%s (x%d)", t.Message, t.Count)
+	case t.Kind == podwatch.Event:
+		why = t.Message
 	case t.Kind == podwatch.Condition && t.Name == "PodScheduled" && t.To == "True" && why == "":
 		why = "on " + t.Node
 	case t.Kind == podwatch.Container && t.Restarts > 0 && t.To == podwatch.Running:

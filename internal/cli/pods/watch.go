@@ -25,6 +25,7 @@ type watchOptions struct {
 	*cmdutil.Env
 	selection
 	history bool
+	events  bool
 	format  string
 }
 
@@ -34,9 +35,9 @@ func newWatchCommand(e *cmdutil.Env) *cobra.Command {
 		Use:   "watch [POD...]",
 		Short: "What happens to pods, a line for each transition as it happens",
 		Long: `watch prints a line for each transition of a pod: its phase, its conditions with
-status and reason, what its containers do and wait for, and its deletion. For pods
-that exist at the start it prints their state, with --history also how they got
-there. A pod that is named need not exist yet.
+status and reason, what its containers do and wait for, the events about it, and its
+deletion. For pods that exist at the start it prints their state, with --history also how they got there. A
+pod that is named need not exist yet.
 
 A lost connection is reestablished. What happened meanwhile is printed as far as
 the timestamps of the pods show it, and nothing twice; states that left no trace
@@ -51,6 +52,7 @@ does --request-timeout.`,
 	}
 	o.addTo(cmd)
 	cmd.Flags().BoolVar(&o.history, "history", false, "also print how the existing pods got to their state")
+	cmd.Flags().BoolVar(&o.events, "events", true, "also print the events about the pods, such as Pulling and Started")
 	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json: an object on each line")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -101,9 +103,16 @@ func (o *watchOptions) Run(ctx context.Context) error {
 			lines.report("Lost the connection: " + message + ". Trying again.")
 		},
 		OnRegained: func() { lines.report("Connected again.") },
+		OnNoEvents: func(err error) {
+			_, message := cmdutil.ExplainError(err)
+			lines.report("Events are not shown: " + message + ".")
+		},
 		OnDropped: func(pod string, transitions int, err error) {
 			lines.report(fmt.Sprintf("Dropped %s of pod %s, tried four times: %v", term.Plural(transitions, "transition"), pod, err))
 		},
+	}
+	if o.events {
+		watcher.Events = cache.NewFilteredListWatchFromClient(core.RESTClient(), "events", o.namespace, o.narrowEvents)
 	}
 	return cmdutil.WatchEnded(watcher.Run(ctx))
 }
@@ -114,6 +123,16 @@ func (o *watchOptions) narrow(options *metav1.ListOptions) {
 	if len(o.names) == 1 {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, o.names[0]).String()
 	}
+}
+
+// narrowEvents limits a request to the events about the pods that are watched, as far as the
+// API server can tell.
+func (o *watchOptions) narrowEvents(options *metav1.ListOptions) {
+	about := fields.Set{"involvedObject.kind": "Pod"}
+	if len(o.names) == 1 {
+		about["involvedObject.name"] = o.names[0]
+	}
+	options.FieldSelector = about.AsSelector().String()
 }
 
 // check returns what is wrong from the start, which is not tried again.

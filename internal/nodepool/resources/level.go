@@ -67,6 +67,5 @@ func Level(node *corev1.Node, list []*corev1.Pod) (requested corev1.ResourceList
 			sum.Add(Requests(pod))
 		}
 	}
-	sum = sum.Only(ReportedNames(capacity, allocatable))
-	return sum.List(), Percent(sum, allocatable)
+	return sum.ListOf(ReportedNames(capacity, allocatable)), Percent(sum, allocatable)
 }

@@ -78,6 +78,16 @@ func (s Sums) List() corev1.ResourceList {
 	return list
 }
 
+// ListOf converts the sums of these resources to a resource list; a resource without a sum
+// is in it with 0.
+func (s Sums) ListOf(names []corev1.ResourceName) corev1.ResourceList {
+	list := make(corev1.ResourceList, len(names))
+	for _, name := range names {
+		list[name] = quantity(name, s[name].Value)
+	}
+	return list
+}
+
 // Only returns the sums of only these resources.
 func (s Sums) Only(names []corev1.ResourceName) Sums {
 	some := make(Sums, len(names))

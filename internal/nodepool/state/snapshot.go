@@ -86,7 +86,7 @@ func (c *Cluster) Pool(name string) (PoolSnapshot, bool) {
 		Ready:           p.ready,
 		Capacity:        p.capacity.Only(names).List(),
 		Allocatable:     allocatable.List(),
-		Requested:       requested.List(),
+		Requested:       requested.ListOf(names),
 		Percent:         resources.Percent(requested, allocatable),
 		Outdated:        len(p.outdated),
 		EvictionPending: len(p.evictionPending),

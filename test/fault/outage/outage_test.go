@@ -42,6 +42,11 @@ func long(slice, whole time.Duration) time.Duration {
 	return slice
 }
 
+// untilWatched is the maximum time to wait for what a manager does whose watches are cut.
+// client-go opens a watch that has failed several times after half a minute to a minute,
+// and what a controller waits for may come by two watches, one after the other.
+const untilWatched = 4 * time.Minute
+
 // workload is a pool with nodes, and a Deployment with a ScheduledRestart, all under
 // one name.
 type workload struct {
@@ -116,8 +121,7 @@ func (w *workload) settled(t *testing.T, value string) error {
 // up waits until everything is as it should be for the first time.
 func (w *workload) up(t *testing.T) {
 	t.Helper()
-	// A watch that has failed several times is opened again only after half a minute.
-	framework.EventuallyWithin(t, 2*time.Minute, w.name+" is up", func() error {
+	framework.EventuallyWithin(t, untilWatched, w.name+" is up", func() error {
 		w.Refresh(t, w.deployment)
 		if w.deployment.Status.ReadyReplicas != 1 {
 			return errors.New("the Deployment is not up")
@@ -136,7 +140,7 @@ func (w *workload) begin(t *testing.T) (tick time.Time) {
 // ends waits until the work of begin is done, and checks that it was done once.
 func (w *workload) ends(t *testing.T, tick time.Time) {
 	t.Helper()
-	framework.EventuallyWithin(t, 2*time.Minute, w.name+" has completed", func() error {
+	framework.EventuallyWithin(t, untilWatched, w.name+" has completed", func() error {
 		if err := w.settled(t, "2"); err != nil {
 			return err
 		}

@@ -22,10 +22,11 @@ import (
 
 // sample is the size of the idle manager.
 type sample struct {
-	at         time.Duration
-	rss, heap  float64 // MiB
-	goroutines float64
-	series     int
+	at          time.Duration
+	rss, heap   float64 // MiB
+	goroutines  float64
+	connections float64 // goroutines that serve HTTP connections
+	series      int
 }
 
 // badDay is the scenario for each round of the soak: writes are refused or their
@@ -78,10 +79,10 @@ func TestSoak(t *testing.T) {
 
 	var table strings.Builder
 	out := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "AFTER\tRSS MiB\tHEAP MiB\tGOROUTINES\tSERIES")
+	fmt.Fprintln(out, "AFTER\tRSS MiB\tHEAP MiB\tGOROUTINES\tOF CONNECTIONS\tSERIES")
 	for _, i := range shown(len(samples)) {
 		s := samples[i]
-		fmt.Fprintf(out, "%s\t%.1f\t%.2f\t%.0f\t%d\n", s.at, s.rss, s.heap, s.goroutines, s.series)
+		fmt.Fprintf(out, "%s\t%.1f\t%.2f\t%.0f\t%.0f\t%d\n", s.at, s.rss, s.heap, s.goroutines, s.connections, s.series)
 	}
 	if err := out.Flush(); err != nil {
 		t.Fatal(err)
@@ -101,6 +102,8 @@ func TestSoak(t *testing.T) {
 	flat("the heap in MiB", 1.1, 1, func(s sample) float64 { return s.heap })
 	// It varies by one or two within an hour: a leak of two per round is detected.
 	flat("the number of goroutines", 1, 3, func(s sample) float64 { return s.goroutines })
+	// How many connections are idle depends on how many requests ran side by side.
+	flat("the number of goroutines of connections", 1, 16, func(s sample) float64 { return s.connections })
 	flat("the number of metric series", 1, 8, func(s sample) float64 { return float64(s.series) })
 	manager.AssertSound(t)
 }
@@ -123,7 +126,7 @@ func churn(t *testing.T, name string) {
 	for _, replicas := range []int32{5, 1} {
 		cluster.Change(t, w.deployment, func() { w.deployment.Spec.Replicas = &replicas })
 	}
-	framework.EventuallyWithin(t, 2*time.Minute, name+" has completed", func() error {
+	framework.EventuallyWithin(t, untilWatched, name+" has completed", func() error {
 		if err := w.settled(t, "2"); err != nil {
 			return err
 		}
@@ -156,29 +159,62 @@ func measure(t *testing.T, manager *framework.Manager, profiles string) sample {
 	})
 	// The heap size is that after a garbage collection, which this requests. It is read
 	// before the response itself allocates memory.
-	response, err := http.Get("http://" + profiles + "/debug/pprof/heap?gc=1&debug=1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	profile, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
 	heap := 0.0
-	if _, after, found := strings.Cut(string(profile), "\n# HeapAlloc = "); found {
-		_, err = fmt.Sscan(after, &heap)
+	if _, after, found := strings.Cut(profile(t, profiles, "heap?gc=1&debug=1"), "\n# HeapAlloc = "); found {
+		fmt.Sscan(after, &heap)
 	}
-	if err != nil || heap == 0 {
-		t.Fatalf("the profile does not say how large the heap is (%v)", err)
+	if heap == 0 {
+		t.Fatal("the profile does not say how large the heap is")
 	}
 	metrics = manager.ReadMetrics(t)
 	const mebi = 1 << 20
-	s := sample{rss: metrics.Sum("process_resident_memory_bytes") / mebi, heap: heap / mebi, goroutines: metrics.Sum("go_goroutines")}
+	s := sample{rss: metrics.Sum("process_resident_memory_bytes") / mebi, heap: heap / mebi}
+	s.goroutines, s.connections = goroutines(t, profiles)
 	for _, family := range metrics {
 		s.series += len(family.Metric)
 	}
 	return s
+}
+
+// goroutines returns the number of goroutines of the manager: those that serve HTTP
+// connections, and all others.
+func goroutines(t *testing.T, profiles string) (others, connections float64) {
+	t.Helper()
+	// One paragraph for each stack: how many goroutines have it, and its functions.
+	for stack := range strings.SplitSeq(profile(t, profiles, "goroutine?debug=1"), "\n\n") {
+		stack = strings.TrimPrefix(stack, "goroutine profile: ")
+		if _, first, found := strings.Cut(stack, "\n"); found && strings.HasPrefix(stack, "total ") {
+			stack = first
+		}
+		count := 0.0
+		if _, err := fmt.Sscanf(stack, "%f @", &count); err != nil {
+			continue
+		}
+		if strings.Contains(stack, "net/http.(*persistConn)") || strings.Contains(stack, "net/http.(*conn).serve") || strings.Contains(stack, "http2") {
+			connections += count
+		} else {
+			others += count
+		}
+	}
+	if others == 0 {
+		t.Fatal("the profile has no goroutines")
+	}
+	return others, connections
+}
+
+// profile returns one of the manager's profiles.
+func profile(t *testing.T, profiles, name string) string {
+	t.Helper()
+	response, err := http.Get("http://" + profiles + "/debug/pprof/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // shown returns the indexes of the samples to show: ten at most.

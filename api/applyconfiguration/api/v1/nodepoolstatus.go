@@ -37,6 +37,9 @@ type NodePoolStatusApplyConfiguration struct {
 	// in whole percent, rounded down. A resource with nothing allocatable is
 	// left out.
 	RequestedPercent map[corev1.ResourceName]int32 `json:"requestedPercent,omitempty"`
+	// summary is the level in short, for people: the columns of kubectl get.
+	// Programs read requested, allocatable and requestedPercent.
+	Summary *LevelSummaryApplyConfiguration `json:"summary,omitempty"`
 	// managed names the keys that the pool may have put on nodes: those of
 	// the spec, and those that were removed from the spec but not from every
 	// node yet. It is written before any node, and only keys named here are
@@ -112,6 +115,14 @@ func (b *NodePoolStatusApplyConfiguration) WithRequestedPercent(entries map[core
 	for k, v := range entries {
 		b.RequestedPercent[k] = v
 	}
+	return b
+}
+
+// WithSummary sets the Summary field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Summary field is set to the value of the last call.
+func (b *NodePoolStatusApplyConfiguration) WithSummary(value *LevelSummaryApplyConfiguration) *NodePoolStatusApplyConfiguration {
+	b.Summary = value
 	return b
 }
 

@@ -1,0 +1,62 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// significantDigits is how many digits a number in a summary has, unless it has more before
+// its decimal point.
+const significantDigits = 3
+
+// binaryUnits are the suffixes of amounts of bytes, each 1024 times the one before.
+var binaryUnits = []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
+
+// Summary returns the level of one resource in short: requested, allocatable and percent, as
+// in "1.5/8 (18%)" cores or "0.586/5.85Gi (10%)". Both numbers are in the unit that suits
+// allocatable. It returns "" if nothing is allocatable, which is when there is no percentage.
+func Summary(name corev1.ResourceName, requested, allocatable corev1.ResourceList, percent map[corev1.ResourceName]int32) string {
+	p, known := percent[name]
+	if !known {
+		return ""
+	}
+	divisor, suffix := 1.0, ""
+	of := number(allocatable[name])
+	if allocatable.Name(name, resource.DecimalSI).Format == resource.BinarySI {
+		for _, unit := range binaryUnits {
+			suffix = unit
+			if of/divisor < 1024 {
+				break
+			}
+			divisor *= 1024
+		}
+	}
+	return fmt.Sprintf("%s/%s%s (%d%%)", short(number(requested[name])/divisor), short(of/divisor), suffix, p)
+}
+
+// number returns a quantity as a number, which for display need not be exact.
+func number(q resource.Quantity) float64 { return q.AsApproximateFloat64() }
+
+// short returns a number that is not negative with [significantDigits] digits.
+func short(x float64) string {
+	decimals := significantDigits
+	if x >= 1 {
+		decimals = max(0, significantDigits-1-int(math.Log10(x)))
+	}
+	if x > 0 && x < 0.001 {
+		return "<0.001"
+	}
+	text := strconv.FormatFloat(x, 'f', decimals, 64)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}

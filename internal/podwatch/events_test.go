@@ -1,0 +1,144 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podwatch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// eventSource is an API server with events.
+type eventSource struct {
+	*source
+	// there are the events that exist at the start.
+	there []*corev1.Event
+	// refusal is the response to all requests.
+	refusal error
+}
+
+func (s *eventSource) List(options metav1.ListOptions) (runtime.Object, error) {
+	if err := s.failure(); err != nil {
+		return nil, err
+	}
+	list, err := s.FakeControllerSource.List(options)
+	if err != nil {
+		return nil, err
+	}
+	events := &corev1.EventList{ListMeta: list.(*corev1.List).ListMeta}
+	for _, item := range list.(*corev1.List).Items {
+		events.Items = append(events.Items, *item.Object.(*corev1.Event))
+	}
+	return events, nil
+}
+
+// event returns one about a container of a pod.
+func event(name string, about *corev1.Pod, second int, reason string) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: about.Namespace, Name: name},
+		InvolvedObject: corev1.ObjectReference{
+			Kind: "Pod", Namespace: about.Namespace, Name: about.Name, UID: about.UID, FieldPath: "spec.containers{app}",
+		},
+		Type: corev1.EventTypeNormal, Reason: reason, LastTimestamp: metav1.NewTime(epoch.Add(time.Duration(second) * time.Second)),
+	}
+}
+
+func TestWatchEvents(t *testing.T) {
+	there := named("web")
+	for _, tt := range []struct {
+		history bool
+		first   []string
+	}{
+		{false, []string{"began with 1, 1 not ready", "web: ? Found"}},
+		{true, []string{"began with 1, 1 not ready", "web: 0 Created", "web: 1 Event app Pulling", "web: ? Phase >Pending"}},
+	} {
+		t.Run(fmt.Sprint("history ", tt.history), func(t *testing.T) {
+			w := &Watcher{History: tt.history, OnNoEvents: func(err error) { t.Errorf("no events: %v", err) }}
+			w.Events = &eventSource{there: []*corev1.Event{event("pulling", there, 1, "Pulling")}}
+			watching(t, w, []*corev1.Pod{there}, func(s *source, got *collector, _ chan error) {
+				lines := got.take()
+				slices.Sort(lines)
+				if diff := cmp.Diff(tt.first, lines); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				started := event("started", there, 2, "Started")
+				s.events.Add(started)
+				settle()
+				want(t, got, "web: 2 Event app Started")
+				// It happens once more.
+				started.Count, started.LastTimestamp = 2, metav1.NewTime(epoch.Add(3*time.Second))
+				s.events.Modify(started)
+				settle()
+				want(t, got, "web: 3 Event app Started")
+				// An event that comes before its pod is reported after it.
+				db := named("db")
+				db.UID = "db"
+				s.events.Add(event("db", db, 4, "Scheduled"))
+				settle()
+				want(t, got)
+				s.Add(db)
+				settle()
+				want(t, got, "db: 0 Created", "db: ? Phase >Pending", "db: 4 Event app Scheduled")
+				// A lost connection repeats nothing.
+				s.events.ResetWatch()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				want(t, got)
+				// Neither do events about a pod that is gone, nor about another of the same name.
+				s.Delete(db)
+				settle()
+				want(t, got, "db: ? Deleted")
+				s.events.Add(event("late", db, 5, "Killing"))
+				settle()
+				want(t, got)
+			})
+		})
+	}
+}
+
+// Without the right to read events, the pods are watched all the same.
+func TestWatchWithoutEvents(t *testing.T) {
+	refusals := 0
+	w := &Watcher{OnNoEvents: func(error) { refusals++ }}
+	w.Events = &eventSource{refusal: apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))}
+	watching(t, w, nil, func(s *source, got *collector, _ chan error) {
+		want(t, got, "began with 0, 0 not ready")
+		s.Add(named("db"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want(t, got, "db: 0 Created", "db: ? Phase >Pending")
+		if refusals != 1 {
+			t.Errorf("%d reports that events cannot be read, want 1", refusals)
+		}
+	})
+}
+
+// The events that wait for their pods are bounded.
+func TestEventsThatWaitAreBounded(t *testing.T) {
+	var emitted []string
+	feed := &eventFeed{pods: map[types.UID]*corev1.Pod{}}
+	feed.emit = func(e *corev1.Event, _ *corev1.Pod) { emitted = append(emitted, e.Name) }
+	pod := named("db")
+	for i := range maxWaiting + 2 {
+		feed.add(event(fmt.Sprint(i), pod, i, "Pulling"), false)
+	}
+	feed.keep(pod)
+	if len(emitted) != maxWaiting || emitted[0] != "2" || len(feed.waiting) != 0 {
+		t.Errorf("%d events are reported, the first is %s, and %d wait", len(emitted), emitted[0], len(feed.waiting))
+	}
+	feed.keep(pod)
+	if len(emitted) != maxWaiting {
+		t.Error("a change of the pod repeats its events")
+	}
+}
