@@ -16,7 +16,7 @@ import (
 )
 
 // maxWaiting is the maximum number of events that wait for their pod to be read. Those of
-// pods that do not match the watch's selector wait in vain, so the oldest are forgotten.
+// pods that do not match the watch's selector keep waiting, so the oldest are forgotten.
 const maxWaiting = 1000
 
 // happened returns the transition that an event is. The pod is the one that it is about.

@@ -69,7 +69,7 @@ func TestNodePool_WaterLevel(t *testing.T) {
 				diff(percentages(percent...), p.Status.RequestedPercent))
 		})
 	}
-	// Without pods, what nobody requests is there as 0.
+	// Without pods, the requests are there as 0.
 	level("0", "0", "0", 0, 0, 0)
 
 	// Each pod has an init container that requests more than the rest, a sidecar and two
