@@ -27,7 +27,8 @@ var cluster framework.Cluster
 
 func TestMain(m *testing.M) {
 	framework.UseRaceBuilds()
-	os.Exit(framework.Main(suite{m}, &cluster, "--nodes=0", "--audit"))
+	suite := framework.Suite{Shards: 2, Seconds: map[string]int{"TestRestart_EachTickRollsOnce": 120}, Inside: askedInside}
+	os.Exit(suite.Main(m, &cluster, "--nodes=0", "--audit"))
 }
 
 // pool returns a pool with one label and one taint named after it.

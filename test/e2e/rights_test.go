@@ -4,39 +4,10 @@
 package e2e
 
 import (
-	"flag"
-	"fmt"
-	"os"
 	"testing"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
-
-// suite runs the tests, and then compares the managers' requests in all of them with
-// their rights. That is meaningful only after the whole suite.
-type suite struct{ *testing.M }
-
-func (s suite) Run() int {
-	code := s.M.Run()
-	if code != 0 || !whole() {
-		return code
-	}
-	if err := cluster.CheckLeastPrivilege(askedInside); err != nil {
-		fmt.Fprintf(os.Stderr, "--- FAIL: least privilege: %v\n", err)
-		return 1
-	}
-	return 0
-}
-
-// whole reports whether all tests of the package were to run.
-func whole() bool {
-	for _, name := range []string{"test.run", "test.skip", "test.list", "test.short"} {
-		if f := flag.Lookup(name); f != nil && f.Value.String() != f.DefValue {
-			return false
-		}
-	}
-	return true
-}
 
 // askedInside are the rights that the API server checks while it serves another
 // request, which the audit log does not show.

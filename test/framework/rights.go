@@ -167,20 +167,25 @@ func (c *Cluster) ManagerRequests() ([]Request, error) {
 	return requests, nil
 }
 
-// CheckLeastPrivilege compares the managers' requests with their rights; see
-// [CompareRights]. Call it after a complete test suite.
-func (c *Cluster) CheckLeastPrivilege(inside []Right) error {
-	granted, err := c.ManagerRights(context.Background())
-	if err != nil {
-		return err
+// usedRights are the rights that the managers of a suite had, and their requests.
+type usedRights struct {
+	Granted []Right
+	Asked   []Request
+}
+
+func (c *Cluster) usedRights(ctx context.Context) (used usedRights, err error) {
+	if used.Granted, err = c.ManagerRights(ctx); err != nil {
+		return used, err
 	}
-	asked, err := c.ManagerRequests()
-	if err != nil {
-		return err
-	}
-	if problems := CompareRights(granted, asked, inside); len(problems) > 0 {
+	used.Asked, err = c.ManagerRequests()
+	return used, err
+}
+
+// check compares the requests with the rights; see [CompareRights].
+func (u usedRights) check(inside []Right) error {
+	if problems := CompareRights(u.Granted, u.Asked, inside); len(problems) > 0 {
 		return fmt.Errorf("the rights of the manager, compared with its %d requests:\n%s",
-			len(asked), strings.Join(problems, "\n"))
+			len(u.Asked), strings.Join(problems, "\n"))
 	}
 	return nil
 }

@@ -1,0 +1,171 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client/child"
+)
+
+// Suite is the whole of a package's tests, which mostly wait: they are split over several
+// processes that run side by side, each with a sandbox of its own.
+type Suite struct {
+	// Shards is the number of processes.
+	Shards int
+	// Seconds is how long tests take that take much longer than the others.
+	Seconds map[string]int
+	// Inside are the rights of the manager that no request of its own shows; see
+	// [CompareRights].
+	Inside []Right
+}
+
+// usualSeconds is how long a test takes that is not in [Suite.Seconds].
+const usualSeconds = 5
+
+// rightsFile names the file to which a shard writes the rights that its managers used.
+const rightsFile = "TIDEKEEPER_SHARD_RIGHTS"
+
+// Main is [Main] for a suite. If all tests of the package are to run on sandboxes of their
+// own, it splits them; afterwards it compares the managers' requests in all of them with
+// their rights, which is meaningful only then.
+func (s Suite) Main(m interface{ Run() int }, cluster *Cluster, args ...string) int {
+	flag.Parse()
+	switch {
+	case flag.Lookup("test.list").Value.String() != "":
+		return m.Run()
+	case os.Getenv(rightsFile) != "":
+		return Main(shard{m, cluster}, cluster, args...)
+	case os.Getenv("TIDEKEEPER_SANDBOX") != "" || !everything():
+		return Main(m, cluster, args...)
+	}
+	if err := s.run(); err != nil {
+		fmt.Fprintf(os.Stderr, "--- FAIL: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+// everything reports whether all tests of the package are to run.
+func everything() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.short"} {
+		if f := flag.Lookup(name); f.Value.String() != f.DefValue {
+			return false
+		}
+	}
+	return true
+}
+
+// shard is a part of a suite.
+type shard struct {
+	tests   interface{ Run() int }
+	cluster *Cluster
+}
+
+// Run runs the tests, and then writes down which rights their managers used.
+func (s shard) Run() int {
+	if code := s.tests.Run(); code != 0 {
+		return code
+	}
+	used, err := s.cluster.usedRights(context.Background())
+	if err == nil {
+		var text []byte
+		if text, err = json.Marshal(used); err == nil {
+			err = os.WriteFile(os.Getenv(rightsFile), text, 0o600)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// run runs the shards. The output of the first is printed as it comes, that of the others
+// when those before it have ended, so that no line is printed in the midst of another test.
+func (s Suite) run() error {
+	names, err := testNames()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "shards-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	commands := make([]*exec.Cmd, s.Shards)
+	outputs := make([]bytes.Buffer, s.Shards)
+	for i, tests := range split(names, s.Shards, s.Seconds) {
+		command := exec.Command(os.Args[0], append(slices.Clone(os.Args[1:]), "-test.run=^("+strings.Join(tests, "|")+")$")...)
+		command.Env = append(os.Environ(), rightsFile+"="+filepath.Join(dir, fmt.Sprint(i)))
+		var out io.Writer = os.Stdout
+		if i > 0 {
+			out = &outputs[i]
+		}
+		command.Stdout, command.Stderr = out, out
+		if err := child.Start(command); err != nil {
+			return err
+		}
+		commands[i] = command
+	}
+	var all usedRights
+	var failed error
+	for i, command := range commands {
+		err := command.Wait()
+		_, _ = os.Stdout.Write(outputs[i].Bytes())
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("shard %d of %d: %w", i+1, s.Shards, err))
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, fmt.Sprint(i)))
+		if err != nil {
+			return err
+		}
+		used := usedRights{}
+		if err := json.Unmarshal(text, &used); err != nil {
+			return err
+		}
+		all = usedRights{used.Granted, append(all.Asked, used.Asked...)}
+	}
+	if failed != nil {
+		return failed
+	}
+	return all.check(s.Inside)
+}
+
+// testNames returns the names of the package's tests, in their order.
+func testNames() ([]string, error) {
+	out, err := exec.Command(os.Args[0], "-test.list=^Test").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the tests: %w", err)
+	}
+	return strings.Fields(string(out)), nil
+}
+
+// split returns the tests of each shard: the longest first, each to the shard that has the
+// least to do.
+func split(names []string, shards int, seconds map[string]int) [][]string {
+	length := func(name string) int { return cmp.Or(seconds[name], usualSeconds) }
+	sorted := slices.Clone(names)
+	slices.SortStableFunc(sorted, func(a, b string) int { return length(b) - length(a) })
+	parts, load := make([][]string, shards), make([]int, shards)
+	for _, name := range sorted {
+		least := slices.Index(load, slices.Min(load))
+		parts[least] = append(parts[least], name)
+		load[least] += length(name)
+	}
+	return parts
+}
