@@ -47,10 +47,6 @@ type poolReconciler struct {
 	metrics   *metrics
 	clock     clock.PassiveClock
 	options   Options
-
-	// written is when the status of each pool was last written. It needs no lock, as this
-	// controller has one worker.
-	written map[string]time.Time
 }
 
 // Reconcile implements [ctrl.TypedReconciler].
@@ -60,7 +56,6 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	if err := r.client.Get(ctx, request.NamespacedName, pool); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.metrics.forget(request.Name)
-			delete(r.written, request.Name)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -252,7 +247,7 @@ func (r *poolReconciler) allowEvictions(pool *tidekeeperv1.NodePool) (again time
 func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, held func(setting.Key) bool) (again time.Duration, err error) {
 	now := r.clock.Now()
 	status := newStatus(pool, v, notOwned, plan.ManagedKeys(pool, held), now)
-	write, again := whenToWrite(&pool.Status, &status, r.written[pool.Name], now, r.options.StatusInterval)
+	write, again := whenToWrite(&pool.Status, &status, v.StatusWritten, now, r.options.StatusInterval)
 	if !write {
 		return again, nil
 	}
@@ -271,7 +266,7 @@ func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.Nod
 	if err != nil {
 		return 0, fmt.Errorf("write status: %w", err)
 	}
-	r.written[pool.Name] = now
+	r.cluster.StatusWritten(pool.Name, now)
 	r.metrics.statusWrites.WithLabelValues(pool.Name).Inc()
 	r.reportProblems(pool, before.Status.Conditions)
 	return 0, nil

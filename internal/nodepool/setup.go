@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/utils/clock"
@@ -50,7 +49,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) e
 		Watches(&nodev1.RuntimeClass{}, handler.EnqueueRequestsFromMapFunc(poolOfRuntimeClass)).
 		Complete(retry.Conflicts(&poolReconciler{
 			client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"),
-			cluster: cluster, feed: feed, metrics: m, clock: c, options: options, written: map[string]time.Time{},
+			cluster: cluster, feed: feed, metrics: m, clock: c, options: options,
 		})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}

@@ -88,6 +88,9 @@ type poolState struct {
 	// them that wait for a NoExecute taint, and evictionAllowed those that may get it now.
 	outdated, evictionPending, evictionAllowed sets.Set[string]
 
+	// statusWritten is when the status of the pool was last written, zero if it was not.
+	statusWritten time.Time
+
 	// conflicts are the conflicts of the pool with older ones, by node.
 	conflicts map[string][]plan.Conflict
 

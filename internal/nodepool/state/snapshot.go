@@ -6,6 +6,7 @@ package state
 import (
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -37,6 +38,15 @@ func (c *Cluster) PoolNames() []string {
 	return slices.Sorted(maps.Keys(c.pools))
 }
 
+// StatusWritten remembers when the status of the pool was written.
+func (c *Cluster) StatusWritten(pool string, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, known := c.pools[pool]; known {
+		p.statusWritten = at
+	}
+}
+
 // PoolSnapshot is the state of a pool at one time.
 type PoolSnapshot struct {
 	Pool *tidekeeperv1.NodePool
@@ -46,6 +56,9 @@ type PoolSnapshot struct {
 	Nodes, Ready                     int
 	Capacity, Allocatable, Requested corev1.ResourceList
 	Percent                          map[corev1.ResourceName]int32
+
+	// StatusWritten is when this process last wrote the pool's status, zero if it has not.
+	StatusWritten time.Time
 
 	// Outdated is how many members do not match the pool's spec yet, EvictionPending how
 	// many of them wait for a NoExecute taint.
@@ -88,6 +101,7 @@ func (c *Cluster) Pool(name string) (PoolSnapshot, bool) {
 		Allocatable:     allocatable.List(),
 		Requested:       requested.ListOf(names),
 		Percent:         resources.Percent(requested, allocatable),
+		StatusWritten:   p.statusWritten,
 		Outdated:        len(p.outdated),
 		EvictionPending: len(p.evictionPending),
 		Conflicted:      len(p.conflicts),
