@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // Status is what `sandbox status -o json` prints, or the part of it that is
@@ -19,11 +20,25 @@ type Status struct {
 	// RSSBytes is the memory of all processes together.
 	RSSBytes   int64       `json:"rssBytes"`
 	Components []Component `json:"components"`
-	Nodes      struct {
+	// Times is how long its start took.
+	Times struct {
+		APIServerReady Duration `json:"apiServerReady"`
+		Ready          Duration `json:"ready"`
+	} `json:"times"`
+	Nodes struct {
 		Total int    `json:"total"`
 		Ready int    `json:"ready"`
 		Error string `json:"error"`
 	} `json:"nodes"`
+}
+
+// Duration is written like "4.5s".
+type Duration struct{ time.Duration }
+
+// UnmarshalText reads what the sandbox writes.
+func (d *Duration) UnmarshalText(text []byte) (err error) {
+	d.Duration, err = time.ParseDuration(string(text))
+	return err
 }
 
 // Component is a program of the control plane, such as etcd.

@@ -11,11 +11,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"time"
 
@@ -25,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
 // idle is how long the sandbox is left alone before its memory is measured.
@@ -42,45 +41,26 @@ func main() {
 }
 
 func run(ctx context.Context, binary string) error {
-	dir, err := os.MkdirTemp("", "sandbox-bench-")
+	start := time.Now()
+	s, err := client.Up(ctx, client.Options{Binary: binary})
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	sandbox := func(args ...string) ([]byte, error) {
-		cmd := exec.Command(binary, append([]string{args[0], "--data-dir", dir}, args[1:]...)...)
-		cmd.Stderr = os.Stderr
-		return cmd.Output()
-	}
-	defer func() { _, _ = sandbox("down") }()
-
-	start := time.Now()
-	if _, err := sandbox("up", "--detach", fmt.Sprint("--owner=", os.Getpid())); err != nil {
-		return fmt.Errorf("up: %w", err)
-	}
-	if err := deploy(ctx, filepath.Join(dir, "kubeconfig")); err != nil {
+	defer func() { _ = s.Down(context.WithoutCancel(ctx)) }()
+	if err := deploy(ctx, s.Kubeconfig); err != nil {
 		return fmt.Errorf("deployment: %w", err)
 	}
 	deployed := time.Since(start)
 
 	time.Sleep(idle)
-	out, err := sandbox("status", "-o", "json")
+	status, err := s.Status(ctx)
 	if err != nil {
-		return fmt.Errorf("status: %w", err)
-	}
-	var status struct {
-		RSSBytes int64 `json:"rssBytes"`
-		Times    struct {
-			APIServerReady metav1.Duration `json:"apiServerReady"`
-		} `json:"times"`
-	}
-	if err := json.Unmarshal(out, &status); err != nil {
-		return fmt.Errorf("status: %w", err)
+		return err
 	}
 
 	start = time.Now()
-	if _, err := sandbox("add-nodes", "--count", "1000", "--name-prefix", "bench"); err != nil {
-		return fmt.Errorf("add-nodes: %w", err)
+	if _, err := s.Run(ctx, "add-nodes", "--count", "1000", "--name-prefix", "bench"); err != nil {
+		return err
 	}
 	added := time.Since(start)
 
@@ -112,11 +92,11 @@ func deploy(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	api := client.AppsV1().Deployments("default")
+	api := clientset.AppsV1().Deployments("default")
 	labels := map[string]string{"app": "bench"}
 	if _, err := api.Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "bench"},
