@@ -1,0 +1,333 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// list returns a resource list of pairs of name and quantity.
+func list(pairs ...string) corev1.ResourceList {
+	l := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return l
+}
+
+// aNode returns a ready node.
+func aNode(name string, allocatable ...string) corev1.Node {
+	return corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},
+		Status: corev1.NodeStatus{
+			Capacity: list(allocatable...), Allocatable: list(allocatable...),
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
+// aPod returns a pod of a controller of this kind and name, on a node or on none.
+func aPod(name, kind, owner, on string, requests ...string) corev1.Pod {
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	if owner != "" {
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: owner, UID: types.UID(kind + owner), Controller: new(true)}}
+	}
+	p.Spec.NodeName = on
+	p.Spec.Containers = []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{Requests: list(requests...)}}}
+	return p
+}
+
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	quantities := cmp.Comparer(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
+	if diff := cmp.Diff(want, got, quantities, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestLevel(t *testing.T) {
+	own := corev1.Taint{Key: "pool", Value: "x", Effect: corev1.TaintEffectNoSchedule}
+	nodes := []corev1.Node{}
+	names := []string{}
+	for _, change := range []func(*corev1.Node){
+		func(*corev1.Node) {},
+		func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{own} },
+		func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown },
+		func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
+		func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "pool", Value: "y", Effect: corev1.TaintEffectNoSchedule}}
+		},
+		func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "hint", Effect: corev1.TaintEffectPreferNoSchedule}}
+		},
+	} {
+		n := aNode(fmt.Sprintf("n%d", len(nodes)), "cpu", "4", "memory", "8Gi", "pods", "2")
+		change(&n)
+		nodes, names = append(nodes, n), append(names, n.Name)
+	}
+	pods := []corev1.Pod{
+		aPod("a", "ReplicaSet", "a", "n0", "cpu", "1", "memory", "1Gi"),
+		aPod("d", "DaemonSet", "d", "n0", "cpu", "500m"),
+		aPod("b", "ReplicaSet", "b", "n1", "cpu", "3", "memory", "1Gi"),
+		aPod("c", "ReplicaSet", "c", "n2", "cpu", "1", "memory", "1Gi"),
+	}
+	got := New(nodes, pods).Level(append(names, "n0", "unknown"), []corev1.Taint{own})
+	gone := list("cpu", "4", "memory", "8Gi", "pods", "2")
+	equal(t, "level", Level{
+		Nodes: 7, UsableNodes: 2,
+		Allocatable: list("cpu", "28", "memory", "56Gi", "pods", "14"),
+		Requested:   list("cpu", "5500m", "memory", "3Gi", "pods", "4"),
+		// n0 has no pod slot left: what is requested there is usable, the rest is lost.
+		Usable:     list("cpu", "9500m", "memory", "17Gi", "pods", "6"),
+		Free:       list("cpu", "5", "memory", "15Gi", "pods", "3"),
+		DaemonSets: list("cpu", "500m", "memory", "0", "pods", "1"),
+		Lost: []Lost{
+			{BeingDeleted, 1, gone}, {NotReady, 1, gone}, {Cordoned, 1, gone}, {ForeignTaint, 1, gone},
+			{NoPodSlot, 1, list("cpu", "2500m", "memory", "7Gi", "pods", "0")},
+		},
+		EmptyNode: Slot{"n1", list("cpu", "4", "memory", "8Gi", "pods", "2")},
+		Slots:     []Slot{{"n6", list("cpu", "4", "memory", "8Gi", "pods", "2")}},
+	}, got)
+}
+
+// The most CPU and the most memory are free on different nodes: each is a slot of its own.
+func TestSlotsAreWholeVectors(t *testing.T) {
+	nodes := []corev1.Node{
+		aNode("a", "cpu", "8", "memory", "2Gi", "pods", "10"),
+		aNode("b", "cpu", "2", "memory", "16Gi", "pods", "10"),
+		aNode("c", "cpu", "4", "memory", "4Gi", "pods", "10", "nvidia.com/gpu", "1"),
+	}
+	got := New(nodes, nil).Level([]string{"a", "b", "c"}, nil).Slots
+	equal(t, "slots", []Slot{
+		{"a", list("cpu", "8", "memory", "2Gi", "pods", "10", "nvidia.com/gpu", "0")},
+		{"b", list("cpu", "2", "memory", "16Gi", "pods", "10", "nvidia.com/gpu", "0")},
+		{"c", list("cpu", "4", "memory", "4Gi", "pods", "10", "nvidia.com/gpu", "1")},
+	}, got)
+}
+
+func TestFit(t *testing.T) {
+	nodes := []corev1.Node{
+		aNode("a", "cpu", "8", "memory", "8Gi", "pods", "10"),
+		aNode("b", "cpu", "8", "memory", "32Gi", "pods", "3"),
+		aNode("c", "cpu", "8", "memory", "32Gi", "pods", "10"),
+		aNode("d", "cpu", "8", "memory", "32Gi", "pods", "10"),
+		aNode("e", "cpu", "8", "memory", "32Gi", "pods", "10"),
+	}
+	nodes[2].Spec.Unschedulable = true
+	nodes[3].Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+	names := []string{"a", "b", "c", "d", "e"}
+	running := []corev1.Pod{aPod("x", "ReplicaSet", "x", "e", "cpu", "7500m"), aPod("y", "DaemonSet", "y", "e", "cpu", "100m")}
+	c := New(nodes, running)
+
+	pod := aPod("new", "", "", "", "cpu", "1", "memory", "2Gi")
+	equal(t, "fit", Fit{
+		Copies: 7, Nodes: 2, OnEmptyNode: 7,
+		LimitedBy: []Count{{"memory", 1}, {"pods", 1}},
+		Refused:   []Count{{"cordoned", 1}, {"not enough cpu", 1}, {"taint gpu:NoSchedule", 1}},
+	}, c.Fit(names, &pod))
+
+	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	pod.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "c"}
+	pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}}}
+	equal(t, "fit", Fit{
+		Copies: 8, Nodes: 1, OnEmptyNode: 8, AtMost: []string{"persistent volumes"},
+		LimitedBy: []Count{{"cpu", 1}}, Refused: []Count{{"node selector or affinity", 4}},
+	}, c.Fit(names, &pod))
+
+	pod = aPod("gpu", "", "", "", "nvidia.com/gpu", "1")
+	equal(t, "fit", Fit{Refused: []Count{{"no node has nvidia.com/gpu", 3}, {"cordoned", 1}, {"taint gpu:NoSchedule", 1}}}, c.Fit(names, &pod))
+}
+
+func TestLose(t *testing.T) {
+	nodes := []corev1.Node{
+		aNode("a", "cpu", "4", "memory", "8Gi", "pods", "10"),
+		aNode("b", "cpu", "4", "memory", "8Gi", "pods", "10"),
+		aNode("c", "cpu", "4", "memory", "8Gi", "pods", "10"),
+	}
+	pods := []corev1.Pod{
+		aPod("big", "StatefulSet", "db", "a", "cpu", "3"),
+		aPod("small-1", "ReplicaSet", "web-7d9", "a", "cpu", "500m"),
+		aPod("small-2", "ReplicaSet", "web-7d9", "a", "cpu", "500m"),
+		aPod("agent", "DaemonSet", "agent", "a", "cpu", "100m"),
+		aPod("alone", "", "", "a", "cpu", "100m"),
+		aPod("b", "ReplicaSet", "other", "b", "cpu", "2500m"),
+	}
+	c := New(nodes, pods)
+	for range 2 { // What is asked changes nothing.
+		l := c.Lose([]string{"a"})
+		equal(t, "all find a place", Loss{Nodes: []string{"a"}, Pods: 3, Unmanaged: 1}, l)
+	}
+	equal(t, "both empty nodes lost", Loss{
+		Nodes: []string{"a", "c"}, Pods: 3, Unmanaged: 1, WithoutPlace: []WithoutPlace{{"shop", "StatefulSet/db", 1}},
+		Requests: list("cpu", "3", "memory", "0", "pods", "1"),
+	}, c.Lose([]string{"a", "c"}))
+
+	// A node that is not ready, cordoned or tainted takes none.
+	for _, change := range []func(*corev1.Node){
+		func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		func(n *corev1.Node) { n.Status.Conditions = nil },
+		func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoExecute}}
+		},
+	} {
+		changed := nodes[2].DeepCopy()
+		change(changed)
+		l := New([]corev1.Node{nodes[0], nodes[1], *changed}, pods).Lose([]string{"a"})
+		if l.Homeless() != 1 {
+			t.Errorf("%d pods without place, want 1", l.Homeless())
+		}
+	}
+}
+
+func TestShares(t *testing.T) {
+	nodes := []corev1.Node{aNode("a", "cpu", "10", "pods", "10")}
+	pods := []corev1.Pod{
+		aPod("1", "StatefulSet", "db", "a", "cpu", "4"), aPod("2", "StatefulSet", "db", "a", "cpu", "2"),
+		aPod("3", "", "", "a", "cpu", "1"), aPod("4", "StatefulSet", "x", "a", "cpu", "2"), aPod("5", "StatefulSet", "y", "a", "cpu", "1"),
+	}
+	pods[3].Namespace, pods[4].Namespace = "other", "third"
+	c := New(nodes, pods)
+	equal(t, "namespaces", []Share{{"shop", 3, 70}, {"other", 1, 20}, {"third", 1, 10}}, c.Shares([]string{"a"}, "cpu", false, 2))
+	equal(t, "workloads", []Share{{"shop/StatefulSet/db", 2, 60}, {"", 3, 40}}, c.Shares([]string{"a"}, "cpu", true, 1))
+	if got := c.Shares([]string{"a"}, "memory", true, 1); got != nil {
+		t.Errorf("shares of a resource that no node has: %v", got)
+	}
+}
+
+// world generates a cluster.
+func world(t *rapid.T) ([]corev1.Node, []corev1.Pod) {
+	var nodes []corev1.Node
+	for i := range rapid.IntRange(1, 6).Draw(t, "nodes") {
+		n := aNode(fmt.Sprint("n", i), "cpu", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "cpu")), "memory", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "memory"), "Gi"), "pods", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "slots")))
+		n.Labels["zone"] = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone")
+		n.Spec.Unschedulable = rapid.IntRange(0, 5).Draw(t, "cordoned") == 0
+		if rapid.IntRange(0, 3).Draw(t, "tainted") == 0 {
+			n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}
+		}
+		nodes = append(nodes, n)
+	}
+	var pods []corev1.Pod
+	for i := range rapid.IntRange(0, 20).Draw(t, "pods") {
+		kind := rapid.SampledFrom([]string{"StatefulSet", "StatefulSet", "DaemonSet", "Node"}).Draw(t, "kind")
+		p := aPod(fmt.Sprint("p", i), kind, rapid.SampledFrom([]string{"v", "w"}).Draw(t, "owner"), rapid.SampledFrom(nodes).Draw(t, "on").Name,
+			"cpu", fmt.Sprint(rapid.IntRange(0, 3000).Draw(t, "request"), "m"), "memory", fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "request of memory"), "Gi"))
+		if p.OwnerReferences[0].Name == "w" {
+			p.Spec.NodeSelector = map[string]string{"zone": "a"}
+			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		}
+		pods = append(pods, p)
+	}
+	return nodes, pods
+}
+
+// Usable and lost add up to allocatable, and free is not more than usable.
+func TestLevelAddsUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, pods := world(t)
+		var names []string
+		for _, n := range nodes {
+			names = append(names, n.Name)
+		}
+		l := New(nodes, pods).Level(names, nil)
+		for name, allocatable := range l.Allocatable {
+			sum := l.Usable[name].DeepCopy()
+			for _, lost := range l.Lost {
+				sum.Add(lost.Resources[name])
+			}
+			if sum.Cmp(allocatable) != 0 {
+				t.Errorf("%s: usable %s and lost are %s, want %s", name, quantityOf(l.Usable, name), sum.String(), allocatable.String())
+			}
+			if free, usable := l.Free[name], l.Usable[name]; free.Cmp(usable) > 0 {
+				t.Errorf("%s: %s is free of %s usable", name, free.String(), usable.String())
+			}
+		}
+	})
+}
+
+func quantityOf(l corev1.ResourceList, name corev1.ResourceName) string {
+	q := l[name]
+	return q.String()
+}
+
+// As many copies fit as can be placed one by one.
+func TestFitIsWhatCanBePlaced(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, pods := world(t)
+		var names []string
+		for _, n := range nodes {
+			names = append(names, n.Name)
+		}
+		_, shapes := world(t)
+		if len(shapes) == 0 {
+			return
+		}
+		shape := shapes[0]
+		shape.Spec.NodeName, shape.OwnerReferences = "", nil
+		fit := New(nodes, pods).Fit(names, &shape)
+		placed := int64(0)
+		for _, n := range nodes {
+			for {
+				one := New(nodes, pods).Fit([]string{n.Name}, &shape)
+				if one.Copies == 0 {
+					break
+				}
+				copied := shape
+				copied.Spec.NodeName = n.Name
+				pods = append(pods, copied)
+				placed++
+			}
+		}
+		if placed != fit.Copies {
+			t.Errorf("%d copies can be placed, and Fit says %d", placed, fit.Copies)
+		}
+	})
+}
+
+// If all pods of lost nodes find a place, there is one: with them on the other nodes, no node
+// has more than it takes. And a loss asked twice is the same.
+func TestLossIsAPlacement(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, pods := world(t)
+		lost := rapid.SliceOfDistinct(rapid.SampledFrom(nodes), func(n corev1.Node) string { return n.Name }).Draw(t, "lost")
+		var names []string
+		for _, n := range lost {
+			names = append(names, n.Name)
+		}
+		c := New(nodes, pods)
+		l := c.Lose(names)
+		if diff := cmp.Diff(l, c.Lose(names), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("asked again (-first +second):\n%s", diff)
+		}
+		if l.Homeless() > l.Pods {
+			t.Errorf("%d of %d pods are without place", l.Homeless(), l.Pods)
+		}
+		c.placed = func(p pod, n *node) {
+			if reason := p.class.refusedBy(n.object); reason != "" {
+				t.Errorf("a pod is placed on %s: %s", n.object.Name, reason)
+			}
+			for i, left := range n.room {
+				if left < 0 && p.class.request[i] > 0 {
+					t.Errorf("%s has %d of %s after a pod was placed", n.object.Name, left, c.names[i])
+				}
+			}
+			for _, name := range names {
+				if n.object.Name == name {
+					t.Errorf("a pod is placed on %s, which is lost", name)
+				}
+			}
+		}
+		c.Lose(names)
+	})
+}

@@ -1,0 +1,238 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/pods"
+)
+
+// Cluster is the nodes of a cluster with the pods on them. It is not safe for concurrent use.
+type Cluster struct {
+	// names are the resources that any node offers; a vector has one number for each, counted
+	// as in [resources.Amount].
+	names []corev1.ResourceName
+	index map[corev1.ResourceName]int
+
+	nodes  []*node // by name
+	byName map[string]*node
+
+	// classes of pods that are alike, by controller and requests.
+	classes map[classKey]*class
+
+	pending []*corev1.Pod
+
+	// placed is called with each pod that is placed, for tests.
+	placed func(pod, *node)
+
+	// sum is what all nodes have together, nil until it is asked for.
+	sum vector
+}
+
+// vector is an amount of each of a cluster's resources.
+type vector []int64
+
+// node is a node with what is free on it.
+type node struct {
+	object            *corev1.Node
+	number            int
+	allocatable, free vector
+	pods              []pod
+	// away reports whether the node is not ready, or is being deleted.
+	away bool
+	// room is what is free while pods are placed, nil if none was placed here.
+	room vector
+}
+
+// pod is a pod that takes part of a node.
+type pod struct {
+	object *corev1.Pod
+	class  *class
+}
+
+// classKey says which pods are alike: those of one controller with the same requests. A pod
+// without a controller is like no other.
+type classKey struct {
+	owner    types.UID
+	requests string
+}
+
+// class is pods that are alike to the scheduler.
+type class struct {
+	Shape
+	request vector
+	// unknown is a resource that is requested and that no node offers.
+	unknown corev1.ResourceName
+	// open are the numbers of nodes that have room for one pod of the class, as the cluster
+	// is: all of those among the first scanned nodes.
+	open    []int
+	scanned int
+}
+
+// New returns a cluster. Pods that have ended are left out; those without a node are pending.
+func New(nodes []corev1.Node, list []corev1.Pod) *Cluster {
+	c := &Cluster{index: map[corev1.ResourceName]int{}, byName: map[string]*node{}, classes: map[classKey]*class{}}
+	for i := range nodes {
+		n := &node{object: &nodes[i]}
+		c.nodes = append(c.nodes, n)
+		c.byName[nodes[i].Name] = n
+		_, allocatable := resources.Offered(&nodes[i])
+		for _, a := range allocatable {
+			if _, known := c.index[a.Resource]; !known {
+				c.index[a.Resource] = len(c.names)
+				c.names = append(c.names, a.Resource)
+			}
+		}
+	}
+	slices.SortFunc(c.nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
+	for i, n := range c.nodes {
+		n.number = i
+		n.away = !n.object.DeletionTimestamp.IsZero() || !ready(n.object)
+		_, allocatable := resources.Offered(n.object)
+		n.allocatable, _ = c.vectorOf(allocatable)
+		n.free = slices.Clone(n.allocatable)
+	}
+	for i := range list {
+		object := &list[i]
+		if pods.IsTerminal(object) {
+			continue
+		}
+		if object.Spec.NodeName == "" {
+			c.pending = append(c.pending, object)
+			continue
+		}
+		n, known := c.byName[object.Spec.NodeName]
+		if !known {
+			continue
+		}
+		p := pod{object, c.classOf(object)}
+		n.pods = append(n.pods, p)
+		n.free.subtract(p.class.request)
+	}
+	return c
+}
+
+// vectorOf returns the amounts as a vector, and the first of those that no node offers.
+func (c *Cluster) vectorOf(amounts []resources.Amount) (v vector, unknown corev1.ResourceName) {
+	v = make(vector, len(c.names))
+	for _, a := range amounts {
+		i, known := c.index[a.Resource]
+		switch {
+		case known:
+			v[i] = a.Value
+		case a.Value > 0 && unknown == "":
+			unknown = a.Resource
+		}
+	}
+	return v, unknown
+}
+
+// classOf returns the class of a pod.
+func (c *Cluster) classOf(object *corev1.Pod) *class {
+	requests := resources.Requests(object)
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner == nil {
+		return c.newClass(ShapeOf(object), requests)
+	}
+	key := classKey{owner.UID, fmt.Sprint(requests)}
+	if known := c.classes[key]; known != nil {
+		return known
+	}
+	created := c.newClass(ShapeOf(object), requests)
+	c.classes[key] = created
+	return created
+}
+
+func (c *Cluster) newClass(shape Shape, requests []resources.Amount) *class {
+	created := &class{Shape: shape}
+	created.request, created.unknown = c.vectorOf(requests)
+	return created
+}
+
+// openNode returns the k-th node that has room for one pod of the class as the cluster is. It
+// looks no further than it has to: most pods fit one of the first nodes.
+func (c *Cluster) openNode(of *class, k int) (n *node, found bool) {
+	for len(of.open) <= k {
+		if of.scanned == len(c.nodes) || of.unknown != "" {
+			return nil, false
+		}
+		n := c.nodes[of.scanned]
+		of.scanned++
+		// Resources first: that is cheaper.
+		if n.away {
+			continue
+		}
+		if _, short := n.free.lacks(of.request); !short && of.refusedBy(n.object) == "" {
+			of.open = append(of.open, n.number)
+		}
+	}
+	return c.nodes[of.open[k]], true
+}
+
+// list returns a vector as a resource list with these resources.
+func (c *Cluster) list(v vector, names []corev1.ResourceName) corev1.ResourceList {
+	sums := resources.Sums{}
+	for _, name := range names {
+		if i, known := c.index[name]; known {
+			sums[name] = resources.Sum{Value: max(0, v[i]), Count: 1}
+		}
+	}
+	return sums.List()
+}
+
+// members returns the nodes of these names that exist, by name.
+func (c *Cluster) members(names []string) []*node {
+	list := make([]*node, 0, len(names))
+	for _, name := range names {
+		if n, known := c.byName[name]; known {
+			list = append(list, n)
+		}
+	}
+	slices.SortFunc(list, func(a, b *node) int { return cmp.Compare(a.number, b.number) })
+	return slices.Compact(list)
+}
+
+// offered returns the resources that any of the nodes offers, by name.
+func (c *Cluster) offered(members []*node) []corev1.ResourceName {
+	var names []corev1.ResourceName
+	for i, name := range c.names {
+		if slices.ContainsFunc(members, func(n *node) bool { return n.allocatable[i] > 0 }) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (v vector) add(other vector) {
+	for i := range v {
+		v[i] += other[i]
+	}
+}
+
+func (v vector) subtract(other vector) {
+	for i := range v {
+		v[i] -= other[i]
+	}
+}
+
+// lacks returns the first resource of which there is less than is requested. What is not
+// requested cannot be lacking, even if more is taken than there is.
+func (v vector) lacks(request vector) (resource int, short bool) {
+	for i, r := range request {
+		if r > 0 && r > v[i] {
+			return i, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,99 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+)
+
+// Fit is how many copies of a pod a group of nodes takes now.
+type Fit struct {
+	// Copies fit now, one after the other, if nothing else is scheduled meanwhile.
+	Copies int64 `json:"copies"`
+	// AtMost names what was not evaluated: fewer copies may fit.
+	AtMost []string `json:"atMost,omitempty"`
+	// Nodes is the number of nodes that take copies.
+	Nodes int `json:"nodes"`
+	// LimitedBy is how many of these nodes have room for no more because of each resource.
+	LimitedBy []Count `json:"limitedBy"`
+	// Refused is how many of the other nodes take none for each reason: a taint, labels, or
+	// a resource of which there is not enough, as in "not enough cpu".
+	Refused []Count `json:"refused"`
+	// OnEmptyNode is how many copies the node with most room for them would take with pods of
+	// DaemonSets only. 0 means that no node of the group will ever take one.
+	OnEmptyNode int64 `json:"onEmptyNode"`
+}
+
+// Count is how many nodes something is true of.
+type Count struct {
+	What  string `json:"what"`
+	Nodes int    `json:"nodes"`
+}
+
+// Fit returns how many copies of the pod the nodes of these names take.
+func (c *Cluster) Fit(names []string, pod *corev1.Pod) Fit {
+	class := c.newClass(ShapeOf(pod), resources.Requests(pod))
+	f := Fit{AtMost: class.Unevaluated}
+	limits, refusals := map[string]int{}, map[string]int{}
+	for _, n := range c.members(names) {
+		if reason := class.refusedBy(n.object); reason != "" {
+			refusals[reason]++
+			continue
+		}
+		if class.unknown != "" {
+			refusals["no node has "+string(class.unknown)]++
+			continue
+		}
+		empty := slices.Clone(n.allocatable)
+		empty.subtract(n.requestedByDaemonSets())
+		most, _ := c.copies(empty, class.request)
+		f.OnEmptyNode = max(f.OnEmptyNode, most)
+
+		copies, limit := c.copies(n.free, class.request)
+		if copies == 0 {
+			refusals["not enough "+limit]++
+			continue
+		}
+		f.Nodes++
+		f.Copies += copies
+		limits[limit]++
+	}
+	f.LimitedBy, f.Refused = counts(limits), counts(refusals)
+	return f
+}
+
+// copies returns how many times the request fits into what is free, and the resource that
+// there is not enough of for one more.
+func (c *Cluster) copies(free, request vector) (copies int64, limit string) {
+	copies = math.MaxInt64
+	for _, name := range byWeight(c.names) {
+		i := c.index[name]
+		if request[i] <= 0 {
+			continue
+		}
+		if n := max(0, free[i]) / request[i]; n < copies {
+			copies, limit = n, string(name)
+		}
+	}
+	if copies == math.MaxInt64 {
+		return 0, string(corev1.ResourcePods) // No node says how many pods it takes.
+	}
+	return copies, limit
+}
+
+// counts returns the counts, the greatest first.
+func counts(of map[string]int) []Count {
+	list := []Count{}
+	for what, nodes := range of {
+		list = append(list, Count{what, nodes})
+	}
+	slices.SortFunc(list, func(a, b Count) int { return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.What, b.What)) })
+	return list
+}

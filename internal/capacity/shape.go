@@ -1,0 +1,83 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"slices"
+
+	"github.com/go-logr/logr" //nolint:depguard // A function of Kubernetes requires a logger, and gets one that discards.
+	corev1 "k8s.io/api/core/v1"
+	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// Shape is what the scheduler evaluates of a pod, other than what it requests.
+type Shape struct {
+	spec *corev1.PodSpec
+	// required is the node affinity and selector, nil if the pod has neither.
+	required *nodeaffinity.RequiredNodeAffinity
+	// Unevaluated names what the scheduler evaluates of the pod and this package does not.
+	Unevaluated []string
+}
+
+// ShapeOf returns the shape of a pod.
+func ShapeOf(pod *corev1.Pod) Shape {
+	s := Shape{spec: &pod.Spec}
+	affinity := pod.Spec.Affinity
+	if len(pod.Spec.NodeSelector) > 0 || affinity != nil && affinity.NodeAffinity != nil {
+		required := nodeaffinity.GetRequiredNodeAffinity(pod)
+		s.required = &required
+	}
+	add := func(applies bool, what string) {
+		if applies {
+			s.Unevaluated = append(s.Unevaluated, what)
+		}
+	}
+	add(affinity != nil && affinity.PodAffinity != nil && len(affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0, "affinity to other pods")
+	add(affinity != nil && affinity.PodAntiAffinity != nil && len(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0, "anti-affinity to other pods")
+	add(slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		return c.WhenUnsatisfiable == corev1.DoNotSchedule
+	}), "topology spread constraints")
+	add(slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+	}), "persistent volumes")
+	add(len(pod.Spec.ResourceClaims) > 0, "resource claims")
+	add(slices.ContainsFunc(pod.Spec.Containers, usesHostPort) || slices.ContainsFunc(pod.Spec.InitContainers, usesHostPort), "host ports")
+	add(len(pod.Spec.SchedulingGates) > 0, "scheduling gates")
+	return s
+}
+
+func usesHostPort(c corev1.Container) bool {
+	return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort > 0 })
+}
+
+// The reasons why a node takes no pod of a shape, whatever is free on it.
+const (
+	refusedByLabels = "node selector or affinity"
+	refusedByCordon = "cordoned"
+)
+
+// refusedBy returns why the scheduler places no pod of the shape on the node, whatever is free
+// there; "" if it does.
+func (s *Shape) refusedBy(n *corev1.Node) string {
+	blocks := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
+	if n.Spec.Unschedulable {
+		cordon := []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
+		if _, blocked := schedulinghelper.FindMatchingUntoleratedTaint(logr.Discard(), cordon, s.spec.Tolerations, blocks, true); blocked {
+			return refusedByCordon
+		}
+	}
+	if len(n.Spec.Taints) > 0 {
+		if t, blocked := schedulinghelper.FindMatchingUntoleratedTaint(logr.Discard(), n.Spec.Taints, s.spec.Tolerations, blocks, true); blocked {
+			return "taint " + t.ToString()
+		}
+	}
+	if s.required != nil {
+		// An affinity that cannot be parsed matches no node, as for the scheduler.
+		if fits, err := s.required.Match(n); err != nil || !fits {
+			return refusedByLabels
+		}
+	}
+	return ""
+}

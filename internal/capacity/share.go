@@ -1,0 +1,70 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/pods"
+)
+
+// Share is what one namespace or workload requests of what is requested on some nodes.
+type Share struct {
+	// Name is a namespace, or namespace/kind/name of a workload; empty for the rest.
+	Name    string  `json:"name"`
+	Pods    int     `json:"pods"`
+	Percent float64 `json:"percent"`
+}
+
+// Shares returns who requests the resource on the nodes of these names, by namespace or, with
+// workloads, by workload: the most first, limit of them, and then the rest as one, so that the
+// percentages add up to 100. It returns none if nothing is requested.
+func (c *Cluster) Shares(names []string, resource corev1.ResourceName, workloads bool, limit int) []Share {
+	i, known := c.index[resource]
+	if !known {
+		return nil
+	}
+	type sum struct {
+		pods    int
+		request int64
+	}
+	sums, total := map[string]sum{}, int64(0)
+	for _, n := range c.members(names) {
+		for _, p := range n.pods {
+			name := p.object.Namespace
+			if workloads {
+				kind, workload := pods.Workload(p.object)
+				if kind == "" {
+					kind, workload = "Pod", p.object.Name
+				}
+				name += "/" + kind + "/" + workload
+			}
+			s := sums[name]
+			s.pods++
+			s.request += p.class.request[i]
+			sums[name] = s
+			total += p.class.request[i]
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	list := make([]Share, 0, len(sums))
+	for name, s := range sums {
+		list = append(list, Share{name, s.pods, 100 * float64(s.request) / float64(total)})
+	}
+	slices.SortFunc(list, func(a, b Share) int { return cmp.Or(cmp.Compare(b.Percent, a.Percent), cmp.Compare(a.Name, b.Name)) })
+	if len(list) <= limit+1 {
+		return list
+	}
+	rest := Share{}
+	for _, s := range list[limit:] {
+		rest.Pods += s.Pods
+		rest.Percent += s.Percent
+	}
+	return append(list[:limit], rest)
+}
