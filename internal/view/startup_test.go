@@ -57,6 +57,28 @@ func TestCausesFromEvents(t *testing.T) {
 	}
 }
 
+// A pull is shown if the pod waited for it.
+func TestPulls(t *testing.T) {
+	for message, shown := range map[string]bool{
+		`Successfully pulled image "web:1" in 1.2s (4.5s including waiting). Image size: 1024 bytes.`:   true,
+		`Successfully pulled image "web:1" in 300ms (4.5s including waiting). Image size: 1024 bytes.`:  true,
+		`Successfully pulled image "web:1" in 300ms (300ms including waiting). Image size: 1024 bytes.`: false,
+		`Successfully pulled image "web:1" in 0s (0s including waiting).`:                               false,
+		`Container image "web:1" already present on machine and can be accessed by the pod`:             false,
+		`Container image "web:1" already present on machine`:                                            false,
+		`Successfully pulled image "web:1"`:                                                             true,
+	} {
+		event := corev1.Event{LastTimestamp: metav1.NewTime(noon.Add(9 * time.Second)), Type: "Normal", Reason: "Pulled", Message: message}
+		want := "unknown; this stage waits for images, or the start of the containers"
+		if shown {
+			want = "Pulled: " + message
+		}
+		if got := StartupOf(aStartedPod(), []corev1.Event{event}, noon.Add(time.Hour)).Slowest.Cause; got != want {
+			t.Errorf("of %q, %q is shown", message, got)
+		}
+	}
+}
+
 func TestFormatWait(t *testing.T) {
 	for want, w := range map[string]podtimeline.Wait{
 		"Unschedulable: no node":                                    {Kind: podtimeline.ForScheduler, Reason: "Unschedulable", Message: "no node"},

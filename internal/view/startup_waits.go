@@ -5,6 +5,7 @@ package view
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -92,7 +93,7 @@ func eventOf(stage podtimeline.Stage, events []corev1.Event) string {
 	for i := range events {
 		e := &events[i]
 		at := pods.LastSeen(e)
-		if !slices.Contains(eventReasons[stage.Name], e.Reason) || at.Before(stage.Start) || at.After(stage.End().Add(podtimeline.Resolution)) {
+		if !slices.Contains(eventReasons[stage.Name], e.Reason) || pulledAtOnce(e) || at.Before(stage.Start) || at.After(stage.End().Add(podtimeline.Resolution)) {
 			continue
 		}
 		if found == nil || e.Type != found.Type && e.Type == corev1.EventTypeWarning || e.Type == found.Type && !at.Before(pods.LastSeen(found)) {
@@ -103,6 +104,26 @@ func eventOf(stage podtimeline.Stage, events []corev1.Event) string {
 		return ""
 	}
 	return ReasonAndMessage(found.Reason, strings.Join(strings.Fields(found.Message), " "))
+}
+
+// pullTook finds how long a kubelet says that a pull took, its time in the queue
+// included.
+var pullTook = regexp.MustCompile(`in \S+ \((\S+) including waiting\)`)
+
+// pulledAtOnce reports whether an event says that there was no wait for an image.
+func pulledAtOnce(e *corev1.Event) bool {
+	if e.Reason != "Pulled" {
+		return false
+	}
+	if strings.Contains(e.Message, "already present on machine") {
+		return true
+	}
+	match := pullTook.FindStringSubmatch(e.Message)
+	if match == nil {
+		return false
+	}
+	took, err := time.ParseDuration(match[1])
+	return err == nil && took < podtimeline.Resolution
 }
 
 // ReasonAndMessage joins what the cluster says about something.

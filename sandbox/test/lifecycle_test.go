@@ -85,12 +85,12 @@ func TestStateIsKeptUnlessFresh(t *testing.T) {
 
 	first := s.status(t)
 	s.must(t, "kubectl", "create", "namespace", "kept")
-	for _, same := range [][]string{nil, {"--nodes=0"}, {"--nodes=1", owned, "--audit=false", "--fresh=false", "--kubeconfig", secret, "--pod-slow-after=15s"}} {
+	for _, same := range [][]string{nil, {"--nodes=0"}, {"--nodes=1", owned, "--audit=false", "--fresh=false", "--kubeconfig", secret, "--pod-slow-after=15s", "--pod-events"}} {
 		if out := s.must(t, append([]string{"up", "--detach"}, same...)...); !strings.Contains(out, "already runs") {
 			t.Errorf("a second up --detach %v said %q", same, out)
 		}
 	}
-	for _, other := range []string{"--nodes=2", "--owner=1", "--audit=true", "--fresh=true", "--kubeconfig=" + secret + "2", "--pod-slow-after=16s"} {
+	for _, other := range []string{"--nodes=2", "--owner=1", "--audit=true", "--fresh=true", "--kubeconfig=" + secret + "2", "--pod-slow-after=16s", "--pod-events=false"} {
 		wantError(t, s.run(t, "up", "--detach", other), "was started without "+other)
 	}
 	s.must(t, "down")

@@ -67,7 +67,7 @@ func TestScale(t *testing.T) {
 		t.Fatalf("SCALE=%s: must be small, medium or full", scaleName())
 	}
 	report := newReport(t, e.clusterSize)
-	cluster := startCluster(t, e.scarce, "--audit", fmt.Sprintf("--nodes=%d", min(e.nodes, nodesAtOnce)))
+	cluster := startCluster(t, e.scarce, "--audit", "--pod-events=false", fmt.Sprintf("--nodes=%d", min(e.nodes, nodesAtOnce)))
 	for have := nodesAtOnce; have < e.nodes; have += nodesAtOnce {
 		cluster.Sandbox(t, "add-nodes", fmt.Sprintf("--count=%d", min(e.nodes-have, nodesAtOnce)))
 	}

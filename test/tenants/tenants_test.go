@@ -25,7 +25,7 @@ import (
 var cluster framework.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(framework.Main(m, &cluster, "--nodes=0", "--audit"))
+	os.Exit(framework.Main(m, &cluster, "--nodes=0", "--audit", "--pod-events=false"))
 }
 
 // slots is how many restarts may run at once, half of them in one namespace. slotAge is

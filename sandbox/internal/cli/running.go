@@ -51,6 +51,8 @@ func sameAs(cmd *cobra.Command, o cluster.Options, s cluster.Status) error {
 			same = o.Audit == (s.AuditLog != "")
 		case "fresh":
 			same = !o.Fresh
+		case "pod-events":
+			same = o.PodEvents == s.PodEvents
 		case "owner":
 			same = o.Owner.PID == s.Owner
 		default:

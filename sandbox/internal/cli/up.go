@@ -38,7 +38,7 @@ func newUp(r *root) *cobra.Command {
 The state of a sandbox is kept in its data directory for the next 'up', unless
 that one is --fresh.
 
-How long pods take is set by the --pod-* flags, and for the pods of one workload
+How long pods take is set by the --pod-*-after flags, and for the pods of one workload
 by annotations of its pod template:
   sandbox.tidekeeper.dev/behavior: normal|slow|never-ready|crash-loop|image-pull-backoff
   sandbox.tidekeeper.dev/initialized-after: 2s   (and the others, named like the flags)`,
@@ -90,6 +90,7 @@ by annotations of its pod template:
 	flags.BoolVar(&o.Fresh, "fresh", false, "remove what an earlier run left in the data directory")
 	flags.BoolVar(&detach, "detach", false, "return once the sandbox is ready and leave it running")
 	flags.IntVar(&owner, "owner", 0, "stop and remove the data directory when the process with this ID has ended, even if it was killed")
+	flags.BoolVar(&o.PodEvents, "pod-events", true, "let kubelets write events about pods; leave them out where thousands of pods come and go")
 	o.Delays.AddFlags(flags)
 	return cmd
 }
@@ -182,7 +183,7 @@ func upDetached(cmd *cobra.Command, o cluster.Options) error {
 	defer log.Close()
 	args := []string{
 		"sandbox", "up", "--data-dir", string(o.Dir), fmt.Sprintf("--nodes=%d", o.Nodes), "--kubeconfig=" + o.Kubeconfig,
-		fmt.Sprintf("--audit=%t", o.Audit), fmt.Sprintf("--fresh=%t", o.Fresh),
+		fmt.Sprintf("--audit=%t", o.Audit), fmt.Sprintf("--fresh=%t", o.Fresh), fmt.Sprintf("--pod-events=%t", o.PodEvents),
 	}
 	if o.Owner != nil {
 		args = append(args, fmt.Sprintf("--owner=%d", o.Owner.PID))

@@ -124,9 +124,10 @@ func scheduler(d Dir) supervisor.Spec {
 	}}
 }
 
-func kubelets(d Dir, delays kubelet.Delays) supervisor.Spec {
+func kubelets(d Dir, events bool, delays kubelet.Delays) supervisor.Spec {
 	return supervisor.Spec{Name: component.Kubelets, Args: append([]string{
 		"--kubeconfig=" + d.kubeconfigOf("sandbox:"+component.Kubelets),
+		fmt.Sprintf("--pod-events=%t", events),
 	}, delays.Args()...)}
 }
 

@@ -37,9 +37,10 @@ type Status struct {
 	AuditLog   string `json:"auditLog,omitempty"`
 
 	// What it was started with.
-	Nodes  int            `json:"nodes"`
-	Owner  int            `json:"owner,omitempty"`
-	Delays kubelet.Delays `json:"delays"`
+	Nodes     int            `json:"nodes"`
+	Owner     int            `json:"owner,omitempty"`
+	PodEvents bool           `json:"podEvents"`
+	Delays    kubelet.Delays `json:"delays"`
 
 	Started time.Time `json:"started"`
 	Times   Times     `json:"times"`
@@ -92,6 +93,7 @@ func (c *cluster) status() Status {
 		Kubeconfig: c.Dir.Kubeconfig(),
 		Version:    KubernetesVersion(),
 		Nodes:      c.Nodes,
+		PodEvents:  c.PodEvents,
 		Delays:     c.Delays,
 		Started:    c.started,
 		Times:      c.times,

@@ -41,8 +41,10 @@ type Options struct {
 	Fresh bool
 	// Owner is a process that the sandbox does not outlive; nil: none. When it has
 	// ended, however it did, the data directory is removed as well.
-	Owner  *Owner
-	Delays kubelet.Delays
+	Owner *Owner
+	// PodEvents lets the kubelets write events about pods.
+	PodEvents bool
+	Delays    kubelet.Delays
 
 	// Ready is called once the sandbox can be used.
 	Ready func(Status)
@@ -213,7 +215,7 @@ func (c *cluster) bringUp(ctx context.Context) error {
 	c.mu.Lock()
 	c.times.APIServerReady = metav1.Duration{Duration: time.Since(c.started)}
 	c.mu.Unlock()
-	for _, spec := range []supervisor.Spec{controllerManager(c.Dir), scheduler(c.Dir), kubelets(c.Dir, c.Delays)} {
+	for _, spec := range []supervisor.Spec{controllerManager(c.Dir), scheduler(c.Dir), kubelets(c.Dir, c.PodEvents, c.Delays)} {
 		if err := c.launch(spec); err != nil {
 			return err
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
@@ -28,6 +30,7 @@ func kubeletsMain() int {
 func runKubelets() error {
 	flags := pflag.NewFlagSet(Kubelets, pflag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "how to reach the API server")
+	events := flags.Bool("pod-events", true, "write the events of kubelets about pods")
 	delays := kubelet.DefaultDelays()
 	delays.AddFlags(flags)
 	if err := flags.Parse(os.Args[1:]); err != nil {
@@ -45,7 +48,29 @@ func runKubelets() error {
 	if err != nil {
 		return err
 	}
+	writer, err := eventWriter(config, *events)
+	if err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	return kubelet.Run(ctx, client, delays)
+	return kubelet.Run(ctx, client, writer, delays)
+}
+
+// The events of all nodes together: twice what the kubelet of one real node writes by
+// default, and little beside what an API server on a few cores can take.
+const (
+	eventQPS   = 100
+	eventBurst = 500
+)
+
+// eventWriter returns a client for events, or nil. They have a limit of their own, so
+// that they keep no status waiting.
+func eventWriter(config *rest.Config, wanted bool) (typedcorev1.EventsGetter, error) {
+	if !wanted {
+		return nil, nil
+	}
+	limited := rest.CopyConfig(config)
+	limited.QPS, limited.Burst = eventQPS, eventBurst
+	return typedcorev1.NewForConfig(limited)
 }

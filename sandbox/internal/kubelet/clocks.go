@@ -25,19 +25,23 @@ type clock struct {
 
 func newClocks() *clocks { return &clocks{ofPod: map[types.UID]clock{}} }
 
-// since returns when the pod was first seen to wait for its turn.
-func (c *clocks) since(pod types.UID, turn string, now time.Time) time.Time {
+// since returns when the pod was first seen to wait for its turn, and whether that is
+// now.
+func (c *clocks) since(pod types.UID, turn string, now time.Time) (since time.Time, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old, ok := c.ofPod[pod]; ok && old.turn == turn {
-		return old.since
+		return old.since, false
 	}
 	c.ofPod[pod] = clock{turn: turn, since: now}
-	return now
+	return now, true
 }
 
-func (c *clocks) forget(pod types.UID) {
+// forget returns the last turn that the pod waited for.
+func (c *clocks) forget(pod types.UID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	last := c.ofPod[pod].turn
 	delete(c.ofPod, pod)
+	return last
 }

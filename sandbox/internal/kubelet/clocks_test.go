@@ -12,11 +12,14 @@ func TestClockGoesOnWhileTheStepIsTheSame(t *testing.T) {
 	c := newClocks()
 	start := time.Unix(100, 0)
 	c.since("u", string(initialize), start)
-	if got := c.since("u", string(initialize), start.Add(time.Second)); !got.Equal(start) {
-		t.Errorf("waits since %s, want %s", got, start)
+	if got, first := c.since("u", string(initialize), start.Add(time.Second)); !got.Equal(start) || first {
+		t.Errorf("waits since %s (first seen: %t), want %s", got, first, start)
 	}
 	later := start.Add(2 * time.Second)
-	if got := c.since("u", string(ready), later); !got.Equal(later) {
-		t.Errorf("the next step waits since %s, want %s", got, later)
+	if got, first := c.since("u", string(ready), later); !got.Equal(later) || !first {
+		t.Errorf("the next step waits since %s (first seen: %t), want %s", got, first, later)
+	}
+	if last := c.forget("u"); last != string(ready) {
+		t.Errorf("waited last for %q, want %s", last, ready)
 	}
 }

@@ -3,13 +3,14 @@
 
 // Package kubelet simulates the kubelets of all nodes of a sandbox in one
 // process. What happens to a pod is decided by plain functions (step.go), what
-// is reported about it is made by others (status.go); the rest watches, waits
-// and writes.
+// is reported about it is made by others (status.go, events.go); the rest watches,
+// waits and writes.
 package kubelet
 
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -45,10 +47,12 @@ type Kubelets struct {
 	addresses *addresses
 	clocks    *clocks
 	leases    *leases
+	events    *recorder
 }
 
-// Run simulates kubelets until the context ends.
-func Run(ctx context.Context, client kubernetes.Interface, delays Delays) error {
+// Run simulates kubelets until the context ends. Events are written with a client of
+// their own, which may be slower; without one, none are.
+func Run(ctx context.Context, client kubernetes.Interface, events typedcorev1.EventsGetter, delays Delays) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(withoutManagedFields))
 	nodes, pods := factory.Core().V1().Nodes(), factory.Core().V1().Pods()
 	k := &Kubelets{
@@ -62,7 +66,10 @@ func Run(ctx context.Context, client kubernetes.Interface, delays Delays) error 
 		addresses: newAddresses(),
 		clocks:    newClocks(),
 		leases:    newLeases(client),
+		events:    newRecorder(events),
 	}
+	// After all that records events has ended.
+	defer k.events.stop()
 	if err := pods.Informer().AddIndexers(cache.Indexers{byNode: func(obj any) ([]string, error) {
 		return []string{obj.(*corev1.Pod).Spec.NodeName}, nil
 	}}); err != nil {
@@ -88,9 +95,7 @@ func Run(ctx context.Context, client kubernetes.Interface, delays Delays) error 
 			if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = d.Obj
 			}
-			pod := obj.(*corev1.Pod)
-			k.addresses.release(pod.UID)
-			k.clocks.forget(pod.UID)
+			k.podGone(obj.(*corev1.Pod))
 		},
 	})
 	if err != nil {
@@ -100,14 +105,16 @@ func Run(ctx context.Context, client kubernetes.Interface, delays Delays) error 
 	if !cache.WaitForCacheSync(ctx.Done(), nodesSynced.HasSynced, podsSynced.HasSynced) {
 		return ctx.Err()
 	}
+	var working sync.WaitGroup
 	for range workers {
-		go work(ctx, k.podQueue, k.syncPod)
-		go work(ctx, k.nodeQueue, k.syncNode)
+		working.Go(func() { work(ctx, k.podQueue, k.syncPod) })
+		working.Go(func() { work(ctx, k.nodeQueue, k.syncNode) })
 	}
 	go k.leases.run(ctx)
 	<-ctx.Done()
 	k.podQueue.ShutDown()
 	k.nodeQueue.ShutDown()
+	working.Wait()
 	factory.Shutdown()
 	return nil
 }
@@ -168,6 +175,16 @@ func (k *Kubelets) podChanged(pod *corev1.Pod) {
 	}
 }
 
+// podGone forgets a pod. One that was removed without a word to its kubelet, such as by
+// force, has containers that are stopped now.
+func (k *Kubelets) podGone(pod *corev1.Pod) {
+	k.addresses.release(pod.UID)
+	last := k.clocks.forget(pod.UID)
+	if n, err := k.nodes.Get(pod.Spec.NodeName); err == nil && !silent(n) && last != string(terminate) {
+		k.events.record(n.Name, pod, killingOf(pod))
+	}
+}
+
 // silent reports whether the kubelet of a node leaves its pods alone, as an
 // annotation asks for.
 func silent(n *corev1.Node) bool {
@@ -211,8 +228,13 @@ func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.
 		return 0, nil
 	}
 	now := k.now()
-	if left := delay - now.Sub(k.clocks.since(pod.UID, turn(pod, s), now)); left > 0 {
-		return left, nil
+	since, first := k.clocks.since(pod.UID, turn(pod, s), now)
+	if first && s == terminate {
+		k.events.record(n.Name, pod, killingOf(pod))
+	}
+	waited := now.Sub(since)
+	if waited < delay {
+		return delay - waited, nil
 	}
 	if s == remove {
 		return 0, ignoreNotFound(k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
@@ -221,22 +243,28 @@ func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.
 			Preconditions: &metav1.Preconditions{UID: &pod.UID},
 		}))
 	}
+	return 0, k.report(ctx, n, pod, plan, mistake, s, waited)
+}
+
+// report writes the status of a pod after a step, and the events of it.
+func (k *Kubelets) report(ctx context.Context, n *corev1.Node, before *corev1.Pod, plan plan, mistake error, s step, waited time.Duration) error {
 	hostIP := internalIP(n)
 	podIP := hostIP
-	if !pod.Spec.HostNetwork {
-		podIP = k.addresses.of(pod.UID)
+	if !before.Spec.HostNetwork {
+		podIP = k.addresses.of(before.UID)
 	}
 	message := ""
 	if mistake != nil {
 		message = mistake.Error()
 	}
-	readyAtOnce := plan.delays.Ready == 0 && gatesOpen(pod)
-	pod = pod.DeepCopy()
-	pod.Status = apply(pod, s, hostIP, podIP, message, readyAtOnce, now)
-	if _, err := k.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
-		return 0, ignoreNotFound(fmt.Errorf("%s: %w", s, err))
+	readyAtOnce := plan.delays.Ready == 0 && gatesOpen(before)
+	after := before.DeepCopy()
+	after.Status = apply(before, s, hostIP, podIP, message, readyAtOnce, k.now())
+	if _, err := k.client.CoreV1().Pods(after.Namespace).UpdateStatus(ctx, after, metav1.UpdateOptions{}); err != nil {
+		return ignoreNotFound(fmt.Errorf("%s: %w", s, err))
 	}
-	return 0, nil
+	k.events.record(n.Name, after, eventsOf(before, after, waited))
+	return nil
 }
 
 func internalIP(n *corev1.Node) string {

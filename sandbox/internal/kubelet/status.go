@@ -30,7 +30,7 @@ func apply(pod *corev1.Pod, s step, hostIP, podIP, mistake string, readyAtOnce b
 		reason := "ContainerCreating"
 		switch {
 		case s == refuse:
-			reason = "CreateContainerConfigError"
+			reason = configError
 		case len(pod.Spec.InitContainers) > 0:
 			reason = "PodInitializing"
 		}
@@ -223,7 +223,7 @@ func (r *report) nextInitContainer() {
 func (r *report) backOff(c *corev1.ContainerStatus) {
 	r.end(c, 1)
 	c.LastTerminationState = c.State
-	wait(c, "CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
+	wait(c, crashLoopBackOff, fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
 		backoffOf(c.RestartCount), c.Name, r.pod.Name, r.pod.Namespace, r.pod.UID))
 }
 

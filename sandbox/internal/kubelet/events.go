@@ -1,0 +1,208 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// event is what a kubelet says about a container.
+type event struct {
+	// fieldPath is the place of the container in the pod.
+	fieldPath string
+	// kind is Normal or Warning.
+	kind            string
+	reason, message string
+}
+
+// The reasons of a kubelet's events.
+const (
+	reasonPulling = "Pulling"
+	reasonPulled  = "Pulled"
+	reasonCreated = "Created"
+	reasonStarted = "Started"
+	reasonFailed  = "Failed"
+	reasonBackOff = "BackOff"
+	reasonKilling = "Killing"
+)
+
+// Why a container waits, besides for its turn and for its image.
+const (
+	crashLoopBackOff = "CrashLoopBackOff"
+	configError      = "CreateContainerConfigError"
+)
+
+// errPull is what is said to be wrong with an image: a real kubelet has that from its
+// container runtime.
+const errPull = "the annotation " + BehaviorAnnotation + " says " + ImagePullBackOff
+
+// eventsOf returns the events that a kubelet writes about a step, in its order, from the
+// status of the pod before and after it. Waited is how long the pod waited for the
+// step. It has no side effects.
+func eventsOf(before, after *corev1.Pod, waited time.Duration) []event {
+	j := journal{waited: waited, pulling: pulls(before), present: presentIn(before)}
+	next := pulls(after)
+	for _, c := range containersOf(after) {
+		was, is := statusOf(before, c.Name), statusOf(after, c.Name)
+		switch {
+		case runs(is) && (!runs(was) || was.RestartCount != is.RestartCount):
+			j.start(c)
+		case c.Name == next && c.Name != j.pulling:
+			j.pull(c)
+		case beginsToWait(was, is, imagePullBackOff):
+			j.failPull(c)
+		case beginsToWait(was, is, configError):
+			j.say(c, corev1.EventTypeWarning, reasonFailed, "Error: %s", is.State.Waiting.Message)
+		case beginsToWait(was, is, crashLoopBackOff):
+			j.say(c, corev1.EventTypeWarning, reasonBackOff, "Back-off restarting failed container %s in pod %s_%s(%s)", c.Name, after.Name, after.Namespace, after.UID)
+		case c.sidecar && runs(was) && !runs(is) && after.DeletionTimestamp == nil:
+			// The containers that it was for have ended.
+			j.kill(c)
+		}
+	}
+	return j.events
+}
+
+// killingOf returns the events of a pod that is deleted: a kubelet writes them before it
+// stops the containers.
+func killingOf(pod *corev1.Pod) []event {
+	var j journal
+	for _, c := range containersOf(pod) {
+		if runs(statusOf(pod, c.Name)) {
+			j.kill(c)
+		}
+	}
+	return j.events
+}
+
+// journal collects the events of a step.
+type journal struct {
+	waited time.Duration
+	// pulling is the container whose image is being pulled since an earlier step.
+	pulling string
+	// present are the images that have been pulled.
+	present map[string]bool
+	events  []event
+}
+
+func (j *journal) say(c container, kind, reason, format string, args ...any) {
+	j.events = append(j.events, event{fieldPath: c.fieldPath, kind: kind, reason: reason, message: fmt.Sprintf(format, args...)})
+}
+
+func (j *journal) pull(c container) {
+	j.say(c, corev1.EventTypeNormal, reasonPulling, "Pulling image %q", c.Image)
+}
+
+// start reports the start of a container, and where its image came from. A kubelet adds
+// the size of an image that it has pulled.
+func (j *journal) start(c container) {
+	switch {
+	case j.pulling == c.Name:
+		took := j.waited.Truncate(time.Millisecond)
+		j.say(c, corev1.EventTypeNormal, reasonPulled, "Successfully pulled image %q in %v (%v including waiting).", c.Image, took, took)
+	case needsPull(c.Container, j.present):
+		j.pull(c)
+		j.say(c, corev1.EventTypeNormal, reasonPulled, "Successfully pulled image %q in 0s (0s including waiting).", c.Image)
+	default:
+		j.say(c, corev1.EventTypeNormal, reasonPulled, "Container image %q already present on machine and can be accessed by the pod", c.Image)
+	}
+	j.present[c.Image] = true
+	j.say(c, corev1.EventTypeNormal, reasonCreated, "Container created")
+	j.say(c, corev1.EventTypeNormal, reasonStarted, "Container started")
+}
+
+func (j *journal) failPull(c container) {
+	if j.pulling != c.Name {
+		j.pull(c)
+	}
+	j.say(c, corev1.EventTypeWarning, reasonFailed, "Failed to pull image %q: %s", c.Image, errPull)
+	j.say(c, corev1.EventTypeWarning, reasonFailed, "Error: ErrImagePull")
+	j.say(c, corev1.EventTypeNormal, reasonBackOff, "Back-off pulling image %q", c.Image)
+	j.say(c, corev1.EventTypeWarning, reasonFailed, "Error: %s", imagePullBackOff)
+}
+
+func (j *journal) kill(c container) {
+	j.say(c, corev1.EventTypeNormal, reasonKilling, "Stopping container %s", c.Name)
+}
+
+// container is a container with what its place in the pod says about it.
+type container struct {
+	corev1.Container
+	fieldPath string
+	sidecar   bool
+}
+
+// containersOf returns the containers of a pod in the order of their start.
+func containersOf(pod *corev1.Pod) []container {
+	var list []container
+	for _, c := range pod.Spec.InitContainers {
+		list = append(list, container{c, fmt.Sprintf("spec.initContainers{%s}", c.Name), sidecar(c)})
+	}
+	for _, c := range pod.Spec.Containers {
+		list = append(list, container{c, fmt.Sprintf("spec.containers{%s}", c.Name), false})
+	}
+	return list
+}
+
+// statusOf returns the status of a container; containers of all sorts share one set of
+// names.
+func statusOf(pod *corev1.Pod, name string) corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, c := range list {
+			if c.Name == name {
+				return c
+			}
+		}
+	}
+	return corev1.ContainerStatus{}
+}
+
+func runs(c corev1.ContainerStatus) bool { return c.State.Running != nil }
+
+func beginsToWait(was, is corev1.ContainerStatus, reason string) bool {
+	waits := func(c corev1.ContainerStatus) bool { return c.State.Waiting != nil && c.State.Waiting.Reason == reason }
+	return waits(is) && !waits(was)
+}
+
+// pulls returns the container whose image is pulled while the pod waits for its
+// containers to start, or "". The images of init containers take no time: these start
+// with the report that it is their turn.
+func pulls(pod *corev1.Pod) string {
+	if pod.Status.Phase != corev1.PodPending || !isTrue(pod, corev1.PodReadyToStartContainers) || !isTrue(pod, corev1.PodInitialized) ||
+		waitsFor(pod, imagePullBackOff) {
+		return ""
+	}
+	present := presentIn(pod)
+	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return needsPull(c, present) })
+	if i < 0 {
+		return ""
+	}
+	return pod.Spec.Containers[i].Name
+}
+
+// presentIn returns the images that a pod knows to be on its node, because it has run
+// containers from them.
+func presentIn(pod *corev1.Pod) map[string]bool {
+	present := map[string]bool{}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if c.ImageID != "" {
+			present[c.Image] = true
+		}
+	}
+	return present
+}
+
+func needsPull(c corev1.Container, present map[string]bool) bool {
+	switch c.ImagePullPolicy {
+	case corev1.PullAlways:
+		return true
+	case corev1.PullNever:
+		return false
+	}
+	return !present[c.Image]
+}

@@ -1,0 +1,52 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/reference"
+	"k8s.io/klog/v2"
+)
+
+// recorder writes the events of all kubelets, one at a time, and keeps no one waiting
+// until they are written. Like a kubelet's, it counts an event that repeats, and drops
+// events that are too many: about one pod, or altogether while the API server cannot
+// keep up. A nil recorder writes none.
+type recorder struct{ broadcaster record.EventBroadcaster }
+
+func newRecorder(client typedcorev1.EventsGetter) *recorder {
+	if client == nil {
+		return nil
+	}
+	r := &recorder{broadcaster: record.NewBroadcaster()}
+	r.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.Events("")})
+	return r
+}
+
+// record records what the kubelet of a node says about a pod.
+func (r *recorder) record(node string, pod *corev1.Pod, events []event) {
+	if r == nil || len(events) == 0 {
+		return
+	}
+	// Cheap enough not to be kept for each of thousands of nodes.
+	of := r.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: node})
+	for _, e := range events {
+		ref, err := reference.GetPartialReference(scheme.Scheme, pod, e.fieldPath)
+		if err != nil {
+			klog.ErrorS(err, "No reference for an event", "pod", klog.KObj(pod))
+			return
+		}
+		of.Event(ref, e.kind, e.reason, e.message)
+	}
+}
+
+// stop drops what is not written yet.
+func (r *recorder) stop() {
+	if r != nil {
+		r.broadcaster.Shutdown()
+	}
+}

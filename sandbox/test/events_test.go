@@ -1,0 +1,187 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// alone creates a pod without an owner that is deleted at the end of the test.
+func alone(t *testing.T, client kubernetes.Interface, name string, annotations map[string]string, spec corev1.PodSpec) {
+	t.Helper()
+	_, err := client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}, Annotations: annotations},
+		Spec:       spec,
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = client.CoreV1().Pods("default").Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+	})
+}
+
+// saidOf returns what kubelets said about a pod of this name, in order.
+func saidOf(t *testing.T, client kubernetes.Interface, pod string) []corev1.Event {
+	t.Helper()
+	list, err := client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,involvedObject.name=" + pod + ",source=kubelet"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// An event's name ends with the time, in nanoseconds.
+	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) })
+	return list.Items
+}
+
+// waitSaid waits until kubelets have said this about a pod: a line for each event, with
+// its container, its reason and its message, without the figures of durations.
+func waitSaid(t *testing.T, client kubernetes.Interface, pod string, want ...string) []corev1.Event {
+	t.Helper()
+	var events []corev1.Event
+	waitFor(t, 30*time.Second, func() string {
+		events = saidOf(t, client, pod)
+		var got []string
+		for _, e := range events {
+			message := regexp.MustCompile(`\b[\d.]+m?s\b`).ReplaceAllString(e.Message, "0s")
+			got = append(got, fmt.Sprintf("%s %s: %s", strings.TrimPrefix(e.InvolvedObject.FieldPath, "spec."), e.Reason, message))
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Sprintf("the kubelet said\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		return ""
+	})
+	return events
+}
+
+// startOf are the events of the start of a container with the image i, which is pulled
+// each time, as it has no tag.
+func startOf(container string) []string {
+	return []string{container + ` Pulling: Pulling image "i"`, container + ` Pulled: Successfully pulled image "i" in 0s (0s including waiting).`,
+		container + " Created: Container created", container + " Started: Container started"}
+}
+
+// TestEventsOfALife: the events of a pod are those of a kubelet, in its order and its
+// words.
+func TestEventsOfALife(t *testing.T) {
+	t.Parallel()
+	s := sharedSandbox(t)
+	client := s.client(t)
+	annotations := map[string]string{prefix + "started-after": "2s", prefix + "terminated-after": "5s"}
+	alone(t, client, "life", annotations, corev1.PodSpec{
+		InitContainers: []corev1.Container{{Name: "init", Image: "i"}, {Name: "side", Image: "i", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}},
+		Containers:     []corev1.Container{{Name: "c", Image: "i"}},
+	})
+	want := slices.Concat(startOf("initContainers{init}"), startOf("initContainers{side}"), startOf("containers{c}"))
+	events := waitSaid(t, client, "life", want...)
+	pod := waitPods(t, client, "life", 1, ready)[0]
+	for _, e := range events {
+		ref, source := e.InvolvedObject, corev1.EventSource{Component: "kubelet", Host: pod.Spec.NodeName}
+		if ref.UID != pod.UID || ref.APIVersion != "v1" || e.Source != source || e.ReportingController != "kubelet" || e.ReportingInstance != pod.Spec.NodeName {
+			t.Errorf("event %+v of a pod with the UID %s on %s", e, pod.UID, pod.Spec.NodeName)
+		}
+	}
+	// The image of the container took its time, those of init containers did not.
+	if pulled := events[len(events)-3].Message; !regexp.MustCompile(` in [2-9](\.\d+)?s \(`).MatchString(pulled) {
+		t.Errorf("after 2 s: %s", pulled)
+	}
+
+	alone(t, client, "plain-life", nil, corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}})
+	waitSaid(t, client, "plain-life", startOf("containers{c}")...)
+	order := regexp.MustCompile(`(?s)Events:.*Normal +Scheduled .*Normal +Pulling .*Normal +Pulled .*Normal +Created .*Normal +Started +\S+ +kubelet +spec\.containers\{c\}: Container started`)
+	if text := s.must(t, "kubectl", "describe", "pod", "plain-life"); !order.MatchString(text) {
+		t.Errorf("kubectl describe says\n%s", text)
+	}
+
+	// It is said that containers are stopped before they have, and of a pod that is removed
+	// by force.
+	for name, grace := range map[string]int64{"life": 30, "plain-life": 0} {
+		if err := client.CoreV1().Pods("default").Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitSaid(t, client, "plain-life", append(startOf("containers{c}"), "containers{c} Killing: Stopping container c")...)
+	want = append(want, "initContainers{side} Killing: Stopping container side", "containers{c} Killing: Stopping container c")
+	events = waitSaid(t, client, "life", want...)
+	waitPods(t, client, "life", 0, ready)
+	if again := saidOf(t, client, "life"); len(again) != len(events) {
+		t.Errorf("after its end, there are %d events: %+v", len(again), again)
+	}
+}
+
+// TestEventsOfFailures: what is wrong with a pod is said by events.
+func TestEventsOfFailures(t *testing.T) {
+	t.Parallel()
+	client := sharedSandbox(t).client(t)
+	alone(t, client, "said-pull", map[string]string{prefix + "behavior": "image-pull-backoff"},
+		corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}})
+	waitSaid(t, client, "said-pull", `containers{c} Pulling: Pulling image "i"`,
+		`containers{c} Failed: Failed to pull image "i": the annotation sandbox.tidekeeper.dev/behavior says image-pull-backoff`,
+		"containers{c} Failed: Error: ErrImagePull", `containers{c} BackOff: Back-off pulling image "i"`, "containers{c} Failed: Error: ImagePullBackOff")
+
+	// What repeats is counted: one start is reported for each that there was.
+	alone(t, client, "said-crash", map[string]string{prefix + "behavior": "crash-loop"},
+		corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i:1"}}})
+	waitFor(t, 60*time.Second, func() string {
+		got := map[string]int32{}
+		for _, e := range saidOf(t, client, "said-crash") {
+			got[e.Reason+": "+e.Message] += e.Count
+			if (e.Type == corev1.EventTypeWarning) != (e.Reason == "BackOff") {
+				t.Errorf("%s is %s", e.Reason, e.Type)
+			}
+		}
+		pod := pods(t, client, "said-crash")[0]
+		if !waitingFor("CrashLoopBackOff")(&pod) || pod.Status.ContainerStatuses[0].RestartCount < 2 {
+			return fmt.Sprintf("its status is %+v", pod.Status)
+		}
+		restarts := pod.Status.ContainerStatuses[0].RestartCount
+		want := map[string]int32{
+			`Pulling: Pulling image "i:1"`: 1, `Pulled: Successfully pulled image "i:1" in 0s (0s including waiting).`: 1,
+			`Pulled: Container image "i:1" already present on machine and can be accessed by the pod`: restarts,
+			"Created: Container created": restarts + 1, "Started: Container started": restarts + 1,
+			fmt.Sprintf("BackOff: Back-off restarting failed container c in pod said-crash_default(%s)", pod.UID): restarts + 1,
+		}
+		if !maps.Equal(got, want) {
+			return fmt.Sprintf("the kubelet said %v, want %v", got, want)
+		}
+		return ""
+	})
+}
+
+// TestWithoutPodEvents: with --pod-events=false, the whole life of a pod leaves no events
+// of a kubelet.
+func TestWithoutPodEvents(t *testing.T) {
+	t.Parallel()
+	s := start(t, "--nodes=1", "--pod-events=false")
+	client := s.client(t)
+	alone(t, client, "quiet", nil, corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}})
+	alone(t, client, "quiet-crash", map[string]string{prefix + "behavior": "crash-loop"}, corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}})
+	waitPods(t, client, "quiet", 1, ready)
+	waitPods(t, client, "quiet-crash", 1, func(pod *corev1.Pod) bool {
+		return waitingFor("CrashLoopBackOff")(pod) && pod.Status.ContainerStatuses[0].RestartCount == 1
+	})
+	if err := client.CoreV1().Pods("default").Delete(t.Context(), "quiet", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitPods(t, client, "quiet", 0, ready)
+	text := s.must(t, "kubectl", "get", "events", "-A")
+	if !strings.Contains(text, "Scheduled") {
+		t.Errorf("there are no events of the scheduler:\n%s", text)
+	}
+	for _, pod := range []string{"quiet", "quiet-crash"} {
+		if events := saidOf(t, client, pod); len(events) > 0 {
+			t.Errorf("kubelets said %+v", events)
+		}
+	}
+}
