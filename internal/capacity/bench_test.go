@@ -44,13 +44,13 @@ func BenchmarkLoss(b *testing.B) {
 			b.Run(fmt.Sprintf("nodes=%d/room=%t/each", nodes, room), func(b *testing.B) {
 				for b.Loop() {
 					for _, name := range names {
-						c.Lose([]string{name})
+						c.Lose([]string{name}, nil)
 					}
 				}
 			})
 			b.Run(fmt.Sprintf("nodes=%d/room=%t/one", nodes, room), func(b *testing.B) {
 				for b.Loop() {
-					c.Lose(names[nodes/2 : nodes/2+1])
+					c.Lose(names[nodes/2:nodes/2+1], nil)
 				}
 			})
 			b.Run(fmt.Sprintf("nodes=%d/room=%t/fit", nodes, room), func(b *testing.B) {

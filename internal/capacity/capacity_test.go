@@ -166,13 +166,13 @@ func TestLose(t *testing.T) {
 	}
 	c := New(nodes, pods)
 	for range 2 { // What is asked changes nothing.
-		l := c.Lose([]string{"a"})
+		l := c.Lose([]string{"a"}, nil)
 		equal(t, "all find a place", Loss{Nodes: []string{"a"}, Pods: 3, Unmanaged: 1}, l)
 	}
 	equal(t, "both empty nodes lost", Loss{
 		Nodes: []string{"a", "c"}, Pods: 3, Unmanaged: 1, WithoutPlace: []WithoutPlace{{"shop", "StatefulSet/db", 1}},
 		Requests: list("cpu", "3", "memory", "0", "pods", "1"),
-	}, c.Lose([]string{"a", "c"}))
+	}, c.Lose([]string{"a", "c"}, nil))
 
 	// A node that is not ready, cordoned or tainted takes none.
 	for _, change := range []func(*corev1.Node){
@@ -184,7 +184,7 @@ func TestLose(t *testing.T) {
 	} {
 		changed := nodes[2].DeepCopy()
 		change(changed)
-		l := New([]corev1.Node{nodes[0], nodes[1], *changed}, pods).Lose([]string{"a"})
+		l := New([]corev1.Node{nodes[0], nodes[1], *changed}, pods).Lose([]string{"a"}, nil)
 		if l.Homeless() != 1 {
 			t.Errorf("%d pods without place, want 1", l.Homeless())
 		}
@@ -230,6 +230,19 @@ func world(t *rapid.T) ([]corev1.Node, []corev1.Pod) {
 		pods = append(pods, p)
 	}
 	return nodes, pods
+}
+
+// The pods of one of the lost nodes are reported, and those of the other take room, too.
+func TestLoseOf(t *testing.T) {
+	nodes := []corev1.Node{
+		aNode("a", "cpu", "4", "pods", "10"), aNode("b", "cpu", "4", "pods", "10"), aNode("c", "cpu", "4", "pods", "10"),
+	}
+	pods := []corev1.Pod{aPod("1", "StatefulSet", "big", "a", "cpu", "3"), aPod("2", "StatefulSet", "small", "b", "cpu", "2"), aPod("3", "", "", "b", "cpu", "1")}
+	c := New(nodes, pods)
+	equal(t, "the big one's place", Loss{Nodes: []string{"a", "b"}, Pods: 1}, c.Lose([]string{"a", "b"}, []string{"a"}))
+	equal(t, "the small one has none", Loss{
+		Nodes: []string{"a", "b"}, Pods: 1, Unmanaged: 1, WithoutPlace: []WithoutPlace{{"shop", "StatefulSet/small", 1}}, Requests: list("cpu", "2", "pods", "1"),
+	}, c.Lose([]string{"a", "b"}, []string{"b"}))
 }
 
 // Usable and lost add up to allocatable, and free is not more than usable.
@@ -306,8 +319,8 @@ func TestLossIsAPlacement(t *testing.T) {
 			names = append(names, n.Name)
 		}
 		c := New(nodes, pods)
-		l := c.Lose(names)
-		if diff := cmp.Diff(l, c.Lose(names), cmpopts.EquateEmpty()); diff != "" {
+		l := c.Lose(names, nil)
+		if diff := cmp.Diff(l, c.Lose(names, nil), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("asked again (-first +second):\n%s", diff)
 		}
 		if l.Homeless() > l.Pods {
@@ -328,6 +341,6 @@ func TestLossIsAPlacement(t *testing.T) {
 				}
 			}
 		}
-		c.Lose(names)
+		c.Lose(names, nil)
 	})
 }

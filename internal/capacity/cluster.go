@@ -58,6 +58,8 @@ type node struct {
 type pod struct {
 	object *corev1.Pod
 	class  *class
+	// reported reports whether a [Loss] is about the pod.
+	reported bool
 }
 
 // classKey says which pods are alike: those of one controller with the same requests. A pod
@@ -115,7 +117,7 @@ func New(nodes []corev1.Node, list []corev1.Pod) *Cluster {
 		if !known {
 			continue
 		}
-		p := pod{object, c.classOf(object)}
+		p := pod{object: object, class: c.classOf(object)}
 		n.pods = append(n.pods, p)
 		n.free.subtract(p.class.request)
 	}

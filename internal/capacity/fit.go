@@ -69,6 +69,13 @@ func (c *Cluster) Fit(names []string, pod *corev1.Pod) Fit {
 	return f
 }
 
+// RequestsOf returns what a pod requests, as the scheduler counts it.
+func RequestsOf(pod *corev1.Pod) corev1.ResourceList {
+	var sums resources.Sums
+	sums.Add(resources.Requests(pod))
+	return sums.List()
+}
+
 // copies returns how many times the request fits into what is free, and the resource that
 // there is not enough of for one more.
 func (c *Cluster) copies(free, request vector) (copies int64, limit string) {

@@ -50,9 +50,11 @@ func (l *Loss) Homeless() (sum int) {
 // Lose returns what becomes of the pods on the nodes of these names if they are lost: whether
 // the other nodes of the cluster have a place for each. The pods that request most are placed
 // first, each on the first node by name that takes it (first-fit-decreasing). The cluster
-// stays as it is.
-func (c *Cluster) Lose(names []string) Loss {
+// stays as it is. Of the pods, only those that were on the nodes of the names in of are
+// reported, or all if it is nil; the others need a place, too.
+func (c *Cluster) Lose(names, of []string) Loss {
 	lost := c.members(names)
+	reported := c.numbers(of)
 	l := Loss{Nodes: []string{}, WithoutPlace: []WithoutPlace{}}
 	gone := make(map[int]bool, len(lost))
 	var homeless []pod
@@ -60,16 +62,20 @@ func (c *Cluster) Lose(names []string) Loss {
 		gone[n.number] = true
 		l.Nodes = append(l.Nodes, n.object.Name)
 		for _, p := range n.pods {
+			p.reported = reported == nil || reported[n.number]
 			switch {
 			case ofDaemonSet(p.object) || !p.object.DeletionTimestamp.IsZero():
-			case unmanaged(p.object):
+			case unmanaged(p.object) && p.reported:
 				l.Unmanaged++
+			case unmanaged(p.object):
 			default:
 				homeless = append(homeless, p)
+				if p.reported {
+					l.Pods++
+				}
 			}
 		}
 	}
-	l.Pods = len(homeless)
 	slices.SortStableFunc(homeless, func(a, b pod) int { return cmp.Compare(c.size(b.class.request), c.size(a.class.request)) })
 
 	var used []*node
@@ -80,9 +86,12 @@ func (c *Cluster) Lose(names []string) Loss {
 		n, k := c.firstFit(p.class, next[p.class], gone)
 		next[p.class] = k
 		for _, what := range p.class.Unevaluated {
-			if !slices.Contains(l.AtMost, what) {
+			if p.reported && !slices.Contains(l.AtMost, what) {
 				l.AtMost = append(l.AtMost, what)
 			}
+		}
+		if n == nil && !p.reported {
+			continue
 		}
 		if n == nil {
 			kind, name := pods.Workload(p.object)
@@ -114,6 +123,18 @@ func (c *Cluster) Lose(names []string) Loss {
 		l.Requests = c.list(short, c.offered(c.nodes))
 	}
 	return l
+}
+
+// numbers returns the numbers of the nodes of these names; nil if names is nil.
+func (c *Cluster) numbers(names []string) map[int]bool {
+	if names == nil {
+		return nil
+	}
+	numbers := map[int]bool{}
+	for _, n := range c.members(names) {
+		numbers[n.number] = true
+	}
+	return numbers
 }
 
 // firstFit returns the first node, from the k-th that was open to the class, that takes a pod

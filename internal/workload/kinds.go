@@ -34,6 +34,18 @@ func Find(apiVersion, kind string) (*Kind, error) {
 	return nil, fmt.Errorf("%s of %s cannot be restarted: use %s", kind, apiVersion, strings.Join(names, ", "))
 }
 
+// Named returns the kind that a resource in TYPE/NAME names, as kubectl names it: deployment,
+// deployments.apps or deploy. It is nil for any other resource.
+func Named(resource string) *Kind {
+	resource, group, qualified := strings.Cut(strings.ToLower(resource), ".")
+	for _, k := range Kinds {
+		if slices.Contains([]string{strings.ToLower(k.Kind), k.Resource, k.ShortName}, resource) && (!qualified || group == k.Group) {
+			return k
+		}
+	}
+	return nil
+}
+
 // Of returns the kind of an object that [Kind.New] could have returned. An unknown
 // kind is an error.
 func Of(o Object) (*Kind, error) {

@@ -132,8 +132,8 @@ func FromCache() client.ListOption {
 // pods of the cluster are read at once.
 const fewNodes = 8
 
-// notTerminated leaves out the pods that have ended, which request nothing.
-var notTerminated = client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed")}
+// NotTerminated leaves out the pods that have ended, which request nothing.
+var NotTerminated = client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed")}
 
 // PodsOf returns the pods of these nodes, and perhaps others.
 func PodsOf(ctx context.Context, c client.Client, nodes []string) ([]corev1.Pod, error) {
@@ -142,7 +142,7 @@ func PodsOf(ctx context.Context, c client.Client, nodes []string) ([]corev1.Pod,
 	case len(nodes) == 0:
 		return nil, nil
 	case len(nodes) > fewNodes:
-		queries = append(queries, notTerminated)
+		queries = append(queries, NotTerminated)
 	default:
 		for _, node := range nodes {
 			queries = append(queries, client.MatchingFields{"spec.nodeName": node})

@@ -6,6 +6,9 @@
 //   - command.go: the commands
 //   - list.go: the list, and how it changes
 //   - describe.go: one pool
+//   - room.go: the cluster as the questions about capacity need it
+//   - fit.go, fit_pod.go: how many copies of a pod each pool takes
+//   - loss.go: whether the pods of lost nodes find another place
 //   - plan.go, manifests.go, plan_print.go: what applying a manifest would do
 package pools
 
@@ -25,6 +28,6 @@ func emptyList() client.ObjectList { return &tidekeeperv1.NodePoolList{} }
 // NewCommand returns the command pools, which lists them, with those below it.
 func NewCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := newListCommand(e)
-	cmd.AddCommand(newDescribeCommand(e), newPlanCommand(e))
+	cmd.AddCommand(newDescribeCommand(e), newPlanCommand(e), newFitCommand(e), newLossCommand(e))
 	return cmd
 }

@@ -18,18 +18,6 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// workloadKind returns the kind of workload that a resource in TYPE/NAME names, as kubectl
-// names it: deployment, deployments.apps or deploy. It is nil for any other resource.
-func workloadKind(resource string) *workload.Kind {
-	resource, group, qualified := strings.Cut(strings.ToLower(resource), ".")
-	for _, k := range workload.Kinds {
-		if slices.Contains([]string{strings.ToLower(k.Kind), k.Resource, k.ShortName}, resource) && (!qualified || group == k.Group) {
-			return k
-		}
-	}
-	return nil
-}
-
 // reference names a ScheduledRestart, or the workload that it restarts.
 type reference struct {
 	workload string // kind; "": the name is that of a ScheduledRestart
@@ -44,7 +32,7 @@ func parseReferences(args []string) ([]reference, error) {
 		var ok bool
 		if ref.name, ok = restartKind.Find(arg); !ok {
 			resource, name, _ := strings.Cut(arg, "/")
-			kind := workloadKind(resource)
+			kind := workload.Named(resource)
 			if kind == nil || name == "" {
 				return nil, fmt.Errorf("%q is not a ScheduledRestart or a workload: write NAME, scheduledrestart/NAME or such as deployment/NAME", arg)
 			}

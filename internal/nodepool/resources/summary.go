@@ -28,18 +28,32 @@ func Summary(name corev1.ResourceName, requested, allocatable corev1.ResourceLis
 	if !known {
 		return ""
 	}
-	divisor, suffix := 1.0, ""
 	of := number(allocatable[name])
-	if allocatable.Name(name, resource.DecimalSI).Format == resource.BinarySI {
-		for _, unit := range binaryUnits {
-			suffix = unit
-			if of/divisor < 1024 {
-				break
-			}
-			divisor *= 1024
-		}
-	}
+	divisor, suffix := unitOf(name, of)
 	return fmt.Sprintf("%s/%s%s (%d%%)", short(number(requested[name])/divisor), short(of/divisor), suffix, p)
+}
+
+// Human returns an amount of a resource as people say it: "98Ti", "1.5".
+func Human(name corev1.ResourceName, amount resource.Quantity) string {
+	x := number(amount)
+	divisor, suffix := unitOf(name, x)
+	return short(x/divisor) + suffix
+}
+
+// unitOf returns the unit that suits an amount of a resource.
+func unitOf(name corev1.ResourceName, amount float64) (divisor float64, suffix string) {
+	divisor = 1
+	if !inBytes(name) {
+		return divisor, ""
+	}
+	for _, unit := range binaryUnits {
+		suffix = unit
+		if amount/divisor < 1024 {
+			break
+		}
+		divisor *= 1024
+	}
+	return divisor, suffix
 }
 
 // number returns a quantity as a number, which for display need not be exact.

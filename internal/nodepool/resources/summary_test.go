@@ -10,6 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+func TestHuman(t *testing.T) {
+	for _, tt := range []struct {
+		name         corev1.ResourceName
+		amount, want string
+	}{
+		{"memory", "100000Gi", "97.7Ti"},
+		{"memory", "1073741824", "1Gi"},
+		{"memory", "0", "0"},
+		{"ephemeral-storage", "1536", "1.5Ki"},
+		{"hugepages-2Mi", "2Mi", "2Mi"},
+		{"cpu", "1500m", "1.5"},
+		{"cpu", "20k", "20000"},
+		{"nvidia.com/gpu", "4", "4"},
+	} {
+		if got := Human(tt.name, resource.MustParse(tt.amount)); got != tt.want {
+			t.Errorf("%s of %s: got %q, want %q", tt.amount, tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestSummary(t *testing.T) {
 	for _, tt := range []struct {
 		name                   corev1.ResourceName

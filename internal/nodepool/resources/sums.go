@@ -99,12 +99,17 @@ func (s Sums) Only(names []corev1.ResourceName) Sums {
 	return some
 }
 
+// inBytes reports whether a resource is counted in bytes.
+func inBytes(name corev1.ResourceName) bool {
+	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
 func quantity(name corev1.ResourceName, value int64) resource.Quantity {
 	switch {
 	case name == corev1.ResourceCPU:
 		return *resource.NewMilliQuantity(value, resource.DecimalSI)
-	case name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
-		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+	case inBytes(name):
 		return *resource.NewQuantity(value, resource.BinarySI)
 	default:
 		return *resource.NewQuantity(value, resource.DecimalSI)

@@ -1,0 +1,199 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+)
+
+// gpu is the resource that --gpu requests.
+const gpu = "nvidia.com/gpu"
+
+// fitOptions are those of pools fit.
+type fitOptions struct {
+	*cmdutil.Env
+	amounts map[corev1.ResourceName]*string
+	more    []string
+	like    string
+	files   genericclioptions.FileNameFlags
+	output  cmdutil.DataOutput
+
+	names    []string
+	requests corev1.ResourceList
+}
+
+// poolFit is how many copies a pool takes.
+type poolFit struct {
+	Pool         string `json:"pool"`
+	Members      int    `json:"members"`
+	capacity.Fit `json:",inline"`
+}
+
+func newFitCommand(e *cmdutil.Env) *cobra.Command {
+	o := &fitOptions{
+		Env: e, amounts: map[corev1.ResourceName]*string{},
+		files: genericclioptions.FileNameFlags{Usage: "a file with a Pod or a workload, or - for stdin", Filenames: &[]string{}},
+	}
+	cmd := &cobra.Command{
+		Use:   "fit [POOL...] (--cpu N --memory N | --like TYPE/NAME | -f FILE)",
+		Short: "How many copies of a pod each pool takes now, and why not more",
+		Long: `fit shows how many copies of a pod each pool has room for now: limited by what, why
+the other nodes take none, and how many an empty node would take.
+
+A pod that is described by --cpu, --memory, --gpu and --request tolerates the taints
+that each pool puts on its nodes, as a pod with the pool's RuntimeClass does. That of a
+workload or a file has its own tolerations, selectors and node affinity; the API server
+completes it as when it is created, which requires the right to create pods.
+
+What depends on other pods, volumes or devices is not evaluated. It is named, and then
+the number is "at most". Nothing is reserved: what is scheduled meanwhile takes room.`,
+		Example: `  kubectl tide pools fit --cpu 3 --memory 4Gi
+  kubectl tide pools fit gpu --cpu 8 --memory 32Gi --gpu 1
+  kubectl tide pools fit --like deployment/web -n shop
+  kubectl tide pools fit worker -f pod.yaml -o json`,
+		ValidArgsFunction: e.CompleteNames(emptyList),
+		RunE:              cmdutil.RunE(o),
+	}
+	for name, flag := range map[corev1.ResourceName][2]string{
+		corev1.ResourceCPU: {"cpu", "CPU that a copy requests, such as 500m"}, corev1.ResourceMemory: {"memory", "memory that a copy requests, such as 4Gi"},
+		gpu: {"gpu", gpu + " that a copy requests"},
+	} {
+		o.amounts[name] = cmd.Flags().String(flag[0], "", flag[1])
+	}
+	cmd.Flags().StringSliceVar(&o.more, "request", nil, "what else a copy requests, such as ephemeral-storage=10Gi")
+	cmd.Flags().StringVar(&o.like, "like", "", "a workload or pod whose copies are meant, such as deployment/web")
+	o.files.AddFlags(cmd.Flags())
+	o.output.AddTo(cmd)
+	return cmd
+}
+
+// Complete is part of [cmdutil.Options].
+func (o *fitOptions) Complete(_ *cobra.Command, args []string) (err error) {
+	if o.names, err = poolKind.Names(args); err != nil {
+		return err
+	}
+	o.requests = corev1.ResourceList{}
+	add := func(flag string, name corev1.ResourceName, text string) error {
+		amount, err := resource.ParseQuantity(text)
+		if err != nil || amount.Sign() < 0 {
+			return fmt.Errorf("%s %s: write an amount such as 2, 500m or 4Gi", flag, strconv.Quote(text))
+		}
+		o.requests[name] = amount
+		return nil
+	}
+	for name, text := range o.amounts {
+		if *text != "" {
+			flag := string(name)
+			if name == gpu {
+				flag = "gpu"
+			}
+			if err := add("--"+flag, name, *text); err != nil {
+				return err
+			}
+		}
+	}
+	for _, text := range o.more {
+		name, amount, found := strings.Cut(text, "=")
+		if !found || name == "" {
+			return fmt.Errorf("--request %s: write RESOURCE=AMOUNT, such as ephemeral-storage=10Gi", text)
+		}
+		if err := add("--request", corev1.ResourceName(name), amount); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Validate is part of [cmdutil.Options].
+func (o *fitOptions) Validate() error {
+	ways := 0
+	for _, used := range []bool{len(o.requests) > 0, o.like != "", len(*o.files.Filenames) > 0} {
+		if used {
+			ways++
+		}
+	}
+	switch {
+	case ways == 0:
+		return errors.New("say what is to fit: --cpu and --memory, --like deployment/NAME, or -f FILE")
+	case ways > 1:
+		return errors.New("write one of: --cpu, --memory, --gpu and --request; --like; -f")
+	}
+	return o.output.Validate()
+}
+
+// Run is part of [cmdutil.Options].
+func (o *fitOptions) Run(ctx context.Context) error {
+	c, err := o.Client()
+	if err != nil {
+		return err
+	}
+	pod, err := o.pod(ctx, c)
+	if err != nil {
+		return err
+	}
+	r, err := readRoom(ctx, c, o.names)
+	if err != nil {
+		return err
+	}
+	fits := []poolFit{}
+	for _, pool := range r.pools {
+		copied := pod
+		if len(o.requests) > 0 {
+			copied = pod.DeepCopy()
+			for _, t := range taintsOf(pool.NodePool) {
+				copied.Spec.Tolerations = append(copied.Spec.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
+			}
+		}
+		fits = append(fits, poolFit{pool.Name, len(pool.members), r.cluster.Fit(pool.members, copied)})
+	}
+	if done, err := o.output.Print(o.Out, fits); done {
+		return err
+	}
+	if len(fits) == 0 {
+		o.NothingFound("node pools", "", false)
+		return nil
+	}
+	fmt.Fprintf(o.Out, "A copy requests %s.\n", vectorText(capacity.RequestsOf(pod)))
+	if what := fits[0].AtMost; len(what) > 0 {
+		fmt.Fprintf(o.Out, "Not evaluated: %s. The numbers are the most that can fit.\n", strings.Join(what, ", "))
+	}
+	fmt.Fprintln(o.Out)
+	return fitTable(fits).WriteTo(o.Out, o.Screen)
+}
+
+func fitTable(fits []poolFit) *term.Table {
+	t := &term.Table{Columns: []term.Column{
+		{Header: "POOL", Name: true}, {Header: "COPIES"}, {Header: "NODES"}, {Header: "LIMITED BY", Text: 12}, {Header: "ON AN EMPTY NODE", Drop: 1}, {Header: "OTHER NODES", Text: 20},
+	}}
+	for _, f := range fits {
+		copies := strconv.FormatInt(f.Copies, 10)
+		if len(f.AtMost) > 0 && f.Copies > 0 {
+			copies = "at most " + copies
+		}
+		cell := term.Text(copies)
+		if f.Copies == 0 {
+			cell.Color = term.Yellow
+		}
+		t.Rows = append(t.Rows, []term.Cell{
+			term.Text(f.Pool), cell, term.Text(fmt.Sprintf("%d/%d", f.Nodes, f.Members)), term.Text(countsText(f.LimitedBy)),
+			term.Text(strconv.FormatInt(f.OnEmptyNode, 10)), term.Text(countsText(f.Refused)),
+		})
+	}
+	slices.SortFunc(t.Rows, func(a, b []term.Cell) int { return strings.Compare(a[0].Text, b[0].Text) })
+	return t
+}

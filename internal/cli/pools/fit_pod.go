@@ -1,0 +1,121 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// pod returns the pod whose copies are meant.
+func (o *fitOptions) pod(ctx context.Context, c client.Client) (*corev1.Pod, error) {
+	if len(o.requests) > 0 {
+		return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "copy", Resources: corev1.ResourceRequirements{Requests: o.requests},
+		}}}}, nil
+	}
+	namespace, err := o.Namespace(false)
+	if err != nil {
+		return nil, err
+	}
+	object, err := o.object(ctx, c, namespace)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := podOf(object)
+	if err != nil {
+		return nil, err
+	}
+	if object.GetNamespace() != "" {
+		namespace = object.GetNamespace()
+	}
+	pod.ObjectMeta = metav1.ObjectMeta{GenerateName: "fit-", Namespace: namespace, Labels: pod.Labels, Annotations: pod.Annotations}
+	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{}
+	return o.complete(ctx, c, pod)
+}
+
+// object returns the object that --like or -f names.
+func (o *fitOptions) object(ctx context.Context, c client.Client, namespace string) (*unstructured.Unstructured, error) {
+	if o.like == "" {
+		var found []*unstructured.Unstructured
+		err := o.ReadManifests(o.files.ToOptions(), func(object *unstructured.Unstructured, _ string) { found = append(found, object) })
+		if err == nil && len(found) != 1 {
+			err = fmt.Errorf("-f has %d objects: write one Pod or workload", len(found))
+		}
+		if err != nil {
+			return nil, err
+		}
+		return found[0], nil
+	}
+	kind, name, err := likeKind(o.like)
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	return object, c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
+}
+
+// likeKind reads TYPE/NAME of a workload or a pod.
+func likeKind(text string) (kind schema.GroupVersionKind, name string, err error) {
+	resource, name, _ := strings.Cut(text, "/")
+	if name != "" {
+		switch strings.ToLower(resource) {
+		case "pod", "pods", "po":
+			return corev1.SchemeGroupVersion.WithKind("Pod"), name, nil
+		}
+		if k := workload.Named(resource); k != nil {
+			return k.GroupVersionKind, name, nil
+		}
+	}
+	return kind, "", fmt.Errorf("--like %s: write TYPE/NAME of a workload or a pod, such as deployment/web", text)
+}
+
+// podOf returns the pod that an object is, or that a workload makes.
+func podOf(object *unstructured.Unstructured) (*corev1.Pod, error) {
+	source := object.Object
+	if object.GetKind() != "Pod" {
+		template, found, err := unstructured.NestedMap(object.Object, "spec", "template")
+		if err != nil || !found {
+			return nil, fmt.Errorf("%s %q has no pod template", object.GetKind(), object.GetName())
+		}
+		source = template
+	}
+	pod := &corev1.Pod{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(source, pod); err != nil {
+		return nil, fmt.Errorf("the pod of %s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	if len(pod.Spec.Containers) == 0 {
+		return nil, errors.New("the pod has no containers")
+	}
+	return pod, nil
+}
+
+// complete returns the pod as the API server would create it, with the scheduling and overhead
+// of its RuntimeClass and the defaults of LimitRanges. Nothing is created.
+func (o *fitOptions) complete(ctx context.Context, c client.Client, pod *corev1.Pod) (*corev1.Pod, error) {
+	created := pod.DeepCopy()
+	err := c.Create(ctx, created, client.DryRunAll)
+	switch {
+	case apierrors.IsForbidden(err):
+		o.Note("the pod is evaluated as it is written, without what its RuntimeClass and LimitRanges add: " + err.Error())
+		return pod, nil
+	case err != nil:
+		return nil, err
+	}
+	created.Spec.NodeName = ""
+	return created, nil
+}

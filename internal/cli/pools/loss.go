@@ -1,0 +1,227 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+)
+
+// mostWorkloads is how many workloads without place a row names.
+const mostWorkloads = 3
+
+// lossOptions are those of pools loss.
+type lossOptions struct {
+	*cmdutil.Env
+	nodes, zones []string
+	output       cmdutil.DataOutput
+
+	names []string
+}
+
+// poolLoss is what a pool would lose.
+type poolLoss struct {
+	// Pool is empty if the loss is of nodes by name.
+	Pool string `json:"pool,omitempty"`
+	// Lost names what is lost: a node, or a zone.
+	Lost string `json:"lost"`
+	// Worst reports whether no other node of the pool would leave more pods without place.
+	Worst         bool `json:"worst,omitempty"`
+	capacity.Loss `json:",inline"`
+}
+
+func newLossCommand(e *cmdutil.Env) *cobra.Command {
+	o := &lossOptions{Env: e}
+	cmd := &cobra.Command{
+		Use:   "loss [POOL...] [--node NAME | --zone NAME]",
+		Short: "Whether the pods of a lost node or zone would find another place",
+		Long: `loss shows for each pool what would become of its pods if its worst node were lost,
+and if each of its zones were: how many pods need another place, and for how many of
+them none was found on the other nodes of the cluster.
+
+The pods that request most are placed first, by requests, taints, node selectors and
+node affinity. If a place is found for all, there is one, which is not to say that the
+scheduler chooses it. If none is found for some, there may be one that was not found.
+Pods of DaemonSets go with their node, and pods without a controller are not replaced.
+Affinity between pods, spread, volumes and devices are not evaluated, and named.
+
+Exit codes: 0 a place was found for all, 2 not for all, 1 an error, or those of kubectl
+tide --help.`,
+		Example: `  kubectl tide pools loss
+  kubectl tide pools loss worker --zone eu-west-1a
+  kubectl tide pools loss --node node-7 --node node-8   # both at once
+  kubectl tide pools loss -o json | jq '.[] | select(.withoutPlace != [])'`,
+		ValidArgsFunction: e.CompleteNames(emptyList),
+		RunE:              cmdutil.RunE(o),
+	}
+	cmd.Flags().StringSliceVar(&o.nodes, "node", nil, "the loss of these nodes at once, instead of the worst of each pool")
+	cmd.Flags().StringSliceVar(&o.zones, "zone", nil, "only the loss of these zones, each by itself")
+	o.output.AddTo(cmd)
+	return cmd
+}
+
+// Complete is part of [cmdutil.Options].
+func (o *lossOptions) Complete(_ *cobra.Command, args []string) (err error) {
+	o.names, err = poolKind.Names(args)
+	return err
+}
+
+// Validate is part of [cmdutil.Options].
+func (o *lossOptions) Validate() error {
+	switch {
+	case len(o.nodes) > 0 && len(o.zones) > 0:
+		return errors.New("write either --node or --zone, not both")
+	case len(o.nodes) > 0 && len(o.names) > 0:
+		return errors.New("--node is about the nodes: leave out the names of pools")
+	}
+	return o.output.Validate()
+}
+
+// Run is part of [cmdutil.Options].
+func (o *lossOptions) Run(ctx context.Context) error {
+	c, err := o.Client()
+	if err != nil {
+		return err
+	}
+	r, err := readRoom(ctx, c, o.names)
+	if err != nil {
+		return err
+	}
+	losses, err := o.losses(r)
+	if err != nil {
+		return err
+	}
+	if done, err := o.output.Print(o.Out, losses); err != nil {
+		return err
+	} else if !done {
+		if err := o.print(losses); err != nil {
+			return err
+		}
+	}
+	if slices.ContainsFunc(losses, func(l poolLoss) bool { return l.Homeless() > 0 }) {
+		return &cmdutil.CodedError{Code: cmdutil.ExitNotDone}
+	}
+	return nil
+}
+
+// losses returns the losses that are asked for.
+func (o *lossOptions) losses(r *room) ([]poolLoss, error) {
+	if len(o.nodes) > 0 {
+		for _, name := range o.nodes {
+			if !slices.ContainsFunc(r.nodes, func(n corev1.Node) bool { return n.Name == name }) {
+				return nil, cmdutil.NotFound("Node", "", name)
+			}
+		}
+		what := "node " + o.nodes[0]
+		if len(o.nodes) > 1 {
+			what = fmt.Sprintf("%d nodes", len(o.nodes))
+		}
+		return []poolLoss{{Lost: what, Loss: r.cluster.Lose(o.nodes, nil)}}, nil
+	}
+	zones := zonesOf(r.nodes)
+	for _, zone := range o.zones {
+		if len(zones[zone]) == 0 {
+			return nil, fmt.Errorf("no node has the label %s=%s", corev1.LabelTopologyZone, zone)
+		}
+	}
+	losses := []poolLoss{}
+	for _, pool := range r.pools {
+		if len(o.zones) == 0 && len(pool.members) > 0 {
+			losses = append(losses, worstNode(r.cluster, pool))
+		}
+		for _, zone := range slices.Sorted(maps.Keys(zones)) {
+			hit := slices.ContainsFunc(pool.members, func(name string) bool { return slices.Contains(zones[zone], name) })
+			if hit && (len(o.zones) == 0 || slices.Contains(o.zones, zone)) {
+				losses = append(losses, poolLoss{Pool: pool.Name, Lost: "zone " + zone, Loss: r.cluster.Lose(zones[zone], pool.members)})
+			}
+		}
+	}
+	return losses, nil
+}
+
+// worstNode returns the loss of the node of a pool that leaves most pods without place; of
+// several, the one with most pods, then the first by name.
+func worstNode(c *capacity.Cluster, pool poolMembers) poolLoss {
+	worst := poolLoss{}
+	for _, name := range pool.members {
+		l := poolLoss{Pool: pool.Name, Lost: "node " + name, Worst: true, Loss: c.Lose([]string{name}, nil)}
+		if worst.Lost == "" || cmp.Or(cmp.Compare(l.Homeless(), worst.Homeless()), cmp.Compare(l.Pods, worst.Pods), strings.Compare(worst.Lost, l.Lost)) > 0 {
+			worst = l
+		}
+	}
+	return worst
+}
+
+// zonesOf returns the names of the nodes of each zone. Nodes without the label are in none.
+func zonesOf(nodes []corev1.Node) map[string][]string {
+	zones := map[string][]string{}
+	for i := range nodes {
+		if zone := nodes[i].Labels[corev1.LabelTopologyZone]; zone != "" {
+			zones[zone] = append(zones[zone], nodes[i].Name)
+		}
+	}
+	return zones
+}
+
+func (o *lossOptions) print(losses []poolLoss) error {
+	if len(losses) == 0 {
+		o.Note("No node to lose: the pools have none.")
+		return nil
+	}
+	t := &term.Table{Columns: []term.Column{
+		{Header: "POOL", Name: true}, {Header: "LOST", Name: true}, {Header: "PODS"}, {Header: "WITHOUT PLACE"}, {Header: "WORKLOADS", Text: 20}, {Header: "THEY REQUEST", Drop: 1},
+	}}
+	var unevaluated []string
+	for _, l := range losses {
+		unevaluated = append(unevaluated, l.AtMost...)
+		homeless := term.Text("0")
+		requests := "-"
+		if n := l.Homeless(); n > 0 {
+			homeless, requests = term.Painted(term.Red, strconv.Itoa(n)), vectorText(l.Requests)
+		}
+		lost := l.Lost
+		if l.Worst {
+			lost += " (the worst)"
+		}
+		t.Rows = append(t.Rows, []term.Cell{
+			term.Text(cmp.Or(l.Pool, "-")), term.Text(lost), term.Text(strconv.Itoa(l.Pods)), homeless, term.Text(workloadsText(l.WithoutPlace)), term.Text(requests),
+		})
+	}
+	if err := t.WriteTo(o.Out, o.Screen); err != nil {
+		return err
+	}
+	if len(unevaluated) > 0 {
+		slices.Sort(unevaluated)
+		fmt.Fprintf(o.Out, "\nNot evaluated: %s. More pods may be without place.\n", strings.Join(slices.Compact(unevaluated), ", "))
+	}
+	return nil
+}
+
+// workloadsText names the workloads with most pods without place.
+func workloadsText(list []capacity.WithoutPlace) string {
+	if len(list) == 0 {
+		return "-"
+	}
+	var texts []string
+	for _, w := range list[:min(len(list), mostWorkloads)] {
+		texts = append(texts, fmt.Sprintf("%s/%s (%d)", w.Namespace, w.Workload, w.Pods))
+	}
+	if more := len(list) - mostWorkloads; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %s more", term.Plural(more, "workload")))
+	}
+	return strings.Join(texts, ", ")
+}

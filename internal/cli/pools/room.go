@@ -1,0 +1,132 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+)
+
+// room is the cluster as the questions about capacity need it.
+type room struct {
+	cluster *capacity.Cluster
+	nodes   []corev1.Node
+	pools   []poolMembers
+}
+
+// poolMembers is a pool with the names of its nodes.
+type poolMembers struct {
+	*tidekeeperv1.NodePool
+	members []string
+}
+
+// readRoom reads all nodes and pods, and the pools of these names; all pools if there are none.
+func readRoom(ctx context.Context, c client.Client, names []string) (*room, error) {
+	pools, err := listPools(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
+	if err := c.List(ctx, nodes, cmdutil.FromCache()); err != nil {
+		return nil, err
+	}
+	if err := c.List(ctx, pods, cmdutil.FromCache(), cmdutil.NotTerminated); err != nil {
+		return nil, err
+	}
+	r := &room{cluster: capacity.New(nodes.Items, pods.Items), nodes: nodes.Items}
+	for _, name := range names {
+		if !slices.ContainsFunc(pools.Items, func(p tidekeeperv1.NodePool) bool { return p.Name == name }) {
+			return nil, cmdutil.NotFound(poolKind.Name, "", name)
+		}
+	}
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		if len(names) > 0 && !slices.Contains(names, pool.Name) {
+			continue
+		}
+		selector, err := plan.Selector(pool)
+		if err != nil {
+			continue // Its status says so.
+		}
+		r.pools = append(r.pools, poolMembers{pool, membersOf(r.nodes, selector)})
+	}
+	return r, nil
+}
+
+// membersOf returns the names of the nodes that a selector matches.
+func membersOf(nodes []corev1.Node, selector labels.Selector) []string {
+	var members []string
+	for i := range nodes {
+		if selector.Matches(labels.Set(nodes[i].Labels)) {
+			members = append(members, nodes[i].Name)
+		}
+	}
+	return members
+}
+
+// taintsOf returns the taints that a pool puts on its nodes.
+func taintsOf(pool *tidekeeperv1.NodePool) []corev1.Taint {
+	taints := make([]corev1.Taint, len(pool.Spec.Taints))
+	for i, t := range pool.Spec.Taints {
+		taints[i] = corev1.Taint{Key: t.Key, Value: string(t.Value), Effect: t.Effect}
+	}
+	return taints
+}
+
+// vectorText is a resource list in words, CPU and memory first: "6 CPU, 11Gi memory". Pods are
+// left out unless they are all there is.
+func vectorText(list corev1.ResourceList) string {
+	var texts []string
+	add := func(name corev1.ResourceName) {
+		label := string(name)
+		if name == corev1.ResourceCPU {
+			label = "CPU"
+		}
+		texts = append(texts, resources.Human(name, list[name])+" "+label)
+	}
+	first := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+	for _, name := range first {
+		if _, has := list[name]; has {
+			add(name)
+		}
+	}
+	var others []corev1.ResourceName
+	for name, amount := range list {
+		if !slices.Contains(first, name) && name != corev1.ResourcePods && name != corev1.ResourceEphemeralStorage && !amount.IsZero() {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	for _, name := range others {
+		add(name)
+	}
+	if len(texts) == 0 {
+		add(corev1.ResourcePods)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// countsText is how many nodes each thing is true of: "cordoned (2), taint x:NoSchedule (1)".
+func countsText(counts []capacity.Count) string {
+	if len(counts) == 0 {
+		return "-"
+	}
+	texts := make([]string, len(counts))
+	for i, c := range counts {
+		texts[i] = fmt.Sprintf("%s (%d)", c.What, c.Nodes)
+	}
+	return strings.Join(texts, ", ")
+}
