@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 )
@@ -21,8 +22,15 @@ type PoolDetail struct {
 	Selector string   `json:"selector"`
 	Settings []string `json:"settings"` // what the pool asks for
 	Members  []Member `json:"members"`  // the fullest first
-	Events   []Event  `json:"events"`
+	// Room is what new pods can use of the nodes, and FilledBy which namespaces request most
+	// of the CPU there; absent if the pods may not be read.
+	Room     *capacity.Level  `json:"room,omitempty"`
+	FilledBy []capacity.Share `json:"filledBy,omitempty"`
+	Events   []Event          `json:"events"`
 }
+
+// mostNamespaces is how many namespaces FilledBy names before the rest.
+const mostNamespaces = 5
 
 // Member is a node of a pool.
 type Member struct {
@@ -50,16 +58,35 @@ func PoolDetailOf(f PoolFacts, now time.Time) (PoolDetail, error) {
 	d := PoolDetail{
 		Pool: PoolOf(f.Pool, now), Selector: selector.String(), Settings: settingsOf(f.Pool), Members: []Member{}, Events: Events(f.Events),
 	}
+	d.Room, d.FilledBy = roomOf(f)
 	for i := range f.Members {
 		d.Members = append(d.Members, memberOf(f, &f.Members[i]))
 	}
 	slices.SortStableFunc(d.Members, func(a, b Member) int {
-		if d := b.fullest() - a.fullest(); d != 0 {
+		if d := b.Fullest() - a.Fullest(); d != 0 {
 			return int(d)
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
 	return d, nil
+}
+
+// roomOf returns what new pods can use of the members, and who fills them.
+func roomOf(f PoolFacts) (*capacity.Level, []capacity.Share) {
+	if f.Pods == nil {
+		return nil, nil
+	}
+	var names []string
+	var list []corev1.Pod
+	for i := range f.Members {
+		names = append(names, f.Members[i].Name)
+		for _, pod := range f.Pods[f.Members[i].Name] {
+			list = append(list, *pod)
+		}
+	}
+	cluster := capacity.New(f.Members, list)
+	level := cluster.Level(names, plan.Taints(f.Pool))
+	return &level, cluster.Shares(names, corev1.ResourceCPU, false, mostNamespaces)
 }
 
 func memberOf(f PoolFacts, node *corev1.Node) Member {
@@ -74,8 +101,8 @@ func memberOf(f PoolFacts, node *corev1.Node) Member {
 	return m
 }
 
-// fullest is the highest level of a node.
-func (m *Member) fullest() (most int32) {
+// Fullest is the highest level of a node.
+func (m *Member) Fullest() (most int32) {
 	for _, l := range m.Levels {
 		most = max(most, l.Percent)
 	}

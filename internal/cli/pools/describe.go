@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +26,7 @@ import (
 type describeOptions struct {
 	*cmdutil.Env
 	output cmdutil.DataOutput
+	all    bool
 
 	names []string
 }
@@ -36,14 +36,19 @@ func newDescribeCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe NAME...",
 		Short: "A pool in detail: what it asks for, its nodes, its events",
-		Long: `describe shows a pool: what it asks for, its nodes, each with the requested
-resources and what it lacks of what the pool asks for, and the recent events.`,
+		Long: `describe shows a pool: what it asks for, what is requested, free and lost, the largest
+pod that fits a node now, who fills it; its nodes, each with the requested resources and
+what it lacks of what the pool asks for; and the recent events.
+
+Free is what nodes have left that take new pods. What cordoned nodes, those that are not
+ready or being deleted, and those with other taints than the pool's have is lost.`,
 		Example: `  kubectl tide pools describe worker
   kubectl tide pools describe worker -o yaml`,
 		Args:              cmdutil.SomeNames,
 		ValidArgsFunction: e.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
+	cmd.Flags().BoolVar(&o.all, "all", false, "show all nodes of a large pool, not only the fullest")
 	o.output.AddTo(cmd)
 	return cmd
 }
@@ -86,7 +91,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 		if i > 0 {
 			fmt.Fprintln(o.Out)
 		}
-		if err := printDetail(o.Out, detail, o.Now(), o.Screen); err != nil {
+		if err := printDetail(o.Out, detail, o.all, o.Now(), o.Screen); err != nil {
 			return err
 		}
 	}
@@ -142,7 +147,7 @@ func podsByNode(ctx context.Context, c client.Client, nodes []corev1.Node) (map[
 }
 
 // printDetail prints a pool for people.
-func printDetail(out io.Writer, d view.PoolDetail, now time.Time, s term.Screen) error {
+func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s term.Screen) error {
 	fact := func(name, text string) { fmt.Fprintf(out, "%-13s%s\n", name, text) }
 	fact("Name:", d.Name)
 	fact("Status:", s.Paint(cmdutil.ColorOf(d.Status.Severity), d.Status.Reason)+", "+term.Printable(d.Status.Message))
@@ -150,6 +155,9 @@ func printDetail(out io.Writer, d view.PoolDetail, now time.Time, s term.Screen)
 	fact("Nodes:", fmt.Sprintf("%d of %d ready", d.ReadyNodes, d.Nodes))
 	if err := printLevels(out, d.Levels, s); err != nil {
 		return err
+	}
+	for _, line := range roomLines(d) {
+		fact(line[0], term.Printable(line[1]))
 	}
 	settings := d.Settings
 	if len(settings) == 0 {
@@ -165,7 +173,7 @@ func printDetail(out io.Writer, d view.PoolDetail, now time.Time, s term.Screen)
 	fmt.Fprintln(out)
 	if len(d.Members) == 0 {
 		fmt.Fprintln(out, "No nodes.")
-	} else if err := membersTable(d.Members).WriteTo(out, s); err != nil {
+	} else if err := printMembers(out, d.Members, all, s); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
@@ -196,29 +204,6 @@ func onFirst(i int, name string) string {
 		return ""
 	}
 	return name
-}
-
-// membersTable are the nodes, the fullest first.
-func membersTable(members []view.Member) *term.Table {
-	t := &term.Table{Bars: levelBars[1:], Columns: []term.Column{
-		{Header: "NODE", Name: true}, {Header: "READY"}, {Header: "CPU"}, {Header: "MEMORY"}, {Header: "PODS"}, {Header: "LACKS", Text: 20},
-	}}
-	for _, m := range members {
-		ready := term.Painted(term.Red, "no")
-		if m.Ready {
-			ready = term.Text("yes")
-		}
-		row := []term.Cell{term.Text(m.Name), ready}
-		for _, name := range levelColumns {
-			row = append(row, levelCell(m.Levels, name))
-		}
-		lacks := term.Text("-")
-		if len(m.Lacks) > 0 {
-			lacks = term.Painted(term.Yellow, strings.Join(m.Lacks, ", "))
-		}
-		t.Rows = append(t.Rows, append(row, lacks))
-	}
-	return t
 }
 
 // eventsTable are the last events, the latest last.

@@ -19,6 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
 // gpu is the resource that --gpu requests.
@@ -155,7 +156,7 @@ func (o *fitOptions) Run(ctx context.Context) error {
 		copied := pod
 		if len(o.requests) > 0 {
 			copied = pod.DeepCopy()
-			for _, t := range taintsOf(pool.NodePool) {
+			for _, t := range plan.Taints(pool.NodePool) {
 				copied.Spec.Tolerations = append(copied.Spec.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
 			}
 		}

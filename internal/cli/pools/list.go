@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,6 +21,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -248,7 +250,16 @@ func amount(l view.Level) string {
 	if l.Allocatable == "" {
 		return "-"
 	}
-	return l.Requested + " of " + l.Allocatable
+	return human(l.Resource, l.Requested) + " of " + human(l.Resource, l.Allocatable)
+}
+
+// human returns a quantity as people say it, or as it is if it cannot be read.
+func human(name, quantity string) string {
+	amount, err := resource.ParseQuantity(quantity)
+	if err != nil {
+		return quantity
+	}
+	return resources.Human(corev1.ResourceName(name), amount)
 }
 
 func amountOf(levels []view.Level, name corev1.ResourceName) string {

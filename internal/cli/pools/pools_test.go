@@ -100,10 +100,10 @@ func TestPoolsTable(t *testing.T) {
 			"新しい   Unknown      0/0     -     -        -      -           0s",
 		}},
 		{"wide", true, term.Screen{}, []string{
-			"NAME     STATUS       READY   CPU   MEMORY   PODS   CONFLICTS   AGE   CPU-OF         MEMORY-OF     OTHER                MESSAGE",
-			"gpu      Conflicted   3/4     96%   1%       0%     yes         60m   15500m of 16   1Gi of 64Gi   nvidia.com/gpu 50%   said so",
-			"none     NoNodes      0/0     -     -        -      -           60m   -              -             -                    said so",
-			"新しい   Unknown      0/0     -     -        -      -           0s    -              -             -                    no manager has looked at it yet",
+			"NAME     STATUS       READY   CPU   MEMORY   PODS   CONFLICTS   AGE   CPU-OF       MEMORY-OF     OTHER                MESSAGE",
+			"gpu      Conflicted   3/4     96%   1%       0%     yes         60m   15.5 of 16   1Gi of 64Gi   nvidia.com/gpu 50%   said so",
+			"none     NoNodes      0/0     -     -        -      -           60m   -            -             -                    said so",
+			"新しい   Unknown      0/0     -     -        -      -           0s    -            -             -                    no manager has looked at it yet",
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -135,8 +135,8 @@ func TestDescribePool(t *testing.T) {
 	facts := view.PoolFacts{
 		Pool: &pool, Members: []corev1.Node{right, node("node-2", "False")},
 		Pods: map[string][]*corev1.Pod{"node-2": {
-			{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu", "4", "memory", "2Gi")}}}}},
-			{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu", "4")}}}}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}, Spec: corev1.PodSpec{NodeName: "node-2", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu", "4", "memory", "2Gi")}}}}},
+			{Spec: corev1.PodSpec{NodeName: "node-2", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu", "4")}}}}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}},
 		}},
 		Events: []corev1.Event{
 			{LastTimestamp: *at(noon.Add(-time.Minute)), Type: "Warning", Reason: "DriftCorrected", Message: "later"},
@@ -148,6 +148,10 @@ Status:      Healthy, said so
 Members:     nodes with node-role.kubernetes.io/worker
 Nodes:       1 of 2 ready
 Requested:   cpu    25%   4 of 16
+Free:        8 CPU, 8Gi memory, on 1 of 2 nodes
+Lost:        not ready: 1 node, 8 CPU, 8Gi memory
+Fits now:    8 CPU, 8Gi memory, on node-1
+Filled by:   shop 100% of the requested CPU
 Asks for:    label example.com/pool=worker
              annotation example.com/evil=[2J
              taint example.com/pool=x:NoSchedule
@@ -162,7 +166,7 @@ AGE   TYPE      REASON           MESSAGE
 60s   Warning   DriftCorrected   later
 `
 	var out strings.Builder
-	if err := printDetail(&out, detailOf(t, facts), noon, term.Screen{}); err != nil {
+	if err := printDetail(&out, detailOf(t, facts), false, noon, term.Screen{}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, out.String()); diff != "" {

@@ -77,15 +77,6 @@ func membersOf(nodes []corev1.Node, selector labels.Selector) []string {
 	return members
 }
 
-// taintsOf returns the taints that a pool puts on its nodes.
-func taintsOf(pool *tidekeeperv1.NodePool) []corev1.Taint {
-	taints := make([]corev1.Taint, len(pool.Spec.Taints))
-	for i, t := range pool.Spec.Taints {
-		taints[i] = corev1.Taint{Key: t.Key, Value: string(t.Value), Effect: t.Effect}
-	}
-	return taints
-}
-
 // vectorText is a resource list in words, CPU and memory first: "6 CPU, 11Gi memory". Pods are
 // left out unless they are all there is.
 func vectorText(list corev1.ResourceList) string {

@@ -15,6 +15,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
+// Taints returns the taints that the pool puts on its nodes.
+func Taints(pool *tidekeeperv1.NodePool) []corev1.Taint {
+	taints := make([]corev1.Taint, len(pool.Spec.Taints))
+	for i, t := range pool.Spec.Taints {
+		taints[i] = corev1.Taint{Key: t.Key, Value: string(t.Value), Effect: t.Effect}
+	}
+	return taints
+}
+
 // NoExecuteTaints returns the pool's NoExecute taints, or nil.
 func NoExecuteTaints(pool *tidekeeperv1.NodePool) []corev1.Taint {
 	var taints []corev1.Taint
