@@ -8,6 +8,7 @@
 //   - describe.go: one pool
 //   - room.go: the cluster as the questions about capacity need it
 //   - fit.go, fit_pod.go: how many copies of a pod each pool takes
+//   - pending.go: which pool could take the pending pods
 //   - loss.go: whether the pods of lost nodes find another place
 //   - plan.go, manifests.go, plan_print.go: what applying a manifest would do
 package pools
@@ -28,6 +29,6 @@ func emptyList() client.ObjectList { return &tidekeeperv1.NodePoolList{} }
 // NewCommand returns the command pools, which lists them, with those below it.
 func NewCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := newListCommand(e)
-	cmd.AddCommand(newDescribeCommand(e), newPlanCommand(e), newFitCommand(e), newLossCommand(e))
+	cmd.AddCommand(newDescribeCommand(e), newPlanCommand(e), newFitCommand(e), newLossCommand(e), newPendingCommand(e))
 	return cmd
 }

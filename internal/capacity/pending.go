@@ -1,0 +1,60 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+)
+
+// Group is pending pods that are alike to the scheduler.
+type Group struct {
+	Pods []*corev1.Pod
+}
+
+// Pending returns the pods that no node was found for yet, in groups of those that are alike:
+// the largest group first, then by namespace and name of the first pod.
+func (c *Cluster) Pending() []Group {
+	byKey := map[string]*Group{}
+	var groups []*Group
+	for _, pod := range c.pending {
+		key := signature(pod)
+		if byKey[key] == nil {
+			byKey[key] = &Group{}
+			groups = append(groups, byKey[key])
+		}
+		byKey[key].Pods = append(byKey[key].Pods, pod)
+	}
+	list := make([]Group, len(groups))
+	for i, g := range groups {
+		slices.SortFunc(g.Pods, comparePods)
+		list[i] = *g
+	}
+	slices.SortFunc(list, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(len(b.Pods), len(a.Pods)), comparePods(a.Pods[0], b.Pods[0]))
+	})
+	return list
+}
+
+func comparePods(a, b *corev1.Pod) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// signature is the same for pods that are alike: in namespace, requests, node selector,
+// affinity, tolerations, and what is not evaluated.
+func signature(pod *corev1.Pod) string {
+	shape := ShapeOf(pod)
+	text, err := json.Marshal([]any{
+		pod.Namespace, resources.Requests(pod), pod.Spec.NodeSelector, pod.Spec.Affinity, pod.Spec.Tolerations, shape.Unevaluated,
+	})
+	if err != nil {
+		return pod.Namespace + "/" + pod.Name // Like no other.
+	}
+	return string(text)
+}
