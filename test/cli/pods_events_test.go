@@ -1,0 +1,92 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// eventsIn returns the reasons of the events in lines of pods watch -o json, in order.
+func eventsIn(t *testing.T, lines []string) (reasons []string) {
+	t.Helper()
+	for _, line := range lines {
+		var s step
+		if err := json.Unmarshal([]byte(line), &s); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if s.Kind == "Event" {
+			reasons = append(reasons, s.Reason)
+		}
+	}
+	return reasons
+}
+
+// The events about a pod are among its transitions: where it is scheduled, the pull of the
+// image, the start and the end of the container.
+func TestPodsWatchEvents(t *testing.T) {
+	aNamespace(t, "events")
+	w := follow(t, command{args: []string{"pods", "watch", "-n", "events", "-l", "app=web", "-o", "json"}})
+	w.stderr.await(t, 1, `^No such pods yet`)
+	d := annotated("events", "web", 1, "containers-ready-after", "1s")
+	// Those of a pod that is not watched are not printed.
+	cluster.Apply(t, annotated("events", "other", 1))
+	cluster.Apply(t, d)
+	lines := w.stdout.await(t, 1, `"kind":"Event".*"name":"app".*"reason":"Started"`)
+	if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, `"name":"Ready"`) && strings.Contains(line, `"to":"True"`) }) {
+		lines = append(lines, w.stdout.await(t, 1, `"name":"Ready".*"to":"True"`)...)
+	}
+	cluster.Change(t, d, func() { d.Spec.Replicas = new(int32(0)) })
+	lines = append(lines, w.stdout.await(t, 1, `"kind":"Deleted"`)...)
+	w.interrupt(t)
+	reasons := eventsIn(t, append(lines, w.rest...))
+	// The end of the container is reported while the pod goes: the event may come too late.
+	want := []string{"Scheduled", "Pulling", "Pulled", "Created", "Started"}
+	if err := diff(want, reasons[:min(len(want), len(reasons))]); err != nil || len(reasons) > len(want)+1 {
+		t.Errorf("the events %v: %v", reasons, err)
+	}
+	if all := strings.Join(append(lines, w.rest...), "\n"); strings.Contains(all, `"pod":"other`) {
+		t.Errorf("there are lines about another pod:\n%s", all)
+	}
+}
+
+// Without the right to read events a line says so, and the transitions are printed; with
+// --events=false there is neither.
+func TestPodsWatchWithoutEvents(t *testing.T) {
+	aNamespace(t, "noevents")
+	cluster.Apply(t, &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: "pods", Namespace: "noevents"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}},
+	})
+	cluster.Apply(t, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "pods", Namespace: "noevents"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "pods"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "reader"}},
+	})
+	reader := filepath.Join(t.TempDir(), "reader")
+	if err := os.WriteFile(reader, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "reader")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused := follow(t, command{kubeconfig: reader, args: []string{"pods", "watch", "-n", "noevents", "-o", "json"}})
+	refused.stderr.await(t, 1, `^Events are not shown: events is forbidden: User "reader" cannot (list|watch) resource "events"`)
+	unwanted := follow(t, command{kubeconfig: reader, args: []string{"pods", "watch", "-n", "noevents", "-o", "json", "--events=false"}})
+	unwanted.stderr.await(t, 1, `^No such pods yet`)
+	pod := nowhere("noevents")
+	pod.Spec.NodeSelector = nil
+	cluster.Apply(t, pod)
+	for _, w := range []*following{refused, unwanted} {
+		lines := w.stdout.await(t, 1, `"name":"Ready".*"to":"True"`)
+		w.interrupt(t)
+		if reasons := eventsIn(t, append(lines, w.rest...)); len(reasons) > 0 {
+			t.Errorf("events are printed: %v", reasons)
+		}
+	}
+}
