@@ -6,6 +6,7 @@ package scale
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os/exec"
 	"strings"
 	"testing"
@@ -17,7 +18,11 @@ import (
 )
 
 // baseline is a running program that a measurement is compared with.
-type baseline struct{ *exec.Cmd }
+type baseline struct {
+	*exec.Cmd
+	stdin  io.Writer
+	stdout *bufio.Reader
+}
 
 // kill kills the baseline. The error of Wait, that it was killed, is ignored.
 func (b baseline) kill() { _ = b.Process.Kill(); _ = b.Wait() }
@@ -27,6 +32,10 @@ func (b baseline) kill() { _ = b.Process.Kill(); _ = b.Wait() }
 func startBaseline(t *testing.T, c *framework.Cluster, path, says string, args ...string) baseline {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), path, append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	stdout, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -34,13 +43,30 @@ func startBaseline(t *testing.T, c *framework.Cluster, path, says string, args .
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	b := baseline{command}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
+	b := baseline{command, stdin, bufio.NewReader(stdout)}
+	line, err := b.stdout.ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, says) {
 		b.kill()
 		t.Fatalf("the baseline does not start: %q, %v", line, err)
 	}
 	return b
+}
+
+// seen asks a baseline how many events it has seen. It is a failure if the baseline has ended:
+// a process that no longer watches needs little CPU.
+func (b baseline) seen(t *testing.T) (events int) {
+	t.Helper()
+	if _, err := io.WriteString(b.stdin, "\n"); err != nil {
+		t.Fatalf("the baseline has ended: %v", err)
+	}
+	line, err := b.stdout.ReadString('\n')
+	if err != nil {
+		t.Fatalf("the baseline has ended: %v", err)
+	}
+	if _, err := fmt.Sscanf(line, "seen: %d", &events); err != nil {
+		t.Fatalf("the baseline printed %q: %v", line, err)
+	}
+	return events
 }
 
 // annotate sets the annotations that say when the Deployments are due.

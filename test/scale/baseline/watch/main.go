@@ -2,15 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command watch is not part of Tidekeeper. It is the minimum for any program that
-// follows the pods of a cluster: it watches them, as protobuf, and keeps nothing.
+// follows the pods of a cluster: it watches them, as protobuf, and keeps nothing. For each
+// line on its stdin it prints how many events it has seen, so that who compares with it knows
+// that it still watches.
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"log"
+	"os"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,7 +52,14 @@ func run(kubeconfig string) error {
 		return err
 	}
 	fmt.Println("watching: from", list.ResourceVersion)
+	var seen atomic.Int64
+	go func() {
+		for questions := bufio.NewScanner(os.Stdin); questions.Scan(); {
+			fmt.Println("seen:", seen.Load())
+		}
+	}()
 	for range pods.ResultChan() {
+		seen.Add(1)
 	}
 	return errors.New("the watch has ended")
 }
