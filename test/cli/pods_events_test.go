@@ -41,7 +41,9 @@ func TestPodsWatchEvents(t *testing.T) {
 	cluster.Apply(t, annotated("events", "other", 1))
 	cluster.Apply(t, d)
 	lines := w.stdout.await(t, 1, `"kind":"Event".*"name":"app".*"reason":"Started"`)
-	if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, `"name":"Ready"`) && strings.Contains(line, `"to":"True"`) }) {
+	if !slices.ContainsFunc(lines, func(line string) bool {
+		return strings.Contains(line, `"name":"Ready"`) && strings.Contains(line, `"to":"True"`)
+	}) {
 		lines = append(lines, w.stdout.await(t, 1, `"name":"Ready".*"to":"True"`)...)
 	}
 	cluster.Change(t, d, func() { d.Spec.Replicas = new(int32(0)) })
