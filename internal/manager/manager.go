@@ -78,6 +78,16 @@ func RunWithClock(ctx context.Context, opts *Options, c clock.Clock) error {
 	return nil
 }
 
+// New returns a manager as [Run] starts it, for tests that look at its parts. Names of
+// controllers and metrics are unique, so that a process can have one only.
+func New(cfg *rest.Config, opts *Options, c clock.Clock) (ctrl.Manager, error) {
+	chosen, err := opts.selection()
+	if err != nil {
+		return nil, err
+	}
+	return newManager(cfg, opts, chosen, c)
+}
+
 // Preflight returns nil if the cluster has what a manager with these options needs,
 // else an error that says what is missing and what to do.
 func Preflight(ctx context.Context, cfg *rest.Config, opts *Options) error {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,8 @@ type result struct {
 
 // command is a run of kubectl tide, with its options.
 type command struct {
+	// within is a command that runs kubectl tide, which is appended to its arguments.
+	within     []string
 	kubeconfig string
 	env        []string
 	stdin      string
@@ -81,7 +84,8 @@ type command struct {
 }
 
 func (c command) process() *exec.Cmd {
-	p := exec.Command(filepath.Join(path, "kubectl"), append([]string{"tide"}, c.args...)...)
+	line := slices.Concat(c.within, []string{filepath.Join(path, "kubectl"), "tide"}, c.args)
+	p := exec.Command(line[0], line[1:]...)
 	// UTC, and no settings for colours from the environment of the tests.
 	p.Env = append([]string{
 		"PATH=" + path + ":/usr/bin:/bin", "HOME=" + path, "TZ=UTC", "TERM=xterm", "KUBECONFIG=" + cmp.Or(c.kubeconfig, cluster.Kubeconfig),

@@ -27,11 +27,28 @@ type following struct {
 // follow starts a command that keeps running, and stops it at the end of the test.
 func follow(t *testing.T, c command) *following {
 	t.Helper()
-	f := &following{process: c.process()}
-	stdout, err := f.process.StdoutPipe()
+	process := c.process()
+	stdout, err := process.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	f := started(t, process)
+	f.stdout = linesOf(stdout)
+	return f
+}
+
+// followTo is follow with the output to an outlet.
+func followTo(t *testing.T, c command, stdout *outlet) *following {
+	t.Helper()
+	process := c.process()
+	process.Stdout = stdout.stdout
+	return started(t, process)
+}
+
+// started starts a process, and stops it at the end of the test.
+func started(t *testing.T, process *exec.Cmd) *following {
+	t.Helper()
+	f := &following{process: process}
 	stderr, err := f.process.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +62,7 @@ func follow(t *testing.T, c command) *following {
 			_ = f.process.Wait()
 		}
 	})
-	f.stdout, f.stderr = linesOf(stdout), linesOf(stderr)
+	f.stderr = linesOf(stderr)
 	return f
 }
 

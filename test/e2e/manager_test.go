@@ -5,15 +5,11 @@ package e2e
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -22,86 +18,47 @@ import (
 
 const namespace = framework.ManagerNamespace
 
-// The scheme maps our kind to its Go type, the RESTMapper maps it to its resource, and
-// discovery finds it by the names that users type.
-func TestManager_SchemeAndRESTMapper(t *testing.T) {
-	gvk, err := cluster.GroupVersionKindFor(&tidekeeperv1.NodePool{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := (schema.GroupVersionKind{Group: "tidekeeper.dev", Version: "v1", Kind: "NodePool"}); gvk != want {
-		t.Errorf("the Go type is of kind %v, want %v", gvk, want)
-	}
-	mapping, err := cluster.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := gvk.GroupVersion().WithResource("nodepools"); mapping.Resource != want || mapping.Scope.Name() != "root" {
-		t.Errorf("the kind is served as %v, scope %s; want %v, scope root", mapping.Resource, mapping.Scope.Name(), want)
-	}
-	d, err := discovery.NewDiscoveryClientForConfig(cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resources, err := d.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, r := range resources.APIResources {
-		names = append(names, r.Name)
-	}
-	slices.Sort(names)
-	if err := diff([]string{"nodepools", "nodepools/status", "scheduledrestarts", "scheduledrestarts/status"}, names); err != nil {
-		t.Errorf("discovery: %v", err)
-	}
-}
-
-// One manager runs the controllers that a flag selects, and stops them in order.
-func TestManager_ChosenControllersStopInOrder(t *testing.T) {
-	manager := cluster.StartManager(t, "--controllers=nodepool")
-	addMembers(t, "s22", 1)
-	cluster.Apply(t, pool("s22"))
-	healthyWith(t, "s22", 1)
-	manager.Stop(t) // fails the test if the exit code is not 0
-	workers, caches := strings.Index(manager.Log(), "All workers finished"), strings.Index(manager.Log(), "Stopping and waiting for caches")
-	if workers < 0 || caches < workers {
-		t.Errorf("the caches stop before the workers have finished:\n%s", manager.Log())
-	}
-	for _, flag := range []string{"--controllers=nodepool,nonsense", "--controllers=-nodepool"} {
-		if got := framework.Run(t, flag); got.Wait(t) != 1 || !strings.HasPrefix(got.Log(), "Error: --controllers=") || strings.Count(got.Log(), "\n") != 1 {
-			t.Errorf("%s: got %q, want one line that begins with Error: --controllers=", flag, got.Log())
-		}
-	}
-}
-
-// The cache watches each kind once, however many controllers read it. The initial list
-// is streamed by the watch.
+// The cache watches each kind once, however many controllers read it, and not again when
+// they have work to do. The initial list is streamed by the watch.
 func TestManager_OneWatchPerKind(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
-	cluster.StartManager(t)
+	manager := cluster.StartManager(t, "--controllers=*,pod-count")
 	open := map[string]int{}
 	once := func() error {
 		for resource, n := range audit.OpenWatches(t) {
 			open[resource] += n
 		}
 		return diff(map[string]int{
-			"nodepools": 1, "nodes": 1, "pods": 1, "runtimeclasses": 1,
+			"nodepools": 1, "nodes": 1, "pods": 1, "runtimeclasses": 1, "replicasets": 1,
 			"scheduledrestarts": 1, "deployments": 1, "statefulsets": 1, "daemonsets": 1,
 			"customresourcedefinitions": 1,
 		}, open)
 	}
 	framework.Eventually(t, "every kind is watched once", once)
 
-	// The work of the controllers does not open a second watch either.
+	// Something to do for each controller.
 	cluster.AddNodes(t, "s23-work", 1)
 	addMembers(t, "s23", 1)
-	cluster.Apply(t, pool("s23"))
+	p := pool("s23")
+	p.Spec.Handler = "runc"
+	cluster.Apply(t, p)
 	healthyWith(t, "s23", 1)
-	workload(t, "Deployment", "s23")
-	r := restartOf("Deployment", "s23")
-	cluster.Apply(t, r)
-	eventuallyOutcome(t, r, request(t, r), tidekeeperv1.OutcomeSucceeded, "")
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		name := "s23-" + strings.ToLower(kind)
+		workload(t, kind, name)
+		r := restartOf(kind, name)
+		cluster.Apply(t, r)
+		eventuallyOutcome(t, r, request(t, r), tidekeeperv1.OutcomeSucceeded, "")
+	}
+	d := workload(t, "Deployment", "s23")
+	cluster.Change(t, d, func() { d.SetAnnotations(map[string]string{tidekeeperv1.OptInAnnotation: "true"}) })
+	framework.Eventually(t, "the Deployment has its ScheduledRestart", func() error {
+		return cluster.Get(t.Context(), client.ObjectKeyFromObject(d), &tidekeeperv1.ScheduledRestart{})
+	})
+	rs := replicaSet("s23-set", 1)
+	cluster.Apply(t, rs)
+	eventuallyCounted(t, rs, "1")
+	manager.AssertIdle(t)
 	if err := once(); err != nil {
 		t.Errorf("after the work, watches %v", err)
 	}
@@ -135,31 +92,6 @@ func TestManager_ReadsComeFromTheCache(t *testing.T) {
 	}
 }
 
-// The pods that a NoExecute taint would evict from a node are read from an index of the
-// cache, not from the API server.
-func TestManager_PodsByNodeFromAnIndex(t *testing.T) {
-	cluster.StartManager(t, "--no-execute-interval=100ms")
-	addMembers(t, "s25", 1)
-	d := deployment("s25", 2, corev1.PodSpec{
-		NodeSelector: map[string]string{role("s25"): ""},
-		Containers:   []corev1.Container{{Name: "app", Image: "example.com/app:1"}},
-	})
-	cluster.Apply(t, d)
-	eventuallyReady(t, d)
-
-	audit := cluster.Audit(t, "tidekeeper/")
-	p := framework.Pool("s25")
-	p.Spec.Taints = []tidekeeperv1.Taint{{Key: "example.com/s25", Effect: corev1.TaintEffectNoExecute}}
-	cluster.Apply(t, p)
-	healthyWith(t, "s25", 1)
-	cluster.EventuallyEvent(t, "NodePool", "s25", "Normal EvictingPods: adding a NoExecute taint to node s25-1")
-	for _, r := range audit.Requests(t) {
-		if r.Resource == "pods" {
-			t.Errorf("pods are read from the API server: %s", r)
-		}
-	}
-}
-
 // The finalizer holds a deleted pool until its nodes are clean.
 func TestManager_Finalizer(t *testing.T) {
 	manager := cluster.StartManager(t)
@@ -182,8 +114,8 @@ func TestManager_Finalizer(t *testing.T) {
 	}
 }
 
-// The RuntimeClass is owned by the pool: its deletion re-queues the pool, which creates
-// it again, and after the pool's deletion the garbage collector deletes it.
+// The RuntimeClass is owned by the pool: a change and a deletion of it re-queue the pool,
+// which puts it back, and after the pool's deletion the garbage collector deletes it.
 func TestManager_OwnerReference(t *testing.T) {
 	cluster.StartManager(t)
 	p := pool("s27")
@@ -201,6 +133,15 @@ func TestManager_OwnerReference(t *testing.T) {
 		return nil
 	}
 	framework.Eventually(t, "the RuntimeClass exists", there)
+	made := class.DeepCopy()
+	cluster.Change(t, class, func() {
+		class.Scheduling.NodeSelector = map[string]string{"example.com/by-hand": ""}
+		class.Scheduling.Tolerations = nil
+	})
+	framework.Eventually(t, "the RuntimeClass leads to the pool again", func() error {
+		cluster.Refresh(t, class)
+		return errors.Join(diff(made.Scheduling, class.Scheduling), diff(made.UID, class.UID))
+	})
 	cluster.Delete(t, class.DeepCopy())
 	framework.Eventually(t, "the RuntimeClass exists again", there)
 	cluster.Delete(t, p)

@@ -44,6 +44,25 @@ func TestNodePool_Status(t *testing.T) {
 	})
 	cluster.Sandbox(t, "node", "ready", "s05-1")
 	healthyWith(t, "s05", 2)
+
+	// The sums follow the members, also the last one.
+	relabel(t, "s05-2", map[string]string{role("s05"): "-"})
+	want = corev1.ResourceList{
+		"cpu": resource.MustParse("4"), "memory": resource.MustParse("3064520Ki"), "pods": resource.MustParse("110"),
+		"ephemeral-storage": resource.MustParse("100Gi"), "hugepages-2Mi": resource.MustParse("64Mi"), "example.com/gpu": resource.MustParse("1"),
+	}
+	got = healthyWith(t, "s05", 1)
+	if err := errors.Join(diff(plain(want), plain(got.Status.Allocatable)), diff(plain(want), plain(got.Status.Capacity))); err != nil {
+		t.Errorf("when a node has left, allocatable and capacity %v", err)
+	}
+	relabel(t, "s05-1", map[string]string{role("s05"): "-"})
+	got = eventuallyReason(t, "s05", "NoNodes")
+	if err := diff([]int32{0, 0}, []int32{got.Status.NodeCount, got.Status.ReadyNodes}); err != nil {
+		t.Errorf("when the last node has left, nodes and ready nodes %v", err)
+	}
+	if err := diff(map[string]string{}, plain(got.Status.Allocatable)); err != nil {
+		t.Errorf("when the last node has left, allocatable %v", err)
+	}
 }
 
 func plain(list corev1.ResourceList) map[string]string {

@@ -286,6 +286,7 @@ func TestOptIn_AtRestNothingIsWritten(t *testing.T) {
 		cluster.Change(t, restart, func() { restart.Spec.Schedule, restart.Spec.Suspend = "0 4 1 1 *", false })
 	}
 	settled(t)
+	manager.AssertIdle(t)
 	manager.Stop(t)
 	manager = cluster.StartManager(t)
 	audit := cluster.Audit(t, "tidekeeper/")

@@ -49,6 +49,19 @@ func (m Metrics) Sum(name string) float64 {
 	return sum
 }
 
+// SumOf is Sum over the series whose label has the value.
+func (m Metrics) SumOf(name, label, value string) float64 {
+	sum := 0.0
+	for _, metric := range m[name].GetMetric() {
+		for _, l := range metric.GetLabel() {
+			if l.GetName() == label && l.GetValue() == value {
+				sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
 // AssertSound fails the test if the manager has ended, or if one of its reconciles has
 // panicked: a manager recovers from a panic and continues, but it is a bug.
 func (m *Manager) AssertSound(t testing.TB) {

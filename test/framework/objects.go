@@ -5,7 +5,6 @@ package framework
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -107,19 +105,6 @@ func (c *Cluster) RequestRestart(t testing.TB, r *tidekeeperv1.ScheduledRestart,
 		metav1.SetMetaDataAnnotation(&r.ObjectMeta, tidekeeperv1.RestartNowAnnotation, tick.Format(time.RFC3339))
 	})
 	return tick
-}
-
-// ReadyIs returns nil if the condition Ready has this reason for this generation of the
-// spec.
-func ReadyIs(conditions []metav1.Condition, generation int64, reason string) error {
-	ready := meta.FindStatusCondition(conditions, tidekeeperv1.ConditionReady)
-	if ready == nil {
-		return errors.New("no condition Ready yet")
-	}
-	if ready.Reason != reason || ready.ObservedGeneration != generation {
-		return fmt.Errorf("Ready is %s for generation %d, want %s for generation %d: %s", ready.Reason, ready.ObservedGeneration, reason, generation, ready.Message)
-	}
-	return nil
 }
 
 // Refresh reads an object again.

@@ -69,17 +69,49 @@ func BenchmarkPodEvent(b *testing.B) {
 
 func TestPodEventCostsTheSameInALargeWorld(t *testing.T) {
 	small, large := newCrowd(300), newCrowd(30_000)
-	few, many := testing.AllocsPerRun(1_000, small.event), testing.AllocsPerRun(1_000, large.event)
 	// A map that grows meanwhile occasionally adds an allocation.
-	if many > few+1 {
-		t.Errorf("one pod event takes %.0f allocations among 300 pods and %.0f among 30,000, want no more", few, many)
+	costsTheSame(t, "a pod event", small.event, large.event, 1)
+}
+
+// The pods that the NoExecute taints of a pool would evict are found by node, among any
+// number of nodes and pods.
+func TestEvictionsCostTheSameInALargeWorld(t *testing.T) {
+	evictions := func(pods int) func() {
+		c := newCrowd(pods)
+		waiting := objects.Pool("few").MatchLabels("few", "yes").Taint("few", "", corev1.TaintEffectNoExecute).Obj()
+		c.cluster.SetPool(waiting)
+		for i := range 3 {
+			c.cluster.SetNode(objects.Node(fmt.Sprintf("node-%d", i)).Label("os", "linux").Label("few", "yes").Ready(corev1.ConditionTrue).
+				Allocatable(corev1.ResourceCPU, "16").Allocatable(corev1.ResourceMemory, "64Gi").Obj())
+		}
+		return func() {
+			list, members, _ := c.cluster.Evictions("few", time.Minute, time.Time{})
+			affected := 0
+			for _, e := range list {
+				affected += e.AffectedPods
+			}
+			if members != 3 || affected != 90 {
+				t.Fatalf("%d members wait, with %d pods, want 3 with 30 each", members, affected)
+			}
+		}
 	}
-	// In turns, and the best of each, so that other load on the machine has no effect. With a hundred times as many pods, a walk over them, or over the
-	// nodes, would take a hundred times as long.
-	best := func(c *crowd, known time.Duration) time.Duration {
+	costsTheSame(t, "a look at what a NoExecute taint evicts", evictions(300), evictions(30_000), 1)
+}
+
+// costsTheSame fails the test if something takes many more allocations, or much more time,
+// in a large world, which has a hundred times as many pods as the small one.
+func costsTheSame(t *testing.T, what string, small, large func(), tolerance float64) {
+	t.Helper()
+	few, many := testing.AllocsPerRun(1_000, small), testing.AllocsPerRun(1_000, large)
+	if many > few+tolerance {
+		t.Errorf("%s takes %.0f allocations in the small world and %.0f in the large one, want no more", what, few, many)
+	}
+	// In turns, and the best of each, so that other load on the machine has no effect. A
+	// walk over all pods, or over all nodes, would take a hundred times as long.
+	best := func(do func(), known time.Duration) time.Duration {
 		start := time.Now()
 		for range 200 {
-			c.event()
+			do()
 		}
 		return min(known, time.Since(start))
 	}
@@ -88,6 +120,6 @@ func TestPodEventCostsTheSameInALargeWorld(t *testing.T) {
 		a, b = best(small, a), best(large, b)
 	}
 	if b > 10*a {
-		t.Errorf("200 pod events take %s among 300 pods and %s among 30,000, want about the same", a, b)
+		t.Errorf("200 times %s take %s in the small world and %s in the large one, want about the same", what, a, b)
 	}
 }

@@ -1,0 +1,110 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	cachetesting "k8s.io/client-go/tools/cache/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/index"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// pollSource is a source of objects that is listed and watched, without a streamed list.
+type pollSource struct {
+	*cachetesting.FakeControllerSource
+}
+
+func (pollSource) IsWatchListSemanticsUnSupported() bool { return true }
+
+// cacheOf returns a cache with that many ScheduledRestarts, all in one namespace and each
+// with a target of its own, and with the index by target.
+func cacheOf(t *testing.T, restarts int) cache.Cache {
+	t.Helper()
+	source := cachetesting.NewFakeControllerSource()
+	for i := range restarts {
+		name := fmt.Sprint("web-", i)
+		source.Add(&tidekeeperv1.ScheduledRestart{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
+			Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}},
+		})
+	}
+	scheme := runtime.NewScheme()
+	if err := tidekeeperv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"), meta.RESTScopeNamespace)
+	store, err := cache.New(&rest.Config{}, cache.Options{
+		Scheme: scheme, Mapper: mapper,
+		NewInformer: func(_ toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+			return toolscache.NewSharedIndexInformer(pollSource{source}, o, resync, indexers)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := index.RestartsByTarget().AddTo(t.Context(), store); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- store.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+	if !store.WaitForCacheSync(ctx) {
+		t.Fatal("the cache does not sync")
+	}
+	return store
+}
+
+// An event of a workload finds the ScheduledRestarts whose target it is by an index: among
+// a hundred times as many it takes no longer.
+func TestRestartsOfAWorkloadCostTheSameInALargeCluster(t *testing.T) {
+	d := workload.Deployment.New()
+	d.SetNamespace("shop")
+	d.SetName("web-7")
+	want := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web-7"}}}
+	event := func(restarts int) func() {
+		find := restartsOf(cacheOf(t, restarts), workload.Deployment)
+		if diff := cmp.Diff(want, find(t.Context(), d)); diff != "" {
+			t.Fatalf("among %d, those of the workload (-want +got):\n%s", restarts, diff)
+		}
+		return func() { find(t.Context(), d) }
+	}
+	few, many := event(50), event(5_000)
+	best := func(event func(), known time.Duration) time.Duration {
+		start := time.Now()
+		for range 100 {
+			event()
+		}
+		return min(known, time.Since(start))
+	}
+	// In turns, and the best of each, so that other load on the machine has no effect.
+	a, b := time.Hour, time.Hour
+	for range 20 {
+		a, b = best(few, a), best(many, b)
+	}
+	if b > 10*a {
+		t.Errorf("100 events take %s among 50 ScheduledRestarts and %s among 5,000, want about the same", a, b)
+	}
+}

@@ -1,0 +1,138 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// withWorkers are the controllers that have workers, as the log names them.
+var withWorkers = []string{"nodepool", "nodepool-node", "pod-count", "restart-opt-in", "scheduled-restart"}
+
+// One manager runs the controllers that a flag selects. It starts them when the caches of
+// all of them are filled, and when it stops their workers finish before the caches stop.
+func TestManager_ControllersStartAndStopInOrder(t *testing.T) {
+	addMembers(t, "s22", 1)
+	cluster.Apply(t, pool("s22"))
+	audit := cluster.Audit(t, "tidekeeper/")
+	proxy := cluster.StartProxy(t, `rules: [{name: late, match: {verbs: [list, watch], resources: [daemonsets.apps]}, fault: {kind: Delay}}]`)
+	manager := cluster.LaunchManager(t, "--controllers=*,pod-count", "--kubeconfig", proxy.Kubeconfig)
+	proxy.AwaitFired(t, "late", 1)
+	// Asked whether it is ready, it logs the name of one cache that is not filled, of
+	// several any: after that many answers in a row it is the last one.
+	const answers = 20
+	framework.Eventually(t, "only the cache of DaemonSets is not filled", func() error {
+		_ = manager.Ready()
+		var named []string
+		for line := range strings.Lines(manager.Log()) {
+			if _, cache, ok := strings.Cut(line, `error="the cache of `); ok {
+				named = append(named, strings.Fields(cache)[0])
+			}
+		}
+		last := named[max(0, len(named)-answers):]
+		return diff(slices.Repeat([]string{"DaemonSet.apps"}, answers), last)
+	})
+	if started := loggedBy(manager.Log(), "Starting workers"); len(started) > 0 {
+		t.Errorf("the workers of %v start before all caches are filled", started)
+	}
+	for _, request := range audit.Requests(t) {
+		if request.Writes() && request.Resource != "selfsubjectaccessreviews" {
+			t.Errorf("written before all caches are filled: %s", request)
+		}
+	}
+	proxy.Remove(t, "late")
+	manager.AwaitReady(t)
+	healthyWith(t, "s22", 1)
+	framework.Eventually(t, "all controllers have started", func() error { return diff(withWorkers, loggedBy(manager.Log(), "Starting workers")) })
+
+	manager.Stop(t) // fails the test if the exit code is not 0
+	workers, caches, stopped := strings.Cut(manager.Log(), "Stopping and waiting for caches")
+	if !stopped || strings.Contains(caches, "All workers finished") {
+		t.Errorf("the caches stop before the workers have finished, or do not stop:\n%s", manager.Log())
+	}
+	if err := diff(withWorkers, loggedBy(workers, "All workers finished")); err != nil {
+		t.Errorf("before the caches stop, the workers that have finished are %v", err)
+	}
+
+	for _, flag := range []string{"--controllers=nodepool,nonsense", "--controllers=-nodepool"} {
+		if got := framework.Run(t, flag); got.Wait(t) != 1 || !strings.HasPrefix(got.Log(), "Error: --controllers=") || strings.Count(got.Log(), "\n") != 1 {
+			t.Errorf("%s: got %q, want one line that begins with Error: --controllers=", flag, got.Log())
+		}
+	}
+}
+
+// loggedBy returns the controllers that have logged a message, sorted.
+func loggedBy(log, message string) []string {
+	var by []string
+	for line := range strings.Lines(log) {
+		if _, rest, ok := strings.Cut(line, ` msg="`+message+`" controller=`); ok {
+			by = append(by, strings.Fields(rest)[0])
+		}
+	}
+	slices.Sort(by)
+	return by
+}
+
+// A controller that is not chosen is idle: what it would watch is not watched, and what
+// it would write is not written. Each controller alone finds work for all of them.
+func TestManager_OnlyChosenControllersWork(t *testing.T) {
+	cluster.AddNodes(t, "s22i-work", 1)
+	d := workload(t, "Deployment", "s22i")
+	cluster.Change(t, d, func() { d.SetAnnotations(map[string]string{tidekeeperv1.OptInAnnotation: "true"}) })
+	workload(t, "Deployment", "s22i-restart")
+	r := restartOf("Deployment", "s22i-restart")
+	cluster.Apply(t, r)
+	request(t, r)
+	addMembers(t, "s22i", 1)
+	p := pool("s22i")
+	p.Spec.Handler = "runc"
+	cluster.Apply(t, p)
+
+	workloads := []string{"customresourcedefinitions", "daemonsets", "deployments", "scheduledrestarts", "statefulsets"}
+	for _, tt := range []struct {
+		controller       string
+		watches, written []string
+	}{
+		{"pod-startup", []string{"nodepools", "nodes", "pods"}, nil},
+		{"pod-count", []string{"pods", "replicasets"}, []string{"replicasets"}},
+		{"restart-opt-in", workloads, []string{"scheduledrestarts"}},
+		{"scheduled-restart", workloads, []string{"deployments", "scheduledrestarts/status"}},
+		{"nodepool", []string{"nodepools", "nodes", "pods", "runtimeclasses"}, []string{"nodepools", "nodepools/status", "nodes", "runtimeclasses"}},
+	} {
+		t.Run(tt.controller, func(t *testing.T) {
+			audit := cluster.Audit(t, "tidekeeper/")
+			manager := cluster.StartManager(t, "--controllers="+tt.controller)
+			watched, written := map[string]bool{}, map[string]bool{}
+			check := func() error {
+				for _, request := range audit.Requests(t) {
+					name := request.Resource
+					if request.Subresource != "" {
+						name += "/" + request.Subresource
+					}
+					switch {
+					case request.Verb == "watch":
+						watched[name] = true
+					case request.Writes() && name != "selfsubjectaccessreviews" && name != "events":
+						written[name] = true
+					}
+				}
+				return errors.Join(diff(tt.watches, slices.Sorted(maps.Keys(watched))), diff(tt.written, slices.Sorted(maps.Keys(written))))
+			}
+			framework.Eventually(t, "it watches and writes what it has to", check)
+			if tt.written != nil {
+				manager.AssertIdle(t)
+			}
+			if err := check(); err != nil {
+				t.Errorf("when all is done, watches or writes %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,45 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// statusOf is the status of the condition Ready with each of its reasons, as
+// docs/nodepool.md and docs/restarts.md have them.
+var statusOf = map[string]metav1.ConditionStatus{
+	tidekeeperv1.ReasonHealthy: metav1.ConditionTrue, tidekeeperv1.ReasonNodesNotReady: metav1.ConditionTrue, tidekeeperv1.ReasonNoNodes: metav1.ConditionTrue,
+	tidekeeperv1.ReasonOutOfSync: metav1.ConditionFalse, tidekeeperv1.ReasonConflicted: metav1.ConditionFalse, tidekeeperv1.ReasonNodePatchRefused: metav1.ConditionFalse,
+	tidekeeperv1.ReasonRuntimeClassConflict: metav1.ConditionFalse, tidekeeperv1.ReasonInvalidSelector: metav1.ConditionFalse, tidekeeperv1.ReasonDeleting: metav1.ConditionFalse,
+
+	tidekeeperv1.ReasonScheduled: metav1.ConditionTrue, tidekeeperv1.ReasonSuspended: metav1.ConditionTrue, tidekeeperv1.ReasonRestarting: metav1.ConditionTrue,
+	tidekeeperv1.ReasonTargetPaused: metav1.ConditionTrue, tidekeeperv1.ReasonTargetRolling: metav1.ConditionTrue, tidekeeperv1.ReasonTargetUnhealthy: metav1.ConditionTrue,
+	tidekeeperv1.ReasonBudgetExhausted: metav1.ConditionTrue, tidekeeperv1.ReasonInvalidSchedule: metav1.ConditionFalse, tidekeeperv1.ReasonFailureLimit: metav1.ConditionFalse,
+	tidekeeperv1.ReasonTargetNotFound: metav1.ConditionFalse, tidekeeperv1.ReasonStrategyOnDelete: metav1.ConditionFalse, tidekeeperv1.ReasonStrategyPartition: metav1.ConditionFalse,
+}
+
+// ReadyIs returns nil if the condition Ready has this reason for this generation of the
+// spec, and the status that belongs to the reason.
+func ReadyIs(conditions []metav1.Condition, generation int64, reason string) error {
+	status, known := statusOf[reason]
+	if !known {
+		return fmt.Errorf("%s is not a reason of the condition Ready", reason)
+	}
+	ready := meta.FindStatusCondition(conditions, tidekeeperv1.ConditionReady)
+	if ready == nil {
+		return errors.New("no condition Ready yet")
+	}
+	if ready.Status != status || ready.Reason != reason || ready.ObservedGeneration != generation {
+		return fmt.Errorf("Ready is %s, %s for generation %d, want %s, %s for generation %d: %s",
+			ready.Status, ready.Reason, ready.ObservedGeneration, status, reason, generation, ready.Message)
+	}
+	return nil
+}
