@@ -174,7 +174,7 @@ func (c *Cluster) openNode(of *class, k int) (n *node, found bool) {
 		if n.away {
 			continue
 		}
-		if _, short := n.free.lacks(of.request); !short && of.refusedBy(n.object) == "" {
+		if n.free.covers(of.request) && of.refusedBy(n.object) == "" {
 			of.open = append(of.open, n.number)
 		}
 	}
@@ -228,13 +228,13 @@ func (v vector) subtract(other vector) {
 	}
 }
 
-// lacks returns the first resource of which there is less than is requested. What is not
+// covers reports whether there is enough of everything that is requested. What is not
 // requested cannot be lacking, even if more is taken than there is.
-func (v vector) lacks(request vector) (resource int, short bool) {
+func (v vector) covers(request vector) bool {
 	for i, r := range request {
 		if r > 0 && r > v[i] {
-			return i, true
+			return false
 		}
 	}
-	return 0, false
+	return true
 }

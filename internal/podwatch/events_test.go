@@ -28,19 +28,13 @@ type eventSource struct {
 	refusal error
 }
 
-func (s *eventSource) List(options metav1.ListOptions) (runtime.Object, error) {
-	if err := s.failure(); err != nil {
-		return nil, err
-	}
-	list, err := s.FakeControllerSource.List(options)
-	if err != nil {
-		return nil, err
-	}
-	events := &corev1.EventList{ListMeta: list.(*corev1.List).ListMeta}
-	for _, item := range list.(*corev1.List).Items {
+// eventList returns a list as a client returns it.
+func eventList(list *corev1.List) runtime.Object {
+	events := &corev1.EventList{ListMeta: list.ListMeta}
+	for _, item := range list.Items {
 		events.Items = append(events.Items, *item.Object.(*corev1.Event))
 	}
-	return events, nil
+	return events
 }
 
 // event returns one about a container of a pod.

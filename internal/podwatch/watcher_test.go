@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 // source is an API server that fails on request.
 type source struct {
 	*cachetesting.FakeControllerSource
+	typed func(*corev1.List) runtime.Object
 	mu    sync.Mutex
 	fault error
 	// events is the source of events, if the watcher has one.
@@ -63,12 +64,16 @@ func (s *source) List(options metav1.ListOptions) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The kind that a client returns.
-	pods := &corev1.PodList{ListMeta: list.(*corev1.List).ListMeta}
-	for _, item := range list.(*corev1.List).Items {
+	return s.typed(list.(*corev1.List)), nil
+}
+
+// podList returns a list as a client returns it.
+func podList(list *corev1.List) runtime.Object {
+	pods := &corev1.PodList{ListMeta: list.ListMeta}
+	for _, item := range list.Items {
 		pods.Items = append(pods.Items, *item.Object.(*corev1.Pod))
 	}
-	return pods, nil
+	return pods
 }
 
 func (s *source) Watch(options metav1.ListOptions) (watch.Interface, error) {
@@ -117,14 +122,14 @@ func (r *collector) take() []string {
 func watching(t *testing.T, w *Watcher, there []*corev1.Pod, test func(s *source, got *collector, result chan error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{FakeControllerSource: cachetesting.NewFakeControllerSource()}
+		s := &source{FakeControllerSource: cachetesting.NewFakeControllerSource(), typed: podList}
 		defer s.Shutdown()
 		for _, pod := range there {
 			s.Add(pod)
 		}
 		if events, wanted := w.Events.(*eventSource); wanted {
 			// Everything of the bubble is made in it.
-			events.source = &source{FakeControllerSource: cachetesting.NewFakeControllerSource(), fault: events.refusal}
+			events.source = &source{FakeControllerSource: cachetesting.NewFakeControllerSource(), typed: eventList, fault: events.refusal}
 			defer events.Shutdown()
 			for _, e := range events.there {
 				events.Add(e)
@@ -316,7 +321,7 @@ func TestATryThatSucceedsIsTheLast(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	forbidden := apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("no"))
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{FakeControllerSource: cachetesting.NewFakeControllerSource(), fault: forbidden}
+		s := &source{FakeControllerSource: cachetesting.NewFakeControllerSource(), typed: podList, fault: forbidden}
 		defer s.Shutdown()
 		w := &Watcher{Source: s, OnStart: func(int, int) { t.Error("it began") }}
 		begin := time.Now()
@@ -356,7 +361,7 @@ func TestWhatWasReadIsToldBeforeTheEnd(t *testing.T) {
 		there = append(there, named(fmt.Sprint("pod-", i)))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{FakeControllerSource: cachetesting.NewFakeControllerSource()}
+		s := &source{FakeControllerSource: cachetesting.NewFakeControllerSource(), typed: podList}
 		defer s.Shutdown()
 		for _, pod := range there {
 			s.Add(pod)
