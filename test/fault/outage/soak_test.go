@@ -160,11 +160,9 @@ func measure(t *testing.T, manager *framework.Manager, profiles string) sample {
 	// The heap size is that after a garbage collection, which this requests. It is read
 	// before the response itself allocates memory.
 	heap := 0.0
-	if _, after, found := strings.Cut(profile(t, profiles, "heap?gc=1&debug=1"), "\n# HeapAlloc = "); found {
-		fmt.Sscan(after, &heap)
-	}
-	if heap == 0 {
-		t.Fatal("the profile does not say how large the heap is")
+	_, after, _ := strings.Cut(profile(t, profiles, "heap?gc=1&debug=1"), "\n# HeapAlloc = ")
+	if _, err := fmt.Sscan(after, &heap); err != nil {
+		t.Fatalf("the profile does not say how large the heap is: %v", err)
 	}
 	metrics = manager.ReadMetrics(t)
 	const mebi = 1 << 20
