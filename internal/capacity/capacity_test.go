@@ -146,8 +146,13 @@ func TestFit(t *testing.T) {
 		LimitedBy: []Count{{"cpu", 1}}, Refused: []Count{{"node selector or affinity", 4}},
 	}, c.Fit(names, &pod))
 
+	pod = aPod("huge", "", "", "", "cpu", "64")
+	equal(t, "fit", Fit{Refused: []Count{{"larger than the node: cpu", 3}, {"cordoned and larger than the node: cpu", 1}, {"taint gpu:NoSchedule and larger than the node: cpu", 1}}}, c.Fit(names, &pod))
+
 	pod = aPod("gpu", "", "", "", "nvidia.com/gpu", "1")
-	equal(t, "fit", Fit{Refused: []Count{{"no node has nvidia.com/gpu", 3}, {"cordoned", 1}, {"taint gpu:NoSchedule", 1}}}, c.Fit(names, &pod))
+	equal(t, "fit", Fit{Refused: []Count{
+		{"no node has nvidia.com/gpu", 3}, {"cordoned and no node has nvidia.com/gpu", 1}, {"taint gpu:NoSchedule and no node has nvidia.com/gpu", 1},
+	}}, c.Fit(names, &pod))
 }
 
 func TestLose(t *testing.T) {

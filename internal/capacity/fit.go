@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -23,8 +24,9 @@ type Fit struct {
 	Nodes int `json:"nodes"`
 	// LimitedBy is how many of these nodes have room for no more because of each resource.
 	LimitedBy []Count `json:"limitedBy"`
-	// Refused is how many of the other nodes take none for each reason: a taint, labels, or
-	// a resource of which there is not enough, as in "not enough cpu".
+	// Refused is how many of the other nodes take none for each reason: taints, labels, or a
+	// resource of which there is not enough, as in "not enough cpu". A node that takes none
+	// whatever runs there has all of its reasons in one text.
 	Refused []Count `json:"refused"`
 	// OnEmptyNode is how many copies the node with most room for them would take with pods of
 	// DaemonSets only. 0 means that no node of the group will ever take one.
@@ -43,17 +45,20 @@ func (c *Cluster) Fit(names []string, pod *corev1.Pod) Fit {
 	f := Fit{AtMost: class.Unevaluated}
 	limits, refusals := map[string]int{}, map[string]int{}
 	for _, n := range c.members(names) {
-		if reason := class.refusedBy(n.object); reason != "" {
-			refusals[reason]++
-			continue
-		}
-		if class.unknown != "" {
-			refusals["no node has "+string(class.unknown)]++
-			continue
-		}
 		empty := slices.Clone(n.allocatable)
 		empty.subtract(n.requestedByDaemonSets())
-		most, _ := c.copies(empty, class.request)
+		most, lacking := c.copies(empty, class.request)
+		reasons := class.refusals(n.object)
+		switch {
+		case class.unknown != "":
+			reasons = append(reasons, "no node has "+string(class.unknown))
+		case most == 0:
+			reasons = append(reasons, "larger than the node: "+lacking)
+		}
+		if len(reasons) > 0 {
+			refusals[strings.Join(reasons, " and ")]++
+			continue
+		}
 		f.OnEmptyNode = max(f.OnEmptyNode, most)
 
 		copies, limit := c.copies(n.free, class.request)

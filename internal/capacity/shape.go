@@ -59,25 +59,37 @@ const (
 )
 
 // refusedBy returns why the scheduler places no pod of the shape on the node, whatever is free
-// there; "" if it does.
+// there; "" if it does. Of several reasons it is the first.
 func (s *Shape) refusedBy(n *corev1.Node) string {
-	blocks := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
-	if n.Spec.Unschedulable {
-		cordon := []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
-		if _, blocked := schedulinghelper.FindMatchingUntoleratedTaint(logr.Discard(), cordon, s.spec.Tolerations, blocks, true); blocked {
-			return refusedByCordon
-		}
+	if len(n.Spec.Taints) == 0 && !n.Spec.Unschedulable && s.required == nil {
+		return ""
 	}
-	if len(n.Spec.Taints) > 0 {
-		if t, blocked := schedulinghelper.FindMatchingUntoleratedTaint(logr.Discard(), n.Spec.Taints, s.spec.Tolerations, blocks, true); blocked {
-			return "taint " + t.ToString()
+	if reasons := s.refusals(n); len(reasons) > 0 {
+		return reasons[0]
+	}
+	return ""
+}
+
+// refusals returns all reasons why the scheduler places no pod of the shape on the node,
+// whatever is free there.
+func (s *Shape) refusals(n *corev1.Node) (reasons []string) {
+	tolerates := func(t *corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectPreferNoSchedule || schedulinghelper.TolerationsTolerateTaint(logr.Discard(), s.spec.Tolerations, t, true)
+	}
+	if n.Spec.Unschedulable && !tolerates(&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
+		reasons = append(reasons, refusedByCordon)
+	}
+	for i := range n.Spec.Taints {
+		// That of a cordoned node says the same again.
+		if t := &n.Spec.Taints[i]; !tolerates(t) && (t.Key != corev1.TaintNodeUnschedulable || !n.Spec.Unschedulable) {
+			reasons = append(reasons, "taint "+t.ToString())
 		}
 	}
 	if s.required != nil {
 		// An affinity that cannot be parsed matches no node, as for the scheduler.
 		if fits, err := s.required.Match(n); err != nil || !fits {
-			return refusedByLabels
+			reasons = append(reasons, refusedByLabels)
 		}
 	}
-	return ""
+	return reasons
 }

@@ -56,6 +56,9 @@ type Unobserved struct {
 	// Oldest names the object that has waited longest, Since is when it was changed.
 	Oldest string
 	Since  time.Time
+	// Recent is how many objects were changed so recently that a manager may still be about
+	// to observe it.
+	Recent int
 }
 
 // Add counts an object, if its status is of an older generation.
@@ -65,6 +68,7 @@ func (u *Unobserved) Add(kind string, o metav1.Object, observedGeneration int64,
 	}
 	since := changed(o)
 	if now.Sub(since) < observeWithin {
+		u.Recent++
 		return
 	}
 	if u.Count++; u.Count == 1 || since.Before(u.Since) {

@@ -38,6 +38,16 @@ func (p *Plan) Changes() bool {
 	return len(p.Nodes) > 0 || slices.ContainsFunc(p.Pools, func(p PoolPlan) bool { return p.Action != PoolUnchanged || p.RuntimeClass != nil })
 }
 
+// DeletedRuntimeClasses returns the names of the RuntimeClasses that would be deleted.
+func (p *Plan) DeletedRuntimeClasses() (names []string) {
+	for _, pool := range p.Pools {
+		if pool.RuntimeClass != nil && pool.RuntimeClass.Action == preview.ActionDelete {
+			names = append(names, pool.RuntimeClass.Name)
+		}
+	}
+	return names
+}
+
 // PlanCounts is what a plan adds up to, in nodes and pods.
 type PlanCounts struct {
 	Changed, Joining, Leaving    int
@@ -45,6 +55,7 @@ type PlanCounts struct {
 	NeverSettle                  int
 	Evicted, EvictedFrom         int // pods, and the nodes they leave
 	NotReschedulable             int
+	NotRecreatable               int
 }
 
 // Counts adds up a plan.
@@ -62,10 +73,13 @@ func (p *Plan) Counts() PlanCounts {
 	}
 	from := map[string]bool{}
 	for _, pod := range p.Pods {
-		if pod.Outcome == preview.OutcomeEvicted {
+		switch pod.Outcome {
+		case preview.OutcomeEvicted:
 			c.Evicted++
 			from[pod.Node] = true
-		} else {
+		case preview.OutcomeNotRecreatable:
+			c.NotRecreatable++
+		default:
 			c.NotReschedulable++
 		}
 	}

@@ -24,7 +24,7 @@ func TestErrors(t *testing.T) {
 		want                   string
 	}{
 		{"no server", "", "restarts --server http://127.0.0.1:1", 4, "error: the cluster at http://127.0.0.1:1 cannot be reached: connection refused"},
-		{"no kubeconfig", "/nowhere", "restarts", 4, "error: no cluster is configured: set KUBECONFIG or --kubeconfig"},
+		{"no kubeconfig", "/nowhere", "restarts", 4, "error: KUBECONFIG=/nowhere: no such file"},
 		{"no such kubeconfig", "", "restarts --kubeconfig /nowhere", 1, "error: kubeconfig: stat /nowhere: no such file or directory"},
 		{"no such context", "", "restarts --context other", 1, `error: context "other" does not exist`},
 		{"no rights", noRights, "restarts -n default", 5, `error: scheduledrestarts.tidekeeper.dev is forbidden: User "dev" cannot list resource "scheduledrestarts"`},

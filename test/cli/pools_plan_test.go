@@ -97,7 +97,7 @@ Pods:          none would be evicted, and all could be rescheduled there
 	shown := plan(t, change, "-f", "-")
 	for _, want := range []string{
 		"Pools:         NodePool \"planned\" would change\nNodes:         2 would change, 0 join, 0 leave\nPods:          1 would be evicted from 1 node, ",
-		"\n2 nodes: plan-1, plan-2\n  - label example.com/old=1\n  ~ label example.com/tier=gold, now \"silver\"\n  + taint example.com/maintenance:NoExecute\n",
+		"\n2 nodes: plan-1, plan-2\n  - label example.com/old=1\n  ~ label example.com/tier=gold instead of \"silver\"\n  + taint example.com/maintenance:NoExecute\n",
 	} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("the plan has no %q:\n%s", want, shown)

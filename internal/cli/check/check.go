@@ -150,6 +150,9 @@ func (o *options) observed(ctx context.Context, c client.Client, unobserved *vie
 		return r, cmdutil.AboutKind(err, kind, "", "")
 	case unobserved.Count > 0:
 		r.Result, r.Message = failed, unobserved.Message(o.Now())
+	case unobserved.Recent > 0:
+		r.Result = unknown
+		r.Message = fmt.Sprintf("%d of %d changed a moment ago and are not observed yet: check again in some seconds", unobserved.Recent, count)
 	case count == 0:
 		r.Result, r.Message = ok, "there are none"
 	default:

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,6 +60,16 @@ func (e *Env) Fail(ctx context.Context, err error) int {
 	return code
 }
 
+// noCluster says why no cluster is configured, if $KUBECONFIG has this value.
+func noCluster(variable string) string {
+	if files := filepath.SplitList(variable); len(files) > 0 {
+		if _, err := os.Stat(files[0]); errors.Is(err, os.ErrNotExist) {
+			return "KUBECONFIG=" + variable + ": no such file"
+		}
+	}
+	return "no cluster is configured: set KUBECONFIG or --kubeconfig"
+}
+
 // ExplainError returns the exit code of an error, and a message for the person
 // who has to do something about it.
 func ExplainError(err error) (code int, message string) {
@@ -68,7 +79,7 @@ func ExplainError(err error) (code int, message string) {
 	case errors.As(err, &known):
 		return known.Code, err.Error()
 	case clientcmd.IsEmptyConfig(err) || errors.Is(err, clientcmd.ErrEmptyConfig):
-		return ExitUnreachable, "no cluster is configured: set KUBECONFIG or --kubeconfig"
+		return ExitUnreachable, noCluster(os.Getenv("KUBECONFIG"))
 	case clientcmd.IsContextNotFound(err):
 		return ExitError, err.Error() + ": kubectl config get-contexts lists those that exist"
 	case clientcmd.IsConfigurationInvalid(err), errors.Is(err, os.ErrNotExist) && !errors.As(err, &request):

@@ -169,7 +169,7 @@ func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.
 	for _, name := range o.names {
 		i := slices.IndexFunc(all, func(p tidekeeperv1.NodePool) bool { return p.Name == name })
 		if i < 0 {
-			return nil, cmdutil.NotFound(poolKind.Name, "", name)
+			return nil, cmdutil.MissingName(o.cmd, name, cmdutil.NotFound(poolKind.Name, "", name))
 		}
 		list.Items = append(list.Items, all[i])
 	}

@@ -183,7 +183,7 @@ func (o *lossOptions) print(losses []poolLoss) error {
 		return nil
 	}
 	t := &term.Table{Columns: []term.Column{
-		{Header: "POOL", Name: true}, {Header: "LOST", Name: true}, {Header: "PODS"}, {Header: "WITHOUT PLACE"}, {Header: "WORKLOADS", Text: 20}, {Header: "THEY REQUEST", Drop: 1},
+		{Header: "POOL", Name: true}, {Header: "LOST", Name: true}, {Header: "PODS"}, {Header: "WITHOUT PLACE"}, {Header: "WORKLOADS", Text: 10}, {Header: "THEY REQUEST", Drop: 1},
 	}}
 	var unevaluated []string
 	for _, l := range losses {

@@ -134,7 +134,7 @@ func (r *room) pendingGroup(g capacity.Group) pendingGroup {
 
 func pendingTable(groups []pendingGroup) *term.Table {
 	t := &term.Table{Columns: []term.Column{
-		{Header: "PODS"}, {Header: "NAMESPACE", Name: true}, {Header: "WORKLOAD", Name: true}, {Header: "EACH REQUESTS"}, {Header: "POOL", Name: true}, {Header: "FITS"}, {Header: "WHY NOT", Text: 20},
+		{Header: "PODS"}, {Header: "NAMESPACE", Name: true, Drop: 2}, {Header: "WORKLOAD", Name: true}, {Header: "EACH REQUESTS", Drop: 1}, {Header: "POOL", Name: true}, {Header: "FITS"}, {Header: "WHY NOT", Text: 12},
 	}}
 	for _, g := range groups {
 		workload := g.Workloads[0]

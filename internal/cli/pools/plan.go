@@ -21,6 +21,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -133,9 +134,18 @@ func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	if err := c.List(ctx, nodes, cmdutil.FromCache()); err != nil {
 		return nil, err
 	}
+	o.noteEmptyPools(pools, nodes.Items)
 	plan.Nodes = append(plan.Nodes, preview.Nodes(pools.before, pools.after, nodes.Items)...)
 
-	pods, err := cmdutil.PodsOf(ctx, c, preview.NodesWithAffectedPods(plan.Nodes))
+	affected, deleted := preview.NodesWithAffectedPods(plan.Nodes), plan.DeletedRuntimeClasses()
+	if len(deleted) > 0 {
+		// Their pods can be on any node.
+		affected = nil
+		for i := range nodes.Items {
+			affected = append(affected, nodes.Items[i].Name)
+		}
+	}
+	pods, err := cmdutil.PodsOf(ctx, c, affected)
 	switch {
 	case apierrors.IsForbidden(err):
 		o.Note("what becomes of pods is left out: " + err.Error())
@@ -143,8 +153,19 @@ func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	case err != nil:
 		return nil, err
 	}
-	plan.Pods = append([]preview.Pod{}, preview.Pods(plan.Nodes, pods)...)
+	plan.Pods = append([]preview.Pod{}, preview.WithDeletedRuntimeClasses(preview.Pods(plan.Nodes, pods), deleted, pods)...)
 	return plan, nil
+}
+
+// noteEmptyPools says which of the pools that would be applied have no nodes: a selector may
+// be misspelt.
+func (o *planOptions) noteEmptyPools(pools *poolChanges, nodes []corev1.Node) {
+	for _, change := range pools.changes {
+		selector, err := plan.Selector(change.after)
+		if err == nil && change.after.DeletionTimestamp.IsZero() && len(membersOf(nodes, selector)) == 0 {
+			o.Note(fmt.Sprintf("NodePool %q: no node matches %s", change.name, selector))
+		}
+	}
 }
 
 // read returns the NodePools in the manifests.

@@ -103,20 +103,33 @@ func planSummary(plan *view.Plan, s term.Screen) []string {
 			fact("RuntimeClass:", "%s", formatRuntimeClass(p.RuntimeClass))
 		}
 	}
-	switch {
-	case plan.Pods == nil:
-		fact("Pods:", "unknown")
-	case c.Evicted > 0:
-		lines = append(lines, fmt.Sprintf("%-15s%s", "Pods:", s.Paint(term.Red, fmt.Sprintf("%d would be evicted from %s, a few nodes at a time", c.Evicted, term.Plural(c.EvictedFrom, "node")))))
-		if c.NotReschedulable > 0 {
-			fact("", "%d would keep running, but could not be rescheduled there", c.NotReschedulable)
-		}
-	case c.NotReschedulable > 0:
-		fact("Pods:", "none would be evicted; %d would keep running, but could not be rescheduled there", c.NotReschedulable)
-	default:
-		fact("Pods:", "none would be evicted, and all could be rescheduled there")
+	for i, text := range podFacts(plan, c, s) {
+		lines = append(lines, fmt.Sprintf("%-15s%s", onFirst(i, "Pods:"), text))
 	}
 	return lines
+}
+
+// podFacts says what becomes of the pods.
+func podFacts(plan *view.Plan, c view.PlanCounts, s term.Screen) (facts []string) {
+	if plan.Pods == nil {
+		return []string{"unknown"}
+	}
+	if c.Evicted > 0 {
+		facts = append(facts, s.Paint(term.Red, fmt.Sprintf("%d would be evicted from %s, a few nodes at a time", c.Evicted, term.Plural(c.EvictedFrom, "node"))))
+	}
+	if c.NotReschedulable > 0 {
+		facts = append(facts, fmt.Sprintf("%d would keep running, but could not be rescheduled there", c.NotReschedulable))
+	}
+	if c.NotRecreatable > 0 {
+		facts = append(facts, s.Paint(term.Red, fmt.Sprintf("%d would keep running, but could not be created again without their RuntimeClass", c.NotRecreatable)))
+	}
+	switch {
+	case len(facts) == 0:
+		return []string{"none would be evicted, and all could be rescheduled there"}
+	case c.Evicted == 0:
+		facts[0] = "none would be evicted; " + facts[0]
+	}
+	return facts
 }
 
 func formatRuntimeClass(p *preview.RuntimeClass) string {
@@ -184,12 +197,12 @@ func formatChange(c preview.Change) (term.Color, string) {
 	color, mark, note := term.Green, "+", ""
 	switch c.Action {
 	case preview.ActionChange:
-		color, mark, note = term.Yellow, "~", fmt.Sprintf(", now %q", c.From)
+		color, mark, note = term.Yellow, "~", fmt.Sprintf(" instead of %q", c.From)
 	case preview.ActionRemove:
 		color, mark, value = term.Red, "-", c.From
 	}
 	if c.External {
-		note += ", not set by any pool"
+		note += ", which no pool has set and none would restore"
 	}
 	return color, fmt.Sprintf("  %s %s %s%s", mark, c.Kind, setting.Format(c.SettingKey(), value), note)
 }
@@ -199,6 +212,8 @@ func outcomeCell(p preview.Pod) term.Cell {
 	switch {
 	case p.Outcome == preview.OutcomeNotReschedulable:
 		return term.Painted(term.Yellow, "not reschedulable")
+	case p.Outcome == preview.OutcomeNotRecreatable:
+		return term.Painted(term.Red, "could not be created again")
 	case p.AfterSeconds > 0:
 		return term.Painted(term.Red, "evicted after "+duration.HumanDuration(time.Duration(p.AfterSeconds)*time.Second))
 	default:

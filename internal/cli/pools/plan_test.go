@@ -57,7 +57,7 @@ Pods:          5002 would be evicted from 101 nodes, a few nodes at a time
 node special
   leaves pool "gpu"
   - label a=1
-  ~ annotation b=2, now "evil\x1b[2J", not set by any pool
+  ~ annotation b=2 instead of "evil\x1b[2J", which no pool has set and none would restore
   ! label c stays with pool "old", which is older; pool "gpu" does not get it
 
 NAMESPACE   WORKLOAD          PODS   NODES   OUTCOME             BECAUSE OF                        NOTE

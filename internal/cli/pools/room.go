@@ -77,8 +77,8 @@ func membersOf(nodes []corev1.Node, selector labels.Selector) []string {
 	return members
 }
 
-// vectorText is a resource list in words, CPU and memory first: "6 CPU, 11Gi memory". Pods are
-// left out unless they are all there is.
+// vectorText is a resource list in words, CPU and memory first: "6 CPU, 11Gi memory". Pods and
+// storage are left out.
 func vectorText(list corev1.ResourceList) string {
 	var texts []string
 	add := func(name corev1.ResourceName) {
@@ -105,7 +105,7 @@ func vectorText(list corev1.ResourceList) string {
 		add(name)
 	}
 	if len(texts) == 0 {
-		add(corev1.ResourcePods)
+		return "nothing"
 	}
 	return strings.Join(texts, ", ")
 }

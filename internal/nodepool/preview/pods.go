@@ -25,6 +25,9 @@ const (
 	// OutcomeNotReschedulable means that the pod stays, but the scheduler would not place
 	// its replacement on the node once it ends.
 	OutcomeNotReschedulable = "NotReschedulable"
+	// OutcomeNotRecreatable means that the pod stays, but the API server would refuse its
+	// replacement, because its RuntimeClass is gone.
+	OutcomeNotRecreatable = "NotRecreatable"
 )
 
 // Pod is what happens to a pod on a node that changes.
@@ -34,11 +37,11 @@ type Pod struct {
 	Node      string `json:"node"`
 	// Owner is the workload, such as Deployment/web; empty if there is none.
 	Owner   string `json:"owner,omitempty"`
-	Outcome string `json:"outcome"` // Evicted or NotReschedulable
+	Outcome string `json:"outcome"` // Evicted, NotReschedulable or NotRecreatable
 	// AfterSeconds is how long the pod tolerates the taint that evicts it.
 	AfterSeconds int64 `json:"afterSeconds,omitempty"`
-	// Because is the taint that causes it, or "labels" if the node affinity or node selector
-	// of the pod requires labels that the node would not have.
+	// Because is the taint or the RuntimeClass that causes it, or "labels" if the node affinity
+	// or node selector of the pod requires labels that the node would not have.
 	Because string `json:"because"`
 	// Static reports that this is a static pod, which the kubelet runs regardless of the API
 	// server.
@@ -82,9 +85,41 @@ func Pods(nodes []Node, list []corev1.Pod) []Pod {
 			previews = append(previews, p)
 		}
 	}
-	slices.SortFunc(previews, func(a, b Pod) int {
-		return cmp.Or(cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(previews, comparePods)
+	return previews
+}
+
+func comparePods(a, b Pod) int {
+	return cmp.Or(cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Name, b.Name))
+}
+
+// WithDeletedRuntimeClasses adds the pods whose RuntimeClass is among those that are deleted to
+// what [Pods] returned: their controllers could not create them again. A pod that a taint
+// evicts is there already, and is listed once.
+func WithDeletedRuntimeClasses(previews []Pod, deleted []string, list []corev1.Pod) []Pod {
+	type key struct{ namespace, name string }
+	known := map[key]int{}
+	for i, p := range previews {
+		known[key{p.Namespace, p.Name}] = i
+	}
+	for i := range list {
+		pod := &list[i]
+		class := pod.Spec.RuntimeClassName
+		if class == nil || !slices.Contains(deleted, *class) || pods.IsTerminal(pod) || !pod.DeletionTimestamp.IsZero() || workloadOf(pod) == "" {
+			continue
+		}
+		p := Pod{
+			Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, Owner: workloadOf(pod),
+			Outcome: OutcomeNotRecreatable, Because: "RuntimeClass " + *class,
+		}
+		switch i, listed := known[key{pod.Namespace, pod.Name}]; {
+		case !listed:
+			previews = append(previews, p)
+		case previews[i].Outcome == OutcomeNotReschedulable:
+			previews[i] = p
+		}
+	}
+	slices.SortFunc(previews, comparePods)
 	return previews
 }
 

@@ -91,3 +91,30 @@ func TestPreviewPods(t *testing.T) {
 		t.Errorf("an annotation affects the pods of %s", names)
 	}
 }
+
+// Pods whose RuntimeClass would be deleted could not be created again.
+func TestPodsOfDeletedRuntimeClasses(t *testing.T) {
+	owned := func(p corev1.Pod) corev1.Pod {
+		p.Namespace = "shop"
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "StatefulSet", Name: "db", Controller: new(true)}}
+		p.Spec.NodeName = "n1"
+		p.Spec.RuntimeClassName = new("node-pool-x")
+		return p
+	}
+	named := func(name string) corev1.Pod { return owned(corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}) }
+	alone, other, done := named("alone"), named("other"), named("done")
+	alone.OwnerReferences, other.Spec.RuntimeClassName, done.Status.Phase = nil, new("kata"), corev1.PodSucceeded
+	before := []Pod{
+		{Namespace: "shop", Name: "evicted", Outcome: OutcomeEvicted},
+		{Namespace: "shop", Name: "stuck", Outcome: OutcomeNotReschedulable, Because: "labels"},
+	}
+	got := WithDeletedRuntimeClasses(before, []string{"node-pool-x"}, []corev1.Pod{named("evicted"), named("stuck"), named("web"), alone, other, done})
+	want := []Pod{
+		{Namespace: "shop", Name: "evicted", Outcome: OutcomeEvicted},
+		{Namespace: "shop", Name: "stuck", Node: "n1", Owner: "StatefulSet/db", Outcome: OutcomeNotRecreatable, Because: "RuntimeClass node-pool-x"},
+		{Namespace: "shop", Name: "web", Node: "n1", Owner: "StatefulSet/db", Outcome: OutcomeNotRecreatable, Because: "RuntimeClass node-pool-x"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -20,12 +20,15 @@ type RuntimeClass struct {
 	To     string `json:"to,omitempty"`   // handler
 }
 
-// ActionConflict is the action for a RuntimeClass that the pool does not own.
-const ActionConflict = "Conflict"
+// The actions for a RuntimeClass that the pool does not own, and for one that is deleted.
+const (
+	ActionConflict = "Conflict"
+	ActionDelete   = "Delete"
+)
 
 var runtimeClassActions = map[plan.RuntimeClassAction]string{
 	plan.RuntimeClassCreate: "Create", plan.RuntimeClassUpdate: "Update", plan.RuntimeClassReplace: "Replace",
-	plan.RuntimeClassDelete: "Delete", plan.RuntimeClassNotOwned: ActionConflict,
+	plan.RuntimeClassDelete: ActionDelete, plan.RuntimeClassNotOwned: ActionConflict,
 }
 
 // OfRuntimeClass returns what happens to the pool's RuntimeClass, of which existing is the
