@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,8 +19,14 @@ import (
 
 // requests returns what a container requests.
 func (w *world) requests() corev1.ResourceList {
-	return list("cpu", oneOf(w, "", "50m", "250m", "600m", "1"), "memory", oneOf(w, "", "64Mi", "300Mi", "700M"),
-		"ephemeral-storage", oneOf(w, "", "", "", "", "1Gi"), gpu, oneOf(w, "", "", "", "", "1"))
+	requests := list("cpu", oneOf(w, "", "50m", "250m", "400m", "900m"), "memory", oneOf(w, "", "64Mi", "300Mi", "700M"))
+	if w.chance(8) {
+		requests[corev1.ResourceEphemeralStorage] = resource.MustParse("1Gi")
+	}
+	if w.chance(8) {
+		requests[gpu] = resource.MustParse("1")
+	}
+	return requests
 }
 
 // shape returns a random pod that selects the world's nodes.
@@ -42,7 +49,7 @@ func (w *world) shape() corev1.PodSpec {
 	if w.chance(10) {
 		s.Resources = &corev1.ResourceRequirements{Requests: list("cpu", "1100m", "memory", "1500M")}
 	}
-	if w.chance(25) {
+	if w.chance(12) {
 		s.NodeSelector["disk"] = oneOf(w, "ssd", "hdd")
 	}
 	return s
@@ -51,7 +58,7 @@ func (w *world) shape() corev1.PodSpec {
 func (w *world) tolerations() []corev1.Toleration {
 	var tolerations []corev1.Toleration
 	for _, t := range w.pool.Spec.Taints {
-		if w.chance(80) {
+		if w.chance(90) {
 			tolerations = append(tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: string(t.Value), Effect: t.Effect})
 		}
 	}
@@ -73,7 +80,7 @@ func (w *world) tolerations() []corev1.Toleration {
 
 // affinity returns a required node affinity, or none.
 func (w *world) affinity() *corev1.Affinity {
-	if w.chance(60) {
+	if w.chance(65) {
 		return nil
 	}
 	required := &corev1.NodeSelector{}

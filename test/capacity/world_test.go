@@ -98,13 +98,13 @@ func (w *world) addNodes(t *testing.T, count int) {
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: taint.Key, Value: string(taint.Value), Effect: taint.Effect})
 		}
 		for _, taint := range taints {
-			if w.chance(20) {
+			if w.chance(15) {
 				n.Spec.Taints = append(n.Spec.Taints, taint)
 			}
 		}
-		n.Spec.Unschedulable = w.chance(15)
-		n.Status.Allocatable = list("cpu", oneOf(w, "500m", "1", "1900m", "3"), "memory", oneOf(w, "512Mi", "1Gi", "2Gi", "3000M"),
-			"pods", oneOf(w, "2", "5", "8", "12"), "ephemeral-storage", oneOf(w, "", "4Gi"), gpu, oneOf(w, "", "", "1", "3"))
+		n.Spec.Unschedulable = w.chance(12)
+		n.Status.Allocatable = list("cpu", oneOf(w, "700m", "1", "1900m", "3", "4"), "memory", oneOf(w, "700Mi", "1Gi", "2Gi", "4000M"),
+			"pods", oneOf(w, "3", "5", "8", "12"), "ephemeral-storage", oneOf(w, "", "4Gi", "4Gi"), gpu, oneOf(w, "", "", "1", "3"))
 		w.addNode(t, n)
 	}
 	w.awaitNodes(t)
