@@ -9,6 +9,7 @@
 //	fit_test.go        as many copies are scheduled as pools fit says, and no more
 //	atmost_test.go     where pools fit says "at most", no more than that are
 //	loss_test.go       pods of lost nodes find a place where pools loss says so
+//	best_test.go       the best of all placements, by trying each
 //	requested_test.go  what a pool requests is what kubectl describe node prints
 //	input_test.go      wrong input, missing rights, and hostile text
 //
