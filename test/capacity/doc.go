@@ -8,6 +8,7 @@
 //	shape_test.go      random shapes of pods, and whether their copies are scheduled
 //	fit_test.go        as many copies are scheduled as pools fit says, and no more
 //	atmost_test.go     where pools fit says "at most", no more than that are
+//	like_test.go       a copy of each kind of workload
 //	loss_test.go       pods of lost nodes find a place where pools loss says so
 //	best_test.go       the best of all placements, by trying each
 //	requested_test.go  what a pool requests is what kubectl describe node prints
