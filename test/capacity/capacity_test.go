@@ -33,7 +33,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// Pods come and go in hundreds, and nobody reads their events.
+	// Pods come and go in hundreds, and no test reads their events.
 	return framework.Main(m, &cluster, "--nodes=0", "--pod-events=false")
 }
 
@@ -87,8 +87,7 @@ func number(t testing.TB, variable string, otherwise int) int {
 	return n
 }
 
-// inWorlds runs a test in random worlds, one after the other in each of some groups that run
-// side by side, as most of the time goes by waiting for the scheduler.
+// inWorlds runs a test in random worlds, some of them side by side.
 func inWorlds(t *testing.T, prefix string, test func(*testing.T, *world)) {
 	first := number(t, "SEED", 1)
 	for i := range number(t, "CASES", 20) {
