@@ -28,7 +28,7 @@ space := $(subst ,, )
 # own: they wait most of the time. The longest come first. Those that are ALONE
 # measure time or memory, and run one after the other when the rest is done.
 SUITES ?= 2
-SIDE_BY_SIDE := ./e2e ./fault/matrix ./install ./cli ./fault/outage ./fault/clock ./fault/badspec ./monitoring \
+SIDE_BY_SIDE := ./e2e ./fault/matrix ./install ./cli ./capacity ./fault/outage ./fault/clock ./fault/badspec ./monitoring \
 	./readme ./framework ./fault/matrix/witness ./fault/badspec/mutate ./fault/clock/manager
 ALONE := ./tenants ./scale
 

@@ -27,8 +27,11 @@ type Cluster struct {
 	nodes  []*node // by name
 	byName map[string]*node
 
-	// classes of pods that are alike, by controller and requests.
+	// classes of pods that are alike.
 	classes map[classKey]*class
+
+	// repels are the pods that those on the nodes keep away from themselves.
+	repels repels
 
 	pending []*corev1.Pod
 
@@ -62,17 +65,21 @@ type pod struct {
 	reported bool
 }
 
-// classKey says which pods are alike: those of one controller with the same requests. A pod
-// without a controller is like no other.
+// classKey says which pods are alike: those of one controller with the same requests and
+// constraints, which differ during a rollout. A pod without a controller is like no other.
 type classKey struct {
-	owner    types.UID
-	requests string
+	owner                 types.UID
+	requests, constraints string
 }
 
 // class is pods that are alike to the scheduler.
 type class struct {
 	Shape
-	request vector
+	// example is one of the pods.
+	example *corev1.Pod
+	// compared reports whether Unevaluated has what follows from the pods that run.
+	compared bool
+	request  vector
 	// unknown is a resource that is requested and that no node offers.
 	unknown corev1.ResourceName
 	// open are the numbers of nodes that have room for one pod of the class, as the cluster
@@ -83,7 +90,7 @@ type class struct {
 
 // New returns a cluster. Pods that have ended are left out; those without a node are pending.
 func New(nodes []corev1.Node, list []corev1.Pod) *Cluster {
-	c := &Cluster{index: map[corev1.ResourceName]int{}, byName: map[string]*node{}, classes: map[classKey]*class{}}
+	c := &Cluster{index: map[corev1.ResourceName]int{}, byName: map[string]*node{}, classes: map[classKey]*class{}, repels: repels{}}
 	for i := range nodes {
 		n := &node{object: &nodes[i]}
 		c.nodes = append(c.nodes, n)
@@ -143,20 +150,26 @@ func (c *Cluster) vectorOf(amounts []resources.Amount) (v vector, unknown corev1
 func (c *Cluster) classOf(object *corev1.Pod) *class {
 	requests := resources.Requests(object)
 	owner := metav1.GetControllerOfNoCopy(object)
-	if owner == nil {
-		return c.newClass(ShapeOf(object), requests)
+	key := classKey{}
+	if owner != nil {
+		key = classKey{owner: owner.UID, requests: fmt.Sprint(requests)}
+		if !ofDaemonSet(object) { // Each of its pods is bound to a node of its own.
+			key.constraints = constraintsOf(&object.Spec)
+		}
+		if known := c.classes[key]; known != nil {
+			return known
+		}
 	}
-	key := classKey{owner.UID, fmt.Sprint(requests)}
-	if known := c.classes[key]; known != nil {
-		return known
+	created := c.newClass(object, requests)
+	c.repels.add(object)
+	if owner != nil {
+		c.classes[key] = created
 	}
-	created := c.newClass(ShapeOf(object), requests)
-	c.classes[key] = created
 	return created
 }
 
-func (c *Cluster) newClass(shape Shape, requests []resources.Amount) *class {
-	created := &class{Shape: shape}
+func (c *Cluster) newClass(example *corev1.Pod, requests []resources.Amount) *class {
+	created := &class{Shape: ShapeOf(example), example: example}
 	created.request, created.unknown = c.vectorOf(requests)
 	return created
 }

@@ -6,6 +6,7 @@
 //
 //	cluster.go   the nodes, what is free on them, and classes of pods that are alike
 //	shape.go     what the scheduler evaluates of a pod, and what it evaluates and this does not
+//	repels.go    which pods those that run keep away from themselves
 //	level.go     what of a pool's resources is usable, and why the rest is not
 //	slot.go      the largest pods that fit a node now
 //	fit.go       how many copies of a pod fit, and why not more

@@ -41,8 +41,8 @@ type Count struct {
 
 // Fit returns how many copies of the pod the nodes of these names take.
 func (c *Cluster) Fit(names []string, pod *corev1.Pod) Fit {
-	class := c.newClass(ShapeOf(pod), resources.Requests(pod))
-	f := Fit{AtMost: class.Unevaluated}
+	class := c.newClass(pod, resources.Requests(pod))
+	f := Fit{AtMost: c.unevaluated(class)}
 	limits, refusals := map[string]int{}, map[string]int{}
 	for _, n := range c.members(names) {
 		empty := slices.Clone(n.allocatable)

@@ -85,7 +85,7 @@ func (c *Cluster) Lose(names, of []string) Loss {
 	for _, p := range homeless {
 		n, k := c.firstFit(p.class, next[p.class], gone)
 		next[p.class] = k
-		for _, what := range p.class.Unevaluated {
+		for _, what := range c.unevaluated(p.class) {
 			if p.reported && !slices.Contains(l.AtMost, what) {
 				l.AtMost = append(l.AtMost, what)
 			}

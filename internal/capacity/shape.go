@@ -35,21 +35,32 @@ func ShapeOf(pod *corev1.Pod) Shape {
 		}
 	}
 	add(affinity != nil && affinity.PodAffinity != nil && len(affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0, "affinity to other pods")
-	add(affinity != nil && affinity.PodAntiAffinity != nil && len(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0, "anti-affinity to other pods")
+	add(len(antiAffinityOf(pod)) > 0, ownAntiAffinity)
 	add(slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
 		return c.WhenUnsatisfiable == corev1.DoNotSchedule
 	}), "topology spread constraints")
-	add(slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.PersistentVolumeClaim != nil || v.Ephemeral != nil
-	}), "persistent volumes")
+	add(slices.ContainsFunc(pod.Spec.Volumes, attached), "persistent volumes")
 	add(len(pod.Spec.ResourceClaims) > 0, "resource claims")
-	add(slices.ContainsFunc(pod.Spec.Containers, usesHostPort) || slices.ContainsFunc(pod.Spec.InitContainers, usesHostPort), "host ports")
+	add(usesHostPorts(&pod.Spec), "host ports")
 	add(len(pod.Spec.SchedulingGates) > 0, "scheduling gates")
+	add(pod.Spec.SchedulingGroup != nil, "pod groups")
 	return s
 }
 
-func usesHostPort(c corev1.Container) bool {
-	return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort > 0 })
+// attached reports whether the scheduler counts a volume on its node, or places the pod by it:
+// claims, and disks that a pod names itself.
+func attached(v corev1.Volume) bool {
+	return v.PersistentVolumeClaim != nil || v.Ephemeral != nil || v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil ||
+		v.AzureDisk != nil || v.Cinder != nil || v.VsphereVolume != nil || v.PortworxVolume != nil || v.ISCSI != nil || v.RBD != nil
+}
+
+// usesHostPorts reports whether a pod uses ports of its node. In the node's network each port is
+// one, also before the API server has written that into the pod.
+func usesHostPorts(spec *corev1.PodSpec) bool {
+	uses := func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort > 0 || spec.HostNetwork })
+	}
+	return slices.ContainsFunc(spec.Containers, uses) || slices.ContainsFunc(spec.InitContainers, uses)
 }
 
 // The reasons why a node takes no pod of a shape, whatever is free on it.

@@ -25,6 +25,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/migrate"
 	"tidekeeper.dev/tidekeeper/internal/version"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // FieldManager is the writer that managedFields name.
@@ -56,7 +57,9 @@ func newMapper() meta.RESTMapper {
 	mapper.Add(core.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(migrate.NodePoolKind, meta.RESTScopeRoot)
 	mapper.Add(migrate.EruKind, meta.RESTScopeNamespace)
-	mapper.Add(migrate.DeploymentKind, meta.RESTScopeNamespace)
+	for _, k := range workload.Kinds {
+		mapper.Add(k.GroupVersionKind, meta.RESTScopeNamespace)
+	}
 	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), meta.RESTScopeRoot)
 	mapper.Add(nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), meta.RESTScopeRoot)

@@ -94,6 +94,9 @@ func (o *fitOptions) Complete(_ *cobra.Command, args []string) (err error) {
 		if err != nil || amount.Sign() < 0 {
 			return fmt.Errorf("%s %s: write an amount such as 2, 500m or 4Gi", flag, strconv.Quote(text))
 		}
+		if _, twice := o.requests[name]; twice {
+			return fmt.Errorf("%s %s: %s is requested already", flag, strconv.Quote(text), name)
+		}
 		o.requests[name] = amount
 		return nil
 	}
@@ -169,7 +172,7 @@ func (o *fitOptions) Run(ctx context.Context) error {
 		o.NothingFound("node pools", "", false)
 		return nil
 	}
-	fmt.Fprintf(o.Out, "A copy requests %s.\n", vectorText(capacity.RequestsOf(pod)))
+	fmt.Fprintf(o.Out, "A copy requests %s.\n", term.Printable(vectorText(capacity.RequestsOf(pod))))
 	if what := fits[0].AtMost; len(what) > 0 {
 		fmt.Fprintf(o.Out, "Not evaluated: %s. The numbers are the most that can fit.\n", strings.Join(what, ", "))
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -44,6 +46,7 @@ func (o *fitOptions) pod(ctx context.Context, c client.Client) (*corev1.Pod, err
 	}
 	pod.ObjectMeta = metav1.ObjectMeta{GenerateName: "fit-", Namespace: namespace, Labels: pod.Labels, Annotations: pod.Annotations}
 	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{}
+	pod.Spec.EphemeralContainers = nil // They request nothing, and no pod is created with them.
 	return o.complete(ctx, c, pod)
 }
 
@@ -66,7 +69,14 @@ func (o *fitOptions) object(ctx context.Context, c client.Client, namespace stri
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
-	return object, c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
+	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
+	switch {
+	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		err = &cmdutil.CodedError{Code: cmdutil.ExitKindUnknown, Err: fmt.Errorf("the cluster does not know the kind %s of %s", kind.Kind, kind.GroupVersion())}
+	case apierrors.IsNotFound(err):
+		err = cmdutil.NotFound(kind.Kind, namespace, name)
+	}
+	return object, err
 }
 
 // likeKind reads TYPE/NAME of a workload or a pod.
@@ -101,7 +111,21 @@ func podOf(object *unstructured.Unstructured) (*corev1.Pod, error) {
 	if len(pod.Spec.Containers) == 0 {
 		return nil, errors.New("the pod has no containers")
 	}
+	addClaims(pod, object)
 	return pod, nil
+}
+
+// addClaims adds the volumes that a StatefulSet gives its pods beside those of the template.
+func addClaims(pod *corev1.Pod, object *unstructured.Unstructured) {
+	claims, _, _ := unstructured.NestedSlice(object.Object, "spec", "volumeClaimTemplates")
+	for _, claim := range claims {
+		fields, _ := claim.(map[string]any)
+		name, _, _ := unstructured.NestedString(fields, "metadata", "name")
+		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}})
+	}
 }
 
 // complete returns the pod as the API server would create it, with the scheduling and overhead
@@ -113,6 +137,10 @@ func (o *fitOptions) complete(ctx context.Context, c client.Client, pod *corev1.
 	case apierrors.IsForbidden(err):
 		o.Note("the pod is evaluated as it is written, without what its RuntimeClass and LimitRanges add: " + err.Error())
 		return pod, nil
+	case apierrors.IsNotFound(err):
+		return nil, cmdutil.NotFound("Namespace", "", pod.Namespace)
+	case apierrors.IsInvalid(err):
+		return nil, fmt.Errorf("the API server would refuse the pod: %w", err)
 	case err != nil:
 		return nil, err
 	}

@@ -76,6 +76,8 @@ tide --help.`,
 
 // Complete is part of [cmdutil.Options].
 func (o *lossOptions) Complete(_ *cobra.Command, args []string) (err error) {
+	slices.Sort(o.nodes)
+	o.nodes = slices.Compact(o.nodes)
 	o.names, err = poolKind.Names(args)
 	return err
 }

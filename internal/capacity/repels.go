@@ -1,0 +1,87 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+const (
+	ownAntiAffinity    = "anti-affinity to other pods"
+	othersAntiAffinity = "anti-affinity of other pods"
+)
+
+// repels is the pods that pods on nodes keep away from themselves by required anti-affinity: the
+// scheduler honours it also where a new pod has none. It is selectors by the namespace of the
+// new pod, and under "" those that may be for any namespace.
+type repels map[string][]labels.Selector
+
+// add adds the anti-affinity of a pod on a node.
+func (r repels) add(pod *corev1.Pod) {
+	for _, term := range antiAffinityOf(pod) {
+		selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+		if err != nil {
+			continue // The API server accepts none like it.
+		}
+		namespaces := term.Namespaces
+		switch {
+		case term.NamespaceSelector != nil:
+			namespaces = []string{""}
+		case len(namespaces) == 0:
+			namespaces = []string{pod.Namespace}
+		}
+		for _, namespace := range namespaces {
+			r[namespace] = append(r[namespace], selector)
+		}
+	}
+}
+
+// matches reports whether a new pod may be kept away from some nodes.
+func (r repels) matches(pod *corev1.Pod) bool {
+	matches := func(s labels.Selector) bool { return s.Matches(labels.Set(pod.Labels)) }
+	return slices.ContainsFunc(r[""], matches) || pod.Namespace != "" && slices.ContainsFunc(r[pod.Namespace], matches)
+}
+
+func antiAffinityOf(pod *corev1.Pod) []corev1.PodAffinityTerm {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
+		return nil
+	}
+	return pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+// unevaluated names what the scheduler evaluates of a class and this package does not, also
+// because of the pods that run.
+func (c *Cluster) unevaluated(of *class) []string {
+	if !of.compared {
+		of.compared = true
+		if !slices.Contains(of.Unevaluated, ownAntiAffinity) && c.repels.matches(of.example) {
+			of.Unevaluated = append(of.Unevaluated, othersAntiAffinity)
+		}
+	}
+	return of.Unevaluated
+}
+
+// constraintsOf is what decides which nodes a pod may be on, as a key.
+func constraintsOf(spec *corev1.PodSpec) string {
+	var key strings.Builder
+	for _, t := range spec.Tolerations {
+		for _, part := range []string{t.Key, string(t.Operator), t.Value, string(t.Effect)} {
+			key.WriteString(part)
+			key.WriteByte(0)
+		}
+	}
+	if len(spec.NodeSelector) > 0 {
+		fmt.Fprint(&key, spec.NodeSelector)
+	}
+	if spec.Affinity != nil {
+		key.WriteString(spec.Affinity.String())
+	}
+	return key.String()
+}

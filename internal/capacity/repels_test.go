@@ -1,0 +1,102 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A pod that runs keeps others away by its anti-affinity, whatever those ask for: their count
+// is then at most.
+func TestRepels(t *testing.T) {
+	nodes := []corev1.Node{aNode("a", "cpu", "4", "pods", "10"), aNode("b", "cpu", "4", "pods", "10")}
+	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	for _, tc := range []struct {
+		name string
+		term corev1.PodAffinityTerm
+		want bool
+	}{
+		{"its own namespace", corev1.PodAffinityTerm{LabelSelector: web}, true},
+		{"another namespace", corev1.PodAffinityTerm{LabelSelector: web, Namespaces: []string{"other"}}, false},
+		{"this namespace by name", corev1.PodAffinityTerm{LabelSelector: web, Namespaces: []string{"other", "shop"}}, true},
+		{"perhaps this namespace", corev1.PodAffinityTerm{LabelSelector: web, NamespaceSelector: &metav1.LabelSelector{}}, true},
+		{"other pods", corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}, false},
+		{"no pods", corev1.PodAffinityTerm{}, false},
+		{"all pods", corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{}}, true},
+	} {
+		runs := aPod("lonely", "StatefulSet", "lonely", "b", "cpu", "1")
+		tc.term.TopologyKey = corev1.LabelHostname
+		runs.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{tc.term}}}
+		pod := aPod("web-1", "StatefulSet", "web", "a", "cpu", "1")
+		pod.Labels = map[string]string{"app": "web"}
+		c := New(nodes, []corev1.Pod{runs, pod})
+		var want []string
+		if tc.want {
+			want = []string{othersAntiAffinity}
+		}
+		copied := pod.DeepCopy()
+		copied.Spec.NodeName = ""
+		equal(t, tc.name+": fit", want, c.Fit([]string{"a"}, copied).AtMost)
+		equal(t, tc.name+": loss", want, c.Lose([]string{"a"}, nil).AtMost)
+		copied.Spec.Affinity = runs.Spec.Affinity
+		equal(t, tc.name+": named once", []string{ownAntiAffinity}, c.Fit([]string{"a"}, copied).AtMost)
+	}
+}
+
+// Pods of one controller may differ, as in a rollout: each is placed as it is itself.
+func TestPodsOfOneControllerDiffer(t *testing.T) {
+	nodes := []corev1.Node{aNode("a", "cpu", "4", "pods", "10"), aNode("b", "cpu", "4", "pods", "10")}
+	before, after := aPod("before", "StatefulSet", "db", "a", "cpu", "1"), aPod("after", "StatefulSet", "db", "a", "cpu", "1")
+	for name, change := range map[string]func(*corev1.PodSpec){
+		"node selector": func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"disk": "ssd"} },
+		"node affinity": func(s *corev1.PodSpec) {
+			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpExists}}}},
+			}}}
+		},
+	} {
+		changed := after.DeepCopy()
+		change(&changed.Spec)
+		l := New(nodes, []corev1.Pod{before, *changed}).Lose([]string{"a"}, nil)
+		if l.Pods != 2 || l.Homeless() != 1 {
+			t.Errorf("%s: %d of %d pods without place, want 1 of 2", name, l.Homeless(), l.Pods)
+		}
+	}
+	nodes[1].Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}
+	after.Spec.Tolerations = []corev1.Toleration{{Key: "x", Operator: corev1.TolerationOpExists}}
+	if l := New(nodes, []corev1.Pod{after, before}).Lose([]string{"a"}, nil); l.Homeless() != 1 {
+		t.Errorf("tolerations: %d pods without place, want 1", l.Homeless())
+	}
+}
+
+func TestUnevaluated(t *testing.T) {
+	for what, change := range map[string]func(*corev1.PodSpec){
+		"": func(s *corev1.PodSpec) {
+			s.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			s.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80}}
+			s.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{WhenUnsatisfiable: corev1.ScheduleAnyway}}
+			s.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: &corev1.PodAntiAffinity{}}
+		},
+		"persistent volumes": func(s *corev1.PodSpec) {
+			s.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}}}
+		},
+		"host ports": func(s *corev1.PodSpec) {
+			s.HostNetwork, s.Containers[0].Ports = true, []corev1.ContainerPort{{ContainerPort: 80}}
+		},
+		"pod groups":       func(s *corev1.PodSpec) { s.SchedulingGroup = &corev1.PodSchedulingGroup{} },
+		"scheduling gates": func(s *corev1.PodSpec) { s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} },
+		"resource claims":  func(s *corev1.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "x"}} },
+	} {
+		pod := aPod("new", "", "", "")
+		change(&pod.Spec)
+		var want []string
+		if what != "" {
+			want = []string{what}
+		}
+		equal(t, "not evaluated", want, ShapeOf(&pod).Unevaluated)
+	}
+}

@@ -1,0 +1,153 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// fit is what pools fit -o json prints of a pool.
+type fit struct {
+	Pool        string   `json:"pool"`
+	Members     int      `json:"members"`
+	Copies      int64    `json:"copies"`
+	AtMost      []string `json:"atMost"`
+	OnEmptyNode int64    `json:"onEmptyNode"`
+}
+
+// fit asks pools fit about the world's pool.
+func (w *world) fit(t *testing.T, stdin string, args ...string) fit {
+	t.Helper()
+	var fits []fit
+	answer(t, &fits, stdin, append([]string{"pools", "fit", w.name, "-n", w.name}, args...))
+	if len(fits) != 1 || fits[0].Pool != w.name || fits[0].Members != len(w.nodes) {
+		t.Fatalf("pools fit prints %+v, want one of %s with its %d nodes", fits, w.name, len(w.nodes))
+	}
+	return fits[0]
+}
+
+// As many copies of a pod are scheduled as pools fit says, and not one more.
+func TestFit(t *testing.T) {
+	inWorlds(t, "fit", func(t *testing.T, w *world) {
+		w.addNodes(t, 2+w.IntN(4))
+		spec := w.shape()
+		described := w.chance(20)
+		if described {
+			spec = w.plain()
+		} else {
+			w.defaults(t, &spec)
+		}
+		w.occupy(t)
+		var says fit
+		if described {
+			says = w.fit(t, "", flagsOf(spec)...)
+		} else {
+			says = w.fitOf(t, spec)
+		}
+		if len(says.AtMost) > 0 {
+			t.Fatalf("pools fit says at most, because of %s: all of the pod is evaluated", says.AtMost)
+		}
+		w.assertFits(t, spec, says.Copies)
+	})
+}
+
+// assertFits fails the test unless the scheduler places that many copies and no more. The one
+// too many is created when the others are placed, so that the scheduler has seen all nodes.
+func (w *world) assertFits(t *testing.T, spec corev1.PodSpec, want int64) {
+	t.Helper()
+	if got, reason := w.copies(t, "copy", spec, want); got != want {
+		t.Fatalf("the scheduler places %d of %d copies: %s\n%s", got, want, reason, w.describe(spec))
+	}
+	if got, _ := w.copies(t, "copy", spec, 1); got != want {
+		t.Fatalf("the scheduler places more than %d copies\n%s", want, w.describe(spec))
+	}
+}
+
+// plain returns a pod that the flags of pools fit can describe: it tolerates the pool's taints.
+func (w *world) plain() corev1.PodSpec {
+	s := corev1.PodSpec{NodeSelector: map[string]string{worldLabel: w.name}}
+	for len(s.Containers) == 0 || len(s.Containers[0].Resources.Requests) == 0 {
+		s.Containers = []corev1.Container{container("app", w.requests())}
+	}
+	for _, t := range w.pool.Spec.Taints {
+		s.Tolerations = append(s.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpExists})
+	}
+	return s
+}
+
+// flagsOf returns the flags that describe a plain pod.
+func flagsOf(s corev1.PodSpec) (flags []string) {
+	for name, amount := range s.Containers[0].Resources.Requests {
+		switch name {
+		case corev1.ResourceCPU, corev1.ResourceMemory:
+			flags = append(flags, "--"+string(name)+"="+amount.String())
+		case gpu:
+			flags = append(flags, "--gpu="+amount.String())
+		default:
+			flags = append(flags, "--request", string(name)+"="+amount.String())
+		}
+	}
+	return flags
+}
+
+// fitOf asks about a pod in one of the ways to do so.
+func (w *world) fitOf(t *testing.T, spec corev1.PodSpec) fit {
+	t.Helper()
+	labels := map[string]string{"app": "copy"}
+	d := &appsv1.Deployment{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: metav1.ObjectMeta{Name: "copy", Namespace: w.name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+		},
+	}
+	switch w.IntN(3) {
+	case 0:
+		pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "copy", Labels: labels}, Spec: spec}
+		return w.fit(t, manifest(t, pod), "-f", "-")
+	case 1:
+		return w.fit(t, manifest(t, d), "-f", "-")
+	default:
+		d.TypeMeta = metav1.TypeMeta{}
+		cluster.Apply(t, d)
+		return w.fit(t, "", "--like", "deployment/copy")
+	}
+}
+
+func manifest(t *testing.T, o any) string {
+	t.Helper()
+	text, err := yaml.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// describe is a world in words, for a test that fails.
+func (w *world) describe(spec corev1.PodSpec) string {
+	var text strings.Builder
+	for _, n := range w.nodes {
+		fmt.Fprintf(&text, "%s: %v, cordoned %t, taints %v, labels %v\n", n.Name, amounts(n.Status.Allocatable), n.Spec.Unschedulable, n.Spec.Taints, n.Labels)
+	}
+	copied, err := yaml.Marshal(spec)
+	if err != nil {
+		return err.Error()
+	}
+	return text.String() + string(copied)
+}
+
+func amounts(list corev1.ResourceList) map[corev1.ResourceName]string {
+	texts := map[corev1.ResourceName]string{}
+	for name, q := range list {
+		texts[name] = q.String()
+	}
+	return texts
+}
