@@ -187,7 +187,7 @@ func (c *Cluster) openNode(of *class, k int) (n *node, found bool) {
 		if n.away {
 			continue
 		}
-		if _, short := n.free.lacks(of.request); !short && of.refusedBy(n.object) == "" {
+		if !n.free.lacks(of.request) && of.refusedBy(n.object) == "" {
 			of.open = append(of.open, n.number)
 		}
 	}
@@ -241,13 +241,13 @@ func (v vector) subtract(other vector) {
 	}
 }
 
-// lacks returns the first resource of which there is less than is requested. What is not
-// requested cannot be lacking, even if more is taken than there is.
-func (v vector) lacks(request vector) (resource int, short bool) {
+// lacks reports whether there is less of any resource than is requested. What is not requested
+// cannot be lacking, even if more is taken than there is.
+func (v vector) lacks(request vector) bool {
 	for i, r := range request {
 		if r > 0 && r > v[i] {
-			return i, true
+			return true
 		}
 	}
-	return 0, false
+	return false
 }

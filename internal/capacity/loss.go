@@ -151,7 +151,7 @@ func (c *Cluster) firstFit(of *class, k int, gone map[int]bool) (*node, int) {
 		if n.room == nil {
 			return n, k
 		}
-		if _, lacking := n.room.lacks(of.request); !lacking {
+		if !n.room.lacks(of.request) {
 			return n, k
 		}
 	}
