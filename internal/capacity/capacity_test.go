@@ -179,6 +179,10 @@ func TestLose(t *testing.T) {
 		Requests: list("cpu", "3", "memory", "0", "pods", "1"),
 	}, c.Lose([]string{"a", "c"}, nil))
 
+	// A node on which more memory is requested than it has takes pods that request none.
+	over := aPod("over", "", "", "c", "memory", "9Gi")
+	equal(t, "memory is overcommitted", Loss{Nodes: []string{"a"}, Pods: 3, Unmanaged: 1}, New(nodes, append(pods, over)).Lose([]string{"a"}, nil))
+
 	// A node that is not ready, cordoned or tainted takes none.
 	for _, change := range []func(*corev1.Node){
 		func(n *corev1.Node) { n.Spec.Unschedulable = true },

@@ -26,8 +26,8 @@ func TestFitAtMost(t *testing.T) {
 			if !slices.Contains(says.AtMost, what) {
 				t.Fatalf("pools fit does not say that %s is not evaluated: %s", what, says.AtMost)
 			}
-			got, _ := w.copies(t, "copy", spec, says.Copies)
-			if more, _ := w.copies(t, "copy", spec, 1); more > says.Copies {
+			got, _ := w.copies(t, spec, says.Copies)
+			if more, _ := w.copies(t, spec, 1); more > says.Copies {
 				t.Fatalf("the scheduler places more than %d copies\n%s", says.Copies, w.describe(spec))
 			}
 			if got == says.Copies {

@@ -13,7 +13,12 @@ import (
 type free struct{ cpu, memory, pods int64 }
 
 func (f free) less(g free) free { return free{f.cpu - g.cpu, f.memory - g.memory, f.pods - g.pods} }
-func (f free) ok() bool         { return f.cpu >= 0 && f.memory >= 0 && f.pods >= 0 }
+
+// has reports whether there is as much as is requested. Of what is not, less than nothing may
+// be left.
+func (f free) has(g free) bool {
+	return (g.cpu == 0 || f.cpu >= g.cpu) && (g.memory == 0 || f.memory >= g.memory) && f.pods >= g.pods
+}
 
 // requestOf is what a pod of one container requests.
 func requestOf(p corev1.Pod) free {
@@ -64,9 +69,9 @@ func leastWithoutPlace(w *world, lost, left []corev1.Pod, gone []string) int {
 			return
 		}
 		for k, n := range nodes {
-			if after := room[k].less(requestOf(lost[i])); after.ok() && takes(n, lost[i]) {
+			if request := requestOf(lost[i]); room[k].has(request) && takes(n, lost[i]) {
 				before := room[k]
-				room[k] = after
+				room[k] = before.less(request)
 				place(i+1, without)
 				room[k] = before
 			}

@@ -63,10 +63,10 @@ func TestFit(t *testing.T) {
 // too many is created when the others are placed, so that the scheduler has seen all nodes.
 func (w *world) assertFits(t *testing.T, spec corev1.PodSpec, want int64) {
 	t.Helper()
-	if got, reason := w.copies(t, "copy", spec, want); got != want {
+	if got, reason := w.copies(t, spec, want); got != want {
 		t.Fatalf("the scheduler places %d of %d copies: %s\n%s", got, want, reason, w.describe(spec))
 	}
-	if got, _ := w.copies(t, "copy", spec, 1); got != want {
+	if got, _ := w.copies(t, spec, 1); got != want {
 		t.Fatalf("the scheduler places more than %d copies\n%s", want, w.describe(spec))
 	}
 }

@@ -100,6 +100,11 @@ func (w *world) deploy(t *testing.T, alike bool) {
 			shapes = append(shapes, w.small())
 		}
 	}
+	alone := 0
+	if w.chance(50) {
+		alone = 1
+		w.overcommit(t)
+	}
 	for i := range 4 {
 		labels := map[string]string{"app": fmt.Sprint("web-", i)}
 		cluster.Apply(t, &appsv1.Deployment{
@@ -115,7 +120,7 @@ func (w *world) deploy(t *testing.T, alike bool) {
 		if err := cluster.List(t.Context(), &deployments, client.InNamespace(w.name)); err != nil {
 			return err
 		}
-		total := 0
+		total := alone
 		for i := range deployments.Items {
 			d := &deployments.Items[i]
 			pods := w.podsOf(t, client.MatchingLabels{"app": d.Name})
@@ -138,11 +143,27 @@ func (w *world) deploy(t *testing.T, alike bool) {
 	w.awaitPods(t)
 }
 
+// overcommit puts a pod without a controller on a node, past the scheduler, that requests more
+// memory than the node has.
+func (w *world) overcommit(t *testing.T) {
+	t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "alone", Namespace: w.name},
+		Spec: corev1.PodSpec{
+			NodeName: oneOf(w, w.nodes...).Name, Containers: []corev1.Container{container("app", list("memory", "8Gi"))},
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		},
+	}
+	if err := cluster.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // small returns a pod that most nodes have room for.
 func (w *world) small() corev1.PodSpec {
 	s := corev1.PodSpec{
 		NodeSelector: map[string]string{worldLabel: w.name}, TerminationGracePeriodSeconds: new(int64(0)),
-		Containers:  []corev1.Container{container("app", list("cpu", oneOf(w, "100m", "300m", "500m", "800m"), "memory", oneOf(w, "64Mi", "200Mi", "600Mi")))},
+		Containers:  []corev1.Container{container("app", list("cpu", oneOf(w, "100m", "300m", "500m", "800m"), "memory", oneOf(w, "", "64Mi", "200Mi", "600Mi")))},
 		Tolerations: []corev1.Toleration{{Key: "example.com/pool", Operator: corev1.TolerationOpExists}},
 	}
 	for _, taint := range taints {
@@ -198,13 +219,16 @@ func (w *world) askLoss(t *testing.T) (l loss, gone []string) {
 	return losses[0], gone
 }
 
-// split returns the pods that are on the nodes that are lost, and on the others.
+// split returns the pods of a controller that are on the nodes that are lost, and all pods that
+// are on the others.
 func (w *world) split(t *testing.T, gone []string) (lost, left []corev1.Pod) {
 	t.Helper()
 	for _, p := range w.podsOf(t) {
-		if slices.Contains(gone, p.Spec.NodeName) {
+		switch {
+		case slices.Contains(gone, p.Spec.NodeName) && metav1.GetControllerOf(&p) == nil:
+		case slices.Contains(gone, p.Spec.NodeName):
 			lost = append(lost, p)
-		} else {
+		default:
 			left = append(left, p)
 		}
 	}

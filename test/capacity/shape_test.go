@@ -136,12 +136,12 @@ func (w *world) defaults(t *testing.T, s *corev1.PodSpec) {
 	}
 }
 
-// copies creates some pods with this label, waits until the scheduler has tried each, and
-// returns how many pods with the label have a node, and why one of the others has none.
-func (w *world) copies(t *testing.T, label string, spec corev1.PodSpec, count int64) (scheduled int64, reason string) {
+// copies creates some more copies of a pod, waits until the scheduler has tried each, and
+// returns how many of all copies have a node, and why one of the others has none.
+func (w *world) copies(t *testing.T, spec corev1.PodSpec, count int64) (scheduled int64, reason string) {
 	t.Helper()
 	for range count {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(label, "-", w.pods), Namespace: w.name, Labels: map[string]string{"app": label}}, Spec: *spec.DeepCopy()}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("copy-", w.pods), Namespace: w.name, Labels: map[string]string{"app": "copy"}}, Spec: *spec.DeepCopy()}
 		if err := cluster.Create(t.Context(), pod); err != nil {
 			t.Fatalf("%s: %v", w.name, err)
 		}
@@ -149,7 +149,7 @@ func (w *world) copies(t *testing.T, label string, spec corev1.PodSpec, count in
 	}
 	framework.Eventually(t, "the scheduler has tried each copy", func() error {
 		pods := &corev1.PodList{}
-		if err := cluster.List(t.Context(), pods, client.InNamespace(w.name), client.MatchingLabels{"app": label}); err != nil {
+		if err := cluster.List(t.Context(), pods, client.InNamespace(w.name), client.MatchingLabels{"app": "copy"}); err != nil {
 			return err
 		}
 		scheduled, reason = 0, ""
