@@ -22,6 +22,7 @@ type baseline struct {
 	*exec.Cmd
 	stdin  io.Writer
 	stdout *bufio.Reader
+	stderr *strings.Builder
 }
 
 // kill kills the baseline. The error of Wait, that it was killed, is ignored.
@@ -40,10 +41,12 @@ func startBaseline(t *testing.T, c *framework.Cluster, path, says string, args .
 	if err != nil {
 		t.Fatal(err)
 	}
+	stderr := &strings.Builder{}
+	command.Stderr = stderr
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	b := baseline{command, stdin, bufio.NewReader(stdout)}
+	b := baseline{command, stdin, bufio.NewReader(stdout), stderr}
 	line, err := b.stdout.ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, says) {
 		b.kill()
@@ -56,12 +59,12 @@ func startBaseline(t *testing.T, c *framework.Cluster, path, says string, args .
 // a process that no longer watches needs little CPU.
 func (b baseline) seen(t *testing.T) (events int) {
 	t.Helper()
-	if _, err := io.WriteString(b.stdin, "\n"); err != nil {
-		t.Fatalf("the baseline has ended: %v", err)
-	}
+	// If it cannot be asked, it does not answer.
+	_, _ = io.WriteString(b.stdin, "\n")
 	line, err := b.stdout.ReadString('\n')
 	if err != nil {
-		t.Fatalf("the baseline has ended: %v", err)
+		_ = b.Wait()
+		t.Fatalf("the baseline has ended: %s", b.stderr)
 	}
 	if _, err := fmt.Sscanf(line, "seen: %d", &events); err != nil {
 		t.Fatalf("the baseline printed %q: %v", line, err)

@@ -10,16 +10,18 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"os"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -37,7 +39,7 @@ func run(kubeconfig string) error {
 	}
 	config.UserAgent = "baseline/1"
 	config.ContentType = runtime.ContentTypeProtobuf
-	client, err := corev1.NewForConfig(config)
+	client, err := corev1client.NewForConfig(config)
 	if err != nil {
 		return err
 	}
@@ -47,19 +49,31 @@ func run(kubeconfig string) error {
 	if err != nil {
 		return err
 	}
-	pods, err := client.Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		return err
-	}
-	fmt.Println("watching: from", list.ResourceVersion)
 	var seen atomic.Int64
 	go func() {
 		for questions := bufio.NewScanner(os.Stdin); questions.Scan(); {
 			fmt.Println("seen:", seen.Load())
 		}
 	}()
-	for range pods.ResultChan() {
-		seen.Add(1)
+	fmt.Println("watching: from", list.ResourceVersion)
+	// An API server that is busy ends the watches that it cannot serve in time: whoever
+	// follows the pods goes on from where it was.
+	version := list.ResourceVersion
+	for {
+		pods, err := client.Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+		if err != nil {
+			return err
+		}
+		for event := range pods.ResultChan() {
+			if event.Type == watch.Error {
+				return apierrors.FromObject(event.Object)
+			}
+			if pod, ok := event.Object.(*corev1.Pod); ok {
+				version = pod.ResourceVersion
+			}
+			if event.Type != watch.Bookmark {
+				seen.Add(1)
+			}
+		}
 	}
-	return errors.New("the watch has ended")
 }
