@@ -20,7 +20,7 @@ func (r *run) pure(t *testing.T) {
 	t.Helper()
 	pods, schedules := func(w clusterSize) int { return w.pods }, func(w clusterSize) int { return w.schedules }
 	r.benchmark(t, "./internal/nodepool/state", "BenchmarkPodEvent", pods, "event", "a pod event, from the cache to the sums, among %s pods")
-	r.benchmark(t, "./internal/restart", "BenchmarkTick", schedules, "tick", "a tick, from the alarm to the next alarm, among %s schedules")
+	r.benchmark(t, "./internal/wakeup", "BenchmarkTick", schedules, "tick", "a tick, from the alarm to the next alarm, among %s schedules")
 }
 
 // benchmark adds the results of a benchmark that has a size in the name of each part.

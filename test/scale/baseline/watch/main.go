@@ -56,7 +56,7 @@ func run(kubeconfig string) error {
 		}
 	}()
 	fmt.Println("watching: from", list.ResourceVersion)
-	// An API server that is busy ends the watches that it cannot serve in time: whoever
+	// An API server that is busy ends the watches that it cannot serve in time: a client that
 	// follows the pods goes on from where it was.
 	version := list.ResourceVersion
 	for {
