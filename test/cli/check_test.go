@@ -96,6 +96,10 @@ func TestNoManagerLeads(t *testing.T) {
 	outdated("it has ended", none, "pools", "pools describe worker", "restarts")
 	wants("it has ended", 1, map[string]string{"manager": "failed: the lease tidekeeper has no holder: see kubectl -n tidekeeper-system get pods, and their logs", "nodepools": "ok: .*"})
 
+	if r := on("restarts", "now", "web", "--dry-run=server").run(t); r.code != 0 || !strings.Contains(r.stderr, "warning: no manager leads: the lease tidekeeper has no holder (namespace tidekeeper-system); it starts when one does: see kubectl tide check\n") {
+		t.Errorf("a request while none leads: %+v", r)
+	}
+
 	// For a user without rights, the output names the missing ones.
 	nobody := filepath.Join(t.TempDir(), "nobody")
 	if err := os.WriteFile(nobody, []byte(c.Sandbox(t, "kubeconfig", "--user", "nobody")), 0o600); err != nil {

@@ -24,6 +24,19 @@ func Manager(ctx context.Context, e *Env, c client.Client) (view.Manager, error)
 	return view.ManagerOf(leases.Items, e.Now()), nil
 }
 
+// NoteNoLeader says on stderr that what was requested waits, if a manager has led and none
+// leads now. For users who may not read the lease it says nothing.
+func (e *Env) NoteNoLeader(ctx context.Context, c client.Client) error {
+	m, err := Manager(ctx, e, c)
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err == nil && m.Leader == "" && m.Namespace != "" {
+		e.Note("warning: no manager leads: " + m.Problem + " (namespace " + m.Namespace + "); it starts when one does: see kubectl tide check")
+	}
+	return err
+}
+
 // NoteOutdated says on stderr if what is shown of some objects may be out of date,
 // because no manager leads. For users who may not read the lease it says nothing.
 func (e *Env) NoteOutdated(ctx context.Context, c client.Client, unobserved view.Unobserved) error {

@@ -62,7 +62,7 @@ func (o *nowOptions) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return o.NoteNoLeader(ctx, c)
 }
 
 // request requests one restart.
