@@ -6,6 +6,8 @@ package index
 import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/internal/nodes"
 )
 
 // NodeNotReady finds the nodes that are not ready, under "true". Ready nodes are
@@ -22,10 +24,8 @@ func nodeNotReady(object client.Object) []string {
 	if !ok {
 		return nil
 	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-			return nil
-		}
+	if nodes.IsReady(node) {
+		return nil
 	}
 	return []string{"true"}
 }

@@ -77,6 +77,23 @@ func TemplateHashLabels() []string {
 	return labels
 }
 
+// WorkloadName returns the workload that the pod belongs to, such as Deployment/web; Pod/NAME
+// if nothing controls the pod.
+func WorkloadName(pod *corev1.Pod) string {
+	kind, name := Workload(pod)
+	if kind == "" {
+		return "Pod/" + pod.Name
+	}
+	return kind + "/" + name
+}
+
+// IsReplaced reports whether the pod has a controller that creates another one when it is gone.
+// A static pod is its kubelet's.
+func IsReplaced(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && owner.Kind != "Node"
+}
+
 // Workload returns the kind and the name of the workload that the pod belongs to,
 // both empty if nothing controls the pod.
 //

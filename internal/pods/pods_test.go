@@ -116,6 +116,17 @@ func TestWorkload(t *testing.T) {
 			if kind, name := Workload(pod); kind != tt.wantKind || name != tt.wantName {
 				t.Errorf("%s/%s, want %s/%s", kind, name, tt.wantKind, tt.wantName)
 			}
+			pod.Name = "self"
+			want := tt.wantKind + "/" + tt.wantName
+			if tt.wantKind == "" {
+				want = "Pod/self"
+			}
+			if got := WorkloadName(pod); got != want {
+				t.Errorf("the workload is %s, want %s", got, want)
+			}
+			if got, want := IsReplaced(pod), tt.wantKind != "" && tt.wantKind != "Node"; got != want {
+				t.Errorf("is replaced: %t, want %t", got, want)
+			}
 		})
 	}
 }

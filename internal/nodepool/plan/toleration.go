@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr" //nolint:depguard // A function of Kubernetes requires a logger, and gets one that discards.
 	corev1 "k8s.io/api/core/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodes"
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
@@ -48,9 +48,7 @@ func EvictionDelay(pod *corev1.Pod, taints []corev1.Taint) (after time.Duration,
 // EvictionDelayOf is [EvictionDelay] for a pod with these tolerations.
 func EvictionDelayOf(tolerations []corev1.Toleration, taints []corev1.Taint) (after time.Duration, evicted bool) {
 	for _, taint := range taints {
-		i := slices.IndexFunc(tolerations, func(t corev1.Toleration) bool {
-			return t.ToleratesTaint(logr.Discard(), &taint, true)
-		})
+		i := nodes.FirstTolerating(tolerations, &taint)
 		if i < 0 {
 			return 0, true
 		}

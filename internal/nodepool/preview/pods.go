@@ -8,13 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr" //nolint:depguard // A function of Kubernetes requires a logger, and gets one that discards.
 	corev1 "k8s.io/api/core/v1"
-	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+	"tidekeeper.dev/tidekeeper/internal/nodes"
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
@@ -154,9 +153,10 @@ func outcomeOf(pod *corev1.Pod, before, after *corev1.Node) (Pod, bool) {
 // blockedBy returns which taint, or "labels", prevents the scheduler from placing the pod on
 // the node; "" if neither does.
 func blockedBy(pod *corev1.Pod, node *corev1.Node) string {
-	blocks := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
-	if t, found := schedulinghelper.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, blocks, true); found {
-		return "taint " + t.ToString()
+	for i := range node.Spec.Taints {
+		if t := &node.Spec.Taints[i]; nodes.Blocks(t, pod.Spec.Tolerations) {
+			return "taint " + t.ToString()
+		}
 	}
 	// An affinity that cannot be parsed matches no node, as for the scheduler.
 	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
@@ -172,9 +172,8 @@ func noExecuteTaintsOn(node *corev1.Node) []corev1.Taint {
 
 // workloadOf returns the workload of a pod, or "" if no controller would replace the pod.
 func workloadOf(pod *corev1.Pod) string {
-	kind, name := pods.Workload(pod)
-	if kind == "" || kind == "Node" {
+	if !pods.IsReplaced(pod) {
 		return ""
 	}
-	return kind + "/" + name
+	return pods.WorkloadName(pod)
 }

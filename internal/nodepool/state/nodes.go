@@ -5,7 +5,6 @@ package state
 
 import (
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,6 +12,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
+	"tidekeeper.dev/tidekeeper/internal/nodes"
 )
 
 // SetNode adds or updates a node.
@@ -25,7 +25,7 @@ func (c *Cluster) SetNode(node *corev1.Node) Dirty {
 		c.nodeCount++
 	}
 
-	if ready := isReady(node); ready != n.ready {
+	if ready := nodes.IsReady(node); ready != n.ready {
 		for _, p := range n.pools {
 			if ready {
 				p.ready++
@@ -87,12 +87,6 @@ func (c *Cluster) forget(n *nodeState) {
 	if n.object == nil && len(n.pods) == 0 {
 		delete(c.nodes, n.name)
 	}
-}
-
-func isReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // sameAmounts reports whether two lists are equal. It is called for each heartbeat of a

@@ -1,0 +1,33 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nodes answers questions about nodes and their taints that several packages ask.
+package nodes
+
+import (
+	"slices"
+
+	"github.com/go-logr/logr" //nolint:depguard // A function of Kubernetes requires a logger, and gets one that discards.
+	corev1 "k8s.io/api/core/v1"
+)
+
+// IsReady reports whether the condition Ready of a node is True.
+func IsReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// FirstTolerating returns the index of the first toleration that matches a taint, as the
+// scheduler and the taint eviction controller match them, or -1.
+func FirstTolerating(tolerations []corev1.Toleration, taint *corev1.Taint) int {
+	return slices.IndexFunc(tolerations, func(t corev1.Toleration) bool {
+		return t.ToleratesTaint(logr.Discard(), taint, true)
+	})
+}
+
+// Blocks reports whether a taint keeps the scheduler from placing a pod with these tolerations
+// on a node.
+func Blocks(taint *corev1.Taint, tolerations []corev1.Toleration) bool {
+	return taint.Effect != corev1.TaintEffectPreferNoSchedule && FirstTolerating(tolerations, taint) < 0
+}
