@@ -37,10 +37,10 @@ func BenchmarkLoss(b *testing.B) {
 			list, pods, names := full(nodes, room)
 			b.Run(fmt.Sprintf("nodes=%d/room=%t/new", nodes, room), func(b *testing.B) {
 				for b.Loop() {
-					New(list, pods)
+					newCluster(list, pods)
 				}
 			})
-			c := New(list, pods)
+			c := newCluster(list, pods)
 			b.Run(fmt.Sprintf("nodes=%d/room=%t/each", nodes, room), func(b *testing.B) {
 				for b.Loop() {
 					for _, name := range names {

@@ -48,6 +48,15 @@ func aPod(name, kind, owner, on string, requests ...string) corev1.Pod {
 	return p
 }
 
+// newCluster is [New] for pods that are values.
+func newCluster(nodes []corev1.Node, pods []corev1.Pod) *Cluster {
+	running := make([]*corev1.Pod, len(pods))
+	for i := range pods {
+		running[i] = &pods[i]
+	}
+	return New(nodes, running)
+}
+
 func equal(t *testing.T, what string, want, got any) {
 	t.Helper()
 	quantities := cmp.Comparer(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
@@ -83,7 +92,7 @@ func TestLevel(t *testing.T) {
 		aPod("b", "ReplicaSet", "b", "n1", "cpu", "3", "memory", "1Gi"),
 		aPod("c", "ReplicaSet", "c", "n2", "cpu", "1", "memory", "1Gi"),
 	}
-	got := New(nodes, pods).Level(append(names, "n0", "unknown"), []corev1.Taint{own})
+	got := newCluster(nodes, pods).Level(append(names, "n0", "unknown"), []corev1.Taint{own})
 	gone := list("cpu", "4", "memory", "8Gi", "pods", "2")
 	equal(t, "level", Level{
 		Nodes: 7, UsableNodes: 2,
@@ -109,7 +118,7 @@ func TestSlotsAreWholeVectors(t *testing.T) {
 		aNode("b", "cpu", "2", "memory", "16Gi", "pods", "10"),
 		aNode("c", "cpu", "4", "memory", "4Gi", "pods", "10", "nvidia.com/gpu", "1"),
 	}
-	got := New(nodes, nil).Level([]string{"a", "b", "c"}, nil).Slots
+	got := newCluster(nodes, nil).Level([]string{"a", "b", "c"}, nil).Slots
 	equal(t, "slots", []Slot{
 		{"a", list("cpu", "8", "memory", "2Gi", "pods", "10", "nvidia.com/gpu", "0")},
 		{"b", list("cpu", "2", "memory", "16Gi", "pods", "10", "nvidia.com/gpu", "0")},
@@ -129,7 +138,7 @@ func TestFit(t *testing.T) {
 	nodes[3].Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
 	names := []string{"a", "b", "c", "d", "e"}
 	running := []corev1.Pod{aPod("x", "ReplicaSet", "x", "e", "cpu", "7500m"), aPod("y", "DaemonSet", "y", "e", "cpu", "100m")}
-	c := New(nodes, running)
+	c := newCluster(nodes, running)
 
 	pod := aPod("new", "", "", "", "cpu", "1", "memory", "2Gi")
 	equal(t, "fit", Fit{
@@ -169,7 +178,7 @@ func TestLose(t *testing.T) {
 		aPod("alone", "", "", "a", "cpu", "100m"),
 		aPod("b", "ReplicaSet", "other", "b", "cpu", "2500m"),
 	}
-	c := New(nodes, pods)
+	c := newCluster(nodes, pods)
 	for range 2 { // What is asked changes nothing.
 		l := c.Lose([]string{"a"}, nil)
 		equal(t, "all find a place", Loss{Nodes: []string{"a"}, Pods: 3, Unmanaged: 1}, l)
@@ -181,7 +190,7 @@ func TestLose(t *testing.T) {
 
 	// A node on which more memory is requested than it has takes pods that request none.
 	over := aPod("over", "", "", "c", "memory", "9Gi")
-	equal(t, "memory is overcommitted", Loss{Nodes: []string{"a"}, Pods: 3, Unmanaged: 1}, New(nodes, append(pods, over)).Lose([]string{"a"}, nil))
+	equal(t, "memory is overcommitted", Loss{Nodes: []string{"a"}, Pods: 3, Unmanaged: 1}, newCluster(nodes, append(pods, over)).Lose([]string{"a"}, nil))
 
 	// A node that is not ready, cordoned or tainted takes none.
 	for _, change := range []func(*corev1.Node){
@@ -193,7 +202,7 @@ func TestLose(t *testing.T) {
 	} {
 		changed := nodes[2].DeepCopy()
 		change(changed)
-		l := New([]corev1.Node{nodes[0], nodes[1], *changed}, pods).Lose([]string{"a"}, nil)
+		l := newCluster([]corev1.Node{nodes[0], nodes[1], *changed}, pods).Lose([]string{"a"}, nil)
 		if l.Homeless() != 1 {
 			t.Errorf("%d pods without place, want 1", l.Homeless())
 		}
@@ -207,7 +216,7 @@ func TestShares(t *testing.T) {
 		aPod("3", "", "", "a", "cpu", "1"), aPod("4", "StatefulSet", "x", "a", "cpu", "2"), aPod("5", "StatefulSet", "y", "a", "cpu", "1"),
 	}
 	pods[3].Namespace, pods[4].Namespace = "other", "third"
-	c := New(nodes, pods)
+	c := newCluster(nodes, pods)
 	equal(t, "namespaces", []Share{{"shop", 3, 70}, {"other", 1, 20}, {"third", 1, 10}}, c.Shares([]string{"a"}, "cpu", false, 2))
 	equal(t, "workloads", []Share{{"shop/StatefulSet/db", 2, 60}, {"", 3, 40}}, c.Shares([]string{"a"}, "cpu", true, 1))
 	if got := c.Shares([]string{"a"}, "memory", true, 1); got != nil {
@@ -247,7 +256,7 @@ func TestLoseOf(t *testing.T) {
 		aNode("a", "cpu", "4", "pods", "10"), aNode("b", "cpu", "4", "pods", "10"), aNode("c", "cpu", "4", "pods", "10"),
 	}
 	pods := []corev1.Pod{aPod("1", "StatefulSet", "big", "a", "cpu", "3"), aPod("2", "StatefulSet", "small", "b", "cpu", "2"), aPod("3", "", "", "b", "cpu", "1")}
-	c := New(nodes, pods)
+	c := newCluster(nodes, pods)
 	equal(t, "the big one's place", Loss{Nodes: []string{"a", "b"}, Pods: 1}, c.Lose([]string{"a", "b"}, []string{"a"}))
 	equal(t, "the small one has none", Loss{
 		Nodes: []string{"a", "b"}, Pods: 1, Unmanaged: 1, WithoutPlace: []WithoutPlace{{"shop", "StatefulSet/small", 1}}, Requests: list("cpu", "2", "pods", "1"),
@@ -262,7 +271,7 @@ func TestLevelAddsUp(t *testing.T) {
 		for _, n := range nodes {
 			names = append(names, n.Name)
 		}
-		l := New(nodes, pods).Level(names, nil)
+		l := newCluster(nodes, pods).Level(names, nil)
 		for name, allocatable := range l.Allocatable {
 			sum := l.Usable[name].DeepCopy()
 			for _, lost := range l.Lost {
@@ -297,11 +306,11 @@ func TestFitIsWhatCanBePlaced(t *testing.T) {
 		}
 		shape := shapes[0]
 		shape.Spec.NodeName, shape.OwnerReferences = "", nil
-		fit := New(nodes, pods).Fit(names, &shape)
+		fit := newCluster(nodes, pods).Fit(names, &shape)
 		placed := int64(0)
 		for _, n := range nodes {
 			for {
-				one := New(nodes, pods).Fit([]string{n.Name}, &shape)
+				one := newCluster(nodes, pods).Fit([]string{n.Name}, &shape)
 				if one.Copies == 0 {
 					break
 				}
@@ -327,7 +336,7 @@ func TestLossIsAPlacement(t *testing.T) {
 		for _, n := range lost {
 			names = append(names, n.Name)
 		}
-		c := New(nodes, pods)
+		c := newCluster(nodes, pods)
 		l := c.Lose(names, nil)
 		if diff := cmp.Diff(l, c.Lose(names, nil), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("asked again (-first +second):\n%s", diff)
@@ -336,8 +345,8 @@ func TestLossIsAPlacement(t *testing.T) {
 			t.Errorf("%d of %d pods are without place", l.Homeless(), l.Pods)
 		}
 		c.placed = func(p pod, n *node) {
-			if reason := p.class.refusedBy(n.object); reason != "" {
-				t.Errorf("a pod is placed on %s: %s", n.object.Name, reason)
+			if reasons := p.class.refusals(n.object); len(reasons) > 0 {
+				t.Errorf("a pod is placed on %s: %s", n.object.Name, reasons)
 			}
 			for i, left := range n.room {
 				if left < 0 && p.class.request[i] > 0 {

@@ -14,18 +14,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/nodes"
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
 // Cluster is the nodes of a cluster with the pods on them. It is not safe for concurrent use.
 type Cluster struct {
-	// names are the resources that any node offers; a vector has one number for each, counted
-	// as in [resources.Amount].
+	// names are the resources that any node offers: CPU, memory, and the others by name. A
+	// vector has one number for each, counted as in [resources.Amount].
 	names []corev1.ResourceName
 	index map[corev1.ResourceName]int
 
 	nodes  []*node // by name
 	byName map[string]*node
+	// total is what all nodes have together.
+	total vector
 
 	// classes of pods that are alike.
 	classes map[classKey]*class
@@ -37,9 +40,6 @@ type Cluster struct {
 
 	// placed is called with each pod that is placed, for tests.
 	placed func(pod, *node)
-
-	// sum is what all nodes have together, nil until it is asked for.
-	sum vector
 }
 
 // vector is an amount of each of a cluster's resources.
@@ -50,7 +50,9 @@ type node struct {
 	object            *corev1.Node
 	number            int
 	allocatable, free vector
-	pods              []pod
+	// daemonSets is what the pods of DaemonSets request.
+	daemonSets vector
+	pods       []pod
 	// away reports whether the node is not ready, or is being deleted.
 	away bool
 	// room is what is free while pods are placed, nil if none was placed here.
@@ -61,8 +63,6 @@ type node struct {
 type pod struct {
 	object *corev1.Pod
 	class  *class
-	// reported reports whether a [Loss] is about the pod.
-	reported bool
 }
 
 // classKey says which pods are alike: those of one controller with the same requests and
@@ -80,6 +80,8 @@ type class struct {
 	// compared reports whether Unevaluated has what follows from the pods that run.
 	compared bool
 	request  vector
+	// size is how much of the cluster the request is: the greatest share of any resource.
+	size float64
 	// unknown is a resource that is requested and that no node offers.
 	unknown corev1.ResourceName
 	// open are the numbers of nodes that have room for one pod of the class, as the cluster
@@ -89,51 +91,88 @@ type class struct {
 }
 
 // New returns a cluster. Pods that have ended are left out; those without a node are pending.
-func New(nodes []corev1.Node, list []corev1.Pod) *Cluster {
+func New(list []corev1.Node, running []*corev1.Pod) *Cluster {
 	c := &Cluster{index: map[corev1.ResourceName]int{}, byName: map[string]*node{}, classes: map[classKey]*class{}, repels: repels{}}
-	for i := range nodes {
-		n := &node{object: &nodes[i]}
-		c.nodes = append(c.nodes, n)
-		c.byName[nodes[i].Name] = n
-		_, allocatable := resources.Offered(&nodes[i])
-		for _, a := range allocatable {
-			if _, known := c.index[a.Resource]; !known {
-				c.index[a.Resource] = len(c.names)
-				c.names = append(c.names, a.Resource)
-			}
-		}
-	}
-	slices.SortFunc(c.nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
-	for i, n := range c.nodes {
-		n.number = i
-		n.away = !n.object.DeletionTimestamp.IsZero() || !ready(n.object)
-		_, allocatable := resources.Offered(n.object)
-		n.allocatable, _ = c.vectorOf(allocatable)
-		n.free = slices.Clone(n.allocatable)
-	}
-	for i := range list {
-		object := &list[i]
-		if pods.IsTerminal(object) {
-			continue
-		}
-		if object.Spec.NodeName == "" {
-			c.pending = append(c.pending, object)
-			continue
-		}
+	c.addNodes(list)
+	for _, object := range running {
 		n, known := c.byName[object.Spec.NodeName]
-		if !known {
-			continue
+		switch {
+		case pods.IsTerminal(object):
+		case object.Spec.NodeName == "":
+			c.pending = append(c.pending, object)
+		case known:
+			n.add(pod{object, c.classOf(object)})
 		}
-		p := pod{object: object, class: c.classOf(object)}
-		n.pods = append(n.pods, p)
-		n.free.subtract(p.class.request)
 	}
 	return c
 }
 
+// addNodes adds the nodes, and with them the resources that there are.
+func (c *Cluster) addNodes(list []corev1.Node) {
+	offered := make([][]resources.Amount, len(list))
+	for i := range list {
+		_, offered[i] = resources.Offered(&list[i])
+		for _, a := range offered[i] {
+			c.names = append(c.names, a.Resource)
+		}
+	}
+	slices.SortFunc(c.names, byWeight)
+	c.names = slices.Compact(c.names)
+	for i, name := range c.names {
+		c.index[name] = i
+	}
+	c.total = c.zero()
+	for i := range list {
+		n := &node{object: &list[i], away: !list[i].DeletionTimestamp.IsZero() || !nodes.IsReady(&list[i]), daemonSets: c.zero()}
+		n.allocatable, _ = c.vectorOf(offered[i])
+		n.free = slices.Clone(n.allocatable)
+		c.total.add(n.allocatable)
+		c.nodes = append(c.nodes, n)
+		c.byName[list[i].Name] = n
+	}
+	slices.SortFunc(c.nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
+	for i, n := range c.nodes {
+		n.number = i
+	}
+}
+
+// add adds a pod to the node.
+func (n *node) add(p pod) {
+	n.pods = append(n.pods, p)
+	n.free.subtract(p.class.request)
+	if ofDaemonSet(p.object) {
+		n.daemonSets.add(p.class.request)
+	}
+}
+
+// empty returns what is free on the node with pods of DaemonSets only.
+func (n *node) empty() vector {
+	left := slices.Clone(n.allocatable)
+	left.subtract(n.daemonSets)
+	return left
+}
+
+// byWeight orders resources: CPU, memory, and then by name.
+func byWeight(a, b corev1.ResourceName) int {
+	weight := func(name corev1.ResourceName) int {
+		switch name {
+		case corev1.ResourceCPU:
+			return 0
+		case corev1.ResourceMemory:
+			return 1
+		default:
+			return 2
+		}
+	}
+	return cmp.Or(cmp.Compare(weight(a), weight(b)), cmp.Compare(a, b))
+}
+
+// zero returns a vector of zeros.
+func (c *Cluster) zero() vector { return make(vector, len(c.names)) }
+
 // vectorOf returns the amounts as a vector, and the first of those that no node offers.
 func (c *Cluster) vectorOf(amounts []resources.Amount) (v vector, unknown corev1.ResourceName) {
-	v = make(vector, len(c.names))
+	v = c.zero()
 	for _, a := range amounts {
 		i, known := c.index[a.Resource]
 		switch {
@@ -171,6 +210,11 @@ func (c *Cluster) classOf(object *corev1.Pod) *class {
 func (c *Cluster) newClass(example *corev1.Pod, requests []resources.Amount) *class {
 	created := &class{Shape: ShapeOf(example), example: example}
 	created.request, created.unknown = c.vectorOf(requests)
+	for i, r := range created.request {
+		if c.total[i] > 0 {
+			created.size = max(created.size, float64(r)/float64(c.total[i]))
+		}
+	}
 	return created
 }
 
@@ -184,10 +228,7 @@ func (c *Cluster) openNode(of *class, k int) (n *node, found bool) {
 		n := c.nodes[of.scanned]
 		of.scanned++
 		// Resources first: that is cheaper.
-		if n.away {
-			continue
-		}
-		if n.free.covers(of.request) && of.refusedBy(n.object) == "" {
+		if !n.away && n.free.covers(of.request) && len(of.refusals(n.object)) == 0 {
 			of.open = append(of.open, n.number)
 		}
 	}
@@ -217,7 +258,7 @@ func (c *Cluster) members(names []string) []*node {
 	return slices.Compact(list)
 }
 
-// offered returns the resources that any of the nodes offers, by name.
+// offered returns the resources that any of the nodes offers, in the order of the names.
 func (c *Cluster) offered(members []*node) []corev1.ResourceName {
 	var names []corev1.ResourceName
 	for i, name := range c.names {
@@ -225,7 +266,6 @@ func (c *Cluster) offered(members []*node) []corev1.ResourceName {
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names)
 	return names
 }
 

@@ -45,9 +45,7 @@ func (c *Cluster) Fit(names []string, pod *corev1.Pod) Fit {
 	f := Fit{AtMost: c.unevaluated(class)}
 	limits, refusals := map[string]int{}, map[string]int{}
 	for _, n := range c.members(names) {
-		empty := slices.Clone(n.allocatable)
-		empty.subtract(n.requestedByDaemonSets())
-		most, lacking := c.copies(empty, class.request)
+		most, lacking := c.copies(n.empty(), class.request)
 		reasons := class.refusals(n.object)
 		switch {
 		case class.unknown != "":
@@ -85,8 +83,7 @@ func RequestsOf(pod *corev1.Pod) corev1.ResourceList {
 // there is not enough of for one more.
 func (c *Cluster) copies(free, request vector) (copies int64, limit string) {
 	copies = math.MaxInt64
-	for _, name := range byWeight(c.names) {
-		i := c.index[name]
+	for i, name := range c.names {
 		if request[i] <= 0 {
 			continue
 		}

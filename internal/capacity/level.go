@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/nodes"
 )
 
 // Cause is why a node's resources cannot be used by new pods.
@@ -62,12 +64,11 @@ func (c *Cluster) Level(names []string, own []corev1.Taint) Level {
 	members := c.members(names)
 	offered := c.offered(members)
 	l := Level{Nodes: len(members), Lost: []Lost{}, Slots: []Slot{}}
-	zero := func() vector { return make(vector, len(c.names)) }
-	allocatable, requested, usable, free, daemons := zero(), zero(), zero(), zero(), zero()
+	allocatable, requested, usable, free, daemons := c.zero(), c.zero(), c.zero(), c.zero(), c.zero()
 	lost, count := map[Cause]vector{}, map[Cause]int{}
 	lose := func(cause Cause, v vector) {
 		if lost[cause] == nil {
-			lost[cause] = zero()
+			lost[cause] = c.zero()
 		}
 		lost[cause].add(v)
 		count[cause]++
@@ -76,9 +77,8 @@ func (c *Cluster) Level(names []string, own []corev1.Taint) Level {
 	for _, n := range members {
 		allocatable.add(n.allocatable)
 		requested.add(n.requested())
-		daemons.add(n.requestedByDaemonSets())
-		cause := causeOf(n.object, own)
-		if cause != "" {
+		daemons.add(n.daemonSets)
+		if cause := causeOf(n.object, own); cause != "" {
 			lose(cause, n.allocatable)
 			continue
 		}
@@ -113,7 +113,7 @@ func causeOf(n *corev1.Node, own []corev1.Taint) Cause {
 	switch {
 	case !n.DeletionTimestamp.IsZero():
 		return BeingDeleted
-	case !ready(n):
+	case !nodes.IsReady(n):
 		return NotReady
 	case n.Spec.Unschedulable:
 		return Cordoned
@@ -124,12 +124,6 @@ func causeOf(n *corev1.Node, own []corev1.Taint) Cause {
 		return ForeignTaint
 	}
 	return ""
-}
-
-func ready(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // noPodSlot reports whether the node may not have one more pod.
@@ -148,20 +142,8 @@ func (n *node) left() vector {
 }
 
 func (n *node) requested() vector {
-	v := make(vector, len(n.free))
-	for i := range v {
-		v[i] = n.allocatable[i] - n.free[i]
-	}
-	return v
-}
-
-func (n *node) requestedByDaemonSets() vector {
-	v := make(vector, len(n.free))
-	for _, p := range n.pods {
-		if ofDaemonSet(p.object) {
-			v.add(p.class.request)
-		}
-	}
+	v := slices.Clone(n.allocatable)
+	v.subtract(n.free)
 	return v
 }
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
@@ -54,49 +54,73 @@ func (l *Loss) Homeless() (sum int) {
 // reported, or all if it is nil; the others need a place, too.
 func (c *Cluster) Lose(names, of []string) Loss {
 	lost := c.members(names)
-	reported := c.numbers(of)
+	about := sets.New(lost...)
+	if of != nil {
+		about = sets.New(c.members(of)...)
+	}
+	reported := func(p pod) bool { return about.Has(c.byName[p.object.Spec.NodeName]) }
 	l := Loss{Nodes: []string{}, WithoutPlace: []WithoutPlace{}}
-	gone := make(map[int]bool, len(lost))
 	var homeless []pod
 	for _, n := range lost {
-		gone[n.number] = true
 		l.Nodes = append(l.Nodes, n.object.Name)
 		for _, p := range n.pods {
-			p.reported = reported == nil || reported[n.number]
 			switch {
 			case ofDaemonSet(p.object) || !p.object.DeletionTimestamp.IsZero():
-			case unmanaged(p.object) && p.reported:
-				l.Unmanaged++
-			case unmanaged(p.object):
-			default:
+			case pods.IsReplaced(p.object):
 				homeless = append(homeless, p)
-				if p.reported {
-					l.Pods++
-				}
+			case reported(p):
+				l.Unmanaged++
 			}
 		}
 	}
-	slices.SortStableFunc(homeless, func(a, b pod) int { return cmp.Compare(c.size(b.class.request), c.size(a.class.request)) })
+	slices.SortStableFunc(homeless, func(a, b pod) int { return cmp.Compare(b.class.size, a.class.size) })
+	for _, p := range homeless {
+		if reported(p) {
+			l.Pods++
+			l.AtMost = appendNew(l.AtMost, c.unevaluated(p.class))
+		}
+	}
+	counts, short := map[WithoutPlace]int{}, c.zero()
+	for _, p := range c.place(homeless, sets.New(lost...)) {
+		if reported(p) {
+			counts[WithoutPlace{Namespace: p.object.Namespace, Workload: pods.WorkloadName(p.object)}]++
+			short.add(p.class.request)
+		}
+	}
+	for w, count := range counts {
+		w.Pods = count
+		l.WithoutPlace = append(l.WithoutPlace, w)
+	}
+	slices.SortFunc(l.WithoutPlace, func(a, b WithoutPlace) int {
+		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
+	})
+	if len(l.WithoutPlace) > 0 {
+		l.Requests = c.list(short, c.offered(c.nodes))
+	}
+	return l
+}
 
+// appendNew appends the elements that are not in the list yet.
+func appendNew(list, elements []string) []string {
+	for _, e := range elements {
+		if !slices.Contains(list, e) {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// place finds a place for each pod in turn, on nodes that are not gone, and returns those that
+// none is found for. It takes no room for good.
+func (c *Cluster) place(homeless []pod, gone sets.Set[*node]) (rest []pod) {
 	var used []*node
 	// A class has room on fewer and fewer nodes, so it goes on where it has stopped.
 	next := map[*class]int{}
-	rest, short := map[WithoutPlace]int{}, make(vector, len(c.names))
 	for _, p := range homeless {
 		n, k := c.firstFit(p.class, next[p.class], gone)
 		next[p.class] = k
-		for _, what := range c.unevaluated(p.class) {
-			if p.reported && !slices.Contains(l.AtMost, what) {
-				l.AtMost = append(l.AtMost, what)
-			}
-		}
-		if n == nil && !p.reported {
-			continue
-		}
 		if n == nil {
-			kind, name := pods.Workload(p.object)
-			rest[WithoutPlace{Namespace: p.object.Namespace, Workload: kind + "/" + name}]++
-			short.add(p.class.request)
+			rest = append(rest, p)
 			continue
 		}
 		if n.room == nil {
@@ -111,75 +135,19 @@ func (c *Cluster) Lose(names, of []string) Loss {
 	for _, n := range used {
 		n.room = nil
 	}
-
-	for w, count := range rest {
-		w.Pods = count
-		l.WithoutPlace = append(l.WithoutPlace, w)
-	}
-	slices.SortFunc(l.WithoutPlace, func(a, b WithoutPlace) int {
-		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
-	})
-	if len(l.WithoutPlace) > 0 {
-		l.Requests = c.list(short, c.offered(c.nodes))
-	}
-	return l
-}
-
-// numbers returns the numbers of the nodes of these names; nil if names is nil.
-func (c *Cluster) numbers(names []string) map[int]bool {
-	if names == nil {
-		return nil
-	}
-	numbers := map[int]bool{}
-	for _, n := range c.members(names) {
-		numbers[n.number] = true
-	}
-	return numbers
+	return rest
 }
 
 // firstFit returns the first node, from the k-th that was open to the class, that takes a pod
 // of it and is not gone, and where to go on; nil if there is none.
-func (c *Cluster) firstFit(of *class, k int, gone map[int]bool) (*node, int) {
+func (c *Cluster) firstFit(of *class, k int, gone sets.Set[*node]) (*node, int) {
 	for ; ; k++ {
 		n, found := c.openNode(of, k)
 		if !found {
 			return nil, k
 		}
-		if gone[n.number] {
-			continue
-		}
-		if n.room == nil {
-			return n, k
-		}
-		if n.room.covers(of.request) {
+		if !gone.Has(n) && (n.room == nil || n.room.covers(of.request)) {
 			return n, k
 		}
 	}
-}
-
-// size is how much of the cluster a request is: the greatest share of any of its resources.
-func (c *Cluster) size(request vector) (share float64) {
-	for i, r := range request {
-		if total := c.total()[i]; total > 0 {
-			share = max(share, float64(r)/float64(total))
-		}
-	}
-	return share
-}
-
-// total returns what all nodes have together.
-func (c *Cluster) total() vector {
-	if c.sum == nil {
-		c.sum = make(vector, len(c.names))
-		for _, n := range c.nodes {
-			c.sum.add(n.allocatable)
-		}
-	}
-	return c.sum
-}
-
-// unmanaged reports whether no controller would replace the pod elsewhere.
-func unmanaged(p *corev1.Pod) bool {
-	owner := metav1.GetControllerOfNoCopy(p)
-	return owner == nil || owner.Kind == "Node"
 }

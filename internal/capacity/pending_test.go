@@ -17,7 +17,7 @@ func TestPending(t *testing.T) {
 	pods[3].Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	pods[5].Status.Phase = corev1.PodFailed
 	var got [][]string
-	for _, g := range New([]corev1.Node{aNode("n", "cpu", "4")}, pods).Pending() {
+	for _, g := range newCluster([]corev1.Node{aNode("n", "cpu", "4")}, pods).Pending() {
 		var names []string
 		for _, p := range g.Pods {
 			names = append(names, p.Name)

@@ -33,7 +33,7 @@ func TestRepels(t *testing.T) {
 		runs.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{tc.term}}}
 		pod := aPod("web-1", "StatefulSet", "web", "a", "cpu", "1")
 		pod.Labels = map[string]string{"app": "web"}
-		c := New(nodes, []corev1.Pod{runs, pod})
+		c := newCluster(nodes, []corev1.Pod{runs, pod})
 		var want []string
 		if tc.want {
 			want = []string{othersAntiAffinity}
@@ -61,14 +61,14 @@ func TestPodsOfOneControllerDiffer(t *testing.T) {
 	} {
 		changed := after.DeepCopy()
 		change(&changed.Spec)
-		l := New(nodes, []corev1.Pod{before, *changed}).Lose([]string{"a"}, nil)
+		l := newCluster(nodes, []corev1.Pod{before, *changed}).Lose([]string{"a"}, nil)
 		if l.Pods != 2 || l.Homeless() != 1 {
 			t.Errorf("%s: %d of %d pods without place, want 1 of 2", name, l.Homeless(), l.Pods)
 		}
 	}
 	nodes[1].Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}
 	after.Spec.Tolerations = []corev1.Toleration{{Key: "x", Operator: corev1.TolerationOpExists}}
-	if l := New(nodes, []corev1.Pod{after, before}).Lose([]string{"a"}, nil); l.Homeless() != 1 {
+	if l := newCluster(nodes, []corev1.Pod{after, before}).Lose([]string{"a"}, nil); l.Homeless() != 1 {
 		t.Errorf("tolerations: %d pods without place, want 1", l.Homeless())
 	}
 }

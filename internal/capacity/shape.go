@@ -6,10 +6,10 @@ package capacity
 import (
 	"slices"
 
-	"github.com/go-logr/logr" //nolint:depguard // A function of Kubernetes requires a logger, and gets one that discards.
 	corev1 "k8s.io/api/core/v1"
-	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"tidekeeper.dev/tidekeeper/internal/nodes"
 )
 
 // Shape is what the scheduler evaluates of a pod, other than what it requests.
@@ -69,30 +69,16 @@ const (
 	refusedByCordon = "cordoned"
 )
 
-// refusedBy returns why the scheduler places no pod of the shape on the node, whatever is free
-// there; "" if it does. Of several reasons it is the first.
-func (s *Shape) refusedBy(n *corev1.Node) string {
-	if len(n.Spec.Taints) == 0 && !n.Spec.Unschedulable && s.required == nil {
-		return ""
-	}
-	if reasons := s.refusals(n); len(reasons) > 0 {
-		return reasons[0]
-	}
-	return ""
-}
-
-// refusals returns all reasons why the scheduler places no pod of the shape on the node,
-// whatever is free there.
+// refusals returns why the scheduler places no pod of the shape on the node, whatever is free
+// there; none if it does.
 func (s *Shape) refusals(n *corev1.Node) (reasons []string) {
-	tolerates := func(t *corev1.Taint) bool {
-		return t.Effect == corev1.TaintEffectPreferNoSchedule || schedulinghelper.TolerationsTolerateTaint(logr.Discard(), s.spec.Tolerations, t, true)
-	}
-	if n.Spec.Unschedulable && !tolerates(&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
+	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	if n.Spec.Unschedulable && nodes.Blocks(&cordon, s.spec.Tolerations) {
 		reasons = append(reasons, refusedByCordon)
 	}
 	for i := range n.Spec.Taints {
 		// That of a cordoned node says the same again.
-		if t := &n.Spec.Taints[i]; !tolerates(t) && (t.Key != corev1.TaintNodeUnschedulable || !n.Spec.Unschedulable) {
+		if t := &n.Spec.Taints[i]; nodes.Blocks(t, s.spec.Tolerations) && (t.Key != cordon.Key || !n.Spec.Unschedulable) {
 			reasons = append(reasons, "taint "+t.ToString())
 		}
 	}

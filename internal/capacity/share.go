@@ -37,11 +37,7 @@ func (c *Cluster) Shares(names []string, resource corev1.ResourceName, workloads
 		for _, p := range n.pods {
 			name := p.object.Namespace
 			if workloads {
-				kind, workload := pods.Workload(p.object)
-				if kind == "" {
-					kind, workload = "Pod", p.object.Name
-				}
-				name += "/" + kind + "/" + workload
+				name += "/" + pods.WorkloadName(p.object)
 			}
 			s := sums[name]
 			s.pods++

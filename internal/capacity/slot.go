@@ -26,13 +26,13 @@ type Slot struct {
 // more of the next resource counts, then the first by name.
 func (c *Cluster) slots(open []*node, offered []corev1.ResourceName) []Slot {
 	shown := []Slot{}
-	for _, name := range byWeight(offered) {
-		i, known := c.index[name]
-		if !known || len(open) == 0 || len(shown) == maxSlots || name == corev1.ResourcePods || name == corev1.ResourceEphemeralStorage {
+	for _, name := range offered {
+		if len(open) == 0 || len(shown) == maxSlots || name == corev1.ResourcePods || name == corev1.ResourceEphemeralStorage {
 			continue
 		}
+		i := c.index[name]
 		best := slices.MaxFunc(open, func(a, b *node) int {
-			return cmp.Or(cmp.Compare(a.free[i], b.free[i]), c.compare(a.free, b.free), cmp.Compare(b.number, a.number))
+			return cmp.Or(cmp.Compare(a.free[i], b.free[i]), slices.Compare(a.free, b.free), cmp.Compare(b.number, a.number))
 		})
 		if best.free[i] <= 0 || slices.ContainsFunc(shown, func(s Slot) bool { return s.Node == best.object.Name }) {
 			continue
@@ -47,9 +47,8 @@ func (c *Cluster) slots(open []*node, offered []corev1.ResourceName) []Slot {
 func (c *Cluster) emptyNode(open []*node, offered []corev1.ResourceName) (s Slot) {
 	var most vector
 	for _, n := range open {
-		left := slices.Clone(n.allocatable)
-		left.subtract(n.requestedByDaemonSets())
-		if most == nil || c.compare(left, most) > 0 {
+		left := n.empty()
+		if most == nil || slices.Compare(left, most) > 0 {
 			most, s.Node = left, n.object.Name
 		}
 	}
@@ -57,34 +56,4 @@ func (c *Cluster) emptyNode(open []*node, offered []corev1.ResourceName) (s Slot
 		s.Resources = c.list(most, offered)
 	}
 	return s
-}
-
-// compare orders vectors by CPU, memory, and then the other resources by name.
-func (c *Cluster) compare(a, b vector) int {
-	for _, name := range byWeight(c.names) {
-		i := c.index[name]
-		if order := cmp.Compare(a[i], b[i]); order != 0 {
-			return order
-		}
-	}
-	return 0
-}
-
-// byWeight returns the resources with CPU and memory first.
-func byWeight(names []corev1.ResourceName) []corev1.ResourceName {
-	weight := func(name corev1.ResourceName) int {
-		switch name {
-		case corev1.ResourceCPU:
-			return 0
-		case corev1.ResourceMemory:
-			return 1
-		default:
-			return 2
-		}
-	}
-	sorted := slices.Clone(names)
-	slices.SortFunc(sorted, func(a, b corev1.ResourceName) int {
-		return cmp.Or(cmp.Compare(weight(a), weight(b)), cmp.Compare(a, b))
-	})
-	return sorted
 }

@@ -14,6 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/nodes"
 )
 
 // PoolDetail is a NodePool with its nodes and events.
@@ -77,12 +78,10 @@ func roomOf(f PoolFacts) (*capacity.Level, []capacity.Share) {
 		return nil, nil
 	}
 	var names []string
-	var list []corev1.Pod
+	var list []*corev1.Pod
 	for i := range f.Members {
 		names = append(names, f.Members[i].Name)
-		for _, pod := range f.Pods[f.Members[i].Name] {
-			list = append(list, *pod)
-		}
+		list = append(list, f.Pods[f.Members[i].Name]...)
 	}
 	cluster := capacity.New(f.Members, list)
 	level := cluster.Level(names, plan.Taints(f.Pool))
@@ -90,10 +89,7 @@ func roomOf(f PoolFacts) (*capacity.Level, []capacity.Share) {
 }
 
 func memberOf(f PoolFacts, node *corev1.Node) Member {
-	m := Member{Name: node.Name, Lacks: missingSettings(f.Pool, node), Levels: []Level{}}
-	for _, c := range node.Status.Conditions {
-		m.Ready = m.Ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	}
+	m := Member{Name: node.Name, Ready: nodes.IsReady(node), Lacks: missingSettings(f.Pool, node), Levels: []Level{}}
 	if f.Pods != nil {
 		requested, percent := resources.Level(node, f.Pods[node.Name])
 		m.Levels = levels(percent, requested, node.Status.Allocatable)

@@ -135,31 +135,30 @@ func FromCache() client.ListOption {
 // pods of the cluster are read at once.
 const fewNodes = 8
 
-// NotTerminated leaves out the pods that have ended, which request nothing.
-var NotTerminated = client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed")}
+// notTerminated leaves out the pods that have ended, which request nothing.
+var notTerminated = client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed")}
 
 // PodsOf returns the pods of these nodes, and perhaps others.
 func PodsOf(ctx context.Context, c client.Client, nodes []string) ([]corev1.Pod, error) {
-	var queries []client.ListOption
-	switch {
-	case len(nodes) == 0:
-		return nil, nil
-	case len(nodes) > fewNodes:
-		queries = append(queries, NotTerminated)
-	default:
-		for _, node := range nodes {
-			queries = append(queries, client.MatchingFields{"spec.nodeName": node})
-		}
+	if len(nodes) > fewNodes {
+		return AllPods(ctx, c)
 	}
 	var all []corev1.Pod
-	for _, query := range queries {
+	for _, node := range nodes {
 		pods := &corev1.PodList{}
-		if err := c.List(ctx, pods, FromCache(), query); err != nil {
+		if err := c.List(ctx, pods, FromCache(), client.MatchingFields{"spec.nodeName": node}); err != nil {
 			return nil, err
 		}
 		all = append(all, pods.Items...)
 	}
 	return all, nil
+}
+
+// AllPods returns all pods of the cluster that have not ended.
+func AllPods(ctx context.Context, c client.Client) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	err := c.List(ctx, pods, FromCache(), notTerminated)
+	return pods.Items, err
 }
 
 // WithoutTimeout takes the timeout of requests out of a config. A watch is one

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -22,19 +21,24 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// gpu is the resource that --gpu requests.
-const gpu = "nvidia.com/gpu"
+// amountFlags are the flags that say how much of a resource a copy requests.
+var amountFlags = [...]struct {
+	name, usage string
+	resource    corev1.ResourceName
+}{
+	{"cpu", "CPU that a copy requests, such as 500m", corev1.ResourceCPU},
+	{"memory", "memory that a copy requests, such as 4Gi", corev1.ResourceMemory},
+	{"gpu", "nvidia.com/gpu that a copy requests", "nvidia.com/gpu"},
+}
 
 // fitOptions are those of pools fit.
 type fitOptions struct {
-	*cmdutil.Env
-	amounts map[corev1.ResourceName]*string
+	roomOptions
+	amounts [len(amountFlags)]string
 	more    []string
 	like    string
 	files   genericclioptions.FileNameFlags
-	output  cmdutil.DataOutput
 
-	names    []string
 	requests corev1.ResourceList
 }
 
@@ -47,8 +51,8 @@ type poolFit struct {
 
 func newFitCommand(e *cmdutil.Env) *cobra.Command {
 	o := &fitOptions{
-		Env: e, amounts: map[corev1.ResourceName]*string{},
-		files: genericclioptions.FileNameFlags{Usage: "a file with a Pod or a workload, or - for stdin", Filenames: &[]string{}},
+		roomOptions: roomOptions{Env: e},
+		files:       genericclioptions.FileNameFlags{Usage: "a file with a Pod or a workload, or - for stdin", Filenames: &[]string{}},
 	}
 	cmd := &cobra.Command{
 		Use:   "fit [POOL...] (--cpu N --memory N | --like TYPE/NAME | -f FILE)",
@@ -70,11 +74,8 @@ the number is "at most". Nothing is reserved: what is scheduled meanwhile takes 
 		ValidArgsFunction: e.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
-	for name, flag := range map[corev1.ResourceName][2]string{
-		corev1.ResourceCPU: {"cpu", "CPU that a copy requests, such as 500m"}, corev1.ResourceMemory: {"memory", "memory that a copy requests, such as 4Gi"},
-		gpu: {"gpu", gpu + " that a copy requests"},
-	} {
-		o.amounts[name] = cmd.Flags().String(flag[0], "", flag[1])
+	for i, flag := range amountFlags {
+		cmd.Flags().StringVar(&o.amounts[i], flag.name, "", flag.usage)
 	}
 	cmd.Flags().StringSliceVar(&o.more, "request", nil, "what else a copy requests, such as ephemeral-storage=10Gi")
 	cmd.Flags().StringVar(&o.like, "like", "", "a workload or pod whose copies are meant, such as deployment/web")
@@ -84,8 +85,8 @@ the number is "at most". Nothing is reserved: what is scheduled meanwhile takes 
 }
 
 // Complete is part of [cmdutil.Options].
-func (o *fitOptions) Complete(_ *cobra.Command, args []string) (err error) {
-	if o.names, err = poolKind.Names(args); err != nil {
+func (o *fitOptions) Complete(cmd *cobra.Command, args []string) error {
+	if err := o.roomOptions.Complete(cmd, args); err != nil {
 		return err
 	}
 	o.requests = corev1.ResourceList{}
@@ -100,13 +101,9 @@ func (o *fitOptions) Complete(_ *cobra.Command, args []string) (err error) {
 		o.requests[name] = amount
 		return nil
 	}
-	for name, text := range o.amounts {
-		if *text != "" {
-			flag := string(name)
-			if name == gpu {
-				flag = "gpu"
-			}
-			if err := add("--"+flag, name, *text); err != nil {
+	for i, flag := range amountFlags {
+		if text := o.amounts[i]; text != "" {
+			if err := add("--"+flag.name, flag.resource, text); err != nil {
 				return err
 			}
 		}
@@ -137,7 +134,7 @@ func (o *fitOptions) Validate() error {
 	case ways > 1:
 		return errors.New("write one of: --cpu, --memory, --gpu and --request; --like; -f")
 	}
-	return o.output.Validate()
+	return o.roomOptions.Validate()
 }
 
 // Run is part of [cmdutil.Options].
@@ -150,7 +147,7 @@ func (o *fitOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := readRoom(ctx, c, o.names)
+	r, err := o.read(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -198,6 +195,5 @@ func fitTable(fits []poolFit) *term.Table {
 			term.Text(strconv.FormatInt(f.OnEmptyNode, 10)), term.Text(countsText(f.Refused)),
 		})
 	}
-	slices.SortFunc(t.Rows, func(a, b []term.Cell) int { return strings.Compare(a[0].Text, b[0].Text) })
 	return t
 }

@@ -164,16 +164,24 @@ func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.
 	if err != nil {
 		return nil, err
 	}
-	all := list.Items
-	list.Items = nil
-	for _, name := range o.names {
-		i := slices.IndexFunc(all, func(p tidekeeperv1.NodePool) bool { return p.Name == name })
-		if i < 0 {
-			return nil, cmdutil.MissingName(o.cmd, name, cmdutil.NotFound(poolKind.Name, "", name))
-		}
-		list.Items = append(list.Items, all[i])
+	picked, missing := pick(list.Items, o.names)
+	if missing != "" {
+		return nil, cmdutil.MissingName(o.cmd, missing, cmdutil.NotFound(poolKind.Name, "", missing))
 	}
+	list.Items = picked
 	return list, nil
+}
+
+// pick returns the pools of these names, in their order, or the first name that none has.
+func pick(pools []tidekeeperv1.NodePool, names []string) (picked []tidekeeperv1.NodePool, missing string) {
+	for _, name := range names {
+		i := slices.IndexFunc(pools, func(p tidekeeperv1.NodePool) bool { return p.Name == name })
+		if i < 0 {
+			return nil, name
+		}
+		picked = append(picked, pools[i])
+	}
+	return picked, ""
 }
 
 // listPools reads pools, with their kind, which a client leaves out.

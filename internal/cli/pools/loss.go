@@ -26,11 +26,8 @@ const mostWorkloads = 3
 
 // lossOptions are those of pools loss.
 type lossOptions struct {
-	*cmdutil.Env
+	roomOptions
 	nodes, zones []string
-	output       cmdutil.DataOutput
-
-	names []string
 }
 
 // poolLoss is what a pool would lose.
@@ -45,7 +42,7 @@ type poolLoss struct {
 }
 
 func newLossCommand(e *cmdutil.Env) *cobra.Command {
-	o := &lossOptions{Env: e}
+	o := &lossOptions{roomOptions: roomOptions{Env: e}}
 	cmd := &cobra.Command{
 		Use:   "loss [POOL...] [--node NAME | --zone NAME]",
 		Short: "Whether the pods of a lost node or zone would find another place",
@@ -75,11 +72,10 @@ tide --help.`,
 }
 
 // Complete is part of [cmdutil.Options].
-func (o *lossOptions) Complete(_ *cobra.Command, args []string) (err error) {
+func (o *lossOptions) Complete(cmd *cobra.Command, args []string) error {
 	slices.Sort(o.nodes)
 	o.nodes = slices.Compact(o.nodes)
-	o.names, err = poolKind.Names(args)
-	return err
+	return o.roomOptions.Complete(cmd, args)
 }
 
 // Validate is part of [cmdutil.Options].
@@ -90,7 +86,7 @@ func (o *lossOptions) Validate() error {
 	case len(o.nodes) > 0 && len(o.names) > 0:
 		return errors.New("--node is about the nodes: leave out the names of pools")
 	}
-	return o.output.Validate()
+	return o.roomOptions.Validate()
 }
 
 // Run is part of [cmdutil.Options].
@@ -99,7 +95,7 @@ func (o *lossOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := readRoom(ctx, c, o.names)
+	r, err := o.read(ctx, c)
 	if err != nil {
 		return err
 	}

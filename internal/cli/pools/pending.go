@@ -20,12 +20,7 @@ import (
 )
 
 // pendingOptions are those of pools pending.
-type pendingOptions struct {
-	*cmdutil.Env
-	output cmdutil.DataOutput
-
-	names []string
-}
+type pendingOptions struct{ roomOptions }
 
 // pendingGroup is pending pods that are alike, and what each pool could do for them.
 type pendingGroup struct {
@@ -53,7 +48,7 @@ type pendingIn struct {
 }
 
 func newPendingCommand(e *cmdutil.Env) *cobra.Command {
-	o := &pendingOptions{Env: e}
+	o := &pendingOptions{roomOptions{Env: e}}
 	cmd := &cobra.Command{
 		Use:   "pending [POOL...]",
 		Short: "Pending pods, and which pool could take them: now, on an empty node, or never",
@@ -72,22 +67,13 @@ such as a volume: kubectl describe pod shows the scheduler's last message.`,
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
-func (o *pendingOptions) Complete(_ *cobra.Command, args []string) (err error) {
-	o.names, err = poolKind.Names(args)
-	return err
-}
-
-// Validate is part of [cmdutil.Options].
-func (o *pendingOptions) Validate() error { return o.output.Validate() }
-
 // Run is part of [cmdutil.Options].
 func (o *pendingOptions) Run(ctx context.Context) error {
 	c, err := o.Client()
 	if err != nil {
 		return err
 	}
-	r, err := readRoom(ctx, c, o.names)
+	r, err := o.read(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -111,11 +97,7 @@ func (r *room) pendingGroup(g capacity.Group) pendingGroup {
 	shown := pendingGroup{Namespace: first.Namespace, Requests: capacity.RequestsOf(first), Pools: []pendingIn{}}
 	for _, pod := range g.Pods {
 		shown.Pods = append(shown.Pods, pod.Name)
-		kind, name := pods.Workload(pod)
-		if kind == "" {
-			kind, name = "Pod", pod.Name
-		}
-		if workload := kind + "/" + name; !slices.Contains(shown.Workloads, workload) {
+		if workload := pods.WorkloadName(pod); !slices.Contains(shown.Workloads, workload) {
 			shown.Workloads = append(shown.Workloads, workload)
 		}
 	}

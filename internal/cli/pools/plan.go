@@ -137,15 +137,7 @@ func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	o.noteEmptyPools(pools, nodes.Items)
 	plan.Nodes = append(plan.Nodes, preview.Nodes(pools.before, pools.after, nodes.Items)...)
 
-	affected, deleted := preview.NodesWithAffectedPods(plan.Nodes), plan.DeletedRuntimeClasses()
-	if len(deleted) > 0 {
-		// Their pods can be on any node.
-		affected = nil
-		for i := range nodes.Items {
-			affected = append(affected, nodes.Items[i].Name)
-		}
-	}
-	pods, err := cmdutil.PodsOf(ctx, c, affected)
+	pods, err := affectedPods(ctx, c, plan)
 	switch {
 	case apierrors.IsForbidden(err):
 		o.Note("what becomes of pods is left out: " + err.Error())
@@ -153,8 +145,17 @@ func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	case err != nil:
 		return nil, err
 	}
-	plan.Pods = append([]preview.Pod{}, preview.WithDeletedRuntimeClasses(preview.Pods(plan.Nodes, pods), deleted, pods)...)
+	plan.Pods = append([]preview.Pod{}, preview.WithDeletedRuntimeClasses(preview.Pods(plan.Nodes, pods), plan.DeletedRuntimeClasses(), pods)...)
 	return plan, nil
+}
+
+// affectedPods returns the pods that the plan may affect, and perhaps others. Those of a
+// RuntimeClass that is deleted can be on any node.
+func affectedPods(ctx context.Context, c client.Client, plan *view.Plan) ([]corev1.Pod, error) {
+	if len(plan.DeletedRuntimeClasses()) > 0 {
+		return cmdutil.AllPods(ctx, c)
+	}
+	return cmdutil.PodsOf(ctx, c, preview.NodesWithAffectedPods(plan.Nodes))
 }
 
 // noteEmptyPools says which of the pools that would be applied have no nodes: a selector may

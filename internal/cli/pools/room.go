@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,35 +34,55 @@ type poolMembers struct {
 	members []string
 }
 
-// readRoom reads all nodes and pods, and the pools of these names; all pools if there are none.
-func readRoom(ctx context.Context, c client.Client, names []string) (*room, error) {
-	pools, err := listPools(ctx, c)
+// roomOptions are those that the questions about capacity share.
+type roomOptions struct {
+	*cmdutil.Env
+	output cmdutil.DataOutput
+
+	names []string // of pools; none: all
+}
+
+// Complete is part of [cmdutil.Options].
+func (o *roomOptions) Complete(_ *cobra.Command, args []string) (err error) {
+	o.names, err = poolKind.Names(args)
+	return err
+}
+
+// Validate is part of [cmdutil.Options].
+func (o *roomOptions) Validate() error { return o.output.Validate() }
+
+// read reads the pools that are asked for, by name, and all nodes and pods.
+func (o *roomOptions) read(ctx context.Context, c client.Client) (*room, error) {
+	list, err := listPools(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
+	asked := list.Items
+	if len(o.names) > 0 {
+		var missing string
+		if asked, missing = pick(list.Items, slices.Sorted(slices.Values(o.names))); missing != "" {
+			return nil, cmdutil.NotFound(poolKind.Name, "", missing)
+		}
+	}
+	nodes := &corev1.NodeList{}
 	if err := c.List(ctx, nodes, cmdutil.FromCache()); err != nil {
 		return nil, err
 	}
-	if err := c.List(ctx, pods, cmdutil.FromCache(), cmdutil.NotTerminated); err != nil {
+	all, err := cmdutil.AllPods(ctx, c)
+	if err != nil {
 		return nil, err
 	}
-	r := &room{cluster: capacity.New(nodes.Items, pods.Items), nodes: nodes.Items}
-	for _, name := range names {
-		if !slices.ContainsFunc(pools.Items, func(p tidekeeperv1.NodePool) bool { return p.Name == name }) {
-			return nil, cmdutil.NotFound(poolKind.Name, "", name)
-		}
+	pods := make([]*corev1.Pod, len(all))
+	for i := range all {
+		pods[i] = &all[i]
 	}
-	for i := range pools.Items {
-		pool := &pools.Items[i]
-		if len(names) > 0 && !slices.Contains(names, pool.Name) {
-			continue
-		}
-		selector, err := plan.Selector(pool)
+	r := &room{cluster: capacity.New(nodes.Items, pods), nodes: nodes.Items}
+	for i := range asked {
+		selector, err := plan.Selector(&asked[i])
 		if err != nil {
 			continue // Its status says so.
 		}
-		r.pools = append(r.pools, poolMembers{pool, membersOf(r.nodes, selector)})
+		r.pools = append(r.pools, poolMembers{&asked[i], membersOf(r.nodes, selector)})
 	}
 	return r, nil
 }
