@@ -22,6 +22,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/index"
+	"tidekeeper.dev/tidekeeper/internal/test/cost"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -91,20 +92,5 @@ func TestRestartsOfAWorkloadCostTheSameInALargeCluster(t *testing.T) {
 		}
 		return func() { find(t.Context(), d) }
 	}
-	few, many := event(50), event(5_000)
-	best := func(event func(), known time.Duration) time.Duration {
-		start := time.Now()
-		for range 100 {
-			event()
-		}
-		return min(known, time.Since(start))
-	}
-	// In turns, and the best of each, so that other load on the machine has no effect.
-	a, b := time.Hour, time.Hour
-	for range 20 {
-		a, b = best(few, a), best(many, b)
-	}
-	if b > 10*a {
-		t.Errorf("100 events take %s among 50 ScheduledRestarts and %s among 5,000, want about the same", a, b)
-	}
+	cost.Same(t, "an event of a workload", event(50), event(5_000))
 }

@@ -6,8 +6,6 @@ package capacity
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
@@ -108,10 +106,7 @@ func TestMissingRights(t *testing.T) {
 		})
 		return cluster.AccountKubeconfig(t, w.name, name)
 	}
-	dev := filepath.Join(t.TempDir(), "dev")
-	if err := os.WriteFile(dev, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "dev")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dev := cluster.UserKubeconfig(t, "dev")
 	forbidden := func(kubeconfig, what string) {
 		t.Helper()
 		for _, args := range []string{"fit --cpu 1", "loss"} {
@@ -146,10 +141,7 @@ func TestMissingRights(t *testing.T) {
 // has not looked at it.
 func TestHostileText(t *testing.T) {
 	w := aSmallWorld(t, "hostile")
-	dev := filepath.Join(t.TempDir(), "dev")
-	if err := os.WriteFile(dev, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "dev")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dev := cluster.UserKubeconfig(t, "dev")
 	const red = `\u001b[31m\u202e\nerror: none`
 	object := func(kind, fields string) string {
 		return fmt.Sprintf("apiVersion: apps/v1\nkind: %s\nmetadata: {name: \"%s\", labels: {\"%s\": \"%s\"}}\nspec: {%s}\n", kind, red, red, red, fields)

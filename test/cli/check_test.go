@@ -4,8 +4,6 @@
 package cli
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -101,10 +99,7 @@ func TestNoManagerLeads(t *testing.T) {
 	}
 
 	// For a user without rights, the output names the missing ones.
-	nobody := filepath.Join(t.TempDir(), "nobody")
-	if err := os.WriteFile(nobody, []byte(c.Sandbox(t, "kubeconfig", "--user", "nobody")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	nobody := c.UserKubeconfig(t, "nobody")
 	found, code := checks(t, command{kubeconfig: nobody, args: []string{"check"}})
 	if code != 0 || !strings.HasPrefix(found["manager"], `unknown: leases.coordination.k8s.io "tidekeeper" is forbidden`) ||
 		!strings.HasPrefix(found["your rights"], "warning: you may not list NodePools (pools); list nodes") {

@@ -4,8 +4,6 @@
 package cli
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,10 +12,7 @@ import (
 
 // An error is one line on stderr and an exit code.
 func TestErrors(t *testing.T) {
-	noRights := filepath.Join(t.TempDir(), "dev")
-	if err := os.WriteFile(noRights, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "dev")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noRights := cluster.UserKubeconfig(t, "dev")
 	for _, tc := range []struct {
 		name, kubeconfig, args string
 		code                   int

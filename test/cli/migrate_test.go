@@ -318,10 +318,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: some}]
 		_, err := cluster.Kubectl("apiVersion: nodes.lailin.xyz/v1\nkind: NodePool\nmetadata: {name: part}\n", "apply", "-f", "-")
 		return err
 	})
-	some := filepath.Join(t.TempDir(), "some")
-	if err := os.WriteFile(some, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "some")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	some := cluster.UserKubeconfig(t, "some")
 	framework.Eventually(t, "some of it is converted", func() error {
 		r := command{kubeconfig: some, args: []string{"migrate", "--from-cluster"}}.run(t)
 		if r.code != 5 || r.stdout != "apiVersion: tidekeeper.dev/v1\nkind: NodePool\nmetadata:\n  name: part\nspec: {}\n" ||

@@ -5,8 +5,6 @@ package cli
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -73,10 +71,7 @@ func TestPodsWatchWithoutEvents(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "pods"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "reader"}},
 	})
-	reader := filepath.Join(t.TempDir(), "reader")
-	if err := os.WriteFile(reader, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "reader")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	reader := cluster.UserKubeconfig(t, "reader")
 	refused := follow(t, command{kubeconfig: reader, args: []string{"pods", "watch", "-n", "noevents", "-o", "json"}})
 	refused.stderr.await(t, 1, `^Events are not shown: events is forbidden: User "reader" cannot (list|watch) resource "events"`)
 	unwanted := follow(t, command{kubeconfig: reader, args: []string{"pods", "watch", "-n", "noevents", "-o", "json", "--events=false"}})

@@ -6,8 +6,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -277,10 +275,7 @@ func TestPodsTimelineAndSlow(t *testing.T) {
 }
 
 func TestPodsErrors(t *testing.T) {
-	noRights := filepath.Join(t.TempDir(), "dev")
-	if err := os.WriteFile(noRights, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "dev")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noRights := cluster.UserKubeconfig(t, "dev")
 	forbidden := "error: pods is forbidden: User \"dev\" cannot list resource \"pods\" in API group \"\" "
 	for args, want := range map[string]result{
 		"pods watch --server http://127.0.0.1:1":                {code: 4, stderr: "error: the cluster at http://127.0.0.1:1 cannot be reached: connection refused\n"},

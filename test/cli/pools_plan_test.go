@@ -236,10 +236,7 @@ func TestFewRequests(t *testing.T) {
 }
 
 func TestPoolsPlanErrors(t *testing.T) {
-	noRights := filepath.Join(t.TempDir(), "dev")
-	if err := os.WriteFile(noRights, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "dev")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noRights := cluster.UserKubeconfig(t, "dev")
 	file := manifest(t, planned)
 	for _, tc := range []struct {
 		name, kubeconfig, args, stdin string

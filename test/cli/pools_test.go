@@ -5,8 +5,6 @@ package cli
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -89,10 +87,7 @@ func TestPools(t *testing.T) {
 }
 
 func TestPoolsErrors(t *testing.T) {
-	noRights := filepath.Join(t.TempDir(), "dev")
-	if err := os.WriteFile(noRights, []byte(cluster.Sandbox(t, "kubeconfig", "--user", "dev")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noRights := cluster.UserKubeconfig(t, "dev")
 	for args, want := range map[string]result{
 		"pools describe none":            {code: 3, stderr: "error: there is no NodePool \"none\"\n"},
 		"pools -w -o json":               {code: 1, stderr: "error: -w goes with a table: kubectl get nodepools -w -o json follows the objects\n"},

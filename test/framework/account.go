@@ -6,6 +6,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -44,6 +45,17 @@ func (c *Cluster) AccountKubeconfig(t testing.TB, namespace, account string) str
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := c.accountKubeconfig(namespace, account, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// UserKubeconfig writes a kubeconfig for a user of this name, without any rights that were not
+// given to the name, and returns its path.
+func (c *Cluster) UserKubeconfig(t testing.TB, user string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), user)
+	if err := os.WriteFile(path, []byte(c.Sandbox(t, "kubeconfig", "--user", user)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path

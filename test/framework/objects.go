@@ -118,22 +118,27 @@ func (c *Cluster) Refresh(t testing.TB, o client.Object) {
 // Change changes an object with one merge patch.
 func (c *Cluster) Change(t testing.TB, o client.Object, change func()) {
 	t.Helper()
-	c.Refresh(t, o)
-	before := o.DeepCopyObject().(client.Object)
+	patch := c.beforeChange(t, o)
 	change()
-	if err := c.Patch(t.Context(), o, client.MergeFrom(before)); err != nil {
+	if err := c.Patch(t.Context(), o, patch); err != nil {
 		t.Fatalf("patch %T %s: %v", o, o.GetName(), err)
 	}
+}
+
+// beforeChange reads an object again, and returns a merge patch from it as it is now.
+func (c *Cluster) beforeChange(t testing.TB, o client.Object) client.Patch {
+	t.Helper()
+	c.Refresh(t, o)
+	return client.MergeFrom(o.DeepCopyObject().(client.Object))
 }
 
 // ChangeStatus changes the status of an object with one merge patch. Unlike an update, it
 // does not conflict with what a kubelet or a controller writes meanwhile.
 func (c *Cluster) ChangeStatus(t testing.TB, o client.Object, change func()) {
 	t.Helper()
-	c.Refresh(t, o)
-	before := o.DeepCopyObject().(client.Object)
+	patch := c.beforeChange(t, o)
 	change()
-	if err := c.Status().Patch(t.Context(), o, client.MergeFrom(before)); err != nil {
+	if err := c.Status().Patch(t.Context(), o, patch); err != nil {
 		t.Fatalf("patch the status of %T %s: %v", o, o.GetName(), err)
 	}
 }

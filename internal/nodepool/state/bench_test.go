@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
+	"tidekeeper.dev/tidekeeper/internal/test/cost"
 )
 
 // crowd is a model with a given number of pods, thirty per node and all nodes in one pool,
@@ -106,20 +107,5 @@ func costsTheSame(t *testing.T, what string, small, large func(), tolerance floa
 	if many > few+tolerance {
 		t.Errorf("%s takes %.0f allocations in the small world and %.0f in the large one, want no more", what, few, many)
 	}
-	// In turns, and the best of each, so that other load on the machine has no effect. A
-	// walk over all pods, or over all nodes, would take a hundred times as long.
-	best := func(do func(), known time.Duration) time.Duration {
-		start := time.Now()
-		for range 200 {
-			do()
-		}
-		return min(known, time.Since(start))
-	}
-	a, b := time.Hour, time.Hour
-	for range 20 {
-		a, b = best(small, a), best(large, b)
-	}
-	if b > 10*a {
-		t.Errorf("200 times %s take %s in the small world and %s in the large one, want about the same", what, a, b)
-	}
+	cost.Same(t, what, small, large)
 }

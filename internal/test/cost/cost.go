@@ -1,0 +1,35 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cost compares, in tests, what something costs in a small world and in a large one.
+package cost
+
+import (
+	"testing"
+	"time"
+)
+
+// times is how often something is done at a time.
+const times = 200
+
+// Same fails the test if something takes many times as long in a large world as in a small one.
+// The large one has a hundred times as many objects: a walk over them would take a hundred
+// times as long.
+func Same(t *testing.T, what string, small, large func()) {
+	t.Helper()
+	best := func(do func(), known time.Duration) time.Duration {
+		start := time.Now()
+		for range times {
+			do()
+		}
+		return min(known, time.Since(start))
+	}
+	// In turns, and the best of each, so that other load on the machine has no effect.
+	a, b := time.Hour, time.Hour
+	for range 20 {
+		a, b = best(small, a), best(large, b)
+	}
+	if b > 10*a {
+		t.Errorf("%d times %s take %s in the small world and %s in the large one, want about the same", times, what, a, b)
+	}
+}
