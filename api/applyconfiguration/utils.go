@@ -21,8 +21,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=tidekeeper.dev, Version=v1
 	case v1.SchemeGroupVersion.WithKind("ActiveRestart"):
 		return &apiv1.ActiveRestartApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("Headroom"):
+		return &apiv1.HeadroomApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("LevelSummary"):
 		return &apiv1.LevelSummaryApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("Lost"):
+		return &apiv1.LostApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ManagedKeys"):
 		return &apiv1.ManagedKeysApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NodePool"):
@@ -45,6 +49,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1.ScheduledRestartSpecApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ScheduledRestartStatus"):
 		return &apiv1.ScheduledRestartStatusApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("Slot"):
+		return &apiv1.SlotApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Taint"):
 		return &apiv1.TaintApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("TargetRef"):

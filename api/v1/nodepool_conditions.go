@@ -43,6 +43,24 @@ const (
 	ReasonNoConflict = "NoConflict"
 )
 
+// ConditionHeadroom says whether the pods of a lost node or zone of a NodePool would find a
+// place. It is there if the spec asks for headroom.
+const ConditionHeadroom = "Headroom"
+
+// Reasons of the condition Headroom of a NodePool. It is also Unknown with [ReasonNoNodes].
+const (
+	// ReasonEnoughRoom means that a place was found for all pods, whichever node or zone
+	// is lost: there is one.
+	ReasonEnoughRoom = "EnoughRoom"
+	// ReasonNoPlace means that no place was found for some pods. There may be one that
+	// was not found.
+	ReasonNoPlace = "NoPlace"
+	// ReasonNoZones means that zones were asked for, and no node of the pool is in one.
+	ReasonNoZones = "NoZones"
+	// ReasonNotEvaluated means that the present spec was not looked at yet.
+	ReasonNotEvaluated = "NotEvaluated"
+)
+
 // Reasons of events about a NodePool.
 const (
 	// EventNodesJoined is recorded when nodes begin to match the selector.
@@ -68,6 +86,8 @@ const (
 	EventConflictingWriter = "ConflictingWriter"
 	// EventKeyConflict is recorded when the condition Conflicted becomes True.
 	EventKeyConflict = "KeyConflict"
+	// EventHeadroomLost is recorded when the condition Headroom becomes False.
+	EventHeadroomLost = "HeadroomLost"
 	// EventEvictingPods is recorded when NoExecute taints of the pool are allowed onto
 	// nodes.
 	EventEvictingPods = "EvictingPods"

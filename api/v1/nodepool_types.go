@@ -81,6 +81,34 @@ type NodePoolSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Handler string `json:"handler,omitempty"`
+
+	// headroom that the pool should have: how much of it may be lost with a
+	// place elsewhere for each pod. Nothing is kept free because of it: the
+	// condition Headroom and a metric say whether there is enough.
+	//
+	// +optional
+	Headroom *Headroom `json:"headroom,omitempty"`
+}
+
+// Headroom is what may be lost of a pool at a time.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.nodes) || has(self.zones)",message="headroom needs nodes, zones or both: nodes: 1 asks for a place for the pods of any one node"
+type Headroom struct {
+	// nodes that may be lost at a time: any one node of the pool.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1
+	Nodes int32 `json:"nodes,omitempty"`
+
+	// zones that may be lost at a time: any one value of the label
+	// topology.kubernetes.io/zone, with all of its nodes, also those of other
+	// pools.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1
+	Zones int32 `json:"zones,omitempty"`
 }
 
 // NodeSelector chooses nodes by their labels: all of matchLabels and all of
@@ -160,118 +188,6 @@ type LabelValue string
 // +kubebuilder:validation:MaxLength=1024
 type AnnotationValue string
 
-// NodePoolStatus is the observed state of the pool.
-type NodePoolStatus struct {
-	// observedGeneration is the generation of the spec that this status is about.
-	//
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-
-	// nodeCount is the number of member nodes.
-	//
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	NodeCount int32 `json:"nodeCount"`
-
-	// readyNodes is the number of member nodes whose condition Ready is True.
-	//
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	ReadyNodes int32 `json:"readyNodes"`
-
-	// capacity is the sum of the member nodes' capacity. If a node has more than
-	// 64 resources, 64 of them count, including cpu, memory, pods and
-	// ephemeral-storage; if a pool has more than 128, those that most nodes have
-	// are shown.
-	//
-	// +optional
-	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-
-	// allocatable is the sum of the member nodes' allocatable resources.
-	//
-	// +optional
-	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
-
-	// requested is the sum of what the pods on the member nodes request, as
-	// the scheduler counts it: pods bound to a node and not terminal, with
-	// their init containers, sidecars, overhead and pod-level resources. Only
-	// resources that a member node offers are included.
-	//
-	// +optional
-	Requested corev1.ResourceList `json:"requested,omitempty"`
-
-	// requestedPercent is the utilization: requested as a share of allocatable,
-	// in whole percent, rounded down. A resource with nothing allocatable is
-	// left out.
-	//
-	// +optional
-	RequestedPercent map[corev1.ResourceName]int32 `json:"requestedPercent,omitempty"`
-
-	// summary is the level in short, for people: the columns of kubectl get.
-	// Programs read requested, allocatable and requestedPercent.
-	//
-	// +optional
-	Summary LevelSummary `json:"summary,omitempty,omitzero"`
-
-	// managed names the keys that the pool may have put on nodes: those of
-	// the spec, and those that were removed from the spec but not from every
-	// node yet. It is written before any node, and only keys named here are
-	// ever removed from a node, whatever the record on the node says.
-	//
-	// +optional
-	Managed ManagedKeys `json:"managed,omitempty,omitzero"`
-
-	// conditions of the pool: Ready (its reason is the STATUS column),
-	// Reconciling and Stalled as kstatus defines them, and Conflicted.
-	//
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-}
-
-// LevelSummary says how much is requested of what is allocatable, like
-// "1.5/8 (18%)": rounded to three digits, the percentage rounded down. A
-// resource with nothing allocatable is left out.
-type LevelSummary struct {
-	// cpu in cores.
-	//
-	// +optional
-	CPU string `json:"cpu,omitempty"`
-
-	// memory in bytes, with a binary prefix.
-	//
-	// +optional
-	Memory string `json:"memory,omitempty"`
-
-	// pods that are bound to the nodes.
-	//
-	// +optional
-	Pods string `json:"pods,omitempty"`
-}
-
-// ManagedKeys names labels, annotations and taints of nodes.
-type ManagedKeys struct {
-	// labels by key.
-	//
-	// +optional
-	// +listType=set
-	Labels []string `json:"labels,omitempty"`
-
-	// annotations by key.
-	//
-	// +optional
-	// +listType=set
-	Annotations []string `json:"annotations,omitempty"`
-
-	// taints as key:effect.
-	//
-	// +optional
-	// +listType=set
-	Taints []string `json:"taints,omitempty"`
-}
-
 // NodePool keeps labels, annotations and taints on a group of nodes, and shows their
 // utilization.
 //
@@ -287,6 +203,8 @@ type ManagedKeys struct {
 // +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.summary.memory`,description="Memory requested of allocatable, in bytes and percent"
 // +kubebuilder:printcolumn:name="Pods",type=string,JSONPath=`.status.summary.pods`,description="Pods bound, of allocatable, with percent"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Usable",type=integer,JSONPath=`.status.usableNodes`,priority=1,description="Member nodes on which new pods can start"
+// +kubebuilder:printcolumn:name="Headroom",type=string,JSONPath=`.status.conditions[?(@.type=="Headroom")].status`,priority=1,description="Whether the pods of a lost node or zone would find a place, if the spec asks"
 // +kubebuilder:printcolumn:name="Handler",type=string,JSONPath=`.spec.handler`,priority=1,description="Handler of the RuntimeClass"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What the status means"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name must be at most 63 characters: it becomes part of the label node-role.kubernetes.io/<name>"

@@ -19,6 +19,21 @@ var fleet = dashboard{
 			{title: "Water level: requested of allocatable", unit: "percentunit", queries: []query{
 				{"{{pool}} {{resource}}", `max by (pool, resource) (tidekeeper_nodepool_resource{kind="requested", pool=~"$pool"}) / (max by (pool, resource) (tidekeeper_nodepool_resource{kind="allocatable", pool=~"$pool"}) > 0)`},
 			}},
+			{title: "Free of usable", unit: "percentunit", queries: []query{
+				{"{{pool}} {{resource}}", `max by (pool, resource) (tidekeeper_nodepool_resource{kind="free", pool=~"$pool"}) / (max by (pool, resource) (tidekeeper_nodepool_resource{kind="usable", pool=~"$pool"}) > 0)`},
+			}},
+			{title: "Lost, of allocatable", unit: "percentunit", queries: []query{
+				{"{{pool}} {{resource}}: {{cause}}", `max by (pool, cause, resource) (tidekeeper_nodepool_lost{pool=~"$pool"}) / on (pool, resource) group_left () (max by (pool, resource) (tidekeeper_nodepool_resource{kind="allocatable", pool=~"$pool"}) > 0)`},
+			}},
+			{title: "Largest free slot: CPU", queries: []query{
+				{"{{pool}}", `max by (pool) (tidekeeper_nodepool_largest_slot{resource="cpu", pool=~"$pool"})`},
+			}},
+			{title: "Largest free slot: memory", unit: "bytes", queries: []query{
+				{"{{pool}}", `max by (pool) (tidekeeper_nodepool_largest_slot{resource="memory", pool=~"$pool"})`},
+			}},
+			{title: "Headroom: 1 is enough", kind: stat, queries: []query{
+				{"{{pool}}", `min by (pool) (tidekeeper_nodepool_headroom{pool=~"$pool"})`},
+			}},
 			{title: "Nodes by state", queries: []query{
 				{"{{pool}} {{state}}", `max by (pool, state) (tidekeeper_nodepool_nodes{pool=~"$pool"})`},
 			}},

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
 // list returns a resource list of pairs of name and quantity.
@@ -24,6 +26,14 @@ func list(pairs ...string) corev1.ResourceList {
 		l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
 	}
 	return l
+}
+
+func lost(cause tidekeeperv1.LostCause, of corev1.ResourceList) tidekeeperv1.Lost {
+	return tidekeeperv1.Lost{Cause: cause, Nodes: 1, Resources: of}
+}
+
+func slot(node string, of corev1.ResourceList) tidekeeperv1.Slot {
+	return tidekeeperv1.Slot{Node: node, Resources: of}
 }
 
 // aNode returns a ready node.
@@ -54,7 +64,11 @@ func newCluster(nodes []corev1.Node, pods []corev1.Pod) *Cluster {
 	for i := range pods {
 		running[i] = &pods[i]
 	}
-	return New(nodes, running)
+	list := make([]*corev1.Node, len(nodes))
+	for i := range nodes {
+		list[i] = &nodes[i]
+	}
+	return New(list, running)
 }
 
 func equal(t *testing.T, what string, want, got any) {
@@ -102,12 +116,12 @@ func TestLevel(t *testing.T) {
 		Usable:     list("cpu", "9500m", "memory", "17Gi", "pods", "6"),
 		Free:       list("cpu", "5", "memory", "15Gi", "pods", "3"),
 		DaemonSets: list("cpu", "500m", "memory", "0", "pods", "1"),
-		Lost: []Lost{
-			{BeingDeleted, 1, gone}, {NotReady, 1, gone}, {Cordoned, 1, gone}, {ForeignTaint, 1, gone},
-			{NoPodSlot, 1, list("cpu", "2500m", "memory", "7Gi", "pods", "0")},
+		Lost: []tidekeeperv1.Lost{
+			lost(tidekeeperv1.LostBeingDeleted, gone), lost(tidekeeperv1.LostNotReady, gone), lost(tidekeeperv1.LostCordoned, gone), lost(tidekeeperv1.LostForeignTaint, gone),
+			lost(tidekeeperv1.LostNoPodSlot, list("cpu", "2500m", "memory", "7Gi", "pods", "0")),
 		},
-		EmptyNode: Slot{"n1", list("cpu", "4", "memory", "8Gi", "pods", "2")},
-		Slots:     []Slot{{"n6", list("cpu", "4", "memory", "8Gi", "pods", "2")}},
+		EmptyNode: slot("n1", list("cpu", "4", "memory", "8Gi", "pods", "2")),
+		Slots:     []tidekeeperv1.Slot{slot("n6", list("cpu", "4", "memory", "8Gi", "pods", "2"))},
 	}, got)
 }
 
@@ -119,10 +133,10 @@ func TestSlotsAreWholeVectors(t *testing.T) {
 		aNode("c", "cpu", "4", "memory", "4Gi", "pods", "10", "nvidia.com/gpu", "1"),
 	}
 	got := newCluster(nodes, nil).Level([]string{"a", "b", "c"}, nil).Slots
-	equal(t, "slots", []Slot{
-		{"a", list("cpu", "8", "memory", "2Gi", "pods", "10", "nvidia.com/gpu", "0")},
-		{"b", list("cpu", "2", "memory", "16Gi", "pods", "10", "nvidia.com/gpu", "0")},
-		{"c", list("cpu", "4", "memory", "4Gi", "pods", "10", "nvidia.com/gpu", "1")},
+	equal(t, "slots", []tidekeeperv1.Slot{
+		slot("a", list("cpu", "8", "memory", "2Gi", "pods", "10", "nvidia.com/gpu", "0")),
+		slot("b", list("cpu", "2", "memory", "16Gi", "pods", "10", "nvidia.com/gpu", "0")),
+		slot("c", list("cpu", "4", "memory", "4Gi", "pods", "10", "nvidia.com/gpu", "1")),
 	}, got)
 }
 
@@ -185,7 +199,7 @@ func TestLose(t *testing.T) {
 	}
 	equal(t, "both empty nodes lost", Loss{
 		Nodes: []string{"a", "c"}, Pods: 3, Unmanaged: 1, WithoutPlace: []WithoutPlace{{"shop", "StatefulSet/db", 1}},
-		Requests: list("cpu", "3", "memory", "0", "pods", "1"),
+		Requests: list("cpu", "3", "pods", "1"),
 	}, c.Lose([]string{"a", "c"}, nil))
 
 	// A node on which more memory is requested than it has takes pods that request none.

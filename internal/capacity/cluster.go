@@ -30,8 +30,9 @@ type Cluster struct {
 	// total is what all nodes have together.
 	total vector
 
-	// classes of pods that are alike.
-	classes map[classKey]*class
+	// classes of pods that are alike, and those of the examples that pods were added by.
+	classes   map[classKey]*class
+	byExample map[*corev1.Pod]*class
 
 	// repels are the pods that those on the nodes keep away from themselves.
 	repels repels
@@ -63,6 +64,7 @@ type node struct {
 type pod struct {
 	object *corev1.Pod
 	class  *class
+	node   *node
 }
 
 // classKey says which pods are alike: those of one controller with the same requests and
@@ -91,8 +93,11 @@ type class struct {
 }
 
 // New returns a cluster. Pods that have ended are left out; those without a node are pending.
-func New(list []corev1.Node, running []*corev1.Pod) *Cluster {
-	c := &Cluster{index: map[corev1.ResourceName]int{}, byName: map[string]*node{}, classes: map[classKey]*class{}, repels: repels{}}
+func New(list []*corev1.Node, running []*corev1.Pod) *Cluster {
+	c := &Cluster{
+		index: map[corev1.ResourceName]int{}, byName: map[string]*node{},
+		classes: map[classKey]*class{}, byExample: map[*corev1.Pod]*class{}, repels: repels{},
+	}
 	c.addNodes(list)
 	for _, object := range running {
 		n, known := c.byName[object.Spec.NodeName]
@@ -101,34 +106,51 @@ func New(list []corev1.Node, running []*corev1.Pod) *Cluster {
 		case object.Spec.NodeName == "":
 			c.pending = append(c.pending, object)
 		case known:
-			n.add(pod{object, c.classOf(object)})
+			n.add(pod{object, c.classOf(object), n})
 		}
 	}
 	return c
 }
 
+// Add adds pods that are like the example to a node, if it exists. Pods that were added by the
+// same example are alike to the scheduler.
+func (c *Cluster) Add(node string, example *corev1.Pod, requests []resources.Amount, count int) {
+	n, known := c.byName[node]
+	if !known {
+		return
+	}
+	class := c.byExample[example]
+	if class == nil {
+		class = c.newClass(example, requests)
+		c.byExample[example] = class
+	}
+	for range count {
+		n.add(pod{example, class, n})
+	}
+}
+
 // addNodes adds the nodes, and with them the resources that there are.
-func (c *Cluster) addNodes(list []corev1.Node) {
+func (c *Cluster) addNodes(list []*corev1.Node) {
 	offered := make([][]resources.Amount, len(list))
-	for i := range list {
-		_, offered[i] = resources.Offered(&list[i])
+	for i, object := range list {
+		_, offered[i] = resources.Offered(object)
 		for _, a := range offered[i] {
 			c.names = append(c.names, a.Resource)
 		}
 	}
-	slices.SortFunc(c.names, byWeight)
+	slices.SortFunc(c.names, CompareResources)
 	c.names = slices.Compact(c.names)
 	for i, name := range c.names {
 		c.index[name] = i
 	}
 	c.total = c.zero()
-	for i := range list {
-		n := &node{object: &list[i], away: !list[i].DeletionTimestamp.IsZero() || !nodes.IsReady(&list[i]), daemonSets: c.zero()}
+	for i, object := range list {
+		n := &node{object: object, away: !object.DeletionTimestamp.IsZero() || !nodes.IsReady(object), daemonSets: c.zero()}
 		n.allocatable, _ = c.vectorOf(offered[i])
 		n.free = slices.Clone(n.allocatable)
 		c.total.add(n.allocatable)
 		c.nodes = append(c.nodes, n)
-		c.byName[list[i].Name] = n
+		c.byName[object.Name] = n
 	}
 	slices.SortFunc(c.nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
 	for i, n := range c.nodes {
@@ -152,8 +174,8 @@ func (n *node) empty() vector {
 	return left
 }
 
-// byWeight orders resources: CPU, memory, and then by name.
-func byWeight(a, b corev1.ResourceName) int {
+// CompareResources orders resources: CPU, memory, and then by name.
+func CompareResources(a, b corev1.ResourceName) int {
 	weight := func(name corev1.ResourceName) int {
 		switch name {
 		case corev1.ResourceCPU:
@@ -263,6 +285,16 @@ func (c *Cluster) offered(members []*node) []corev1.ResourceName {
 	var names []corev1.ResourceName
 	for i, name := range c.names {
 		if slices.ContainsFunc(members, func(n *node) bool { return n.allocatable[i] > 0 }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// requested returns the resources of which there is something, in the order of the names.
+func (c *Cluster) requested(v vector) (names []corev1.ResourceName) {
+	for i, name := range c.names {
+		if v[i] > 0 {
 			names = append(names, name)
 		}
 	}

@@ -11,6 +11,7 @@
 //	slot.go      the largest pods that fit a node now
 //	fit.go       how many copies of a pod fit, and why not more
 //	loss.go      whether the pods of lost nodes find a place on the others
+//	headroom.go  the worst node or zone to lose of a pool
 //	pending.go   the pods that no node was found for, in groups of those that are alike
 //	share.go     which namespaces and workloads request most
 //

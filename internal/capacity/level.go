@@ -9,26 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/nodes"
 )
 
-// Cause is why a node's resources cannot be used by new pods.
-type Cause string
-
-// The causes, in the order in which the first that applies counts.
-const (
-	BeingDeleted Cause = "BeingDeleted"
-	NotReady     Cause = "NotReady"
-	Cordoned     Cause = "Cordoned"
-	// ForeignTaint is a taint with the effect NoSchedule or NoExecute that the pool does not
-	// ask for.
-	ForeignTaint Cause = "ForeignTaint"
-	// NoPodSlot: the node has as many pods as it may have, so what is free cannot be used.
-	NoPodSlot Cause = "NoPodSlot"
-)
-
-// causes in their order.
-var causes = []Cause{BeingDeleted, NotReady, Cordoned, ForeignTaint, NoPodSlot}
+// Causes of a loss, in the order in which the first that applies counts.
+var Causes = []tidekeeperv1.LostCause{
+	tidekeeperv1.LostBeingDeleted, tidekeeperv1.LostNotReady, tidekeeperv1.LostCordoned, tidekeeperv1.LostForeignTaint, tidekeeperv1.LostNoPodSlot,
+}
 
 // Level is what a group of nodes has, and what of it new pods can use. Allocatable is Usable
 // and what is lost together; Free is what is usable and not requested. A node on which more is
@@ -41,21 +29,14 @@ type Level struct {
 	Requested   corev1.ResourceList `json:"requested"`
 	Usable      corev1.ResourceList `json:"usable"`
 	Free        corev1.ResourceList `json:"free"`
-	Lost        []Lost              `json:"lost"`
+	Lost        []tidekeeperv1.Lost `json:"lost"`
 
 	// DaemonSets is what pods of DaemonSets request, on all nodes.
 	DaemonSets corev1.ResourceList `json:"daemonSets"`
 	// EmptyNode is what the largest usable node would have left with pods of DaemonSets only.
-	EmptyNode Slot `json:"emptyNode,omitzero"`
-	// Slots are the largest pods that fit now; see [Slot].
-	Slots []Slot `json:"slots"`
-}
-
-// Lost is what cannot be used for one cause.
-type Lost struct {
-	Cause     Cause               `json:"cause"`
-	Nodes     int                 `json:"nodes"`
-	Resources corev1.ResourceList `json:"resources"`
+	EmptyNode tidekeeperv1.Slot `json:"emptyNode,omitzero"`
+	// Slots are the largest pods that fit now.
+	Slots []tidekeeperv1.Slot `json:"slots"`
 }
 
 // Level returns the level of the nodes of these names. Taints that are among own are those of
@@ -63,43 +44,38 @@ type Lost struct {
 func (c *Cluster) Level(names []string, own []corev1.Taint) Level {
 	members := c.members(names)
 	offered := c.offered(members)
-	l := Level{Nodes: len(members), Lost: []Lost{}, Slots: []Slot{}}
+	l := Level{Nodes: len(members), Lost: []tidekeeperv1.Lost{}, Slots: []tidekeeperv1.Slot{}}
 	allocatable, requested, usable, free, daemons := c.zero(), c.zero(), c.zero(), c.zero(), c.zero()
-	lost, count := map[Cause]vector{}, map[Cause]int{}
-	lose := func(cause Cause, v vector) {
-		if lost[cause] == nil {
-			lost[cause] = c.zero()
-		}
-		lost[cause].add(v)
-		count[cause]++
-	}
+	lost, count := map[tidekeeperv1.LostCause]vector{}, map[tidekeeperv1.LostCause]int32{}
 	var open []*node
 	for _, n := range members {
 		allocatable.add(n.allocatable)
 		requested.add(n.requested())
 		daemons.add(n.daemonSets)
-		if cause := causeOf(n.object, own); cause != "" {
-			lose(cause, n.allocatable)
-			continue
+		cause := CauseOf(n.object, own, c.hasPodSlot(n))
+		if cause == "" {
+			l.UsableNodes++
+			open = append(open, n)
+		} else {
+			count[cause]++
+			if lost[cause] == nil {
+				lost[cause] = c.zero()
+			}
 		}
-		if c.noPodSlot(n) {
-			// What is requested is in use all the same.
-			left := n.left()
-			lose(NoPodSlot, left)
-			usable.add(n.allocatable)
-			usable.subtract(left)
-			continue
+		for i := range c.names {
+			u, f, l := Split(cause, n.allocatable[i], n.allocatable[i]-n.free[i])
+			usable[i] += u
+			free[i] += f
+			if l > 0 {
+				lost[cause][i] += l
+			}
 		}
-		l.UsableNodes++
-		usable.add(n.allocatable)
-		free.add(n.left())
-		open = append(open, n)
 	}
 	l.Allocatable, l.Requested = c.list(allocatable, offered), c.list(requested, offered)
 	l.Usable, l.Free, l.DaemonSets = c.list(usable, offered), c.list(free, offered), c.list(daemons, offered)
-	for _, cause := range causes {
+	for _, cause := range Causes {
 		if count[cause] > 0 {
-			l.Lost = append(l.Lost, Lost{cause, count[cause], c.list(lost[cause], offered)})
+			l.Lost = append(l.Lost, tidekeeperv1.Lost{Cause: cause, Nodes: count[cause], Resources: c.list(lost[cause], offered)})
 		}
 	}
 	l.Slots = c.slots(open, offered)
@@ -107,38 +83,47 @@ func (c *Cluster) Level(names []string, own []corev1.Taint) Level {
 	return l
 }
 
-// causeOf returns why no pod that tolerates the pool's own taints is placed on the node,
-// whatever is free there; "" if one is.
-func causeOf(n *corev1.Node, own []corev1.Taint) Cause {
-	switch {
-	case !n.DeletionTimestamp.IsZero():
-		return BeingDeleted
-	case !nodes.IsReady(n):
-		return NotReady
-	case n.Spec.Unschedulable:
-		return Cordoned
-	case slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+// CauseOf returns why no pod that tolerates the pool's own taints is placed on the node now,
+// however little it requests; "" if one is.
+func CauseOf(n *corev1.Node, own []corev1.Taint, podSlot bool) tidekeeperv1.LostCause {
+	foreign := func(t corev1.Taint) bool {
 		return t.Effect != corev1.TaintEffectPreferNoSchedule &&
 			!slices.ContainsFunc(own, func(o corev1.Taint) bool { return o.MatchTaint(&t) && o.Value == t.Value })
-	}):
-		return ForeignTaint
+	}
+	switch {
+	case !n.DeletionTimestamp.IsZero():
+		return tidekeeperv1.LostBeingDeleted
+	case !nodes.IsReady(n):
+		return tidekeeperv1.LostNotReady
+	case n.Spec.Unschedulable:
+		return tidekeeperv1.LostCordoned
+	case slices.ContainsFunc(n.Spec.Taints, foreign):
+		return tidekeeperv1.LostForeignTaint
+	case !podSlot:
+		return tidekeeperv1.LostNoPodSlot
 	}
 	return ""
 }
 
-// noPodSlot reports whether the node may not have one more pod.
-func (c *Cluster) noPodSlot(n *node) bool {
-	i, known := c.index[corev1.ResourcePods]
-	return known && n.free[i] <= 0
+// Split returns what of one resource of a node is usable, free, and lost for the cause. A node
+// on which more is requested than it has counts as full.
+func Split(cause tidekeeperv1.LostCause, allocatable, requested int64) (usable, free, lost int64) {
+	left := max(0, allocatable-requested)
+	switch cause {
+	case "":
+		return allocatable, left, 0
+	case tidekeeperv1.LostNoPodSlot:
+		// What is requested is in use all the same.
+		return allocatable - left, 0, left
+	default:
+		return 0, 0, allocatable
+	}
 }
 
-// left returns what is free on the node, at least 0 of each resource.
-func (n *node) left() vector {
-	left := make(vector, len(n.free))
-	for i := range left {
-		left[i] = max(0, n.free[i])
-	}
-	return left
+// hasPodSlot reports whether the node may have one more pod.
+func (c *Cluster) hasPodSlot(n *node) bool {
+	i, known := c.index[corev1.ResourcePods]
+	return known && n.free[i] > 0
 }
 
 func (n *node) requested() vector {

@@ -58,7 +58,7 @@ func (c *Cluster) Lose(names, of []string) Loss {
 	if of != nil {
 		about = sets.New(c.members(of)...)
 	}
-	reported := func(p pod) bool { return about.Has(c.byName[p.object.Spec.NodeName]) }
+	reported := func(p pod) bool { return about.Has(p.node) }
 	l := Loss{Nodes: []string{}, WithoutPlace: []WithoutPlace{}}
 	var homeless []pod
 	for _, n := range lost {
@@ -95,7 +95,7 @@ func (c *Cluster) Lose(names, of []string) Loss {
 		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
 	})
 	if len(l.WithoutPlace) > 0 {
-		l.Requests = c.list(short, c.offered(c.nodes))
+		l.Requests = c.list(short, c.requested(short))
 	}
 	return l
 }

@@ -8,43 +8,73 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 )
 
-// maxSlots is the maximum number of slots of a [Level].
-const maxSlots = 4
+// MaxSlots is the maximum number of slots of a [Level].
+const MaxSlots = 4
 
-// Slot is what is free on one node: the largest pod that would start there now. It is a whole
-// vector, because a pod needs all of its resources on the same node: the most CPU and the most
-// memory may be free on different ones.
-type Slot struct {
-	Node      string              `json:"node"`
-	Resources corev1.ResourceList `json:"resources"`
+// HasSlots reports whether the node with the most of a resource is among the slots: not for
+// what no pod is large for.
+func HasSlots(name corev1.ResourceName) bool {
+	return name != corev1.ResourcePods && name != corev1.ResourceEphemeralStorage
 }
 
 // slots returns what is free on the nodes with the most free CPU, memory and each extended
-// resource, each node once, at most [maxSlots]. Of nodes with as much of that, the one with
+// resource, each node once, at most [MaxSlots]. Of nodes with as much of that, the one with
 // more of the next resource counts, then the first by name.
-func (c *Cluster) slots(open []*node, offered []corev1.ResourceName) []Slot {
-	shown := []Slot{}
+func (c *Cluster) slots(open []*node, offered []corev1.ResourceName) []tidekeeperv1.Slot {
+	shown := []tidekeeperv1.Slot{}
 	for _, name := range offered {
-		if len(open) == 0 || len(shown) == maxSlots || name == corev1.ResourcePods || name == corev1.ResourceEphemeralStorage {
+		if len(open) == 0 || len(shown) == MaxSlots || !HasSlots(name) {
 			continue
 		}
 		i := c.index[name]
 		best := slices.MaxFunc(open, func(a, b *node) int {
-			return cmp.Or(cmp.Compare(a.free[i], b.free[i]), slices.Compare(a.free, b.free), cmp.Compare(b.number, a.number))
+			return cmp.Or(cmp.Compare(a.free[i], b.free[i]), slices.CompareFunc(a.free, b.free, compareLeft), cmp.Compare(b.number, a.number))
 		})
-		if best.free[i] <= 0 || slices.ContainsFunc(shown, func(s Slot) bool { return s.Node == best.object.Name }) {
+		if best.free[i] <= 0 || slices.ContainsFunc(shown, func(s tidekeeperv1.Slot) bool { return s.Node == best.object.Name }) {
 			continue
 		}
-		shown = append(shown, Slot{best.object.Name, c.list(best.free, offered)})
+		shown = append(shown, tidekeeperv1.Slot{Node: best.object.Name, Resources: c.list(best.free, offered)})
 	}
 	return shown
 }
 
+// compareLeft compares what is free of one resource on two nodes: one on which more is
+// requested than it has counts as full.
+func compareLeft(a, b int64) int { return cmp.Compare(max(0, a), max(0, b)) }
+
+// CompareRoom compares what is free on two nodes, by CPU, then memory, then the others by name.
+// Both lists are in the order of the names, without negative amounts.
+func CompareRoom(a, b []resources.Amount) int {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if c := cmp.Compare(resources.ValueOf(a, name), resources.ValueOf(b, name)); c != 0 {
+			return c
+		}
+	}
+	for len(a) > 0 || len(b) > 0 {
+		var left, right int64
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].Resource < b[0].Resource:
+			left, a = a[0].Value, a[1:]
+		case len(a) == 0 || b[0].Resource < a[0].Resource:
+			right, b = b[0].Value, b[1:]
+		default:
+			left, right, a, b = a[0].Value, b[0].Value, a[1:], b[1:]
+		}
+		if c := cmp.Compare(left, right); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
 // emptyNode returns what is left on the node that would have most, if it had pods of
 // DaemonSets only.
-func (c *Cluster) emptyNode(open []*node, offered []corev1.ResourceName) (s Slot) {
+func (c *Cluster) emptyNode(open []*node, offered []corev1.ResourceName) (s tidekeeperv1.Slot) {
 	var most vector
 	for _, n := range open {
 		left := n.empty()

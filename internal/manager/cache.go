@@ -99,7 +99,7 @@ func dropManagedFields(in any) (any, error) {
 }
 
 // transformNode keeps what pools need of a node: its labels, annotations and taints, its
-// capacity and allocatable resources, and whether it is ready.
+// capacity and allocatable resources, and whether it is ready and can be scheduled on.
 func transformNode(in any) (any, error) {
 	node, ok := in.(*corev1.Node)
 	if !ok {
@@ -114,7 +114,7 @@ func transformNode(in any) (any, error) {
 			Labels:            node.Labels,
 			Annotations:       node.Annotations,
 		},
-		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints},
+		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		Status: corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable},
 	}
 	for _, condition := range node.Status.Conditions {

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
 
-// transformPod keeps of a pod where it is, what it tolerates, its controller, what it
+// transformPod keeps of a pod where it is, where it may be, what it tolerates, its controller, what it
 // requests, and a summary of how it started. PodRequests of k8s.io/component-helpers
 // returns the same for the result as for the whole pod, with any options.
 func transformPod(in any) (any, error) {
@@ -47,6 +47,7 @@ func transformPod(in any) (any, error) {
 			NodeAllocatableResourceClaimStatuses: pod.Status.NodeAllocatableResourceClaimStatuses,
 		},
 	}
+	slim.Spec.NodeSelector, slim.Spec.Affinity = slimPlacement(pod)
 	if pod.Spec.Resources != nil {
 		slim.Spec.Resources = &corev1.ResourceRequirements{Requests: pod.Spec.Resources.Requests}
 	}
@@ -90,6 +91,39 @@ func slimOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 		}
 	}
 	return nil
+}
+
+// longestPlacement is how many bytes of a node selector and a required node affinity are kept.
+const longestPlacement = 4096
+
+// slimPlacement keeps the node selector and the required node affinity, which say whether a pod
+// could be on another node. Each pod of a DaemonSet has an affinity of its own, to its node, and
+// never moves. A selector that is too long, with which users of one namespace could fill the
+// memory, becomes an affinity that no node matches: it must not look as if the pod could be
+// anywhere.
+func slimPlacement(pod *corev1.Pod) (map[string]string, *corev1.Affinity) {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "DaemonSet" {
+		return nil, nil
+	}
+	var required *corev1.NodeSelector
+	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
+		required = a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	size := 0
+	for key, value := range pod.Spec.NodeSelector {
+		size += len(key) + len(value)
+	}
+	if required != nil {
+		size += required.Size()
+	}
+	switch {
+	case size > longestPlacement:
+		return nil, &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}}
+	case required != nil:
+		return pod.Spec.NodeSelector, &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
+	default:
+		return pod.Spec.NodeSelector, nil
+	}
 }
 
 func slimContainers(containers []corev1.Container) []corev1.Container {

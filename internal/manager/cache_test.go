@@ -6,7 +6,6 @@ package manager
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,116 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	resourcehelper "k8s.io/component-helpers/resource"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
-	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
-
-// The water level is computed from what the cache keeps, so what the cache
-// throws away must not change what a pod requests: whatever the pod is, and
-// whichever of the helper's options the node pools use.
-func TestTransformPodKeepsRequests(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		pod := drawPod(t)
-		opts := resourcehelper.PodResourcesOptions{
-			UseStatusResources: rapid.Bool().Draw(t, "UseStatusResources"),
-			InPlacePodLevelResourcesVerticalScalingEnabled: rapid.Bool().Draw(t, "InPlacePodLevelResourcesVerticalScalingEnabled"),
-			ExcludeOverhead:                          rapid.Bool().Draw(t, "ExcludeOverhead"),
-			SkipPodLevelResources:                    rapid.Bool().Draw(t, "SkipPodLevelResources"),
-			SkipContainerLevelResources:              rapid.Bool().Draw(t, "SkipContainerLevelResources"),
-			UseDRANodeAllocatableResourceClaimStatus: rapid.Bool().Draw(t, "UseDRANodeAllocatableResourceClaimStatus"),
-			NonMissingContainerRequests:              drawResources(t, "NonMissingContainerRequests"),
-		}
-		want := resourcehelper.PodRequests(pod.DeepCopy(), opts)
-
-		slim := transformed(t, pod)
-		if diff := cmp.Diff(want, resourcehelper.PodRequests(slim, opts)); diff != "" {
-			t.Fatalf("requests of the pod and of what the cache keeps of it differ (-pod +cache):\n%s", diff)
-		}
-
-		// An object may pass a transform twice.
-		if diff := cmp.Diff(slim, transformed(t, slim.DeepCopy())); diff != "" {
-			t.Fatalf("a second pass changes the object (-first +second):\n%s", diff)
-		}
-	})
-}
-
-func TestTransformPod(t *testing.T) {
-	deleted := metav1.Now()
-	created := metav1.NewTime(deleted.Add(-time.Hour))
-	always := corev1.ContainerRestartPolicyAlways
-	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
-	more := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}
-	both := func(r corev1.ResourceList) *corev1.ResourceRequirements {
-		return &corev1.ResourceRequirements{Requests: r, Limits: r}
-	}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", CreationTimestamp: created, DeletionTimestamp: &deleted,
-			Labels: map[string]string{"a": "b", "pod-template-hash": "7d4b9"}, Annotations: map[string]string{"c": "d", tidekeeperv1.RestartedAtAnnotation: "03:00"},
-			OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "8", Controller: new(false)},
-				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "9", Controller: new(true), BlockOwnerDeletion: new(true)},
-			},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
-		},
-		Spec: corev1.PodSpec{
-			NodeName:    "n1",
-			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			Containers: []corev1.Container{
-				{Name: "c", Image: "i", Env: []corev1.EnvVar{{Name: "A"}}, Resources: *both(requests)},
-				{Name: "resized", Resources: *both(requests)},
-			},
-			InitContainers: []corev1.Container{{Name: "sidecar", RestartPolicy: &always}},
-			Volumes:        []corev1.Volume{{Name: "v"}},
-		},
-		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning,
-			Conditions: []corev1.PodCondition{
-				{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: deleted, Reason: "r", Message: "m"},
-			},
-			ContainerStatuses: []corev1.ContainerStatus{
-				{Name: "c", Image: "i", AllocatedResources: requests, Resources: both(requests)},
-				{Name: "resized", Image: "i", AllocatedResources: more, Resources: both(requests)},
-			},
-		},
-	}
-	want := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", CreationTimestamp: created, DeletionTimestamp: &deleted,
-			Labels: map[string]string{"pod-template-hash": "7d4b9"},
-			OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "9", Controller: new(true)},
-			},
-		},
-		Spec: corev1.PodSpec{
-			NodeName:    "n1",
-			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			Containers: []corev1.Container{
-				{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests}},
-				{Name: "resized", Resources: corev1.ResourceRequirements{Requests: requests}},
-			},
-			InitContainers: []corev1.Container{{Name: "sidecar", RestartPolicy: &always}},
-		},
-		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning,
-			Conditions: []corev1.PodCondition{
-				{Type: podtimeline.SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: deleted, Reason: "03:00", Message: "-,-,-,-,-"},
-			},
-			ContainerStatuses: []corev1.ContainerStatus{{
-				Name: "resized", AllocatedResources: more, Resources: &corev1.ResourceRequirements{Requests: requests},
-			}},
-		},
-	}
-	if diff := cmp.Diff(want, transformed(t, pod)); diff != "" {
-		t.Errorf("what the cache keeps of a pod (-want +got):\n%s", diff)
-	}
-}
 
 func TestTransformNode(t *testing.T) {
 	now := metav1.Now()
@@ -137,7 +33,7 @@ func TestTransformNode(t *testing.T) {
 	sent.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 	got, err := transformNode(&corev1.Node{
 		ObjectMeta: sent,
-		Spec:       corev1.NodeSpec{Taints: taints, ProviderID: "cloud://n1"},
+		Spec:       corev1.NodeSpec{Taints: taints, Unschedulable: true, ProviderID: "cloud://n1"},
 		Status: corev1.NodeStatus{
 			Phase: corev1.NodeRunning, Capacity: has, Allocatable: has, Images: []corev1.ContainerImage{{SizeBytes: 1}},
 			Conditions: []corev1.NodeCondition{
@@ -151,7 +47,7 @@ func TestTransformNode(t *testing.T) {
 	}
 	want := &corev1.Node{
 		ObjectMeta: metadata,
-		Spec:       corev1.NodeSpec{Taints: taints},
+		Spec:       corev1.NodeSpec{Taints: taints, Unschedulable: true},
 		Status: corev1.NodeStatus{
 			Capacity: has, Allocatable: has, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},

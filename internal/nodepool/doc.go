@@ -19,6 +19,7 @@
 //	node_controller.go  patches one node
 //	pool_controller.go  reconciles one pool's finalizer, RuntimeClass, evictions, status and events
 //	watch.go            feeds the model from the informers, and queues dirty nodes and pools
+//	headroom.go         whether a pool has the headroom that it asks for, beside the reconciles
 //	status.go           a pool's status and conditions, and when to write them
 //	metrics.go          the metrics
 //	options.go, definition.go, setup.go

@@ -73,11 +73,20 @@ type poolCollector struct{ cluster *state.Cluster }
 
 var (
 	nodesDesc = prometheus.NewDesc("tidekeeper_nodepool_nodes",
-		"Member nodes of a pool, by state: all of them, those that are ready, outdated (do not match the pool's spec yet), held_back (wait for a NoExecute taint) or conflicted (an older pool has a key).",
+		"Member nodes of a pool, by state: all of them, those that are ready, usable (new pods can start there), outdated (do not match the pool's spec yet), held_back (wait for a NoExecute taint) or conflicted (an older pool has a key).",
 		[]string{"pool", "state"}, nil)
 	resourcesDesc = prometheus.NewDesc("tidekeeper_nodepool_resource",
-		"Resources of a pool by kind: capacity, allocatable or requested; cpu in cores, the others in bytes or units.",
+		"Resources of a pool by kind: capacity, allocatable, requested, usable (what new pods and those that run can use of allocatable) or free (usable and not requested); cpu in cores, the others in bytes or units.",
 		[]string{"pool", "kind", "resource"}, nil)
+	lostDesc = prometheus.NewDesc("tidekeeper_nodepool_lost",
+		"Resources of a pool that new pods cannot use, by cause; cpu in cores, the others in bytes or units.",
+		[]string{"pool", "cause", "resource"}, nil)
+	slotDesc = prometheus.NewDesc("tidekeeper_nodepool_largest_slot",
+		"The most of a resource that is free on one node of a pool, and so the most that a new pod can get; the most of several resources may be free on different nodes.",
+		[]string{"pool", "resource"}, nil)
+	headroomDesc = prometheus.NewDesc("tidekeeper_nodepool_headroom",
+		"1 if the condition Headroom of a pool is True, 0 if it is False; absent if the pool asks for no headroom, or it is not known.",
+		[]string{"pool"}, nil)
 	readyDesc = prometheus.NewDesc("tidekeeper_nodepool_ready",
 		"1 if the condition Ready of a pool is True, with its reason.",
 		[]string{"pool", "reason"}, nil)
@@ -87,6 +96,9 @@ var (
 func (c poolCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- nodesDesc
 	ch <- resourcesDesc
+	ch <- lostDesc
+	ch <- slotDesc
+	ch <- headroomDesc
 	ch <- readyDesc
 }
 
@@ -102,23 +114,35 @@ func (c poolCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 		gauge(nodesDesc, float64(v.Nodes), pool, "all")
 		gauge(nodesDesc, float64(v.Ready), pool, "ready")
+		gauge(nodesDesc, float64(v.UsableNodes), pool, "usable")
 		gauge(nodesDesc, float64(v.Outdated), pool, "outdated")
 		gauge(nodesDesc, float64(v.EvictionPending), pool, "held_back")
 		gauge(nodesDesc, float64(v.Conflicted), pool, "conflicted")
 		for kind, list := range map[string]corev1.ResourceList{
-			"capacity": v.Capacity, "allocatable": v.Allocatable, "requested": v.Requested,
+			"capacity": v.Capacity, "allocatable": v.Allocatable, "requested": v.Requested, "usable": v.Usable, "free": v.Free,
 		} {
 			for name, quantity := range list {
 				gauge(resourcesDesc, quantity.AsApproximateFloat64(), pool, kind, string(name))
 			}
 		}
+		for _, lost := range v.Lost {
+			for name, quantity := range lost.Resources {
+				gauge(lostDesc, quantity.AsApproximateFloat64(), pool, string(lost.Cause), string(name))
+			}
+		}
+		for name, quantity := range v.LargestSlot {
+			gauge(slotDesc, quantity.AsApproximateFloat64(), pool, string(name))
+		}
 		for _, condition := range v.Pool.Status.Conditions {
-			if condition.Type == tidekeeperv1.ConditionReady {
-				ready := 0.0
-				if condition.Status == metav1.ConditionTrue {
-					ready = 1
-				}
-				gauge(readyDesc, ready, pool, condition.Reason)
+			is := 0.0
+			if condition.Status == metav1.ConditionTrue {
+				is = 1
+			}
+			switch {
+			case condition.Type == tidekeeperv1.ConditionReady:
+				gauge(readyDesc, is, pool, condition.Reason)
+			case condition.Type == tidekeeperv1.ConditionHeadroom && condition.Status != metav1.ConditionUnknown:
+				gauge(headroomDesc, is, pool)
 			}
 		}
 	}

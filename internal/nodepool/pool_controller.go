@@ -44,6 +44,7 @@ type poolReconciler struct {
 	recorder  events.EventRecorder
 	cluster   *state.Cluster
 	feed      *eventFeed
+	headroom  *headroomWorker
 	metrics   *metrics
 	clock     clock.PassiveClock
 	options   Options
@@ -246,7 +247,7 @@ func (r *poolReconciler) allowEvictions(pool *tidekeeperv1.NodePool) (again time
 // writeStatus writes the status if it differs and it is time to write it.
 func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, held func(setting.Key) bool) (again time.Duration, err error) {
 	now := r.clock.Now()
-	status := newStatus(pool, v, notOwned, plan.ManagedKeys(pool, held), now)
+	status := newStatus(pool, v, notOwned, r.headroom.condition(pool), plan.ManagedKeys(pool, held), now)
 	write, again := whenToWrite(&pool.Status, &status, v.StatusWritten, now, r.options.StatusInterval)
 	if !write {
 		return again, nil
@@ -284,6 +285,9 @@ func (r *poolReconciler) reportProblems(pool *tidekeeperv1.NodePool, before []me
 	}
 	if message, ok := began(tidekeeperv1.ConditionConflicted, tidekeeperv1.ReasonKeyConflict); ok {
 		r.recorder.Eventf(pool, nil, corev1.EventTypeWarning, tidekeeperv1.EventKeyConflict, "Update", "%s", message)
+	}
+	if message, ok := began(tidekeeperv1.ConditionHeadroom, tidekeeperv1.ReasonNoPlace); ok {
+		r.recorder.Eventf(pool, nil, corev1.EventTypeWarning, tidekeeperv1.EventHeadroomLost, "Evaluate", "%s", message)
 	}
 	if message, ok := began(tidekeeperv1.ConditionReady, tidekeeperv1.ReasonNodePatchRefused); ok {
 		r.recorder.Eventf(pool, nil, corev1.EventTypeWarning, tidekeeperv1.EventNodePatchRefused, "Update", "%s", message)

@@ -35,6 +35,10 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) e
 	if err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
+	headroom := &headroomWorker{cluster: cluster, feed: feed, clock: c}
+	if err := mgr.Add(headroom); err != nil {
+		return fmt.Errorf("node pools: %w", err)
+	}
 	if err := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool-node").
 		WatchesRawSource(feed.nodeSource()).
@@ -49,7 +53,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) e
 		Watches(&nodev1.RuntimeClass{}, handler.EnqueueRequestsFromMapFunc(poolOfRuntimeClass)).
 		Complete(retry.Conflicts(&poolReconciler{
 			client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"),
-			cluster: cluster, feed: feed, metrics: m, clock: c, options: options,
+			cluster: cluster, feed: feed, headroom: headroom, metrics: m, clock: c, options: options,
 		})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}

@@ -25,8 +25,8 @@ const urgentInterval = time.Second
 
 // newStatus returns the status that the pool should have. If the pool does not own the
 // RuntimeClass of its name, notOwned is the message that says so. Conditions that change
-// get the time now.
-func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, managed tidekeeperv1.ManagedKeys, now time.Time) tidekeeperv1.NodePoolStatus {
+// get the time now. headroom is the condition of that name, nil if the pool asks for none.
+func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, headroom *metav1.Condition, managed tidekeeperv1.ManagedKeys, now time.Time) tidekeeperv1.NodePoolStatus {
 	status := tidekeeperv1.NodePoolStatus{
 		ObservedGeneration: pool.Generation,
 		NodeCount:          int32(v.Nodes),
@@ -35,38 +35,48 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 		Allocatable:        v.Allocatable,
 		Requested:          v.Requested,
 		RequestedPercent:   v.Percent,
+		UsableNodes:        int32(v.UsableNodes),
+		Usable:             v.Usable,
+		Free:               v.Free,
+		Lost:               v.Lost,
+		Slots:              v.Slots,
 		Summary:            summary(v),
 		Managed:            managed,
 		Conditions:         slices.Clone(pool.Status.Conditions),
 	}
-	set := func(conditionType string, is bool, reason, message string) {
-		condition := metav1.Condition{
-			Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+	set := func(conditionType string, is metav1.ConditionStatus, reason, message string) {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: conditionType, Status: is, Reason: reason, Message: message,
 			ObservedGeneration: pool.Generation, LastTransitionTime: metav1.NewTime(now),
-		}
-		if is {
-			condition.Status = metav1.ConditionTrue
-		}
-		meta.SetStatusCondition(&status.Conditions, condition)
+		})
 	}
 
 	health := diagnose(pool, v, notOwned)
-	set(tidekeeperv1.ConditionReady, health.ready, health.reason, health.message)
+	ready := metav1.ConditionFalse
+	if health.ready {
+		ready = metav1.ConditionTrue
+	}
+	set(tidekeeperv1.ConditionReady, ready, health.reason, health.message)
 	if v.Conflicted > 0 {
-		set(tidekeeperv1.ConditionConflicted, true, tidekeeperv1.ReasonKeyConflict, conflictMessage(v))
+		set(tidekeeperv1.ConditionConflicted, metav1.ConditionTrue, tidekeeperv1.ReasonKeyConflict, conflictMessage(v))
 	} else {
-		set(tidekeeperv1.ConditionConflicted, false, tidekeeperv1.ReasonNoConflict, "no older pool has a key that this pool asks for")
+		set(tidekeeperv1.ConditionConflicted, metav1.ConditionFalse, tidekeeperv1.ReasonNoConflict, "no older pool has a key that this pool asks for")
 	}
 	// kstatus wants these two only while they are true.
 	if health.stalled {
-		set(tidekeeperv1.ConditionStalled, true, health.reason, health.message)
+		set(tidekeeperv1.ConditionStalled, metav1.ConditionTrue, health.reason, health.message)
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, tidekeeperv1.ConditionStalled)
 	}
 	if v.Outdated > 0 || !pool.DeletionTimestamp.IsZero() {
-		set(tidekeeperv1.ConditionReconciling, true, health.reason, health.message)
+		set(tidekeeperv1.ConditionReconciling, metav1.ConditionTrue, health.reason, health.message)
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, tidekeeperv1.ConditionReconciling)
+	}
+	if headroom != nil {
+		set(headroom.Type, headroom.Status, headroom.Reason, headroom.Message)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, tidekeeperv1.ConditionHeadroom)
 	}
 	return status
 }
@@ -193,6 +203,11 @@ func managesMore(before, after *tidekeeperv1.NodePoolStatus) bool {
 func withoutUtilization(status *tidekeeperv1.NodePoolStatus) *tidekeeperv1.NodePoolStatus {
 	rest := *status
 	rest.Capacity, rest.Allocatable, rest.Requested, rest.RequestedPercent = nil, nil, nil, nil
+	rest.Usable, rest.Free, rest.Slots = nil, nil, nil
+	rest.Lost = slices.DeleteFunc(slices.Clone(rest.Lost), func(l tidekeeperv1.Lost) bool { return l.Cause == tidekeeperv1.LostNoPodSlot })
+	for i := range rest.Lost {
+		rest.Lost[i].Resources = nil
+	}
 	rest.Summary = tidekeeperv1.LevelSummary{}
 	return &rest
 }

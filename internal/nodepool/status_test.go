@@ -4,7 +4,9 @@
 package nodepool
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -107,7 +109,7 @@ func TestConditions(t *testing.T) {
 				{Type: tidekeeperv1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "Old"},
 				{Type: tidekeeperv1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: "Old"},
 			}
-			status := newStatus(object, &tt.view, tt.notOwned, tidekeeperv1.ManagedKeys{}, objects.Epoch)
+			status := newStatus(object, &tt.view, tt.notOwned, nil, tidekeeperv1.ManagedKeys{}, objects.Epoch)
 			got := map[string]string{}
 			for _, c := range status.Conditions {
 				got[c.Type] = string(c.Status) + "/" + c.Reason
@@ -127,8 +129,8 @@ func TestConditions(t *testing.T) {
 func TestConditionsKeepTheirTime(t *testing.T) {
 	pool := objects.Pool("a").Obj()
 	healthy := &state.PoolSnapshot{Nodes: 1, Ready: 1}
-	pool.Status = newStatus(pool, healthy, "", tidekeeperv1.ManagedKeys{}, objects.Epoch)
-	later := newStatus(pool, healthy, "", tidekeeperv1.ManagedKeys{}, objects.Epoch.Add(time.Hour))
+	pool.Status = newStatus(pool, healthy, "", nil, tidekeeperv1.ManagedKeys{}, objects.Epoch)
+	later := newStatus(pool, healthy, "", nil, tidekeeperv1.ManagedKeys{}, objects.Epoch.Add(time.Hour))
 	if diff := cmp.Diff(pool.Status, later); diff != "" {
 		t.Errorf("nothing has happened, but the status differs (-before +after):\n%s", diff)
 	}
@@ -140,6 +142,7 @@ func TestWhenToWrite(t *testing.T) {
 		NodeCount: 3, Requested: corev1.ResourceList{"cpu": resource.MustParse("1")},
 		Managed: tidekeeperv1.ManagedKeys{Labels: []string{"a", "b"}},
 	}
+	list := corev1.ResourceList{"cpu": resource.MustParse("3")}
 	utilization := func(s *tidekeeperv1.NodePoolStatus) { s.Requested["cpu"] = resource.MustParse("2") }
 	for _, tt := range []struct {
 		name   string
@@ -154,6 +157,13 @@ func TestWhenToWrite(t *testing.T) {
 		{name: "the utilization, soon after the last write", change: utilization, ago: 2 * time.Second, again: 3 * time.Second},
 		{name: "membership, soon after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.NodeCount = 4 }, ago: 2 * time.Second, write: true},
 		{name: "membership, right after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.NodeCount = 4 }, ago: 100 * time.Millisecond, again: 900 * time.Millisecond},
+		{name: "what is free, soon after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.Free = list; s.Slots = []tidekeeperv1.Slot{{Node: "a"}} }, ago: 2 * time.Second, again: 3 * time.Second},
+		{name: "a pod slot less, soon after the last write", change: func(s *tidekeeperv1.NodePoolStatus) {
+			s.Lost = []tidekeeperv1.Lost{{Cause: tidekeeperv1.LostNoPodSlot}}
+		}, ago: 2 * time.Second, again: 3 * time.Second},
+		{name: "a cordoned node, soon after the last write", change: func(s *tidekeeperv1.NodePoolStatus) {
+			s.Lost = []tidekeeperv1.Lost{{Cause: tidekeeperv1.LostCordoned, Nodes: 1, Resources: list}}
+		}, ago: 2 * time.Second, write: true},
 		{name: "a condition, soon after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.Conditions = []metav1.Condition{{Type: "Ready"}} }, ago: 2 * time.Second, write: true},
 		{name: "a key that the nodes wait for, right after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.Managed.Taints = []string{"t:NoSchedule"} }, ago: time.Millisecond, write: true},
 		{name: "a key that is no longer managed, right after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.Managed.Labels = []string{"a"} }, ago: time.Millisecond, again: 999 * time.Millisecond},
@@ -179,16 +189,60 @@ func TestStatusHasUtilization(t *testing.T) {
 	f.SetNode(objects.Node("n2").Role("a").Capacity("cpu", "4").Allocatable("cpu", "3500m").Capacity("pods", "110").Obj())
 	f.SetPod(objects.Pod("p").On("n1").Requests("3", "").Obj())
 	v, _ := f.Pool("a")
-	got := newStatus(v.Pool, &v, "", tidekeeperv1.ManagedKeys{}, objects.Epoch)
+	got := newStatus(v.Pool, &v, "", nil, tidekeeperv1.ManagedKeys{}, objects.Epoch)
 	want := tidekeeperv1.NodePoolStatus{
 		ObservedGeneration: 1, NodeCount: 2, ReadyNodes: 1,
 		Capacity:         corev1.ResourceList{"cpu": resource.MustParse("8"), "pods": resource.MustParse("220")},
 		Allocatable:      corev1.ResourceList{"cpu": resource.MustParse("7500m"), "pods": resource.MustParse("220")},
 		Requested:        corev1.ResourceList{"cpu": resource.MustParse("3"), "pods": resource.MustParse("1")},
 		RequestedPercent: map[corev1.ResourceName]int32{"cpu": 40, "pods": 0},
-		Summary:          tidekeeperv1.LevelSummary{CPU: "3/7.5 (40%)", Pods: "1/220 (0%)"},
+		UsableNodes:      1,
+		Usable:           corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("110")},
+		Free:             corev1.ResourceList{"cpu": resource.MustParse("1"), "pods": resource.MustParse("109")},
+		Lost: []tidekeeperv1.Lost{{
+			Cause: tidekeeperv1.LostNotReady, Nodes: 1,
+			Resources: corev1.ResourceList{"cpu": resource.MustParse("3500m"), "pods": resource.MustParse("110")},
+		}},
+		Slots:   []tidekeeperv1.Slot{{Node: "n1", Resources: corev1.ResourceList{"cpu": resource.MustParse("1"), "pods": resource.MustParse("109")}}},
+		Summary: tidekeeperv1.LevelSummary{CPU: "3/7.5 (40%)", Pods: "1/220 (0%)"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(tidekeeperv1.NodePoolStatus{}, "Conditions")); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+// The status of a pool stays small, whatever its number of nodes: what is sums, what is by
+// cause, and a few slots.
+func TestStatusIsBounded(t *testing.T) {
+	f := state.NewCluster()
+	f.SetPool(objects.Pool("a").Obj())
+	for i := range 3000 {
+		n := objects.Node(fmt.Sprintf("node-%05d.eu-central.example.com", i)).Role("a").Capacity(corev1.ResourceCPU, "96").Capacity(corev1.ResourceMemory, "700123456Ki").
+			Capacity(corev1.ResourcePods, "110").Capacity(corev1.ResourceEphemeralStorage, "412345678901").
+			Capacity(corev1.ResourceName(fmt.Sprintf("devices.example.com/accelerator-%d", i%8)), "8")
+		if i%6 > 0 {
+			n.Ready(corev1.ConditionTrue)
+		}
+		if i%6 == 1 {
+			n.Taint("other", "", corev1.TaintEffectNoSchedule)
+		}
+		node := n.Obj()
+		node.Spec.Unschedulable = i%6 == 2
+		if i%6 == 3 {
+			node.DeletionTimestamp = &metav1.Time{Time: objects.Epoch}
+		}
+		f.SetNode(node)
+		f.SetPod(objects.Pod(fmt.Sprint(i)).On(node.Name).Requests(fmt.Sprintf("%dm", 1000+i), fmt.Sprintf("%dKi", 1234567+i)).Obj())
+	}
+	v, _ := f.Pool("a")
+	text, err := json.Marshal(newStatus(v.Pool, &v, "", nil, tidekeeperv1.ManagedKeys{}, objects.Epoch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Lost) != 4 || len(v.Slots) != 4 {
+		t.Errorf("%d causes and %d slots; want 4 of each", len(v.Lost), len(v.Slots))
+	}
+	if len(text) > 8<<10 {
+		t.Errorf("the status has %d bytes:\n%s", len(text), text)
 	}
 }

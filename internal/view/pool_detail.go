@@ -83,7 +83,7 @@ func roomOf(f PoolFacts) (*capacity.Level, []capacity.Share) {
 		names = append(names, f.Members[i].Name)
 		list = append(list, f.Pods[f.Members[i].Name]...)
 	}
-	cluster := capacity.New(f.Members, list)
+	cluster := capacity.New(nodes.Pointers(f.Members), list)
 	level := cluster.Level(names, plan.Taints(f.Pool))
 	return &level, cluster.Shares(names, corev1.ResourceCPU, false, mostNamespaces)
 }

@@ -62,6 +62,23 @@ func (m Metrics) SumOf(name, label, value string) float64 {
 	return sum
 }
 
+// Value returns the value of the gauge or counter that has all of these labels, and whether there
+// is one.
+func (m Metrics) Value(name string, labels map[string]string) (float64, bool) {
+	for _, metric := range m[name].GetMetric() {
+		found := 0
+		for _, l := range metric.GetLabel() {
+			if value, asked := labels[l.GetName()]; asked && value == l.GetValue() {
+				found++
+			}
+		}
+		if found == len(labels) {
+			return metric.GetCounter().GetValue() + metric.GetGauge().GetValue(), true
+		}
+	}
+	return 0, false
+}
+
 // AssertSound fails the test if the manager has ended, or if one of its reconciles has
 // panicked: a manager recovers from a panic and continues, but it is a bug.
 func (m *Manager) AssertSound(t testing.TB) {

@@ -150,6 +150,19 @@ var alertCases = map[string]alertCase{
 			`tidekeeper_nodepool_nodes{pool="w", state="held_back", instance="a"}`: "5x60",
 		}},
 	},
+	"TidekeeperPoolWithoutHeadroom": {
+		fires: series{
+			`tidekeeper_nodepool_headroom{pool="w", instance="a"}`: "0x60",
+			`tidekeeper_nodepool_headroom{pool="w", instance="b"}`: "0x60", // The standby has the same.
+		},
+		after: "31m", labels: map[string]string{"pool": "w"},
+		summary: "If a node or zone of the pool w is lost, some of its pods have no place to go.",
+		quiet: []series{
+			{`tidekeeper_nodepool_headroom{pool="w", instance="a"}`: "1x60"},
+			// It comes back within half an hour.
+			{`tidekeeper_nodepool_headroom{pool="w", instance="a"}`: "0x20 1x20 0x20"},
+		},
+	},
 	"TidekeeperPoolNearlyFull": {
 		fires: series{
 			`tidekeeper_nodepool_resource{pool="w", kind="requested", resource="cpu", instance="a"}`:   "95x60",

@@ -97,12 +97,15 @@ func TestPrometheus(t *testing.T) {
 	})
 }
 
-// load creates a pool, pods, a restart, a schedule without a target, and drift. Whatever
+// load creates a pool with a cordoned node, pods, a restart, a schedule without a target, and drift. Whatever
 // is counted happens twice, as a rate needs two scrapes.
 func load(t *testing.T) {
 	t.Helper()
-	cluster.AddNodes(t, "w", 2, "--pool", "w")
+	cluster.AddNodes(t, "w", 3, "--pool", "w")
+	cordoned := framework.Node("w-3")
+	cluster.Change(t, cordoned, func() { cordoned.Spec.Unschedulable = true })
 	pool := framework.Pool("w")
+	pool.Spec.Headroom = &tidekeeperv1.Headroom{Nodes: 1}
 	pool.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/w": "1"}
 	cluster.Apply(t, pool)
 	cluster.Apply(t, scheduled("nothing"))

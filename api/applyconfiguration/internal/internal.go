@@ -46,6 +46,15 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: dev.tidekeeper.tidekeeper.api.v1.Trigger
 - name: dev.tidekeeper.tidekeeper.api.v1.AnnotationValue
   scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.Headroom
+  map:
+    fields:
+    - name: nodes
+      type:
+        scalar: numeric
+    - name: zones
+      type:
+        scalar: numeric
 - name: dev.tidekeeper.tidekeeper.api.v1.LabelValue
   scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.LevelSummary
@@ -60,6 +69,20 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: pods
       type:
         scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.Lost
+  map:
+    fields:
+    - name: cause
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.LostCause
+    - name: nodes
+      type:
+        scalar: numeric
+    - name: resources
+      type:
+        namedType: io.k8s.api.core.v1.ResourceList
+- name: dev.tidekeeper.tidekeeper.api.v1.LostCause
+  scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.ManagedKeys
   map:
     fields:
@@ -110,6 +133,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: handler
       type:
         scalar: string
+    - name: headroom
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.Headroom
     - name: labels
       type:
         map:
@@ -144,6 +170,17 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: free
+      type:
+        namedType: io.k8s.api.core.v1.ResourceList
+    - name: lost
+      type:
+        list:
+          elementType:
+            namedType: dev.tidekeeper.tidekeeper.api.v1.Lost
+          elementRelationship: associative
+          keys:
+          - cause
     - name: managed
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.ManagedKeys
@@ -164,9 +201,23 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             scalar: numeric
+    - name: slots
+      type:
+        list:
+          elementType:
+            namedType: dev.tidekeeper.tidekeeper.api.v1.Slot
+          elementRelationship: associative
+          keys:
+          - node
     - name: summary
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.LevelSummary
+    - name: usable
+      type:
+        namedType: io.k8s.api.core.v1.ResourceList
+    - name: usableNodes
+      type:
+        scalar: numeric
 - name: dev.tidekeeper.tidekeeper.api.v1.NodeSelector
   map:
     fields:
@@ -364,6 +415,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: pendingRequestTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: dev.tidekeeper.tidekeeper.api.v1.Slot
+  map:
+    fields:
+    - name: node
+      type:
+        scalar: string
+    - name: resources
+      type:
+        namedType: io.k8s.api.core.v1.ResourceList
 - name: dev.tidekeeper.tidekeeper.api.v1.Taint
   map:
     fields:

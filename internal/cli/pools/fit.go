@@ -19,6 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 )
 
 // amountFlags are the flags that say how much of a resource a copy requests.
@@ -169,7 +170,7 @@ func (o *fitOptions) Run(ctx context.Context) error {
 		o.NothingFound("node pools", "", false)
 		return nil
 	}
-	fmt.Fprintf(o.Out, "A copy requests %s.\n", term.Printable(vectorText(capacity.RequestsOf(pod))))
+	fmt.Fprintf(o.Out, "A copy requests %s.\n", term.Printable(resources.Text(capacity.RequestsOf(pod))))
 	if what := fits[0].AtMost; len(what) > 0 {
 		fmt.Fprintf(o.Out, "Not evaluated: %s. The numbers are the most that can fit.\n", strings.Join(what, ", "))
 	}

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 )
 
 // mostWorkloads is how many workloads without place a row names.
@@ -130,7 +130,7 @@ func (o *lossOptions) losses(r *room) ([]poolLoss, error) {
 		}
 		return []poolLoss{{Lost: what, Loss: r.cluster.Lose(o.nodes, nil)}}, nil
 	}
-	zones := zonesOf(r.nodes)
+	zones := r.cluster.Zones()
 	for _, zone := range o.zones {
 		if len(zones[zone]) == 0 {
 			return nil, fmt.Errorf("no node has the label %s=%s", corev1.LabelTopologyZone, zone)
@@ -138,41 +138,18 @@ func (o *lossOptions) losses(r *room) ([]poolLoss, error) {
 	}
 	losses := []poolLoss{}
 	for _, pool := range r.pools {
-		if len(o.zones) == 0 && len(pool.members) > 0 {
-			losses = append(losses, worstNode(r.cluster, pool))
+		if len(o.zones) == 0 {
+			if node, loss, found := r.cluster.WorstNode(pool.members); found {
+				losses = append(losses, poolLoss{Pool: pool.Name, Lost: "node " + node, Worst: true, Loss: loss})
+			}
 		}
-		for _, zone := range slices.Sorted(maps.Keys(zones)) {
-			hit := slices.ContainsFunc(pool.members, func(name string) bool { return slices.Contains(zones[zone], name) })
-			if hit && (len(o.zones) == 0 || slices.Contains(o.zones, zone)) {
+		for _, zone := range r.cluster.ZonesOf(pool.members) {
+			if len(o.zones) == 0 || slices.Contains(o.zones, zone) {
 				losses = append(losses, poolLoss{Pool: pool.Name, Lost: "zone " + zone, Loss: r.cluster.Lose(zones[zone], pool.members)})
 			}
 		}
 	}
 	return losses, nil
-}
-
-// worstNode returns the loss of the node of a pool that leaves most pods without place; of
-// several, the one with most pods, then the first by name.
-func worstNode(c *capacity.Cluster, pool poolMembers) poolLoss {
-	worst := poolLoss{}
-	for _, name := range pool.members {
-		l := poolLoss{Pool: pool.Name, Lost: "node " + name, Worst: true, Loss: c.Lose([]string{name}, nil)}
-		if worst.Lost == "" || cmp.Or(cmp.Compare(l.Homeless(), worst.Homeless()), cmp.Compare(l.Pods, worst.Pods), strings.Compare(worst.Lost, l.Lost)) > 0 {
-			worst = l
-		}
-	}
-	return worst
-}
-
-// zonesOf returns the names of the nodes of each zone. Nodes without the label are in none.
-func zonesOf(nodes []corev1.Node) map[string][]string {
-	zones := map[string][]string{}
-	for i := range nodes {
-		if zone := nodes[i].Labels[corev1.LabelTopologyZone]; zone != "" {
-			zones[zone] = append(zones[zone], nodes[i].Name)
-		}
-	}
-	return zones
 }
 
 func (o *lossOptions) print(losses []poolLoss) error {
@@ -189,7 +166,7 @@ func (o *lossOptions) print(losses []poolLoss) error {
 		homeless := term.Text("0")
 		requests := "-"
 		if n := l.Homeless(); n > 0 {
-			homeless, requests = term.Painted(term.Red, strconv.Itoa(n)), vectorText(l.Requests)
+			homeless, requests = term.Painted(term.Red, strconv.Itoa(n)), resources.Text(l.Requests)
 		}
 		lost := l.Lost
 		if l.Worst {

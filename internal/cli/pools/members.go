@@ -8,8 +8,10 @@ import (
 	"io"
 	"strings"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -20,9 +22,9 @@ const (
 )
 
 // causeTexts are the causes why resources cannot be used, in words.
-var causeTexts = map[capacity.Cause]string{
-	capacity.BeingDeleted: "being deleted", capacity.NotReady: "not ready", capacity.Cordoned: "cordoned",
-	capacity.ForeignTaint: "another taint", capacity.NoPodSlot: "no pod slot left",
+var causeTexts = map[tidekeeperv1.LostCause]string{
+	tidekeeperv1.LostBeingDeleted: "being deleted", tidekeeperv1.LostNotReady: "not ready", tidekeeperv1.LostCordoned: "cordoned",
+	tidekeeperv1.LostForeignTaint: "another taint", tidekeeperv1.LostNoPodSlot: "no pod slot left",
 }
 
 // roomLines are the facts about what new pods can use of the nodes.
@@ -32,15 +34,15 @@ func roomLines(d view.PoolDetail) (lines [][2]string) {
 		return nil
 	}
 	add := func(name, text string) { lines = append(lines, [2]string{name, text}) }
-	add("Free:", fmt.Sprintf("%s, on %d of %s", vectorText(r.Free), r.UsableNodes, term.Plural(r.Nodes, "node")))
+	add("Free:", fmt.Sprintf("%s, on %d of %s", resources.Text(r.Free), r.UsableNodes, term.Plural(r.Nodes, "node")))
 	for i, l := range r.Lost {
-		add(onFirst(i, "Lost:"), fmt.Sprintf("%s: %s, %s", causeTexts[l.Cause], term.Plural(l.Nodes, "node"), vectorText(l.Resources)))
+		add(onFirst(i, "Lost:"), fmt.Sprintf("%s: %s, %s", causeTexts[l.Cause], term.Plural(int(l.Nodes), "node"), resources.Text(l.Resources)))
 	}
 	for i, s := range r.Slots {
-		add(onFirst(i, "Fits now:"), fmt.Sprintf("%s, on %s", vectorText(s.Resources), s.Node))
+		add(onFirst(i, "Fits now:"), fmt.Sprintf("%s, on %s", resources.Text(s.Resources), s.Node))
 	}
 	if pods := r.DaemonSets["pods"]; !pods.IsZero() {
-		add("DaemonSets:", fmt.Sprintf("%s; an empty node has %s left", vectorText(r.DaemonSets), vectorText(r.EmptyNode.Resources)))
+		add("DaemonSets:", fmt.Sprintf("%s; an empty node has %s left", resources.Text(r.DaemonSets), resources.Text(r.EmptyNode.Resources)))
 	}
 	if text := sharesText(d.FilledBy); text != "" {
 		add("Filled by:", text+" of the requested CPU")

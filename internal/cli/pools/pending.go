@@ -16,6 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
@@ -123,7 +124,7 @@ func pendingTable(groups []pendingGroup) *term.Table {
 		if more := len(g.Workloads) - 1; more > 0 {
 			workload += fmt.Sprintf(" and %d more", more)
 		}
-		head := []term.Cell{term.Text(strconv.Itoa(len(g.Pods))), term.Text(g.Namespace), term.Text(workload), term.Text(vectorText(g.Requests))}
+		head := []term.Cell{term.Text(strconv.Itoa(len(g.Pods))), term.Text(g.Namespace), term.Text(workload), term.Text(resources.Text(g.Requests))}
 		if len(g.Pools) == 0 {
 			t.Rows = append(t.Rows, append(head, term.Text("-"), term.Text("-"), term.Text("no pool has nodes")))
 		}

@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/nodes"
 )
 
 // room is the cluster as the questions about capacity need it.
@@ -53,34 +53,35 @@ func (o *roomOptions) Validate() error { return o.output.Validate() }
 
 // read reads the pools that are asked for, by name, and all nodes and pods.
 func (o *roomOptions) read(ctx context.Context, c client.Client) (*room, error) {
-	list, err := listPools(ctx, c)
+	all, err := listPools(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	asked := list.Items
+	asked := all.Items
 	if len(o.names) > 0 {
 		var missing string
-		if asked, missing = pick(list.Items, slices.Sorted(slices.Values(o.names))); missing != "" {
+		if asked, missing = pick(all.Items, slices.Sorted(slices.Values(o.names))); missing != "" {
 			return nil, cmdutil.NotFound(poolKind.Name, "", missing)
 		}
 	}
-	nodes := &corev1.NodeList{}
-	if err := c.List(ctx, nodes, cmdutil.FromCache()); err != nil {
+	list := &corev1.NodeList{}
+	if err := c.List(ctx, list, cmdutil.FromCache()); err != nil {
 		return nil, err
 	}
-	all, err := cmdutil.AllPods(ctx, c)
+	running, err := cmdutil.AllPods(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	pods := make([]*corev1.Pod, len(all))
-	for i := range all {
-		pods[i] = &all[i]
+	pods := make([]*corev1.Pod, len(running))
+	for i := range running {
+		pods[i] = &running[i]
 	}
-	r := &room{cluster: capacity.New(nodes.Items, pods), nodes: nodes.Items}
+	r := &room{cluster: capacity.New(nodes.Pointers(list.Items), pods), nodes: list.Items}
 	for i := range asked {
 		selector, err := plan.Selector(&asked[i])
 		if err != nil {
-			continue // Its status says so.
+			o.Note(fmt.Sprintf("NodePool %s is left out: %s", asked[i].Name, err))
+			continue
 		}
 		r.pools = append(r.pools, poolMembers{&asked[i], membersOf(r.nodes, selector)})
 	}
@@ -96,39 +97,6 @@ func membersOf(nodes []corev1.Node, selector labels.Selector) []string {
 		}
 	}
 	return members
-}
-
-// vectorText is a resource list in words, CPU and memory first: "6 CPU, 11Gi memory". Pods and
-// storage are left out.
-func vectorText(list corev1.ResourceList) string {
-	var texts []string
-	add := func(name corev1.ResourceName) {
-		label := string(name)
-		if name == corev1.ResourceCPU {
-			label = "CPU"
-		}
-		texts = append(texts, resources.Human(name, list[name])+" "+label)
-	}
-	first := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
-	for _, name := range first {
-		if _, has := list[name]; has {
-			add(name)
-		}
-	}
-	var others []corev1.ResourceName
-	for name, amount := range list {
-		if !slices.Contains(first, name) && name != corev1.ResourcePods && name != corev1.ResourceEphemeralStorage && !amount.IsZero() {
-			others = append(others, name)
-		}
-	}
-	slices.Sort(others)
-	for _, name := range others {
-		add(name)
-	}
-	if len(texts) == 0 {
-		return "nothing"
-	}
-	return strings.Join(texts, ", ")
 }
 
 // countsText is how many nodes each thing is true of: "cordoned (2), taint x:NoSchedule (1)".

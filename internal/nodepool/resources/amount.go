@@ -49,6 +49,15 @@ func AmountsOf(list corev1.ResourceList) []Amount {
 // CompareAmounts orders amounts by the name of their resource.
 func CompareAmounts(a, b Amount) int { return cmp.Compare(a.Resource, b.Resource) }
 
+// ValueOf returns the amount of a resource in a list in the order of the names, 0 if it is not
+// there.
+func ValueOf(list []Amount, name corev1.ResourceName) int64 {
+	if i, found := slices.BinarySearchFunc(list, Amount{Resource: name}, CompareAmounts); found {
+		return list[i].Value
+	}
+	return 0
+}
+
 // Offered returns the capacity of a node, and what is allocatable. If the node has more
 // than [maxNodeResources] resources, those that every node has count first, and then the
 // first by name.

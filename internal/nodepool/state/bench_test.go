@@ -35,7 +35,7 @@ func newCrowd(pods int) *crowd {
 	}
 	for i := range nodes {
 		c.cluster.SetNode(objects.Node(fmt.Sprintf("node-%d", i)).Label("os", "linux").Ready(corev1.ConditionTrue).
-			Allocatable(corev1.ResourceCPU, "16").Allocatable(corev1.ResourceMemory, "64Gi").Obj())
+			Allocatable(corev1.ResourceCPU, "16").Allocatable(corev1.ResourceMemory, "64Gi").Allocatable(corev1.ResourcePods, "250").Obj())
 	}
 	for i := range pods {
 		c.cluster.SetPod(pod(i))
@@ -83,7 +83,7 @@ func TestEvictionsCostTheSameInALargeWorld(t *testing.T) {
 		c.cluster.SetPool(waiting)
 		for i := range 3 {
 			c.cluster.SetNode(objects.Node(fmt.Sprintf("node-%d", i)).Label("os", "linux").Label("few", "yes").Ready(corev1.ConditionTrue).
-				Allocatable(corev1.ResourceCPU, "16").Allocatable(corev1.ResourceMemory, "64Gi").Obj())
+				Allocatable(corev1.ResourceCPU, "16").Allocatable(corev1.ResourceMemory, "64Gi").Allocatable(corev1.ResourcePods, "250").Obj())
 		}
 		return func() {
 			list, members, _ := c.cluster.Evictions("few", time.Minute, time.Time{})

@@ -58,6 +58,10 @@ type Cluster struct {
 	// model is being filled, nor by a manager that is not the leader.
 	recording bool
 
+	// roomChanges counts the changes after which pods may find a place that they did not find
+	// before, or the other way round.
+	roomChanges uint64
+
 	// dirty collects what the running method will return.
 	dirty Dirty
 }
@@ -79,10 +83,14 @@ type poolState struct {
 	// invalid is why the selector of the pool cannot be used, if so.
 	invalid error
 
+	// taints are those of the spec.
+	taints []corev1.Taint
+
 	members sets.Set[string]
 	ready   int
 
 	capacity, allocatable, requested resources.Sums
+	level                            level
 
 	// outdated are members that do not match the pool's spec yet, evictionPending those of
 	// them that wait for a NoExecute taint, and evictionAllowed those that may get it now.
@@ -120,6 +128,7 @@ type nodeState struct {
 	ready                 bool
 	capacity, allocatable []resources.Amount
 	requested             resources.Sums
+	room                  room
 	// pods is the number of pods by profile.
 	pods map[*profile]int
 

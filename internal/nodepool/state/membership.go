@@ -51,6 +51,8 @@ func (c *Cluster) join(p *poolState, n *nodeState) {
 	p.capacity.Add(n.capacity)
 	p.allocatable.Add(n.allocatable)
 	p.requested.AddSums(n.requested)
+	p.count(n)
+	c.roomChanges++
 	c.dirty.Pools.Insert(p.object.Name)
 	if c.recording && p.object.DeletionTimestamp.IsZero() {
 		p.events.recordJoin(n.name)
@@ -68,6 +70,8 @@ func (c *Cluster) leave(p *poolState, n *nodeState) {
 	p.capacity.Subtract(n.capacity)
 	p.allocatable.Subtract(n.allocatable)
 	p.requested.SubtractSums(n.requested)
+	p.uncount(n)
+	c.roomChanges++
 	c.dirty.Pools.Insert(p.object.Name)
 	if c.recording && p.object.DeletionTimestamp.IsZero() {
 		p.events.recordLeave(n.name)

@@ -39,7 +39,12 @@ func (c *Cluster) SetNode(node *corev1.Node) Dirty {
 	if old == nil || !sameAmounts(old.Status.Capacity, node.Status.Capacity) || !sameAmounts(old.Status.Allocatable, node.Status.Allocatable) {
 		c.setCapacity(n, node)
 	}
+	if old == nil || usedDifferently(old, node) {
+		c.recountRoom(n)
+		c.utilizationChanged(n)
+	}
 	if old == nil || !maps.Equal(old.Labels, node.Labels) {
+		c.roomChanges++ // Pods choose nodes by labels, and zones are labels.
 		c.updateMembership(n)
 	}
 	if old == nil || old.Annotations[tidekeeperv1.OwnershipAnnotation] != node.Annotations[tidekeeperv1.OwnershipAnnotation] {
@@ -64,13 +69,24 @@ func (c *Cluster) DeleteNode(name string) Dirty {
 		c.removeOwnership(n)
 		n.object, n.ownership, n.unreadable = nil, nil, false
 		c.nodeCount--
+		c.roomChanges++
 		c.updateMembership(n)
 		c.planNode(n)
 		c.setOffered(n, nil, nil)
-		n.ready, n.limiter = false, nil
+		n.ready, n.limiter, n.room = false, nil, room{}
 		c.forget(n)
 	}
 	return c.unlock()
+}
+
+// usedDifferently reports whether new pods may be able to use another part of a node than
+// before. It is called for each heartbeat.
+func usedDifferently(old, node *corev1.Node) bool {
+	return old.DeletionTimestamp.IsZero() != node.DeletionTimestamp.IsZero() ||
+		old.Spec.Unschedulable != node.Spec.Unschedulable ||
+		nodes.IsReady(old) != nodes.IsReady(node) ||
+		!equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) ||
+		!sameAmounts(old.Status.Allocatable, node.Status.Allocatable)
 }
 
 func (c *Cluster) node(name string) *nodeState {

@@ -73,6 +73,7 @@ func (c *Cluster) addRequests(n *nodeState, requests []resources.Amount) {
 			}
 		}
 	}
+	c.recountRoom(n)
 	c.utilizationChanged(n)
 }
 
@@ -85,6 +86,7 @@ func (c *Cluster) removeRequests(n *nodeState, requests []resources.Amount) {
 			}
 		}
 	}
+	c.recountRoom(n)
 	c.utilizationChanged(n)
 }
 

@@ -39,6 +39,16 @@ func (c *Cluster) putPool(pool *tidekeeperv1.NodePool) {
 	}
 	old := p.object
 	p.object = pool
+	if old == nil || !equality.Semantic.DeepEqual(old.Spec.Headroom, pool.Spec.Headroom) {
+		c.roomChanges++
+	}
+	if own := plan.Taints(pool); !slices.Equal(own, p.taints) {
+		p.taints = own
+		for name := range p.members {
+			n := c.nodes[name]
+			p.recount(n, n.room, p.level.causes[n])
+		}
+	}
 	if old != nil {
 		for key := range setting.Managed(old) {
 			if !setting.Manages(pool, key) {

@@ -30,7 +30,7 @@ func TestProfiles(t *testing.T) {
 				taken = append(taken[:i], taken[i+1:]...)
 			} else {
 				amounts := list.Draw(t, "amounts")
-				s := known.intern(amounts, nil)
+				s := known.intern(amounts, placement{})
 				if diff := cmp.Diff(amounts, s.requests, cmp.AllowUnexported(resources.Amount{}), cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("got another profile (-want +got):\n%s", diff)
 				}

@@ -8,11 +8,13 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	k8sresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"pgregory.net/rapid"
@@ -139,6 +141,14 @@ func TestClusterEqualsRecount(t *testing.T) {
 				if rapid.Bool().Draw(t, "ready") {
 					n.Ready(corev1.ConditionTrue)
 				}
+				for _, taint := range []string{"out", "other"} {
+					if rapid.IntRange(0, 3).Draw(t, "tainted "+taint) == 0 {
+						n.Taint(taint, values.Draw(t, "value"), rapid.SampledFrom([]corev1.TaintEffect{corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule}).Draw(t, "effect"))
+					}
+				}
+				if rapid.Bool().Draw(t, "takes pods") {
+					n.Allocatable(corev1.ResourcePods, rapid.SampledFrom([]string{"0", "1", "10"}).Draw(t, "pods"))
+				}
 				for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, "example.com/x"} {
 					if amount := amounts.Draw(t, "amount"); amount != "" {
 						if rapid.Bool().Draw(t, "for pods") {
@@ -149,6 +159,10 @@ func TestClusterEqualsRecount(t *testing.T) {
 					}
 				}
 				node := n.Obj()
+				node.Spec.Unschedulable = rapid.IntRange(0, 4).Draw(t, "cordoned") == 0
+				if rapid.IntRange(0, 4).Draw(t, "node deleted") == 0 {
+					node.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+				}
 				w.nodes[node.Name] = node
 				f.SetNode(node)
 			},
@@ -203,6 +217,7 @@ func TestClusterEqualsRecount(t *testing.T) {
 					t.Fatalf("the running model (+) differs from the recount (-):\n%s", diff)
 				}
 				checkMemory(t, f, w)
+				checkLevels(t, f, w)
 			},
 		})
 	})
@@ -280,6 +295,13 @@ func checkMemory(t *rapid.T, f *Cluster, w *truth) {
 	}
 	if diff := cmp.Diff(offered, f.offered, cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("what nodes offer (-want +got):\n%s", diff)
+	}
+	for name, p := range f.pools {
+		for resource, h := range p.level.slots {
+			if len(h.nodes) == 0 || len(h.nodes) != len(h.index) || len(h.nodes) > len(p.members) {
+				t.Fatalf("the slots of %s of pool %s are %d nodes, with %d places", resource, name, len(h.nodes), len(h.index))
+			}
+		}
 	}
 	for name, n := range f.nodes {
 		for resource := range n.requested {

@@ -57,6 +57,14 @@ type PoolSnapshot struct {
 	Capacity, Allocatable, Requested corev1.ResourceList
 	Percent                          map[corev1.ResourceName]int32
 
+	// UsableNodes, Usable, Free, Lost and Slots are as in the status; see
+	// [capacity.Cluster.Level]. LargestSlot is the most that is free on one node, of each
+	// resource by itself.
+	UsableNodes               int
+	Usable, Free, LargestSlot corev1.ResourceList
+	Lost                      []tidekeeperv1.Lost
+	Slots                     []tidekeeperv1.Slot
+
 	// StatusWritten is when this process last wrote the pool's status, zero if it has not.
 	StatusWritten time.Time
 
@@ -108,6 +116,7 @@ func (c *Cluster) Pool(name string) (PoolSnapshot, bool) {
 		OwnedKeys:       sets.New[setting.Key](),
 		Writing:         p.writes > 0,
 	}
+	p.level.report(&v, p.allocatable, names)
 	if len(p.conflicts) > 0 {
 		v.FirstConflict = p.conflicts[slices.Min(slices.Collect(maps.Keys(p.conflicts)))][0]
 	}

@@ -31,6 +31,7 @@ var pools = []map[string]any{
 		"annotations": map[string]any{"example.com/" + mutate.Placeholder: "high water"},
 		"taints":      []any{map[string]any{"key": "example.com/" + mutate.Placeholder, "value": "yes", "effect": "NoSchedule"}},
 		"handler":     "runc",
+		"headroom":    map[string]any{"nodes": 1, "zones": 1},
 	},
 	{
 		"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": poolLabel, "operator": "In", "values": []any{mutate.Placeholder}}}},

@@ -30,6 +30,10 @@ type NodePoolSpecApplyConfiguration struct {
 	// owns the RuntimeClass node-pool-<name of the pool>. Pods with that
 	// RuntimeClass are scheduled to the pool's nodes and tolerate its taints.
 	Handler *string `json:"handler,omitempty"`
+	// headroom that the pool should have: how much of it may be lost with a
+	// place elsewhere for each pod. Nothing is kept free because of it: the
+	// condition Headroom and a metric say whether there is enough.
+	Headroom *HeadroomApplyConfiguration `json:"headroom,omitempty"`
 }
 
 // NodePoolSpecApplyConfiguration constructs a declarative configuration of the NodePoolSpec type for use with
@@ -92,5 +96,13 @@ func (b *NodePoolSpecApplyConfiguration) WithTaints(values ...*TaintApplyConfigu
 // If called multiple times, the Handler field is set to the value of the last call.
 func (b *NodePoolSpecApplyConfiguration) WithHandler(value string) *NodePoolSpecApplyConfiguration {
 	b.Handler = &value
+	return b
+}
+
+// WithHeadroom sets the Headroom field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Headroom field is set to the value of the last call.
+func (b *NodePoolSpecApplyConfiguration) WithHeadroom(value *HeadroomApplyConfiguration) *NodePoolSpecApplyConfiguration {
+	b.Headroom = value
 	return b
 }

@@ -37,6 +37,24 @@ type NodePoolStatusApplyConfiguration struct {
 	// in whole percent, rounded down. A resource with nothing allocatable is
 	// left out.
 	RequestedPercent map[corev1.ResourceName]int32 `json:"requestedPercent,omitempty"`
+	// usableNodes is the number of member nodes on which a new pod that tolerates
+	// the pool's own taints can start, if there is enough free.
+	UsableNodes *int32 `json:"usableNodes,omitempty"`
+	// usable is what new pods and those that run can use of allocatable. The rest
+	// is lost.
+	Usable *corev1.ResourceList `json:"usable,omitempty"`
+	// free is what is usable and not requested. It is the sum over the nodes, so
+	// that no node need have room for a pod that is smaller: see slots.
+	Free *corev1.ResourceList `json:"free,omitempty"`
+	// lost is what new pods cannot use of allocatable, by cause. A node counts for
+	// the first cause that applies. Of the resources, the first eight are shown:
+	// cpu, memory, and the others by name.
+	Lost []LostApplyConfiguration `json:"lost,omitempty"`
+	// slots are the largest pods that can start now: what is free on the node with
+	// the most free cpu, on that with the most free memory, and on those with the
+	// most of each other resource, at most four nodes. Of the resources, the first
+	// eight are shown, as in lost.
+	Slots []SlotApplyConfiguration `json:"slots,omitempty"`
 	// summary is the level in short, for people: the columns of kubectl get.
 	// Programs read requested, allocatable and requestedPercent.
 	Summary *LevelSummaryApplyConfiguration `json:"summary,omitempty"`
@@ -46,7 +64,8 @@ type NodePoolStatusApplyConfiguration struct {
 	// ever removed from a node, whatever the record on the node says.
 	Managed *ManagedKeysApplyConfiguration `json:"managed,omitempty"`
 	// conditions of the pool: Ready (its reason is the STATUS column),
-	// Reconciling and Stalled as kstatus defines them, and Conflicted.
+	// Reconciling and Stalled as kstatus defines them, Conflicted, and Headroom
+	// if the spec asks for it.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -114,6 +133,56 @@ func (b *NodePoolStatusApplyConfiguration) WithRequestedPercent(entries map[core
 	}
 	for k, v := range entries {
 		b.RequestedPercent[k] = v
+	}
+	return b
+}
+
+// WithUsableNodes sets the UsableNodes field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the UsableNodes field is set to the value of the last call.
+func (b *NodePoolStatusApplyConfiguration) WithUsableNodes(value int32) *NodePoolStatusApplyConfiguration {
+	b.UsableNodes = &value
+	return b
+}
+
+// WithUsable sets the Usable field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Usable field is set to the value of the last call.
+func (b *NodePoolStatusApplyConfiguration) WithUsable(value corev1.ResourceList) *NodePoolStatusApplyConfiguration {
+	b.Usable = &value
+	return b
+}
+
+// WithFree sets the Free field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Free field is set to the value of the last call.
+func (b *NodePoolStatusApplyConfiguration) WithFree(value corev1.ResourceList) *NodePoolStatusApplyConfiguration {
+	b.Free = &value
+	return b
+}
+
+// WithLost adds the given value to the Lost field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Lost field.
+func (b *NodePoolStatusApplyConfiguration) WithLost(values ...*LostApplyConfiguration) *NodePoolStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithLost")
+		}
+		b.Lost = append(b.Lost, *values[i])
+	}
+	return b
+}
+
+// WithSlots adds the given value to the Slots field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Slots field.
+func (b *NodePoolStatusApplyConfiguration) WithSlots(values ...*SlotApplyConfiguration) *NodePoolStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithSlots")
+		}
+		b.Slots = append(b.Slots, *values[i])
 	}
 	return b
 }

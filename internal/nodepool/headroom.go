@@ -1,0 +1,158 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
+	"tidekeeper.dev/tidekeeper/internal/text"
+)
+
+// The headroom of all pools that ask for it is worked out at most once per headroomInterval,
+// and for at most a headroomShare of the time: in a cluster of 5,000 nodes it takes seconds.
+const (
+	headroomInterval = 5 * time.Second
+	headroomShare    = 20
+)
+
+// maxAmountsText bounds what a message says of requests: pods may request any number of
+// resources.
+const maxAmountsText = 200
+
+// headroomWorker works out, beside the reconciles, whether pools have the headroom that they
+// ask for. It runs in the leader.
+type headroomWorker struct {
+	cluster *state.Cluster
+	feed    *eventFeed
+	clock   clock.PassiveClock
+
+	mu      sync.Mutex
+	answers map[string]headroomAnswer
+}
+
+// headroomAnswer is about one generation of a pool.
+type headroomAnswer struct {
+	uid        types.UID
+	generation int64
+	status     metav1.ConditionStatus
+	reason     string
+	message    string
+}
+
+// NeedLeaderElection implements [sigs.k8s.io/controller-runtime/pkg/manager.LeaderElectionRunnable].
+func (w *headroomWorker) NeedLeaderElection() bool { return true }
+
+// Start implements [sigs.k8s.io/controller-runtime/pkg/manager.Runnable].
+func (w *headroomWorker) Start(ctx context.Context) error {
+	if err := w.feed.nodeSource().WaitForSync(ctx); err != nil {
+		return err
+	}
+	var seen uint64
+	for {
+		start := w.clock.Now()
+		seen = w.work(seen)
+		wait := max(headroomInterval, headroomShare*w.clock.Since(start))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
+
+// work works out the answers, if anything has changed since that number of changes, and queues
+// the pools whose answer is another one now. It returns the present number.
+func (w *headroomWorker) work(since uint64) uint64 {
+	asks, cluster, now := w.cluster.HeadroomAsks(since)
+	if now == since {
+		return since
+	}
+	answers := map[string]headroomAnswer{}
+	for _, ask := range asks {
+		answer := answerOf(cluster.Headroom(ask.Members, ask.Headroom), ask.Headroom)
+		answer.uid, answer.generation = ask.UID, ask.Generation
+		answers[ask.Name] = answer
+	}
+	changed := sets.New[string]()
+	w.mu.Lock()
+	for name, answer := range answers {
+		if w.answers[name] != answer {
+			changed.Insert(name)
+		}
+	}
+	w.answers = answers
+	w.mu.Unlock()
+	w.feed.push(state.Dirty{Pools: changed})
+	return now
+}
+
+// answer returns the answer for this generation of the pool, or false if there is none yet.
+func (w *headroomWorker) answer(pool *tidekeeperv1.NodePool) (headroomAnswer, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a, known := w.answers[pool.Name]
+	return a, known && a.uid == pool.UID && a.generation == pool.Generation
+}
+
+// condition returns the condition Headroom that the pool should have, nil if it asks for none.
+// Until there is an answer for this generation, as after a change of leaders, the one that it
+// has stays if it is about this generation.
+func (w *headroomWorker) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
+	if pool.Spec.Headroom == nil || !pool.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	answer, known := w.answer(pool)
+	if !known {
+		if has := meta.FindStatusCondition(pool.Status.Conditions, tidekeeperv1.ConditionHeadroom); has != nil && has.ObservedGeneration == pool.Generation {
+			return has.DeepCopy()
+		}
+		answer = headroomAnswer{status: metav1.ConditionUnknown, reason: tidekeeperv1.ReasonNotEvaluated, message: "not evaluated yet"}
+	}
+	return &metav1.Condition{
+		Type: tidekeeperv1.ConditionHeadroom, Status: answer.status, Reason: answer.reason, Message: answer.message, ObservedGeneration: pool.Generation,
+	}
+}
+
+// answerOf puts the answer in words.
+func answerOf(h capacity.Headroom, ask tidekeeperv1.Headroom) headroomAnswer {
+	switch n := h.Homeless(); {
+	case h.NoNodes:
+		return headroomAnswer{status: metav1.ConditionUnknown, reason: tidekeeperv1.ReasonNoNodes, message: "the pool has no nodes"}
+	case n > 0:
+		return headroomAnswer{
+			status: metav1.ConditionFalse, reason: tidekeeperv1.ReasonNoPlace,
+			message: fmt.Sprintf("if %s is lost, no place is found for %d of its %s, which %s %s: see kubectl tide pools loss",
+				h.Lost, n, podCount(h.Pods), plural(n, "requests", "request"), text.Shorten(resources.Text(h.Requests), maxAmountsText)),
+		}
+	case h.NoZones:
+		return headroomAnswer{status: metav1.ConditionUnknown, reason: tidekeeperv1.ReasonNoZones, message: "no node of the pool has the label topology.kubernetes.io/zone"}
+	}
+	var of []string
+	if ask.Nodes > 0 {
+		of = append(of, "node")
+	}
+	if ask.Zones > 0 {
+		of = append(of, "zone")
+	}
+	return headroomAnswer{
+		status: metav1.ConditionTrue, reason: tidekeeperv1.ReasonEnoughRoom,
+		message: fmt.Sprintf("if any one %s is lost, there is a place for its pods", strings.Join(of, " or ")),
+	}
+}
+
+func podCount(n int) string { return fmt.Sprintf("%d %s", n, plural(n, "pod", "pods")) }
