@@ -13,6 +13,7 @@
 //	loss.go      whether the pods of lost nodes find a place on the others
 //	pending.go   the pods that no node was found for, in groups of those that are alike
 //	share.go     which namespaces and workloads request most
+//	used.go      what nodes use, by their metrics
 //
 // # What is evaluated
 //
