@@ -14,6 +14,7 @@
 //	headroom.go  the worst node or zone to lose of a pool
 //	pending.go   the pods that no node was found for, in groups of those that are alike
 //	share.go     which namespaces and workloads request most
+//	used.go      what nodes use, by their metrics
 //
 // # What is evaluated
 //

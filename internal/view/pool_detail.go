@@ -27,7 +27,10 @@ type PoolDetail struct {
 	// of the CPU there; absent if the pods may not be read.
 	Room     *capacity.Level  `json:"room,omitempty"`
 	FilledBy []capacity.Share `json:"filledBy,omitempty"`
-	Events   []Event          `json:"events"`
+	// Used is what the nodes use; absent if it is not known, and NoMetrics is why.
+	Used      *capacity.Used `json:"used,omitempty"`
+	NoMetrics string         `json:"-"`
+	Events    []Event        `json:"events"`
 }
 
 // mostNamespaces is how many namespaces FilledBy names before the rest.
@@ -46,8 +49,11 @@ type PoolFacts struct {
 	Pool    *tidekeeperv1.NodePool
 	Members []corev1.Node
 	// Pods by node; nil if they may not be read.
-	Pods   map[string][]*corev1.Pod
-	Events []corev1.Event
+	Pods map[string][]*corev1.Pod
+	// Used is what the members use, nil if it is not known; NoMetrics is why.
+	Used      *capacity.Used
+	NoMetrics string
+	Events    []corev1.Event
 }
 
 // PoolDetailOf returns what is shown of one pool at a time.
@@ -57,7 +63,7 @@ func PoolDetailOf(f PoolFacts, now time.Time) (PoolDetail, error) {
 		return PoolDetail{}, err
 	}
 	d := PoolDetail{
-		Pool: PoolOf(f.Pool, now), Selector: selector.String(), Settings: settingsOf(f.Pool), Members: []Member{}, Events: Events(f.Events),
+		Pool: PoolOf(f.Pool, now), Selector: selector.String(), Settings: settingsOf(f.Pool), Members: []Member{}, Used: f.Used, NoMetrics: f.NoMetrics, Events: Events(f.Events),
 	}
 	d.Room, d.FilledBy = roomOf(f)
 	for i := range f.Members {

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -44,6 +45,10 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
+// NodeMetricsKind is what a node uses, which only some clusters serve, by a server of its own.
+// It is read without its Go types.
+var NodeMetricsKind = schema.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "NodeMetrics"}
+
 // newMapper returns the resources of the kinds that the plugin reads. They are
 // known, so that the API server need not be asked for them each time.
 func newMapper() meta.RESTMapper {
@@ -63,6 +68,8 @@ func newMapper() meta.RESTMapper {
 	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), meta.RESTScopeRoot)
 	mapper.Add(nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), meta.RESTScopeRoot)
+	metrics := NodeMetricsKind.GroupVersion()
+	mapper.AddSpecific(NodeMetricsKind, metrics.WithResource("nodes"), metrics.WithResource("node"), meta.RESTScopeRoot)
 	return mapper
 }
 

@@ -6,6 +6,7 @@
 //   - command.go: the commands
 //   - list.go: the list, and how it changes
 //   - describe.go: one pool
+//   - used.go, used_show.go: what nodes use, by metrics.k8s.io
 //   - room.go: the cluster as the questions about capacity need it
 //   - fit.go, fit_pod.go: how many copies of a pod each pool takes
 //   - pending.go: which pool could take the pending pods

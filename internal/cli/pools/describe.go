@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -41,7 +42,10 @@ pod that fits a node now, who fills it; its nodes, each with the requested resou
 what it lacks of what the pool asks for; and the recent events.
 
 Free is what nodes have left that take new pods. What cordoned nodes, those that are not
-ready or being deleted, and those with other taints than the pool's have is lost.`,
+ready or being deleted, and those with other taints than the pool's have is lost.
+
+Used is what the nodes use by metrics.k8s.io, whatever is requested: at least as much as
+it says, if only some of them have metrics of the last ten minutes.`,
 		Example: `  kubectl tide pools describe worker
   kubectl tide pools describe worker -o yaml`,
 		Args:              cmdutil.SomeNames,
@@ -68,17 +72,9 @@ func (o *describeOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	details, pools := []view.PoolDetail{}, []tidekeeperv1.NodePool{}
-	for _, name := range o.names {
-		facts, err := gatherPool(ctx, o.Env, c, name)
-		if err != nil {
-			return err
-		}
-		detail, err := view.PoolDetailOf(facts, o.Now())
-		if err != nil {
-			return err
-		}
-		details, pools = append(details, detail), append(pools, *facts.Pool)
+	details, pools, err := o.details(ctx, c)
+	if err != nil {
+		return err
 	}
 	var data any = details
 	if len(details) == 1 {
@@ -98,8 +94,31 @@ func (o *describeOptions) Run(ctx context.Context) error {
 	return noteOutdated(ctx, o.Env, c, pools)
 }
 
-// gatherPool reads what describe shows. Pods and events that the user may not
-// read are left out.
+// details reads the pools that are asked for.
+func (o *describeOptions) details(ctx context.Context, c client.Client) (details []view.PoolDetail, pools []tidekeeperv1.NodePool, err error) {
+	facts := make([]view.PoolFacts, len(o.names))
+	for i, name := range o.names {
+		if facts[i], err = gatherPool(ctx, o.Env, c, name); err != nil {
+			return nil, nil, err
+		}
+	}
+	metrics, err := readMetrics(ctx, o.Env, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, f := range facts {
+		f.Used, f.NoMetrics = metrics.usedBy(membersOf(f.Members, labels.Everything()), o.Now())
+		detail, err := view.PoolDetailOf(f, o.Now())
+		if err != nil {
+			return nil, nil, err
+		}
+		details, pools = append(details, detail), append(pools, *f.Pool)
+	}
+	return details, pools, nil
+}
+
+// gatherPool reads what describe shows of a pool, but what its nodes use. Pods and events
+// that the user may not read are left out.
 func gatherPool(ctx context.Context, e *cmdutil.Env, c client.Client, name string) (view.PoolFacts, error) {
 	f := view.PoolFacts{Pool: &tidekeeperv1.NodePool{}}
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, f.Pool); err != nil {
@@ -155,6 +174,9 @@ func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s te
 	fact("Nodes:", fmt.Sprintf("%d of %d ready", d.ReadyNodes, d.Nodes))
 	if err := printLevels(out, d.Levels, s); err != nil {
 		return err
+	}
+	if used := usedLine(d); used != "" {
+		fact("Used:", term.Printable(used))
 	}
 	for _, line := range roomLines(d) {
 		fact(line[0], term.Printable(line[1]))

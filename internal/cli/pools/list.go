@@ -46,7 +46,8 @@ func newListCommand(e *cmdutil.Env) *cobra.Command {
 		Short:      "Node pools: requested resources, nodes, conflicts",
 		Long: `pools lists the node pools: the status of each, how many of its nodes are ready,
 and how much of the allocatable resources of the nodes their pods request. On a
-terminal the percentages have bars, as long as there is room for them.`,
+terminal the percentages have bars, as long as there is room for them. With -o wide,
+json and yaml there is also what the nodes use, if the cluster serves metrics.k8s.io.`,
 		Example: `  kubectl tide pools
   kubectl tide pools worker gpu
   kubectl tide pools -w
@@ -105,9 +106,16 @@ func (o *listOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if !o.output.IsTable() {
-		return o.output.Print(list, o.Out)
+		return o.print(ctx, c, list)
 	}
 	t := o.table(list.Items, o.Now())
+	if o.output.Wide() && !o.watch { // Lines that follow could not be kept up to date.
+		used, err := usedByPools(ctx, o.Env, c, list.Items)
+		if err != nil {
+			return err
+		}
+		addUsed(t, list.Items, used)
+	}
 	layout := t.Layout(o.Screen, nil)
 	if len(list.Items) == 0 {
 		o.NothingFound("node pools", "", !o.selector.Empty())
@@ -126,6 +134,22 @@ func (o *listOptions) Run(ctx context.Context) error {
 			return o.table([]tidekeeperv1.NodePool{*object.(*tidekeeperv1.NodePool)}, now)
 		},
 	})
+}
+
+// print prints the list for programs, with what is used unless only names are asked for.
+func (o *listOptions) print(ctx context.Context, c client.Client, list *tidekeeperv1.NodePoolList) error {
+	if o.output.Format() == "name" {
+		return o.output.Print(list, o.Out)
+	}
+	used, err := usedByPools(ctx, o.Env, c, list.Items)
+	if err != nil {
+		return err
+	}
+	shown, err := withUsed(list, used)
+	if err != nil {
+		return err
+	}
+	return o.output.Print(shown, o.Out)
 }
 
 // noteOutdated says on stderr if what is shown of pools may be out of date.
@@ -211,8 +235,8 @@ func listTable(items []tidekeeperv1.NodePool, wide bool, now time.Time) *term.Ta
 		{Header: "CONFLICTS", Drop: 1}, {Header: "AGE", Drop: 2},
 	}}
 	if wide {
-		t.Columns = append(t.Columns, term.Column{Header: "CPU-OF", Drop: 5}, term.Column{Header: "MEMORY-OF", Drop: 4}, term.Column{Header: "OTHER", Drop: 3},
-			term.Column{Header: "MESSAGE", Text: 20, Drop: 6})
+		t.Columns = append(t.Columns, term.Column{Header: "CPU-OF", Drop: 6}, term.Column{Header: "MEMORY-OF", Drop: 5}, term.Column{Header: "OTHER", Drop: 4},
+			term.Column{Header: "MESSAGE", Text: 20, Drop: 7})
 	}
 	for i := range items {
 		t.Rows = append(t.Rows, listRow(view.PoolOf(&items[i], now), wide, now))

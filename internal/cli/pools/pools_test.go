@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -142,12 +143,14 @@ func TestDescribePool(t *testing.T) {
 			{LastTimestamp: *at(noon.Add(-time.Minute)), Type: "Warning", Reason: "DriftCorrected", Message: "later"},
 			{LastTimestamp: *at(noon.Add(-time.Hour)), Type: "Normal", Reason: "NodesJoined", Message: "earlier"},
 		},
+		Used: &capacity.Used{Nodes: 2, MeasuredNodes: 1, Resources: list("cpu", "1500m", "memory", "3Gi")},
 	}
 	want := `Name:        worker
 Status:      Healthy, said so
 Members:     nodes with node-role.kubernetes.io/worker
 Nodes:       1 of 2 ready
 Requested:   cpu    25%   4 of 16
+Used:        at least 1.5 CPU, 3Gi memory (of 1 of 2 nodes)
 Free:        8 CPU, 8Gi memory, on 1 of 2 nodes
 Lost:        not ready: 1 node, 8 CPU, 8Gi memory
 Fits now:    8 CPU, 8Gi memory, on node-1

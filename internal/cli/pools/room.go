@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -89,11 +90,14 @@ func (o *roomOptions) read(ctx context.Context, c client.Client) (*room, error) 
 }
 
 // membersOf returns the names of the nodes that a selector matches.
-func membersOf(nodes []corev1.Node, selector labels.Selector) []string {
+func membersOf[N any, P interface {
+	*N
+	metav1.Object
+}](nodes []N, selector labels.Selector) []string {
 	var members []string
 	for i := range nodes {
-		if selector.Matches(labels.Set(nodes[i].Labels)) {
-			members = append(members, nodes[i].Name)
+		if node := P(&nodes[i]); selector.Matches(labels.Set(node.GetLabels())) {
+			members = append(members, node.GetName())
 		}
 	}
 	return members

@@ -1,0 +1,144 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/text"
+)
+
+// metricsTimeout is how long metrics are waited for. They come from another server than the
+// rest, and the rest is worth showing without them.
+const metricsTimeout = 3 * time.Second
+
+// problemLimit is how long a server's own words about a problem may be.
+const problemLimit = 200
+
+// nodeMetrics is what nodes use, or why that is not known.
+type nodeMetrics struct {
+	list    []capacity.Metrics
+	problem string
+}
+
+// readMetrics reads what the nodes use. That it is not known is not an error.
+func readMetrics(ctx context.Context, e *cmdutil.Env, c client.Client) (nodeMetrics, error) {
+	config, err := e.Config()
+	if err != nil {
+		return nodeMetrics{}, err
+	}
+	timeout := metricsTimeout
+	if config.Timeout > 0 { // --request-timeout
+		timeout = min(timeout, config.Timeout)
+	}
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	answer := &unstructured.UnstructuredList{}
+	answer.SetGroupVersionKind(cmdutil.NodeMetricsKind.GroupVersion().WithKind(cmdutil.NodeMetricsKind.Kind + "List"))
+	err = c.List(bounded, answer)
+	switch {
+	case ctx.Err() != nil:
+		return nodeMetrics{}, ctx.Err()
+	case err != nil:
+		return nodeMetrics{problem: problemOf(err, timeout)}, nil
+	}
+	m := nodeMetrics{list: make([]capacity.Metrics, len(answer.Items))}
+	for i := range answer.Items {
+		m.list[i] = metricsOf(&answer.Items[i])
+	}
+	return m, nil
+}
+
+// problemOf says in short why there are no metrics.
+func problemOf(err error, timeout time.Duration) string {
+	switch {
+	case apierrors.IsNotFound(err):
+		return "the cluster serves no " + cmdutil.NodeMetricsKind.Group
+	case apierrors.IsForbidden(err):
+		return "you may not list nodes." + cmdutil.NodeMetricsKind.Group
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("no answer in %s", timeout)
+	default:
+		_, message := cmdutil.ExplainError(err)
+		return text.Shorten(message, problemLimit)
+	}
+}
+
+// anAmount is what an amount in metrics looks like. Others are not parsed: an exponent of
+// many digits takes forever.
+var anAmount = regexp.MustCompile(`^[0-9]{1,30}(\.[0-9]{1,30})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$`)
+
+// metricsOf reads the metrics of a node. What is not an amount or a time is left out.
+func metricsOf(o *unstructured.Unstructured) capacity.Metrics {
+	m := capacity.Metrics{Node: o.GetName(), Usage: corev1.ResourceList{}}
+	if at, _, err := unstructured.NestedString(o.Object, "timestamp"); err == nil {
+		m.Time, _ = time.Parse(time.RFC3339, at)
+	}
+	usage, _, _ := unstructured.NestedFieldNoCopy(o.Object, "usage")
+	amounts, _ := usage.(map[string]any)
+	for name, value := range amounts {
+		written := fmt.Sprint(value)
+		if !anAmount.MatchString(written) {
+			continue
+		}
+		if amount, err := resource.ParseQuantity(written); err == nil {
+			m.Usage[corev1.ResourceName(name)] = amount
+		}
+	}
+	return m
+}
+
+// usedBy returns what nodes use, or why that is not known.
+func (m *nodeMetrics) usedBy(names []string, now time.Time) (used *capacity.Used, problem string) {
+	if m.problem != "" {
+		return nil, m.problem
+	}
+	if used = capacity.UsedBy(names, m.list, now); used == nil {
+		problem = fmt.Sprintf("none of its nodes has metrics of the last %.0f minutes", capacity.MetricsExpire.Minutes())
+	}
+	return used, problem
+}
+
+// usedByPools returns what the nodes of each pool use, nil where that is not known. Of the
+// nodes it reads the labels only.
+func usedByPools(ctx context.Context, e *cmdutil.Env, c client.Client, pools []tidekeeperv1.NodePool) ([]*capacity.Used, error) {
+	used := make([]*capacity.Used, len(pools))
+	if len(pools) == 0 {
+		return used, nil
+	}
+	metrics, err := readMetrics(ctx, e, c)
+	if err != nil || metrics.problem != "" {
+		return used, err
+	}
+	nodes := &metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := c.List(ctx, nodes, cmdutil.FromCache()); apierrors.IsForbidden(err) {
+		return used, nil
+	} else if err != nil {
+		return nil, err
+	}
+	for i := range pools {
+		selector, err := plan.Selector(&pools[i])
+		if err != nil {
+			continue // Its status says so.
+		}
+		used[i], _ = metrics.usedBy(membersOf(nodes.Items, selector), e.Now())
+	}
+	return used, nil
+}

@@ -1,0 +1,85 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// notAvailable is said where no metrics are known. It is not the same as 0.
+const notAvailable = "not available"
+
+// usedLine says what the nodes of a pool use; "" if it has none.
+func usedLine(d view.PoolDetail) string {
+	switch {
+	case d.Used != nil:
+		return usedText(d.Used, "%s (of %d of %d nodes)")
+	case len(d.Members) == 0 || d.NoMetrics == "":
+		return ""
+	default:
+		return notAvailable + ": " + d.NoMetrics
+	}
+}
+
+// usedText says what is used, and if that is a lower bound, of how many nodes, in this format.
+func usedText(u *capacity.Used, bound string) string {
+	shown := vectorText(u.Resources)
+	if u.AtLeast() {
+		shown = fmt.Sprintf("at least "+bound, shown, u.MeasuredNodes, u.Nodes)
+	}
+	return shown
+}
+
+// beforeUsed is the column that follows USED.
+const beforeUsed = "OTHER"
+
+// addUsed puts a column with what the nodes of each pool use into the wide list.
+func addUsed(t *term.Table, items []tidekeeperv1.NodePool, used []*capacity.Used) {
+	at := slices.IndexFunc(t.Columns, func(c term.Column) bool { return c.Header == beforeUsed })
+	t.Columns = slices.Insert(t.Columns, at, term.Column{Header: "USED", Drop: 3})
+	for i := range t.Rows {
+		t.Rows[i] = slices.Insert(t.Rows[i], at, usedCell(items[i].Status.NodeCount, used[i]))
+	}
+}
+
+func usedCell(nodes int32, u *capacity.Used) term.Cell {
+	switch {
+	case u != nil:
+		return term.Cell{Text: usedText(u, "%s (of %d of %d nodes)"), Short: usedText(u, "%s (%d/%d)")}
+	case nodes == 0:
+		return term.Text("-")
+	default:
+		return term.Text(notAvailable)
+	}
+}
+
+// withUsed returns the list for programs: each pool as it is, and beside its status the field
+// used, if that is known.
+func withUsed(list *tidekeeperv1.NodePoolList, used []*capacity.Used) (*unstructured.UnstructuredList, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(list)
+	if err != nil {
+		return nil, err
+	}
+	items, _ := fields["items"].([]any)
+	for i, u := range used {
+		if u == nil {
+			continue
+		}
+		if items[i].(map[string]any)["used"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(u); err != nil {
+			return nil, err
+		}
+	}
+	shown := &unstructured.UnstructuredList{}
+	shown.SetUnstructuredContent(fields)
+	return shown, nil
+}
