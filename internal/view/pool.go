@@ -20,11 +20,15 @@ import (
 
 // Pool is a NodePool at a glance.
 type Pool struct {
-	Name       string    `json:"name"`
-	Status     Status    `json:"status"`
-	Nodes      int32     `json:"nodes"`
-	ReadyNodes int32     `json:"readyNodes"`
-	Levels     []Level   `json:"levels"` // by the name of the resource
+	Name       string  `json:"name"`
+	Status     Status  `json:"status"`
+	Nodes      int32   `json:"nodes"`
+	ReadyNodes int32   `json:"readyNodes"`
+	Levels     []Level `json:"levels"` // by the name of the resource
+	// Slots are the largest pods that can start now, by the status.
+	Slots []tidekeeperv1.Slot `json:"slots,omitempty"`
+	// Headroom is the condition of that name, nil if the pool has none.
+	Headroom   *Status   `json:"headroom,omitempty"`
 	Conflict   string    `json:"conflict,omitempty"`
 	Conflicted bool      `json:"conflicted"`
 	Created    time.Time `json:"created"`
@@ -64,12 +68,26 @@ func LevelOf(levels []Level, name corev1.ResourceName) (Level, bool) {
 func PoolOf(p *tidekeeperv1.NodePool, now time.Time) Pool {
 	shown := Pool{
 		Name: p.Name, Status: poolStatus(p, now), Nodes: p.Status.NodeCount, ReadyNodes: p.Status.ReadyNodes,
-		Levels: levels(p.Status.RequestedPercent, p.Status.Requested, p.Status.Allocatable), Created: p.CreationTimestamp.Time,
+		Levels: levels(p.Status.RequestedPercent, p.Status.Requested, p.Status.Allocatable), Slots: p.Status.Slots, Created: p.CreationTimestamp.Time,
 	}
 	if c := meta.FindStatusCondition(p.Status.Conditions, tidekeeperv1.ConditionConflicted); c != nil && c.Status == metav1.ConditionTrue {
 		shown.Conflicted, shown.Conflict = true, c.Message
 	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, tidekeeperv1.ConditionHeadroom); c != nil {
+		shown.Headroom = &Status{Reason: c.Reason, Message: c.Message, Severity: severityOfHeadroom(c.Status)}
+	}
 	return shown
+}
+
+func severityOfHeadroom(is metav1.ConditionStatus) Severity {
+	switch is {
+	case metav1.ConditionTrue:
+		return Good
+	case metav1.ConditionFalse:
+		return Bad
+	default:
+		return Neutral
+	}
 }
 
 func levels(percent map[corev1.ResourceName]int32, requested, allocatable corev1.ResourceList) []Level {

@@ -141,7 +141,7 @@ func TestPoolsUsed(t *testing.T) {
 	if plain := tide(t, "pools", "used"); strings.Contains(plain, "USED") {
 		t.Errorf("the list has no room for it unless it is wide:\n%s", plain)
 	}
-	follow(t, command{args: strings.Fields("pools used -w -o wide")}).await(t, `^NAME .* MEMORY-OF +OTHER +MESSAGE$`)
+	follow(t, command{args: strings.Fields("pools used -w -o wide")}).await(t, `^NAME .* MEMORY-OF +FITS NOW +OTHER +MESSAGE$`)
 	expect("no right", unknown("you may not list nodes.metrics.k8s.io"), command{kubeconfig: cluster.UserKubeconfig(t, "describer")})
 
 	four := known("2.57 CPU, 8Gi memory", 4, "2574m", "8Gi")

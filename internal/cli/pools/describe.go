@@ -181,6 +181,9 @@ func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s te
 	for _, line := range roomLines(d) {
 		fact(line[0], term.Printable(line[1]))
 	}
+	if h := d.Headroom; h != nil {
+		fact("Headroom:", s.Paint(cmdutil.ColorOf(h.Severity), h.Reason)+", "+term.Printable(h.Message))
+	}
 	settings := d.Settings
 	if len(settings) == 0 {
 		settings = []string{"nothing"}

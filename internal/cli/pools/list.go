@@ -46,8 +46,10 @@ func newListCommand(e *cmdutil.Env) *cobra.Command {
 		Short:      "Node pools: requested resources, nodes, conflicts",
 		Long: `pools lists the node pools: the status of each, how many of its nodes are ready,
 and how much of the allocatable resources of the nodes their pods request. On a
-terminal the percentages have bars, as long as there is room for them. With -o wide,
-json and yaml there is also what the nodes use, if the cluster serves metrics.k8s.io.`,
+terminal the percentages have bars, as long as there is room for them. -o wide also
+shows the largest pod that can start now, the one with most CPU; describe has others.
+With -o wide, json and yaml there is what the nodes use, if the cluster serves
+metrics.k8s.io.`,
 		Example: `  kubectl tide pools
   kubectl tide pools worker gpu
   kubectl tide pools -w
@@ -235,7 +237,8 @@ func listTable(items []tidekeeperv1.NodePool, wide bool, now time.Time) *term.Ta
 		{Header: "CONFLICTS", Drop: 1}, {Header: "AGE", Drop: 2},
 	}}
 	if wide {
-		t.Columns = append(t.Columns, term.Column{Header: "CPU-OF", Drop: 6}, term.Column{Header: "MEMORY-OF", Drop: 5}, term.Column{Header: "OTHER", Drop: 4},
+		t.Columns = append(t.Columns, term.Column{Header: "CPU-OF", Drop: 6}, term.Column{Header: "MEMORY-OF", Drop: 5},
+			term.Column{Header: "FITS NOW", Drop: 4}, term.Column{Header: "OTHER", Drop: 4},
 			term.Column{Header: "MESSAGE", Text: 20, Drop: 7})
 	}
 	for i := range items {
@@ -259,11 +262,21 @@ func listRow(p view.Pool, wide bool, now time.Time) []term.Cell {
 	}
 	row = append(row, conflicts, term.Text(term.Ago(p.Created, now)))
 	if wide {
-		row = append(row, term.Text(amountOf(p.Levels, corev1.ResourceCPU)), term.Text(amountOf(p.Levels, corev1.ResourceMemory)),
+		row = append(row, term.Text(amountOf(p.Levels, corev1.ResourceCPU)), term.Text(amountOf(p.Levels, corev1.ResourceMemory)), largestSlotCell(p.Slots),
 			term.Text(otherLevels(p.Levels)), term.Text(p.Status.Message))
 	}
 	return row
 }
+
+// largestSlotCell is the largest pod that can start now; the one with most CPU, if there are several.
+func largestSlotCell(slots []tidekeeperv1.Slot) term.Cell {
+	if len(slots) == 0 {
+		return term.Text("-")
+	}
+	return term.Cell{Text: slotText(slots[0]), Short: resources.Text(slots[0].Resources)}
+}
+
+func slotText(s tidekeeperv1.Slot) string { return resources.Text(s.Resources) + ", on " + s.Node }
 
 // levelCell is a share in percent, with a bar where there is room for one.
 func levelCell(levels []view.Level, name corev1.ResourceName) term.Cell {

@@ -39,7 +39,7 @@ func roomLines(d view.PoolDetail) (lines [][2]string) {
 		add(onFirst(i, "Lost:"), fmt.Sprintf("%s: %s, %s", causeTexts[l.Cause], term.Plural(int(l.Nodes), "node"), resources.Text(l.Resources)))
 	}
 	for i, s := range r.Slots {
-		add(onFirst(i, "Fits now:"), fmt.Sprintf("%s, on %s", resources.Text(s.Resources), s.Node))
+		add(onFirst(i, "Fits now:"), slotText(s))
 	}
 	if pods := r.DaemonSets["pods"]; !pods.IsZero() {
 		add("DaemonSets:", fmt.Sprintf("%s; an empty node has %s left", resources.Text(r.DaemonSets), resources.Text(r.EmptyNode.Resources)))

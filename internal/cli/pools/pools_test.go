@@ -71,6 +71,7 @@ func TestPoolsTable(t *testing.T) {
 			p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: "Conflicted", Status: "True"})
 			p.Status.NodeCount, p.Status.ReadyNodes = 4, 3
 			p.Status.Allocatable, p.Status.Requested = list("cpu", "16", "memory", "64Gi"), list("cpu", "15500m", "memory", "1Gi")
+			p.Status.Slots = []tidekeeperv1.Slot{{Node: "gpu-2", Resources: list("cpu", "500m", "memory", "60Gi", "pods", "7")}}
 			p.Status.RequestedPercent = map[corev1.ResourceName]int32{"cpu": 96, "memory": 1, "pods": 0, "nvidia.com/gpu": 50}
 		}),
 		aPool("none", "NoNodes", nil),
@@ -101,10 +102,10 @@ func TestPoolsTable(t *testing.T) {
 			"新しい   Unknown      0/0     -     -        -      -           0s",
 		}},
 		{"wide", true, term.Screen{}, []string{
-			"NAME     STATUS       READY   CPU   MEMORY   PODS   CONFLICTS   AGE   CPU-OF       MEMORY-OF     OTHER                MESSAGE",
-			"gpu      Conflicted   3/4     96%   1%       0%     yes         60m   15.5 of 16   1Gi of 64Gi   nvidia.com/gpu 50%   said so",
-			"none     NoNodes      0/0     -     -        -      -           60m   -            -             -                    said so",
-			"新しい   Unknown      0/0     -     -        -      -           0s    -            -             -                    no manager has looked at it yet",
+			"NAME     STATUS       READY   CPU   MEMORY   PODS   CONFLICTS   AGE   CPU-OF       MEMORY-OF     FITS NOW                         OTHER                MESSAGE",
+			"gpu      Conflicted   3/4     96%   1%       0%     yes         60m   15.5 of 16   1Gi of 64Gi   0.5 CPU, 60Gi memory, on gpu-2   nvidia.com/gpu 50%   said so",
+			"none     NoNodes      0/0     -     -        -      -           60m   -            -             -                                -                    said so",
+			"新しい   Unknown      0/0     -     -        -      -           0s    -            -             -                                -                    no manager has looked at it yet",
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -33,7 +34,7 @@ func usedLine(d view.PoolDetail) string {
 
 // usedText says what is used, and if that is a lower bound, of how many nodes, in this format.
 func usedText(u *capacity.Used, bound string) string {
-	shown := vectorText(u.Resources)
+	shown := resources.Text(u.Resources)
 	if u.AtLeast() {
 		shown = fmt.Sprintf("at least "+bound, shown, u.MeasuredNodes, u.Nodes)
 	}
@@ -41,7 +42,7 @@ func usedText(u *capacity.Used, bound string) string {
 }
 
 // beforeUsed is the column that follows USED.
-const beforeUsed = "OTHER"
+const beforeUsed = "FITS NOW"
 
 // addUsed puts a column with what the nodes of each pool use into the wide list.
 func addUsed(t *term.Table, items []tidekeeperv1.NodePool, used []*capacity.Used) {

@@ -119,14 +119,14 @@ func TestUsedColumn(t *testing.T) {
 		want   []string
 	}{
 		{"a pipe", term.Screen{}, []string{
-			"NAME   STATUS    READY   CPU   MEMORY   PODS   CONFLICTS   AGE   CPU-OF    MEMORY-OF     USED                                           OTHER   MESSAGE",
-			"gpu    Healthy   5/5     50%   1%       -      -           60m   8 of 16   1Gi of 64Gi   at least 2 CPU, 3Gi memory (of 4 of 5 nodes)   -       said so",
-			"none   NoNodes   0/0     -     -        -      -           60m   -         -             -                                              -       said so",
+			"NAME   STATUS    READY   CPU   MEMORY   PODS   CONFLICTS   AGE   CPU-OF    MEMORY-OF     USED                                           FITS NOW   OTHER   MESSAGE",
+			"gpu    Healthy   5/5     50%   1%       -      -           60m   8 of 16   1Gi of 64Gi   at least 2 CPU, 3Gi memory (of 4 of 5 nodes)   -          -       said so",
+			"none   NoNodes   0/0     -     -        -      -           60m   -         -             -                                              -          -       said so",
 		}},
 		{"a terminal", term.Screen{Terminal: true, Width: 120}, []string{
-			"NAME   STATUS    READY   CPU   MEMORY   PODS   CONFLICTS   AGE   MEMORY-OF     USED                               OTHER",
-			"gpu    Healthy   5/5     50%   1%       -      -           60m   1Gi of 64Gi   at least 2 CPU, 3Gi memory (4/5)   -",
-			"none   NoNodes   0/0     -     -        -      -           60m   -             -                                  -",
+			"NAME   STATUS    READY   CPU   MEMORY   PODS   CONFLICTS   AGE   USED                               FITS NOW   OTHER",
+			"gpu    Healthy   5/5     50%   1%       -      -           60m   at least 2 CPU, 3Gi memory (4/5)   -          -",
+			"none   NoNodes   0/0     -     -        -      -           60m   -                                  -          -",
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
