@@ -8,8 +8,9 @@
 // including the revisions of Deployments, so that no restart is done twice, and
 // including what another client wrote. And the run must not take many more writes.
 //
-// By default a sample is played, FAULTS=all plays everything. SCENARIO and FAULT
-// select one by name; for scenarios, several, separated by commas.
+// By default a fault of some scenarios is played, with FAULTS=sample a fault of each, and
+// with FAULTS=all everything. SCENARIO and FAULT select one by name; for scenarios,
+// several, separated by commas.
 package matrix
 
 import (
@@ -84,14 +85,17 @@ func TestMatrix(t *testing.T) {
 			}
 		})
 	}
+	played := 0
 	for i, s := range scenarios {
-		if len(only) == 0 || slices.Contains(only, s.name) {
+		if slices.Contains(only, s.name) || len(only) == 0 && (s.often || framework.AllFaults() || framework.SampleFaults()) {
 			queue <- i
+			played++
 		}
 	}
 	close(queue)
 	wait.Wait()
 	show(t, table)
+	t.Logf("played %d of %d scenarios; FAULTS=sample plays a fault of each", played, len(scenarios))
 }
 
 // testbeds returns the number of clusters that the scenarios are distributed over.

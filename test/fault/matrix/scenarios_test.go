@@ -29,6 +29,8 @@ type scenario struct {
 	again func(*scenarioRun)
 	// args are flags of the manager.
 	args []string
+	// often: it is played by make test. Together these concern each controller.
+	often bool
 	// sparse: it takes long and has many events that are similar to those of another
 	// scenario, so only every third event gets a fault.
 	sparse bool
@@ -36,7 +38,7 @@ type scenario struct {
 
 var scenarios = []scenario{
 	{
-		name:    "pool created",
+		name: "pool created", often: true,
 		prepare: func(w *scenarioRun) { w.nodes(2, w.name) },
 		act:     func(w *scenarioRun) { w.Apply(w, w.pool("")) },
 		done:    func(w *scenarioRun) error { return w.poolIs("", 2, "Healthy") },
@@ -58,7 +60,7 @@ var scenarios = []scenario{
 		again: poolAgain,
 	},
 	{
-		name:    "pool deleted",
+		name: "pool deleted", often: true,
 		prepare: func(w *scenarioRun) { w.poolOf(2) },
 		act:     func(w *scenarioRun) { w.Delete(w, framework.Pool(w.name)) },
 		done: func(w *scenarioRun) error {
@@ -77,7 +79,7 @@ var scenarios = []scenario{
 		again: poolAgain,
 	},
 	{
-		name:    "node left",
+		name: "node left", often: true,
 		prepare: func(w *scenarioRun) { w.poolOf(2) },
 		act:     func(w *scenarioRun) { w.relabel(w.node(2), role(w.name), nil) },
 		done:    func(w *scenarioRun) error { return w.poolIs("", 1, "Healthy") },
@@ -106,7 +108,7 @@ var scenarios = []scenario{
 		again: poolAgain,
 	},
 	{
-		name:    "node edited by hand",
+		name: "node edited by hand", often: true,
 		prepare: func(w *scenarioRun) { w.poolOf(2) },
 		act: func(w *scenarioRun) {
 			node := framework.Node(w.node(1))
@@ -142,7 +144,7 @@ var scenarios = []scenario{
 		again: poolAgain,
 	},
 	{
-		name:    "RuntimeClass replaced",
+		name: "RuntimeClass replaced", often: true,
 		prepare: func(w *scenarioRun) { w.poolOf(1) },
 		act: func(w *scenarioRun) {
 			p := framework.Pool(w.name)
@@ -161,7 +163,7 @@ var scenarios = []scenario{
 		again: poolAgain,
 	},
 	{
-		name:    "restart from tick to finish",
+		name: "restart from tick to finish", often: true,
 		prepare: func(w *scenarioRun) { w.restartOf("") },
 		act:     func(w *scenarioRun) { w.requestRestart() },
 		done:    func(w *scenarioRun) error { return w.restarted("Suspended") },
@@ -205,7 +207,7 @@ var scenarios = []scenario{
 		again: optInAgain,
 	},
 	{
-		name: "opt-in taken back",
+		name: "opt-in taken back", often: true,
 		prepare: func(w *scenarioRun) {
 			w.deployment("")
 			d := framework.Deployment(w.name, 0, framework.App)
@@ -272,7 +274,7 @@ var scenarios = []scenario{
 		},
 	},
 	{
-		name: "pods counted",
+		name: "pods counted", often: true,
 		args: []string{"--controllers=*,pod-count"},
 		prepare: func(w *scenarioRun) {
 			w.deployment("")
