@@ -192,8 +192,8 @@ bench-podcache: ## Measure what a pod costs in the manager's cache, beside one a
 .PHONY: bench
 SCALE ?= small
 OUT ?= $(BIN)/bench
-bench: build-sandbox build-tidekeeper ## Measure Tidekeeper beside bare clients and simple controllers. SCALE=small takes minutes, medium and full (5,000 nodes, 150,000 pods) much longer.
-	SCALE=$(SCALE) OUT=$(abspath $(OUT)) SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test -C test -v -count=1 -timeout=3h ./scale
+bench: build ## Measure Tidekeeper beside bare clients and simple controllers. SCALE=small takes minutes, medium and full (5,000 nodes, 150,000 pods) much longer.
+	SCALE=$(SCALE) OUT=$(abspath $(OUT)) $(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=3h ./scale
 
 .PHONY: plots
 plots: ## Draw the plots of docs/performance.md and write its tables, from what is recorded in test/scale/results.

@@ -30,35 +30,52 @@ func full(nodes int, muchRoom bool) ([]corev1.Node, []corev1.Pod, []string) {
 	return list, pods, names
 }
 
-// BenchmarkLoss measures the loss of each node, one after the other, and of one.
-func BenchmarkLoss(b *testing.B) {
-	for _, nodes := range []int{1000, 5000} {
+// worlds are the numbers of pods that are measured, thirty on each node.
+var worlds = []int{3_000, 30_000, 150_000}
+
+// BenchmarkCluster measures the time until questions can be asked.
+func BenchmarkCluster(b *testing.B) {
+	for _, count := range worlds {
+		list, pods, _ := full(count/30, true)
+		b.Run(fmt.Sprintf("pods=%d", count), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				newCluster(list, pods)
+			}
+		})
+	}
+}
+
+// BenchmarkLossOfEach measures the loss of each node, one after the other, with and without
+// room for the pods.
+func BenchmarkLossOfEach(b *testing.B) {
+	for _, count := range worlds {
 		for _, room := range []bool{true, false} {
-			list, pods, names := full(nodes, room)
-			b.Run(fmt.Sprintf("nodes=%d/room=%t/new", nodes, room), func(b *testing.B) {
-				for b.Loop() {
-					newCluster(list, pods)
-				}
-			})
+			list, pods, names := full(count/30, room)
 			c := newCluster(list, pods)
-			b.Run(fmt.Sprintf("nodes=%d/room=%t/each", nodes, room), func(b *testing.B) {
+			b.Run(fmt.Sprintf("room=%t/pods=%d", room, count), func(b *testing.B) {
+				b.ReportAllocs()
 				for b.Loop() {
 					for _, name := range names {
 						c.Lose([]string{name}, nil)
 					}
 				}
 			})
-			b.Run(fmt.Sprintf("nodes=%d/room=%t/one", nodes, room), func(b *testing.B) {
-				for b.Loop() {
-					c.Lose(names[nodes/2:nodes/2+1], nil)
-				}
-			})
-			b.Run(fmt.Sprintf("nodes=%d/room=%t/fit", nodes, room), func(b *testing.B) {
-				shape := aPod("new", "", "", "", "cpu", "3", "memory", "4Gi")
-				for b.Loop() {
-					c.Fit(names, &shape)
-				}
-			})
 		}
+	}
+}
+
+// BenchmarkFit measures how many copies of a pod fit.
+func BenchmarkFit(b *testing.B) {
+	for _, count := range worlds {
+		list, pods, names := full(count/30, true)
+		c := newCluster(list, pods)
+		shape := aPod("new", "", "", "", "cpu", "3", "memory", "4Gi")
+		b.Run(fmt.Sprintf("pods=%d", count), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Fit(names, &shape)
+			}
+		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
@@ -19,12 +20,17 @@ import (
 func (r *run) pure(t *testing.T) {
 	t.Helper()
 	pods, schedules := func(w clusterSize) int { return w.pods }, func(w clusterSize) int { return w.schedules }
-	r.benchmark(t, "./internal/nodepool/state", "BenchmarkPodEvent", pods, "event", "a pod event, from the cache to the sums, among %s pods")
-	r.benchmark(t, "./internal/wakeup", "BenchmarkTick", schedules, "tick", "a tick, from the alarm to the next alarm, among %s schedules")
+	r.benchmark(t, "./internal/nodepool/state", "BenchmarkPodEvent", pods, time.Nanosecond, "event", "a pod event, from the cache to the sums, among %s pods")
+	r.benchmark(t, "./internal/wakeup", "BenchmarkTick", schedules, time.Nanosecond, "tick", "a tick, from the alarm to the next alarm, among %s schedules")
+	r.benchmark(t, "./internal/capacity", "BenchmarkCluster", pods, time.Millisecond, "room", "the nodes and pods in order for questions about room, %s pods")
+	r.benchmark(t, "./internal/capacity", "BenchmarkLossOfEach/room=false", pods, time.Millisecond, "loss", "… the loss of each node, one after the other, without room, %s pods")
+	r.benchmark(t, "./internal/capacity", "BenchmarkFit", pods, time.Millisecond, "fit", "… how many copies of a pod fit, among %s pods")
+	r.benchmark(t, "./internal/nodepool/state", "BenchmarkHeadroom", pods, time.Millisecond, "headroom", "the headroom of a pool, in the manager, among %s pods")
 }
 
-// benchmark adds the results of a benchmark that has a size in the name of each part.
-func (r *run) benchmark(t *testing.T, pkg, name string, size func(clusterSize) int, key, what string) {
+// benchmark adds the results of a benchmark that has a size in the name of each part, in that
+// unit.
+func (r *run) benchmark(t *testing.T, pkg, name string, size func(clusterSize) int, unit time.Duration, key, what string) {
 	t.Helper()
 	var sizes []string
 	for _, e := range extents {
@@ -32,7 +38,7 @@ func (r *run) benchmark(t *testing.T, pkg, name string, size func(clusterSize) i
 			sizes = append(sizes, strconv.Itoa(size(e.clusterSize)))
 		}
 	}
-	command := exec.CommandContext(t.Context(), "go", "test", "-run=^$", "-bench=^"+name+"$/=("+strings.Join(sizes, "|")+")$",
+	command := exec.CommandContext(t.Context(), "go", "test", "-run=^$", "-bench=^"+strings.ReplaceAll(name, "/", "$/^")+"$/=("+strings.Join(sizes, "|")+")$",
 		"-benchmem", "-benchtime=200ms", pkg)
 	command.Dir = framework.Root()
 	out, err := command.CombinedOutput()
@@ -49,7 +55,7 @@ func (r *run) benchmark(t *testing.T, pkg, name string, size func(clusterSize) i
 			t.Fatal(err)
 		}
 		r.report.add(figure{
-			Key: key + "-" + string(line[1]), Unit: "ns", Value: nanoseconds,
+			Key: key + "-" + string(line[1]), Unit: strings.TrimPrefix(unit.String(), "1"), Value: nanoseconds / float64(unit),
 			What: fmt.Sprintf(what+" (%s allocations)", line[1], line[3]),
 		})
 	}

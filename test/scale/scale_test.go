@@ -94,6 +94,8 @@ func TestScale(t *testing.T) {
 	r.memory(t, stored, files)
 	r.step(t, "at rest with leader election")
 	r.atRestElected(t, files)
+	r.step(t, "questions")
+	r.questions(t)
 	r.step(t, "pods come and go")
 	r.podChurn(t, files)
 	r.step(t, "failover")

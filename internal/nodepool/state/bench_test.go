@@ -9,8 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 	"tidekeeper.dev/tidekeeper/internal/test/cost"
 )
@@ -31,6 +33,7 @@ func newCrowd(pods int) *crowd {
 		p := objects.Pod(fmt.Sprintf("pod-%d", i)).On(fmt.Sprintf("node-%d", i%nodes)).
 			Container(fmt.Sprintf("%dm", 50+i%7), "64Mi").Container("10m", "64Mi").Obj()
 		p.UID = types.UID(p.Name)
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: new(true)}}
 		return p
 	}
 	for i := range nodes {
@@ -65,6 +68,35 @@ func BenchmarkPodEvent(b *testing.B) {
 				c.event()
 			}
 		})
+	}
+}
+
+// What a pool's headroom costs, by the number of pods: the cluster as it is, and the loss of
+// each node.
+func BenchmarkHeadroom(b *testing.B) {
+	for _, pods := range []int{3_000, 30_000, 150_000} {
+		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {
+			c := newCrowd(pods)
+			pool := objects.Pool("all").MatchLabels("os", "linux").Obj()
+			pool.Spec.Headroom = &tidekeeperv1.Headroom{Nodes: 1}
+			c.cluster.SetPool(pool)
+			b.ReportAllocs()
+			for b.Loop() {
+				asks, cluster, _ := c.cluster.HeadroomAsks(0)
+				cluster.Headroom(asks[0].Members, asks[0].Headroom)
+			}
+		})
+	}
+}
+
+// While the cluster is put in order for that, the model is locked.
+func BenchmarkHeadroomAsks(b *testing.B) {
+	c := newCrowd(150_000)
+	pool := objects.Pool("all").MatchLabels("os", "linux").Obj()
+	pool.Spec.Headroom = &tidekeeperv1.Headroom{Nodes: 1}
+	c.cluster.SetPool(pool)
+	for b.Loop() {
+		c.cluster.HeadroomAsks(0)
 	}
 }
 

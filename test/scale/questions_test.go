@@ -1,0 +1,74 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"errors"
+	"os/exec"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// questions measures the commands that ask whether there is room, beside a typed list of the
+// pods alone, which each of them needs.
+func (r *run) questions(t *testing.T) {
+	t.Helper()
+	plugin, err := framework.Binary("TIDE_BIN", "kubectl-tide")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := r.listPods(t)
+	for _, q := range []struct {
+		key, what string
+		args      []string
+	}{
+		{"command-fit", "pools fit, as a command", []string{"pools", "fit", "--cpu=1"}},
+		{"command-loss", "pools loss, as a command, of each node", []string{"pools", "loss"}},
+	} {
+		took := time.Duration(0)
+		for range r.rounds {
+			begin := time.Now()
+			out, err := exec.CommandContext(t.Context(), plugin, append(q.args, "--kubeconfig="+r.Kubeconfig)...).CombinedOutput()
+			// 2 is an answer, too.
+			if failed := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &failed) || failed.ExitCode() != 2) {
+				t.Fatalf("%v: %v\n%s", q.args, err, out)
+			}
+			took += time.Since(begin)
+		}
+		r.report.add(figure{
+			Key: q.key, What: q.what, Value: took.Seconds() / float64(r.rounds), Unit: "s",
+			Limit: list.Seconds(), LimitIs: "a typed list of the pods alone",
+		})
+	}
+}
+
+// listPods returns how long a typed list of all pods takes, as Protobuf.
+func (r *run) listPods(t *testing.T) time.Duration {
+	t.Helper()
+	config := rest.CopyConfig(r.Config)
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.QPS = -1
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := time.Duration(0)
+	for range r.rounds {
+		begin := time.Now()
+		pods, err := clientset.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took += time.Since(begin); len(pods.Items) < r.pods {
+			t.Fatalf("the list has %d pods", len(pods.Items))
+		}
+	}
+	return took / time.Duration(r.rounds)
+}
