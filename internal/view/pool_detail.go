@@ -23,18 +23,24 @@ type PoolDetail struct {
 	Selector string   `json:"selector"`
 	Settings []string `json:"settings"` // what the pool asks for
 	Members  []Member `json:"members"`  // the fullest first
-	// Room is what new pods can use of the nodes, and FilledBy which namespaces request most
-	// of the CPU there; absent if the pods may not be read.
-	Room     *capacity.Level  `json:"room,omitempty"`
-	FilledBy []capacity.Share `json:"filledBy,omitempty"`
+	// Room is what new pods can use of the nodes, and FilledBy who requests most of the CPU
+	// there; absent if the pods may not be read.
+	Room     *capacity.Level `json:"room,omitempty"`
+	FilledBy *FilledBy       `json:"filledBy,omitempty"`
 	// Used is what the nodes use; absent if it is not known, and NoMetrics is why.
 	Used      *capacity.Used `json:"used,omitempty"`
 	NoMetrics string         `json:"-"`
 	Events    []Event        `json:"events"`
 }
 
-// mostNamespaces is how many namespaces FilledBy names before the rest.
-const mostNamespaces = 5
+// FilledBy is who requests the CPU of some nodes. The shares of each list add up to 100.
+type FilledBy struct {
+	Namespaces []capacity.Share `json:"namespaces"`
+	Workloads  []capacity.Share `json:"workloads"`
+}
+
+// mostShares is how many namespaces and workloads FilledBy names before the rest.
+const mostShares = 5
 
 // Member is a node of a pool.
 type Member struct {
@@ -79,7 +85,7 @@ func PoolDetailOf(f PoolFacts, now time.Time) (PoolDetail, error) {
 }
 
 // roomOf returns what new pods can use of the members, and who fills them.
-func roomOf(f PoolFacts) (*capacity.Level, []capacity.Share) {
+func roomOf(f PoolFacts) (*capacity.Level, *FilledBy) {
 	if f.Pods == nil {
 		return nil, nil
 	}
@@ -91,7 +97,14 @@ func roomOf(f PoolFacts) (*capacity.Level, []capacity.Share) {
 	}
 	cluster := capacity.New(nodes.Pointers(f.Members), list)
 	level := cluster.Level(names, plan.Taints(f.Pool))
-	return &level, cluster.Shares(names, corev1.ResourceCPU, false, mostNamespaces)
+	shares := func(workloads bool) []capacity.Share {
+		return cluster.Shares(names, corev1.ResourceCPU, workloads, mostShares)
+	}
+	by := &FilledBy{Namespaces: shares(false), Workloads: shares(true)}
+	if by.Namespaces == nil { // Nothing is requested.
+		by = nil
+	}
+	return &level, by
 }
 
 func memberOf(f PoolFacts, node *corev1.Node) Member {

@@ -6,6 +6,7 @@ package pools
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -44,21 +45,26 @@ func roomLines(d view.PoolDetail) (lines [][2]string) {
 	if pods := r.DaemonSets["pods"]; !pods.IsZero() {
 		add("DaemonSets:", fmt.Sprintf("%s; an empty node has %s left", resources.Text(r.DaemonSets), resources.Text(r.EmptyNode.Resources)))
 	}
-	if text := sharesText(d.FilledBy); text != "" {
-		add("Filled by:", text+" of the requested CPU")
+	if by := d.FilledBy; by != nil {
+		add("Filled by:", sharesText(by.Namespaces)+" of the requested CPU")
+		add("", sharesText(by.Workloads))
 	}
 	return lines
 }
 
-// sharesText are namespaces with their shares.
+// sharesText are names with their shares, rounded so that they still add up to 100.
 func sharesText(shares []capacity.Share) string {
 	texts := make([]string, len(shares))
+	sum, shown := 0.0, 0
 	for i, s := range shares {
 		name := s.Name
 		if name == "" {
 			name = "the rest"
 		}
-		texts[i] = fmt.Sprintf("%s %.0f%%", name, s.Percent)
+		sum += s.Percent
+		percent := int(math.Round(sum)) - shown
+		shown += percent
+		texts[i] = fmt.Sprintf("%s %d%%", name, percent)
 	}
 	return strings.Join(texts, ", ")
 }

@@ -156,6 +156,7 @@ Free:        8 CPU, 8Gi memory, on 1 of 2 nodes
 Lost:        not ready: 1 node, 8 CPU, 8Gi memory
 Fits now:    8 CPU, 8Gi memory, on node-1
 Filled by:   shop 100% of the requested CPU
+             shop/Pod/ 100%
 Asks for:    label example.com/pool=worker
              annotation example.com/evil=[2J
              taint example.com/pool=x:NoSchedule
@@ -180,5 +181,14 @@ AGE   TYPE      REASON           MESSAGE
 	facts.Pods = nil
 	if got := lines(t, membersTable(detailOf(t, facts).Members), term.Screen{})[1]; got != "node-1   yes     -     -        -      -" {
 		t.Errorf("without pods: %q", got)
+	}
+}
+
+// Rounded shares still add up to 100.
+func TestSharesText(t *testing.T) {
+	third := 100.0 / 3
+	got := sharesText([]capacity.Share{{Name: "a", Percent: third}, {Name: "b", Percent: third}, {Percent: third}})
+	if want := "a 33%, b 34%, the rest 33%"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
