@@ -12,6 +12,10 @@
 //	loss_test.go       pods of lost nodes find a place where pools loss says so
 //	best_test.go       the best of all placements, by trying each
 //	requested_test.go  what a pool requests is what kubectl describe node prints
+//	room_test.go       what a pool's status says of usable, lost and free, and its slots
+//	headroom_test.go   the condition Headroom against the best of all placements
+//	headroom_*_test.go the same while it is edited, with hostile tenants, and after crashes
+//	follow_test.go     each condition Headroom that a pool has had
 //	input_test.go      wrong input, missing rights, and hostile text
 //
 // CASES is how many random worlds each test has (20), and SEED the first of their seeds (1):

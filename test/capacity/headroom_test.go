@@ -1,0 +1,310 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// askHeadroom lets the world's pool ask for headroom.
+func (w *world) askHeadroom(t *testing.T, nodes, zones bool) {
+	t.Helper()
+	pool := framework.Pool(w.name)
+	cluster.Change(t, pool, func() {
+		pool.Spec.Headroom = &tidekeeperv1.Headroom{}
+		if nodes {
+			pool.Spec.Headroom.Nodes = 1
+		}
+		if zones {
+			pool.Spec.Headroom.Zones = 1
+		}
+	})
+}
+
+// headroom returns the condition Headroom of a pool for its present spec, or an error if there
+// is none.
+func headroom(t *testing.T, pool string) (metav1.Condition, error) {
+	t.Helper()
+	p := framework.Pool(pool)
+	cluster.Refresh(t, p)
+	c := meta.FindStatusCondition(p.Status.Conditions, tidekeeperv1.ConditionHeadroom)
+	switch {
+	case c == nil:
+		return metav1.Condition{}, errors.New(pool + " has no condition Headroom")
+	case c.ObservedGeneration != p.Generation:
+		return *c, fmt.Errorf("%s: the condition is about generation %d, not %d: %+v", pool, c.ObservedGeneration, p.Generation, *c)
+	}
+	return *c, nil
+}
+
+// headroomBecomes waits until the condition Headroom of a pool has this reason.
+func headroomBecomes(t *testing.T, pool, reason string) (c metav1.Condition) {
+	t.Helper()
+	status := map[string]metav1.ConditionStatus{"EnoughRoom": metav1.ConditionTrue, "NoPlace": metav1.ConditionFalse}
+	framework.Eventually(t, pool+" has the headroom "+reason, func() (err error) {
+		if c, err = headroom(t, pool); err != nil {
+			return err
+		}
+		if c.Reason != reason || c.Status != cmp.Or(status[reason], metav1.ConditionUnknown) {
+			return fmt.Errorf("%+v", c)
+		}
+		return nil
+	})
+	return c
+}
+
+// What can be tested with one manager, side by side.
+func TestRoomAndHeadroom(t *testing.T) {
+	manager := cluster.StartManager(t, "--status-interval=1s")
+	t.Run("all", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T, *framework.Manager){
+			"Room": testRoom, "SlotOfEachResource": testSlotOfEachResource, "Headroom": testHeadroom, "FollowsEdits": testHeadroomFollowsEdits,
+			"OfDeletedPool": testHeadroomOfDeletedPool, "HostileTenants": testHeadroomHostileTenants, "AtRest": testHeadroomAtRest,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, manager)
+			})
+		}
+	})
+	manager.AssertSound(t)
+}
+
+// The condition Headroom is what the best of all placements allows: True only if there is a
+// placement after each loss, and False with a loss and a number that pools loss says, too. Where
+// all pods are alike the scheduler leaves as many without place.
+func testHeadroom(t *testing.T, manager *framework.Manager) {
+	alike := map[string]bool{}
+	worlds := someWorlds(t, "head", func(w *world) {
+		w.addNodes(t, 4+w.IntN(3))
+		if w.chance(70) {
+			for _, zone := range []string{"-a", "-b", "-c"} {
+				w.addPlain(t, w.name+"-large"+zone, w.name+zone)
+			}
+			w.awaitNodes(t)
+		}
+		alike[w.name] = w.chance(50)
+		if !alike[w.name] {
+			w.deployChoosy(t)
+		}
+		w.deploy(t, alike[w.name])
+		nodes := w.chance(60)
+		w.askHeadroom(t, nodes, !nodes || w.chance(50))
+	})
+	enough := 0
+	for _, w := range worlds {
+		losses, worst := w.losses(t)
+		var c metav1.Condition
+		framework.Eventually(t, w.name+" has the right headroom", func() (err error) {
+			if c, err = headroom(t, w.name); err != nil {
+				return err
+			}
+			if (worst > 0) != (c.Reason == "NoPlace") || (worst == 0) != (c.Status == metav1.ConditionTrue) {
+				return fmt.Errorf("pools loss leaves %d without place, and the condition is %+v", worst, c)
+			}
+			value, has := manager.ReadMetrics(t).Value("tidekeeper_nodepool_headroom", map[string]string{"pool": w.name})
+			if !has || (value == 1) != (worst == 0) {
+				return fmt.Errorf("the metric is %v, %t", value, has)
+			}
+			return nil
+		})
+		t.Log(w.name, c.Status, c.Message)
+		gone := oneOf(w, losses...)
+		if worst == 0 {
+			enough++
+			for _, l := range losses {
+				lost, left := w.split(t, l.Nodes)
+				if least := w.leastHomeless(lost, left, l.Nodes); least > 0 {
+					t.Errorf("%s: the headroom is True, and the loss of %s leaves at least %d of its pods without place\n%s", w.name, l.Lost, least, w.describe(corev1.PodSpec{}))
+				}
+			}
+		} else if gone = named(losses, c.Message); gone.Lost == "" || !hasNumber(c.Message, gone.homeless()) {
+			t.Errorf("%s: %q names no loss and number of %+v", w.name, c.Message, losses)
+			continue
+		}
+		lost, left := w.split(t, gone.Nodes)
+		w.lose(t, gone.Nodes)
+		pending := w.settle(t, gone.Nodes, len(lost)+len(left))
+		if alike[w.name] && len(pending) != gone.homeless() {
+			t.Errorf("%s: %q, and after the loss of %s the scheduler leaves %d without place, and all pods are alike", w.name, c.Message, gone.Lost, len(pending))
+		}
+	}
+	t.Logf("%d of %d worlds have headroom", enough, len(worlds))
+	manager.AssertSound(t)
+}
+
+// deployChoosy creates Deployments of pods that choose nodes by affinity, and want GPUs.
+func (w *world) deployChoosy(t *testing.T) {
+	t.Helper()
+	for i := range 2 {
+		spec := w.small()
+		spec.Affinity = w.affinity()
+		if w.chance(40) {
+			spec.Containers[0] = container("app", list("cpu", "100m", gpu, "1"))
+		}
+		d := framework.Deployment(fmt.Sprint("choosy-", i), int32(1+w.IntN(2)), spec)
+		d.Namespace = w.name
+		cluster.Apply(t, d)
+	}
+}
+
+// losses asks pools loss about each loss that the pool asks for, and returns the most pods that
+// one leaves without place.
+func (w *world) losses(t *testing.T) (losses []loss, worst int) {
+	t.Helper()
+	pool := framework.Pool(w.name)
+	cluster.Refresh(t, pool)
+	ask := func(args ...string) {
+		var one []loss
+		answer(t, &one, "", append([]string{"pools", "loss"}, args...), 2)
+		losses = append(losses, one...)
+		for _, l := range one {
+			worst = max(worst, l.homeless())
+		}
+	}
+	zones := map[string]bool{}
+	for _, n := range w.nodes {
+		if pool.Spec.Headroom.Nodes > 0 {
+			ask("--node", n.Name)
+		}
+		if zone := n.Labels[corev1.LabelTopologyZone]; pool.Spec.Headroom.Zones > 0 && !zones[zone] {
+			zones[zone] = true
+			ask(w.name, "--zone", zone)
+		}
+	}
+	return losses, worst
+}
+
+// named returns the loss that a message names.
+func named(losses []loss, message string) (found loss) {
+	for _, l := range losses {
+		name := strings.TrimPrefix(l.Lost, "zone ")
+		if name == l.Lost {
+			name = l.Nodes[0]
+		}
+		if slices.ContainsFunc(strings.FieldsFunc(message, func(r rune) bool { return strings.ContainsRune(" ,:;\"()", r) }), func(word string) bool { return word == name }) {
+			found = l
+		}
+	}
+	return found
+}
+
+// hasNumber reports whether a text has this number as a word.
+func hasNumber(text string, n int) bool {
+	return slices.Contains(strings.Fields(text), strconv.Itoa(n))
+}
+
+// leastHomeless returns how many of the lost pods the best of all placements leaves without
+// place. Unlike [leastWithoutPlace] it knows GPUs and node affinity.
+func (w *world) leastHomeless(lost, left []corev1.Pod, gone []string) int {
+	names := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, gpu, corev1.ResourcePods}
+	request := func(p corev1.Pod) (r [4]int64) {
+		for i, name := range names[:3] {
+			q := p.Spec.Containers[0].Resources.Requests[name]
+			r[i] = q.MilliValue()
+		}
+		r[3] = 1000
+		return r
+	}
+	var nodes []corev1.Node
+	var room [][4]int64
+	for _, n := range w.nodes {
+		if slices.Contains(gone, n.Name) {
+			continue
+		}
+		var free [4]int64
+		for i, name := range names {
+			q := n.Status.Allocatable[name]
+			free[i] = q.MilliValue()
+		}
+		for _, p := range left {
+			if p.Spec.NodeName == n.Name {
+				for i, amount := range request(p) {
+					free[i] -= amount
+				}
+			}
+		}
+		nodes, room = append(nodes, n), append(room, free)
+	}
+	least := math.MaxInt
+	var place func(i, without int)
+	place = func(i, without int) {
+		if without >= least {
+			return
+		}
+		if i == len(lost) {
+			least = without
+			return
+		}
+		wants := request(lost[i])
+		for k, n := range nodes {
+			before := room[k]
+			fits := takes(n, lost[i]) && affine(n, lost[i])
+			for j, amount := range wants {
+				fits = fits && (amount == 0 || room[k][j] >= amount)
+				room[k][j] -= amount
+			}
+			if fits {
+				place(i+1, without)
+			}
+			room[k] = before
+		}
+		place(i+1, without+1)
+	}
+	place(0, 0)
+	return least
+}
+
+// affine reports whether the required node affinity of a pod matches a node.
+func affine(n corev1.Node, p corev1.Pod) bool {
+	if p.Spec.Affinity == nil {
+		return true
+	}
+	matches := func(e corev1.NodeSelectorRequirement, value string, has bool) bool {
+		a, errA := strconv.Atoi(value)
+		b, errB := strconv.Atoi(cmp.Or(append(slices.Clone(e.Values), "")...))
+		numbers := has && errA == nil && errB == nil
+		switch e.Operator {
+		case corev1.NodeSelectorOpIn:
+			return has && slices.Contains(e.Values, value)
+		case corev1.NodeSelectorOpNotIn:
+			return !has || !slices.Contains(e.Values, value)
+		case corev1.NodeSelectorOpExists:
+			return has
+		case corev1.NodeSelectorOpDoesNotExist:
+			return !has
+		case corev1.NodeSelectorOpGt:
+			return numbers && a > b
+		default:
+			return numbers && a < b
+		}
+	}
+	return slices.ContainsFunc(p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+		for _, e := range term.MatchExpressions {
+			if value, has := n.Labels[e.Key]; !matches(e, value, has) {
+				return false
+			}
+		}
+		for _, e := range term.MatchFields {
+			if !matches(e, n.Name, true) {
+				return false
+			}
+		}
+		return true
+	})
+}
