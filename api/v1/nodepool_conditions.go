@@ -57,7 +57,7 @@ const (
 	ReasonNoPlace = "NoPlace"
 	// ReasonNoZones means that zones were asked for, and no node of the pool is in one.
 	ReasonNoZones = "NoZones"
-	// ReasonNotEvaluated means that the present spec was not looked at yet.
+	// ReasonNotEvaluated means that the pool was not looked at yet since it asks.
 	ReasonNotEvaluated = "NotEvaluated"
 )
 

@@ -86,7 +86,8 @@ type NodePoolStatus struct {
 
 	// slots are the largest pods that can start now: what is free on the node with
 	// the most free cpu, on that with the most free memory, and on those with the
-	// most of each other resource, at most four nodes. Of the resources, the first
+	// most of each other resource, other than ephemeral-storage and pods, at most
+	// four nodes. Of the resources, the first
 	// eight are shown, as in lost.
 	//
 	// +optional

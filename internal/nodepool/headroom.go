@@ -110,15 +110,15 @@ func (w *headroomWorker) answer(pool *tidekeeperv1.NodePool) (headroomAnswer, bo
 }
 
 // condition returns the condition Headroom that the pool should have, nil if it asks for none.
-// Until there is an answer for this generation, as after a change of leaders, the one that it
-// has stays if it is about this generation.
+// Until there is an answer for this generation, after an edit or a change of leaders, the one
+// that it has stays as it is: its observedGeneration says which spec it is about.
 func (w *headroomWorker) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 	if pool.Spec.Headroom == nil || !pool.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	answer, known := w.answer(pool)
 	if !known {
-		if has := meta.FindStatusCondition(pool.Status.Conditions, tidekeeperv1.ConditionHeadroom); has != nil && has.ObservedGeneration == pool.Generation {
+		if has := meta.FindStatusCondition(pool.Status.Conditions, tidekeeperv1.ConditionHeadroom); has != nil {
 			return has.DeepCopy()
 		}
 		answer = headroomAnswer{status: metav1.ConditionUnknown, reason: tidekeeperv1.ReasonNotEvaluated, message: "not evaluated yet"}

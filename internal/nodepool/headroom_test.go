@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -149,22 +151,43 @@ func TestHeadroomIsWorkedOutAgain(t *testing.T) {
 	}
 }
 
-// A new leader keeps the condition that it finds until it knows better, but not that of an
-// older spec.
+// The condition that a pool has stays until it is known for the present spec: it does not become
+// Unknown by an edit, nor by a new leader, and says which spec it is about.
 func TestHeadroomIsKeptUntilItIsKnown(t *testing.T) {
-	w, _ := newHeadroomWorker()
+	w, f := newHeadroomWorker()
 	pool := headroomPool(1, 0)
-	pool.Status.Conditions = []metav1.Condition{{Type: "Headroom", Status: metav1.ConditionTrue, Reason: "EnoughRoom", ObservedGeneration: pool.Generation}}
-	if got := w.condition(pool); got.Status != metav1.ConditionTrue {
-		t.Errorf("it became %s", got.Status)
+	pool.Generation = 2
+	pool.Status.Conditions = []metav1.Condition{{
+		Type: "Headroom", Status: metav1.ConditionTrue, Reason: "EnoughRoom", ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(objects.Epoch),
+	}}
+	f.SetPool(pool)
+	f.SetNode(headroomNode("n0", ""))
+	status := func() *metav1.Condition {
+		v, _ := f.Pool(pool.Name)
+		pool.Status = newStatus(pool, &v, "", w.condition(pool), tidekeeperv1.ManagedKeys{}, objects.Epoch.Add(time.Hour))
+		return meta.FindStatusCondition(pool.Status.Conditions, "Headroom")
 	}
-	pool.Generation++
-	if got := w.condition(pool); got.Status != metav1.ConditionUnknown {
-		t.Errorf("that of an older spec is %s", got.Status)
+	if got := status(); got.Status != metav1.ConditionTrue || got.ObservedGeneration != 1 {
+		t.Errorf("before it is known it is %+v", got)
+	}
+	seen := w.work(0)
+	if got := status(); got.Status != metav1.ConditionTrue || got.ObservedGeneration != 2 || !got.LastTransitionTime.Time.Equal(objects.Epoch) {
+		t.Errorf("it is %+v", got)
+	}
+	// An edit that changes nothing of it is answered, too.
+	edited := pool.DeepCopy()
+	edited.Generation, edited.Spec.Annotations = 3, map[string]tidekeeperv1.AnnotationValue{"example.com/edited": "yes"}
+	pool = edited
+	f.SetPool(pool)
+	if got := status(); got.Status != metav1.ConditionTrue || got.ObservedGeneration != 2 {
+		t.Errorf("after an edit it is %+v", got)
+	}
+	if w.work(seen); status().ObservedGeneration != 3 {
+		t.Errorf("the edit is not answered: %+v", status())
 	}
 	pool.Spec.Headroom = nil
-	if got := w.condition(pool); got != nil {
-		t.Errorf("it has not asked for %v", got)
+	if got := status(); got != nil {
+		t.Errorf("it has not asked for %+v", got)
 	}
 }
 

@@ -74,7 +74,8 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 		meta.RemoveStatusCondition(&status.Conditions, tidekeeperv1.ConditionReconciling)
 	}
 	if headroom != nil {
-		set(headroom.Type, headroom.Status, headroom.Reason, headroom.Message)
+		headroom.LastTransitionTime = metav1.NewTime(now)
+		meta.SetStatusCondition(&status.Conditions, *headroom)
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, tidekeeperv1.ConditionHeadroom)
 	}

@@ -14,7 +14,8 @@
 //	requested_test.go  what a pool requests is what kubectl describe node prints
 //	room_test.go       what a pool's status says of usable, lost and free, and its slots
 //	headroom_test.go   the condition Headroom against the best of all placements
-//	headroom_*_test.go the same while it is edited, with hostile tenants, and after crashes
+//	headroom_edits_test.go, headroom_hostile_test.go, headroom_faults_test.go
+//	                   the same while it is edited, with hostile tenants, and after crashes
 //	follow_test.go     each condition Headroom that a pool has had
 //	input_test.go      wrong input, missing rights, and hostile text
 //

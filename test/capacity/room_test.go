@@ -63,7 +63,7 @@ func testRoom(t *testing.T, manager *framework.Manager) {
 // of that resource says how much.
 func testSlotOfEachResource(t *testing.T, manager *framework.Manager) {
 	w := newWorld(t, "storage", rand.New(rand.NewPCG(1, 1)))
-	for i, allocatable := range []corev1.ResourceList{list("cpu", "4", "memory", "4Gi", "pods", "10"), list("cpu", "1", "memory", "1Gi", "pods", "10", "ephemeral-storage", "100Gi")} {
+	for i, allocatable := range []corev1.ResourceList{list("cpu", "4", "memory", "4Gi", "pods", "10"), list("cpu", "1", "memory", "1Gi", "pods", "10", "example.com/disk", "100")} {
 		n := framework.Node(fmt.Sprint("storage-", i))
 		n.Labels = map[string]string{worldLabel: w.name, corev1.LabelHostname: n.Name}
 		n.Status.Allocatable = allocatable
@@ -76,8 +76,8 @@ func testSlotOfEachResource(t *testing.T, manager *framework.Manager) {
 		if len(pool.Status.Slots) != 2 {
 			err = fmt.Errorf("slots are %+v", pool.Status.Slots)
 		}
-		if _, has := manager.ReadMetrics(t).Value("tidekeeper_nodepool_largest_slot", map[string]string{"pool": w.name, "resource": "ephemeral-storage"}); !has {
-			err = errors.Join(err, errors.New("no metric of ephemeral-storage"))
+		if _, has := manager.ReadMetrics(t).Value("tidekeeper_nodepool_largest_slot", map[string]string{"pool": w.name, "resource": "example.com/disk"}); !has {
+			err = errors.Join(err, errors.New("no metric of example.com/disk"))
 		}
 		return err
 	})

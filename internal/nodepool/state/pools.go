@@ -39,8 +39,8 @@ func (c *Cluster) putPool(pool *tidekeeperv1.NodePool) {
 	}
 	old := p.object
 	p.object = pool
-	if old == nil || !equality.Semantic.DeepEqual(old.Spec.Headroom, pool.Spec.Headroom) {
-		c.roomChanges++
+	if old == nil || old.Generation != pool.Generation {
+		c.roomChanges++ // An answer is about one generation.
 	}
 	if own := plan.Taints(pool); !slices.Equal(own, p.taints) {
 		p.taints = own
