@@ -73,7 +73,7 @@ func used(t *testing.T, c command) (shown usedOf) {
 	}
 	wide := strings.SplitN(run("used", "-o", "wide"), "\n", 3)
 	if begin := strings.Index(wide[0], "USED"); begin >= 0 {
-		shown.List = strings.TrimSpace(wide[1][begin:strings.Index(wide[0], "OTHER")])
+		shown.List = strings.TrimSpace(wide[1][begin:strings.Index(wide[0], "FITS NOW")])
 	}
 	var one struct{ Used any }
 	if err := json.Unmarshal([]byte(run("describe", "used", "-o", "json")), &one); err != nil {
