@@ -60,14 +60,14 @@ func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Ti
 		switch {
 		case n.Waiting && n.AffectedPods == 0:
 			allowed = append(allowed, n.Node)
-		case n.Waiting && Within(n.Since, p.MinDuration, now):
+		case n.Waiting && p.justTainted(n, now):
 			// It is already being emptied because of another taint, and counts once.
 			allowed = append(allowed, n.Node)
 			ours--
 			all--
 		case n.Waiting:
 			waiting = append(waiting, n)
-		case n.Allowed || Within(n.Since, p.MinDuration, now) || n.AffectedPods > 0 && Within(n.Since, p.MaxDuration, now):
+		case n.Allowed || p.justTainted(n, now) || n.AffectedPods > 0 && Within(n.Since, p.MaxDuration, now):
 			all--
 			if n.Member {
 				ours--
@@ -94,6 +94,12 @@ func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Ti
 	}
 	slices.Sort(allowed)
 	return allowed, again
+}
+
+// justTainted reports whether p.MinDuration may not have passed since the node got its taint.
+// The API keeps the time of a taint in whole seconds, rounded down.
+func (p Pace) justTainted(n NodeEviction, now time.Time) bool {
+	return p.MinDuration > 0 && Within(n.Since, p.MinDuration+time.Second, now)
 }
 
 // Within reports whether a node was tainted less than the given duration ago. A time that is

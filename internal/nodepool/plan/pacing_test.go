@@ -122,12 +122,12 @@ func TestNextEvictions(t *testing.T) {
 		},
 		{
 			name:  "and for the minimum time, even if its pods are gone: they have to start elsewhere",
-			nodes: []plan.NodeEviction{tainted("a", minEviction-time.Second, 0), waits("b", 1)}, share: 50,
+			nodes: []plan.NodeEviction{tainted("a", minEviction, 0), waits("b", 1)}, share: 50,
 			again: 15 * time.Second,
 		},
 		{
 			name:  "empty and after the minimum time, it no longer counts",
-			nodes: []plan.NodeEviction{tainted("a", minEviction, 0), waits("b", 1)}, share: 50,
+			nodes: []plan.NodeEviction{tainted("a", minEviction+time.Second, 0), waits("b", 1)}, share: 50,
 			allowed: []string{"b"},
 		},
 		{
@@ -273,7 +273,7 @@ func TestNextEvictionsShareTheCluster(t *testing.T) {
 		{"one of five is the share, and it is taken", []plan.NodeEviction{elsewhere(tainted("a", time.Second, 1))}, 5, nil},
 		{"the same with one that is allowed", []plan.NodeEviction{elsewhere(isAllowed("a"))}, 5, nil},
 		{"of ten nodes two are allowed", []plan.NodeEviction{elsewhere(tainted("a", time.Second, 1))}, 10, []string{"ours"}},
-		{"one that is done no longer counts", []plan.NodeEviction{elsewhere(tainted("a", minEviction, 0))}, 5, []string{"ours"}},
+		{"one that is done no longer counts", []plan.NodeEviction{elsewhere(tainted("a", minEviction+time.Second, 0))}, 5, []string{"ours"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			allowed, again := plan.NextEvictions(append(tc.others, ours), 1, tc.total, p, objects.PatchTime)
