@@ -26,7 +26,7 @@ space := $(subst ,, )
 
 # How many suites of black-box tests run side by side, each with a sandbox of its
 # own: they wait most of the time. The longest come first. Those that are ALONE fail
-# if the manager or a neighbour takes too long, and run when the rest is done.
+# if something takes some seconds, and run when the rest is done.
 SUITES ?= 3
 SIDE_BY_SIDE := ./e2e ./cli ./install ./scale ./capacity ./fault/matrix ./fault/outage ./fault/badspec ./fault/clock ./monitoring \
 	./readme ./framework ./fault/matrix/witness ./fault/badspec/mutate ./fault/clock/manager
@@ -118,7 +118,7 @@ clean: ## Remove what was built.
 ##@ Tests
 
 .PHONY: test
-test: test-unit test-side-by-side test-alone ## Run all tests: unit, property, black-box on the sandbox, an installation's life, alerts and dashboards, and the sandbox's own.
+test: test-unit test-e2e test-rest ## Run all tests: unit, property, black-box on the sandbox, an installation's life, alerts and dashboards, and the sandbox's own.
 
 # Without the race detector, whose builds take time.
 .PHONY: check
@@ -135,19 +135,19 @@ CHECKED := TestNodePool_Spec TestNodePool_DeletionCleansNodes TestRestart_SpecAn
 test-unit: ## Run the tests that need no cluster.
 	$(call go-test,$(RACE) ./...)
 
-# What needs processors is built before, so that the tests begin together.
-.PHONY: test-side-by-side
-test-side-by-side: build build-race build-helm build-prometheus build-e2e-test ## Run the black-box tests, and those of the sandbox beside them.
-	hack/side-by-side test-e2e test-sandbox
-
 # -count=1: Go's test cache does not know that the binaries changed.
 .PHONY: test-e2e
 test-e2e: build build-race build-helm build-prometheus build-e2e-test ## Run the black-box tests, SUITES (3) of them side by side, some with a manager and a proxy that look for data races.
 	$(call go-test,-C test $(RACE) -count=1 -p=$(SUITES) -timeout=45m $(SIDE_BY_SIDE))
 
 .PHONY: test-alone
-test-alone: build ## Run the black-box tests that nothing may disturb.
+test-alone: build ## Run the black-box tests that little may disturb.
 	$(call go-test,-C test $(RACE) -count=1 -p=1 -timeout=45m $(ALONE))
+
+# Both wait most of the time.
+.PHONY: test-rest
+test-rest: build ## Run the black-box tests that little may disturb, and the sandbox's own beside them.
+	hack/side-by-side test-alone test-sandbox
 
 .PHONY: test-install
 test-install: export FULL := $(FULL)

@@ -35,6 +35,7 @@ type size struct {
 }
 
 var sizes = map[string]size{
+	"tiny":  {schedules: 40, due: 10, rounds: 1, lead: 4 * time.Second, quiet: time.Second},
 	"small": {schedules: 100, due: 20, rounds: 1, lead: 5 * time.Second, quiet: time.Second},
 	"full":  {schedules: 1000, due: 100, rounds: 5, lead: 8 * time.Second, quiet: 3 * time.Second, ticks: true},
 }
