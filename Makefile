@@ -28,7 +28,7 @@ space := $(subst ,, )
 # own: they wait most of the time. The longest come first. Those that are ALONE fail
 # if something takes some seconds, and run when the rest is done.
 SUITES ?= 3
-SIDE_BY_SIDE := ./e2e ./cli ./install ./scale ./capacity ./fault/matrix ./fault/outage ./fault/badspec ./fault/clock ./monitoring \
+SIDE_BY_SIDE := ./e2e ./cli ./install ./fault/outage ./scale ./capacity ./fault/matrix ./fault/badspec ./fault/clock ./monitoring \
 	./readme ./framework ./fault/matrix/witness ./fault/badspec/mutate ./fault/clock/manager
 ALONE := ./tenants
 

@@ -60,6 +60,9 @@ func (w *headroomWorker) NeedLeaderElection() bool { return true }
 // Start implements [sigs.k8s.io/controller-runtime/pkg/manager.Runnable].
 func (w *headroomWorker) Start(ctx context.Context) error {
 	if err := w.feed.nodeSource().WaitForSync(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // The manager was stopped before.
+		}
 		return err
 	}
 	var seen uint64
