@@ -202,6 +202,8 @@ func TestFewRequests(t *testing.T) {
 	cluster.AddNodes(t, "few", 20, "--labels", "node-role.kubernetes.io/few=")
 	few := framework.Pool("few")
 	cluster.Apply(t, few)
+	// The API server refuses the first list of a kind while its cache fills: it is sent again.
+	command{args: []string{"restarts", "-A"}}.run(t)
 	taints := manifest(t, "apiVersion: tidekeeper.dev/v1\nkind: NodePool\nmetadata: {name: few}\nspec: {taints: [{key: t, effect: NoSchedule}]}\n")
 	for _, tc := range []struct {
 		args string
