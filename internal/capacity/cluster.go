@@ -138,7 +138,7 @@ func (c *Cluster) addNodes(list []*corev1.Node) {
 			c.names = append(c.names, a.Resource)
 		}
 	}
-	slices.SortFunc(c.names, CompareResources)
+	slices.SortFunc(c.names, resources.CompareNames)
 	c.names = slices.Compact(c.names)
 	for i, name := range c.names {
 		c.index[name] = i
@@ -172,21 +172,6 @@ func (n *node) empty() vector {
 	left := slices.Clone(n.allocatable)
 	left.subtract(n.daemonSets)
 	return left
-}
-
-// CompareResources orders resources: CPU, memory, and then by name.
-func CompareResources(a, b corev1.ResourceName) int {
-	weight := func(name corev1.ResourceName) int {
-		switch name {
-		case corev1.ResourceCPU:
-			return 0
-		case corev1.ResourceMemory:
-			return 1
-		default:
-			return 2
-		}
-	}
-	return cmp.Or(cmp.Compare(weight(a), weight(b)), cmp.Compare(a, b))
 }
 
 // zero returns a vector of zeros.

@@ -16,19 +16,13 @@ import (
 // MaxSlots is the maximum number of slots of a [Level].
 const MaxSlots = 4
 
-// HasSlots reports whether the node with the most of a resource is among the slots: not for
-// what no pod is large for.
-func HasSlots(name corev1.ResourceName) bool {
-	return name != corev1.ResourcePods && name != corev1.ResourceEphemeralStorage
-}
-
 // slots returns what is free on the nodes with the most free CPU, memory and each extended
 // resource, each node once, at most [MaxSlots]. Of nodes with as much of that, the one with
 // more of the next resource counts, then the first by name.
 func (c *Cluster) slots(open []*node, offered []corev1.ResourceName) []tidekeeperv1.Slot {
 	shown := []tidekeeperv1.Slot{}
 	for _, name := range offered {
-		if len(open) == 0 || len(shown) == MaxSlots || !HasSlots(name) {
+		if len(open) == 0 || len(shown) == MaxSlots || resources.IsSecondary(name) {
 			continue
 		}
 		i := c.index[name]

@@ -49,6 +49,27 @@ func AmountsOf(list corev1.ResourceList) []Amount {
 // CompareAmounts orders amounts by the name of their resource.
 func CompareAmounts(a, b Amount) int { return cmp.Compare(a.Resource, b.Resource) }
 
+// CompareNames orders resources: CPU, memory, and then by name.
+func CompareNames(a, b corev1.ResourceName) int {
+	weight := func(name corev1.ResourceName) int {
+		switch name {
+		case corev1.ResourceCPU:
+			return 0
+		case corev1.ResourceMemory:
+			return 1
+		default:
+			return 2
+		}
+	}
+	return cmp.Or(cmp.Compare(weight(a), weight(b)), cmp.Compare(a, b))
+}
+
+// IsSecondary reports whether a resource is one that seldom decides where a pod fits: the number
+// of pods, and ephemeral storage. No slot is shown because of it, and texts leave it out.
+func IsSecondary(name corev1.ResourceName) bool {
+	return name == corev1.ResourcePods || name == corev1.ResourceEphemeralStorage
+}
+
 // ValueOf returns the amount of a resource in a list in the order of the names, 0 if it is not
 // there.
 func ValueOf(list []Amount, name corev1.ResourceName) int64 {

@@ -4,6 +4,7 @@
 package resources
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,32 +12,19 @@ import (
 )
 
 // Text returns amounts as people say them, "6 CPU, 11Gi memory, 1 nvidia.com/gpu": CPU and
-// memory, and the others of which there is something, by name. The number of pods and ephemeral
-// storage, which are seldom what is lacking, are left out.
+// memory, and the others of which there is something, by name, without those that are secondary.
 func Text(list corev1.ResourceList) string {
 	var texts []string
-	add := func(name corev1.ResourceName) {
-		label := string(name)
-		if name == corev1.ResourceCPU {
+	for _, name := range slices.SortedFunc(maps.Keys(list), CompareNames) {
+		amount, label := list[name], string(name)
+		switch {
+		case name == corev1.ResourceCPU:
 			label = "CPU"
+		case name == corev1.ResourceMemory:
+		case amount.IsZero() || IsSecondary(name):
+			continue
 		}
-		texts = append(texts, Human(name, list[name])+" "+label)
-	}
-	first := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
-	for _, name := range first {
-		if _, has := list[name]; has {
-			add(name)
-		}
-	}
-	var others []corev1.ResourceName
-	for name, amount := range list {
-		if !slices.Contains(first, name) && name != corev1.ResourcePods && name != corev1.ResourceEphemeralStorage && !amount.IsZero() {
-			others = append(others, name)
-		}
-	}
-	slices.Sort(others)
-	for _, name := range others {
-		add(name)
+		texts = append(texts, Human(name, amount)+" "+label)
 	}
 	if len(texts) == 0 {
 		return "nothing"

@@ -16,7 +16,7 @@ import (
 // level is what new pods can use of a pool's nodes, as [capacity.Cluster.Level] has it, in
 // running sums.
 type level struct {
-	usable, free amounts
+	usable, free resources.Sums
 	// lost is by cause, with the nodes that each is true of. causes are those of the nodes
 	// that have one.
 	lost   map[tidekeeperv1.LostCause]*lost
@@ -26,22 +26,7 @@ type level struct {
 
 type lost struct {
 	nodes int32
-	amounts
-}
-
-// amounts are running sums of whole numbers; 0 is not kept.
-type amounts map[corev1.ResourceName]int64
-
-func (a *amounts) add(name corev1.ResourceName, delta int64) {
-	if delta == 0 {
-		return
-	}
-	if *a == nil {
-		*a = amounts{}
-	}
-	if (*a)[name] += delta; (*a)[name] == 0 {
-		delete(*a, name)
-	}
+	resources.Sums
 }
 
 // room is what a node has, as it is counted in the levels of its pools. The slices never
@@ -66,6 +51,7 @@ func (c *Cluster) recountRoom(n *nodeState) {
 	for _, p := range n.pools {
 		p.recount(n, before, p.level.causes[n])
 	}
+	c.utilizationChanged(n)
 }
 
 // recount counts a member's room instead of what was counted before, for that cause.
@@ -77,7 +63,10 @@ func (p *poolState) recount(n *nodeState, before room, cause tidekeeperv1.LostCa
 	} else {
 		// This is nearly always so: a pod has come or gone.
 		for i, a := range n.room.left {
-			p.level.free.add(a.Resource, a.Value-before.left[i].Value)
+			if a != before.left[i] {
+				p.level.free.SubtractN(before.left[i], 1)
+				p.level.free.AddN(a, 1)
+			}
 		}
 	}
 	p.level.setCause(n, now)
@@ -116,7 +105,7 @@ func (l *level) setCause(n *nodeState, cause tidekeeperv1.LostCause) {
 }
 
 // add adds the room of a node to the sums, once or minus once.
-func (l *level) add(r room, cause tidekeeperv1.LostCause, sign int64) {
+func (l *level) add(r room, cause tidekeeperv1.LostCause, sign int) {
 	of := &lost{} // Nothing is lost without a cause.
 	if cause != "" {
 		if l.lost == nil {
@@ -130,9 +119,9 @@ func (l *level) add(r room, cause tidekeeperv1.LostCause, sign int64) {
 	}
 	for i, a := range r.allocatable {
 		usable, free, lost := capacity.Split(cause, a.Value, a.Value-r.left[i].Value)
-		l.usable.add(a.Resource, sign*usable)
-		l.free.add(a.Resource, sign*free)
-		of.add(a.Resource, sign*lost)
+		l.usable.AddN(resources.Amount{Resource: a.Resource, Value: usable}, sign)
+		l.free.AddN(resources.Amount{Resource: a.Resource, Value: free}, sign)
+		of.AddN(resources.Amount{Resource: a.Resource, Value: lost}, sign)
 	}
 	if cause != "" && of.nodes == 0 {
 		delete(l.lost, cause)
@@ -145,34 +134,23 @@ const maxShownResources = 8
 // report sets what a snapshot says of the level, of these resources.
 func (l *level) report(v *PoolSnapshot, allocatable resources.Sums, names []corev1.ResourceName) {
 	names = slices.DeleteFunc(slices.Clone(names), func(name corev1.ResourceName) bool { return allocatable[name].Value == 0 })
-	slices.SortFunc(names, capacity.CompareResources)
+	slices.SortFunc(names, resources.CompareNames)
 	v.UsableNodes = v.Nodes - len(l.causes)
-	v.Usable, v.Free = l.usable.list(names), l.free.list(names)
+	v.Usable, v.Free = l.usable.ListOf(names), l.free.ListOf(names)
 	shown := names[:min(len(names), maxShownResources)]
 	for _, cause := range capacity.Causes {
 		if of := l.lost[cause]; of != nil {
-			v.Lost = append(v.Lost, tidekeeperv1.Lost{Cause: cause, Nodes: of.nodes, Resources: of.list(shown)})
+			v.Lost = append(v.Lost, tidekeeperv1.Lost{Cause: cause, Nodes: of.nodes, Resources: of.ListOf(shown)})
 		}
 	}
-	var most amounts
+	most := resources.Sums{}
 	for name, h := range l.slots {
-		most.add(name, resources.ValueOf(h.top().room.left, name))
+		most[name] = resources.Sum{Value: resources.ValueOf(h.top().room.left, name), Count: 1}
 	}
-	v.LargestSlot = most.list(slices.DeleteFunc(slices.Clone(names), func(name corev1.ResourceName) bool { return !capacity.HasSlots(name) }))
+	v.LargestSlot = most.ListOf(slices.DeleteFunc(slices.Clone(names), func(name corev1.ResourceName) bool { return resources.IsSecondary(name) }))
 	for _, n := range l.slots.nodes() {
-		var left amounts
-		for _, a := range n.room.left {
-			left.add(a.Resource, a.Value)
-		}
-		v.Slots = append(v.Slots, tidekeeperv1.Slot{Node: n.name, Resources: left.list(shown)})
+		var left resources.Sums
+		left.Add(n.room.left)
+		v.Slots = append(v.Slots, tidekeeperv1.Slot{Node: n.name, Resources: left.ListOf(shown)})
 	}
-}
-
-// list returns the sums of these resources.
-func (a amounts) list(names []corev1.ResourceName) corev1.ResourceList {
-	sums := resources.Sums{}
-	for name, sum := range a {
-		sums[name] = resources.Sum{Value: sum}
-	}
-	return sums.ListOf(names)
 }

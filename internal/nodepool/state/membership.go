@@ -52,7 +52,6 @@ func (c *Cluster) join(p *poolState, n *nodeState) {
 	p.allocatable.Add(n.allocatable)
 	p.requested.AddSums(n.requested)
 	p.count(n)
-	c.roomChanges++
 	c.dirty.Pools.Insert(p.object.Name)
 	if c.recording && p.object.DeletionTimestamp.IsZero() {
 		p.events.recordJoin(n.name)
@@ -71,7 +70,6 @@ func (c *Cluster) leave(p *poolState, n *nodeState) {
 	p.allocatable.Subtract(n.allocatable)
 	p.requested.SubtractSums(n.requested)
 	p.uncount(n)
-	c.roomChanges++
 	c.dirty.Pools.Insert(p.object.Name)
 	if c.recording && p.object.DeletionTimestamp.IsZero() {
 		p.events.recordLeave(n.name)

@@ -25,7 +25,14 @@ func (c *Cluster) SetNode(node *corev1.Node) Dirty {
 		c.nodeCount++
 	}
 
-	if ready := nodes.IsReady(node); ready != n.ready {
+	// This runs for each heartbeat, which changes none of these.
+	ready := nodes.IsReady(node)
+	readyChanged := ready != n.ready
+	amountsChanged := old == nil || !sameAmounts(old.Status.Capacity, node.Status.Capacity) || !sameAmounts(old.Status.Allocatable, node.Status.Allocatable)
+	taintsChanged := old == nil || !equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints)
+	labelsChanged := old == nil || !maps.Equal(old.Labels, node.Labels)
+
+	if readyChanged {
 		for _, p := range n.pools {
 			if ready {
 				p.ready++
@@ -36,14 +43,14 @@ func (c *Cluster) SetNode(node *corev1.Node) Dirty {
 		}
 		n.ready = ready
 	}
-	if old == nil || !sameAmounts(old.Status.Capacity, node.Status.Capacity) || !sameAmounts(old.Status.Allocatable, node.Status.Allocatable) {
+	if amountsChanged {
 		c.setCapacity(n, node)
 	}
-	if old == nil || usedDifferently(old, node) {
+	if readyChanged || amountsChanged || taintsChanged || old.Spec.Unschedulable != node.Spec.Unschedulable ||
+		old.DeletionTimestamp.IsZero() != node.DeletionTimestamp.IsZero() {
 		c.recountRoom(n)
-		c.utilizationChanged(n)
 	}
-	if old == nil || !maps.Equal(old.Labels, node.Labels) {
+	if labelsChanged {
 		c.roomChanges++ // Pods choose nodes by labels, and zones are labels.
 		c.updateMembership(n)
 	}
@@ -55,8 +62,7 @@ func (c *Cluster) SetNode(node *corev1.Node) Dirty {
 		n.unreadable = err != nil
 		c.addOwnership(n)
 	}
-	if old == nil || !maps.Equal(old.Labels, node.Labels) || !maps.Equal(old.Annotations, node.Annotations) ||
-		!equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) {
+	if labelsChanged || taintsChanged || !maps.Equal(old.Annotations, node.Annotations) {
 		c.planNode(n)
 	}
 	return c.unlock()
@@ -77,16 +83,6 @@ func (c *Cluster) DeleteNode(name string) Dirty {
 		c.forget(n)
 	}
 	return c.unlock()
-}
-
-// usedDifferently reports whether new pods may be able to use another part of a node than
-// before. It is called for each heartbeat.
-func usedDifferently(old, node *corev1.Node) bool {
-	return old.DeletionTimestamp.IsZero() != node.DeletionTimestamp.IsZero() ||
-		old.Spec.Unschedulable != node.Spec.Unschedulable ||
-		nodes.IsReady(old) != nodes.IsReady(node) ||
-		!equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) ||
-		!sameAmounts(old.Status.Allocatable, node.Status.Allocatable)
 }
 
 func (c *Cluster) node(name string) *nodeState {

@@ -74,7 +74,6 @@ func (c *Cluster) addRequests(n *nodeState, requests []resources.Amount) {
 		}
 	}
 	c.recountRoom(n)
-	c.utilizationChanged(n)
 }
 
 // removeRequests is the opposite of addRequests.
@@ -87,7 +86,6 @@ func (c *Cluster) removeRequests(n *nodeState, requests []resources.Amount) {
 		}
 	}
 	c.recountRoom(n)
-	c.utilizationChanged(n)
 }
 
 // requestedSums yields the sums that include the pods of the node: its own and those of its

@@ -35,7 +35,7 @@ func (s *slots) update(n *nodeState, before []resources.Amount, usable bool) {
 		return
 	}
 	for _, a := range n.room.left {
-		if a.Value == 0 || !capacity.HasSlots(a.Resource) {
+		if a.Value == 0 || resources.IsSecondary(a.Resource) {
 			continue
 		}
 		if *s == nil {
@@ -51,7 +51,7 @@ func (s *slots) update(n *nodeState, before []resources.Amount, usable bool) {
 // nodes returns the nodes with the most of each resource, in the order of the resources, each
 // node once, at most [capacity.MaxSlots].
 func (s slots) nodes() (list []*nodeState) {
-	for _, name := range slices.SortedFunc(maps.Keys(s), capacity.CompareResources) {
+	for _, name := range slices.SortedFunc(maps.Keys(s), resources.CompareNames) {
 		if n := s[name].top(); len(list) < capacity.MaxSlots && !slices.Contains(list, n) {
 			list = append(list, n)
 		}
