@@ -4,36 +4,60 @@
 package capacity
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// free is what is left on a node: millicores, bytes and pods.
-type free struct{ cpu, memory, pods int64 }
+// counted are the resources that pods of worlds request; the last is the number of pods.
+var counted = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, gpu, corev1.ResourcePods}
 
-func (f free) less(g free) free { return free{f.cpu - g.cpu, f.memory - g.memory, f.pods - g.pods} }
+// free is what is left on a node of what is counted, in thousandths.
+type free [len(counted)]int64
+
+func freeOf(list corev1.ResourceList) (f free) {
+	for i, name := range counted {
+		q := list[name]
+		f[i] = q.MilliValue()
+	}
+	return f
+}
+
+func (f free) less(g free) free {
+	for i := range f {
+		f[i] -= g[i]
+	}
+	return f
+}
 
 // has reports whether there is as much as is requested. Of what is not, less than nothing may
 // be left.
 func (f free) has(g free) bool {
-	return (g.cpu == 0 || f.cpu >= g.cpu) && (g.memory == 0 || f.memory >= g.memory) && f.pods >= g.pods
+	for i := range f {
+		if g[i] > 0 && f[i] < g[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // requestOf is what a pod of one container requests.
 func requestOf(p corev1.Pod) free {
-	r := p.Spec.Containers[0].Resources.Requests
-	return free{r.Cpu().MilliValue(), r.Memory().Value(), 1}
+	f := freeOf(p.Spec.Containers[0].Resources.Requests)
+	f[len(f)-1] = 1000
+	return f
 }
 
-// takes reports whether a node takes pods of [world.small], by its labels and taints.
+// takes reports whether a node takes pods of a world, by its labels and taints.
 func takes(n corev1.Node, p corev1.Pod) bool {
 	for key, value := range p.Spec.NodeSelector {
 		if n.Labels[key] != value {
 			return false
 		}
 	}
-	return !n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+	return affine(n, p) && !n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(p.Spec.Tolerations, func(o corev1.Toleration) bool {
 			return o.Key == t.Key && o.Operator == corev1.TolerationOpExists && (o.Effect == "" || o.Effect == t.Effect)
 		})
@@ -49,8 +73,7 @@ func leastWithoutPlace(w *world, lost, left []corev1.Pod, gone []string) int {
 		if slices.Contains(gone, n.Name) {
 			continue
 		}
-		a := n.Status.Allocatable
-		f := free{a.Cpu().MilliValue(), a.Memory().Value(), a.Pods().Value()}
+		f := freeOf(n.Status.Allocatable)
 		for _, p := range left {
 			if p.Spec.NodeName == n.Name {
 				f = f.less(requestOf(p))
@@ -80,4 +103,43 @@ func leastWithoutPlace(w *world, lost, left []corev1.Pod, gone []string) int {
 	}
 	place(0, 0)
 	return least
+}
+
+// affine reports whether the required node affinity of a pod matches a node.
+func affine(n corev1.Node, p corev1.Pod) bool {
+	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil || p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return true
+	}
+	matches := func(e corev1.NodeSelectorRequirement, value string, has bool) bool {
+		a, errA := strconv.Atoi(value)
+		b, errB := strconv.Atoi(cmp.Or(append(slices.Clone(e.Values), "")...))
+		numbers := has && errA == nil && errB == nil
+		switch e.Operator {
+		case corev1.NodeSelectorOpIn:
+			return has && slices.Contains(e.Values, value)
+		case corev1.NodeSelectorOpNotIn:
+			return !has || !slices.Contains(e.Values, value)
+		case corev1.NodeSelectorOpExists:
+			return has
+		case corev1.NodeSelectorOpDoesNotExist:
+			return !has
+		case corev1.NodeSelectorOpGt:
+			return numbers && a > b
+		default:
+			return numbers && a < b
+		}
+	}
+	return slices.ContainsFunc(p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+		for _, e := range term.MatchExpressions {
+			if value, has := n.Labels[e.Key]; !matches(e, value, has) {
+				return false
+			}
+		}
+		for _, e := range term.MatchFields {
+			if !matches(e, n.Name, true) {
+				return false
+			}
+		}
+		return true
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,7 +128,7 @@ func testHeadroom(t *testing.T, manager *framework.Manager) {
 			enough++
 			for _, l := range losses {
 				lost, left := w.split(t, l.Nodes)
-				if least := w.leastHomeless(lost, left, l.Nodes); least > 0 {
+				if least := leastWithoutPlace(w, lost, left, l.Nodes); least > 0 {
 					t.Errorf("%s: the headroom is True, and the loss of %s leaves at least %d of its pods without place\n%s", w.name, l.Lost, least, w.describe(corev1.PodSpec{}))
 				}
 			}
@@ -207,104 +206,4 @@ func named(losses []loss, message string) (found loss) {
 // hasNumber reports whether a text has this number as a word.
 func hasNumber(text string, n int) bool {
 	return slices.Contains(strings.Fields(text), strconv.Itoa(n))
-}
-
-// leastHomeless returns how many of the lost pods the best of all placements leaves without
-// place. Unlike [leastWithoutPlace] it knows GPUs and node affinity.
-func (w *world) leastHomeless(lost, left []corev1.Pod, gone []string) int {
-	names := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, gpu, corev1.ResourcePods}
-	request := func(p corev1.Pod) (r [4]int64) {
-		for i, name := range names[:3] {
-			q := p.Spec.Containers[0].Resources.Requests[name]
-			r[i] = q.MilliValue()
-		}
-		r[3] = 1000
-		return r
-	}
-	var nodes []corev1.Node
-	var room [][4]int64
-	for _, n := range w.nodes {
-		if slices.Contains(gone, n.Name) {
-			continue
-		}
-		var free [4]int64
-		for i, name := range names {
-			q := n.Status.Allocatable[name]
-			free[i] = q.MilliValue()
-		}
-		for _, p := range left {
-			if p.Spec.NodeName == n.Name {
-				for i, amount := range request(p) {
-					free[i] -= amount
-				}
-			}
-		}
-		nodes, room = append(nodes, n), append(room, free)
-	}
-	least := math.MaxInt
-	var place func(i, without int)
-	place = func(i, without int) {
-		if without >= least {
-			return
-		}
-		if i == len(lost) {
-			least = without
-			return
-		}
-		wants := request(lost[i])
-		for k, n := range nodes {
-			before := room[k]
-			fits := takes(n, lost[i]) && affine(n, lost[i])
-			for j, amount := range wants {
-				fits = fits && (amount == 0 || room[k][j] >= amount)
-				room[k][j] -= amount
-			}
-			if fits {
-				place(i+1, without)
-			}
-			room[k] = before
-		}
-		place(i+1, without+1)
-	}
-	place(0, 0)
-	return least
-}
-
-// affine reports whether the required node affinity of a pod matches a node.
-func affine(n corev1.Node, p corev1.Pod) bool {
-	if p.Spec.Affinity == nil {
-		return true
-	}
-	matches := func(e corev1.NodeSelectorRequirement, value string, has bool) bool {
-		a, errA := strconv.Atoi(value)
-		b, errB := strconv.Atoi(cmp.Or(append(slices.Clone(e.Values), "")...))
-		numbers := has && errA == nil && errB == nil
-		switch e.Operator {
-		case corev1.NodeSelectorOpIn:
-			return has && slices.Contains(e.Values, value)
-		case corev1.NodeSelectorOpNotIn:
-			return !has || !slices.Contains(e.Values, value)
-		case corev1.NodeSelectorOpExists:
-			return has
-		case corev1.NodeSelectorOpDoesNotExist:
-			return !has
-		case corev1.NodeSelectorOpGt:
-			return numbers && a > b
-		default:
-			return numbers && a < b
-		}
-	}
-	return slices.ContainsFunc(p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
-		for _, e := range term.MatchExpressions {
-			if value, has := n.Labels[e.Key]; !matches(e, value, has) {
-				return false
-			}
-		}
-		for _, e := range term.MatchFields {
-			if !matches(e, n.Name, true) {
-				return false
-			}
-		}
-		return true
-	})
 }
