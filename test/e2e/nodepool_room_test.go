@@ -110,6 +110,7 @@ func cpuAndMemory(list corev1.ResourceList) string {
 func TestNodePool_Headroom(t *testing.T) {
 	manager := cluster.StartManager(t)
 	addMembers(t, "headroom", 2, "--allocatable", "cpu=4,memory=8Gi,pods=10")
+	cluster.AddNodes(t, "elsewhere", 1) // Free, and no place for pods that select the pool's nodes.
 	p := pool("headroom")
 	p.Spec.Headroom = &tidekeeperv1.Headroom{Nodes: 1}
 	cluster.Apply(t, p)
