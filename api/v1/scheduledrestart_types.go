@@ -190,7 +190,8 @@ type ScheduledRestartStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ConsecutiveFailures int32 `json:"consecutiveFailures,omitempty"`
 
-	// active is the restart in progress.
+	// active is the restart in progress, or the next one, from shortly before it
+	// starts.
 	//
 	// +optional
 	Active *ActiveRestart `json:"active,omitempty"`
@@ -211,13 +212,13 @@ type ScheduledRestartStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ActiveRestart is a restart in progress.
+// ActiveRestart is a restart in progress, or one that starts soon.
 type ActiveRestart struct {
 	// scheduledTime is the tick. The pod template has it as the annotation
 	// kubectl.kubernetes.io/restartedAt.
 	ScheduledTime metav1.Time `json:"scheduledTime"`
 
-	// startedTime is when it was started.
+	// startedTime is when it was started, or is started, up to a minute from now.
 	StartedTime metav1.Time `json:"startedTime"`
 
 	// trigger is Schedule, or Request if the restart was requested by the

@@ -6,6 +6,7 @@ package restart
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,15 +27,18 @@ import (
 )
 
 // carryOut does what was decided, in the order that makes a crash harmless: first the
-// status says that a restart is started, then the tick is sent. It returns whether the
+// status says that a restart is started, then, when it is due, the tick is sent. It returns whether the
 // restart still needs its slot.
 func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, t *target, d *decision.Output) (slotUse, error) {
 	before := restart.DeepCopy()
+	written := false
 	if !equality.Semantic.DeepEqual(&restart.Status, &d.Status) {
 		restart.Status = d.Status
 		if err := r.writeStatus(ctx, restart, before, d); err != nil {
 			return slotUnknown, fmt.Errorf("write the status: %w", err)
 		}
+		written = true
+		r.claims.note(key, restart, d.BeforeClaim)
 	}
 	use := slotFree
 	switch {
@@ -57,10 +63,17 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 		ctrl.LoggerFrom(ctx).V(1).Info("Nothing to send", "reason", ready.Reason, "message", ready.Message, "next", d.Wake)
 		return use, nil
 	}
-	if before.Status.Active == nil {
+	if !written {
+		if err := r.recheck(ctx, restart); err != nil {
+			return use, err
+		}
+	}
+	if before.Status.Active == nil || r.claims.before(key, restart) != nil {
 		ctrl.LoggerFrom(ctx).Info("Started a restart", "target", klog.KObj(t.object), "kind", t.kind.Kind,
 			"tick", workload.FormatTime(d.Send), "trigger", d.Status.Active.Trigger)
 	}
+	// From now on only the target says whether the tick was sent.
+	r.claims.forget(key)
 	if err := r.send(ctx, t, d.Send); err != nil {
 		return use, err
 	}
@@ -95,6 +108,23 @@ func (r *reconciler) writeStatus(ctx context.Context, restart, before *tidekeepe
 func isContentRejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||
 		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "too large")
+}
+
+// recheck returns a conflict if the ScheduledRestart is no longer as the decision saw it. A
+// tick that was claimed earlier is sent without a write of the status, which would notice
+// that the schedule was suspended in a watch event that is late.
+func (r *reconciler) recheck(ctx context.Context, restart *tidekeeperv1.ScheduledRestart) error {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"))
+	if err := r.apiReader.Get(ctx, client.ObjectKeyFromObject(restart), live); err != nil {
+		return fmt.Errorf("read whether the schedule has changed since its tick was claimed: %w", err)
+	}
+	if live.UID == restart.UID && live.Generation == restart.Generation && live.DeletionTimestamp.IsZero() &&
+		live.Annotations[tidekeeperv1.RestartNowAnnotation] == restart.Annotations[tidekeeperv1.RestartNowAnnotation] {
+		return nil
+	}
+	return apierrors.NewConflict(schema.GroupResource{Group: tidekeeperv1.GroupName, Resource: "scheduledrestarts"}, restart.Name,
+		errors.New("it has changed since its tick was claimed"))
 }
 
 // send sends a tick to the target. The patch is valid only for the workload that was

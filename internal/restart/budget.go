@@ -86,6 +86,21 @@ func (b *budget) take(key types.NamespacedName, since time.Time) bool {
 	return true
 }
 
+// spare reports whether the key has a slot, and gives it one if no other key waits for it.
+func (b *budget) spare(key types.NamespacedName) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.held[key] {
+		return true
+	}
+	if len(b.since) > 0 || len(b.held) >= b.limit || b.spaces[key.Namespace] >= b.share {
+		return false
+	}
+	delete(b.outlived, key)
+	b.occupy(key)
+	return true
+}
+
 // has reports whether the key has a slot.
 func (b *budget) has(key types.NamespacedName) bool {
 	b.mu.Lock()

@@ -33,6 +33,7 @@ type reconciler struct {
 	recorder events.EventRecorder
 	budget   *budget
 	misses   *missLimiter
+	claims   *claims
 	// slotAge is how long a restart uses a slot of the budget.
 	slotAge time.Duration
 	wakeups *wakeup.Wakeups[reconcile.Request]
@@ -134,6 +135,7 @@ func (r *reconciler) forget(key types.NamespacedName) {
 	delete(r.reportedRequests, key)
 	r.mu.Unlock()
 	r.misses.forget(key)
+	r.claims.forget(key)
 	r.enqueue(r.budget.release(key))
 }
 

@@ -53,7 +53,7 @@ var rules = append(
 		Reason: "Finds out whether a restart that a Deployment no longer shows was rolled out. Used only if a manager died while it started the restart.",
 	},
 	controller.Rule{
-		Group: tidekeeperv1.GroupName, Resources: []string{"scheduledrestarts"}, Verbs: []string{"list", "watch"},
+		Group: tidekeeperv1.GroupName, Resources: []string{"scheduledrestarts"}, Verbs: []string{"get", "list", "watch"},
 		Reason: "Reads what to restart, and when.",
 	},
 	controller.Rule{

@@ -20,6 +20,7 @@
 //	nodes.go           the nodes that a DaemonSet is restarted without
 //	pods.go            how long the new pods took to become ready
 //	act.go             writes the status, sends the tick
+//	claims.go          ticks that are claimed before they are due
 //	budget.go          how many restarts are in progress at once, and which is next
 //	slot.go            when a slot of the budget is released
 //	miss_limiter.go    how many missed ticks of a namespace are reported at once

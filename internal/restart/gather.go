@@ -41,6 +41,8 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 		Now:          r.clock.Now().Round(0),
 	}
 	in.Offset = decision.Offset(restart, in.Now)
+	in.ClaimAhead = r.claims.ahead(key)
+	in.BeforeClaim = r.claims.before(key, restart)
 	in.Ticks, in.Invalid = schedule.Parse(restart.Spec.Schedule, restart.Spec.TimeZone)
 	t, err := r.readTarget(ctx, r.client, restart, &in)
 	if err != nil {
@@ -58,11 +60,14 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 			in.PodStartups = r.podStartups(ctx, restart.Namespace, t.kind, in.Target)
 		case decision.NeedSlot:
 			in.HasSlot = r.budget.take(key, d.WaitingSince)
+		case decision.NeedSpareSlot:
+			in.HasSlot = r.budget.spare(key)
 		}
 		if err != nil {
 			return decision.Output{}, nil, err
 		}
-		if d.Needs == decision.NeedNothing || d.Needs == decision.NeedSlot && !in.HasSlot {
+		withoutSlot := !in.HasSlot && (d.Needs == decision.NeedSlot || d.Needs == decision.NeedSpareSlot)
+		if d.Needs == decision.NeedNothing || withoutSlot {
 			r.metrics.overdue.observe(key, restart, &d.Status, &in)
 			return d, t, nil
 		}

@@ -40,7 +40,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 	m.overdue.clock = c
 	r := &reconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cache: mgr.GetCache(), recorder: mgr.GetEventRecorder("tidekeeper"),
-		budget: b, slotAge: options.SlotAge, misses: newMissLimiter(), wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
+		budget: b, slotAge: options.SlotAge, misses: newMissLimiter(), claims: newClaims(options.MaxConcurrent), wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
 		sent: map[types.NamespacedName]sentTick{}, reportedRequests: map[types.NamespacedName]string{},
 	}
 	builder := ctrl.NewControllerManagedBy(mgr).

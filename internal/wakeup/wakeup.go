@@ -11,11 +11,15 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
 // checkInterval is how often the wall clock is read while any time is set. A timer alone
 // would be late by as long as a machine was suspended, or the clock was set forward.
 const checkInterval = time.Second
+
+// priority of what is due; events have 0, and those of the first list less.
+const priority = 1
 
 // Wakeups is a source of requests for a controller: each is queued at the time that is
 // set for it. Setting a time costs O(log n).
@@ -69,11 +73,17 @@ func (w *Wakeups[request]) Set(r request, at time.Time) {
 	}
 }
 
-// Enqueue queues requests now. Unlike a time that has come, this cannot be lost to
-// another goroutine that sets the time of the same request.
+// Enqueue queues requests now, before those that an event has queued: of many ticks that
+// are due at once, all are sent before the end of the first restart is recorded. Unlike a
+// time that has come, this cannot be lost to another goroutine that sets the time of the
+// same request.
 func (w *Wakeups[request]) Enqueue(requests ...request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if queue, ok := w.queue.(priorityqueue.PriorityQueue[request]); ok {
+		queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priority)}, requests...)
+		return
+	}
 	for _, r := range requests {
 		w.queue.Add(r)
 	}

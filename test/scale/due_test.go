@@ -28,20 +28,21 @@ func (r *run) schedulesDue(t *testing.T) {
 		r.Component(t, "kill", controllerManager)
 	}
 	r.putDeployments(t)
-	r.start(t, "--max-concurrent-restarts=100000", "--restart-namespace-share=100")
-	at := time.Now().Add(r.lead).Truncate(time.Second).UTC()
+	r.start(t, fmt.Sprintf("--max-concurrent-restarts=%d", r.schedules), "--restart-namespace-share=100")
+	claimed := claimAhead(r.schedules)
+	at := time.Now().Add(r.lead + claimed).Truncate(time.Second).UTC()
 	forEach(t, 64, r.schedules, func(i int) error {
 		restart := restartOf(objectName(i))
 		restart.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: at.Format(time.RFC3339)}
 		return r.Create(t.Context(), restart)
 	})
 	r.awaitScheduled(t)
-	if left := time.Until(at); left < time.Second {
+	if left := time.Until(at) - claimed; left < time.Second {
 		t.Fatalf("this machine is too busy to measure anything: the tick is due in %s, and has only just been set", left)
 	}
 	audit := r.Audit(t, "tidekeeper/")
 	start, before := time.Now(), cpuTime(t, r.manager.Pid())
-	time.Sleep(time.Until(at.Add(-500 * time.Millisecond)))
+	time.Sleep(time.Until(at.Add(-claimed - 500*time.Millisecond)))
 	used := (cpuTime(t, r.manager.Pid()) - before).Seconds() / time.Since(start).Seconds()
 	asked := 0.0
 	for _, request := range audit.Requests(t) {
@@ -79,17 +80,23 @@ func (r *run) schedulesDue(t *testing.T) {
 		}
 	}
 	r.manager.Stop(t)
-	both, patchOnly := r.bareRestarts(t, true), r.bareRestarts(t, false)
+	both, _ := r.bareRestarts(t, true)
+	patchOnly, bareLate := r.bareRestarts(t, false)
 	r.report.add(figure{
 		Key: "due", What: fmt.Sprintf("%d schedules due at once, until all are patched", r.schedules), Value: last.Sub(at).Seconds(), Unit: "s",
-		Limit: both.Seconds(), LimitIs: "a bare client, 64 at a time, with the same two writes each", Within: 1.2,
-		Beside: patchOnly.Seconds(), BesideIs: "a bare client that patches and writes no status",
+		Limit: patchOnly.Seconds(), LimitIs: "a bare client, 64 at a time, that patches and writes no status", Within: 1.3,
+		Beside: both.Seconds(), BesideIs: "a bare client that also writes the status first",
 	})
 	for _, percent := range []int{50, 99, 100} {
-		r.report.add(figure{
+		f := figure{
 			Key: fmt.Sprintf("late-%d", percent), What: fmt.Sprintf("… lateness, %s", map[int]string{50: "median", 99: "99th percentile", 100: "worst"}[percent]),
 			Value: percentile(late, percent).Seconds(), Unit: "s",
-		})
+			Limit: percentile(bareLate, percent).Seconds(), LimitIs: "that client",
+		}
+		if percent == 99 {
+			f.Within = 1.3
+		}
+		r.report.add(f)
 	}
 }
 
@@ -149,8 +156,9 @@ func (r *run) awaitScheduled(t *testing.T) {
 }
 
 // bareRestarts sends only the requests that all restarts need: the patch of the
-// template and, with claims, the status write before it.
-func (r *run) bareRestarts(t *testing.T, claims bool) time.Duration {
+// template and, with claims, the status write before it. It returns how long all of them take,
+// and how long after the first each patch was sent.
+func (r *run) bareRestarts(t *testing.T, claims bool) (all time.Duration, late []time.Duration) {
 	t.Helper()
 	bare, err := client.New(r.ManagerConfig(t, "bare/1"), client.Options{Scheme: r.Scheme()})
 	if err != nil {
@@ -167,13 +175,15 @@ func (r *run) bareRestarts(t *testing.T, claims bool) time.Duration {
 		"metadata": map[string]any{"annotations": map[string]any{tidekeeperv1.LastTickAnnotation: now}},
 		"spec":     map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{tidekeeperv1.RestartedAtAnnotation: now}}}},
 	})
+	late = make([]time.Duration, r.schedules)
 	begin := time.Now()
 	forEach(t, 64, r.schedules, func(i int) error {
 		var err error
 		if claims {
 			err = bare.Status().Patch(t.Context(), restartOf(objectName(i)), claim)
 		}
+		late[i] = time.Since(begin)
 		return errors.Join(err, bare.Patch(t.Context(), deploymentOf(objectName(i)), restart))
 	})
-	return time.Since(begin)
+	return time.Since(begin), late
 }

@@ -19,6 +19,13 @@ const nodesInterval = 30 * time.Second
 // track follows the restart in progress.
 func (d *decider) track() {
 	active := d.out.Status.Active
+	tick := active.ScheduledTime.Time
+	at, restarted := d.restarted(tick)
+	if due, _ := d.window(tick, active.Trigger); !restarted && d.in.Now.Before(due) {
+		// Another process claimed it ahead of its time, or its clock was ahead of this one.
+		d.wakeAt(due)
+		return
+	}
 	if active.StartedTime.After(d.in.Now) {
 		// The clock by which it was started was ahead of this one, or was set back.
 		// Otherwise the restart would end before it began, and its deadline would be too
@@ -31,18 +38,10 @@ func (d *decider) track() {
 			d.wakeAt(outlives)
 		}
 	}
-	tick := active.ScheduledTime.Time
 	t := d.in.Target
 	if t == nil || string(t.UID) != active.TargetUID {
 		d.targetLost(tick)
 		return
-	}
-	at, restarted := restartedFor(t, tick, d.in.Now)
-	if !restarted && sentFor(t, tick, d.in.Now) {
-		// Our tick was sent, so a later time in the spec was written after it, however far
-		// ahead the clock was that it came from.
-		at, restarted = parseTime(t.RestartedAt)
-		restarted = restarted && !at.Before(tick)
 	}
 	switch {
 	case !restarted:
@@ -52,6 +51,21 @@ func (d *decider) track() {
 	default:
 		d.followRollout(tick, at)
 	}
+}
+
+// restarted returns when the target was restarted, if that was for the tick or later.
+func (d *decider) restarted(tick time.Time) (at time.Time, ok bool) {
+	t := d.in.Target
+	if t == nil {
+		return time.Time{}, false
+	}
+	if at, ok := restartedFor(t, tick, d.in.Now); ok || !sentFor(t, tick, d.in.Now) {
+		return at, ok
+	}
+	// Our tick was sent, so a later time in the spec was written after it, however far
+	// ahead the clock was that it came from.
+	at, ok = parseTime(t.RestartedAt)
+	return at, ok && !at.Before(tick)
 }
 
 // followRollout follows the rollout of a tick. The target was restarted at the given
@@ -129,9 +143,8 @@ func (d *decider) sendUnlessObsolete(tick time.Time) {
 		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the target was edited before the restart was sent")
 	case scheduled && !d.hasTick(tick):
 		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the schedule was edited before the restart was sent, and no longer has this tick")
-	case d.in.Now.Before(due):
-		// The clock by which it was started was ahead of this one.
-		d.wakeAt(due)
+	case d.withdrawn(active):
+		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonWithdrawn, "the request was withdrawn or replaced before the restart was sent")
 	case d.in.Now.After(deadline):
 		d.complete(tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonDeadlineExceeded, "the restart was not sent before its deadline")
 	case blocked != nil && blocked.permanent:

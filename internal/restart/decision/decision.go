@@ -40,6 +40,13 @@ type Input struct {
 	// HasSlot says that the restart has a slot of the budget.
 	HasSlot bool
 
+	// ClaimAhead is how long before it is due a tick may be claimed; 0 means not at all.
+	ClaimAhead time.Duration
+	// BeforeClaim is the status before this process claimed the tick of the restart in
+	// progress ahead of its time. It is nil if another process has claimed it, or if this
+	// one has tried to send it since: then only the target says whether it was sent.
+	BeforeClaim *tidekeeperv1.ScheduledRestartStatus
+
 	// SlotAge is how long a restart uses its slot; 0 means until it ends.
 	SlotAge time.Duration
 	// Sent is the tick that this process sent last. The workload says so too, but
@@ -68,9 +75,14 @@ const (
 	// NeedSlot asks for Input.HasSlot. If there is no slot, the decision is complete:
 	// the restart waits.
 	NeedSlot
+	// NeedSpareSlot asks for Input.HasSlot for a tick that is not due yet. If there is no
+	// slot that no other restart waits for, the decision is complete: the tick is not claimed.
+	NeedSpareSlot
 )
 
-// Output is what to do: first write the status, then send the tick.
+// Output is what to do: first write the status, if it differs, then send the tick. If it does
+// not differ, the API server must be asked first whether the ScheduledRestart has changed,
+// which a write of the status would have found out.
 type Output struct {
 	// Needs is the fact that the decision depends on. With it, decide again. All else
 	// counts only if nothing is needed, or if no slot is free.
@@ -81,6 +93,9 @@ type Output struct {
 	// Send is the tick to send to the target; zero means none. Due is when its restart
 	// was due.
 	Send, Due time.Time
+	// BeforeClaim is the status without the claim, if the tick of the restart in progress was
+	// claimed just now and is not due yet.
+	BeforeClaim *tidekeeperv1.ScheduledRestartStatus
 
 	// Records are the ticks that were decided just now, for events and metrics.
 	Records []tidekeeperv1.RestartRecord
@@ -112,7 +127,17 @@ type decider struct {
 // that is all the memory that is needed.
 func Decide(in Input) Output {
 	d := &decider{in: in, spec: &in.Restart.Spec}
-	d.out.Status = *in.Restart.Status.DeepCopy()
+	if in.Restart.Status.Active == nil {
+		d.in.BeforeClaim = nil
+	} else if d.takesBack() {
+		d.in.Restart = &tidekeeperv1.ScheduledRestart{ObjectMeta: in.Restart.ObjectMeta, Spec: in.Restart.Spec, Status: *in.BeforeClaim}
+		d.in.BeforeClaim = nil
+	}
+	d.out.Status = *d.in.Restart.Status.DeepCopy()
+	if d.in.BeforeClaim != nil {
+		d.keepClaim()
+		return d.out
+	}
 
 	base := d.observeSpec()
 	d.observeRequest()

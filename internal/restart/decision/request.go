@@ -38,8 +38,8 @@ func RequestedTime(restart *tidekeeperv1.ScheduledRestart, now time.Time) (time.
 
 // requested returns the tick that the annotation requests, if it is due.
 func (d *decider) requested() *candidate {
-	at, err := RequestedTime(d.in.Restart, d.in.Now)
-	if err != nil || at.IsZero() || d.out.Status.LastRequestTime != nil && !at.After(d.out.Status.LastRequestTime.Time) {
+	at := d.requestedTime()
+	if at.IsZero() {
 		return nil
 	}
 	if at.After(d.in.Now) {
@@ -47,6 +47,15 @@ func (d *decider) requested() *candidate {
 		return nil
 	}
 	return &candidate{tick: at, trigger: tidekeeperv1.TriggerRequest, first: at}
+}
+
+// requestedTime returns the time of a request that is not decided yet, or the zero time.
+func (d *decider) requestedTime() time.Time {
+	at, err := RequestedTime(d.in.Restart, d.in.Now)
+	if err != nil || d.out.Status.LastRequestTime != nil && !at.After(d.out.Status.LastRequestTime.Time) {
+		return time.Time{}
+	}
+	return at
 }
 
 // observeRequest notices that a request that was waiting is gone from the annotation.

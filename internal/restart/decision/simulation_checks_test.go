@@ -27,6 +27,8 @@ func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeper
 		panic(fmt.Sprintf("the tick of %s was started, but the schedule %s does not have it", formatTime(tick), s.ticks))
 	case trigger == tidekeeperv1.TriggerSchedule && s.restart.Spec.Suspend:
 		panic(fmt.Sprintf("the tick of %s was started, but the schedule is suspended", formatTime(tick)))
+	case trigger == tidekeeperv1.TriggerRequest && !parsed(s.restart.Annotations[tidekeeperv1.RestartNowAnnotation]).Equal(tick):
+		panic(fmt.Sprintf("the request of %s was started, but was withdrawn", formatTime(tick)))
 	case s.starts[tick] > 1:
 		panic(fmt.Sprintf("the tick of %s was started twice", formatTime(tick)))
 	case s.now.Before(tick.Add(offset)):
@@ -112,7 +114,7 @@ func TestEveryTickOnce(t *testing.T) {
 	case os.Getenv("CI") != "":
 		cases = 100_000
 	}
-	started, recorded := 0, 0
+	started, recorded, claimed, takenBack := 0, 0, 0, 0
 	for seed := range uint64(cases) {
 		func() {
 			s := newSimulation(seed)
@@ -127,12 +129,14 @@ func TestEveryTickOnce(t *testing.T) {
 			s.account()
 			started += len(s.starts)
 			recorded += len(s.records)
+			claimed += s.claimed
+			takenBack += s.takenBack
 		}()
 	}
-	if started == 0 || recorded == 0 {
-		t.Fatalf("nothing was tested: %d starts, %d records", started, recorded)
+	if started == 0 || recorded == 0 || claimed == 0 || takenBack == 0 {
+		t.Fatalf("nothing was tested: %d starts, %d records, %d claims of which %d were taken back", started, recorded, claimed, takenBack)
 	}
-	t.Logf("%d cases with %d starts and %d records", cases, started, recorded)
+	t.Logf("%d cases with %d starts, %d records, and %d claims before the tick was due, of which %d were taken back", cases, started, recorded, claimed, takenBack)
 }
 
 // mustBeStorable panics if the API server would refuse the status because of a time: it

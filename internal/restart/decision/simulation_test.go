@@ -41,6 +41,13 @@ type simulation struct {
 	// sent is what the current manager remembers, and leading is since when it runs.
 	sent    time.Time
 	leading time.Time
+	// ahead is how long before it is due a tick may be claimed, and beforeClaim what the
+	// current manager remembers of the status before such a claim.
+	ahead       time.Duration
+	beforeClaim *tidekeeperv1.ScheduledRestartStatus
+	// olderRestart is the ScheduledRestart in a stale cache: as it was before the last change
+	// of its spec or annotations.
+	olderRestart *tidekeeperv1.ScheduledRestart
 
 	// edits are the edits of the spec in between.
 	edits bool
@@ -52,6 +59,9 @@ type simulation struct {
 	// waited are the requests that have waited.
 	waited map[time.Time]bool
 
+	// claimed counts the ticks that were claimed before they were due, and takenBack those of
+	// them that were taken back.
+	claimed, takenBack int
 	// starts counts how often the template was set to each tick.
 	starts map[time.Time]int
 	// records are all records that were written.
@@ -95,6 +105,10 @@ func newSimulation(seed uint64) *simulation {
 			Precondition: tidekeeperv1.PreconditionHealthy, FailureLimit: 100, HistoryLimit: 3,
 		},
 	}
+	if random.IntN(3) > 0 {
+		s.ahead = time.Duration(1+random.IntN(90)) * time.Second
+	}
+	s.olderRestart = s.restart
 	s.create()
 	return s
 }
@@ -126,7 +140,7 @@ func (s *simulation) log(format string, args ...any) {
 
 // step makes one thing happen.
 func (s *simulation) step() {
-	switch s.random.IntN(14) {
+	switch s.random.IntN(16) {
 	case 0, 1, 2:
 		s.now = s.now.Add(time.Duration(s.random.IntN(120)) * time.Second)
 	case 3:
@@ -135,12 +149,17 @@ func (s *simulation) step() {
 		// A clock is set, or a new leader's clock differs.
 		s.now = s.now.Add(time.Duration(s.random.IntN(7200)-3600) * time.Second)
 		s.log("the clock was set")
+	case 14, 15:
+		// Shortly before the next tick, or just when its restart is due.
+		if next := s.restart.Status.NextScheduleTime; next != nil {
+			s.now = next.Add(s.offset - time.Duration(s.random.IntN(3))*s.ahead/2)
+		}
 	case 5:
 		s.roll()
 	case 6:
 		s.disturb()
 	case 7:
-		s.sent, s.leading = time.Time{}, s.now
+		s.forget()
 		s.log("another manager takes over")
 	case 8:
 		s.ask()
@@ -152,126 +171,21 @@ func (s *simulation) step() {
 	s.reconcile()
 }
 
-// roll makes a rollout in progress complete, or fail.
-func (s *simulation) roll() {
-	if s.target == nil || s.target.Rollout.Complete() {
-		return
-	}
-	t := *s.target
-	t.Rollout = workload.Progress{Available: true}
-	if s.random.IntN(5) == 0 {
-		t.Rollout = workload.Progress{Exceeded: true, Message: "it is broken"}
-	}
-	s.change(&t)
-	s.log("the target becomes %+v", t.Rollout)
-}
-
-// ask requests a restart at some time, or withdraws the request. A request is never at a
-// whole minute, as ticks are.
-func (s *simulation) ask() {
-	value := ""
-	if s.random.IntN(4) > 0 {
-		at := s.now.Add(time.Duration(s.random.IntN(3*3600)-2*3600) * time.Second).Truncate(time.Minute)
-		value = formatTime(at.Add(time.Duration(1+s.random.IntN(59)) * time.Second))
-		if s.starts[parsed(value)] > 0 || s.waited[parsed(value)] {
-			return
-		}
-		if s.random.IntN(10) == 0 {
-			value = "0000-01-01T00:00:00+23:59"
-		}
-	}
-	after := s.restart.DeepCopy()
-	after.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: value}
-	s.restart = after
-	s.log("a restart is requested for %q", value)
-}
-
-func parsed(text string) time.Time {
-	at, _ := time.Parse(time.RFC3339, text)
-	return at.UTC()
-}
-
-// edit edits the spec.
-func (s *simulation) edit() {
-	after := s.restart.DeepCopy()
-	after.Generation++
-	switch s.random.IntN(4) {
-	case 0, 1:
-		s.ticks = simulatedSchedules[s.random.IntN(len(simulatedSchedules))]
-		s.log("the schedule becomes %s", s.ticks)
-	case 2:
-		after.Spec.Suspend = !after.Spec.Suspend
-		s.log("suspend becomes %v", after.Spec.Suspend)
-	case 3:
-		after.Spec.StartingDeadlineSeconds = int32(60 + s.random.IntN(3600))
-		s.log("the deadline becomes %d s", after.Spec.StartingDeadlineSeconds)
-	}
-	s.restart = after
-}
-
-// undo is kubectl rollout undo of a Deployment: it reverts the template and the annotations
-// of the workload.
-func (s *simulation) undo() {
-	if s.before == nil {
-		return
-	}
-	for _, mark := range []string{s.target.RestartedAt, s.target.LastTick} {
-		s.reverted[parsed(mark)] = true
-	}
-	t := *s.target
-	t.RestartedAt, t.LastTick = s.before.RestartedAt, s.before.LastTick
-	t.Rollout = workload.Progress{Updating: true}
-	s.before = nil
-	s.change(&t)
-	s.log("the last rollout is undone")
-}
-
-// disturb does something to the target.
-func (s *simulation) disturb() {
-	if s.target == nil {
-		s.create()
-		s.log("the target exists again")
-		return
-	}
-	t := *s.target
-	switch s.random.IntN(8) {
-	case 6:
-		// With a clock that is ahead.
-		s.before = s.target
-		t.RestartedAt = formatTime(s.now.Add(time.Duration(s.random.IntN(240)) * time.Second))
-		t.Rollout = workload.Progress{Updating: true}
-	case 7:
-		s.undo()
-		return
-	case 0:
-		t.Paused = !t.Paused
-	case 1:
-		t.Rollout.Available = !t.Rollout.Available
-	case 2:
-		s.before = s.target
-		t.RestartedAt = formatTime(s.now)
-		t.Rollout = workload.Progress{Updating: true}
-	case 3:
-		s.change(nil)
-		s.log("the target is deleted")
-		return
-	case 4:
-		t.RestartedAt = formatTime(s.now.Add(24 * time.Hour)) // a time in the future
-	case 5:
-		t.RestartedAt = "yesterday"
-	}
-	s.change(&t)
-	s.log("the target is %+v", t)
-}
-
 // reconcile has a manager decide about what it sees, and perhaps die at any moment.
 func (s *simulation) reconcile() {
 	seen, seenVersion := s.target, s.version
 	if s.random.IntN(4) == 0 && s.version > 1 {
 		seen, seenVersion = s.older, s.olderVersion
 	}
+	seenRestart, stale := s.restart, false
+	if s.random.IntN(4) == 0 && (s.olderRestart.Generation != s.restart.Generation ||
+		s.olderRestart.Annotations[tidekeeperv1.RestartNowAnnotation] != s.restart.Annotations[tidekeeperv1.RestartNowAnnotation]) {
+		// The status is current, as the manager reads its own writes.
+		seenRestart, stale = s.olderRestart.DeepCopy(), true
+		seenRestart.Status = s.restart.Status
+	}
 	in := Input{
-		Restart: s.restart, Ticks: s.ticks, Offset: s.offset, Target: seen,
+		Restart: seenRestart, Ticks: s.ticks, Offset: s.offset, Target: seen, ClaimAhead: s.ahead, BeforeClaim: s.beforeClaim,
 		SlotAge: 10 * time.Minute, Sent: s.sent, LeadingSince: s.leading, Now: s.now,
 	}
 	d := Decide(in)
@@ -296,7 +210,7 @@ func (s *simulation) reconcile() {
 		}
 		d = Decide(in)
 	}
-	if d.Needs == NeedSlot && s.random.IntN(3) > 0 {
+	if (d.Needs == NeedSlot || d.Needs == NeedSpareSlot) && s.random.IntN(3) > 0 {
 		in.HasSlot = true
 		d = Decide(in)
 	}
@@ -304,7 +218,9 @@ func (s *simulation) reconcile() {
 	if s.dies("before it writes the status") {
 		return
 	}
-	if s.random.IntN(10) == 0 {
+	if s.random.IntN(10) == 0 || stale {
+		// The write of the status is refused, or the question whether anything has changed since
+		// the last one keeps the tick from being sent.
 		s.log("the status is refused")
 		return
 	}
@@ -312,6 +228,16 @@ func (s *simulation) reconcile() {
 	after := s.restart.DeepCopy()
 	after.Status = *d.Status.DeepCopy()
 	s.restart = after
+	switch {
+	case d.BeforeClaim != nil:
+		s.beforeClaim = d.BeforeClaim
+		s.claimed++
+		s.log("the tick of %s is claimed", formatTime(after.Status.Active.ScheduledTime.Time))
+	case s.beforeClaim != nil && after.Status.Active == nil:
+		s.beforeClaim = nil
+		s.takenBack++
+		s.log("the claim is taken back")
+	}
 	if waits := d.Status.PendingRequestTime; waits != nil {
 		s.waited[waits.UTC()] = true
 	}
@@ -331,6 +257,7 @@ func (s *simulation) reconcile() {
 	if d.Send.IsZero() || s.dies("before it sends the tick") {
 		return
 	}
+	s.beforeClaim = nil
 	if seenVersion != s.version {
 		s.log("the tick of %s is refused, as the target has changed", formatTime(d.Send))
 		return
@@ -356,6 +283,11 @@ func (s *simulation) dies(when string) bool {
 		return false
 	}
 	s.log("the manager dies %s", when)
-	s.sent, s.leading = time.Time{}, s.now
+	s.forget()
 	return true
+}
+
+// forget makes another manager the current one.
+func (s *simulation) forget() {
+	s.sent, s.leading, s.beforeClaim = time.Time{}, s.now, nil
 }

@@ -54,6 +54,7 @@ func (d *decider) start() {
 		}
 	}
 	if len(due) == 0 {
+		d.claimAhead(blocked)
 		return
 	}
 	if blocked == nil && !d.in.HasSlot {
@@ -159,26 +160,6 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// claim starts the restart for a tick: first the status says so, then the tick is sent.
-// After a crash in between, [decider.resend] sends it.
-func (d *decider) claim(c *candidate) {
-	d.recordSkippedTicks(c)
-	ref := d.spec.TargetRef
-	d.out.Status.Active = &tidekeeperv1.ActiveRestart{
-		ScheduledTime: metav1.Time{Time: c.tick}, StartedTime: metav1.Time{Time: d.in.Now}, Trigger: c.trigger,
-		TargetUID: string(d.in.Target.UID), TargetRef: &ref,
-	}
-	d.out.Status.LastScheduleTime = &metav1.Time{Time: c.tick}
-	d.out.Status.ConsecutiveMisses = 0
-	d.advancePast(c)
-	d.out.Send = c.tick
-	d.out.Due, _ = d.window(c.tick, c.trigger)
-	d.wakeAt(d.in.Now.Add(seconds(d.spec.ProgressDeadlineSeconds)))
-	if d.in.SlotAge > 0 {
-		d.wakeAt(d.in.Now.Add(d.in.SlotAge))
-	}
 }
 
 // advancePast leaves a tick behind, as it is decided.

@@ -170,6 +170,13 @@ var scenarios = []scenario{
 		again:   restartAgain,
 	},
 	{
+		name:    "restart claimed before its tick",
+		prepare: func(w *scenarioRun) { w.restartOf("") },
+		act:     func(w *scenarioRun) { w.requestSoon() },
+		done:    func(w *scenarioRun) error { return w.restarted("Suspended") },
+		again:   restartAgain,
+	},
+	{
 		name: "schedule edited mid-restart", sparse: true,
 		prepare: func(w *scenarioRun) { w.restartOf("1s") },
 		act: func(w *scenarioRun) {

@@ -176,6 +176,13 @@ func (w *scenarioRun) requestRestart() {
 	w.requestAs(w.name, w.tick)
 }
 
+// requestSoon requests a restart of the workload of the scenario for a time that is late
+// enough for the tick to be claimed before it is due.
+func (w *scenarioRun) requestSoon() {
+	w.tick = time.Now().Add(3 * time.Second).Truncate(time.Second).UTC()
+	w.requestAs(w.name, w.tick)
+}
+
 // requestAs requests a restart with a tick.
 func (w *scenarioRun) requestAs(name string, tick time.Time) {
 	r := framework.ScheduledRestart(name)

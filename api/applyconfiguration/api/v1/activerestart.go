@@ -13,12 +13,12 @@ import (
 // ActiveRestartApplyConfiguration represents a declarative configuration of the ActiveRestart type for use
 // with apply.
 //
-// ActiveRestart is a restart in progress.
+// ActiveRestart is a restart in progress, or one that starts soon.
 type ActiveRestartApplyConfiguration struct {
 	// scheduledTime is the tick. The pod template has it as the annotation
 	// kubectl.kubernetes.io/restartedAt.
 	ScheduledTime *metav1.Time `json:"scheduledTime,omitempty"`
-	// startedTime is when it was started.
+	// startedTime is when it was started, or is started, up to a minute from now.
 	StartedTime *metav1.Time `json:"startedTime,omitempty"`
 	// trigger is Schedule, or Request if the restart was requested by the
 	// annotation tidekeeper.dev/restart-now.

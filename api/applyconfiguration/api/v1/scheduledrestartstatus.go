@@ -43,7 +43,8 @@ type ScheduledRestartStatusApplyConfiguration struct {
 	// consecutiveFailures is how many restarts in a row have failed since the
 	// spec was last edited. At failureLimit the schedule stops until then.
 	ConsecutiveFailures *int32 `json:"consecutiveFailures,omitempty"`
-	// active is the restart in progress.
+	// active is the restart in progress, or the next one, from shortly before it
+	// starts.
 	Active *ActiveRestartApplyConfiguration `json:"active,omitempty"`
 	// history has the records of the last ticks, the latest first.
 	History []RestartRecordApplyConfiguration `json:"history,omitempty"`

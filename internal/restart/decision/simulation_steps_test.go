@@ -1,0 +1,133 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// roll makes a rollout in progress complete, or fail.
+func (s *simulation) roll() {
+	if s.target == nil || s.target.Rollout.Complete() {
+		return
+	}
+	t := *s.target
+	t.Rollout = workload.Progress{Available: true}
+	if s.random.IntN(5) == 0 {
+		t.Rollout = workload.Progress{Exceeded: true, Message: "it is broken"}
+	}
+	s.change(&t)
+	s.log("the target becomes %+v", t.Rollout)
+}
+
+// ask requests a restart at some time, or withdraws the request. A request is never at a
+// whole minute, as ticks are.
+func (s *simulation) ask() {
+	value := ""
+	if s.random.IntN(4) > 0 {
+		at := s.now.Add(time.Duration(s.random.IntN(3*3600)-2*3600) * time.Second).Truncate(time.Minute)
+		value = formatTime(at.Add(time.Duration(1+s.random.IntN(59)) * time.Second))
+		if s.starts[parsed(value)] > 0 || s.waited[parsed(value)] {
+			return
+		}
+		if s.random.IntN(10) == 0 {
+			value = "0000-01-01T00:00:00+23:59"
+		}
+	}
+	after := s.restart.DeepCopy()
+	after.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: value}
+	s.olderRestart, s.restart = s.restart, after
+	s.log("a restart is requested for %q", value)
+}
+
+func parsed(text string) time.Time {
+	at, _ := time.Parse(time.RFC3339, text)
+	return at.UTC()
+}
+
+// edit edits the spec.
+func (s *simulation) edit() {
+	after := s.restart.DeepCopy()
+	after.Generation++
+	switch s.random.IntN(4) {
+	case 0, 1:
+		s.ticks = simulatedSchedules[s.random.IntN(len(simulatedSchedules))]
+		s.log("the schedule becomes %s", s.ticks)
+	case 2:
+		after.Spec.Suspend = !after.Spec.Suspend
+		s.log("suspend becomes %v", after.Spec.Suspend)
+	case 3:
+		after.Spec.StartingDeadlineSeconds = int32(60 + s.random.IntN(3600))
+		s.log("the deadline becomes %d s", after.Spec.StartingDeadlineSeconds)
+	}
+	s.olderRestart, s.restart = s.restart, after
+}
+
+// undo is kubectl rollout undo of a Deployment: it reverts the template and the annotations
+// of the workload.
+func (s *simulation) undo() {
+	if s.before == nil {
+		return
+	}
+	for _, mark := range []string{s.target.RestartedAt, s.target.LastTick} {
+		s.reverted[parsed(mark)] = true
+	}
+	t := *s.target
+	t.RestartedAt, t.LastTick = s.before.RestartedAt, s.before.LastTick
+	t.Rollout = workload.Progress{Updating: true}
+	s.before = nil
+	s.change(&t)
+	s.log("the last rollout is undone")
+}
+
+// disturb does something to the target.
+func (s *simulation) disturb() {
+	if s.target == nil {
+		s.create()
+		s.log("the target exists again")
+		return
+	}
+	t := *s.target
+	switch s.random.IntN(8) {
+	case 6:
+		// With a clock that is ahead.
+		s.before = s.target
+		t.RestartedAt = formatTime(s.offMinute(time.Duration(s.random.IntN(240)) * time.Second))
+		t.Rollout = workload.Progress{Updating: true}
+	case 7:
+		s.undo()
+		return
+	case 0:
+		t.Paused = !t.Paused
+	case 1:
+		t.Rollout.Available = !t.Rollout.Available
+	case 2:
+		s.before = s.target
+		t.RestartedAt = formatTime(s.offMinute(0))
+		t.Rollout = workload.Progress{Updating: true}
+	case 3:
+		s.change(nil)
+		s.log("the target is deleted")
+		return
+	case 4:
+		t.RestartedAt = formatTime(s.offMinute(24 * time.Hour)) // a time in the future
+	case 5:
+		t.RestartedAt = "yesterday"
+	}
+	s.change(&t)
+	s.log("the target is %+v", t)
+}
+
+// offMinute returns a time from now that is not a tick: the restart of another client at the
+// very second of one looks like ours.
+func (s *simulation) offMinute(after time.Duration) time.Time {
+	at := s.now.Add(after)
+	if at.Truncate(time.Minute).Equal(at.Truncate(time.Second)) {
+		return at.Add(time.Second)
+	}
+	return at
+}

@@ -1,0 +1,179 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// claim is a tick that the status has claimed and that is not due yet.
+type claim struct {
+	restart    *tidekeeperv1.ScheduledRestart
+	deployment *appsv1.Deployment
+	generation int64
+	tick       time.Time
+}
+
+// sent returns nil if the Deployment got the tick, once, and not before it was due.
+func (c *claim) sent(t *testing.T) error {
+	cluster.Refresh(t, c.deployment)
+	if c.deployment.Generation == c.generation {
+		return errors.New("it was not restarted")
+	}
+	return diff(c.tick.Format(time.RFC3339), c.deployment.Spec.Template.Annotations[tidekeeperv1.RestartedAtAnnotation])
+}
+
+// isUntouched fails the test if the Deployment was changed.
+func (c *claim) isUntouched(t *testing.T) {
+	t.Helper()
+	if cluster.Refresh(t, c.deployment); c.deployment.Generation != c.generation {
+		t.Errorf("Deployment %s was changed: %v", c.deployment.Name, c.deployment.Spec.Template.Annotations)
+	}
+}
+
+// claimTicks starts a manager that claims ticks up to 21 seconds before they are due, requests
+// restarts of that many Deployments for one time, and returns those that are claimed while
+// there is time left to do something about it. It fails the test if there are fewer than
+// wanted.
+func claimTicks(t *testing.T, name string, count, want int, args ...string) (*framework.Manager, []*claim) {
+	t.Helper()
+	manager := cluster.StartManager(t, append(args, "--max-concurrent-restarts=2000", "--restart-namespace-share=100")...)
+	all := make([]*claim, count)
+	for i := range all {
+		all[i] = &claim{deployment: workload(t, "Deployment", fmt.Sprintf("%s-%d", name, i)).(*appsv1.Deployment)}
+		all[i].restart = restartOf("Deployment", all[i].deployment.Name)
+		cluster.Apply(t, all[i].restart)
+	}
+	tick := time.Now().Add(24 * time.Second).Truncate(time.Second).UTC()
+	for _, c := range all {
+		cluster.Refresh(t, c.deployment)
+		c.generation, c.tick = c.deployment.Generation, tick
+		cluster.RequestRestart(t, c.restart, tick)
+	}
+	var claimed []*claim
+	framework.Eventually(t, "enough ticks are claimed before they are due", func() error {
+		if time.Until(tick) < 3*time.Second {
+			t.Fatalf("%d of %d ticks were claimed in time, want %d\n%s", len(claimed), count, want, manager.Log())
+		}
+		claimed = nil
+		for _, c := range all {
+			if cluster.Refresh(t, c.restart); c.restart.Status.Active != nil {
+				claimed = append(claimed, c)
+			}
+		}
+		if len(claimed) < want {
+			return fmt.Errorf("%d are", len(claimed))
+		}
+		return nil
+	})
+	for _, c := range claimed {
+		c.isUntouched(t)
+		if active := c.restart.Status.Active; !active.ScheduledTime.Time.Equal(tick) || !active.StartedTime.Time.Equal(tick) {
+			t.Errorf("%s claims the tick of %s, to be started at %s; want %s", c.restart.Name, active.ScheduledTime, active.StartedTime, tick)
+		}
+	}
+	return manager, claimed
+}
+
+// What changes between the claim of a tick and its time takes the claim back, and the tick is
+// decided as if it had never been claimed.
+func TestRestartClaimTakenBack(t *testing.T) {
+	cluster.AddNodes(t, "claims", 1)
+	_, claimed := claimTicks(t, "claim", 10, 6)
+	left, withdrawn, paused, moved, deleted, replaced := claimed[0], claimed[1], claimed[2], claimed[3], claimed[4], claimed[5]
+
+	cluster.Change(t, withdrawn.restart, func() { delete(withdrawn.restart.Annotations, tidekeeperv1.RestartNowAnnotation) })
+	cluster.Change(t, paused.deployment, func() { paused.deployment.Spec.Paused = true })
+	paused.generation = paused.deployment.Generation
+	other := workload(t, "Deployment", "claim-other").(*appsv1.Deployment)
+	cluster.Refresh(t, other)
+	elsewhere := &claim{deployment: other, generation: other.Generation, tick: moved.tick}
+	cluster.Change(t, moved.restart, func() { moved.restart.Spec.TargetRef.Name = other.Name })
+	cluster.Delete(t, deleted.restart)
+	cluster.Delete(t, replaced.deployment)
+	replaced.deployment = workload(t, "Deployment", replaced.deployment.Name).(*appsv1.Deployment)
+	cluster.Refresh(t, replaced.deployment)
+	replaced.generation = replaced.deployment.Generation
+	if left := time.Until(left.tick); left < time.Second {
+		t.Fatalf("this machine is too busy: the tick was due in %s when the changes were made", left)
+	}
+
+	for what, c := range map[string]*claim{"left alone": left, "another target": elsewhere, "a new target of that name": replaced} {
+		framework.Eventually(t, what+": it is restarted", func() error { return c.sent(t) })
+	}
+	for _, c := range []*claim{left, moved, replaced} {
+		eventuallyOutcome(t, c.restart, c.tick, tidekeeperv1.OutcomeSucceeded, "")
+		if len(c.restart.Status.History) != 1 {
+			t.Errorf("the history of %s is %+v, want one restart", c.restart.Name, c.restart.Status.History)
+		}
+	}
+	eventuallyRestartIs(t, paused.restart, "TargetPaused")
+	for _, c := range []*claim{withdrawn, paused, moved, deleted} {
+		c.isUntouched(t)
+	}
+	if cluster.Refresh(t, withdrawn.restart); withdrawn.restart.Status.Active != nil || len(withdrawn.restart.Status.History) > 0 || withdrawn.restart.Status.LastRequestTime != nil {
+		t.Errorf("after its request was withdrawn the status is %+v, want no trace of it", withdrawn.restart.Status)
+	}
+	cluster.Change(t, paused.deployment, func() { paused.deployment.Spec.Paused = false })
+	eventuallyOutcome(t, paused.restart, paused.tick, tidekeeperv1.OutcomeSucceeded, "")
+}
+
+// A request that is withdrawn before its time is not served, even if the manager does not hear
+// of that: before it sends a tick that it has claimed, it asks.
+func TestRestartClaimBehindAStaleCache(t *testing.T) {
+	cluster.AddNodes(t, "blind", 1)
+	proxy := cluster.StartProxy(t, "")
+	_, claimed := claimTicks(t, "blind", 5, 2, "--kubeconfig", proxy.Kubeconfig)
+	withdrawn, left := claimed[0], claimed[1]
+	proxy.Freeze(t, "match: {resources: [scheduledrestarts.tidekeeper.dev]}")
+	mark := proxy.Mark(t)
+	cluster.Change(t, withdrawn.restart, func() { delete(withdrawn.restart.Annotations, tidekeeperv1.RestartNowAnnotation) })
+	framework.Eventually(t, "the other one is restarted", func() error { return left.sent(t) })
+	framework.Eventually(t, "the manager has asked about the first one", func() error {
+		asked := 0
+		for _, entry := range proxy.PassedSince(t, mark) {
+			if entry.Verb == "get" && entry.Resource == "scheduledrestarts.tidekeeper.dev" {
+				asked++
+			}
+		}
+		// Once about each other tick.
+		if asked < 5+2 {
+			return fmt.Errorf("it has asked %d times about 5", asked)
+		}
+		return nil
+	})
+	withdrawn.isUntouched(t)
+	proxy.Thaw(t)
+	eventuallyRestart(t, withdrawn.restart, framework.Patience, "is idle", func() error {
+		if withdrawn.restart.Status.Active != nil {
+			return errors.New("its claim is not taken back")
+		}
+		return nil
+	})
+	withdrawn.isUntouched(t)
+}
+
+// A tick that was claimed by a manager that is killed before the tick is due is sent by the next
+// one, once.
+func TestRestartClaimOfAnother(t *testing.T) {
+	cluster.AddNodes(t, "heir", 1)
+	manager, claimed := claimTicks(t, "heir", 4, 1)
+	manager.Kill(t)
+	cluster.StartManager(t)
+	for _, c := range claimed {
+		eventuallyOutcome(t, c.restart, c.tick, tidekeeperv1.OutcomeSucceeded, "")
+		if err := c.sent(t); err != nil || len(c.restart.Status.History) != 1 || c.deployment.Generation != c.generation+1 {
+			t.Errorf("%s: %v; its Deployment was changed %d times, and the history is %+v; want one restart",
+				c.restart.Name, err, c.deployment.Generation-c.generation, c.restart.Status.History)
+		}
+	}
+}
