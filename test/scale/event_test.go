@@ -54,9 +54,13 @@ func (r *run) benchmark(t *testing.T, pkg, name string, size func(clusterSize) i
 		if err != nil {
 			t.Fatal(err)
 		}
+		allocations, err := strconv.ParseFloat(string(line[3]), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
 		r.report.add(figure{
 			Key: key + "-" + string(line[1]), Unit: strings.TrimPrefix(unit.String(), "1"), Value: nanoseconds / float64(unit),
-			What: fmt.Sprintf(what+" (%s allocations)", line[1], line[3]),
+			What: fmt.Sprintf(what+" (%s allocations)", line[1], line[3]), Allocations: allocations,
 		})
 	}
 }

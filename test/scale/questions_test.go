@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// questions measures the commands that ask whether there is room, beside a typed list of the
+// questions measures the commands that look at all nodes and pods, beside a typed list of the
 // pods alone, which each of them needs.
 func (r *run) questions(t *testing.T) {
 	t.Helper()
@@ -28,9 +28,12 @@ func (r *run) questions(t *testing.T) {
 	for _, q := range []struct {
 		key, what string
 		args      []string
+		within    float64
 	}{
-		{"command-fit", "pools fit, as a command", []string{"pools", "fit", "--cpu=1"}},
-		{"command-loss", "pools loss, as a command, of each node", []string{"pools", "loss"}},
+		{"command-plan", "pools plan, as a command, of the deletion of the pool of all nodes", []string{"pools", "plan", "--delete", poolName}, 1.2},
+		{"command-describe", "pools describe, as a command", []string{"pools", "describe", poolName}, 1.2},
+		{"command-fit", "pools fit, as a command", []string{"pools", "fit", "--cpu=1"}, 0},
+		{"command-loss", "pools loss, as a command, of each node", []string{"pools", "loss"}, 0},
 	} {
 		took := time.Duration(0)
 		for range r.rounds {
@@ -44,7 +47,7 @@ func (r *run) questions(t *testing.T) {
 		}
 		r.report.add(figure{
 			Key: q.key, What: q.what, Value: took.Seconds() / float64(r.rounds), Unit: "s",
-			Limit: list.Seconds(), LimitIs: "a typed list of the pods alone",
+			Limit: list.Seconds(), LimitIs: "a typed list of the pods alone", Within: q.within,
 		})
 	}
 }

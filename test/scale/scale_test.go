@@ -80,6 +80,7 @@ func TestScale(t *testing.T) {
 	defer func() {
 		report.print(t)
 		report.save(t, files)
+		report.gate(t)
 	}()
 
 	r.step(t, "images on the nodes")

@@ -22,6 +22,8 @@ type figure struct {
 	// Value is the figure, in Unit.
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
+	// Allocations is how many allocations one event takes, if that is known.
+	Allocations float64 `json:"allocations,omitempty"`
 	// Limit is a value that cannot be improved on, measured in the same run; LimitIs says
 	// how.
 	Limit   float64 `json:"limit,omitempty"`
