@@ -85,8 +85,17 @@ func (r *nodeReconciler) writeAlone(ctx context.Context, node *corev1.Node, othe
 
 // write carries out a plan. Afterwards, node is the version that the API server returned.
 func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan *plan.NodePlan) error {
-	patch := client.RawPatch(types.MergePatchType, nodePlan.Patch(node, r.clock.Now()))
-	switch err := r.client.Patch(ctx, node, patch); {
+	now := r.clock.Now()
+	patch := client.RawPatch(types.JSONPatchType, nodePlan.Patch(node, now))
+	err := r.client.Patch(ctx, node, patch)
+	if apierrors.IsInvalid(err) {
+		// The node has changed in what the plan depends on, or the API server refuses what
+		// the plan asks for: its answer does not say which. For the version that was read it
+		// does, as that is either a conflict or not.
+		patch = client.RawPatch(types.MergePatchType, nodePlan.VersionedPatch(node, now))
+		err = r.client.Patch(ctx, node, patch)
+	}
+	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsConflict(err):
