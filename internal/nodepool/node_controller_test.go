@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -106,7 +105,7 @@ func TestOvertakenOrRefused(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				_, err = r.Reconcile(t.Context(), ctrl.Request(requestFor("n")))
+				_, err = r.Reconcile(t.Context(), requestFor("n"))
 			}
 			if diff := cmp.Diff(tc.want, sent); diff != "" {
 				t.Errorf("patches (-want +got):\n%s", diff)

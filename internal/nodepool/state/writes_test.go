@@ -80,7 +80,7 @@ func TestNodesDoNotWaitForTheInformer(t *testing.T) {
 		t.Errorf("when the informer has shown it, the model is ahead by %q, unplanned: %t", p.ahead, p.unplanned)
 	}
 
-	// It is no answer about a pool that was created since, or that is gone.
+	// An answer says nothing about a pool that was created since, and brings back none that is gone.
 	again := pool.DeepCopy()
 	again.UID, again.ResourceVersion = "again", "20"
 	f.SetPool(again)
