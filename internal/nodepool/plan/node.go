@@ -66,7 +66,6 @@ func ForNodeExcept(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string
 func planWith(node *corev1.Node, pools []PoolOnNode, frozen, leftOut sets.Set[string]) NodePlan {
 	p := planner{
 		node: node, pools: pools, frozen: frozen, leftOut: leftOut,
-		actual: setting.Actual(node),
 		plan: NodePlan{
 			Set: map[setting.Key]string{}, Remove: sets.Set[setting.Key]{}, Ownership: ownership.Record{},
 			Read: sets.New(setting.AnnotationKey(tidekeeperv1.OwnershipAnnotation)),
@@ -91,9 +90,8 @@ type planner struct {
 	// pools are in order of precedence.
 	pools           []PoolOnNode
 	frozen, leftOut sets.Set[string]
-	// actual is what the node has, to be read by has, and recorded what its ownership record
-	// says.
-	actual   map[setting.Key]string
+	// recorded is what the ownership record of the node says. What the node has is read by
+	// the method has.
 	recorded ownership.Record
 
 	plan NodePlan
@@ -102,8 +100,7 @@ type planner struct {
 // has returns the value that the node has for a key, and notes that the plan depends on it.
 func (p *planner) has(key setting.Key) (value string, exists bool) {
 	p.plan.Read.Insert(key)
-	value, exists = p.actual[key]
-	return value, exists
+	return setting.Value(p.node, key)
 }
 
 // winner is the pool that gets a key, with the value that it asks for.

@@ -57,6 +57,10 @@ var annotations = inMetadata(field{
 // that path.
 func inMetadata(f field, in string, entries func(*corev1.Node) *map[string]string) field {
 	f.actual = func(node *corev1.Node) iter.Seq2[string, string] { return maps.All(*entries(node)) }
+	f.value = func(node *corev1.Node, key string) (string, bool) {
+		value, exists := (*entries(node))[key]
+		return value, exists
+	}
 	f.detach = func(node *corev1.Node) {
 		copied := maps.Clone(*entries(node))
 		if copied == nil {
@@ -111,6 +115,13 @@ var taints = field{
 			}
 		}
 	},
+	value: func(node *corev1.Node, name string) (string, bool) {
+		i := indexOfTaint(node, name)
+		if i < 0 {
+			return "", false
+		}
+		return node.Spec.Taints[i].Value, true
+	},
 	stored: func(stored *Stored) *map[string]string { return &stored.Taints },
 	detach: func(node *corev1.Node) { node.Spec.Taints = slices.Clone(node.Spec.Taints) },
 	set:    setTaint,
@@ -149,7 +160,7 @@ var taints = field{
 // setTaint changes a taint in place, or appends it. A NoExecute taint gets the time at which
 // it was added: how many nodes are being emptied is computed from it.
 func setTaint(node *corev1.Node, name, value string, at time.Time) {
-	i := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool { return taintName(t.Key, t.Effect) == name })
+	i := indexOfTaint(node, name)
 	if i < 0 {
 		key, effect := splitTaintName(name)
 		i = len(node.Spec.Taints)
@@ -159,6 +170,11 @@ func setTaint(node *corev1.Node, name, value string, at time.Time) {
 	if node.Spec.Taints[i].Effect == corev1.TaintEffectNoExecute {
 		node.Spec.Taints[i].TimeAdded = &metav1.Time{Time: at}
 	}
+}
+
+// indexOfTaint returns where in the list of taints a node has one of that name, or -1.
+func indexOfTaint(node *corev1.Node, name string) int {
+	return slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool { return taintName(t.Key, t.Effect) == name })
 }
 
 func taintName(key string, effect corev1.TaintEffect) string { return key + ":" + string(effect) }

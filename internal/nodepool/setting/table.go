@@ -21,8 +21,9 @@ type field struct {
 	desired func(*tidekeeperv1.NodePoolSpec) iter.Seq2[string, string]
 	// managed returns the names that the status of a pool says it manages.
 	managed func(*tidekeeperv1.ManagedKeys) *[]string
-	// actual yields the names and values that a node has.
+	// actual yields the names and values that a node has, value returns one of them.
 	actual func(*corev1.Node) iter.Seq2[string, string]
+	value  func(node *corev1.Node, name string) (value string, exists bool)
 
 	// stored returns the map of an ownership record that has the values.
 	stored func(*Stored) *map[string]string
