@@ -39,7 +39,7 @@ func newMetrics(registry prometheus.Registerer, cluster *state.Cluster) (*metric
 	m := &metrics{
 		nodeWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidekeeper_nodepool_node_writes_total",
-			Help: "Patches sent to nodes, by result: written, conflict (the node had changed meanwhile; the patch is retried), error, or delayed (not sent yet, because the node is patched again and again).",
+			Help: "Patches sent to nodes, by result: written, conflict (what the patch depends on had changed meanwhile; it is retried), error, or delayed (not sent yet, because the node is patched again and again).",
 		}, []string{"result"}),
 		corrections: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidekeeper_nodepool_drift_corrections_total",

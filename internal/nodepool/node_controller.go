@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,12 +33,16 @@ type nodeReconciler struct {
 	feed      *eventFeed
 	metrics   *metrics
 	clock     clock.PassiveClock
+	// overtaken has the resourceVersions of nodes for which a patch was refused because the
+	// node had changed, by name, until the cache shows a newer one.
+	overtaken sync.Map
 }
 
 // Reconcile implements [ctrl.TypedReconciler].
 func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	node := &corev1.Node{}
 	if err := r.client.Get(ctx, request.NamespacedName, node); err != nil {
+		r.overtaken.Delete(request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	nodePlan, end := r.cluster.BeginWrite(node)
@@ -85,11 +90,16 @@ func (r *nodeReconciler) writeAlone(ctx context.Context, node *corev1.Node, othe
 
 // write carries out a plan. Afterwards, node is the version that the API server returned.
 func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan *plan.NodePlan) error {
-	patch := client.RawPatch(types.MergePatchType, nodePlan.Patch(node, r.clock.Now()))
-	switch err := r.client.Patch(ctx, node, patch); {
+	version := node.ResourceVersion
+	err := r.send(ctx, node, nodePlan)
+	if !apierrors.IsConflict(err) {
+		r.overtaken.Delete(node.Name)
+	}
+	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsConflict(err):
+		r.overtaken.Store(node.Name, version)
 		r.metrics.nodeWrites.WithLabelValues(resultConflict).Inc()
 		return err
 	case err != nil:
@@ -107,6 +117,22 @@ func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan 
 	}
 	r.feed.push(r.cluster.RecordWrite(node.Name, nodePlan))
 	return nil
+}
+
+// send sends the patch of a plan. If the node has changed in what the plan depends on, the error
+// is a conflict.
+func (r *nodeReconciler) send(ctx context.Context, node *corev1.Node, nodePlan *plan.NodePlan) error {
+	now := r.clock.Now()
+	// The same version once more is one that the cache still shows.
+	if version, _ := r.overtaken.Load(node.Name); version != node.ResourceVersion {
+		patch := client.RawPatch(types.JSONPatchType, nodePlan.Patch(node, now))
+		if err := r.client.Patch(ctx, node, patch); !apierrors.IsInvalid(err) {
+			return err
+		}
+		// The node has changed, or the API server refuses what the plan asks for: it answers
+		// both alike, but not if the patch is for the resourceVersion.
+	}
+	return r.client.Patch(ctx, node, client.RawPatch(types.MergePatchType, nodePlan.VersionedPatch(node, now)))
 }
 
 // isRefused reports whether the API server has refused a write for its content, so that it

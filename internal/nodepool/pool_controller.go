@@ -87,8 +87,10 @@ func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodeP
 		if deleting {
 			return 0, nil
 		}
-		// Until it is there, no setting is put on a node. The update queues the pool again.
-		return 0, r.patch(ctx, pool, "Added the finalizer", func() { controllerutil.AddFinalizer(pool, tidekeeperv1.NodePoolFinalizer) })
+		// Until it is there, no setting is put on a node.
+		if err := r.patch(ctx, pool, "Added the finalizer", func() { controllerutil.AddFinalizer(pool, tidekeeperv1.NodePoolFinalizer) }); err != nil {
+			return 0, err
+		}
 	}
 
 	held, verify, err := r.stillHeld(ctx, pool, v)
@@ -268,6 +270,7 @@ func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.Nod
 		return 0, fmt.Errorf("write status: %w", err)
 	}
 	r.cluster.StatusWritten(pool.Name, now)
+	r.feed.push(r.cluster.PoolWritten(pool))
 	r.metrics.statusWrites.WithLabelValues(pool.Name).Inc()
 	r.reportProblems(pool, before.Status.Conditions)
 	return 0, nil
@@ -306,6 +309,7 @@ func (r *poolReconciler) patch(ctx context.Context, pool *tidekeeperv1.NodePool,
 		return fmt.Errorf("patch finalizers: %w", err)
 	}
 	ctrl.LoggerFrom(ctx).Info(done)
+	r.feed.push(r.cluster.PoolWritten(pool))
 	return nil
 }
 

@@ -22,7 +22,8 @@ import (
 )
 
 // A burst of changes to a pool results in one reconcile: a change of its members is queued
-// after poolDelay, and a change of its utilization only after utilizationDelay.
+// after poolDelay, and a change of its utilization only after utilizationDelay. An edit is
+// queued at once: its nodes wait for the status that vouches for their settings.
 const (
 	poolDelay        = 20 * time.Millisecond
 	utilizationDelay = 250 * time.Millisecond
@@ -75,10 +76,13 @@ func (f *eventFeed) push(dirty state.Dirty) {
 		}
 	}
 	if f.pools != nil {
-		for name := range dirty.Pools {
+		for name := range dirty.Edited {
+			f.pools.Add(requestFor(name))
+		}
+		for name := range dirty.Pools.Difference(dirty.Edited) {
 			f.pools.AddAfter(requestFor(name), poolDelay)
 		}
-		for name := range dirty.Utilization.Difference(dirty.Pools) {
+		for name := range dirty.Utilization.Difference(dirty.Pools).Difference(dirty.Edited) {
 			f.pools.AddAfter(requestFor(name), utilizationDelay)
 		}
 	}

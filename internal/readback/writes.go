@@ -15,8 +15,8 @@ import (
 )
 
 // keepFor is how long a write is remembered if the object is never read again. A cache
-// that is further behind does no harm, because the API server refuses writes that are
-// based on an old object.
+// that is further behind does no harm, because the API server refuses writes that depend
+// on an old object.
 const keepFor = 10 * time.Minute
 
 // key identifies an object.

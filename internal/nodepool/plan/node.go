@@ -66,8 +66,10 @@ func ForNodeExcept(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string
 func planWith(node *corev1.Node, pools []PoolOnNode, frozen, leftOut sets.Set[string]) NodePlan {
 	p := planner{
 		node: node, pools: pools, frozen: frozen, leftOut: leftOut,
-		actual: setting.Actual(node),
-		plan:   NodePlan{Set: map[setting.Key]string{}, Remove: sets.Set[setting.Key]{}, Ownership: ownership.Record{}},
+		plan: NodePlan{
+			Set: map[setting.Key]string{}, Remove: sets.Set[setting.Key]{}, Ownership: ownership.Record{},
+			Read: sets.New(setting.AnnotationKey(tidekeeperv1.OwnershipAnnotation)),
+		},
 	}
 	var err error
 	if p.recorded, err = ownership.Parse(node.Annotations[tidekeeperv1.OwnershipAnnotation]); err != nil {
@@ -88,11 +90,17 @@ type planner struct {
 	// pools are in order of precedence.
 	pools           []PoolOnNode
 	frozen, leftOut sets.Set[string]
-	// actual is what the node has, recorded what its ownership record says.
-	actual   map[setting.Key]string
+	// recorded is what the ownership record of the node says. What the node has is read by
+	// the method has.
 	recorded ownership.Record
 
 	plan NodePlan
+}
+
+// has returns the value that the node has for a key, and notes that the plan depends on it.
+func (p *planner) has(key setting.Key) (value string, exists bool) {
+	p.plan.Read.Insert(key)
+	return setting.Value(p.node, key)
 }
 
 // winner is the pool that gets a key, with the value that it asks for.
@@ -125,7 +133,7 @@ func (p *planner) resolve() map[setting.Key]winner {
 // record for it.
 func (p *planner) write(key setting.Key, w winner) {
 	pool := w.Pool.Name
-	actual, exists := p.actual[key]
+	actual, exists := p.has(key)
 	mayManage := IsActive(w.Pool) && setting.Manages(w.Pool, key)
 	switch {
 	case p.frozen.Has(pool) || p.leftOut.Has(pool):
@@ -162,7 +170,7 @@ func (p *planner) write(key setting.Key, w winner) {
 // changeKind returns the kind of the change that sets a key to its winner's value.
 func (p *planner) changeKind(key setting.Key, w winner) ChangeKind {
 	recorded, owned := p.recorded[w.Pool.Name][key]
-	actual, exists := p.actual[key]
+	actual, exists := p.has(key)
 	switch {
 	case owned && recorded == ownership.DigestOf(key, w.value):
 		return Restored
@@ -198,7 +206,7 @@ func (p *planner) remove(winners map[setting.Key]winner) {
 			case !manages:
 				p.plan.Orphaned = append(p.plan.Orphaned, Change{pool, key, Removed})
 			}
-			if actual, exists := p.actual[key]; exists && ownership.DigestOf(key, actual) == recorded {
+			if actual, exists := p.has(key); exists && ownership.DigestOf(key, actual) == recorded {
 				p.plan.Remove.Insert(key)
 				p.plan.Changes = append(p.plan.Changes, Change{pool, key, Removed})
 			}
@@ -222,7 +230,7 @@ func (p *planner) inferOwnership() ownership.Record {
 	r := ownership.Record{}
 	for _, pool := range p.pools {
 		for key, value := range setting.Desired(pool.Pool) {
-			if actual, exists := p.actual[key]; exists && actual == value {
+			if actual, exists := p.has(key); exists && actual == value {
 				r.Add(pool.Pool.Name, key, value)
 			}
 		}

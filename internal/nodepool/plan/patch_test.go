@@ -65,22 +65,45 @@ func TestPlanLeavesTaintsOfOthersAlone(t *testing.T) {
 	}
 }
 
-// The whole patch as it is sent.
+// The whole patch as it is sent, in both forms.
 func TestPatch(t *testing.T) {
 	gpu := setting.TaintKey("gpu", "NoExecute")
 	for _, tc := range []struct {
 		name string
 		node *objects.NodeMaker
 		pool plan.PoolOnNode
-		want string
+		// tests and changes are the operations of the JSON patch, versioned is the other form.
+		tests, changes string
+		versioned      string
 	}{
 		{
-			name: "everything that changes is in one patch, under the resourceVersion that was planned for",
+			name: "everything that changes is in one patch",
 			node: objects.Node("a").ResourceVersion("42").Label("kept", "1").Annotation("kept", "1").Taint("kept", "1", objects.NoSchedule).
 				LabelOf("worker", "gone", "1").AnnotationOf("worker", "gone", "1").TaintOf("worker", "gone", "1", objects.NoSchedule),
 			pool: objects.Pool("worker").Labels("zone", "1").Annotations("note", "x").Taint("gpu", "", objects.NoExecute).
 				Managing(setting.LabelKey("gone"), setting.AnnotationKey("gone"), setting.TaintKey("gone", "NoSchedule")).Evictor(),
-			want: `{
+			tests: `[
+				{"op": "test", "path": "/metadata/uid", "value": "node-a"},
+				{"op": "test", "path": "/metadata/labels", "value": {"kept": "1", "gone": "1"}},
+				{"op": "test", "path": "/metadata/annotations/gone", "value": "1"},
+				{"op": "test", "path": "/metadata/annotations/note", "value": null},
+				{"op": "test", "path": "/metadata/annotations/tidekeeper.dev~1node-pools", "value":
+					"{\"worker\":{\"labels\":{\"gone\":\"1\"},\"annotations\":{\"gone\":\"1\"},\"taints\":{\"gone:NoSchedule\":\"1\"}}}"},
+				{"op": "test", "path": "/spec/taints", "value": [
+					{"key": "kept", "value": "1", "effect": "NoSchedule"}, {"key": "gone", "value": "1", "effect": "NoSchedule"}]}
+			]`,
+			changes: `[
+				{"op": "add", "path": "/metadata/labels/zone", "value": "1"},
+				{"op": "remove", "path": "/metadata/labels/gone"},
+				{"op": "add", "path": "/metadata/annotations/note", "value": "x"},
+				{"op": "add", "path": "/metadata/annotations/tidekeeper.dev~1node-pools", "value":
+					"{\"worker\":{\"labels\":{\"zone\":\"1\"},\"annotations\":{\"note\":\"x\"},\"taints\":{\"gpu:NoExecute\":\"\"}}}"},
+				{"op": "remove", "path": "/metadata/annotations/gone"},
+				{"op": "add", "path": "/spec/taints", "value": [
+					{"key": "kept", "value": "1", "effect": "NoSchedule"},
+					{"key": "gpu", "effect": "NoExecute", "timeAdded": "2026-03-29T01:30:00Z"}]}
+			]`,
+			versioned: `{
 				"metadata": {
 					"resourceVersion": "42",
 					"labels": {"zone": "1", "gone": null},
@@ -94,35 +117,80 @@ func TestPatch(t *testing.T) {
 			}`,
 		},
 		{
-			name: "taints that do not change are not in it",
+			name: "taints on which nothing depends are not in it, and what does not exist is made",
 			node: objects.Node("a").ResourceVersion("42").Taint("kept", "1", objects.NoSchedule),
 			pool: objects.Pool("worker").Labels("zone", "1").Member(),
-			want: `{"metadata": {"resourceVersion": "42", "labels": {"zone": "1"}, "annotations": {"tidekeeper.dev/node-pools":
+			tests: `[
+				{"op": "test", "path": "/metadata/uid", "value": "node-a"},
+				{"op": "test", "path": "/metadata/labels", "value": null},
+				{"op": "test", "path": "/metadata/annotations", "value": null}
+			]`,
+			changes: `[
+				{"op": "add", "path": "/metadata/labels", "value": {"zone": "1"}},
+				{"op": "add", "path": "/metadata/annotations", "value": {"tidekeeper.dev/node-pools": "{\"worker\":{\"labels\":{\"zone\":\"1\"}}}"}}
+			]`,
+			versioned: `{"metadata": {"resourceVersion": "42", "labels": {"zone": "1"}, "annotations": {"tidekeeper.dev/node-pools":
 				"{\"worker\":{\"labels\":{\"zone\":\"1\"}}}"}}}`,
 		},
 		{
-			name: "removing the last taint leaves an empty list, and the last entry no record",
+			name: "removing the last taint leaves no list, and the last entry no record",
 			node: objects.Node("a").ResourceVersion("42").TaintAt("gpu", "", objects.NoExecute, objects.PatchTime).Owned("worker", gpu, ""),
 			pool: objects.Pool("worker").Taint("gpu", "", objects.NoExecute).NoMember(),
-			want: `{"metadata": {"resourceVersion": "42", "annotations": {"tidekeeper.dev/node-pools": null}}, "spec": {"taints": []}}`,
+			tests: `[
+				{"op": "test", "path": "/metadata/uid", "value": "node-a"},
+				{"op": "test", "path": "/metadata/labels", "value": null},
+				{"op": "test", "path": "/metadata/annotations/tidekeeper.dev~1node-pools", "value": "{\"worker\":{\"taints\":{\"gpu:NoExecute\":\"\"}}}"},
+				{"op": "test", "path": "/spec/taints", "value": [{"key": "gpu", "effect": "NoExecute", "timeAdded": "2026-03-29T01:30:00Z"}]}
+			]`,
+			changes: `[
+				{"op": "remove", "path": "/metadata/annotations/tidekeeper.dev~1node-pools"},
+				{"op": "remove", "path": "/spec/taints"}
+			]`,
+			versioned: `{"metadata": {"resourceVersion": "42", "annotations": {"tidekeeper.dev/node-pools": null}}, "spec": {"taints": []}}`,
+		},
+		{
+			name: "names are escaped as parts of a JSON pointer",
+			node: objects.Node("a").ResourceVersion("42").Label("a.b/c", "1").Annotation("~1/x~0", "<é>"),
+			pool: objects.Pool("worker").Annotations("~1/x~0", "2").Taint("k/t", "", objects.NoSchedule).Member(),
+			tests: `[
+				{"op": "test", "path": "/metadata/uid", "value": "node-a"},
+				{"op": "test", "path": "/metadata/labels", "value": {"a.b/c": "1"}},
+				{"op": "test", "path": "/metadata/annotations/tidekeeper.dev~1node-pools", "value": null},
+				{"op": "test", "path": "/metadata/annotations/~01~1x~00", "value": "<é>"},
+				{"op": "test", "path": "/spec/taints", "value": null}
+			]`,
+			changes: `[
+				{"op": "add", "path": "/metadata/annotations/tidekeeper.dev~1node-pools", "value":
+					"{\"worker\":{\"annotations\":{\"~1/x~0\":\"2\"},\"taints\":{\"k/t:NoSchedule\":\"\"}}}"},
+				{"op": "add", "path": "/metadata/annotations/~01~1x~00", "value": "2"},
+				{"op": "add", "path": "/spec/taints", "value": [{"key": "k/t", "effect": "NoSchedule"}]}
+			]`,
+			versioned: `{"metadata": {"resourceVersion": "42", "annotations": {"~1/x~0": "2", "tidekeeper.dev/node-pools":
+				"{\"worker\":{\"annotations\":{\"~1/x~0\":\"2\"},\"taints\":{\"k/t:NoSchedule\":\"\"}}}"}}, "spec": {"taints": [{"key": "k/t", "effect": "NoSchedule"}]}}`,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			node := tc.node.Obj()
 			nodePlan := plan.ForNode(node, []plan.PoolOnNode{tc.pool})
-			var want, got any
-			if err := json.Unmarshal([]byte(tc.want), &want); err != nil {
-				t.Fatalf("the wanted patch is not JSON: %v", err)
+			want := append(decoded[[]any](t, []byte(tc.tests)), decoded[[]any](t, []byte(tc.changes))...)
+			if diff := cmp.Diff(want, decoded[[]any](t, nodePlan.Patch(node, objects.PatchTime))); diff != "" {
+				t.Errorf("JSON patch (-want +got):\n%s", diff)
 			}
-			if err := json.Unmarshal(nodePlan.Patch(node, objects.PatchTime), &got); err != nil {
-				t.Fatalf("the patch is not JSON: %v", err)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("patch (-want +got):\n%s", diff)
+			if diff := cmp.Diff(decoded[any](t, []byte(tc.versioned)), decoded[any](t, nodePlan.VersionedPatch(node, objects.PatchTime))); diff != "" {
+				t.Errorf("versioned patch (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.node.Obj(), node); diff != "" {
 				t.Errorf("Patch changed the node (-before +after):\n%s", diff)
 			}
+			objects.ApplyPlan(t, &nodePlan, node)
 		})
 	}
+}
+
+func decoded[T any](t *testing.T, text []byte) (value T) {
+	t.Helper()
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatalf("%s is not JSON: %v", text, err)
+	}
+	return value
 }

@@ -22,6 +22,8 @@ type NodePlan struct {
 	// Set are the settings to put on the node, Remove those to remove from it.
 	Set    map[setting.Key]string
 	Remove sets.Set[setting.Key]
+	// Read are the settings, of the node as it was, on which the plan depends.
+	Read sets.Set[setting.Key]
 	// Ownership is the ownership record after the plan.
 	Ownership ownership.Record
 	// OwnershipChanged reports whether Ownership differs from the record on the node.
@@ -104,10 +106,16 @@ func (p *NodePlan) ApplyTo(node *corev1.Node, at time.Time) *corev1.Node {
 	return after
 }
 
-// Patch returns the JSON merge patch that carries out the plan. It is valid only for the
-// resourceVersion of the node that was planned for.
+// Patch returns the JSON patch that carries out the plan. It is valid as long as the node has
+// what the plan depends on, whatever else is written to it.
 func (p *NodePlan) Patch(node *corev1.Node, now time.Time) []byte {
-	return setting.MergePatch(node, p.ApplyTo(node, now))
+	return setting.Patch(node, p.ApplyTo(node, now), p.Read)
+}
+
+// VersionedPatch returns the JSON merge patch that carries out the plan. It is valid only for
+// the resourceVersion of the node that was planned for.
+func (p *NodePlan) VersionedPatch(node *corev1.Node, now time.Time) []byte {
+	return setting.VersionedPatch(node, p.ApplyTo(node, now))
 }
 
 // Summary is what the model keeps of a plan, for each node.

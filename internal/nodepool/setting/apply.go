@@ -4,7 +4,6 @@
 package setting
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -28,22 +27,4 @@ func Apply(node *corev1.Node, set map[Key]string, remove sets.Set[Key], at time.
 		fieldOf(key.Kind).set(&after, key.Name, set[key], at)
 	}
 	return &after
-}
-
-// MergePatch returns the JSON merge patch that turns the settings of one version of a node
-// into those of another. It is valid only for the resourceVersion of the first.
-func MergePatch(before, after *corev1.Node) []byte {
-	metadata, spec := map[string]any{"resourceVersion": before.ResourceVersion}, map[string]any{}
-	for i := range fields {
-		fields[i].patch(before, after, metadata, spec)
-	}
-	patch := map[string]any{"metadata": metadata}
-	if len(spec) > 0 {
-		patch["spec"] = spec
-	}
-	body, err := json.Marshal(patch)
-	if err != nil {
-		panic("strings and taints are always JSON: " + err.Error())
-	}
-	return body
 }

@@ -8,7 +8,8 @@
 //	table.go   the kinds of settings: where specs, nodes and ownership records have them
 //	kinds.go   the entries of that table
 //	queries.go the settings that a pool asks for and manages, and those that a node has
-//	apply.go   applies settings to a copy of a node, and computes the patch
+//	apply.go   applies settings to a copy of a node
+//	patch.go   computes the patch, and what it is valid for
 //
 // To add a kind, add an entry to the table. Nothing else switches on the kind.
 package setting

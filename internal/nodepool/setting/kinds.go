@@ -6,6 +6,7 @@ package setting
 import (
 	"iter"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -18,24 +19,48 @@ import (
 )
 
 var labels = inMetadata(field{
-	kind:    Label,
+	kind: Label,
+	// All of them, whatever their names: whether a pool selects the node depends on labels
+	// that it has and on labels that it lacks.
+	tests: func(read *corev1.Node, _ []string) []operation {
+		return []operation{testOf(labelsPath, optional(read.Labels))}
+	},
 	desired: func(spec *tidekeeperv1.NodePoolSpec) iter.Seq2[string, string] { return plain(spec.Labels) },
 	managed: func(managed *tidekeeperv1.ManagedKeys) *[]string { return &managed.Labels },
 	stored:  func(stored *Stored) *map[string]string { return &stored.Labels },
-}, "labels", func(node *corev1.Node) *map[string]string { return &node.Labels })
+}, labelsPath, func(node *corev1.Node) *map[string]string { return &node.Labels })
 
 var annotations = inMetadata(field{
-	kind:    Annotation,
+	kind: Annotation,
+	// One by one: agents on nodes keep writing annotations of their own.
+	tests: func(read *corev1.Node, names []string) []operation {
+		if len(read.Annotations) == 0 {
+			return []operation{testOf(annotationsPath, nil)}
+		}
+		var tests []operation
+		for _, name := range names {
+			var value any
+			if has, exists := read.Annotations[name]; exists {
+				value = has
+			}
+			tests = append(tests, testOf(annotationsPath+"/"+escape(name), value))
+		}
+		return tests
+	},
 	desired: func(spec *tidekeeperv1.NodePoolSpec) iter.Seq2[string, string] { return plain(spec.Annotations) },
 	managed: func(managed *tidekeeperv1.ManagedKeys) *[]string { return &managed.Annotations },
 	stored:  func(stored *Stored) *map[string]string { return &stored.Annotations },
 	hashes:  func(stored *Stored) *map[string]string { return &stored.Hashes },
-}, "annotations", func(node *corev1.Node) *map[string]string { return &node.Annotations })
+}, annotationsPath, func(node *corev1.Node) *map[string]string { return &node.Annotations })
 
-// inMetadata completes a field whose settings are entries of a map in a node's metadata. The
-// name is that of the map in JSON.
-func inMetadata(f field, name string, entries func(*corev1.Node) *map[string]string) field {
+// inMetadata completes a field whose settings are entries of a map in a node's metadata, at
+// that path.
+func inMetadata(f field, in string, entries func(*corev1.Node) *map[string]string) field {
 	f.actual = func(node *corev1.Node) iter.Seq2[string, string] { return maps.All(*entries(node)) }
+	f.value = func(node *corev1.Node, key string) (string, bool) {
+		value, exists := (*entries(node))[key]
+		return value, exists
+	}
 	f.detach = func(node *corev1.Node) {
 		copied := maps.Clone(*entries(node))
 		if copied == nil {
@@ -45,7 +70,8 @@ func inMetadata(f field, name string, entries func(*corev1.Node) *map[string]str
 	}
 	f.set = func(node *corev1.Node, key, value string, _ time.Time) { (*entries(node))[key] = value }
 	f.remove = func(node *corev1.Node, key string) { delete(*entries(node), key) }
-	f.patch = func(before, after *corev1.Node, metadata, _ map[string]any) {
+	f.changes = func(before, after *corev1.Node) []operation { return changesOf(in, *entries(before), *entries(after)) }
+	f.merge = func(before, after *corev1.Node, metadata, _ map[string]any) {
 		was, is := *entries(before), *entries(after)
 		changes := map[string]*string{}
 		for key, value := range is {
@@ -59,15 +85,15 @@ func inMetadata(f field, name string, entries func(*corev1.Node) *map[string]str
 			}
 		}
 		if len(changes) > 0 {
-			metadata[name] = changes
+			metadata[path.Base(in)] = changes
 		}
 	}
 	f.format = func(key, value string) string { return key + "=" + value }
 	return f
 }
 
-// A JSON merge patch replaces the list of taints as a whole, so if one changes, the patch
-// has all of them. Taints of other clients keep their position.
+// A patch replaces the list of taints as a whole, so if one changes, the patch has all of
+// them. Taints of other clients keep their position.
 var taints = field{
 	kind: Taint,
 	desired: func(spec *tidekeeperv1.NodePoolSpec) iter.Seq2[string, string] {
@@ -89,13 +115,35 @@ var taints = field{
 			}
 		}
 	},
+	value: func(node *corev1.Node, name string) (string, bool) {
+		i := indexOfTaint(node, name)
+		if i < 0 {
+			return "", false
+		}
+		return node.Spec.Taints[i].Value, true
+	},
 	stored: func(stored *Stored) *map[string]string { return &stored.Taints },
 	detach: func(node *corev1.Node) { node.Spec.Taints = slices.Clone(node.Spec.Taints) },
 	set:    setTaint,
 	remove: func(node *corev1.Node, name string) {
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return taintName(t.Key, t.Effect) == name })
 	},
-	patch: func(before, after *corev1.Node, _, spec map[string]any) {
+	tests: func(read *corev1.Node, names []string) []operation {
+		if len(names) == 0 {
+			return nil
+		}
+		return []operation{testOf(taintsPath, optionalList(read.Spec.Taints))}
+	},
+	changes: func(before, after *corev1.Node) []operation {
+		switch {
+		case equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints):
+			return nil
+		case len(after.Spec.Taints) == 0:
+			return []operation{{Op: "remove", Path: taintsPath}}
+		}
+		return []operation{addOf(taintsPath, after.Spec.Taints)}
+	},
+	merge: func(before, after *corev1.Node, _, spec map[string]any) {
 		if !equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) {
 			spec["taints"] = after.Spec.Taints
 		}
@@ -112,7 +160,7 @@ var taints = field{
 // setTaint changes a taint in place, or appends it. A NoExecute taint gets the time at which
 // it was added: how many nodes are being emptied is computed from it.
 func setTaint(node *corev1.Node, name, value string, at time.Time) {
-	i := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool { return taintName(t.Key, t.Effect) == name })
+	i := indexOfTaint(node, name)
 	if i < 0 {
 		key, effect := splitTaintName(name)
 		i = len(node.Spec.Taints)
@@ -122,6 +170,11 @@ func setTaint(node *corev1.Node, name, value string, at time.Time) {
 	if node.Spec.Taints[i].Effect == corev1.TaintEffectNoExecute {
 		node.Spec.Taints[i].TimeAdded = &metav1.Time{Time: at}
 	}
+}
+
+// indexOfTaint returns where in the list of taints a node has one of that name, or -1.
+func indexOfTaint(node *corev1.Node, name string) int {
+	return slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool { return taintName(t.Key, t.Effect) == name })
 }
 
 func taintName(key string, effect corev1.TaintEffect) string { return key + ":" + string(effect) }

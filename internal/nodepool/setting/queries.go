@@ -38,6 +38,11 @@ func Actual(node *corev1.Node) map[Key]string {
 	return settings
 }
 
+// Value returns the value that a node has for a key.
+func Value(node *corev1.Node, key Key) (value string, exists bool) {
+	return fieldOf(key.Kind).value(node, key.Name)
+}
+
 // Missing returns the keys for which a node does not have the value that the spec of a
 // pool asks for, in order.
 func Missing(pool *tidekeeperv1.NodePool, node *corev1.Node) []Key {

@@ -21,8 +21,9 @@ type field struct {
 	desired func(*tidekeeperv1.NodePoolSpec) iter.Seq2[string, string]
 	// managed returns the names that the status of a pool says it manages.
 	managed func(*tidekeeperv1.ManagedKeys) *[]string
-	// actual yields the names and values that a node has.
+	// actual yields the names and values that a node has, value returns one of them.
 	actual func(*corev1.Node) iter.Seq2[string, string]
+	value  func(node *corev1.Node, name string) (value string, exists bool)
 
 	// stored returns the map of an ownership record that has the values.
 	stored func(*Stored) *map[string]string
@@ -35,8 +36,13 @@ type field struct {
 	// set puts a setting on a node at the given time, remove removes it.
 	set    func(node *corev1.Node, name, value string, at time.Time)
 	remove func(node *corev1.Node, name string)
-	// patch adds the difference between two versions of a node to a JSON merge patch.
-	patch func(before, after *corev1.Node, metadata, spec map[string]any)
+	// tests returns the operations of a JSON patch that fail if a node no longer has what
+	// was read of it, which are these names.
+	tests func(read *corev1.Node, names []string) []operation
+	// changes returns those that turn one version of a node into another.
+	changes func(before, after *corev1.Node) []operation
+	// merge adds the difference between two versions of a node to a JSON merge patch.
+	merge func(before, after *corev1.Node, metadata, spec map[string]any)
 
 	// format returns a setting in kubectl's notation.
 	format func(name, value string) string

@@ -70,6 +70,9 @@ type Cluster struct {
 type Dirty struct {
 	// Nodes are nodes that need a write.
 	Nodes sets.Set[string]
+	// Edited are pools that were created, edited or deleted, or that a leader looks at for
+	// the first time.
+	Edited sets.Set[string]
 	// Pools are pools whose members, readiness, conditions or deletion may have changed.
 	Pools sets.Set[string]
 	// Utilization are pools of which only the utilization, the pending events or the writes
@@ -78,8 +81,14 @@ type Dirty struct {
 }
 
 type poolState struct {
-	object   *tidekeeperv1.NodePool
-	selector labels.Selector
+	object *tidekeeperv1.NodePool
+	// ahead is the resourceVersion that a write of this process returned and that the
+	// informer has not shown yet; empty if there is none. unplanned means that the nodes are
+	// to be planned again when it has, and queued are those that need not be queued again.
+	ahead     string
+	unplanned bool
+	queued    sets.Set[string]
+	selector  labels.Selector
 	// invalid is why the selector of the pool cannot be used, if so.
 	invalid error
 
@@ -173,7 +182,7 @@ func NewCluster() *Cluster {
 }
 
 func newDirty() Dirty {
-	return Dirty{Nodes: sets.New[string](), Pools: sets.New[string](), Utilization: sets.New[string]()}
+	return Dirty{Nodes: sets.New[string](), Edited: sets.New[string](), Pools: sets.New[string](), Utilization: sets.New[string]()}
 }
 
 // lock begins a method that changes the model; unlock returns what it made dirty.

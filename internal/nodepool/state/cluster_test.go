@@ -39,6 +39,7 @@ func TestDirty(t *testing.T) {
 		given       []any
 		when        func(*Cluster) Dirty
 		nodes       []string
+		edited      []string
 		pools       []string
 		utilization []string
 	}{
@@ -103,7 +104,7 @@ func TestDirty(t *testing.T) {
 				pool.Generation = 2
 				return f.SetPool(pool)
 			},
-			nodes: []string{"n"}, pools: []string{"a"},
+			nodes: []string{"n"}, edited: []string{"a"}, pools: []string{"a"},
 		},
 		{
 			name:  "a written status concerns no nodes",
@@ -124,7 +125,7 @@ func TestDirty(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := tt.when(build(tt.given...))
-			want := Dirty{sets.New(tt.nodes...), sets.New(tt.pools...), sets.New(tt.utilization...)}
+			want := Dirty{Nodes: sets.New(tt.nodes...), Edited: sets.New(tt.edited...), Pools: sets.New(tt.pools...), Utilization: sets.New(tt.utilization...)}
 			got.Utilization = got.Utilization.Difference(got.Pools)
 			if diff := cmp.Diff(want, got, cmp.AllowUnexported(Dirty{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("dirty (-want +got):\n%s", diff)
@@ -140,7 +141,7 @@ func TestAllKeys(t *testing.T) {
 	f.SetNode(objects.Node("right").Role("a").LabelOf("a", "of", "a").Obj())
 	f.SetNode(objects.Node("wrong").Role("a").Obj())
 	got := f.AllKeys()
-	want := Dirty{sets.New("wrong"), sets.New("a"), nil}
+	want := Dirty{Nodes: sets.New("wrong"), Edited: sets.New("a")}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Dirty{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("all keys (-want +got):\n%s", diff)
 	}

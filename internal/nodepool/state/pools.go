@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -17,8 +18,58 @@ import (
 // SetPool adds or updates a pool.
 func (c *Cluster) SetPool(pool *tidekeeperv1.NodePool) Dirty {
 	c.lock()
+	var queued sets.Set[string]
+	if p, known := c.pools[pool.Name]; known && p.ahead != "" && p.object.UID == pool.UID {
+		if isOlder(pool.ResourceVersion, p.ahead) {
+			return c.unlock()
+		}
+		if p.ahead == pool.ResourceVersion {
+			queued = p.queued
+		}
+		p.ahead, p.queued = "", nil
+	}
 	c.putPool(pool)
+	c.dirty.Nodes = c.dirty.Nodes.Difference(queued)
 	return c.unlock()
+}
+
+// PoolWritten updates a pool from the API server's answer to a write of its finalizer or its
+// status, so that nodes that wait for the write do not wait for the informer, too. They are
+// queued as they are, and planned when they are written: to plan all of them takes longer than
+// the first few writes. The informer has that done for all nodes of the pool. What it still has
+// to show of the time before is ignored.
+func (c *Cluster) PoolWritten(answer *tidekeeperv1.NodePool) Dirty {
+	c.lock()
+	p, known := c.pools[answer.Name]
+	if !known || p.object.UID != answer.UID || !isOlder(p.object.ResourceVersion, answer.ResourceVersion) {
+		return c.unlock()
+	}
+	old := p.object
+	p.object, p.ahead = answer.DeepCopy(), answer.ResourceVersion
+	c.addFormerKeys(old, answer)
+	if plansDiffer(old, answer) {
+		p.unplanned = true
+	}
+	if plan.IsActive(answer) && !equality.Semantic.DeepEqual(old.Status.Managed, answer.Status.Managed) {
+		p.queued = p.outdated.Clone()
+		c.dirty.Nodes = c.dirty.Nodes.Union(p.queued)
+	}
+	return c.unlock()
+}
+
+// addFormerKeys remembers the keys that a pool ceases to manage.
+func (c *Cluster) addFormerKeys(old, pool *tidekeeperv1.NodePool) {
+	for key := range setting.Managed(old) {
+		if !setting.Manages(pool, key) {
+			c.formerKeys.add(pool.Name, key)
+		}
+	}
+}
+
+// isOlder reports whether the first of two resourceVersions of one object is the older one.
+func isOlder(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
 }
 
 func (c *Cluster) putPool(pool *tidekeeperv1.NodePool) {
@@ -42,6 +93,9 @@ func (c *Cluster) putPool(pool *tidekeeperv1.NodePool) {
 	if old == nil || old.Generation != pool.Generation {
 		c.roomChanges++ // An answer is about one generation.
 	}
+	if old == nil || old.Generation != pool.Generation || old.DeletionTimestamp.IsZero() != pool.DeletionTimestamp.IsZero() {
+		c.dirty.Edited.Insert(pool.Name)
+	}
 	if own := plan.Taints(pool); !slices.Equal(own, p.taints) {
 		p.taints = own
 		for name := range p.members {
@@ -50,11 +104,7 @@ func (c *Cluster) putPool(pool *tidekeeperv1.NodePool) {
 		}
 	}
 	if old != nil {
-		for key := range setting.Managed(old) {
-			if !setting.Manages(pool, key) {
-				c.formerKeys.add(pool.Name, key)
-			}
-		}
+		c.addFormerKeys(old, pool)
 	}
 
 	affected := sets.New[string]()
@@ -65,7 +115,8 @@ func (c *Cluster) putPool(pool *tidekeeperv1.NodePool) {
 			c.updateMembership(n)
 		}
 	}
-	if old == nil || plansDiffer(old, pool) {
+	if old == nil || p.unplanned || plansDiffer(old, pool) {
+		p.unplanned = false
 		affected = affected.Union(p.members)
 		if o := c.owners[pool.Name]; o != nil {
 			affected = affected.Union(o.nodes)

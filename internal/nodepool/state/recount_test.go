@@ -65,6 +65,14 @@ func TestClusterEqualsRecount(t *testing.T) {
 		podNames := rapid.SampledFrom([]string{"p0", "p1", "p2", "p3", "p4", "p5"})
 		amounts := rapid.SampledFrom([]string{"", "0", "100m", "1", "3", "250Mi"})
 		values := rapid.SampledFrom([]string{"1", "2"})
+		version := 0
+		// put feeds the model with the next version of a pool, as the informer does.
+		put := func(pool *tidekeeperv1.NodePool) {
+			version++
+			pool.ResourceVersion = fmt.Sprint(version)
+			w.pools[pool.Name] = pool
+			f.SetPool(pool)
+		}
 
 		t.Repeat(map[string]func(*rapid.T){
 			"pool": func(t *rapid.T) {
@@ -91,8 +99,7 @@ func TestClusterEqualsRecount(t *testing.T) {
 				if old := w.pools[pool.Name]; old != nil {
 					pool.Generation = old.Generation + 1
 				}
-				w.pools[pool.Name] = pool
-				f.SetPool(pool)
+				put(pool)
 			},
 			"pool changed by its controller": func(t *rapid.T) {
 				// Neither the finalizer nor the status changes the generation.
@@ -100,6 +107,7 @@ func TestClusterEqualsRecount(t *testing.T) {
 				if pool == nil {
 					t.Skip("no such pool")
 				}
+				old := pool
 				pool = pool.DeepCopy()
 				pool.Finalizers, pool.Status.Managed.Labels = nil, nil
 				if rapid.Bool().Draw(t, "finalizer") {
@@ -108,8 +116,16 @@ func TestClusterEqualsRecount(t *testing.T) {
 				if rapid.Bool().Draw(t, "manages") {
 					pool.Status.Managed.Labels = []string{"shared"}
 				}
-				w.pools[pool.Name] = pool
-				f.SetPool(pool)
+				if rapid.Bool().Draw(t, "the answer comes first") {
+					// And then what the informer has to show of the time before.
+					pool.ResourceVersion = fmt.Sprint(version + 1)
+					f.PoolWritten(pool)
+					f.SetPool(old)
+					if f.pools[pool.Name].object.ResourceVersion != pool.ResourceVersion {
+						t.Fatal("an older version took the place of the answer")
+					}
+				}
+				put(pool)
 			},
 			"pool gone": func(t *rapid.T) {
 				name := poolNames.Draw(t, "pool")
@@ -121,8 +137,7 @@ func TestClusterEqualsRecount(t *testing.T) {
 				name := poolNames.Draw(t, "pool")
 				pool := objects.Pool(name).MatchLabels("zone", values.Draw(t, "zone")).Obj()
 				pool.UID = types.UID(rapid.StringN(4, 4, -1).Draw(t, "uid"))
-				w.pools[name] = pool
-				f.SetPool(pool)
+				put(pool)
 			},
 			"node": func(t *rapid.T) {
 				n := objects.Node(nodeNames.Draw(t, "node"))

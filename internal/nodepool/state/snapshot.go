@@ -26,7 +26,7 @@ func (c *Cluster) AllKeys() Dirty {
 		}
 	}
 	for name := range c.pools {
-		c.dirty.Pools.Insert(name)
+		c.dirty.Edited.Insert(name)
 	}
 	return c.unlock()
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
@@ -41,5 +43,75 @@ func TestWritesAreThrottled(t *testing.T) {
 	f.SetNode(objects.Node("gone").Obj())
 	if n := written("gone", objects.Epoch, 3, 0); n != 3 {
 		t.Errorf("%d of 3 writes to a node that was created again: the limit of the deleted one applies", n)
+	}
+}
+
+// The answer to the write that vouches for a key is enough to write the nodes: the informer is
+// not waited for.
+func TestNodesDoNotWaitForTheInformer(t *testing.T) {
+	pool := objects.Pool("a").Labels("of", "a").ManagingNothing().Obj()
+	pool.ResourceVersion = "10"
+	vouching := objects.Pool("a").Labels("of", "a").Obj()
+	vouching.ResourceVersion = "12"
+	node := objects.Node("n").Role("a").Obj()
+	writes := func(f *Cluster) bool {
+		nodePlan, end := f.BeginWrite(node)
+		defer end()
+		return !nodePlan.Empty()
+	}
+
+	f := NewCluster()
+	f.SetNode(node)
+	if dirty := f.SetPool(pool); dirty.Nodes.Has("n") || writes(f) {
+		t.Error("the node is written before the pool vouches for the key")
+	}
+	if dirty := f.PoolWritten(vouching); !dirty.Nodes.Has("n") || !writes(f) {
+		t.Error("the node is not written when the pool vouches for the key")
+	}
+	late := pool.DeepCopy()
+	late.ResourceVersion = "11"
+	if f.SetPool(late); !writes(f) {
+		t.Error("an older version, which the informer shows late, counts")
+	}
+	if dirty := f.SetPool(vouching); dirty.Nodes.Has("n") {
+		t.Error("the node is queued twice")
+	}
+	if p := f.pools["a"]; p.ahead != "" || p.unplanned || p.object != vouching {
+		t.Errorf("when the informer has shown it, the model is ahead by %q, unplanned: %t", p.ahead, p.unplanned)
+	}
+
+	// An answer says nothing about a pool that was created since, and brings back none that is gone.
+	again := pool.DeepCopy()
+	again.UID, again.ResourceVersion = "again", "20"
+	f.SetPool(again)
+	if dirty := f.PoolWritten(vouching); len(dirty.Nodes) > 0 || writes(f) {
+		t.Error("the answer about a pool counts for the next one of its name")
+	}
+	f.DeletePool("a")
+	if f.PoolWritten(vouching); len(f.PoolNames()) > 0 {
+		t.Error("the answer brings back a pool that is gone")
+	}
+}
+
+// What is edited is queued at once, and everything else waits for company.
+func TestEdited(t *testing.T) {
+	f := NewCluster()
+	pool := objects.Pool("a").Labels("of", "a").Obj()
+	change := func(what string, edited bool, edit func()) {
+		t.Helper()
+		pool = pool.DeepCopy()
+		edit()
+		if dirty := f.SetPool(pool); dirty.Edited.Has("a") != edited || !dirty.Pools.Has("a") {
+			t.Errorf("%s: edited %v, changed %v", what, dirty.Edited, dirty.Pools)
+		}
+	}
+	change("created", true, func() {})
+	change("status", false, func() { pool.Status.NodeCount = 1 })
+	change("finalizer", false, func() { pool.Finalizers = nil })
+	change("spec", true, func() { pool.Generation++ })
+	change("deleted", true, func() { pool.DeletionTimestamp = &metav1.Time{Time: objects.Epoch} })
+	change("another", true, func() { pool.UID, pool.DeletionTimestamp = "another", nil })
+	if dirty := f.SetNode(objects.Node("n").Role("a").Obj()); len(dirty.Edited) > 0 {
+		t.Errorf("a node that joins: edited %v", dirty.Edited)
 	}
 }

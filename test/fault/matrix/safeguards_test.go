@@ -91,25 +91,26 @@ var safeguards = []safeguard{
 		name: "the record in the same write as what it records",
 		out: []edit{{
 			"internal/nodepool/node_controller.go",
-			`patch := client.RawPatch(types.MergePatchType, nodePlan.Patch(node, r.clock.Now()))`,
-			`if nodePlan.OwnershipChanged {
+			"now := r.clock.Now()\n\t// The same version",
+			`now := r.clock.Now()
+	if nodePlan.OwnershipChanged {
 		alone := *nodePlan
 		alone.Set, alone.Remove = nil, nil
-		if err := r.client.Patch(ctx, node, client.RawPatch(types.MergePatchType, alone.Patch(node, r.clock.Now()))); err != nil {
+		if err := r.client.Patch(ctx, node, client.RawPatch(types.MergePatchType, alone.VersionedPatch(node, now))); err != nil {
 			return err
 		}
 	}
-	patch := client.RawPatch(types.MergePatchType, nodePlan.Patch(node, r.clock.Now()))`,
+	// The same version`,
 		}},
 		scenario: "pool edited",
 		noticed:  []string{oneRecord},
 	},
 	{
-		name: "the precondition on the resourceVersion",
+		name: "the tests of what the plan depends on",
 		out: []edit{{
-			"internal/nodepool/setting/apply.go",
-			`metadata, spec := map[string]any{"resourceVersion": before.ResourceVersion}, map[string]any{}`,
-			`metadata, spec := map[string]any{}, map[string]any{}`,
+			"internal/nodepool/setting/patch.go",
+			`patch = append(patch, fields[i].tests(before, namesOf(read, fields[i].kind))...)`,
+			`_ = fields[i].tests(before, namesOf(read, fields[i].kind))`,
 		}},
 		scenario: "pool created", fault: "overtaken by another client, watches frozen",
 		noticed: []string{"has lost what another client wrote", "what others put on a node stays: ", oneRecord},
