@@ -177,8 +177,10 @@ func manyPods(count int) *corev1.PodList {
 			pod.Labels = map[string]string{"pod-template-hash": pick(random, "x", "y"), "rollouts-pod-template-hash": "z", "app": "a"}
 			pod.Annotations = map[string]string{tidekeeperv1.RestartedAtAnnotation: pick(random, "03:00", "04:00"), "a": "b"}
 		case 1:
-			for range 1 + random.Intn(2) {
-				oddities[random.Intn(len(oddities))](pod, random)
+			a, b := random.Intn(len(oddities)), random.Intn(len(oddities))
+			oddities[min(a, b)](pod, random)
+			if a != b {
+				oddities[max(a, b)](pod, random)
 			}
 		}
 		for copies := range 2 {
@@ -212,17 +214,15 @@ func near(p *corev1.Pod, random *rand.Rand) metav1.Time {
 	return metav1.NewTime(p.CreationTimestamp.Add(time.Duration(random.Intn(10)) * time.Second))
 }
 
-// oddities make a typical pod less so.
+// oddities make a typical pod less so. Those that take things away come last.
 var oddities = []func(*corev1.Pod, *rand.Rand){
 	func(p *corev1.Pod, r *rand.Rand) { at := near(p, r); p.DeletionTimestamp = &at },
-	func(p *corev1.Pod, _ *rand.Rand) { p.OwnerReferences = nil },
 	func(p *corev1.Pod, r *rand.Rand) { p.OwnerReferences[0].Kind = pick(r, "DaemonSet", "Job") },
 	func(p *corev1.Pod, _ *rand.Rand) {
 		p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{Kind: "ConfigMap", Name: "c", UID: "c"})
 	},
 	func(p *corev1.Pod, _ *rand.Rand) { p.OwnerReferences[0].Controller = new(false) },
 	func(p *corev1.Pod, r *rand.Rand) { p.Status.Phase = pick(r, corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed) },
-	func(p *corev1.Pod, _ *rand.Rand) { p.Status = corev1.PodStatus{} },
 	func(p *corev1.Pod, _ *rand.Rand) { p.Status.StartTime = nil },
 	func(p *corev1.Pod, r *rand.Rand) { *p.Status.StartTime, p.Status.Conditions[4].Type = near(p, r), "Other" },
 	func(p *corev1.Pod, r *rand.Rand) { p.Status.Conditions[r.Intn(5)].Status = corev1.ConditionFalse },
@@ -253,7 +253,6 @@ var oddities = []func(*corev1.Pod, *rand.Rand){
 	func(p *corev1.Pod, r *rand.Rand) {
 		p.Status.ContainerStatuses[r.Intn(2)].LastTerminationState.Running = &corev1.ContainerStateRunning{StartedAt: near(p, r)}
 	},
-	func(p *corev1.Pod, _ *rand.Rand) { p.Status.ContainerStatuses = p.Status.ContainerStatuses[:1] },
 	func(p *corev1.Pod, _ *rand.Rand) { p.Spec.NodeSelector = map[string]string{"disk": "fast"} },
 	func(p *corev1.Pod, _ *rand.Rand) {
 		p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
@@ -261,4 +260,7 @@ var oddities = []func(*corev1.Pod, *rand.Rand){
 	func(p *corev1.Pod, _ *rand.Rand) { p.Spec.Resources = &corev1.ResourceRequirements{} },
 	func(p *corev1.Pod, _ *rand.Rand) { p.Annotations = nil },
 	func(p *corev1.Pod, _ *rand.Rand) { p.Labels = nil },
+	func(p *corev1.Pod, _ *rand.Rand) { p.OwnerReferences = nil },
+	func(p *corev1.Pod, _ *rand.Rand) { p.Status.ContainerStatuses = p.Status.ContainerStatuses[:1] },
+	func(p *corev1.Pod, _ *rand.Rand) { p.Status = corev1.PodStatus{} },
 }
