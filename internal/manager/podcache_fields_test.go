@@ -224,7 +224,7 @@ var oddities = []func(*corev1.Pod, *rand.Rand){
 	func(p *corev1.Pod, _ *rand.Rand) { p.OwnerReferences[0].Controller = new(false) },
 	func(p *corev1.Pod, r *rand.Rand) { p.Status.Phase = pick(r, corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed) },
 	func(p *corev1.Pod, _ *rand.Rand) { p.Status.StartTime = nil },
-	func(p *corev1.Pod, r *rand.Rand) { *p.Status.StartTime, p.Status.Conditions[4].Type = near(p, r), "Other" },
+	func(p *corev1.Pod, r *rand.Rand) { p.Status.StartTime, p.Status.Conditions[4].Type = new(near(p, r)), "Other" },
 	func(p *corev1.Pod, r *rand.Rand) { p.Status.Conditions[r.Intn(5)].Status = corev1.ConditionFalse },
 	func(p *corev1.Pod, r *rand.Rand) { p.Status.Conditions[r.Intn(5)].LastTransitionTime = near(p, r) },
 	func(p *corev1.Pod, r *rand.Rand) {
