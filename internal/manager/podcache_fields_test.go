@@ -224,7 +224,10 @@ var oddities = []func(*corev1.Pod, *rand.Rand){
 	func(p *corev1.Pod, _ *rand.Rand) { p.OwnerReferences[0].Controller = new(false) },
 	func(p *corev1.Pod, r *rand.Rand) { p.Status.Phase = pick(r, corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed) },
 	func(p *corev1.Pod, _ *rand.Rand) { p.Status.StartTime = nil },
-	func(p *corev1.Pod, r *rand.Rand) { p.Status.StartTime, p.Status.Conditions[4].Type = new(near(p, r)), "Other" },
+	func(p *corev1.Pod, _ *rand.Rand) {
+		// Without another time, this is when the pod was created, too long ago for the others.
+		p.CreationTimestamp, p.Status.StartTime, p.Status.Conditions[4].Type = metav1.Time{}, new(metav1.Unix(-5_000_000_000, 0)), "Other"
+	},
 	func(p *corev1.Pod, r *rand.Rand) { p.Status.Conditions[r.Intn(5)].Status = corev1.ConditionFalse },
 	func(p *corev1.Pod, r *rand.Rand) { p.Status.Conditions[r.Intn(5)].LastTransitionTime = near(p, r) },
 	func(p *corev1.Pod, r *rand.Rand) {
@@ -242,16 +245,18 @@ var oddities = []func(*corev1.Pod, *rand.Rand){
 	func(p *corev1.Pod, r *rand.Rand) {
 		p.Status.ContainerStatuses[r.Intn(2)].AllocatedResources = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("7")}
 	},
-	func(p *corev1.Pod, r *rand.Rand) {
-		s := &p.Status.ContainerStatuses[r.Intn(2)]
-		s.RestartCount = int32(1 + r.Intn(2))
-		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{StartedAt: near(p, r), FinishedAt: near(p, r)}
-	},
+	eachStatus(func(p *corev1.Pod, s *corev1.ContainerStatus, r *rand.Rand) {
+		s.RestartCount, s.LastTerminationState.Terminated = 1, &corev1.ContainerStateTerminated{StartedAt: near(p, r), FinishedAt: near(p, r)}
+	}),
+	eachStatus(func(p *corev1.Pod, s *corev1.ContainerStatus, r *rand.Rand) {
+		s.LastTerminationState.Running = &corev1.ContainerStateRunning{StartedAt: near(p, r)}
+	}),
+	eachStatus(func(p *corev1.Pod, s *corev1.ContainerStatus, r *rand.Rand) {
+		s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: near(p, r)}}
+	}),
+	func(p *corev1.Pod, r *rand.Rand) { p.Status.ContainerStatuses[r.Intn(2)].RestartCount = 2 },
 	func(p *corev1.Pod, r *rand.Rand) {
 		p.Status.ContainerStatuses[r.Intn(2)].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
-	},
-	func(p *corev1.Pod, r *rand.Rand) {
-		p.Status.ContainerStatuses[r.Intn(2)].LastTerminationState.Running = &corev1.ContainerStateRunning{StartedAt: near(p, r)}
 	},
 	func(p *corev1.Pod, _ *rand.Rand) { p.Spec.NodeSelector = map[string]string{"disk": "fast"} },
 	func(p *corev1.Pod, _ *rand.Rand) {
@@ -263,4 +268,12 @@ var oddities = []func(*corev1.Pod, *rand.Rand){
 	func(p *corev1.Pod, _ *rand.Rand) { p.OwnerReferences = nil },
 	func(p *corev1.Pod, _ *rand.Rand) { p.Status.ContainerStatuses = p.Status.ContainerStatuses[:1] },
 	func(p *corev1.Pod, _ *rand.Rand) { p.Status = corev1.PodStatus{} },
+}
+
+func eachStatus(change func(*corev1.Pod, *corev1.ContainerStatus, *rand.Rand)) func(*corev1.Pod, *rand.Rand) {
+	return func(p *corev1.Pod, random *rand.Rand) {
+		for i := range p.Status.ContainerStatuses {
+			change(p, &p.Status.ContainerStatuses[i], random)
+		}
+	}
 }
