@@ -147,12 +147,16 @@ func serveList(t *testing.T, list *corev1.PodList, scheme *apiruntime.Scheme) ht
 func manyPods(count int) *corev1.PodList {
 	random := rand.New(rand.NewSource(1))
 	fill := randfill.New().RandSource(rand.NewSource(2)).NilChance(.3).NumElements(0, 3).MaxDepth(12).Funcs(
-		func(q *resource.Quantity, c randfill.Continue) { *q = resource.MustParse(pick(c.Rand, "0", "1", "250m", "64Mi", "1G")) },
+		func(q *resource.Quantity, c randfill.Continue) {
+			*q = resource.MustParse(pick(c.Rand, "0", "1", "250m", "64Mi", "1G"))
+		},
 		func(at *metav1.Time, c randfill.Continue) { *at = anyTime(c.Rand) },
 		func(s *corev1.PodConditionType, c randfill.Continue) {
 			*s = pick(c.Rand, corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady, corev1.PodReady, corev1.PodResizePending, podtimeline.SummaryCondition)
 		},
-		func(s *corev1.ConditionStatus, c randfill.Continue) { *s = pick(c.Rand, corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse) },
+		func(s *corev1.ConditionStatus, c randfill.Continue) {
+			*s = pick(c.Rand, corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse)
+		},
 		func(p *corev1.PodCondition, c randfill.Continue) {
 			c.FillNoCustom(p)
 			p.Reason = pick(c.Rand, corev1.PodReasonInfeasible, "Deferred")
@@ -222,7 +226,9 @@ var oddities = []func(*corev1.Pod, *rand.Rand){
 		p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{Kind: "ConfigMap", Name: "c", UID: "c"})
 	},
 	func(p *corev1.Pod, _ *rand.Rand) { p.OwnerReferences[0].Controller = new(false) },
-	func(p *corev1.Pod, r *rand.Rand) { p.Status.Phase = pick(r, corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed) },
+	func(p *corev1.Pod, r *rand.Rand) {
+		p.Status.Phase = pick(r, corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed)
+	},
 	func(p *corev1.Pod, _ *rand.Rand) { p.Status.StartTime = nil },
 	func(p *corev1.Pod, _ *rand.Rand) {
 		// Without another time, this is when the pod was created, too long ago for the others.

@@ -224,8 +224,7 @@ func readPage(body io.Reader, apiVersion, kind string, begin func(*metav1.ListMe
 		}
 	}
 	if !listed {
-		// Without its last part, an answer looks complete.
-		return io.ErrUnexpectedEOF
+		return notUnderstood(errors.New("an answer without a list"))
 	}
 	return nil
 }

@@ -71,10 +71,12 @@ func newWire(to Connection, resource, kind string, fallbacks *prometheus.Counter
 	}, nil
 }
 
+const fallbacksHelp = "1 if the API server sent objects of a kind otherwise than in the protobuf that the cache reads by itself, so that client-go has decoded them since, at several times the CPU; by kind."
+
 func newFallbacks() *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tidekeeper_cache_fallbacks_total",
-		Help: "1 if the API server sent objects of a kind otherwise than in the protobuf that the cache reads by itself, so that client-go has decoded them since, at several times the CPU; by kind.",
+		Help: fallbacksHelp,
 	}, []string{"kind"})
 }
 
