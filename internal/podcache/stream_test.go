@@ -117,7 +117,7 @@ func refuse(err *apierrors.StatusError) handle {
 }
 
 // frame returns an event as it is sent.
-func frame(t *testing.T, what watch.EventType, kind string, object interface{ Marshal() ([]byte, error) }) []byte {
+func frame(t testing.TB, what watch.EventType, kind string, object interface{ Marshal() ([]byte, error) }) []byte {
 	t.Helper()
 	event := &metav1.WatchEvent{Type: string(what), Object: kruntime.RawExtension{Raw: inEnvelope(kind, marshal(t, object))}}
 	message := marshal(t, event)
@@ -175,6 +175,22 @@ func run(t *testing.T, s *script, object kruntime.Object) *scripted {
 	}
 	start(t, out.pods)
 	return out
+}
+
+// newTestWire returns a wire of pods that asks the script.
+func newTestWire(t *testing.T, s *script) *wire {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	w, err := newWire(Connection{Config: &rest.Config{Host: server.URL}, Client: server.Client(), Scheme: scheme.Scheme}, "pods", "Pod", newFallbacks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.newDecoder = func() decoder {
+		d, _ := newTestDecoder(t)
+		return d
+	}
+	return w
 }
 
 // expect waits until the informer has these objects, by name and version.
@@ -322,12 +338,12 @@ func TestErrorsOfTheServer(t *testing.T) {
 	}
 }
 
+var notAcceptable = &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable}}
+
 // What is not the expected protobuf is left to client-go, from then on.
 func TestFallback(t *testing.T) {
-	notAcceptable := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable}}
 	jsonList := []byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`)
 	compressed := kruntime.Unknown{TypeMeta: kruntime.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Raw: []byte{}, ContentEncoding: "gzip"}
-	good := podPage(t, metav1.ListMeta{ResourceVersion: "7"}, versioned("a", "1"))
 	for name, list := range map[string]handle{
 		"406":                    refuse(notAcceptable),
 		"JSON":                   body(jsonList),
@@ -350,29 +366,45 @@ func TestFallback(t *testing.T) {
 			}
 		})
 	}
+}
+
+// So is a watch, which ends then.
+func TestFallbackOfAWatch(t *testing.T) {
 	jsonEvent := []byte(`{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1"}}`)
 	asJSON := marshal(t, &metav1.WatchEvent{Type: "ADDED", Object: kruntime.RawExtension{Raw: []byte(`{"kind":"Pod"}`)}})
-	for name, events := range map[string]handle{
-		"406 for a watch":        refuse(notAcceptable),
-		"an event with JSON":     body(binary.BigEndian.AppendUint32(nil, uint32(len(asJSON))), asJSON),
-		"JSON after a length":    body(binary.BigEndian.AppendUint32(nil, uint32(len(jsonEvent))), jsonEvent),
-		"an event of a node":     body(frame(t, watch.Added, "Node", &corev1.Node{})),
-		"an event without kind":  body(frame(t, "CHANGED", "Pod", &corev1.Pod{})),
-		"an error with a pod":    body(frame(t, watch.Error, "Table", &corev1.Pod{})),
-		"an event with a pod of": body(frame(t, watch.Added, "Pod", damaged{})),
+	for name, events := range map[string][]byte{
+		"an event with JSON":     append(binary.BigEndian.AppendUint32(nil, uint32(len(asJSON))), asJSON...),
+		"JSON after a length":    append(binary.BigEndian.AppendUint32(nil, uint32(len(jsonEvent))), jsonEvent...),
+		"an event of a node":     frame(t, watch.Added, "Node", &corev1.Node{}),
+		"an unknown event":       frame(t, "CHANGED", "Pod", &corev1.Pod{}),
+		"an error with a table":  frame(t, watch.Error, "Table", &corev1.Pod{}),
+		"a damaged pod":          frame(t, watch.Added, "Pod", damaged{}),
+		"a damaged bookmark":     frame(t, watch.Bookmark, "Pod", damaged{}),
+		"an error that is worse": frame(t, watch.Error, "Status", damaged{}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := run(t, &script{lists: []handle{body(good)}, watches: []handle{events}}, &corev1.Pod{})
-			select {
-			case <-s.typedAsks:
-			case <-time.After(20 * time.Second):
-				t.Fatal("client-go is not asked")
+			w := newTestWire(t, &script{watches: []handle{body(events)}})
+			pods, err := w.watch(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
 			}
-			s.expectVersion(t, "72")
-			s.expectFallbacks(t, 1)
+			for e := range pods.ResultChan() {
+				t.Errorf("got %v", e)
+			}
+			if w.understands(t.Context(), nil) {
+				t.Error("the next watch is not left to client-go")
+			}
 		})
 	}
+	t.Run("406", func(t *testing.T) {
+		s := run(t, &script{
+			lists:   []handle{body(podPage(t, metav1.ListMeta{ResourceVersion: "7"}, versioned("a", "1")))},
+			watches: []handle{refuse(notAcceptable)},
+		}, &corev1.Pod{})
+		s.expect(t, "a 1", "watched 71")
+		s.expectVersion(t, "72")
+		s.expectFallbacks(t, 1)
+	})
 }
 
 // damaged is an object whose bytes are no message.
@@ -440,13 +472,7 @@ func TestStoppedWatch(t *testing.T) {
 	}
 	for name, sent := range map[string]handle{"quiet": quiet, "busy": body(events)} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(&script{watches: []handle{sent}})
-			defer server.Close()
-			w, err := newWire(Connection{Config: &rest.Config{Host: server.URL}, Client: server.Client(), Scheme: scheme.Scheme}, "pods", "Pod", newFallbacks())
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.newDecoder = func() decoder { d, _ := newTestDecoder(t); return d }
+			w := newTestWire(t, &script{watches: []handle{sent}})
 			pods, err := w.watch(t.Context(), metav1.ListOptions{})
 			if err != nil {
 				t.Fatal(err)
