@@ -38,7 +38,7 @@ type memoryLimiter struct {
 	limited bool
 }
 
-// limit limits the memory to what is needed to fill the cache with so many pods. It does nothing
+// limit limits the memory to what is needed to fill the cache with that many pods. It does nothing
 // once the cache was filled: a list that comes again meets a heap that is large already.
 func (l *memoryLimiter) limit(pods int64) {
 	l.mu.Lock()

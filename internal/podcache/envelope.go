@@ -175,7 +175,7 @@ type page struct {
 
 // readPage reads the list of that kind in a body. It calls begin with the list's metadata, which
 // an API server sends first, and item with each object, whose bytes are good until the next one.
-// It returns errNotUnderstood if it is no such list, and the errors of the body and of the
+// It returns errNotUnderstood if it is not that list, and the errors of the body and of the
 // functions.
 func readPage(body io.Reader, apiVersion, kind string, begin func(*metav1.ListMeta), item func([]byte) error) error {
 	p := &page{body: bufio.NewReaderSize(body, 32<<10)}

@@ -104,7 +104,7 @@ func fieldNamed(name string, of reflect.Type) (int, reflect.Type, error) {
 }
 
 // prune returns the message without the fields that are not kept. It is made in place, so that
-// the bytes are of no use after an error. What a field is made of is left to who decodes it.
+// the bytes are of no use after an error. Values are not checked: that is left to the decoder.
 func (m *mask) prune(message []byte) ([]byte, error) {
 	n, err := m.move(message, 0, 0, len(message))
 	return message[:n], err
@@ -151,7 +151,7 @@ func (m *mask) field(number protowire.Number) *maskField {
 }
 
 // hasKeyOf reports whether the entry of a map is of a key that is kept. One that is damaged is
-// kept, for who decodes it to complain.
+// kept, so that the decoder fails.
 func (f *maskField) hasKeyOf(entry []byte) bool {
 	var key []byte
 	for len(entry) > 0 {

@@ -85,8 +85,8 @@ func (s *streamWatch) run(ctx context.Context) {
 	}
 }
 
-// isFailure reports whether the reflector has to be told about the error with which an answer
-// ended. It need not if the connection was cut, or if client-go decodes the next answer.
+// isFailure reports whether the error with which an answer ended is an event for the reflector. It
+// is not if the connection was cut, or if client-go decodes the next answer.
 func (s *streamWatch) isFailure(ctx context.Context, err error) bool {
 	switch {
 	case errors.Is(err, errNotUnderstood):
