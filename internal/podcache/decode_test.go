@@ -80,7 +80,7 @@ func newTestDecoder(t testing.TB) (d *podDecoder, count *int) {
 		if err != nil {
 			return nil, err
 		}
-		return w.encoder.record(pod.(*corev1.Pod))
+		return w.record(pod.(*corev1.Pod))
 	}
 	return &podDecoder{podWire: w}, count
 }
@@ -224,7 +224,7 @@ func typicalPage(t testing.TB) []byte {
 // recordsOf reads a page into records.
 func recordsOf(t testing.TB, d *podDecoder, page []byte) []*record {
 	var records []*record
-	err := readPage(bytes.NewReader(page), "v1", "PodList", func(*metav1.ListMeta) {}, func(raw []byte) error {
+	err := readPage(bytes.NewReader(page), "PodList", func(*metav1.ListMeta) {}, func(raw []byte) error {
 		r, err := d.record(raw)
 		records = append(records, r)
 		return err
@@ -236,12 +236,14 @@ func recordsOf(t testing.TB, d *podDecoder, page []byte) []*record {
 }
 
 // typedList decodes a page as client-go does.
-func typedList(t testing.TB, page []byte) *corev1.PodList {
+func typedList(t testing.TB, page []byte) {
 	list, err := kruntime.Decode(scheme.Codecs.UniversalDeserializer(), page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return list.(*corev1.PodList)
+	if got := len(list.(*corev1.PodList).Items); got != pageSize {
+		t.Fatalf("%d pods, want %d", got, pageSize)
+	}
 }
 
 // A page takes at most a tenth of the memory of the same page as Go types.

@@ -39,8 +39,9 @@ func notUnderstood(err error) error { return fmt.Errorf("%w: %w", errNotUndersto
 // kindOfObject is what an Unknown says of its object. Its slices are parts of what was read.
 type kindOfObject struct{ apiVersion, kind []byte }
 
-func (k kindOfObject) is(apiVersion, kind string) bool {
-	return string(k.apiVersion) == apiVersion && string(k.kind) == kind
+// is reports whether it is that kind of the API version v1.
+func (k kindOfObject) is(kind string) bool {
+	return string(k.apiVersion) == "v1" && string(k.kind) == kind
 }
 
 // typeMeta sets the kind from the message TypeMeta.
@@ -177,7 +178,7 @@ type page struct {
 // an API server sends first, and item with each object, whose bytes are good until the next one.
 // It returns errNotUnderstood if it is not that list, and the errors of the body and of the
 // functions.
-func readPage(body io.Reader, apiVersion, kind string, begin func(*metav1.ListMeta), item func([]byte) error) error {
+func readPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item func([]byte) error) error {
 	p := &page{body: bufio.NewReaderSize(body, 32<<10)}
 	start, err := p.body.Peek(len(prefix))
 	switch {
@@ -199,7 +200,7 @@ func readPage(body io.Reader, apiVersion, kind string, begin func(*metav1.ListMe
 			return err
 		}
 		if number == 2 {
-			if !of.is(apiVersion, kind) {
+			if !of.is(kind) {
 				return notUnderstood(fmt.Errorf("a list that is %s %s", of.apiVersion, of.kind))
 			}
 			rest := p.left - size

@@ -16,14 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-var notAcceptable = &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable}}
+var errNotAcceptable = &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable}}
 
 // What is not the expected protobuf is left to client-go, from then on.
 func TestFallback(t *testing.T) {
 	jsonList := []byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`)
 	compressed := kruntime.Unknown{TypeMeta: kruntime.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Raw: []byte{}, ContentEncoding: "gzip"}
 	for name, list := range map[string]handle{
-		"406":                    refuse(notAcceptable),
+		"406":                    refuse(errNotAcceptable),
 		"JSON":                   body(jsonList),
 		"nothing":                body(),
 		"encoded otherwise":      body(prefix, marshal(t, &compressed)),
@@ -77,7 +77,7 @@ func TestFallbackOfAWatch(t *testing.T) {
 	t.Run("406", func(t *testing.T) {
 		s := run(t, &script{
 			lists:   []handle{body(podPage(t, metav1.ListMeta{ResourceVersion: "7"}, versioned("a", "1")))},
-			watches: []handle{refuse(notAcceptable)},
+			watches: []handle{refuse(errNotAcceptable)},
 		}, &corev1.Pod{})
 		s.expect(t, "a 1", "watched 71")
 		s.expectVersion(t, "72")

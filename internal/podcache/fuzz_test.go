@@ -73,7 +73,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(frame(f, watch.Added, "Pod", podNamed("a", "b")))
 	f.Add([]byte("\x00\x00\x00\x01{"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		_ = readPage(bytes.NewReader(raw), "v1", "PodList", func(*metav1.ListMeta) {}, func([]byte) error { return nil })
+		_ = readPage(bytes.NewReader(raw), "PodList", func(*metav1.ListMeta) {}, func([]byte) error { return nil })
 		in := bytes.NewReader(raw)
 		var memory buffer
 		for {

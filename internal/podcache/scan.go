@@ -65,14 +65,20 @@ func (s *scan) of(pod []byte) error {
 	return nil
 }
 
-// maxKnown is the maximum number of strings that a scan keeps. It is far more than there are
+// A scan keeps up to maxKnown strings of up to longestKnown bytes. That is far more than there are
 // types of conditions, names of containers and phases in most clusters.
-const maxKnown = 4096
+const (
+	maxKnown     = 4096
+	longestKnown = 128
+)
 
 // known returns a string that is made only once, as long as there are not too many.
 func (s *scan) known(b []byte) string {
 	if text, ok := s.strings[string(b)]; ok {
 		return text
+	}
+	if len(b) > longestKnown {
+		return string(b)
 	}
 	if s.strings == nil || len(s.strings) >= maxKnown {
 		s.strings = map[string]string{}
@@ -151,6 +157,20 @@ func first(do func(*scan) error, set setter) setter {
 	}
 }
 
+// pointer returns a setter of a message that something else points to, which is kept in a list. A
+// decoder merges messages that are there twice.
+func pointer[T any](to func(*scan) **T, list func(*scan) *[]T, fields map[string]setter) setter {
+	return first(func(s *scan) error {
+		if *to(s) != nil {
+			return errUnusual
+		}
+		all := list(s)
+		*all = append(*all, *new(T))
+		*to(s) = last(*all)
+		return nil
+	}, message[T](fields))
+}
+
 func last[T any](list []T) *T { return &list[len(list)-1] }
 
 var scanPod = message[corev1.Pod](map[string]setter{
@@ -211,28 +231,15 @@ var scanPod = message[corev1.Pod](map[string]setter{
 	}),
 })
 
-// scanState reads a state. A decoder merges states that are there twice.
 var scanState = message[corev1.ContainerState](map[string]setter{
-	"running": first(func(s *scan) error {
-		if s.state.Running != nil {
-			return errUnusual
-		}
-		s.running = append(s.running, corev1.ContainerStateRunning{})
-		s.state.Running = last(s.running)
-		return nil
-	}, message[corev1.ContainerStateRunning](map[string]setter{
-		"startedAt": moment(func(s *scan) *metav1.Time { return &s.state.Running.StartedAt }),
-	})),
-	"terminated": first(func(s *scan) error {
-		if s.state.Terminated != nil {
-			return errUnusual
-		}
-		s.terminated = append(s.terminated, corev1.ContainerStateTerminated{})
-		s.state.Terminated = last(s.terminated)
-		return nil
-	}, message[corev1.ContainerStateTerminated](map[string]setter{
-		"startedAt": moment(func(s *scan) *metav1.Time { return &s.state.Terminated.StartedAt }),
-	})),
+	"running": pointer(
+		func(s *scan) **corev1.ContainerStateRunning { return &s.state.Running },
+		func(s *scan) *[]corev1.ContainerStateRunning { return &s.running },
+		map[string]setter{"startedAt": moment(func(s *scan) *metav1.Time { return &s.state.Running.StartedAt })}),
+	"terminated": pointer(
+		func(s *scan) **corev1.ContainerStateTerminated { return &s.state.Terminated },
+		func(s *scan) *[]corev1.ContainerStateTerminated { return &s.terminated },
+		map[string]setter{"startedAt": moment(func(s *scan) *metav1.Time { return &s.state.Terminated.StartedAt })}),
 })
 
 // scanAnnotation reads an entry of a map, which has a key and a value.

@@ -120,13 +120,13 @@ func (s *streamWatch) next(in io.Reader, memory *buffer) (watch.Event, error) {
 	}
 	what := watch.EventType(e.what)
 	switch {
-	case what == watch.Error && e.is("v1", "Status"):
+	case what == watch.Error && e.is("Status"):
 		status := &metav1.Status{}
 		if err := status.Unmarshal(e.object); err != nil {
 			return watch.Event{}, notUnderstood(err)
 		}
 		return watch.Event{Type: what, Object: status}, nil
-	case !e.is("v1", s.kind):
+	case !e.is(s.kind):
 		return watch.Event{}, notUnderstood(fmt.Errorf("an event %s with a %s %s", e.what, e.apiVersion, e.kind))
 	}
 	var object runtime.Object

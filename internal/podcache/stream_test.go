@@ -192,7 +192,7 @@ func TestStoppedWatch(t *testing.T) {
 func TestCutPage(t *testing.T) {
 	whole := podPage(t, metav1.ListMeta{ResourceVersion: "7", Continue: "more"}, typicalPod(1), typicalPod(2))
 	count := func(page []byte) (items int, err error) {
-		err = readPage(bytes.NewReader(page), "v1", "PodList", func(*metav1.ListMeta) {}, func([]byte) error { items++; return nil })
+		err = readPage(bytes.NewReader(page), "PodList", func(*metav1.ListMeta) {}, func([]byte) error { items++; return nil })
 		return items, err
 	}
 	if items, err := count(whole); err != nil || items != 2 {

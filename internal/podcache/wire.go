@@ -160,7 +160,7 @@ func (w *wire) inPages(ctx context.Context, options metav1.ListOptions) (*intern
 		if a.err != nil {
 			return nil, a.err
 		}
-		err := readPage(a.body, "v1", w.kind+"List", begin, keep)
+		err := readPage(a.body, w.kind+"List", begin, keep)
 		_ = a.body.Close()
 		if err != nil {
 			return nil, fmt.Errorf("read a page of %s: %w", w.resource, err)
