@@ -31,7 +31,8 @@ import (
 // controllers watch, in the namespaces in which they watch them. It holds every pod
 // of the cluster, so what it keeps of a pod decides how much memory the manager
 // needs. A controller that reads a field that is dropped here reads zero: keep the
-// field, and add it to the test of the transform if it must stay.
+// field, and add it to the test of the transform if it must stay. Of pods and nodes,
+// podContent and nodeFields have to name it too, or it is not even decoded.
 func cacheOptions(watches []watchedKind) cache.Options {
 	options := cache.Options{
 		// A read of a kind that no chosen controller watches is a bug. Without

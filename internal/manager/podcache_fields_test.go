@@ -18,15 +18,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/randfill"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -37,44 +38,88 @@ import (
 // Of whatever pod, the cache has what the transform leaves of it, although it decodes only what the
 // transform reads; and it decodes nothing that makes no difference.
 func TestPodContent(t *testing.T) {
-	list := manyPods(600)
-	want := make([]*corev1.Pod, len(list.Items))
-	for i := range list.Items {
-		want[i] = transformed(t, decodedAgain(t, &list.Items[i]))
+	pods := manyPods(600)
+	want := make([]client.Object, len(pods))
+	sent := make([][]byte, len(pods))
+	for i, pod := range pods {
+		sent[i] = encoded(t, pod)
+		decoded := &corev1.Pod{}
+		if err := decoded.Unmarshal(sent[i]); err != nil {
+			t.Fatal(err)
+		}
+		want[i] = transformed(t, decoded)
 	}
-	if diff := differences(t, list, want, podContent()); diff != "" {
+	s := &stored{kind: "Pod", object: &corev1.Pod{}, transform: transformPod, sent: sent, want: want}
+	if diff := s.difference(t, podcache.Content{Pods: podContent()}); diff != "" {
 		t.Fatalf("what the cache has of a pod (-want +got):\n%s", diff)
 	}
 	for i, field := range podContent().Fields {
 		t.Run("without "+field, func(t *testing.T) {
 			t.Parallel()
 			without := podContent()
-			without.Fields = slices.Delete(slices.Clone(without.Fields), i, i+1)
-			if differences(t, list, want, without) == "" {
+			without.Fields = slices.Delete(without.Fields, i, i+1)
+			if s.difference(t, podcache.Content{Pods: without}) == "" {
 				t.Error("the field makes no difference")
 			}
 		})
 	}
 }
 
-// differences returns how the first pod differs that is not as it should be in a cache of that
+// So it is with nodes.
+func TestNodeFields(t *testing.T) {
+	fill := filler(2)
+	s := &stored{kind: "Node", object: &corev1.Node{}, transform: transformNode}
+	for i := range 50 {
+		node, decoded := &corev1.Node{}, &corev1.Node{}
+		fill.Fill(node)
+		node.Name = fmt.Sprint("node-", i)
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"})
+		s.sent = append(s.sent, encoded(t, node))
+		if err := decoded.Unmarshal(s.sent[i]); err != nil {
+			t.Fatal(err)
+		}
+		slim, err := transformNode(decoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.want = append(s.want, slim.(client.Object))
+	}
+	if diff := s.difference(t, podcache.Content{Nodes: nodeFields}); diff != "" {
+		t.Fatalf("what the cache has of a node (-want +got):\n%s", diff)
+	}
+	for i, field := range nodeFields {
+		if s.difference(t, podcache.Content{Nodes: slices.Delete(slices.Clone(nodeFields), i, i+1)}) == "" {
+			t.Errorf("without %s, it makes no difference", field)
+		}
+	}
+}
+
+// stored is what a cache should have of the objects that it is sent.
+type stored struct {
+	kind      string
+	object    client.Object
+	transform toolscache.TransformFunc
+	sent      [][]byte
+	want      []client.Object
+}
+
+// difference returns how the first object differs that is not as it should be in a cache of that
 // content, or "".
-func differences(t *testing.T, list *corev1.PodList, pods []*corev1.Pod, content podcache.PodContent) string {
+func (s *stored) difference(t *testing.T, content podcache.Content) string {
 	t.Helper()
 	scheme, err := newScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(serveList(t, list, scheme))
+	server := httptest.NewServer(s)
 	defer server.Close()
 	newInformer, err := podcache.New(
-		podcache.Connection{Config: &rest.Config{Host: server.URL}, Client: server.Client(), Scheme: scheme},
-		podcache.Content{Pods: content}, prometheus.NewRegistry())
+		podcache.Connection{Config: &rest.Config{Host: server.URL}, Client: server.Client(), Scheme: scheme}, content, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
-	informer := newInformer(noTypedPods(), &corev1.Pod{}, 0, toolscache.Indexers{})
-	if err := informer.SetTransform(transformPod); err != nil {
+	informer := newInformer(noTypedList(), s.object, 0, toolscache.Indexers{})
+	if err := informer.SetTransform(s.transform); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -84,72 +129,107 @@ func differences(t *testing.T, list *corev1.PodList, pods []*corev1.Pod, content
 	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 		t.Fatal("the cache is not filled")
 	}
-	if got := len(informer.GetStore().ListKeys()); got != len(list.Items) && len(content.Fields) == len(podContent().Fields) {
-		return fmt.Sprintf("%d pods of %d", got, len(list.Items))
-	}
-	for _, want := range pods {
-		got, exists, err := informer.GetStore().GetByKey(want.Namespace + "/" + want.Name)
+	for _, want := range s.want {
+		got, exists, err := informer.GetStore().Get(want)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !exists {
-			return "no " + want.Name
+			return "no " + want.GetName()
 		}
 		if !equality.Semantic.DeepEqual(want, got) {
-			return cmp.Diff(want, got.(*corev1.Pod), cmpopts.EquateEmpty()) + "."
+			return cmp.Diff(want, got, cmpopts.EquateEmpty()) + "."
 		}
 	}
 	return ""
 }
 
-// decodedAgain returns a pod as it is sent.
-func decodedAgain(t *testing.T, pod *corev1.Pod) *corev1.Pod {
-	t.Helper()
-	raw, err := pod.Marshal()
-	out := &corev1.Pod{}
-	if err := errors.Join(err, out.Unmarshal(raw)); err != nil {
-		t.Fatal(err)
+// ServeHTTP answers with pages of a list, and with watches in which nothing happens.
+func (s *stored) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("watch") != "" {
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return
 	}
-	return out
+	first, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
+	if err != nil {
+		http.Error(w, "not asked for a page", http.StatusBadRequest)
+		return
+	}
+	about := metav1.ListMeta{ResourceVersion: "7"}
+	last := min(first+limit, len(s.sent))
+	if last < len(s.sent) {
+		about.Continue = strconv.Itoa(last)
+	}
+	meta, err := about.Marshal()
+	list := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), meta)
+	for _, raw := range s.sent[first:last] {
+		list = protowire.AppendBytes(protowire.AppendTag(list, 2, protowire.BytesType), raw)
+	}
+	answer := apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: "v1", Kind: s.kind + "List"}, Raw: list}
+	body, encodeErr := answer.Marshal()
+	if err := errors.Join(err, encodeErr); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write(append([]byte("k8s\x00"), body...))
 }
 
-// noTypedPods is a source that nothing may be read from.
-func noTypedPods() toolscache.ListerWatcher {
+func encoded(t *testing.T, object interface{ Marshal() ([]byte, error) }) []byte {
+	t.Helper()
+	raw, err := object.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// noTypedList is a source that nothing may be read from.
+func noTypedList() toolscache.ListerWatcher {
 	return &toolscache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
 		return nil, errors.New("client-go is asked")
 	}}
 }
 
-// serveList answers with pages of a list, and with watches in which nothing happens.
-func serveList(t *testing.T, list *corev1.PodList, scheme *apiruntime.Scheme) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("watch") != "" {
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
-			return
-		}
-		first, _ := strconv.Atoi(r.URL.Query().Get("continue"))
-		limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
-		if err != nil {
-			t.Errorf("not asked for a page: %v", err)
-		}
-		page := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
-		last := min(first+limit, len(list.Items))
-		page.Items = list.Items[first:last]
-		if last < len(list.Items) {
-			page.Continue = strconv.Itoa(last)
-		}
-		if err := protobuf.NewSerializer(scheme, scheme).Encode(page, w); err != nil && r.Context().Err() == nil {
-			t.Error(err)
-		}
-	}
-}
-
 // manyPods returns pods of any shape, typical ones, and ones with some oddities. Each is there
 // twice but for its name, node and times, so that the second is like one that was decoded before.
-func manyPods(count int) *corev1.PodList {
+func manyPods(count int) []*corev1.Pod {
 	random := rand.New(rand.NewSource(1))
-	fill := randfill.New().RandSource(rand.NewSource(2)).NilChance(.3).NumElements(0, 3).MaxDepth(12).Funcs(
+	fill := filler(2)
+	var list []*corev1.Pod
+	for i := range count {
+		pod := population{count, true}.pod(i)
+		switch i % 3 {
+		case 0:
+			pod = &corev1.Pod{}
+			fill.Fill(pod)
+			pod.Labels = map[string]string{"pod-template-hash": pick(random, "x", "y"), "rollouts-pod-template-hash": "z", "app": "a"}
+			pod.Annotations = map[string]string{tidekeeperv1.RestartedAtAnnotation: pick(random, "03:00", "04:00"), "a": "b"}
+		case 1:
+			a, b := random.Intn(len(oddities)), random.Intn(len(oddities))
+			oddities[min(a, b)](pod, random)
+			if a != b {
+				oddities[max(a, b)](pod, random)
+			}
+		}
+		for copies := range 2 {
+			pod := pod.DeepCopy()
+			pod.Name, pod.Namespace = fmt.Sprintf("pod-%d-%d", i, copies), pick(random, "shop", "web")
+			pod.UID = types.UID(pod.Name)
+			if copies == 1 {
+				pod.Spec.NodeName, pod.CreationTimestamp = pick(random, "", "node"), anyTime(random)
+				pod.ResourceVersion = strconv.Itoa(i)
+			}
+			list = append(list, pod)
+		}
+	}
+	return list
+}
+
+// filler fills objects at random, with values that mean something where it matters.
+func filler(seed int64) *randfill.Filler {
+	return randfill.New().RandSource(rand.NewSource(seed)).NilChance(.3).NumElements(0, 3).MaxDepth(12).Funcs(
 		func(q *resource.Quantity, c randfill.Continue) {
 			*q = resource.MustParse(pick(c.Rand, "0", "1", "250m", "64Mi", "1G"))
 		},
@@ -174,34 +254,6 @@ func manyPods(count int) *corev1.PodList {
 		},
 		func(*metav1.FieldsV1, randfill.Continue) {},
 	)
-	list := &corev1.PodList{}
-	for i := range count {
-		pod := population{count, true}.pod(i)
-		switch i % 3 {
-		case 0:
-			pod = &corev1.Pod{}
-			fill.Fill(pod)
-			pod.Labels = map[string]string{"pod-template-hash": pick(random, "x", "y"), "rollouts-pod-template-hash": "z", "app": "a"}
-			pod.Annotations = map[string]string{tidekeeperv1.RestartedAtAnnotation: pick(random, "03:00", "04:00"), "a": "b"}
-		case 1:
-			a, b := random.Intn(len(oddities)), random.Intn(len(oddities))
-			oddities[min(a, b)](pod, random)
-			if a != b {
-				oddities[max(a, b)](pod, random)
-			}
-		}
-		for copies := range 2 {
-			pod := pod.DeepCopy()
-			pod.Name, pod.Namespace = fmt.Sprintf("pod-%d-%d", i, copies), pick(random, "shop", "web")
-			pod.UID = types.UID(pod.Name)
-			if copies == 1 {
-				pod.Spec.NodeName, pod.CreationTimestamp = pick(random, "", "node"), anyTime(random)
-				pod.ResourceVersion = strconv.Itoa(i)
-			}
-			list.Items = append(list.Items, *pod)
-		}
-	}
-	return list
 }
 
 func pick[T any](random *rand.Rand, of ...T) T { return of[random.Intn(len(of))] }

@@ -194,6 +194,8 @@ func readPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item fu
 	for {
 		if _, err := p.body.Peek(1); errors.Is(err, io.EOF) {
 			break
+		} else if err != nil {
+			return err
 		}
 		number, size, err := p.header()
 		if err != nil {
