@@ -91,7 +91,7 @@ func (d *podDecoder) record(pod []byte) (*record, error) {
 	}
 	s := &d.scan
 	r := &record{
-		namespace: unique.Make(string(s.namespace)), node: unique.Make(string(s.node)),
+		namespace: unique.Make(s.namespace), node: unique.Make(s.pod.Spec.NodeName),
 		created: secondsOf(s.created), deleted: s.deleted, common: known,
 	}
 	d.text = append(append(append(d.text[:0], s.name...), s.uid...), s.version...)

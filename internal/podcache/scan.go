@@ -18,9 +18,10 @@ import (
 // one, but the strings.
 type scan struct {
 	// These are parts of what was read.
-	name, namespace, uid, version, node []byte
-	created                             metav1.Time
-	deleted                             *metav1.Time
+	name, uid, version []byte
+	namespace          string
+	created            metav1.Time
+	deleted            *metav1.Time
 	// pod has what the summary reads, and nothing else.
 	pod corev1.Pod
 	// Of pod, what it has pointers to.
@@ -61,14 +62,13 @@ func (s *scan) of(pod []byte) error {
 	}
 	s.pod.CreationTimestamp, s.pod.DeletionTimestamp = s.created, s.deleted
 	s.pod.Annotations = s.annotations
-	s.pod.Spec.NodeName = s.known(s.node)
 	return nil
 }
 
 // A scan keeps up to maxKnown strings of up to longestKnown bytes. That is far more than there are
-// types of conditions, names of containers and phases in most clusters.
+// namespaces and nodes, names of containers and types of conditions in most clusters.
 const (
-	maxKnown     = 4096
+	maxKnown     = 16384
 	longestKnown = 128
 )
 
@@ -176,7 +176,7 @@ func last[T any](list []T) *T { return &list[len(list)-1] }
 var scanPod = message[corev1.Pod](map[string]setter{
 	"metadata": message[metav1.ObjectMeta](map[string]setter{
 		"name":              raw(func(s *scan) *[]byte { return &s.name }),
-		"namespace":         raw(func(s *scan) *[]byte { return &s.namespace }),
+		"namespace":         text(func(s *scan) *string { return &s.namespace }),
 		"uid":               raw(func(s *scan) *[]byte { return &s.uid }),
 		"resourceVersion":   raw(func(s *scan) *[]byte { return &s.version }),
 		"creationTimestamp": moment(func(s *scan) *metav1.Time { return &s.created }),
@@ -187,7 +187,7 @@ var scanPod = message[corev1.Pod](map[string]setter{
 		"annotations": scanAnnotation,
 	}),
 	"spec": message[corev1.PodSpec](map[string]setter{
-		"nodeName": raw(func(s *scan) *[]byte { return &s.node }),
+		"nodeName": text(func(s *scan) *string { return &s.pod.Spec.NodeName }),
 		"containers": first(func(s *scan) error {
 			s.pod.Spec.Containers = append(s.pod.Spec.Containers, corev1.Container{})
 			return nil

@@ -33,7 +33,9 @@ func TestPodsThatShareTheirContainers(t *testing.T) {
 		return c.pods[pod.UID].profile
 	}
 	same := func(*corev1.Pod) {}
-	owned := func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Controller: new(true)}} }
+	owned := func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Controller: new(true)}}
+	}
 	infeasible := func(p *corev1.Pod) {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
 	}
