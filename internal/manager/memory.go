@@ -15,12 +15,14 @@ import (
 // the cache.
 const initialSyncGrace = 5 * time.Second
 
-// The memory that the manager takes while the cache fills: what it takes without pods, and for
-// each of them. That is half as much again as it takes afterwards, so that the collection of
-// garbage does not come too often. See docs/performance.md.
+// The memory in bytes that the Go runtime may take while the cache fills: without pods, and for
+// each of them. That is about half as much again as it takes afterwards, so that the collection of
+// garbage does not come too often. Less than minMemory is not worth a limit, which the objects of
+// other kinds could exceed. See docs/performance.md.
 const (
-	memoryWithoutPods = 56 << 20
+	memoryWithoutPods = 48 << 20
 	memoryPerPod      = 1200
+	minMemory         = 192 << 20
 	// maxPods bounds what an answer can say.
 	maxPods = 10_000_000
 )
@@ -47,7 +49,7 @@ func (l *memoryLimiter) limit(pods int64) {
 		return
 	}
 	l.limited = true
-	debug.SetMemoryLimit(memoryWithoutPods + min(pods, maxPods)*memoryPerPod)
+	debug.SetMemoryLimit(max(minMemory, memoryWithoutPods+min(pods, maxPods)*memoryPerPod))
 }
 
 // Start implements [sigs.k8s.io/controller-runtime/pkg/manager.Runnable]. The manager

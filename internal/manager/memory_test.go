@@ -21,9 +21,9 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	l := &memoryLimiter{}
 	l.limit(1_000)
-	expect("with 1,000 pods", memoryWithoutPods+1_000*memoryPerPod)
-	l.limit(2_000)
-	expect("with 2,000 pods when the list is tried again", memoryWithoutPods+2_000*memoryPerPod)
+	expect("with 1,000 pods", minMemory)
+	l.limit(150_000)
+	expect("with 150,000 pods when the list is tried again", memoryWithoutPods+150_000*memoryPerPod)
 	l.limit(math.MaxInt64)
 	expect("with an absurd number of pods", memoryWithoutPods+maxPods*memoryPerPod)
 	l.lift()
