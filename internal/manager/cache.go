@@ -5,13 +5,16 @@ package manager
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,14 +31,15 @@ import (
 // controllers watch, in the namespaces in which they watch them. It holds every pod
 // of the cluster, so what it keeps of a pod decides how much memory the manager
 // needs. A controller that reads a field that is dropped here reads zero: keep the
-// field, and add it to the test of the transform if it must stay.
+// field, and add it to the test of the transform if it must stay. Of pods and nodes,
+// podContent and nodeFields have to name it too, or it is not even decoded.
 func cacheOptions(watches []watchedKind) cache.Options {
 	options := cache.Options{
 		// A read of a kind that no chosen controller watches is a bug. Without
 		// this it would silently list and watch that kind from then on.
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            dropManagedFields,
-		// Pods dominate memory use.
+		// Pods dominate memory use. newCache has them decoded in less of it, too.
 		NewInformer: podcache.NewInformer,
 		ByObject:    map[client.Object]cache.ByObject{},
 	}
@@ -45,6 +49,28 @@ func cacheOptions(watches []watchedKind) cache.Options {
 		}
 	}
 	return options
+}
+
+// newCache returns a function that creates the cache by another one. Unless pods are limited to
+// namespaces, only what the cache keeps is decoded of pods and nodes; listing is called with the
+// number of pods when a list of them begins.
+func newCache(watches []watchedKind, inner cache.NewCacheFunc, listing func(pods int64), registry prometheus.Registerer) cache.NewCacheFunc {
+	return func(cfg *rest.Config, options cache.Options) (cache.Cache, error) {
+		limited := slices.ContainsFunc(watches, func(w watchedKind) bool {
+			_, ofPods := w.object.(*corev1.Pod)
+			return ofPods && len(w.namespaces) > 0
+		})
+		if !limited {
+			var err error
+			options.NewInformer, err = podcache.New(
+				podcache.Connection{Config: cfg, Client: options.HTTPClient, Scheme: options.Scheme},
+				podcache.Content{Pods: podContent(), Nodes: nodeFields, Listing: listing}, registry)
+			if err != nil {
+				return nil, fmt.Errorf("set up the cache of pods: %w", err)
+			}
+		}
+		return inner(cfg, options)
+	}
 }
 
 // optionalKinds returns the kinds that the cluster need not serve, and what the cache
@@ -96,6 +122,13 @@ func dropManagedFields(in any) (any, error) {
 	}
 	object.SetManagedFields(nil)
 	return in, nil
+}
+
+// nodeFields are all that transformNode reads. Nothing else of a node is decoded.
+var nodeFields = []string{
+	"metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.deletionTimestamp",
+	"metadata.labels", "metadata.annotations", "spec.taints", "spec.unschedulable",
+	"status.capacity", "status.allocatable", "status.conditions.type", "status.conditions.status",
 }
 
 // transformNode keeps what pools need of a node: its labels, annotations and taints, its

@@ -10,8 +10,46 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/podcache"
+	"tidekeeper.dev/tidekeeper/internal/pods"
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
+
+// podContent is what transformPod reads, of which a property test takes away each part in turn.
+// Nothing else of a pod is decoded: a field that transformPod is to read has to be here too.
+func podContent() podcache.PodContent {
+	fields := []string{
+		"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion",
+		"metadata.creationTimestamp", "metadata.deletionTimestamp",
+		"metadata.annotations[" + tidekeeperv1.RestartedAtAnnotation + "]",
+		"metadata.ownerReferences.apiVersion", "metadata.ownerReferences.kind", "metadata.ownerReferences.name",
+		"metadata.ownerReferences.uid", "metadata.ownerReferences.controller",
+		"spec.nodeName", "spec.tolerations", "spec.overhead", "spec.resources.requests", "spec.nodeSelector",
+		"spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+		"status.phase", "status.startTime", "status.allocatedResources", "status.resources.requests",
+		"status.nodeAllocatableResourceClaimStatuses",
+		"status.conditions.type", "status.conditions.status", "status.conditions.lastTransitionTime",
+		"status.conditions.reason", "status.conditions.message",
+		"status.containerStatuses.restartCount",
+	}
+	for _, label := range pods.TemplateHashLabels() {
+		fields = append(fields, "metadata.labels["+label+"]")
+	}
+	for _, of := range []string{"spec.containers", "spec.initContainers"} {
+		fields = append(fields, of+".name", of+".restartPolicy", of+".resources.requests")
+	}
+	for _, of := range []string{"status.containerStatuses", "status.initContainerStatuses"} {
+		fields = append(fields, of+".name", of+".allocatedResources", of+".resources.requests")
+	}
+	for _, of := range []string{"status.containerStatuses.state", "status.containerStatuses.lastState"} {
+		fields = append(fields, of+".running", of+".terminated.startedAt")
+	}
+	return podcache.PodContent{
+		Fields: fields, Summary: podtimeline.Summarize,
+		Conditions: []corev1.PodConditionType{corev1.PodResizePending, podtimeline.SummaryCondition},
+	}
+}
 
 // transformPod keeps of a pod where it is, where it may be, what it tolerates, its controller, what it
 // requests, and a summary of how it started. PodRequests of k8s.io/component-helpers

@@ -13,6 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/controller"
 	"tidekeeper.dev/tidekeeper/internal/nodepool"
 	"tidekeeper.dev/tidekeeper/internal/optin"
+	"tidekeeper.dev/tidekeeper/internal/podcache"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
 	"tidekeeper.dev/tidekeeper/internal/podstartup"
 	"tidekeeper.dev/tidekeeper/internal/readback"
@@ -36,6 +37,9 @@ func controllers() []controller.Definition {
 func RegisterMetrics(registry prometheus.Registerer) error {
 	if err := readback.RegisterMetrics(registry); err != nil {
 		return fmt.Errorf("register the metrics of the client: %w", err)
+	}
+	if err := podcache.RegisterMetrics(registry); err != nil {
+		return fmt.Errorf("register the metrics of the cache: %w", err)
 	}
 	for _, c := range controllers() {
 		if c.RegisterMetrics == nil {

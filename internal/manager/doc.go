@@ -15,7 +15,7 @@
 //	cache.go           what the shared cache keeps of each object; cache_pod.go of a pod
 //	rights.go          the rights that are not those of a controller
 //	logging.go         where logs go, and in which form
-//	memory.go          returns the memory of the initial lists to the operating system
+//	memory.go          bounds the memory of the initial lists, and returns it to the operating system
 //
 // docs/add-a-controller.md says how to add a controller.
 package manager

@@ -129,11 +129,13 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 		return nil, err
 	}
 
+	memory := &memoryLimiter{}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
 		Cache:  cacheOptions(chosen.watches),
 		// A manager that is limited to namespaces has rights in these alone.
-		NewCache: optional.NewCache(optionalKinds(chosen.watches), len(opts.Namespaces) == 0),
+		NewCache: newCache(chosen.watches, optional.NewCache(optionalKinds(chosen.watches), len(opts.Namespaces) == 0),
+			memory.limit, ctrlmetrics.Registry),
 		// Optional kinds are read from the cache as unstructured objects.
 		Client: client.Options{FieldOwner: "tidekeeper", Cache: &client.CacheOptions{Unstructured: true}},
 		// A reconcile that follows a write must see it, or it would decide on stale
@@ -182,7 +184,7 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 			return nil, fmt.Errorf("set up the controller %s: %w", c.Name, err)
 		}
 	}
-	if err := mgr.Add(memoryReleaser{}); err != nil {
+	if err := mgr.Add(memory); err != nil {
 		return nil, fmt.Errorf("set up the release of memory: %w", err)
 	}
 	return mgr, addProbes(mgr, informers)

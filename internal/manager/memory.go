@@ -5,7 +5,9 @@ package manager
 
 import (
 	"context"
+	"math"
 	"runtime/debug"
+	"sync"
 	"time"
 )
 
@@ -13,25 +15,66 @@ import (
 // the cache.
 const initialSyncGrace = 5 * time.Second
 
-// memoryReleaser returns the memory that the initial lists took to the operating
-// system, once they are processed. Left alone, the runtime would do so over minutes,
-// and a container's limit would have to allow for it. GOMEMLIMIT does not serve: it
-// returns memory only near a limit, which would have to be chosen for the size of the
-// cluster, and at the cost of more garbage collections ever after.
-type memoryReleaser struct{}
+// The memory in bytes that the Go runtime may take while the cache fills: without pods, and for
+// each of them. That is about half as much again as it takes afterwards, so that the collection of
+// garbage does not come too often. Less than minMemory is not worth a limit, which the objects of
+// other kinds could exceed. See docs/performance.md.
+const (
+	memoryWithoutPods = 48 << 20
+	memoryPerPod      = 1200
+	minMemory         = 192 << 20
+	// maxPods bounds what an answer can say.
+	maxPods = 10_000_000
+)
+
+// memoryLimiter limits the memory while the cache fills, and returns what that took to the
+// operating system once it is processed. Left alone, the runtime would let the heap grow
+// to twice of what is in use, which grows all the while, and return memory over minutes;
+// a container's limit would have to allow for both. GOMEMLIMIT does not serve: it would
+// have to be chosen for the size of the cluster, at the cost of more garbage collections
+// ever after. Where it is set, the memory is not limited otherwise.
+type memoryLimiter struct {
+	mu     sync.Mutex
+	filled bool
+	// limited says that limit has set a limit, where none was before.
+	limited bool
+}
+
+// limit limits the memory to what is needed to fill the cache with that many pods. It does nothing
+// once the cache was filled: a list that comes again meets a heap that is large already.
+func (l *memoryLimiter) limit(pods int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.filled || !l.limited && debug.SetMemoryLimit(-1) != math.MaxInt64 {
+		return
+	}
+	l.limited = true
+	debug.SetMemoryLimit(max(minMemory, memoryWithoutPods+min(pods, maxPods)*memoryPerPod))
+}
 
 // Start implements [sigs.k8s.io/controller-runtime/pkg/manager.Runnable]. The manager
 // calls it once the cache has synced.
-func (memoryReleaser) Start(ctx context.Context) error {
+func (l *memoryLimiter) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 	case <-time.After(initialSyncGrace):
+		l.lift()
 		debug.FreeOSMemory()
 	}
 	return nil
 }
 
+// lift removes the limit.
+func (l *memoryLimiter) lift() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.filled = true
+	if l.limited {
+		debug.SetMemoryLimit(math.MaxInt64)
+	}
+}
+
 // NeedLeaderElection implements
 // [sigs.k8s.io/controller-runtime/pkg/manager.LeaderElectionRunnable]: a standby
 // lists all objects, too.
-func (memoryReleaser) NeedLeaderElection() bool { return false }
+func (*memoryLimiter) NeedLeaderElection() bool { return false }

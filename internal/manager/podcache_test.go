@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,7 +120,13 @@ func measureCache(t *testing.T, pods population, chosen *selection, options cach
 	before := heap()
 
 	ctx := t.Context()
-	store, err := cache.New(&rest.Config{Host: server.URL}, options)
+	options.HTTPClient = server.Client()
+	cfg := &rest.Config{Host: server.URL}
+	create := cache.New
+	if len(options.ByObject) > 0 && options.NewInformer != nil {
+		create = newCache(chosen.watches, cache.New, func(int64) {}, prometheus.NewRegistry())
+	}
+	store, err := create(cfg, options)
 	if err != nil {
 		t.Fatal(err)
 	}

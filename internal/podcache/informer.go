@@ -7,24 +7,87 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 )
 
+// NewInformerFunc is the type of the field NewInformer of the options of controller-runtime's
+// cache.
+type NewInformerFunc = func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
+
 // NewInformer returns an informer that stores pods as records, and client-go's own for
-// any other kind. It is meant for the field NewInformer of the options of
-// controller-runtime's cache.
+// any other kind. It is a [NewInformerFunc].
 func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	if _, ok := object.(*corev1.Pod); !ok {
 		return cache.NewSharedIndexInformer(lw, object, resync, indexers)
 	}
-	list := &pagedLister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), sizeFactor: 1}
-	i := &informer{
-		SharedIndexInformer: cache.NewSharedIndexInformer(list, object, resync, indexers),
-		restorer:            newRestorer(), encoder: &encoder{}, list: list,
+	return newPodInformer(lw, resync, indexers, &encoder{}, nil, nil)
+}
+
+// Content says what a cache keeps.
+type Content struct {
+	Pods PodContent
+	// Nodes are all fields that the transform of nodes reads.
+	Nodes []string
+	// Listing, if it is not nil, is called with the number of pods when a list of them begins.
+	Listing func(pods int64)
+}
+
+// New returns a function that does what [NewInformer] does, and decodes of pods and nodes only
+// what the cache keeps. The cache must have those of all namespaces. New registers its metrics.
+func New(to Connection, content Content, registry prometheus.Registerer) (NewInformerFunc, error) {
+	fallbacks := newFallbacks()
+	if err := registry.Register(fallbacks); err != nil {
+		return nil, err
 	}
-	_ = i.SetTransform(nil) // It fails only once the informer runs.
+	nodes, err := newNodeDecoder(content.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	wireOfNodes, err := newWire(to, "nodes", "Node", fallbacks)
+	if err != nil {
+		return nil, err
+	}
+	wireOfNodes.newDecoder = func() decoder { return nodes }
+
+	e := &encoder{}
+	pods, err := newPodWire(e, content.Pods)
+	if err != nil {
+		return nil, err
+	}
+	wireOfPods, err := newWire(to, "pods", "Pod", fallbacks)
+	if err != nil {
+		return nil, err
+	}
+	wireOfPods.newDecoder = func() decoder { return &podDecoder{podWire: pods} }
+	if content.Listing != nil {
+		wireOfPods.listing = content.Listing
+	}
+	return func(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+		switch object.(type) {
+		case *corev1.Pod:
+			return newPodInformer(lw, resync, indexers, e, pods, wireOfPods)
+		case *corev1.Node:
+			list := &pagedLister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), wire: wireOfNodes, resource: "nodes", sizeFactor: 1}
+			return cache.NewSharedIndexInformer(list, object, resync, indexers)
+		default:
+			return cache.NewSharedIndexInformer(lw, object, resync, indexers)
+		}
+	}, nil
+}
+
+func newPodInformer(lw cache.ListerWatcher, resync time.Duration, indexers cache.Indexers, e *encoder, decoding *podWire, w *wire) cache.SharedIndexInformer {
+	list := &pagedLister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), wire: w, resource: "pods", sizeFactor: 1}
+	i := &informer{
+		// The list and the watch already have records.
+		SharedIndexInformer: cache.NewSharedIndexInformerWithOptions(list, &record{}, cache.SharedIndexInformerOptions{
+			ResyncPeriod: resync, Indexers: indexers, ObjectDescription: "*v1.Pod",
+		}),
+		restorer: newRestorer(), encoder: e, decoding: decoding, list: list,
+	}
+	i.convertBy(nil)
 	return i
 }
 
@@ -32,30 +95,40 @@ func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Dura
 type informer struct {
 	cache.SharedIndexInformer
 	*restorer
-	encoder *encoder
-	list    *pagedLister
+	encoder  *encoder
+	decoding *podWire
+	list     *pagedLister
 }
 
-// SetTransform sets what is applied to each pod before it is stored.
+// SetTransform sets what is applied to each pod before it is stored. It must be called before the
+// informer runs.
 func (i *informer) SetTransform(transform cache.TransformFunc) error {
-	toRecord := func(object any) (any, error) {
-		if _, done := object.(*record); done {
-			return object, nil
-		}
+	// Of an informer that runs, it returns the error.
+	if err := i.SharedIndexInformer.SetTransform(func(object any) (any, error) { return object, nil }); err != nil {
+		return err
+	}
+	i.convertBy(transform)
+	return nil
+}
+
+func (i *informer) convertBy(transform cache.TransformFunc) {
+	i.list.convert = func(object runtime.Object) (runtime.Object, error) {
+		var in any = object
 		if transform != nil {
 			var err error
-			if object, err = transform(object); err != nil {
+			if in, err = transform(object); err != nil {
 				return nil, err
 			}
 		}
-		pod, ok := object.(*corev1.Pod)
+		pod, ok := in.(*corev1.Pod)
 		if !ok {
-			return nil, fmt.Errorf("%T in the cache of pods", object)
+			return nil, fmt.Errorf("%T in the cache of pods", in)
 		}
 		return i.encoder.record(pod)
 	}
-	i.list.toRecord = toRecord
-	return i.SharedIndexInformer.SetTransform(toRecord)
+	if i.decoding != nil {
+		i.decoding.toRecord = i.list.convert
+	}
 }
 
 func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {

@@ -33,6 +33,13 @@ func (t *internTable[K, V]) intern(key K, build func() *V) *V {
 	return value
 }
 
+// get returns the value of the key, or nil if none is referenced at the moment.
+func (t *internTable[K, V]) get(key K) *V {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.values[key].Value()
+}
+
 // forget drops the key of a value that was collected, unless the key has a new one.
 func (t *internTable[K, V]) forget(key K) {
 	t.mu.Lock()

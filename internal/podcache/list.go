@@ -21,13 +21,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// pagedLister lists pods page by page, and keeps only the records of a page: in a large
+// pagedLister lists objects page by page, and keeps only what is stored of a page: in a large
 // cluster a list in one response takes several GiB, and a list streamed as watch events
 // takes longer, see docs/performance.md.
 type pagedLister struct {
+	// ListerWatcherWithContext is client-go's, whose objects are decoded as Go types.
 	cache.ListerWatcherWithContext
-	// toRecord returns the record of a pod.
-	toRecord cache.TransformFunc
+	// convert returns what is stored of such an object. It is nil if that is the object.
+	convert func(runtime.Object) (runtime.Object, error)
+	// wire is asked instead as long as it understands the API server. It may be nil.
+	wire *wire
+	// resource names the objects, such as pods.
+	resource string
 	// sizeFactor multiplies the size of the pages. Only the reflector calls the lister,
 	// one list after the other.
 	sizeFactor int64
@@ -39,26 +44,27 @@ const (
 	pagesInFlight = 1
 )
 
-// ListWithContext returns a list of records of all pods as they are now, which is never
-// older than what the reflector asks for.
+// ListWithContext returns a list of what is stored of all objects as they are now, which is
+// never older than what the reflector asks for.
 //
 // A slow API server may need longer for all pages than it keeps their version. To start
 // over with the first page would end the same way, so the list is then streamed, which
 // does not depend on an old version.
 func (l *pagedLister) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	records, err := l.inPages(ctx, options)
+	options.Limit, options.ResourceVersion, options.ResourceVersionMatch = l.size(), "", ""
+	list, err := l.inPages(ctx, options)
 	if !apierrors.IsResourceExpired(err) {
-		return records, err
+		return list, err
 	}
-	klog.FromContext(ctx).Info("Listing pods took longer than the API server keeps their version; streaming the list instead", "pageSize", l.size())
-	records, err = l.streamed(ctx, options)
+	klog.FromContext(ctx).Info("Listing took longer than the API server keeps the version of the list; streaming it instead", "resource", l.resource, "pageSize", l.size())
+	list, err = l.streamed(ctx, options)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 		// The API server does not stream lists. The next attempt uses larger pages, and
-		// the last one a single page with all pods, whatever memory that takes.
+		// the last one a single page with all objects, whatever memory that takes.
 		l.sizeFactor *= growth
-		return nil, fmt.Errorf("list pods in pages: their version has expired, and the API server does not stream lists: %w", err)
+		return nil, fmt.Errorf("list %s in pages: their version has expired, and the API server does not stream lists: %w", l.resource, err)
 	}
-	return records, err
+	return list, err
 }
 
 // growth is the factor by which pages grow if they cannot be read in time.
@@ -66,9 +72,20 @@ const growth = 8
 
 func (l *pagedLister) size() int64 { return pageSize * l.sizeFactor }
 
-// inPages lists all pods page by page.
+// inPages lists all objects page by page.
 func (l *pagedLister) inPages(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	records := &internalversion.List{}
+	if l.wire != nil && l.wire.understands(ctx, nil) {
+		list, err := l.wire.inPages(ctx, options)
+		if err == nil || l.wire.understands(ctx, err) {
+			return list, err
+		}
+	}
+	return l.decodedInPages(ctx, options)
+}
+
+// decodedInPages lists all objects page by page, as client-go decodes them.
+func (l *pagedLister) decodedInPages(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list := &internalversion.List{}
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		page, err := l.ListerWatcherWithContext.ListWithContext(ctx, options)
 		if err != nil {
@@ -76,21 +93,46 @@ func (l *pagedLister) inPages(ctx context.Context, options metav1.ListOptions) (
 		}
 		about, err := meta.ListAccessor(page)
 		if err != nil {
-			return nil, fmt.Errorf("a page of pods: %w", err)
+			return nil, fmt.Errorf("a page of %s: %w", l.resource, err)
 		}
 		// All pages have the same version.
-		records.ResourceVersion = about.GetResourceVersion()
+		list.ResourceVersion = about.GetResourceVersion()
 		return page, nil
 	})
-	pages.PageSize, pages.PageBufferSize = l.size(), pagesInFlight
-	options.Limit, options.ResourceVersion, options.ResourceVersionMatch = 0, "", ""
-	if err := pages.EachListItem(ctx, options, func(object runtime.Object) error { return l.keep(records, object) }); err != nil {
+	pages.PageSize, pages.PageBufferSize = options.Limit, pagesInFlight
+	options.Limit = 0 // The pager sets it.
+	err := pages.EachListItem(ctx, options, func(object runtime.Object) error {
+		if l.convert != nil {
+			var err error
+			if object, err = l.convert(object); err != nil {
+				return err
+			}
+		}
+		list.Items = append(list.Items, object)
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	return records, nil
+	return list, nil
 }
 
-// streamed lists all pods from the initial events of a watch.
+// WatchWithContext returns a watch of what is stored of the objects.
+func (l *pagedLister) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if l.wire != nil && l.wire.understands(ctx, nil) {
+		events, err := l.wire.watch(ctx, options)
+		if err == nil || l.wire.understands(ctx, err) {
+			return events, err
+		}
+	}
+	events, err := l.ListerWatcherWithContext.WatchWithContext(ctx, options)
+	if err != nil || l.convert == nil {
+		return events, err
+	}
+	return convertEvents(ctx, events, l.convert), nil
+}
+
+// streamed lists all objects from the initial events of a watch.
 func (l *pagedLister) streamed(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.SendInitialEvents, options.AllowWatchBookmarks = new(true), true
 	options.ResourceVersion, options.ResourceVersionMatch = "", metav1.ResourceVersionMatchNotOlderThan
@@ -100,23 +142,23 @@ func (l *pagedLister) streamed(ctx context.Context, options metav1.ListOptions) 
 		return nil, err
 	}
 	defer events.Stop()
-	// A pod can change while the list is streamed.
+	// An object can change while the list is streamed.
 	at := map[types.UID]int{}
-	records := &internalversion.List{}
+	list := &internalversion.List{}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case event, ok := <-events.ResultChan():
 			if !ok {
-				return nil, fmt.Errorf("the stream of pods ended before it was complete: %w", io.ErrUnexpectedEOF)
+				return nil, fmt.Errorf("the stream of %s ended before it was complete: %w", l.resource, io.ErrUnexpectedEOF)
 			}
 			if event.Type == watch.Error {
 				return nil, apierrors.FromObject(event.Object)
 			}
 			about, err := meta.Accessor(event.Object)
 			if err != nil {
-				return nil, fmt.Errorf("an event of pods: %w", err)
+				return nil, fmt.Errorf("an event of %s: %w", l.resource, err)
 			}
 			i, known := at[about.GetUID()]
 			switch {
@@ -124,34 +166,22 @@ func (l *pagedLister) streamed(ctx context.Context, options metav1.ListOptions) 
 				if about.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
 					continue
 				}
-				records.ResourceVersion = about.GetResourceVersion()
-				records.Items = slices.DeleteFunc(records.Items, func(o runtime.Object) bool { return o == nil })
-				return records, nil
+				list.ResourceVersion = about.GetResourceVersion()
+				list.Items = slices.DeleteFunc(list.Items, func(o runtime.Object) bool { return o == nil })
+				return list, nil
 			case event.Type == watch.Deleted && known:
-				records.Items[i] = nil
+				list.Items[i] = nil
 				delete(at, about.GetUID())
 			case event.Type == watch.Deleted:
 			default:
 				if known {
-					records.Items[i] = nil
+					list.Items[i] = nil
 				}
-				at[about.GetUID()] = len(records.Items)
-				if err := l.keep(records, event.Object); err != nil {
-					return nil, err
-				}
+				at[about.GetUID()] = len(list.Items)
+				list.Items = append(list.Items, event.Object)
 			}
 		}
 	}
-}
-
-// keep adds the record of a pod to a list.
-func (l *pagedLister) keep(records *internalversion.List, pod runtime.Object) error {
-	r, err := l.toRecord(pod)
-	if err != nil {
-		return err
-	}
-	records.Items = append(records.Items, r.(*record))
-	return nil
 }
 
 // List and Watch implement [cache.ListerWatcher], which has no contexts.

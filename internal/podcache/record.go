@@ -4,6 +4,7 @@
 package podcache
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"unique"
@@ -25,13 +26,18 @@ type record struct {
 	resourceVersion string
 	created         seconds
 	deleted         *metav1.Time
-	// owners is the list of owners if there is exactly one, else nil. lastCondition is
-	// the last condition without its time, nil if there is none.
-	owners        *[1]metav1.OwnerReference
+	// lastCondition is the last condition without its time, nil if there is none.
 	lastCondition *corev1.PodCondition
 	since         seconds
-	// shared is the pod without these fields. An empty field may be nil in it, and the
-	// other way round.
+	*common
+}
+
+// common is what the pods of one owner have in common.
+type common struct {
+	// owners is the list of owners if there is exactly one, else nil.
+	owners *[1]metav1.OwnerReference
+	// shared is the pod without the fields of its record, and without these owners. An empty
+	// field may be nil in it, and the other way round.
 	shared *corev1.Pod
 }
 
@@ -51,10 +57,16 @@ func (s seconds) time() metav1.Time {
 
 // encoder turns Pods into records, and keeps what these records share.
 type encoder struct {
-	shared     internTable[string, corev1.Pod]
-	owners     internTable[ownerKey, [1]metav1.OwnerReference]
+	shared  internTable[digest, corev1.Pod]
+	owners  internTable[ownerKey, [1]metav1.OwnerReference]
+	commons internTable[common, common]
+	// byBytes has those of records that were made from bytes, by the bytes that they have in common.
+	byBytes    internTable[digest, common]
 	conditions internTable[corev1.PodCondition, corev1.PodCondition]
 }
+
+// digest stands for bytes that may be long.
+type digest [sha256.Size]byte
 
 // ownerKey is an owner reference that can be compared.
 type ownerKey struct {
@@ -82,22 +94,28 @@ func (e *encoder) record(pod *corev1.Pod) (*record, error) {
 	shared := *pod
 	shared.Namespace, shared.Spec.NodeName, shared.Name, shared.UID, shared.ResourceVersion = "", "", "", "", ""
 	shared.CreationTimestamp, shared.DeletionTimestamp = metav1.Time{}, nil
+	var c common
 	if len(pod.OwnerReferences) == 1 {
-		r.owners = e.ownersOf(pod.OwnerReferences[0])
+		c.owners = e.ownersOf(pod.OwnerReferences[0])
 		shared.OwnerReferences = nil
 	}
 	if n := len(pod.Status.Conditions); n > 0 {
-		last := pod.Status.Conditions[n-1]
-		r.since, last.LastTransitionTime = secondsOf(last.LastTransitionTime), metav1.Time{}
-		r.lastCondition = e.conditions.intern(last, func() *corev1.PodCondition { return &last })
+		e.setLast(r, pod.Status.Conditions[n-1])
 		shared.Status.Conditions = slices.Clip(pod.Status.Conditions[:n-1])
 	}
 	key, err := shared.Marshal()
 	if err != nil {
 		return nil, fmt.Errorf("store pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	r.shared = e.shared.intern(string(key), shared.DeepCopy)
+	c.shared = e.shared.intern(sha256.Sum256(key), shared.DeepCopy)
+	r.common = e.commons.intern(c, func() *common { return &c })
 	return r, nil
+}
+
+// setLast sets the last condition of a record.
+func (e *encoder) setLast(r *record, last corev1.PodCondition) {
+	r.since, last.LastTransitionTime = secondsOf(last.LastTransitionTime), metav1.Time{}
+	r.lastCondition = e.conditions.intern(last, func() *corev1.PodCondition { return new(last) })
 }
 
 func (e *encoder) ownersOf(reference metav1.OwnerReference) *[1]metav1.OwnerReference {
@@ -134,5 +152,12 @@ func (r *record) DeepCopyObject() runtime.Object { return r }
 // GetObjectMeta implements [metav1.ObjectMetaAccessor]: client-go reads the name and the
 // version.
 func (r *record) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Namespace: r.namespace.Value(), Name: r.name, UID: r.uid, ResourceVersion: r.resourceVersion}
+	about := &metav1.ObjectMeta{Name: r.name, UID: r.uid, ResourceVersion: r.resourceVersion}
+	if r.namespace != (unique.Handle[string]{}) { // A bookmark has none.
+		about.Namespace = r.namespace.Value()
+	}
+	if r.common != nil {
+		about.Annotations = r.shared.Annotations
+	}
+	return about
 }

@@ -29,10 +29,16 @@ func newCrowd(pods int) *crowd {
 	c := &crowd{cluster: NewCluster()}
 	c.cluster.SetPool(objects.Pool("all").MatchLabels("os", "linux").Obj())
 	nodes := max(1, pods/30)
+	shared := map[string][]corev1.Container{} // as in the cache
 	pod := func(i int) *corev1.Pod {
 		p := objects.Pod(fmt.Sprintf("pod-%d", i)).On(fmt.Sprintf("node-%d", i%nodes)).
 			Container(fmt.Sprintf("%dm", 50+i%7), "64Mi").Container("10m", "64Mi").Obj()
 		p.UID = types.UID(p.Name)
+		cpu := p.Spec.Containers[0].Resources.Requests.Cpu().String()
+		if shared[cpu] == nil {
+			shared[cpu] = p.Spec.Containers
+		}
+		p.Spec.Containers = shared[cpu]
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: new(true)}}
 		return p
 	}

@@ -34,6 +34,7 @@ type Cluster struct {
 	mu sync.Mutex
 
 	profiles profiles
+	known    knownProfiles
 	// offered is how many nodes offer each resource. Requests for any other resource count
 	// once a node offers it.
 	offered map[corev1.ResourceName]int
@@ -170,14 +171,14 @@ type poolOwnership struct {
 // NewCluster returns an empty model.
 func NewCluster() *Cluster {
 	return &Cluster{
-		profiles: profiles{},
-		offered:  map[corev1.ResourceName]int{},
-		tainted:  map[string]time.Time{},
-		pools:    map[string]*poolState{},
-		nodes:    map[string]*nodeState{},
-		pods:     map[types.UID]podState{},
-		owners:   map[string]*poolOwnership{},
-		dirty:    newDirty(),
+		profiles: profiles{}, known: knownProfiles{},
+		offered: map[corev1.ResourceName]int{},
+		tainted: map[string]time.Time{},
+		pools:   map[string]*poolState{},
+		nodes:   map[string]*nodeState{},
+		pods:    map[types.UID]podState{},
+		owners:  map[string]*poolOwnership{},
+		dirty:   newDirty(),
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// SetPod adds or updates a pod.
+// SetPod adds or updates a pod. Pods that have the very same containers, and not only equal ones,
+// must differ only in their metadata, node and phase, and in conditions, as those of the cache do.
 func (c *Cluster) SetPod(pod *corev1.Pod) Dirty {
 	c.lock()
 	if pod.Spec.NodeName == "" || pods.IsTerminal(pod) {
@@ -21,7 +22,7 @@ func (c *Cluster) SetPod(pod *corev1.Pod) Dirty {
 		return c.unlock()
 	}
 	n := c.node(pod.Spec.NodeName)
-	now := podState{node: n, profile: c.profiles.acquire(pod)}
+	now := podState{node: n, profile: c.acquireProfile(pod)}
 	before, known := c.pods[pod.UID]
 	if before == now {
 		c.profiles.release(now.profile)

@@ -49,14 +49,20 @@ const (
 )
 
 func placementOf(pod *corev1.Pod) placement {
-	p := placement{tolerations: slices.Clip(pod.Spec.Tolerations), selector: pod.Spec.NodeSelector, affinity: pod.Spec.Affinity}
+	return placement{
+		tolerations: slices.Clip(pod.Spec.Tolerations), selector: pod.Spec.NodeSelector, affinity: pod.Spec.Affinity, fate: fateOf(pod),
+	}
+}
+
+func fateOf(pod *corev1.Pod) fate {
 	switch owner := metav1.GetControllerOfNoCopy(pod); {
 	case owner != nil && owner.Kind == "DaemonSet":
-		p.fate = staysWithNode
+		return staysWithNode
 	case pods.IsReplaced(pod) && pod.DeletionTimestamp.IsZero():
-		p.fate = isReplaced
+		return isReplaced
+	default:
+		return ends
 	}
-	return p
 }
 
 // example returns a pod that the scheduler treats like those of the profile.

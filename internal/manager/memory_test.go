@@ -1,0 +1,40 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"math"
+	"runtime/debug"
+	"testing"
+)
+
+// The memory is limited until the cache is filled, and not where the user has set a limit.
+func TestMemoryLimit(t *testing.T) {
+	before := debug.SetMemoryLimit(math.MaxInt64)
+	defer debug.SetMemoryLimit(before)
+	expect := func(when string, want int64) {
+		t.Helper()
+		if got := debug.SetMemoryLimit(-1); got != want {
+			t.Errorf("%s, the limit is %d, want %d", when, got, want)
+		}
+	}
+	l := &memoryLimiter{}
+	l.limit(1_000)
+	expect("with 1,000 pods", minMemory)
+	l.limit(150_000)
+	expect("with 150,000 pods when the list is tried again", memoryWithoutPods+150_000*memoryPerPod)
+	l.limit(math.MaxInt64)
+	expect("with an absurd number of pods", memoryWithoutPods+maxPods*memoryPerPod)
+	l.lift()
+	expect("once the cache is filled", math.MaxInt64)
+	l.limit(3_000)
+	expect("when the pods are listed again", math.MaxInt64)
+
+	debug.SetMemoryLimit(1 << 40)
+	l = &memoryLimiter{}
+	l.limit(1_000)
+	expect("with a limit of the user's", 1<<40)
+	l.lift()
+	expect("with a limit of the user's, once the cache is filled", 1<<40)
+}

@@ -1,0 +1,182 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcache
+
+import (
+	"crypto/sha256"
+	"reflect"
+	"slices"
+	"strings"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PodContent says what the transform of pods reads, so that nothing else has to be decoded.
+type PodContent struct {
+	// Fields are all fields that the transform reads, as paths of their names, such as
+	// spec.containers.name. Of a map, a path may end with a key in brackets.
+	Fields []string
+	// Summary returns the condition that the transform appends to those that it keeps, or nil.
+	// It reads nothing but when the pod was created and deleted, its annotations, node and phase,
+	// the names of its containers, when the kubelet accepted it, the type, the status and the time
+	// of its conditions, and the names, restarts and states of its containers' statuses. The
+	// transform reads the annotations, times, conditions, restarts and states only by Summary.
+	Summary func(*corev1.Pod) *corev1.PodCondition
+	// Conditions are the types of which the transform reads more.
+	Conditions []corev1.PodConditionType
+}
+
+// podWire makes records from the bytes of pods.
+type podWire struct {
+	*encoder
+	PodContent
+	// kept is the mask of Fields, and key that of those which decide what a record shares.
+	kept, key *mask
+	// toRecord returns the record of a pod.
+	toRecord func(runtime.Object) (runtime.Object, error)
+}
+
+func newPodWire(e *encoder, content PodContent) (*podWire, error) {
+	pod := reflect.TypeFor[corev1.Pod]()
+	kept, err := newMask(pod, content.Fields)
+	if err != nil {
+		return nil, err
+	}
+	key, err := newMask(pod, slices.DeleteFunc(slices.Clone(content.Fields), func(field string) bool {
+		return slices.ContainsFunc(ownFields, func(own string) bool {
+			rest, ok := strings.CutPrefix(field, own)
+			return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+		})
+	}))
+	return &podWire{encoder: e, PodContent: content, kept: kept, key: key}, err
+}
+
+// podDecoder makes records of one stream of pods. It uses the same memory for all of them.
+type podDecoder struct {
+	*podWire
+	scan           scan
+	digested, text []byte
+}
+
+// record returns the record of a pod, and overwrites the bytes of the pod. It returns
+// errNotUnderstood for what is no pod.
+//
+// Nearly every pod has everything but a few fields in common with a pod that was decoded before.
+// So only these fields are read, and the rest is recognized by its bytes.
+func (d *podDecoder) record(pod []byte) (*record, error) {
+	pod, err := d.kept.prune(pod)
+	if err != nil {
+		return nil, notUnderstood(err)
+	}
+	if d.scan.of(pod) != nil || d.isUnusual() {
+		return d.decode(pod)
+	}
+	d.digested, err = d.key.prune(append(d.digested[:0], pod...))
+	if err != nil {
+		return nil, notUnderstood(err)
+	}
+	digest := sha256.Sum256(d.digested)
+	known := d.byBytes.get(digest)
+	if known == nil {
+		r, err := d.decode(pod)
+		if err == nil {
+			r.common = d.byBytes.intern(digest, func() *common { return new(*r.common) })
+		}
+		return r, err
+	}
+	s := &d.scan
+	r := &record{
+		namespace: unique.Make(s.namespace), node: unique.Make(s.pod.Spec.NodeName),
+		created: secondsOf(s.created), deleted: s.deleted, common: known,
+	}
+	d.text = append(append(append(d.text[:0], s.name...), s.uid...), s.version...)
+	own := string(d.text)
+	name, uid := len(s.name), len(s.name)+len(s.uid)
+	r.name, r.uid, r.resourceVersion = own[:name], types.UID(own[name:uid]), own[uid:]
+	if summary := d.Summary(&s.pod); summary != nil {
+		d.setLast(r, *summary)
+	}
+	return r, nil
+}
+
+// isUnusual reports whether the conditions decide more than the summary, or it matters which of
+// several of a type is read.
+func (d *podDecoder) isUnusual() bool {
+	conditions := d.scan.pod.Status.Conditions
+	for i := range conditions {
+		if slices.Contains(d.Conditions, conditions[i].Type) {
+			return true
+		}
+		for j := range i {
+			if conditions[j].Type == conditions[i].Type {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// decode returns the record of any pod.
+func (d *podDecoder) decode(raw []byte) (*record, error) {
+	pod := &corev1.Pod{}
+	if err := pod.Unmarshal(raw); err != nil {
+		return nil, notUnderstood(err)
+	}
+	r, err := d.toRecord(pod)
+	if err != nil {
+		return nil, err
+	}
+	return r.(*record), nil
+}
+
+// object implements [decoder].
+func (d *podDecoder) object(raw []byte) (runtime.Object, error) { return d.record(raw) }
+
+// bookmark implements [decoder].
+func (d *podDecoder) bookmark(raw []byte) (runtime.Object, error) {
+	pod := &corev1.Pod{}
+	if err := pod.Unmarshal(raw); err != nil {
+		return nil, notUnderstood(err)
+	}
+	return bookmarkOf(pod), nil
+}
+
+// bookmarkOf returns the record of a bookmark, which has a version and annotations, and never gets
+// into the store.
+func bookmarkOf(pod *corev1.Pod) *record {
+	return &record{
+		resourceVersion: pod.ResourceVersion,
+		common:          &common{shared: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: pod.Annotations}}},
+	}
+}
+
+// nodeDecoder makes Nodes of the fields that are kept.
+type nodeDecoder struct{ kept *mask }
+
+func newNodeDecoder(fields []string) (nodeDecoder, error) {
+	kept, err := newMask(reflect.TypeFor[corev1.Node](), fields)
+	return nodeDecoder{kept}, err
+}
+
+// object implements [decoder].
+func (d nodeDecoder) object(raw []byte) (runtime.Object, error) {
+	raw, err := d.kept.prune(raw)
+	if err != nil {
+		return nil, notUnderstood(err)
+	}
+	return d.bookmark(raw)
+}
+
+// bookmark implements [decoder].
+func (d nodeDecoder) bookmark(raw []byte) (runtime.Object, error) {
+	node := &corev1.Node{}
+	if err := node.Unmarshal(raw); err != nil {
+		return nil, notUnderstood(err)
+	}
+	return node, nil
+}

@@ -1,0 +1,306 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcache
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// An API server sends an object as the prefix k8s\0 and a message Unknown, which has the kind of
+// the object and the object itself. A list is such an object, sent as the body of an answer. The
+// events of a watch are messages WatchEvent, each after its length in four bytes, which have such
+// an object.
+
+// prefix is what an object begins with.
+var prefix = []byte("k8s\x00")
+
+// maxObject is the maximum number of bytes of an object or an event; the same as client-go's.
+const maxObject = 16 << 20
+
+var (
+	// errNotUnderstood is the error for what is no protobuf of the expected form. It may well be
+	// an answer that client-go understands.
+	errNotUnderstood = errors.New("not the expected protobuf")
+	// errTooLarge is the error for an event of more than maxObject bytes.
+	errTooLarge = fmt.Errorf("an event of more than %d bytes", maxObject)
+)
+
+func notUnderstood(err error) error { return fmt.Errorf("%w: %w", errNotUnderstood, err) }
+
+// kindOfObject is what an Unknown says of its object. Its slices are parts of what was read.
+type kindOfObject struct{ apiVersion, kind []byte }
+
+// is reports whether it is that kind of the API version v1.
+func (k kindOfObject) is(kind string) bool {
+	return string(k.apiVersion) == "v1" && string(k.kind) == kind
+}
+
+// typeMeta sets the kind from the message TypeMeta.
+func (k *kindOfObject) typeMeta(b []byte) error {
+	return eachField(b, func(f wireField, value []byte) error {
+		switch f.number {
+		case 1:
+			k.apiVersion = value
+		case 2:
+			k.kind = value
+		}
+		return nil
+	})
+}
+
+// event is a message WatchEvent with the object that it has. Its slices are parts of what was
+// read.
+type event struct {
+	what, object []byte
+	kindOfObject
+}
+
+// parseEvent returns the event of a frame, or errNotUnderstood.
+func parseEvent(frame []byte) (event, error) {
+	var e event
+	var unknown []byte
+	err := eachField(frame, func(f wireField, value []byte) error {
+		switch f.number {
+		case 1:
+			e.what = value
+		case 2:
+			return eachField(value, func(f wireField, value []byte) error {
+				if f.number == 1 {
+					unknown = value
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return e, err
+	}
+	message, ok := bytes.CutPrefix(unknown, prefix)
+	if !ok {
+		return e, notUnderstood(errors.New("an event without an object in protobuf"))
+	}
+	return e, eachField(message, func(f wireField, value []byte) error {
+		switch {
+		case f.number == 1:
+			return e.typeMeta(value)
+		case f.number == 2:
+			e.object = value
+		case len(value) > 0 && (f.number == 3 || f.number == 4):
+			return notUnderstood(errors.New("an object that is encoded otherwise"))
+		}
+		return nil
+	})
+}
+
+// eachField calls fn with each field of a message and its value. It returns errNotUnderstood, or
+// the first error of fn.
+func eachField(b []byte, fn func(f wireField, value []byte) error) error {
+	for len(b) > 0 {
+		f, err := nextField(b)
+		if err != nil {
+			return notUnderstood(err)
+		}
+		if err := fn(f, b[f.body:f.size]); err != nil {
+			return err
+		}
+		b = b[f.size:]
+	}
+	return nil
+}
+
+// buffer is memory that is used again for each object that is read.
+type buffer struct{ bytes []byte }
+
+// keptBuffer is the maximum number of bytes that a buffer keeps.
+const keptBuffer = 64 << 10
+
+// read returns the next n bytes, which are good until the next read. It returns
+// [io.ErrUnexpectedEOF] if there are fewer.
+func (b *buffer) read(from io.Reader, n int) ([]byte, error) {
+	b.bytes = b.bytes[:0]
+	if n > keptBuffer {
+		// Not trusted before it is there: a length is easily said.
+		var large bytes.Buffer
+		if _, err := io.CopyN(&large, from, int64(n)); err != nil {
+			return nil, unexpected(err)
+		}
+		return large.Bytes(), nil
+	}
+	if n > cap(b.bytes) {
+		b.bytes = make([]byte, 0, min(keptBuffer, 2*n))
+	}
+	b.bytes = b.bytes[:n]
+	_, err := io.ReadFull(from, b.bytes)
+	return b.bytes, unexpected(err)
+}
+
+// unexpected returns an error of something that ends in its midst.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// readFrame returns the next frame of a watch, which is good until the next read. It returns
+// [io.EOF] at the end, [io.ErrUnexpectedEOF] in the midst of a frame, and errTooLarge.
+func readFrame(from io.Reader, b *buffer) ([]byte, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(from, length[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(length[:])
+	if n > maxObject {
+		return nil, errTooLarge
+	}
+	return b.read(from, int(n))
+}
+
+// page reads a list from the body of an answer, object by object.
+type page struct {
+	body *bufio.Reader
+	// left is how many bytes are left of the message that is read.
+	left uint64
+	buffer
+}
+
+// readPage reads the list of that kind in a body. It calls begin with the list's metadata, which
+// an API server sends first, and item with each object, whose bytes are good until the next one.
+// It returns errNotUnderstood if it is not that list, and the errors of the body and of the
+// functions.
+func readPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item func([]byte) error) error {
+	p := &page{body: bufio.NewReaderSize(body, 32<<10)}
+	start, err := p.body.Peek(len(prefix))
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return err
+	case !bytes.Equal(start, prefix):
+		return notUnderstood(fmt.Errorf("an answer that begins with %q", start))
+	}
+	_, _ = p.body.Discard(len(prefix))
+	var of kindOfObject
+	listed := false
+	p.left = 1 << 62 // Up to the end of the body.
+	for {
+		if _, err := p.body.Peek(1); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return err
+		}
+		number, size, err := p.header()
+		if err != nil {
+			return err
+		}
+		if number == 2 {
+			if !of.is(kind) {
+				return notUnderstood(fmt.Errorf("a list that is %s %s", of.apiVersion, of.kind))
+			}
+			rest := p.left - size
+			p.left, listed = size, true
+			if err := p.items(begin, item); err != nil {
+				return err
+			}
+			p.left = rest
+			continue
+		}
+		value, err := p.value(size)
+		switch {
+		case err != nil:
+			return err
+		case number == 1:
+			// The buffer is used again.
+			if err := of.typeMeta(bytes.Clone(value)); err != nil {
+				return err
+			}
+		case size > 0 && (number == 3 || number == 4):
+			return notUnderstood(errors.New("a list that is encoded otherwise"))
+		}
+	}
+	if !listed {
+		return notUnderstood(errors.New("an answer without a list"))
+	}
+	return nil
+}
+
+// items reads the message of a list.
+func (p *page) items(begin func(*metav1.ListMeta), item func([]byte) error) error {
+	for p.left > 0 {
+		number, size, err := p.header()
+		if err != nil {
+			return err
+		}
+		value, err := p.value(size)
+		if err != nil {
+			return err
+		}
+		switch number {
+		case 1:
+			about := &metav1.ListMeta{}
+			if err := about.Unmarshal(value); err != nil {
+				return notUnderstood(err)
+			}
+			begin(about)
+		case 2:
+			if err := item(value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// header reads the tag and the length of the next field. An Unknown and a list have no fields of
+// another wire type.
+func (p *page) header() (protowire.Number, uint64, error) {
+	tag, err := p.varint()
+	if err != nil {
+		return 0, 0, err
+	}
+	number, kind := protowire.DecodeTag(tag)
+	if number < protowire.MinValidNumber || kind != protowire.BytesType {
+		return 0, 0, notUnderstood(fmt.Errorf("a list with the tag %d", tag))
+	}
+	size, err := p.varint()
+	if err == nil && size > p.left {
+		err = notUnderstood(errors.New("a field that is longer than its message"))
+	}
+	return number, size, err
+}
+
+// varint reads a number.
+func (p *page) varint() (uint64, error) {
+	var v uint64
+	for shift := 0; shift < 64; shift += 7 {
+		if p.left == 0 {
+			break
+		}
+		b, err := p.body.ReadByte()
+		if err != nil {
+			return 0, unexpected(err)
+		}
+		p.left--
+		v |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return v, nil
+		}
+	}
+	return 0, notUnderstood(errors.New("a number without an end"))
+}
+
+func (p *page) value(size uint64) ([]byte, error) {
+	if size > maxObject {
+		return nil, notUnderstood(fmt.Errorf("an object of %d bytes", size))
+	}
+	p.left -= size
+	return p.read(p.body, int(size))
+}

@@ -1,0 +1,209 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcache
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// mask says which fields of a protobuf message are kept. It has a field at the index of its
+// number, nil if the field is not kept.
+type mask struct{ fields []*maskField }
+
+// maskField is a field that is kept.
+type maskField struct {
+	// sub is what is kept of the message that the field has, nil for all of it.
+	sub *mask
+	// keys are those that are kept of a map, nil for all of them.
+	keys []string
+}
+
+// newMask returns the mask that keeps the given fields of a Go type with protobuf tags. A field
+// is a path of names, such as spec.containers.name; all of the last one is kept, or of a map
+// the one key in brackets, as in metadata.labels[app].
+func newMask(of reflect.Type, paths []string) (*mask, error) {
+	root := &mask{}
+	for _, path := range paths {
+		if err := root.add(of, path); err != nil {
+			return nil, fmt.Errorf("the field %s of %s: %w", path, of, err)
+		}
+	}
+	return root, nil
+}
+
+func (m *mask) add(of reflect.Type, path string) error {
+	end := strings.IndexAny(path, ".[")
+	name, rest := path, ""
+	if end >= 0 {
+		name, rest = path[:end], path[end:]
+	}
+	number, field, err := fieldNamed(name, of)
+	if err != nil {
+		return err
+	}
+	if number >= len(m.fields) {
+		m.fields = append(m.fields, make([]*maskField, number+1-len(m.fields))...)
+	}
+	kept := m.fields[number]
+	known := kept != nil
+	if !known {
+		kept = &maskField{}
+		m.fields[number] = kept
+	}
+	key, isKey := strings.CutPrefix(rest, "[")
+	switch {
+	case isKey && field.Kind() == reflect.Map && strings.HasSuffix(key, "]"):
+		if known && kept.keys == nil {
+			return nil // All of it is kept.
+		}
+		kept.keys = append(kept.keys, strings.TrimSuffix(key, "]"))
+	case isKey:
+		return fmt.Errorf("%s is not a map with a key in brackets", name)
+	case rest == "":
+		*kept = maskField{}
+	case known && kept.sub == nil:
+	default:
+		if kept.sub == nil {
+			kept.sub = &mask{}
+		}
+		return kept.sub.add(field, rest[1:])
+	}
+	return nil
+}
+
+// fieldNamed returns the number and the type of a field of a message. A list has the type of
+// its items.
+func fieldNamed(name string, of reflect.Type) (int, reflect.Type, error) {
+	if of.Kind() != reflect.Struct {
+		return 0, nil, fmt.Errorf("%s has no fields", of)
+	}
+	for i := range of.NumField() {
+		tag := strings.Split(of.Field(i).Tag.Get("protobuf"), ",")
+		if !slices.Contains(tag, "name="+name) {
+			continue
+		}
+		number, err := strconv.Atoi(tag[1])
+		if err != nil {
+			return 0, nil, fmt.Errorf("the number of %s: %w", name, err)
+		}
+		field := of.Field(i).Type
+		for field.Kind() == reflect.Pointer || field.Kind() == reflect.Slice {
+			field = field.Elem()
+		}
+		return number, field, nil
+	}
+	return 0, nil, fmt.Errorf("%s has no field %s", of, name)
+}
+
+// prune returns the message without the fields that are not kept. It is made in place, so that
+// the bytes are of no use after an error. Values are not checked: that is left to the decoder.
+func (m *mask) prune(message []byte) ([]byte, error) {
+	n, err := m.move(message, 0, 0, len(message))
+	return message[:n], err
+}
+
+// move moves what is kept of the message in b[in:end] to b[out:], where out is at most in, and
+// returns where it ends there. What is moved never becomes longer, so that it does not reach
+// what has not been read.
+func (m *mask) move(b []byte, out, in, end int) (int, error) {
+	for in < end {
+		f, err := nextField(b[in:end])
+		if err != nil {
+			return out, err
+		}
+		start, body := in, in+f.body
+		in += f.size
+		kept := m.field(f.number)
+		switch {
+		case kept == nil:
+		case f.kind != protowire.BytesType, kept.sub == nil && (kept.keys == nil || kept.hasKeyOf(b[body:in])):
+			out += copy(b[out:], b[start:in])
+		case kept.sub == nil:
+		default:
+			// Its length is known only then, and may take fewer bytes than before.
+			to := out + f.body
+			last, err := kept.sub.move(b, to, body, in)
+			if err != nil {
+				return out, err
+			}
+			header := protowire.AppendTag(b[out:out], f.number, f.kind)
+			header = protowire.AppendVarint(header, uint64(last-to))
+			out += len(header)
+			out += copy(b[out:], b[to:last])
+		}
+	}
+	return out, nil
+}
+
+func (m *mask) field(number protowire.Number) *maskField {
+	if int(number) >= len(m.fields) {
+		return nil
+	}
+	return m.fields[number]
+}
+
+// hasKeyOf reports whether the entry of a map is of a key that is kept. One that is damaged is
+// kept, so that the decoder fails.
+func (f *maskField) hasKeyOf(entry []byte) bool {
+	var key []byte
+	for len(entry) > 0 {
+		field, err := nextField(entry)
+		if err != nil {
+			return true
+		}
+		if field.number == 1 && field.kind == protowire.BytesType {
+			key = entry[field.body:field.size]
+		}
+		entry = entry[field.size:]
+	}
+	for _, kept := range f.keys {
+		if kept == string(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// wireField is a field of a message: its number, its wire type, and how many bytes it takes, of
+// which the first body come before its value.
+type wireField struct {
+	number     protowire.Number
+	kind       protowire.Type
+	body, size int
+}
+
+// nextField returns the field that the bytes begin with. The value of a field of the wire type
+// Bytes is what it has, without its length.
+func nextField(b []byte) (wireField, error) {
+	number, kind, n := protowire.ConsumeTag(b)
+	if n < 0 {
+		return wireField{}, protowire.ParseError(n)
+	}
+	f := wireField{number: number, kind: kind, body: n}
+	if kind == protowire.BytesType {
+		length, m := protowire.ConsumeVarint(b[n:])
+		if m < 0 {
+			return f, protowire.ParseError(m)
+		}
+		f.body = n + m
+		if length > uint64(len(b)-f.body) {
+			return f, io.ErrUnexpectedEOF
+		}
+		f.size = f.body + int(length)
+		return f, nil
+	}
+	m := protowire.ConsumeFieldValue(number, kind, b[n:])
+	if m < 0 {
+		return f, protowire.ParseError(m)
+	}
+	f.size = n + m
+	return f, nil
+}

@@ -1,0 +1,264 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcache
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// scan is what a record has of its own, and what the summary of a pod's start is computed from,
+// read from the bytes of a pod. It is used again for each pod: nothing in it outlives the next
+// one, but the strings.
+type scan struct {
+	// These are parts of what was read.
+	name, uid, version []byte
+	namespace          string
+	created            metav1.Time
+	deleted            *metav1.Time
+	// pod has what the summary reads, and nothing else.
+	pod corev1.Pod
+	// Of pod, what it has pointers to.
+	started     metav1.Time
+	running     []corev1.ContainerStateRunning
+	terminated  []corev1.ContainerStateTerminated
+	annotations map[string]string
+	// state is the state that is read.
+	state *corev1.ContainerState
+	// strings has strings that come again with many pods.
+	strings map[string]string
+}
+
+// ownFields are the fields that a scan reads, and that do not decide what a record shares with
+// others. Those of the metadata and the node are in the record itself, the others in the summary.
+var ownFields = []string{
+	"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion",
+	"metadata.creationTimestamp", "metadata.deletionTimestamp", "metadata.annotations", "spec.nodeName",
+	"status.conditions", "status.startTime",
+	"status.containerStatuses.restartCount", "status.containerStatuses.state", "status.containerStatuses.lastState",
+}
+
+// errUnusual is the error for a pod of which a scan would not read the same as a decoder.
+var errUnusual = errors.New("not a usual pod")
+
+// of reads a pod. It returns an error if the pod has to be decoded.
+func (s *scan) of(pod []byte) error {
+	*s = scan{
+		running: s.running[:0], terminated: s.terminated[:0], annotations: s.annotations, strings: s.strings,
+		pod: corev1.Pod{
+			Spec:   corev1.PodSpec{Containers: s.pod.Spec.Containers[:0]},
+			Status: corev1.PodStatus{Conditions: s.pod.Status.Conditions[:0], ContainerStatuses: s.pod.Status.ContainerStatuses[:0]},
+		},
+	}
+	clear(s.annotations)
+	if err := scanPod(s, pod); err != nil {
+		return err
+	}
+	s.pod.CreationTimestamp, s.pod.DeletionTimestamp = s.created, s.deleted
+	s.pod.Annotations = s.annotations
+	return nil
+}
+
+// A scan keeps up to maxKnown strings of up to longestKnown bytes. That is far more than there are
+// namespaces and nodes, names of containers and types of conditions in most clusters.
+const (
+	maxKnown     = 16384
+	longestKnown = 128
+)
+
+// known returns a string that is made only once, as long as there are not too many.
+func (s *scan) known(b []byte) string {
+	if text, ok := s.strings[string(b)]; ok {
+		return text
+	}
+	if len(b) > longestKnown {
+		return string(b)
+	}
+	if s.strings == nil || len(s.strings) >= maxKnown {
+		s.strings = map[string]string{}
+	}
+	text := string(b)
+	s.strings[text] = text
+	return text
+}
+
+// setter reads the value of a field.
+type setter func(s *scan, value []byte) error
+
+// message returns a setter that reads a message of that Go type, of which it reads the named
+// fields.
+func message[T any](fields map[string]setter) setter {
+	type field struct {
+		set  setter
+		kind protowire.Type
+	}
+	var byNumber []field
+	for name, set := range fields {
+		number, of, err := fieldNamed(name, reflect.TypeFor[T]())
+		if err != nil {
+			panic(err) // A name in this file is wrong.
+		}
+		kind := protowire.BytesType
+		if of.Kind() == reflect.Int32 {
+			kind = protowire.VarintType
+		}
+		if number >= len(byNumber) {
+			byNumber = append(byNumber, make([]field, number+1-len(byNumber))...)
+		}
+		byNumber[number] = field{set, kind}
+	}
+	return func(s *scan, value []byte) error {
+		return eachField(value, func(f wireField, value []byte) error {
+			if int(f.number) >= len(byNumber) || byNumber[f.number].set == nil {
+				return nil
+			}
+			if f.kind != byNumber[f.number].kind {
+				return fmt.Errorf("%w: the wire type of the field %d", errUnusual, f.number)
+			}
+			return byNumber[f.number].set(s, value)
+		})
+	}
+}
+
+// raw returns a setter that keeps the value as it is.
+func raw(of func(*scan) *[]byte) setter {
+	return func(s *scan, value []byte) error {
+		*of(s) = value
+		return nil
+	}
+}
+
+// text returns a setter of a string that comes again with many pods.
+func text[T ~string](of func(*scan) *T) setter {
+	return func(s *scan, value []byte) error {
+		*of(s) = T(s.known(value))
+		return nil
+	}
+}
+
+// moment returns a setter of a time.
+func moment(of func(*scan) *metav1.Time) setter {
+	return func(s *scan, value []byte) error { return of(s).Unmarshal(value) }
+}
+
+// first does something before a setter.
+func first(do func(*scan) error, set setter) setter {
+	return func(s *scan, value []byte) error {
+		if err := do(s); err != nil {
+			return err
+		}
+		return set(s, value)
+	}
+}
+
+// pointer returns a setter of a message that something else points to, which is kept in a list. A
+// decoder merges messages that are there twice.
+func pointer[T any](to func(*scan) **T, list func(*scan) *[]T, fields map[string]setter) setter {
+	return first(func(s *scan) error {
+		if *to(s) != nil {
+			return errUnusual
+		}
+		all := list(s)
+		*all = append(*all, *new(T))
+		*to(s) = last(*all)
+		return nil
+	}, message[T](fields))
+}
+
+func last[T any](list []T) *T { return &list[len(list)-1] }
+
+var scanPod = message[corev1.Pod](map[string]setter{
+	"metadata": message[metav1.ObjectMeta](map[string]setter{
+		"name":              raw(func(s *scan) *[]byte { return &s.name }),
+		"namespace":         text(func(s *scan) *string { return &s.namespace }),
+		"uid":               raw(func(s *scan) *[]byte { return &s.uid }),
+		"resourceVersion":   raw(func(s *scan) *[]byte { return &s.version }),
+		"creationTimestamp": moment(func(s *scan) *metav1.Time { return &s.created }),
+		"deletionTimestamp": moment(func(s *scan) *metav1.Time {
+			s.deleted = &metav1.Time{}
+			return s.deleted
+		}),
+		"annotations": scanAnnotation,
+	}),
+	"spec": message[corev1.PodSpec](map[string]setter{
+		"nodeName": text(func(s *scan) *string { return &s.pod.Spec.NodeName }),
+		"containers": first(func(s *scan) error {
+			s.pod.Spec.Containers = append(s.pod.Spec.Containers, corev1.Container{})
+			return nil
+		}, message[corev1.Container](map[string]setter{
+			"name": text(func(s *scan) *string { return &last(s.pod.Spec.Containers).Name }),
+		})),
+	}),
+	"status": message[corev1.PodStatus](map[string]setter{
+		"phase": text(func(s *scan) *corev1.PodPhase { return &s.pod.Status.Phase }),
+		"startTime": moment(func(s *scan) *metav1.Time {
+			s.pod.Status.StartTime = &s.started
+			return &s.started
+		}),
+		"conditions": first(func(s *scan) error {
+			s.pod.Status.Conditions = append(s.pod.Status.Conditions, corev1.PodCondition{})
+			return nil
+		}, message[corev1.PodCondition](map[string]setter{
+			"type":               text(func(s *scan) *corev1.PodConditionType { return &last(s.pod.Status.Conditions).Type }),
+			"status":             text(func(s *scan) *corev1.ConditionStatus { return &last(s.pod.Status.Conditions).Status }),
+			"lastTransitionTime": moment(func(s *scan) *metav1.Time { return &last(s.pod.Status.Conditions).LastTransitionTime }),
+		})),
+		"containerStatuses": first(func(s *scan) error {
+			s.pod.Status.ContainerStatuses = append(s.pod.Status.ContainerStatuses, corev1.ContainerStatus{})
+			return nil
+		}, message[corev1.ContainerStatus](map[string]setter{
+			"name": text(func(s *scan) *string { return &last(s.pod.Status.ContainerStatuses).Name }),
+			"restartCount": func(s *scan, value []byte) error {
+				count, n := protowire.ConsumeVarint(value)
+				last(s.pod.Status.ContainerStatuses).RestartCount = int32(count)
+				return protowire.ParseError(n)
+			},
+			"state": first(func(s *scan) error {
+				s.state = &last(s.pod.Status.ContainerStatuses).State
+				return nil
+			}, scanState),
+			"lastState": first(func(s *scan) error {
+				s.state = &last(s.pod.Status.ContainerStatuses).LastTerminationState
+				return nil
+			}, scanState),
+		})),
+	}),
+})
+
+var scanState = message[corev1.ContainerState](map[string]setter{
+	"running": pointer(
+		func(s *scan) **corev1.ContainerStateRunning { return &s.state.Running },
+		func(s *scan) *[]corev1.ContainerStateRunning { return &s.running },
+		map[string]setter{"startedAt": moment(func(s *scan) *metav1.Time { return &s.state.Running.StartedAt })}),
+	"terminated": pointer(
+		func(s *scan) **corev1.ContainerStateTerminated { return &s.state.Terminated },
+		func(s *scan) *[]corev1.ContainerStateTerminated { return &s.terminated },
+		map[string]setter{"startedAt": moment(func(s *scan) *metav1.Time { return &s.state.Terminated.StartedAt })}),
+})
+
+// scanAnnotation reads an entry of a map, which has a key and a value.
+func scanAnnotation(s *scan, entry []byte) error {
+	var key, value []byte
+	err := eachField(entry, func(f wireField, of []byte) error {
+		switch {
+		case f.kind != protowire.BytesType:
+			return errUnusual
+		case f.number == 1:
+			key = of
+		case f.number == 2:
+			value = of
+		}
+		return nil
+	})
+	if s.annotations == nil {
+		s.annotations = map[string]string{}
+	}
+	s.annotations[s.known(key)] = s.known(value)
+	return err
+}

@@ -1,0 +1,241 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcache
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// handle answers a request whose parameters are query.
+type handle func(w http.ResponseWriter, query url.Values)
+
+// script is an API server that answers each list and each watch by the next handle, and the last
+// one again and again. A watch that has answered stays open.
+type script struct {
+	lists, watches []handle
+
+	mu sync.Mutex
+	// asked are the requests in short, such as list 500 or watch 7.
+	asked []string
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	if accept := r.Header.Get("Accept"); accept != kruntime.ContentTypeProtobuf {
+		http.Error(w, "accepts "+accept, http.StatusInternalServerError)
+		return
+	}
+	s.next(query)(w, query)
+	if query.Get("watch") != "" && w.Header().Get(ends) == "" {
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}
+}
+
+func (s *script) next(query url.Values) handle {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from := &s.lists
+	if query.Get("watch") != "" {
+		from = &s.watches
+		s.asked = append(s.asked, "watch "+query.Get("resourceVersion"))
+	} else {
+		s.asked = append(s.asked, "list "+query.Get("continue"))
+	}
+	answer := (*from)[0]
+	if len(*from) > 1 {
+		*from = (*from)[1:]
+	}
+	return answer
+}
+
+func (s *script) requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}
+
+// body answers with bytes.
+func body(raw ...[]byte) handle {
+	return func(w http.ResponseWriter, _ url.Values) { _, _ = w.Write(slices.Concat(raw...)) }
+}
+
+// ends is the header of a watch that ends with its answer.
+const ends = "Ends"
+
+// ended answers a watch with bytes, and ends it.
+func ended(raw ...[]byte) handle {
+	return func(w http.ResponseWriter, query url.Values) {
+		w.Header().Set(ends, "true")
+		body(raw...)(w, query)
+	}
+}
+
+// cut answers with bytes, and closes the connection.
+func cut(raw ...[]byte) handle {
+	return func(w http.ResponseWriter, query url.Values) {
+		body(raw...)(w, query)
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// refuse answers with an error of the API server.
+func refuse(err *apierrors.StatusError) handle {
+	return func(w http.ResponseWriter, _ url.Values) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set(ends, "true")
+		w.WriteHeader(int(err.ErrStatus.Code))
+		status := err.ErrStatus
+		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+		_ = json.NewEncoder(w).Encode(status)
+	}
+}
+
+// frame returns an event as it is sent.
+func frame(t testing.TB, what watch.EventType, kind string, object interface{ Marshal() ([]byte, error) }) []byte {
+	t.Helper()
+	event := &metav1.WatchEvent{Type: string(what), Object: kruntime.RawExtension{Raw: inEnvelope(kind, marshal(t, object))}}
+	message := marshal(t, event)
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)
+}
+
+// versioned returns a pod of a version.
+func versioned(name, version string) *corev1.Pod {
+	pod := podNamed(name, "a")
+	pod.ResourceVersion = version
+	return pod
+}
+
+// scripted is an informer of pods behind a script, with what is read if it falls back.
+type scripted struct {
+	*script
+	pods      cache.SharedIndexInformer
+	registry  *prometheus.Registry
+	listed    []int64
+	typedAsks chan string
+}
+
+// run starts an informer of pods, or of nodes, that asks the script. What client-go would decode
+// is one pod named typed.
+func run(t *testing.T, s *script, object kruntime.Object) *scripted {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	out := &scripted{script: s, registry: prometheus.NewRegistry(), typedAsks: make(chan string, 100)}
+	typed := &cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (kruntime.Object, error) {
+			out.typedAsks <- "list"
+			return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "70"}, Items: []corev1.Pod{*versioned("typed", "70")}}, nil
+		},
+		WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			out.typedAsks <- "watch " + options.ResourceVersion
+			events := watch.NewFakeWithChanSize(2, false)
+			events.Add(versioned("watched", "71"))
+			events.Action(watch.Bookmark, versioned("", "72"))
+			return events, nil
+		},
+	}
+	newInformer, err := New(
+		Connection{Config: &rest.Config{Host: server.URL}, Client: server.Client(), Scheme: scheme.Scheme},
+		Content{Pods: testContent(), Nodes: []string{"metadata.name", "metadata.resourceVersion", "metadata.labels"}, Listing: func(n int64) { out.listed = append(out.listed, n) }},
+		out.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.pods = newInformer(typed, object, 0, cache.Indexers{})
+	if _, ofPods := object.(*corev1.Pod); ofPods {
+		if err := out.pods.SetTransform(slim); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, out.pods)
+	return out
+}
+
+// newTestWire returns a wire of pods that asks the script.
+func newTestWire(t *testing.T, s *script) *wire {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	w, err := newWire(Connection{Config: &rest.Config{Host: server.URL}, Client: server.Client(), Scheme: scheme.Scheme}, "pods", "Pod", newFallbacks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.newDecoder = func() decoder {
+		d, _ := newTestDecoder(t)
+		return d
+	}
+	return w
+}
+
+// expect waits until the informer has these objects, by name and version.
+func (s *scripted) expect(t *testing.T, want ...string) {
+	t.Helper()
+	var got []string
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		got = []string{}
+		for _, object := range s.pods.GetStore().List() {
+			about := object.(metav1.Object)
+			got = append(got, about.GetName()+" "+about.GetResourceVersion())
+		}
+		slices.Sort(got)
+		if s.pods.HasSynced() && slices.Equal(got, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the store has %q, want %q; asked for %q", got, want, s.requests())
+		}
+	}
+}
+
+// expectVersion waits until the informer continues from a version.
+func (s *scripted) expectVersion(t *testing.T, want string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); s.pods.LastSyncResourceVersion() != want; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the informer is at %s, want %s", s.pods.LastSyncResourceVersion(), want)
+		}
+	}
+}
+
+// expectFallbacks expects the metric to say how often client-go had to decode pods.
+func (s *scripted) expectFallbacks(t *testing.T, want float64) {
+	t.Helper()
+	families, err := s.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			got[family.GetName()+" of "+metric.GetLabel()[0].GetValue()] = metric.GetCounter().GetValue()
+		}
+	}
+	if diff := cmp.Diff(map[string]float64{"tidekeeper_cache_fallbacks_total of Node": 0, "tidekeeper_cache_fallbacks_total of Pod": want}, got); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+var quiet = body()

@@ -1,0 +1,142 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcache
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
+)
+
+// streamWatch is a watch whose events are made from the frames of an answer.
+type streamWatch struct {
+	*wire
+	objects decoder
+	frames  io.ReadCloser
+	events  chan watch.Event
+	stop    context.CancelFunc
+}
+
+// eventsAhead is how many events are made while the one before them is handled.
+const eventsAhead = 16
+
+// watch opens a watch. It returns the error of an API server as a [apierrors.StatusError].
+func (w *wire) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	ctx, stop := context.WithCancel(ctx)
+	options.Watch = true
+	frames, err := w.request(&options).Stream(ctx)
+	if err != nil {
+		stop()
+		if utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err) {
+			return watch.NewEmptyWatch(), nil // As client-go does: it was cut at once.
+		}
+		return nil, err
+	}
+	s := &streamWatch{wire: w, objects: w.newDecoder(), frames: frames, events: make(chan watch.Event, eventsAhead), stop: stop}
+	go s.run(ctx)
+	return s, nil
+}
+
+// ResultChan implements [watch.Interface].
+func (s *streamWatch) ResultChan() <-chan watch.Event { return s.events }
+
+// Stop implements [watch.Interface].
+func (s *streamWatch) Stop() { s.stop() }
+
+// run sends events until the answer ends or the watch is stopped.
+func (s *streamWatch) run(ctx context.Context) {
+	defer utilruntime.HandleCrashWithContext(ctx)
+	defer close(s.events)
+	defer s.stop()
+	// What blocks in a read is only woken by this.
+	defer context.AfterFunc(ctx, func() { _ = s.frames.Close() })()
+	defer func() { _ = s.frames.Close() }()
+
+	in := bufio.NewReaderSize(s.frames, 32<<10)
+	var memory buffer
+	for {
+		e, err := s.next(in, &memory)
+		if err != nil {
+			if ctx.Err() != nil || !s.isFailure(ctx, err) {
+				return
+			}
+			e = watch.Event{Type: watch.Error, Object: asStatus(err)}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case s.events <- e:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// isFailure reports whether the error with which an answer ended is an event for the reflector. It
+// is not if the connection was cut, or if client-go decodes the next answer.
+func (s *streamWatch) isFailure(ctx context.Context, err error) bool {
+	switch {
+	case errors.Is(err, errNotUnderstood):
+		s.giveUp(ctx, err)
+		return false
+	case errors.Is(err, io.EOF):
+		return false
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		klog.FromContext(ctx).V(1).Info("A watch ended in the midst of an event", "resource", s.resource)
+		return false
+	default:
+		return !utilnet.IsProbableEOF(err) && !utilnet.IsTimeout(err)
+	}
+}
+
+// asStatus returns what client-go's watches say of an error of their own.
+func asStatus(err error) runtime.Object {
+	return apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding").
+		AsObject(fmt.Errorf("unable to decode an event from the watch stream: %w", err))
+}
+
+// next returns the next event.
+func (s *streamWatch) next(in io.Reader, memory *buffer) (watch.Event, error) {
+	frame, err := readFrame(in, memory)
+	if err != nil {
+		return watch.Event{}, err
+	}
+	e, err := parseEvent(frame)
+	if err != nil {
+		return watch.Event{}, err
+	}
+	what := watch.EventType(e.what)
+	switch {
+	case what == watch.Error && e.is("Status"):
+		status := &metav1.Status{}
+		if err := status.Unmarshal(e.object); err != nil {
+			return watch.Event{}, notUnderstood(err)
+		}
+		return watch.Event{Type: what, Object: status}, nil
+	case !e.is(s.kind):
+		return watch.Event{}, notUnderstood(fmt.Errorf("an event %s with a %s %s", e.what, e.apiVersion, e.kind))
+	}
+	var object runtime.Object
+	switch what {
+	case watch.Added, watch.Modified, watch.Deleted:
+		object, err = s.objects.object(e.object)
+	case watch.Bookmark:
+		object, err = s.objects.bookmark(e.object)
+	default:
+		err = notUnderstood(fmt.Errorf("an event %s", what))
+	}
+	return watch.Event{Type: what, Object: object}, err
+}
