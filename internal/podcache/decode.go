@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"tidekeeper.dev/tidekeeper/internal/wire"
 )
 
 // PodContent says what the transform of pods reads, so that nothing else has to be decoded.
@@ -31,54 +33,54 @@ type PodContent struct {
 	Conditions []corev1.PodConditionType
 }
 
-// podWire makes records from the bytes of pods.
-type podWire struct {
+// recordMaker makes records from the bytes of pods.
+type recordMaker struct {
 	*encoder
 	PodContent
 	// kept is the mask of Fields, and key that of those which decide what a record shares.
-	kept, key *mask
+	kept, key *wire.Mask
 	// toRecord returns the record of a pod.
 	toRecord func(runtime.Object) (runtime.Object, error)
 }
 
-func newPodWire(e *encoder, content PodContent) (*podWire, error) {
+func newRecordMaker(e *encoder, content PodContent) (*recordMaker, error) {
 	pod := reflect.TypeFor[corev1.Pod]()
-	kept, err := newMask(pod, content.Fields)
+	kept, err := wire.NewMask(pod, content.Fields)
 	if err != nil {
 		return nil, err
 	}
-	key, err := newMask(pod, slices.DeleteFunc(slices.Clone(content.Fields), func(field string) bool {
+	key, err := wire.NewMask(pod, slices.DeleteFunc(slices.Clone(content.Fields), func(field string) bool {
 		return slices.ContainsFunc(ownFields, func(own string) bool {
 			rest, ok := strings.CutPrefix(field, own)
 			return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 		})
 	}))
-	return &podWire{encoder: e, PodContent: content, kept: kept, key: key}, err
+	return &recordMaker{encoder: e, PodContent: content, kept: kept, key: key}, err
 }
 
 // podDecoder makes records of one stream of pods. It uses the same memory for all of them.
 type podDecoder struct {
-	*podWire
+	*recordMaker
 	scan           scan
 	digested, text []byte
 }
 
 // record returns the record of a pod, and overwrites the bytes of the pod. It returns
-// errNotUnderstood for what is no pod.
+// wire.ErrNotUnderstood for what is no pod.
 //
 // Nearly every pod has everything but a few fields in common with a pod that was decoded before.
 // So only these fields are read, and the rest is recognized by its bytes.
 func (d *podDecoder) record(pod []byte) (*record, error) {
-	pod, err := d.kept.prune(pod)
+	pod, err := d.kept.Prune(pod)
 	if err != nil {
-		return nil, notUnderstood(err)
+		return nil, wire.NotUnderstood(err)
 	}
 	if d.scan.of(pod) != nil || d.isUnusual() {
 		return d.decode(pod)
 	}
-	d.digested, err = d.key.prune(append(d.digested[:0], pod...))
+	d.digested, err = d.key.Prune(append(d.digested[:0], pod...))
 	if err != nil {
-		return nil, notUnderstood(err)
+		return nil, wire.NotUnderstood(err)
 	}
 	digest := sha256.Sum256(d.digested)
 	known := d.byBytes.get(digest)
@@ -125,7 +127,7 @@ func (d *podDecoder) isUnusual() bool {
 func (d *podDecoder) decode(raw []byte) (*record, error) {
 	pod := &corev1.Pod{}
 	if err := pod.Unmarshal(raw); err != nil {
-		return nil, notUnderstood(err)
+		return nil, wire.NotUnderstood(err)
 	}
 	r, err := d.toRecord(pod)
 	if err != nil {
@@ -141,7 +143,7 @@ func (d *podDecoder) object(raw []byte) (runtime.Object, error) { return d.recor
 func (d *podDecoder) bookmark(raw []byte) (runtime.Object, error) {
 	pod := &corev1.Pod{}
 	if err := pod.Unmarshal(raw); err != nil {
-		return nil, notUnderstood(err)
+		return nil, wire.NotUnderstood(err)
 	}
 	return bookmarkOf(pod), nil
 }
@@ -156,18 +158,18 @@ func bookmarkOf(pod *corev1.Pod) *record {
 }
 
 // nodeDecoder makes Nodes of the fields that are kept.
-type nodeDecoder struct{ kept *mask }
+type nodeDecoder struct{ kept *wire.Mask }
 
 func newNodeDecoder(fields []string) (nodeDecoder, error) {
-	kept, err := newMask(reflect.TypeFor[corev1.Node](), fields)
+	kept, err := wire.NewMask(reflect.TypeFor[corev1.Node](), fields)
 	return nodeDecoder{kept}, err
 }
 
 // object implements [decoder].
 func (d nodeDecoder) object(raw []byte) (runtime.Object, error) {
-	raw, err := d.kept.prune(raw)
+	raw, err := d.kept.Prune(raw)
 	if err != nil {
-		return nil, notUnderstood(err)
+		return nil, wire.NotUnderstood(err)
 	}
 	return d.bookmark(raw)
 }
@@ -176,7 +178,7 @@ func (d nodeDecoder) object(raw []byte) (runtime.Object, error) {
 func (d nodeDecoder) bookmark(raw []byte) (runtime.Object, error) {
 	node := &corev1.Node{}
 	if err := node.Unmarshal(raw); err != nil {
-		return nil, notUnderstood(err)
+		return nil, wire.NotUnderstood(err)
 	}
 	return node, nil
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"pgregory.net/rapid"
 
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/wire"
 )
 
 // testContent is what slim reads. The fields of the manager have a test of their own there.
@@ -69,7 +69,7 @@ func slim(object any) (any, error) {
 // had to be decoded.
 func newTestDecoder(t testing.TB) (d *podDecoder, count *int) {
 	t.Helper()
-	w, err := newPodWire(&encoder{}, testContent())
+	w, err := newRecordMaker(&encoder{}, testContent())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func newTestDecoder(t testing.TB) (d *podDecoder, count *int) {
 		}
 		return w.record(pod.(*corev1.Pod))
 	}
-	return &podDecoder{podWire: w}, count
+	return &podDecoder{recordMaker: w}, count
 }
 
 func marshal(t testing.TB, object interface{ Marshal() ([]byte, error) }) []byte {
@@ -209,7 +209,7 @@ func inEnvelope(kind string, raw []byte) []byte {
 	if err != nil {
 		panic(err)
 	}
-	return append(bytes.Clone(prefix), message...)
+	return append(bytes.Clone(wire.Prefix), message...)
 }
 
 // typicalPage returns a page of 500 pods.
@@ -224,7 +224,7 @@ func typicalPage(t testing.TB) []byte {
 // recordsOf reads a page into records.
 func recordsOf(t testing.TB, d *podDecoder, page []byte) []*record {
 	var records []*record
-	err := readPage(bytes.NewReader(page), "PodList", func(*metav1.ListMeta) {}, func(raw []byte) error {
+	err := wire.ReadPage(bytes.NewReader(page), "PodList", func(*metav1.ListMeta) {}, func(raw []byte) error {
 		r, err := d.record(raw)
 		records = append(records, r)
 		return err
@@ -309,36 +309,5 @@ func TestUnknownFields(t *testing.T) {
 	}
 	if got := r.pod(); got.Name != pod.Name || got.Spec.NodeName != pod.Spec.NodeName {
 		t.Errorf("read %s on %s", got.Name, got.Spec.NodeName)
-	}
-}
-
-// The names of fields are checked when the cache is set up.
-func TestWrongFields(t *testing.T) {
-	for _, field := range []string{"metadata.nam", "spec.containers.name.first", "spec.nodeName[a]", "metadata.labels[a", "status.", ""} {
-		if _, err := newPodWire(&encoder{}, PodContent{Fields: []string{field}}); err == nil {
-			t.Errorf("%q is taken for a field", field)
-		}
-	}
-}
-
-// More is kept if a field and a part of it are both named, in either order.
-func TestFieldAndItsPart(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b", "c": "d"}}, Spec: corev1.PodSpec{Overhead: corev1.ResourceList{"cpu": resource.MustParse("1")}, NodeName: "n"}}
-	for _, fields := range [][]string{{"metadata.labels", "metadata.labels[a]", "spec", "spec.nodeName"}, {"spec.nodeName", "spec", "metadata.labels[a]", "metadata.labels"}} {
-		w, err := newPodWire(&encoder{}, PodContent{Fields: fields})
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, err := w.kept.prune(marshal(t, pod))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := &corev1.Pod{}
-		if err := got.Unmarshal(raw); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(pod, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", fields, diff)
-		}
 	}
 }

@@ -24,10 +24,8 @@
 //	restore.go   Pods from records, the recent ones only once
 //	list.go      the initial list, page by page, and the watch
 //	convert.go   records from the events that client-go decodes
-//	wire.go      requests for pages and watches; when client-go has to decode
+//	source.go    requests for pages and watches; when client-go has to decode
 //	stream.go    a watch
-//	envelope.go  the protobuf around an object, in pages and in frames
-//	mask.go      which fields are kept, and how the others are cut out
 //	scan.go      what is a pod's own, from its bytes
 //	decode.go    a record from the bytes of a pod
 package podcache

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"tidekeeper.dev/tidekeeper/internal/wire"
 )
 
 var errNotAcceptable = &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable}}
@@ -26,12 +28,12 @@ func TestFallback(t *testing.T) {
 		"406":                    refuse(errNotAcceptable),
 		"JSON":                   body(jsonList),
 		"nothing":                body(),
-		"encoded otherwise":      body(prefix, marshal(t, &compressed)),
+		"encoded otherwise":      body(wire.Prefix, marshal(t, &compressed)),
 		"another kind":           body(inEnvelope("NodeList", nil)),
 		"a damaged list":         body(inEnvelope("PodList", []byte{0xff, 0xff})),
 		"a damaged pod":          body(inEnvelope("PodList", []byte{0x12, 2, 0xff, 0xff})),
-		"an item of 16 MiB":      body(inEnvelope("PodList", append([]byte{0x12}, binary.AppendUvarint(nil, maxObject+1)...))),
-		"a list that is not one": body(prefix, []byte{0x08, 1}),
+		"an item of 16 MiB":      body(inEnvelope("PodList", append([]byte{0x12}, binary.AppendUvarint(nil, wire.MaxObject+1)...))),
+		"a list that is not one": body(wire.Prefix, []byte{0x08, 1}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +63,7 @@ func TestFallbackOfAWatch(t *testing.T) {
 		"an error that is worse": frame(t, watch.Error, "Status", damaged{}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestWire(t, &script{watches: []handle{body(events)}})
+			w := newTestSource(t, &script{watches: []handle{body(events)}})
 			pods, err := w.watch(t.Context(), metav1.ListOptions{})
 			if err != nil {
 				t.Fatal(err)

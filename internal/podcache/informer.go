@@ -46,31 +46,31 @@ func New(to Connection, content Content, registry prometheus.Registerer) (NewInf
 	if err != nil {
 		return nil, err
 	}
-	wireOfNodes, err := newWire(to, "nodes", "Node", fallbacks)
+	nodeSource, err := newSource(to, "nodes", "Node", fallbacks)
 	if err != nil {
 		return nil, err
 	}
-	wireOfNodes.newDecoder = func() decoder { return nodes }
+	nodeSource.newDecoder = func() decoder { return nodes }
 
 	e := &encoder{}
-	pods, err := newPodWire(e, content.Pods)
+	pods, err := newRecordMaker(e, content.Pods)
 	if err != nil {
 		return nil, err
 	}
-	wireOfPods, err := newWire(to, "pods", "Pod", fallbacks)
+	podSource, err := newSource(to, "pods", "Pod", fallbacks)
 	if err != nil {
 		return nil, err
 	}
-	wireOfPods.newDecoder = func() decoder { return &podDecoder{podWire: pods} }
+	podSource.newDecoder = func() decoder { return &podDecoder{recordMaker: pods} }
 	if content.Listing != nil {
-		wireOfPods.listing = content.Listing
+		podSource.listing = content.Listing
 	}
 	return func(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 		switch object.(type) {
 		case *corev1.Pod:
-			return newPodInformer(lw, resync, indexers, e, pods, wireOfPods)
+			return newPodInformer(lw, resync, indexers, e, pods, podSource)
 		case *corev1.Node:
-			list := &pagedLister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), wire: wireOfNodes, resource: "nodes", sizeFactor: 1}
+			list := &pagedLister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), source: nodeSource, resource: "nodes", sizeFactor: 1}
 			return cache.NewSharedIndexInformer(list, object, resync, indexers)
 		default:
 			return cache.NewSharedIndexInformer(lw, object, resync, indexers)
@@ -78,8 +78,8 @@ func New(to Connection, content Content, registry prometheus.Registerer) (NewInf
 	}, nil
 }
 
-func newPodInformer(lw cache.ListerWatcher, resync time.Duration, indexers cache.Indexers, e *encoder, decoding *podWire, w *wire) cache.SharedIndexInformer {
-	list := &pagedLister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), wire: w, resource: "pods", sizeFactor: 1}
+func newPodInformer(lw cache.ListerWatcher, resync time.Duration, indexers cache.Indexers, e *encoder, decoding *recordMaker, w *source) cache.SharedIndexInformer {
+	list := &pagedLister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), source: w, resource: "pods", sizeFactor: 1}
 	i := &informer{
 		// The list and the watch already have records.
 		SharedIndexInformer: cache.NewSharedIndexInformerWithOptions(list, &record{}, cache.SharedIndexInformerOptions{
@@ -96,7 +96,7 @@ type informer struct {
 	cache.SharedIndexInformer
 	*restorer
 	encoder  *encoder
-	decoding *podWire
+	decoding *recordMaker
 	list     *pagedLister
 }
 

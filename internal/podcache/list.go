@@ -29,8 +29,8 @@ type pagedLister struct {
 	cache.ListerWatcherWithContext
 	// convert returns what is stored of such an object. It is nil if that is the object.
 	convert func(runtime.Object) (runtime.Object, error)
-	// wire is asked instead as long as it understands the API server. It may be nil.
-	wire *wire
+	// source is asked instead as long as it understands the API server. It may be nil.
+	source *source
 	// resource names the objects, such as pods.
 	resource string
 	// sizeFactor multiplies the size of the pages. Only the reflector calls the lister,
@@ -74,9 +74,9 @@ func (l *pagedLister) size() int64 { return pageSize * l.sizeFactor }
 
 // inPages lists all objects page by page.
 func (l *pagedLister) inPages(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	if l.wire != nil && l.wire.understands(ctx, nil) {
-		list, err := l.wire.inPages(ctx, options)
-		if err == nil || l.wire.understands(ctx, err) {
+	if l.source != nil && l.source.understands(ctx, nil) {
+		list, err := l.source.inPages(ctx, options)
+		if err == nil || l.source.understands(ctx, err) {
 			return list, err
 		}
 	}
@@ -119,9 +119,9 @@ func (l *pagedLister) decodedInPages(ctx context.Context, options metav1.ListOpt
 
 // WatchWithContext returns a watch of what is stored of the objects.
 func (l *pagedLister) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	if l.wire != nil && l.wire.understands(ctx, nil) {
-		events, err := l.wire.watch(ctx, options)
-		if err == nil || l.wire.understands(ctx, err) {
+	if l.source != nil && l.source.understands(ctx, nil) {
+		events, err := l.source.watch(ctx, options)
+		if err == nil || l.source.understands(ctx, err) {
 			return events, err
 		}
 	}

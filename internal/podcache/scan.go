@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/wire"
 )
 
 // scan is what a record has of its own, and what the summary of a pod's start is computed from,
@@ -100,7 +102,7 @@ func message[T any](fields map[string]setter) setter {
 	}
 	var byNumber []field
 	for name, set := range fields {
-		number, of, err := fieldNamed(name, reflect.TypeFor[T]())
+		number, of, err := wire.FieldNamed(name, reflect.TypeFor[T]())
 		if err != nil {
 			panic(err) // A name in this file is wrong.
 		}
@@ -114,14 +116,14 @@ func message[T any](fields map[string]setter) setter {
 		byNumber[number] = field{set, kind}
 	}
 	return func(s *scan, value []byte) error {
-		return eachField(value, func(f wireField, value []byte) error {
-			if int(f.number) >= len(byNumber) || byNumber[f.number].set == nil {
+		return wire.EachField(value, func(f wire.Field, value []byte) error {
+			if int(f.Number) >= len(byNumber) || byNumber[f.Number].set == nil {
 				return nil
 			}
-			if f.kind != byNumber[f.number].kind {
-				return fmt.Errorf("%w: the wire type of the field %d", errUnusual, f.number)
+			if f.Kind != byNumber[f.Number].kind {
+				return fmt.Errorf("%w: the wire type of the field %d", errUnusual, f.Number)
 			}
-			return byNumber[f.number].set(s, value)
+			return byNumber[f.Number].set(s, value)
 		})
 	}
 }
@@ -245,13 +247,13 @@ var scanState = message[corev1.ContainerState](map[string]setter{
 // scanAnnotation reads an entry of a map, which has a key and a value.
 func scanAnnotation(s *scan, entry []byte) error {
 	var key, value []byte
-	err := eachField(entry, func(f wireField, of []byte) error {
+	err := wire.EachField(entry, func(f wire.Field, of []byte) error {
 		switch {
-		case f.kind != protowire.BytesType:
+		case f.Kind != protowire.BytesType:
 			return errUnusual
-		case f.number == 1:
+		case f.Number == 1:
 			key = of
-		case f.number == 2:
+		case f.Number == 2:
 			value = of
 		}
 		return nil

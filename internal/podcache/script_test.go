@@ -174,12 +174,12 @@ func run(t *testing.T, s *script, object kruntime.Object) *scripted {
 	return out
 }
 
-// newTestWire returns a wire of pods that asks the script.
-func newTestWire(t *testing.T, s *script) *wire {
+// newTestSource returns a source of pods that asks the script.
+func newTestSource(t *testing.T, s *script) *source {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	w, err := newWire(Connection{Config: &rest.Config{Host: server.URL}, Client: server.Client(), Scheme: scheme.Scheme}, "pods", "Pod", newFallbacks())
+	w, err := newSource(Connection{Config: &rest.Config{Host: server.URL}, Client: server.Client(), Scheme: scheme.Scheme}, "pods", "Pod", newFallbacks())
 	if err != nil {
 		t.Fatal(err)
 	}

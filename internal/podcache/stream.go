@@ -18,11 +18,13 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
+
+	"tidekeeper.dev/tidekeeper/internal/wire"
 )
 
 // streamWatch is a watch whose events are made from the frames of an answer.
 type streamWatch struct {
-	*wire
+	*source
 	objects decoder
 	frames  io.ReadCloser
 	events  chan watch.Event
@@ -33,10 +35,10 @@ type streamWatch struct {
 const eventsAhead = 16
 
 // watch opens a watch. It returns the error of an API server as a [apierrors.StatusError].
-func (w *wire) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, stop := context.WithCancel(ctx)
 	options.Watch = true
-	frames, err := w.request(&options).Stream(ctx)
+	frames, err := s.request(&options).Stream(ctx)
 	if err != nil {
 		stop()
 		if utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err) {
@@ -44,9 +46,9 @@ func (w *wire) watch(ctx context.Context, options metav1.ListOptions) (watch.Int
 		}
 		return nil, err
 	}
-	s := &streamWatch{wire: w, objects: w.newDecoder(), frames: frames, events: make(chan watch.Event, eventsAhead), stop: stop}
-	go s.run(ctx)
-	return s, nil
+	w := &streamWatch{source: s, objects: s.newDecoder(), frames: frames, events: make(chan watch.Event, eventsAhead), stop: stop}
+	go w.run(ctx)
+	return w, nil
 }
 
 // ResultChan implements [watch.Interface].
@@ -65,7 +67,7 @@ func (s *streamWatch) run(ctx context.Context) {
 	defer func() { _ = s.frames.Close() }()
 
 	in := bufio.NewReaderSize(s.frames, 32<<10)
-	var memory buffer
+	var memory wire.Buffer
 	for {
 		e, err := s.next(in, &memory)
 		if err != nil {
@@ -89,7 +91,7 @@ func (s *streamWatch) run(ctx context.Context) {
 // is not if the connection was cut, or if client-go decodes the next answer.
 func (s *streamWatch) isFailure(ctx context.Context, err error) bool {
 	switch {
-	case errors.Is(err, errNotUnderstood):
+	case errors.Is(err, wire.ErrNotUnderstood):
 		s.giveUp(ctx, err)
 		return false
 	case errors.Is(err, io.EOF):
@@ -109,34 +111,34 @@ func asStatus(err error) runtime.Object {
 }
 
 // next returns the next event.
-func (s *streamWatch) next(in io.Reader, memory *buffer) (watch.Event, error) {
-	frame, err := readFrame(in, memory)
+func (s *streamWatch) next(in io.Reader, memory *wire.Buffer) (watch.Event, error) {
+	frame, err := wire.ReadFrame(in, memory)
 	if err != nil {
 		return watch.Event{}, err
 	}
-	e, err := parseEvent(frame)
+	e, err := wire.ParseEvent(frame)
 	if err != nil {
 		return watch.Event{}, err
 	}
-	what := watch.EventType(e.what)
+	what := watch.EventType(e.What)
 	switch {
-	case what == watch.Error && e.is("Status"):
+	case what == watch.Error && e.Kind.Is("Status"):
 		status := &metav1.Status{}
-		if err := status.Unmarshal(e.object); err != nil {
-			return watch.Event{}, notUnderstood(err)
+		if err := status.Unmarshal(e.Object); err != nil {
+			return watch.Event{}, wire.NotUnderstood(err)
 		}
 		return watch.Event{Type: what, Object: status}, nil
-	case !e.is(s.kind):
-		return watch.Event{}, notUnderstood(fmt.Errorf("an event %s with a %s %s", e.what, e.apiVersion, e.kind))
+	case !e.Kind.Is(s.kind):
+		return watch.Event{}, wire.NotUnderstood(fmt.Errorf("an event %s with an object of %s", e.What, e.Kind))
 	}
 	var object runtime.Object
 	switch what {
 	case watch.Added, watch.Modified, watch.Deleted:
-		object, err = s.objects.object(e.object)
+		object, err = s.objects.object(e.Object)
 	case watch.Bookmark:
-		object, err = s.objects.bookmark(e.object)
+		object, err = s.objects.bookmark(e.Object)
 	default:
-		err = notUnderstood(fmt.Errorf("an event %s", what))
+		err = wire.NotUnderstood(fmt.Errorf("an event %s", what))
 	}
 	return watch.Event{Type: what, Object: object}, err
 }

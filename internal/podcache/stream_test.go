@@ -19,6 +19,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"tidekeeper.dev/tidekeeper/internal/wire"
 )
 
 // Pages and events become records; the informer continues from the version of a bookmark.
@@ -84,7 +86,7 @@ func TestErrorsOfTheServer(t *testing.T) {
 		return body(podPage(t, metav1.ListMeta{ResourceVersion: version}, pods...))
 	}
 	more := body(podPage(t, metav1.ListMeta{ResourceVersion: "7", Continue: "more"}, versioned("a", "1")))
-	huge := binary.BigEndian.AppendUint32(nil, maxObject+1)
+	huge := binary.BigEndian.AppendUint32(nil, wire.MaxObject+1)
 	for _, tt := range []struct {
 		name           string
 		lists, watches []handle
@@ -176,7 +178,7 @@ func TestStoppedWatch(t *testing.T) {
 	}
 	for name, sent := range map[string]handle{"quiet": quiet, "busy": body(events)} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestWire(t, &script{watches: []handle{sent}})
+			w := newTestSource(t, &script{watches: []handle{sent}})
 			pods, err := w.watch(t.Context(), metav1.ListOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -192,13 +194,13 @@ func TestStoppedWatch(t *testing.T) {
 func TestCutPage(t *testing.T) {
 	whole := podPage(t, metav1.ListMeta{ResourceVersion: "7", Continue: "more"}, typicalPod(1), typicalPod(2))
 	count := func(page []byte) (items int, err error) {
-		err = readPage(bytes.NewReader(page), "PodList", func(*metav1.ListMeta) {}, func([]byte) error { items++; return nil })
+		err = wire.ReadPage(bytes.NewReader(page), "PodList", func(*metav1.ListMeta) {}, func([]byte) error { items++; return nil })
 		return items, err
 	}
 	if items, err := count(whole); err != nil || items != 2 {
 		t.Errorf("%d items, %v", items, err)
 	}
-	for length := len(prefix); length < len(whole)-4; length += 7 {
+	for length := len(wire.Prefix); length < len(whole)-4; length += 7 {
 		if _, err := count(whole[:length]); err == nil {
 			t.Fatalf("%d bytes of %d are taken for a page", length, len(whole))
 		}

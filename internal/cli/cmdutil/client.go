@@ -84,7 +84,11 @@ func (e *Env) Client() (client.WithWatch, error) {
 
 // ClientFor returns a client of the plugin's kinds.
 func ClientFor(config *rest.Config) (client.WithWatch, error) {
-	return client.NewWithWatch(config, client.Options{Scheme: Scheme, Mapper: newMapper()})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme, Mapper: newMapper()})
+	if err != nil {
+		return nil, err
+	}
+	return &clusterClient{WithWatch: c, config: config}, nil
 }
 
 // Config says how to reach the cluster that the flags name.
@@ -159,13 +163,6 @@ func PodsOf(ctx context.Context, c client.Client, nodes []string) ([]corev1.Pod,
 		all = append(all, pods.Items...)
 	}
 	return all, nil
-}
-
-// AllPods returns all pods of the cluster that have not ended.
-func AllPods(ctx context.Context, c client.Client) ([]corev1.Pod, error) {
-	pods := &corev1.PodList{}
-	err := c.List(ctx, pods, FromCache(), notTerminated)
-	return pods.Items, err
 }
 
 // WithoutTimeout takes the timeout of requests out of a config. A watch is one

@@ -7,6 +7,7 @@
 //   - options.go: the steps of a command
 //   - args.go: names of objects as arguments
 //   - client.go, pages.go: reading from the cluster
+//   - podlist.go: all pods of the cluster, with what the commands read of them
 //   - manager.go: which manager leads, and a note if none does
 //   - draw.go: tables and colors of what internal/view returns
 //   - errors.go: exit codes, and errors in one line

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package podcache
+package wire
 
 import (
 	"bufio"
@@ -20,61 +20,65 @@ import (
 // events of a watch are messages WatchEvent, each after its length in four bytes, which have such
 // an object.
 
-// prefix is what an object begins with.
-var prefix = []byte("k8s\x00")
+// Prefix is what an object begins with.
+var Prefix = []byte("k8s\x00")
 
-// maxObject is the maximum number of bytes of an object or an event; the same as client-go's.
-const maxObject = 16 << 20
+// MaxObject is the maximum number of bytes of an object or an event; the same as client-go's.
+const MaxObject = 16 << 20
 
 var (
-	// errNotUnderstood is the error for what is no protobuf of the expected form. It may well be
+	// ErrNotUnderstood is the error for what is no protobuf of the expected form. It may well be
 	// an answer that client-go understands.
-	errNotUnderstood = errors.New("not the expected protobuf")
-	// errTooLarge is the error for an event of more than maxObject bytes.
-	errTooLarge = fmt.Errorf("an event of more than %d bytes", maxObject)
+	ErrNotUnderstood = errors.New("not the expected protobuf")
+	// ErrTooLarge is the error for an event of more than MaxObject bytes.
+	ErrTooLarge = fmt.Errorf("an event of more than %d bytes", MaxObject)
 )
 
-func notUnderstood(err error) error { return fmt.Errorf("%w: %w", errNotUnderstood, err) }
+// NotUnderstood returns an [ErrNotUnderstood] with its reason.
+func NotUnderstood(err error) error { return fmt.Errorf("%w: %w", ErrNotUnderstood, err) }
 
-// kindOfObject is what an Unknown says of its object. Its slices are parts of what was read.
-type kindOfObject struct{ apiVersion, kind []byte }
+// Kind is the kind of an object, as its Unknown has it. Its slices are parts of what was read.
+type Kind struct{ apiVersion, name []byte }
 
-// is reports whether it is that kind of the API version v1.
-func (k kindOfObject) is(kind string) bool {
-	return string(k.apiVersion) == "v1" && string(k.kind) == kind
+// String returns the API version and the kind.
+func (k Kind) String() string { return fmt.Sprintf("%s %s", k.apiVersion, k.name) }
+
+// Is reports whether it is that kind of the API version v1.
+func (k Kind) Is(kind string) bool {
+	return string(k.apiVersion) == "v1" && string(k.name) == kind
 }
 
 // typeMeta sets the kind from the message TypeMeta.
-func (k *kindOfObject) typeMeta(b []byte) error {
-	return eachField(b, func(f wireField, value []byte) error {
-		switch f.number {
+func (k *Kind) typeMeta(b []byte) error {
+	return EachField(b, func(f Field, value []byte) error {
+		switch f.Number {
 		case 1:
 			k.apiVersion = value
 		case 2:
-			k.kind = value
+			k.name = value
 		}
 		return nil
 	})
 }
 
-// event is a message WatchEvent with the object that it has. Its slices are parts of what was
+// Event is a message WatchEvent with the object that it has. Its slices are parts of what was
 // read.
-type event struct {
-	what, object []byte
-	kindOfObject
+type Event struct {
+	What, Object []byte
+	Kind         Kind
 }
 
-// parseEvent returns the event of a frame, or errNotUnderstood.
-func parseEvent(frame []byte) (event, error) {
-	var e event
+// ParseEvent returns the event of a frame, or ErrNotUnderstood.
+func ParseEvent(frame []byte) (Event, error) {
+	var e Event
 	var unknown []byte
-	err := eachField(frame, func(f wireField, value []byte) error {
-		switch f.number {
+	err := EachField(frame, func(f Field, value []byte) error {
+		switch f.Number {
 		case 1:
-			e.what = value
+			e.What = value
 		case 2:
-			return eachField(value, func(f wireField, value []byte) error {
-				if f.number == 1 {
+			return EachField(value, func(f Field, value []byte) error {
+				if f.Number == 1 {
 					unknown = value
 				}
 				return nil
@@ -85,30 +89,30 @@ func parseEvent(frame []byte) (event, error) {
 	if err != nil {
 		return e, err
 	}
-	message, ok := bytes.CutPrefix(unknown, prefix)
+	message, ok := bytes.CutPrefix(unknown, Prefix)
 	if !ok {
-		return e, notUnderstood(errors.New("an event without an object in protobuf"))
+		return e, NotUnderstood(errors.New("an event without an object in protobuf"))
 	}
-	return e, eachField(message, func(f wireField, value []byte) error {
+	return e, EachField(message, func(f Field, value []byte) error {
 		switch {
-		case f.number == 1:
-			return e.typeMeta(value)
-		case f.number == 2:
-			e.object = value
-		case len(value) > 0 && (f.number == 3 || f.number == 4):
-			return notUnderstood(errors.New("an object that is encoded otherwise"))
+		case f.Number == 1:
+			return e.Kind.typeMeta(value)
+		case f.Number == 2:
+			e.Object = value
+		case len(value) > 0 && (f.Number == 3 || f.Number == 4):
+			return NotUnderstood(errors.New("an object that is encoded otherwise"))
 		}
 		return nil
 	})
 }
 
-// eachField calls fn with each field of a message and its value. It returns errNotUnderstood, or
+// EachField calls fn with each field of a message and its value. It returns ErrNotUnderstood, or
 // the first error of fn.
-func eachField(b []byte, fn func(f wireField, value []byte) error) error {
+func EachField(b []byte, fn func(f Field, value []byte) error) error {
 	for len(b) > 0 {
 		f, err := nextField(b)
 		if err != nil {
-			return notUnderstood(err)
+			return NotUnderstood(err)
 		}
 		if err := fn(f, b[f.body:f.size]); err != nil {
 			return err
@@ -118,15 +122,15 @@ func eachField(b []byte, fn func(f wireField, value []byte) error) error {
 	return nil
 }
 
-// buffer is memory that is used again for each object that is read.
-type buffer struct{ bytes []byte }
+// Buffer is memory that is used again for each object that is read.
+type Buffer struct{ bytes []byte }
 
-// keptBuffer is the maximum number of bytes that a buffer keeps.
+// keptBuffer is the maximum number of bytes that a Buffer keeps.
 const keptBuffer = 64 << 10
 
 // read returns the next n bytes, which are good until the next read. It returns
 // [io.ErrUnexpectedEOF] if there are fewer.
-func (b *buffer) read(from io.Reader, n int) ([]byte, error) {
+func (b *Buffer) read(from io.Reader, n int) ([]byte, error) {
 	b.bytes = b.bytes[:0]
 	if n > keptBuffer {
 		// Not trusted before it is there: a length is easily said.
@@ -152,16 +156,16 @@ func unexpected(err error) error {
 	return err
 }
 
-// readFrame returns the next frame of a watch, which is good until the next read. It returns
-// [io.EOF] at the end, [io.ErrUnexpectedEOF] in the midst of a frame, and errTooLarge.
-func readFrame(from io.Reader, b *buffer) ([]byte, error) {
+// ReadFrame returns the next frame of a watch, which is good until the next read. It returns
+// [io.EOF] at the end, [io.ErrUnexpectedEOF] in the midst of a frame, and ErrTooLarge.
+func ReadFrame(from io.Reader, b *Buffer) ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(from, length[:]); err != nil {
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(length[:])
-	if n > maxObject {
-		return nil, errTooLarge
+	if n > MaxObject {
+		return nil, ErrTooLarge
 	}
 	return b.read(from, int(n))
 }
@@ -171,24 +175,24 @@ type page struct {
 	body *bufio.Reader
 	// left is how many bytes are left of the message that is read.
 	left uint64
-	buffer
+	Buffer
 }
 
-// readPage reads the list of that kind in a body. It calls begin with the list's metadata, which
+// ReadPage reads the list of that kind in a body. It calls begin with the list's metadata, which
 // an API server sends first, and item with each object, whose bytes are good until the next one.
-// It returns errNotUnderstood if it is not that list, and the errors of the body and of the
+// It returns ErrNotUnderstood if it is not that list, and the errors of the body and of the
 // functions.
-func readPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item func([]byte) error) error {
+func ReadPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item func([]byte) error) error {
 	p := &page{body: bufio.NewReaderSize(body, 32<<10)}
-	start, err := p.body.Peek(len(prefix))
+	start, err := p.body.Peek(len(Prefix))
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
 		return err
-	case !bytes.Equal(start, prefix):
-		return notUnderstood(fmt.Errorf("an answer that begins with %q", start))
+	case !bytes.Equal(start, Prefix):
+		return NotUnderstood(fmt.Errorf("an answer that begins with %q", start))
 	}
-	_, _ = p.body.Discard(len(prefix))
-	var of kindOfObject
+	_, _ = p.body.Discard(len(Prefix))
+	var of Kind
 	listed := false
 	p.left = 1 << 62 // Up to the end of the body.
 	for {
@@ -202,8 +206,8 @@ func readPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item fu
 			return err
 		}
 		if number == 2 {
-			if !of.is(kind) {
-				return notUnderstood(fmt.Errorf("a list that is %s %s", of.apiVersion, of.kind))
+			if !of.Is(kind) {
+				return NotUnderstood(fmt.Errorf("a list that is %s", of))
 			}
 			rest := p.left - size
 			p.left, listed = size, true
@@ -223,11 +227,11 @@ func readPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item fu
 				return err
 			}
 		case size > 0 && (number == 3 || number == 4):
-			return notUnderstood(errors.New("a list that is encoded otherwise"))
+			return NotUnderstood(errors.New("a list that is encoded otherwise"))
 		}
 	}
 	if !listed {
-		return notUnderstood(errors.New("an answer without a list"))
+		return NotUnderstood(errors.New("an answer without a list"))
 	}
 	return nil
 }
@@ -247,7 +251,7 @@ func (p *page) items(begin func(*metav1.ListMeta), item func([]byte) error) erro
 		case 1:
 			about := &metav1.ListMeta{}
 			if err := about.Unmarshal(value); err != nil {
-				return notUnderstood(err)
+				return NotUnderstood(err)
 			}
 			begin(about)
 		case 2:
@@ -268,11 +272,11 @@ func (p *page) header() (protowire.Number, uint64, error) {
 	}
 	number, kind := protowire.DecodeTag(tag)
 	if number < protowire.MinValidNumber || kind != protowire.BytesType {
-		return 0, 0, notUnderstood(fmt.Errorf("a list with the tag %d", tag))
+		return 0, 0, NotUnderstood(fmt.Errorf("a list with the tag %d", tag))
 	}
 	size, err := p.varint()
 	if err == nil && size > p.left {
-		err = notUnderstood(errors.New("a field that is longer than its message"))
+		err = NotUnderstood(errors.New("a field that is longer than its message"))
 	}
 	return number, size, err
 }
@@ -294,12 +298,12 @@ func (p *page) varint() (uint64, error) {
 			return v, nil
 		}
 	}
-	return 0, notUnderstood(errors.New("a number without an end"))
+	return 0, NotUnderstood(errors.New("a number without an end"))
 }
 
 func (p *page) value(size uint64) ([]byte, error) {
-	if size > maxObject {
-		return nil, notUnderstood(fmt.Errorf("an object of %d bytes", size))
+	if size > MaxObject {
+		return nil, NotUnderstood(fmt.Errorf("an object of %d bytes", size))
 	}
 	p.left -= size
 	return p.read(p.body, int(size))

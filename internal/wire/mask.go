@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package podcache
+package wire
 
 import (
 	"fmt"
@@ -14,23 +14,23 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// mask says which fields of a protobuf message are kept. It has a field at the index of its
+// Mask says which fields of a protobuf message are kept. It has a field at the index of its
 // number, nil if the field is not kept.
-type mask struct{ fields []*maskField }
+type Mask struct{ fields []*maskField }
 
 // maskField is a field that is kept.
 type maskField struct {
 	// sub is what is kept of the message that the field has, nil for all of it.
-	sub *mask
+	sub *Mask
 	// keys are those that are kept of a map, nil for all of them.
 	keys []string
 }
 
-// newMask returns the mask that keeps the given fields of a Go type with protobuf tags. A field
+// NewMask returns the mask that keeps the given fields of a Go type with protobuf tags. A field
 // is a path of names, such as spec.containers.name; all of the last one is kept, or of a map
 // the one key in brackets, as in metadata.labels[app].
-func newMask(of reflect.Type, paths []string) (*mask, error) {
-	root := &mask{}
+func NewMask(of reflect.Type, paths []string) (*Mask, error) {
+	root := &Mask{}
 	for _, path := range paths {
 		if err := root.add(of, path); err != nil {
 			return nil, fmt.Errorf("the field %s of %s: %w", path, of, err)
@@ -39,13 +39,13 @@ func newMask(of reflect.Type, paths []string) (*mask, error) {
 	return root, nil
 }
 
-func (m *mask) add(of reflect.Type, path string) error {
+func (m *Mask) add(of reflect.Type, path string) error {
 	end := strings.IndexAny(path, ".[")
 	name, rest := path, ""
 	if end >= 0 {
 		name, rest = path[:end], path[end:]
 	}
-	number, field, err := fieldNamed(name, of)
+	number, field, err := FieldNamed(name, of)
 	if err != nil {
 		return err
 	}
@@ -72,16 +72,16 @@ func (m *mask) add(of reflect.Type, path string) error {
 	case known && kept.sub == nil:
 	default:
 		if kept.sub == nil {
-			kept.sub = &mask{}
+			kept.sub = &Mask{}
 		}
 		return kept.sub.add(field, rest[1:])
 	}
 	return nil
 }
 
-// fieldNamed returns the number and the type of a field of a message. A list has the type of
+// FieldNamed returns the number and the type of a field of a message. A list has the type of
 // its items.
-func fieldNamed(name string, of reflect.Type) (int, reflect.Type, error) {
+func FieldNamed(name string, of reflect.Type) (int, reflect.Type, error) {
 	if of.Kind() != reflect.Struct {
 		return 0, nil, fmt.Errorf("%s has no fields", of)
 	}
@@ -103,9 +103,9 @@ func fieldNamed(name string, of reflect.Type) (int, reflect.Type, error) {
 	return 0, nil, fmt.Errorf("%s has no field %s", of, name)
 }
 
-// prune returns the message without the fields that are not kept. It is made in place, so that
+// Prune returns the message without the fields that are not kept. It is made in place, so that
 // the bytes are of no use after an error. Values are not checked: that is left to the decoder.
-func (m *mask) prune(message []byte) ([]byte, error) {
+func (m *Mask) Prune(message []byte) ([]byte, error) {
 	n, err := m.move(message, 0, 0, len(message))
 	return message[:n], err
 }
@@ -113,7 +113,7 @@ func (m *mask) prune(message []byte) ([]byte, error) {
 // move moves what is kept of the message in b[in:end] to b[out:], where out is at most in, and
 // returns where it ends there. What is moved never becomes longer, so that it does not reach
 // what has not been read.
-func (m *mask) move(b []byte, out, in, end int) (int, error) {
+func (m *Mask) move(b []byte, out, in, end int) (int, error) {
 	for in < end {
 		f, err := nextField(b[in:end])
 		if err != nil {
@@ -121,10 +121,10 @@ func (m *mask) move(b []byte, out, in, end int) (int, error) {
 		}
 		start, body := in, in+f.body
 		in += f.size
-		kept := m.field(f.number)
+		kept := m.field(f.Number)
 		switch {
 		case kept == nil:
-		case f.kind != protowire.BytesType, kept.sub == nil && (kept.keys == nil || kept.hasKeyOf(b[body:in])):
+		case f.Kind != protowire.BytesType, kept.sub == nil && (kept.keys == nil || kept.hasKeyOf(b[body:in])):
 			out += copy(b[out:], b[start:in])
 		case kept.sub == nil:
 		default:
@@ -134,7 +134,7 @@ func (m *mask) move(b []byte, out, in, end int) (int, error) {
 			if err != nil {
 				return out, err
 			}
-			header := protowire.AppendTag(b[out:out], f.number, f.kind)
+			header := protowire.AppendTag(b[out:out], f.Number, f.Kind)
 			header = protowire.AppendVarint(header, uint64(last-to))
 			out += len(header)
 			out += copy(b[out:], b[to:last])
@@ -143,7 +143,7 @@ func (m *mask) move(b []byte, out, in, end int) (int, error) {
 	return out, nil
 }
 
-func (m *mask) field(number protowire.Number) *maskField {
+func (m *Mask) field(number protowire.Number) *maskField {
 	if int(number) >= len(m.fields) {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (f *maskField) hasKeyOf(entry []byte) bool {
 		if err != nil {
 			return true
 		}
-		if field.number == 1 && field.kind == protowire.BytesType {
+		if field.Number == 1 && field.Kind == protowire.BytesType {
 			key = entry[field.body:field.size]
 		}
 		entry = entry[field.size:]
@@ -172,22 +172,22 @@ func (f *maskField) hasKeyOf(entry []byte) bool {
 	return false
 }
 
-// wireField is a field of a message: its number, its wire type, and how many bytes it takes, of
+// Field is a field of a message: its number, its wire type, and how many bytes it takes, of
 // which the first body come before its value.
-type wireField struct {
-	number     protowire.Number
-	kind       protowire.Type
+type Field struct {
+	Number     protowire.Number
+	Kind       protowire.Type
 	body, size int
 }
 
 // nextField returns the field that the bytes begin with. The value of a field of the wire type
 // Bytes is what it has, without its length.
-func nextField(b []byte) (wireField, error) {
+func nextField(b []byte) (Field, error) {
 	number, kind, n := protowire.ConsumeTag(b)
 	if n < 0 {
-		return wireField{}, protowire.ParseError(n)
+		return Field{}, protowire.ParseError(n)
 	}
-	f := wireField{number: number, kind: kind, body: n}
+	f := Field{Number: number, Kind: kind, body: n}
 	if kind == protowire.BytesType {
 		length, m := protowire.ConsumeVarint(b[n:])
 		if m < 0 {

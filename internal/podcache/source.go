@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"tidekeeper.dev/tidekeeper/internal/wire"
 )
 
 // Connection is how the API server is reached. It is that of the options of controller-runtime's
@@ -31,9 +33,9 @@ type Connection struct {
 	Scheme *runtime.Scheme
 }
 
-// wire lists and watches the objects of a kind of the API version v1, which it makes from the
+// source lists and watches the objects of a kind of the API version v1, which it makes from the
 // protobuf in which an API server sends them.
-type wire struct {
+type source struct {
 	client     rest.Interface
 	parameters runtime.ParameterCodec
 	// resource and kind name the kind, such as pods and Pod.
@@ -48,15 +50,15 @@ type wire struct {
 }
 
 // decoder makes objects from their bytes, which it may overwrite. Its methods return
-// errNotUnderstood for what is no such object.
+// wire.ErrNotUnderstood for what is no such object.
 type decoder interface {
 	object(raw []byte) (runtime.Object, error)
 	// bookmark returns an object with the version and the annotations of a bookmark.
 	bookmark(raw []byte) (runtime.Object, error)
 }
 
-// newWire returns a wire of a kind. The caller sets the fields that are not of the connection.
-func newWire(to Connection, resource, kind string, fallbacks *prometheus.CounterVec) (*wire, error) {
+// newSource returns a source of a kind. The caller sets the fields that are not of the connection.
+func newSource(to Connection, resource, kind string, fallbacks *prometheus.CounterVec) (*source, error) {
 	cfg := rest.CopyConfig(to.Config)
 	// Nothing else: an API server that has no protobuf is to say so.
 	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf
@@ -65,7 +67,7 @@ func newWire(to Connection, resource, kind string, fallbacks *prometheus.Counter
 	if err != nil {
 		return nil, fmt.Errorf("set up a client of %s: %w", resource, err)
 	}
-	return &wire{
+	return &source{
 		client: client, parameters: runtime.NewParameterCodec(to.Scheme), resource: resource, kind: kind,
 		listing: func(int64) {}, fallbacks: fallbacks.WithLabelValues(kind),
 	}, nil
@@ -86,23 +88,23 @@ func RegisterMetrics(registry prometheus.Registerer) error { return registry.Reg
 
 // understands reports whether the API server may be asked. If it may not, or the error says that
 // from now on it may not, client-go has to ask.
-func (w *wire) understands(ctx context.Context, err error) bool {
-	if errors.Is(err, errNotUnderstood) || apierrors.IsNotAcceptable(err) {
-		w.giveUp(ctx, err)
+func (s *source) understands(ctx context.Context, err error) bool {
+	if errors.Is(err, wire.ErrNotUnderstood) || apierrors.IsNotAcceptable(err) {
+		s.giveUp(ctx, err)
 	}
-	return !w.gaveUp.Load()
+	return !s.gaveUp.Load()
 }
 
 // giveUp has all answers decoded by client-go from now on.
-func (w *wire) giveUp(ctx context.Context, err error) {
-	if w.gaveUp.CompareAndSwap(false, true) {
-		w.fallbacks.Inc()
-		klog.FromContext(ctx).Info("The API server does not send the expected protobuf; client-go decodes it from now on, which takes several times the CPU", "resource", w.resource, "reason", err.Error())
+func (s *source) giveUp(ctx context.Context, err error) {
+	if s.gaveUp.CompareAndSwap(false, true) {
+		s.fallbacks.Inc()
+		klog.FromContext(ctx).Info("The API server does not send the expected protobuf; client-go decodes it from now on, which takes several times the CPU", "resource", s.resource, "reason", err.Error())
 	}
 }
 
-func (w *wire) request(options *metav1.ListOptions) *rest.Request {
-	return w.client.Get().Resource(w.resource).VersionedParams(options, w.parameters)
+func (s *source) request(options *metav1.ListOptions) *rest.Request {
+	return s.client.Get().Resource(s.resource).VersionedParams(options, s.parameters)
 }
 
 // answer is the answer to a request for a page.
@@ -112,10 +114,10 @@ type answer struct {
 }
 
 // ask asks for a page.
-func (w *wire) ask(ctx context.Context, options metav1.ListOptions) chan answer {
+func (s *source) ask(ctx context.Context, options metav1.ListOptions) chan answer {
 	answers := make(chan answer, 1)
 	go func() {
-		body, err := w.request(&options).Stream(ctx)
+		body, err := s.request(&options).Stream(ctx)
 		answers <- answer{body, err}
 	}()
 	return answers
@@ -123,12 +125,12 @@ func (w *wire) ask(ctx context.Context, options metav1.ListOptions) chan answer 
 
 // inPages lists all objects in pages of options.Limit. It asks for a page as soon as the one
 // before it says how the list continues, which comes first. It returns the error of an API server
-// as a [apierrors.StatusError], and errNotUnderstood.
-func (w *wire) inPages(ctx context.Context, options metav1.ListOptions) (*internalversion.List, error) {
+// as a [apierrors.StatusError], and wire.ErrNotUnderstood.
+func (s *source) inPages(ctx context.Context, options metav1.ListOptions) (*internalversion.List, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	objects := w.newDecoder()
+	objects := s.newDecoder()
 	list := &internalversion.List{}
-	next := w.ask(ctx, options)
+	next := s.ask(ctx, options)
 	defer func() {
 		cancel()
 		if next != nil {
@@ -139,12 +141,12 @@ func (w *wire) inPages(ctx context.Context, options metav1.ListOptions) (*intern
 	}()
 	begin := func(about *metav1.ListMeta) {
 		if options.Continue == "" && about.RemainingItemCount != nil {
-			w.listing(options.Limit + *about.RemainingItemCount)
+			s.listing(options.Limit + *about.RemainingItemCount)
 		}
 		// All pages have the same version.
 		list.ResourceVersion, options.Continue = about.ResourceVersion, about.Continue
 		if about.Continue != "" && next == nil {
-			next = w.ask(ctx, options)
+			next = s.ask(ctx, options)
 		}
 	}
 	keep := func(raw []byte) error {
@@ -160,10 +162,10 @@ func (w *wire) inPages(ctx context.Context, options metav1.ListOptions) (*intern
 		if a.err != nil {
 			return nil, a.err
 		}
-		err := readPage(a.body, w.kind+"List", begin, keep)
+		err := wire.ReadPage(a.body, s.kind+"List", begin, keep)
 		_ = a.body.Close()
 		if err != nil {
-			return nil, fmt.Errorf("read a page of %s: %w", w.resource, err)
+			return nil, fmt.Errorf("read a page of %s: %w", s.resource, err)
 		}
 	}
 	return list, nil
