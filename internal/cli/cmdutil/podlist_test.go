@@ -79,7 +79,7 @@ func TestAllPods(t *testing.T) {
 					w.Header().Set("Content-Type", "application/json")
 					err = json.NewEncoder(w).Encode(list)
 				}
-				if err != nil && sendsProtobuf { // JSON is not read to its end at first.
+				if err != nil && sendsProtobuf { // JSON is given up at its first bytes.
 					t.Error(err)
 				}
 			}))
