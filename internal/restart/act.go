@@ -6,7 +6,6 @@ package restart
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -64,7 +61,7 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 		return use, nil
 	}
 	if !written {
-		if err := r.recheck(ctx, restart); err != nil {
+		if err := r.recheck(ctx, key, restart); err != nil {
 			return use, err
 		}
 	}
@@ -108,23 +105,6 @@ func (r *reconciler) writeStatus(ctx context.Context, restart, before *tidekeepe
 func isContentRejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||
 		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "too large")
-}
-
-// recheck returns a conflict if the ScheduledRestart is no longer as the decision saw it. A
-// tick that was claimed earlier is sent without a write of the status, which would notice
-// that the schedule was suspended in a watch event that is late.
-func (r *reconciler) recheck(ctx context.Context, restart *tidekeeperv1.ScheduledRestart) error {
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"))
-	if err := r.apiReader.Get(ctx, client.ObjectKeyFromObject(restart), live); err != nil {
-		return fmt.Errorf("read whether the schedule has changed since its tick was claimed: %w", err)
-	}
-	if live.UID == restart.UID && live.Generation == restart.Generation && live.DeletionTimestamp.IsZero() &&
-		live.Annotations[tidekeeperv1.RestartNowAnnotation] == restart.Annotations[tidekeeperv1.RestartNowAnnotation] {
-		return nil
-	}
-	return apierrors.NewConflict(schema.GroupResource{Group: tidekeeperv1.GroupName, Resource: "scheduledrestarts"}, restart.Name,
-		errors.New("it has changed since its tick was claimed"))
 }
 
 // send sends a tick to the target. The patch is valid only for the workload that was

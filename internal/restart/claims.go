@@ -30,8 +30,16 @@ type claims struct {
 	spread time.Duration
 	seed   maphash.Seed
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// namespaces has the claims of each namespace that has any.
+	namespaces map[string]*namespaceClaims
+}
+
+// namespaceClaims are the claims of one namespace.
+type namespaceClaims struct {
 	claimed map[types.NamespacedName]claim
+	// list is how the objects of the namespace were when many ticks were due.
+	list *specList
 }
 
 // claim is a tick that was claimed, and the status without the claim.
@@ -44,9 +52,9 @@ type claim struct {
 // newClaims returns claims for a budget of that many restarts.
 func newClaims(budget int) *claims {
 	return &claims{
-		spread:  min(time.Duration(budget)*claimPace, maxClaimAhead-claimAhead),
-		seed:    maphash.MakeSeed(),
-		claimed: map[types.NamespacedName]claim{},
+		spread:     min(time.Duration(budget)*claimPace, maxClaimAhead-claimAhead),
+		seed:       maphash.MakeSeed(),
+		namespaces: map[string]*namespaceClaims{},
 	}
 }
 
@@ -60,13 +68,18 @@ func (c *claims) ahead(key types.NamespacedName) time.Duration {
 // note records what a write of the status has claimed; nil if it has claimed nothing ahead of
 // its time.
 func (c *claims) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, before *tidekeeperv1.ScheduledRestartStatus) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if before == nil || restart.Status.Active == nil {
-		delete(c.claimed, key)
+		c.forget(key)
 		return
 	}
-	c.claimed[key] = claim{restart.UID, restart.Status.Active.ScheduledTime.Time, before}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.namespaces[key.Namespace]
+	if n == nil {
+		n = &namespaceClaims{claimed: map[types.NamespacedName]claim{}}
+		c.namespaces[key.Namespace] = n
+	}
+	n.claimed[key] = claim{restart.UID, restart.Status.Active.ScheduledTime.Time, before}
 }
 
 // before returns the status before the tick of the restart in progress was claimed, or nil
@@ -74,7 +87,11 @@ func (c *claims) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledR
 func (c *claims) before(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) *tidekeeperv1.ScheduledRestartStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	claimed, ok := c.claimed[key]
+	n := c.namespaces[key.Namespace]
+	if n == nil {
+		return nil
+	}
+	claimed, ok := n.claimed[key]
 	if active := restart.Status.Active; !ok || active == nil || claimed.uid != restart.UID || !claimed.tick.Equal(active.ScheduledTime.Time) {
 		return nil
 	}
@@ -85,5 +102,30 @@ func (c *claims) before(key types.NamespacedName, restart *tidekeeperv1.Schedule
 func (c *claims) forget(key types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.claimed, key)
+	n := c.namespaces[key.Namespace]
+	if n == nil {
+		return
+	}
+	if delete(n.claimed, key); len(n.claimed) == 0 {
+		delete(c.namespaces, key.Namespace)
+	}
+}
+
+// listSince returns a list of the objects of a namespace that was begun at the given time or
+// later; nil if the namespace has too few claims to read more than one object. The caller
+// has to fill the list if it is new.
+func (c *claims) listSince(namespace string, due, now time.Time) (list *specList, isNew bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.namespaces[namespace]
+	switch {
+	case n == nil:
+		return nil, false
+	case n.list != nil && !n.list.begun.Before(due) && !n.list.failed():
+		return n.list, false
+	case len(n.claimed) < manyClaims:
+		return nil, false
+	}
+	n.list = newSpecList(now)
+	return n.list, true
 }

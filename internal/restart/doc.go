@@ -21,6 +21,7 @@
 //	pods.go            how long the new pods took to become ready
 //	act.go             writes the status, sends the tick
 //	claims.go          ticks that are claimed before they are due
+//	recheck.go         whether the API server still has what was decided about
 //	budget.go          how many restarts are in progress at once, and which is next
 //	slot.go            when a slot of the budget is released
 //	miss_limiter.go    how many missed ticks of a namespace are reported at once

@@ -54,7 +54,9 @@ func without(pod *corev1.Pod) *corev1.Pod {
 // not send protobuf, all of them.
 func TestAllPods(t *testing.T) {
 	fill := randfill.New().RandSource(rand.NewSource(1)).NilChance(.3).NumElements(0, 3).MaxDepth(12).Funcs(
-		func(q *resource.Quantity, c randfill.Continue) { *q = *resource.NewQuantity(c.Int63n(1000), resource.DecimalSI) },
+		func(q *resource.Quantity, c randfill.Continue) {
+			*q = *resource.NewQuantity(c.Int63n(1000), resource.DecimalSI)
+		},
 		func(at *metav1.Time, c randfill.Continue) { *at = metav1.Unix(1_700_000_000+c.Int63n(1000), 0) },
 		func(*metav1.FieldsV1, randfill.Continue) {},
 	)
