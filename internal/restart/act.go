@@ -27,9 +27,9 @@ import (
 // status says that a restart is started, then, when it is due, the tick is sent. It returns whether the
 // restart still needs its slot.
 func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, t *target, d *decision.Output) (slotUse, error) {
-	before := restart.DeepCopy()
-	written := false
-	if !equality.Semantic.DeepEqual(&restart.Status, &d.Status) {
+	before, written := restart, false
+	if !d.Unchanged && !equality.Semantic.DeepEqual(&restart.Status, &d.Status) {
+		before = restart.DeepCopy()
 		restart.Status = d.Status
 		if err := r.writeStatus(ctx, restart, before, d); err != nil {
 			return slotUnknown, fmt.Errorf("write the status: %w", err)
@@ -65,13 +65,9 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 			return use, err
 		}
 	}
-	if before.Status.Active == nil || r.claims.before(key, restart) != nil {
-		ctrl.LoggerFrom(ctx).Info("Started a restart", "target", klog.KObj(t.object), "kind", t.kind.Kind,
-			"tick", workload.FormatTime(d.Send), "trigger", d.Status.Active.Trigger)
-	}
 	// From now on only the target says whether the tick was sent.
 	r.claims.forget(key)
-	if err := r.send(ctx, t, d.Send); err != nil {
+	if err := r.send(ctx, t, d.Send, d.Status.Active.Trigger); err != nil {
 		return use, err
 	}
 	r.rememberSent(key, restart.UID, d.Send)
@@ -110,7 +106,7 @@ func isContentRejected(err error) bool {
 // send sends a tick to the target. The patch is valid only for the workload that was
 // decided about: it may have been broken or paused since, or replaced by another one of the
 // same name.
-func (r *reconciler) send(ctx context.Context, t *target, tick time.Time) error {
+func (r *reconciler) send(ctx context.Context, t *target, tick time.Time, trigger tidekeeperv1.Trigger) error {
 	content := t.kind.Restart(tick)
 	content["metadata"] = map[string]any{
 		"uid": t.object.GetUID(), "resourceVersion": t.object.GetResourceVersion(),
@@ -123,7 +119,7 @@ func (r *reconciler) send(ctx context.Context, t *target, tick time.Time) error 
 	if err := r.client.Patch(ctx, t.object, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("patch %s %s: %w", t.kind.Kind, t.object.GetName(), err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Sent a tick", "target", klog.KObj(t.object), "kind", t.kind.Kind, "tick", workload.FormatTime(tick))
+	ctrl.LoggerFrom(ctx).Info("Sent a tick", "target", klog.KObj(t.object), "kind", t.kind.Kind, "tick", workload.FormatTime(tick), "trigger", trigger)
 	return nil
 }
 

@@ -4,11 +4,14 @@
 package scale
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,27 +49,13 @@ func (r *run) labels(t *testing.T) {
 	var ours, first, bare []time.Duration
 	var last writes
 	for round := range r.rounds {
-		r.start(t)
+		took, until, counted := r.label(t, fmt.Sprintf("scale.example.com/round-%d", round))
+		ours, first, last = append(ours, took), append(first, until), counted
 		r.awaitIdle(t)
-		r.awaitPool(t, func(p *tidekeeperv1.NodePool) bool { return int(p.Status.NodeCount) == r.nodes && isHealthy(p) })
-		key := fmt.Sprintf("scale.example.com/round-%d", round)
-		audit, begin := r.Audit(t, "tidekeeper/"), time.Now()
-		r.patch(t, framework.Pool(poolName), map[string]any{"spec": map[string]any{"labels": map[string]string{key: "1"}}})
-		answered := time.Now()
-		took, requests := r.followNodes(t, audit, begin, r.nodes)
-		ours = append(ours, took)
-		first = append(first, firstNodeWrite(requests).Sub(answered))
-		r.awaitPool(t, isHealthy)
-		last = countWrites(append(requests, audit.Requests(t)...))
-		if last.node != 1 {
-			t.Errorf("a node was written to %d times for one label, want once", last.node)
-		}
-		r.checkLabel(t, key)
-		r.manager.Stop(t)
-
-		r.awaitIdle(t)
-		bare = append(bare, r.bareLabels(t, fmt.Sprintf("scale.example.com/bare-%d", round)))
+		took, _ = r.bareLabels(t, fmt.Sprintf("scale.example.com/bare-%d", round))
+		bare = append(bare, took)
 	}
+	reported := r.labelsAmongReports(t)
 
 	baseline := framework.Build(t, "./test/scale/baseline/nodes")
 	perNode := func(nodes int, args ...string) float64 {
@@ -90,10 +79,71 @@ func (r *run) labels(t *testing.T) {
 	r.report.add(figure{Key: "label-one-by-one", What: "… one by one, with no limit in the client", Value: unlimited * float64(r.nodes), Unit: "s"})
 	r.report.add(figure{Key: "label-node-writes", What: "… writes to a node, most", Value: float64(last.node), Most: new(1.0)})
 	r.report.add(figure{Key: "label-node-refused", What: "… refused besides, as the control plane wrote to the node just before", Value: float64(last.refused)})
+	r.report.Figures = append(r.report.Figures, reported...)
 	r.report.add(figure{
 		Key: "label-status-writes", What: "… writes of the pool's status", Value: float64(last.status),
 		Limit: 1 + math.Ceil(last.span.Seconds()), LimitIs: "one, and one a second", Within: 1,
 	})
+}
+
+// label sets a label on all nodes with a manager that it starts and stops. It returns how long
+// that takes, how long after the answer to the apply the first node is patched, and the writes.
+func (r *run) label(t *testing.T, key string) (took, first time.Duration, counted writes) {
+	t.Helper()
+	r.start(t)
+	r.awaitIdle(t)
+	r.awaitPool(t, func(p *tidekeeperv1.NodePool) bool { return int(p.Status.NodeCount) == r.nodes && isHealthy(p) })
+	audit, begin := r.Audit(t, "tidekeeper/"), time.Now()
+	r.patch(t, framework.Pool(poolName), map[string]any{"spec": map[string]any{"labels": map[string]string{key: "1"}}})
+	answered := time.Now()
+	took, requests := r.followNodes(t, audit, begin, r.nodes)
+	first = firstNodeWrite(requests).Sub(answered)
+	r.awaitPool(t, isHealthy)
+	counted = countWrites(append(requests, audit.Requests(t)...))
+	if counted.node != 1 {
+		t.Errorf("a node was written to %d times for one label, want once", counted.node)
+	}
+	r.checkLabel(t, key)
+	r.manager.Stop(t)
+	return took, first, counted
+}
+
+// reporters is how many kubelets report at once, together at least fewestReports times a second.
+const (
+	reporters     = 4
+	fewestReports = 20
+)
+
+// labelsAmongReports measures the same while kubelets report the status of their nodes, each
+// once a minute: a patch under the resourceVersion that was read loses to each report.
+func (r *run) labelsAmongReports(t *testing.T) []figure {
+	t.Helper()
+	perSecond := max(fewestReports, r.nodes/60)
+	reporting := func() (stop func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i := range reporters {
+			all.Go(func() { r.reports(ctx, t, i*r.nodes/reporters, reporters*time.Second/time.Duration(perSecond)) })
+		}
+		return func() { cancel(); all.Wait() }
+	}
+	stop := reporting()
+	took, _, counted := r.label(t, "scale.example.com/reported")
+	stop()
+	r.awaitIdle(t)
+	stop = reporting()
+	bare, refused := r.bareLabels(t, "scale.example.com/bare-reported")
+	stop()
+	return []figure{
+		{
+			Key: "label-reported", What: fmt.Sprintf("… while kubelets report %d times a second", perSecond), Value: took.Seconds(), Unit: "s",
+			Limit: bare.Seconds(), LimitIs: "the bare client, once",
+		},
+		{
+			Key: "label-reported-refused", What: "… … patches that were refused as the node had changed", Value: float64(counted.refused), Most: new(0.0),
+			Beside: float64(refused), BesideIs: "the bare client, under the resourceVersion",
+		},
+	}
 }
 
 // writes are the writes for one change of a pool.
@@ -168,7 +218,8 @@ func (r *run) followNodes(t *testing.T, audit *framework.Audit, begin time.Time,
 
 // bareLabels sends only the requests that all nodes need: a patch of about the same
 // size, by the same user and with the same concurrency.
-func (r *run) bareLabels(t *testing.T, key string) time.Duration {
+// It returns how long they take, and how many were refused as the node had changed.
+func (r *run) bareLabels(t *testing.T, key string) (took time.Duration, refused int64) {
 	t.Helper()
 	bare, err := client.New(r.ManagerConfig(t, "bare/1"), client.Options{Scheme: r.Scheme()})
 	if err != nil {
@@ -178,6 +229,7 @@ func (r *run) bareLabels(t *testing.T, key string) time.Duration {
 	if err := bare.List(t.Context(), nodes); err != nil {
 		t.Fatal(err)
 	}
+	var conflicts atomic.Int64
 	begin := time.Now()
 	forEach(t, 32, len(nodes.Items), func(i int) error {
 		node := &nodes.Items[i]
@@ -188,12 +240,13 @@ func (r *run) bareLabels(t *testing.T, key string) time.Duration {
 				"annotations":     map[string]string{"scale.example.com/bare": `{"` + poolName + `":{"labels":{"` + key + `":"1"}}}`},
 			}}))
 			if apierrors.IsConflict(err) {
+				conflicts.Add(1)
 				return errors.Join(bare.Get(t.Context(), client.ObjectKeyFromObject(node), node), err)
 			}
 			return err
 		})
 	})
-	return time.Since(begin)
+	return time.Since(begin), conflicts.Load()
 }
 
 // checkLabel checks that all nodes have a label.

@@ -49,7 +49,7 @@ func (r *run) startUp(t *testing.T) {
 	}
 	r.report.add(figure{
 		Key: "startup", What: "start-up, from the start of the process to the first correct status", Value: median(ours), Unit: "s",
-		Limit: median(bare), LimitIs: "a bare list of the same objects", Within: 1.3,
+		Limit: median(bare), LimitIs: "a bare typed list of the same objects", Within: 1,
 	})
 }
 
@@ -118,7 +118,9 @@ func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 	time.Sleep(min(10*time.Second, r.rest))
 	r.awaitIdle(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	go r.heartbeats(ctx, t)
+	// As kubelets do when nothing has changed; the sandbox renews the leases. With few nodes the
+	// reports are more frequent, so that there are some while the manager is observed.
+	go r.reports(ctx, t, 1, min(5*time.Minute/time.Duration(r.nodes), r.rest/10))
 	defer cancel()
 	profile := r.profileCPU(r.rest)
 	audit := r.Audit(t, "tidekeeper/")
@@ -141,16 +143,15 @@ func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 	}
 	r.report.add(figure{Key: key + "-writes", What: what + ": writes", Value: writes, Most: new(0.0)})
 	r.report.add(figure{Key: key + "-reads", What: "… reads", Value: reads, Most: new(0.0)})
-	r.report.add(figure{Key: key + "-cpu", What: "… CPU", Value: 100 * used, Unit: "% of a core", Most: new(1.0)})
+	r.report.add(figure{Key: key + "-cpu", What: "… CPU", Value: 100 * used, Unit: "% of a core", Most: new(0.5)})
 }
 
-// heartbeats reports each node's status every five minutes, as kubelets do when nothing
-// has changed; the sandbox renews the leases. With few nodes the reports are more
-// frequent, so that there are some while the manager is observed.
-func (r *run) heartbeats(ctx context.Context, t *testing.T) {
-	tick := time.NewTicker(min(5*time.Minute/time.Duration(r.nodes), r.rest/10))
+// reports reports the status of one node after the other, as kubelets do, until the context ends:
+// the first of so many reporters each so often, and every later one at the next node.
+func (r *run) reports(ctx context.Context, t *testing.T, first int, every time.Duration) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for i := 0; ; i = (i + 1) % r.nodes {
+	for i := first % r.nodes; ; i = (i + 1) % r.nodes {
 		select {
 		case <-ctx.Done():
 			return

@@ -105,7 +105,7 @@ func TestScale(t *testing.T) {
 	r.step(t, "failover")
 	r.failover(t)
 	r.step(t, "schedules")
-	r.schedulesDue(t)
+	r.schedulesDue(t, files)
 	// As a test this would mostly compile; the pure floors have their own tests.
 	if scaleName() != "tiny" {
 		r.step(t, "one event")

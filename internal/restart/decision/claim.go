@@ -128,6 +128,7 @@ func (d *decider) withdrawn(active *tidekeeperv1.ActiveRestart) bool {
 // keepClaim waits until a tick that this process has claimed is due, and sends it then. Until
 // then nothing else is written to the status: it would be lost if the claim is taken back.
 func (d *decider) keepClaim() {
+	d.out.Unchanged = true
 	due := d.out.Status.Active.StartedTime.Time
 	if d.in.Now.Before(due) {
 		d.wakeAt(due)

@@ -89,6 +89,9 @@ type Output struct {
 	Needs Need
 
 	Status tidekeeperv1.ScheduledRestartStatus
+	// Unchanged says that Status is known to be that of the input, so that they need not be
+	// compared.
+	Unchanged bool
 
 	// Send is the tick to send to the target; zero means none. Due is when its restart
 	// was due.
