@@ -146,7 +146,7 @@ func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 	r.report.add(figure{Key: key + "-cpu", What: "… CPU", Value: 100 * used, Unit: "% of a core", Most: new(0.5)})
 }
 
-// reports reports the status of one node after the other, as kubelets do, from the first one on and
+// reports writes the status of one node after the other, as kubelets do, from the first one on and
 // at that interval, until the context ends.
 func (r *run) reports(ctx context.Context, t *testing.T, first int, every time.Duration) {
 	tick := time.NewTicker(every)

@@ -71,7 +71,7 @@ func (c *clusterClient) listPods(ctx context.Context) ([]corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := metav1.ListOptions{ResourceVersion: "0", FieldSelector: notTerminated.Selector.String()}
+	options := metav1.ListOptions{ResourceVersion: "0", FieldSelector: notTerminated.String()}
 	body, err := api.Get().Resource("pods").VersionedParams(&options, runtime.NewParameterCodec(Scheme)).Stream(ctx)
 	if apierrors.IsNotAcceptable(err) {
 		return nil, wire.NotUnderstood(err)
