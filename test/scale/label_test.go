@@ -241,7 +241,8 @@ func (r *run) bareLabels(t *testing.T, key string) (took time.Duration, refused 
 			}}))
 			if apierrors.IsConflict(err) {
 				conflicts.Add(1)
-				return errors.Join(bare.Get(t.Context(), client.ObjectKeyFromObject(node), node), err)
+				// By the tests' client: the manager's user may list nodes, but not get one.
+				return errors.Join(r.Get(t.Context(), client.ObjectKeyFromObject(node), node), err)
 			}
 			return err
 		})
