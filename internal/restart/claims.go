@@ -121,7 +121,7 @@ func (c *claims) listSince(namespace string, due, now time.Time) (list *specList
 	switch {
 	case n == nil:
 		return nil, false
-	case n.list != nil && !n.list.begun.Before(due) && !n.list.failed():
+	case n.list != nil && !n.list.begun.Before(due):
 		return n.list, false
 	case len(n.claimed) < manyClaims:
 		return nil, false

@@ -51,43 +51,35 @@ type specList struct {
 
 func newSpecList(now time.Time) *specList { return &specList{begun: now, done: make(chan struct{})} }
 
-// failed reports whether the list could not be read.
-func (l *specList) failed() bool {
-	select {
-	case <-l.done:
-		return l.err != nil
-	default:
-		return false
-	}
-}
-
 // recheck returns a conflict if the ScheduledRestart is no longer as the decision saw it, or was
 // not when its restart was due. A tick that was claimed earlier is sent without a write of the
 // status, which would notice what a watch event that is late does not show: that the schedule
 // was suspended, for example.
 func (r *reconciler) recheck(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
-	live, err := r.liveSpec(ctx, key, restart.Status.Active.StartedTime.Time)
-	if err != nil {
+	decided := specOfObject(restart)
+	if listed, ok := r.listedSpec(ctx, key, restart.Status.Active.StartedTime.Time); ok && listed == decided {
+		return nil
+	}
+	// The list does not show what has changed since it was read, for example that a restart
+	// was requested.
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"))
+	if err := r.apiReader.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read whether the schedule has changed since its tick was claimed: %w", err)
 	}
-	if live != specOfObject(restart) {
+	if specOfObject(live) != decided {
 		return apierrors.NewConflict(schema.GroupResource{Group: tidekeeperv1.GroupName, Resource: "scheduledrestarts"}, restart.Name,
 			errors.New("it has changed since its tick was claimed"))
 	}
 	return nil
 }
 
-// liveSpec returns what the API server has of a ScheduledRestart, or had at some time since its
-// restart was due; the zero specOf if it does not exist.
-func (r *reconciler) liveSpec(ctx context.Context, key types.NamespacedName, due time.Time) (specOf, error) {
+// listedSpec returns what the API server had of a ScheduledRestart at some time since its restart
+// was due, if many of its namespace are due and could be listed.
+func (r *reconciler) listedSpec(ctx context.Context, key types.NamespacedName, due time.Time) (specOf, bool) {
 	list, isNew := r.claims.listSince(key.Namespace, due, r.clock.Now())
 	if list == nil {
-		object := &metav1.PartialObjectMetadata{}
-		object.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"))
-		if err := r.apiReader.Get(ctx, key, object); err != nil {
-			return specOf{}, client.IgnoreNotFound(err)
-		}
-		return specOfObject(object), nil
+		return specOf{}, false
 	}
 	if isNew {
 		// Others wait for it, whatever becomes of this reconcile.
@@ -95,9 +87,10 @@ func (r *reconciler) liveSpec(ctx context.Context, key types.NamespacedName, due
 	}
 	select {
 	case <-ctx.Done():
-		return specOf{}, ctx.Err()
+		return specOf{}, false
 	case <-list.done:
-		return list.objects[key.Name], list.err
+		spec, ok := list.objects[key.Name]
+		return spec, ok && list.err == nil
 	}
 }
 
