@@ -18,6 +18,10 @@ import (
 // would be late by as long as a machine was suspended, or the clock was set forward.
 const checkInterval = time.Second
 
+// setBack is how far the wall clock must be set back for all requests to be queued: their
+// times were set by another clock.
+const setBack = time.Minute
+
 // priority of what is due; events have 0, and those of the first list less.
 const priority = 1
 
@@ -30,6 +34,8 @@ type Wakeups[request comparable] struct {
 	entries map[request]*entry[request]
 	heap    entries[request]
 	queue   workqueue.TypedRateLimitingInterface[request]
+	// read is when the wall clock was last read.
+	read time.Time
 	// changed has an element when another entry has become the first.
 	changed chan struct{}
 }
@@ -90,14 +96,16 @@ func (w *Wakeups[request]) Enqueue(requests ...request) {
 }
 
 // due removes and returns the requests whose time has come, and how long to wait for
-// the next; 0 if there is none.
+// the next; 0 if there is none. If the clock has been set back, that is all requests.
 func (w *Wakeups[request]) due() (requests []request, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// Without its monotonic reading, which stands still while a machine is suspended.
 	now := w.clock.Now().Round(0)
+	all := now.Before(w.read.Add(-setBack))
+	w.read = now
 	for len(w.heap) > 0 {
-		if first := w.heap[0]; first.at.After(now) {
+		if first := w.heap[0]; !all && first.at.After(now) {
 			return requests, first.at.Sub(now)
 		}
 		e := heap.Pop(&w.heap).(*entry[request])

@@ -51,6 +51,13 @@ func TestDue(t *testing.T) {
 	c.SetTime(at("05:00:00"))
 	expect(0, key("a", "later"), key("a", "moved"))
 	expect(0)
+	// A clock that is set back by a little, and by more.
+	a.Set(key("a", "next"), at("06:00:00"))
+	c.SetTime(at("04:59:00"))
+	expect(61*time.Minute)
+	c.SetTime(at("04:00:00"))
+	expect(0, key("a", "next"))
+	expect(0)
 }
 
 // TestOrder: whatever is set and taken back, what comes out is what

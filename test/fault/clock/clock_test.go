@@ -81,9 +81,9 @@ func newFixture(t *testing.T, schedule string, pods time.Duration) *fixture {
 }
 
 // start starts a manager with a clock.
-func (s *fixture) start(t *testing.T, c framework.Clock) *framework.Manager {
+func (s *fixture) start(t *testing.T, c framework.Clock, args ...string) *framework.Manager {
 	t.Helper()
-	return s.StartManager(t, c.Flag(), "--namespaces="+s.namespace)
+	return s.StartManager(t, append(args, c.Flag(), "--namespaces="+s.namespace)...)
 }
 
 // elect starts a manager with a clock and with leader election.
@@ -105,6 +105,18 @@ func (s *fixture) eventuallyIs(t *testing.T, reason string) {
 	framework.Eventually(t, "the ScheduledRestart is "+reason, func() error {
 		s.Refresh(t, s.restart)
 		return framework.ReadyIs(s.restart.Status.Conditions, s.restart.Generation, reason)
+	})
+}
+
+// eventuallySent waits until that many ticks were written to the pod template. Until a tick
+// is due, it is only claimed, and the ScheduledRestart is Restarting as well.
+func (s *fixture) eventuallySent(t *testing.T, ticks int64) {
+	t.Helper()
+	framework.Eventually(t, "the tick is sent", func() error {
+		if s.Refresh(t, s.deployment); s.deployment.Generation != 1+ticks {
+			return fmt.Errorf("the pod template was written %d times", s.deployment.Generation-1)
+		}
+		return nil
 	})
 }
 
@@ -220,7 +232,7 @@ func TestSetBackWhileActive(t *testing.T) {
 	s.start(t, clock)
 	s.enable(t)
 	clock.Set(t, hour.Add(-time.Second))
-	s.eventuallyIs(t, "Restarting")
+	s.eventuallySent(t, 1)
 	clock.Set(t, hour.Add(-3*time.Hour))
 	s.Change(t, s.restart, func() { s.restart.Spec.HistoryLimit = 5 })
 	framework.Eventually(t, "the restart has completed", func() error {
@@ -237,6 +249,24 @@ func TestSetBackWhileActive(t *testing.T) {
 	s.sent(t, nil)
 }
 
+// TestSetBackWhileClaimed sets the clock back by hours when a tick is claimed and not due
+// yet: it is taken back, and comes when the clock says so.
+func TestSetBackWhileClaimed(t *testing.T) {
+	s := newFixture(t, "0 * * * *", 0)
+	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
+	// With a budget of this size most claims are made long before they are due.
+	s.start(t, clock, "--max-concurrent-restarts=10000")
+	s.enable(t)
+	clock.Set(t, hour.Add(-10*time.Second))
+	s.eventuallyIs(t, "Restarting")
+	clock.Set(t, hour.Add(-3*time.Hour))
+	s.eventuallyIs(t, "Scheduled")
+	s.stays(t, "back by three hours, nothing is restarted")
+
+	clock.Set(t, hour.Add(-time.Second))
+	s.eventually(t, "the tick comes", succeeded(hour))
+}
+
 // TestLeaderAhead kills a leader whose clock is a minute ahead during a restart. For
 // the next leader the tick is still in the future, but it does not run twice.
 func TestLeaderAhead(t *testing.T) {
@@ -249,12 +279,7 @@ func TestLeaderAhead(t *testing.T) {
 	ahead.Set(t, hour.Add(-time.Second))
 	behind.Set(t, hour.Add(-61*time.Second))
 	// If it were only claimed, the next leader would send it when it is due by its clock.
-	framework.Eventually(t, "the tick is sent", func() error {
-		if s.Refresh(t, s.deployment); s.deployment.Generation != 2 {
-			return errors.New("it is not")
-		}
-		return nil
-	})
+	s.eventuallySent(t, 1)
 	leader.Kill(t)
 	framework.Eventually(t, "the next leader completes it", func() error {
 		s.Refresh(t, s.restart)
@@ -316,66 +341,4 @@ func TestSuspendedLeader(t *testing.T) {
 		t.Error("the old leader exited with code 0")
 	}
 	s.stays(t, "the old leader woke up", succeeded(hour))
-}
-
-// TestSummerTimeWhileActive changes the zone's clock to summer time during a restart,
-// with a tick in the gap; then back, with a tick in the hour that occurs twice.
-func TestSummerTimeWhileActive(t *testing.T) {
-	s := newFixture(t, "30 2 * * *", 3*time.Second)
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	spring, autumn := change(t, berlin, time.March), change(t, berlin, time.October)
-
-	clock := framework.NewClock(t, spring.Add(-time.Hour))
-	s.start(t, clock)
-	s.Change(t, s.restart, func() { s.restart.Spec.TimeZone = "Europe/Berlin" })
-	s.enable(t)
-	clock.Set(t, spring.Add(-2*time.Second))
-	request := s.RequestRestart(t, s.restart, spring.Add(-2*time.Second))
-	s.eventuallyIs(t, "Restarting")
-	history := []string{succeeded(spring), succeeded(request)}
-	s.eventually(t, "a tick in the gap comes at its end, after the restart that was under way", history...)
-
-	first := autumn.Add(-30 * time.Minute)
-	clock.Set(t, first.Add(-time.Hour))
-	framework.Eventually(t, "the next tick is in autumn", func() error {
-		s.Refresh(t, s.restart)
-		if next := s.restart.Status.NextScheduleTime; next == nil || !next.Time.Equal(first) {
-			return fmt.Errorf("the next tick is %s, want %s", next, first)
-		}
-		return nil
-	})
-	missed := len(s.restart.Status.History)
-	clock.Set(t, first.Add(-time.Second))
-	s.eventuallyIs(t, "Restarting")
-	clock.Set(t, autumn.Add(-time.Second))
-	framework.Eventually(t, "the tick in the hour that occurs twice has run", func() error {
-		s.Refresh(t, s.restart)
-		if len(s.restart.Status.History) != missed+1 || s.restart.Status.Active != nil {
-			return fmt.Errorf("status %+v", s.restart.Status)
-		}
-		return nil
-	})
-	if r := s.restart.Status.History[0]; !r.ScheduledTime.Time.Equal(first) || r.Outcome != tidekeeperv1.OutcomeSucceeded {
-		t.Errorf("the record is %+v; want that %s succeeded", r, first)
-	}
-	clock.Set(t, autumn.Add(30*time.Minute-time.Second))
-	time.Sleep(2500 * time.Millisecond) // The manager checks the clock every second.
-	s.Refresh(t, s.restart)
-	if got := len(s.restart.Status.History); got != missed+1 {
-		t.Errorf("the tick ran a second time: %+v", s.restart.Status.History)
-	}
-	s.sent(t, nil)
-}
-
-// change returns when the zone's clock changes in that month of next year.
-func change(t *testing.T, zone *time.Location, month time.Month) time.Time {
-	t.Helper()
-	_, end := time.Date(time.Now().Year()+1, month, 1, 0, 0, 0, 0, zone).ZoneBounds()
-	if end.Month() != month {
-		t.Fatalf("the clock of %s changes on %s", zone, end)
-	}
-	return end
 }

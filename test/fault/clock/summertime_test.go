@@ -1,0 +1,75 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clock
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// TestSummerTimeWhileActive changes the zone's clock to summer time during a restart,
+// with a tick in the gap; then back, with a tick in the hour that occurs twice.
+func TestSummerTimeWhileActive(t *testing.T) {
+	s := newFixture(t, "30 2 * * *", 3*time.Second)
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spring, autumn := change(t, berlin, time.March), change(t, berlin, time.October)
+
+	clock := framework.NewClock(t, spring.Add(-time.Hour))
+	s.start(t, clock)
+	s.Change(t, s.restart, func() { s.restart.Spec.TimeZone = "Europe/Berlin" })
+	s.enable(t)
+	clock.Set(t, spring.Add(-2*time.Second))
+	request := s.RequestRestart(t, s.restart, spring.Add(-2*time.Second))
+	s.eventuallyIs(t, "Restarting")
+	history := []string{succeeded(spring), succeeded(request)}
+	s.eventually(t, "a tick in the gap comes at its end, after the restart that was under way", history...)
+
+	first := autumn.Add(-30 * time.Minute)
+	clock.Set(t, first.Add(-time.Hour))
+	framework.Eventually(t, "the next tick is in autumn", func() error {
+		s.Refresh(t, s.restart)
+		if next := s.restart.Status.NextScheduleTime; next == nil || !next.Time.Equal(first) {
+			return fmt.Errorf("the next tick is %s, want %s", next, first)
+		}
+		return nil
+	})
+	missed := len(s.restart.Status.History)
+	clock.Set(t, first.Add(-time.Second))
+	s.eventuallySent(t, 3)
+	clock.Set(t, autumn.Add(-time.Second))
+	framework.Eventually(t, "the tick in the hour that occurs twice has run", func() error {
+		s.Refresh(t, s.restart)
+		if len(s.restart.Status.History) != missed+1 || s.restart.Status.Active != nil {
+			return fmt.Errorf("status %+v", s.restart.Status)
+		}
+		return nil
+	})
+	if r := s.restart.Status.History[0]; !r.ScheduledTime.Time.Equal(first) || r.Outcome != tidekeeperv1.OutcomeSucceeded {
+		t.Errorf("the record is %+v; want that %s succeeded", r, first)
+	}
+	clock.Set(t, autumn.Add(30*time.Minute-time.Second))
+	time.Sleep(2500 * time.Millisecond) // The manager checks the clock every second.
+	s.Refresh(t, s.restart)
+	if got := len(s.restart.Status.History); got != missed+1 {
+		t.Errorf("the tick ran a second time: %+v", s.restart.Status.History)
+	}
+	s.sent(t, nil)
+}
+
+// change returns when the zone's clock changes in that month of next year.
+func change(t *testing.T, zone *time.Location, month time.Month) time.Time {
+	t.Helper()
+	_, end := time.Date(time.Now().Year()+1, month, 1, 0, 0, 0, 0, zone).ZoneBounds()
+	if end.Month() != month {
+		t.Fatalf("the clock of %s changes on %s", zone, end)
+	}
+	return end
+}
