@@ -125,6 +125,29 @@ func TestLevel(t *testing.T) {
 	}, got)
 }
 
+func TestNodeLevel(t *testing.T) {
+	ended := aPod("ended", "Job", "j", "n", "cpu", "1")
+	ended.Status.Phase = corev1.PodSucceeded
+	c := newCluster([]corev1.Node{
+		aNode("n", "cpu", "4", "memory", "8Gi", "example.com/none", "0"), aNode("other", "cpu", "1", "nvidia.com/gpu", "1"),
+	}, []corev1.Pod{
+		aPod("a", "ReplicaSet", "a", "n", "cpu", "1500m", "nvidia.com/gpu", "1"), ended, aPod("b", "ReplicaSet", "b", "other", "cpu", "2"),
+	})
+	for _, tc := range []struct {
+		node      string
+		requested corev1.ResourceList
+		percent   map[corev1.ResourceName]int32
+	}{
+		{"n", list("cpu", "1500m", "memory", "0"), map[corev1.ResourceName]int32{"cpu": 37, "memory": 0}},
+		{"other", list("cpu", "2", "nvidia.com/gpu", "0"), map[corev1.ResourceName]int32{"cpu": 200, "nvidia.com/gpu": 0}},
+		{"unknown", nil, nil},
+	} {
+		requested, percent := c.NodeLevel(tc.node)
+		equal(t, tc.node+": requested", tc.requested, requested)
+		equal(t, tc.node+": percent", tc.percent, percent)
+	}
+}
+
 // The most CPU and the most memory are free on different nodes: each is a slot of its own.
 func TestSlotsAreWholeVectors(t *testing.T) {
 	nodes := []corev1.Node{

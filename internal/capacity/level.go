@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/nodes"
 )
 
@@ -81,6 +82,23 @@ func (c *Cluster) Level(names []string, own []corev1.Taint) Level {
 	l.Slots = c.slots(open, offered)
 	l.EmptyNode = c.emptyNode(open, offered)
 	return l
+}
+
+// NodeLevel returns what pods request of what a node offers, and the utilization of the node in
+// whole percent; nothing for a node that does not exist.
+func (c *Cluster) NodeLevel(name string) (requested corev1.ResourceList, percent map[corev1.ResourceName]int32) {
+	n, known := c.byName[name]
+	if !known {
+		return nil, nil
+	}
+	var sum, allocatable resources.Sums
+	for i, resource := range c.names {
+		if a := n.allocatable[i]; a > 0 {
+			sum.AddN(resources.Amount{Resource: resource, Value: a - n.free[i]}, 1)
+			allocatable.AddN(resources.Amount{Resource: resource, Value: a}, 1)
+		}
+	}
+	return sum.List(), resources.Percent(sum, allocatable)
 }
 
 // CauseOf returns why no pod that tolerates the pool's own taints is placed on the node now,

@@ -13,7 +13,6 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/nodes"
 )
 
@@ -71,9 +70,10 @@ func PoolDetailOf(f PoolFacts, now time.Time) (PoolDetail, error) {
 	d := PoolDetail{
 		Pool: PoolOf(f.Pool, now), Selector: selector.String(), Settings: settingsOf(f.Pool), Members: []Member{}, Used: f.Used, NoMetrics: f.NoMetrics, Events: Events(f.Events),
 	}
-	d.Room, d.FilledBy = roomOf(f)
+	cluster := clusterOf(f)
+	d.Room, d.FilledBy = roomOf(f, cluster)
 	for i := range f.Members {
-		d.Members = append(d.Members, memberOf(f, &f.Members[i]))
+		d.Members = append(d.Members, memberOf(f, &f.Members[i], cluster))
 	}
 	slices.SortStableFunc(d.Members, func(a, b Member) int {
 		if d := b.Fullest() - a.Fullest(); d != 0 {
@@ -84,21 +84,30 @@ func PoolDetailOf(f PoolFacts, now time.Time) (PoolDetail, error) {
 	return d, nil
 }
 
-// roomOf returns what new pods can use of the members, and who fills them.
-func roomOf(f PoolFacts) (*capacity.Level, *FilledBy) {
+// clusterOf returns the members with the pods on them, nil if these may not be read.
+func clusterOf(f PoolFacts) *capacity.Cluster {
 	if f.Pods == nil {
+		return nil
+	}
+	var list []*corev1.Pod
+	for i := range f.Members {
+		list = append(list, f.Pods[f.Members[i].Name]...)
+	}
+	return capacity.New(nodes.Pointers(f.Members), list)
+}
+
+// roomOf returns what new pods can use of the members, and who fills them.
+func roomOf(f PoolFacts, members *capacity.Cluster) (*capacity.Level, *FilledBy) {
+	if members == nil {
 		return nil, nil
 	}
 	var names []string
-	var list []*corev1.Pod
 	for i := range f.Members {
 		names = append(names, f.Members[i].Name)
-		list = append(list, f.Pods[f.Members[i].Name]...)
 	}
-	cluster := capacity.New(nodes.Pointers(f.Members), list)
-	level := cluster.Level(names, plan.Taints(f.Pool))
+	level := members.Level(names, plan.Taints(f.Pool))
 	shares := func(workloads bool) []capacity.Share {
-		return cluster.Shares(names, corev1.ResourceCPU, workloads, mostShares)
+		return members.Shares(names, corev1.ResourceCPU, workloads, mostShares)
 	}
 	by := &FilledBy{Namespaces: shares(false), Workloads: shares(true)}
 	if by.Namespaces == nil { // Nothing is requested.
@@ -107,10 +116,10 @@ func roomOf(f PoolFacts) (*capacity.Level, *FilledBy) {
 	return &level, by
 }
 
-func memberOf(f PoolFacts, node *corev1.Node) Member {
+func memberOf(f PoolFacts, node *corev1.Node, members *capacity.Cluster) Member {
 	m := Member{Name: node.Name, Ready: nodes.IsReady(node), Lacks: missingSettings(f.Pool, node), Levels: []Level{}}
-	if f.Pods != nil {
-		requested, percent := resources.Level(node, f.Pods[node.Name])
+	if members != nil {
+		requested, percent := members.NodeLevel(node.Name)
 		m.Levels = levels(percent, requested, node.Status.Allocatable)
 	}
 	return m

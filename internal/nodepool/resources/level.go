@@ -13,8 +13,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
 // ReportedNames returns the resources that the status of a pool reports: those that its
@@ -53,19 +51,4 @@ func Percent(requested, allocatable Sums) map[corev1.ResourceName]int32 {
 		}
 	}
 	return percent
-}
-
-// Level returns what pods request on a node, counted as in the pool's status, and the
-// utilization of the node in whole percent.
-func Level(node *corev1.Node, list []*corev1.Pod) (requested corev1.ResourceList, percent map[corev1.ResourceName]int32) {
-	nodeCapacity, nodeAllocatable := Offered(node)
-	var capacity, allocatable, sum Sums
-	capacity.Add(nodeCapacity)
-	allocatable.Add(nodeAllocatable)
-	for _, pod := range list {
-		if !pods.IsTerminal(pod) {
-			sum.Add(Requests(pod))
-		}
-	}
-	return sum.ListOf(ReportedNames(capacity, allocatable)), Percent(sum, allocatable)
 }
