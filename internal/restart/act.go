@@ -54,7 +54,7 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 		r.report(ctx, restart, ref, &d.Records[i])
 	}
 	if d.Outlived {
-		r.enqueue(r.budget.outlive(key))
+		r.enqueue(r.budget.Outlive(key))
 	}
 	if d.Send.IsZero() {
 		ctrl.LoggerFrom(ctx).V(1).Info("Nothing to send", "reason", ready.Reason, "message", ready.Message, "next", d.Wake)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/wakeup"
 )
@@ -31,7 +32,7 @@ type reconciler struct {
 	// watch them.
 	cache    client.Reader
 	recorder events.EventRecorder
-	budget   *budget
+	budget   *budget.Budget
 	misses   *missLimiter
 	claims   *claims
 	// slotAge is how long a restart uses a slot of the budget.
@@ -79,7 +80,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	// Also if something below panics.
 	defer func() { r.settleSlot(ctx, key, use) }()
 	if restart.Status.Active != nil {
-		r.budget.hold(key)
+		r.budget.Hold(key)
 	}
 	d, target, err := r.decide(ctx, key, restart)
 	if err != nil {
@@ -136,7 +137,7 @@ func (r *reconciler) forget(key types.NamespacedName) {
 	r.mu.Unlock()
 	r.misses.forget(key)
 	r.claims.forget(key)
-	r.enqueue(r.budget.release(key))
+	r.enqueue(r.budget.Release(key))
 }
 
 // enqueue has ScheduledRestarts reconciled now.

@@ -9,8 +9,9 @@
 // of the ScheduledRestart and in its target, and neither a crash, a retry nor a second
 // leader can restart twice.
 //
-// The package decision decides, the package workload knows the kinds of targets, and
-// this package carries out the decisions:
+// The package decision decides, the package budget limits how many restarts are in progress
+// at once, the package workload knows the kinds of targets, and this package carries out the
+// decisions:
 //
 //	definition.go      what the controller needs from the manager
 //	options.go         its options
@@ -22,7 +23,6 @@
 //	act.go             writes the status, sends the tick
 //	claims.go          ticks that are claimed before they are due
 //	recheck.go         whether the API server still has what was decided about
-//	budget.go          how many restarts are in progress at once, and which is next
 //	slot.go            when a slot of the budget is released
 //	miss_limiter.go    how many missed ticks of a namespace are reported at once
 //	metrics.go         its metrics

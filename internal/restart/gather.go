@@ -59,9 +59,9 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 		case decision.NeedPodStartups:
 			in.PodStartups = r.podStartups(ctx, restart.Namespace, t.kind, in.Target)
 		case decision.NeedSlot:
-			in.HasSlot = r.budget.take(key, d.WaitingSince)
+			in.HasSlot = r.budget.Take(key, d.WaitingSince)
 		case decision.NeedSpareSlot:
-			in.HasSlot = r.budget.spare(key)
+			in.HasSlot = r.budget.Spare(key)
 		}
 		if err != nil {
 			return decision.Output{}, nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
@@ -23,11 +24,11 @@ type metrics struct {
 // RegisterMetrics registers the metrics of this package without anything behind them,
 // for docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error {
-	_, err := newMetrics(registry, newBudget(0, 0))
+	_, err := newMetrics(registry, budget.New(0, 0))
 	return err
 }
 
-func newMetrics(registry prometheus.Registerer, b *budget) (*metrics, error) {
+func newMetrics(registry prometheus.Registerer, b *budget.Budget) (*metrics, error) {
 	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
 		return prometheus.HistogramOpts{
 			Name: name, Help: help, Buckets: buckets,
@@ -64,10 +65,10 @@ func newMetrics(registry prometheus.Registerer, b *budget) (*metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{
 		m.ticks, m.lateness, m.duration, m.schedules.gauge, m.overdue,
-		slots("active", "Restarts that are in progress and use a slot of the budget.", func() int { used, _, _ := b.usage(); return used }),
-		slots("outlived", "Restarts that have been in progress for longer than --restart-slot-age, and no longer use a slot of the budget.", func() int { _, _, outlived := b.usage(); return outlived }),
-		slots("waiting_for_budget", "Restarts that are due and wait for a slot of the budget.", func() int { _, waiting, _ := b.usage(); return waiting }),
-		slots("budget", "How many restarts may be in progress at once.", func() int { return b.limit }),
+		slots("active", "Restarts that are in progress and use a slot of the budget.", func() int { used, _, _ := b.Usage(); return used }),
+		slots("outlived", "Restarts that have been in progress for longer than --restart-slot-age, and no longer use a slot of the budget.", func() int { _, _, outlived := b.Usage(); return outlived }),
+		slots("waiting_for_budget", "Restarts that are due and wait for a slot of the budget.", func() int { _, waiting, _ := b.Usage(); return waiting }),
+		slots("budget", "How many restarts may be in progress at once.", func() int { return b.Limit() }),
 	} {
 		if err := registry.Register(c); err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidekeeper.dev/tidekeeper/internal/options"
+	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 )
 
 // Options are the settings of scheduled restarts.
@@ -32,11 +33,11 @@ func (o *Options) group() *options.Group {
 	g := options.NewGroup("scheduled restarts")
 	g.Int(&o.Concurrency, "restart-concurrency", 64, options.Between(1, 1024),
 		"maximum number of ScheduledRestarts reconciled concurrently")
-	g.Int(&o.MaxConcurrent, "max-concurrent-restarts", 20, options.Between(1, 100_000),
+	g.Int(&o.MaxConcurrent, "max-concurrent-restarts", budget.DefaultMaxConcurrent, options.Between(1, 100_000),
 		"restart budget: maximum number of restarts in progress; others that are due wait, the earliest tick first")
-	g.Int(&o.NamespaceShare, "restart-namespace-share", 50, options.Between(1, 100),
+	g.Int(&o.NamespaceShare, "restart-namespace-share", budget.DefaultNamespaceShare, options.Between(1, 100),
 		"maximum `percent` of the restart budget that one namespace may use; at least one restart")
-	g.Duration(&o.SlotAge, "restart-slot-age", 10*time.Minute, options.Between(time.Second, 24*time.Hour),
+	g.Duration(&o.SlotAge, "restart-slot-age", budget.DefaultSlotAge, options.Between(time.Second, 24*time.Hour),
 		"how long a restart counts towards the restart budget; a restart that takes longer continues, and others may start beside it")
 	return g
 }

@@ -11,15 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
+
+func key(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
 
 // However the reasons of ScheduledRestarts change, and in whatever order they are deleted, the
 // metric counts each of them once, under its last reason, and has a series for every reason.
 func TestScheduleGauge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		registry := prometheus.NewRegistry()
-		m, err := newMetrics(registry, newBudget(0, 0))
+		m, err := newMetrics(registry, budget.New(0, 0))
 		if err != nil {
 			t.Fatal(err)
 		}

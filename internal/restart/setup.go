@@ -22,6 +22,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/index"
 	"tidekeeper.dev/tidekeeper/internal/optional"
+	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/retry"
 	"tidekeeper.dev/tidekeeper/internal/wakeup"
@@ -32,7 +33,7 @@ import (
 // the manager must have the informers of the kinds that the definition watches, and its
 // indexes.
 func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
-	b := newBudget(options.MaxConcurrent, options.NamespaceShare)
+	b := budget.New(options.MaxConcurrent, options.NamespaceShare)
 	m, err := newMetrics(ctrlmetrics.Registry, b)
 	if err != nil {
 		return fmt.Errorf("scheduled restarts: register metrics: %w", err)

@@ -35,7 +35,7 @@ const askTimeout = 10 * time.Second
 
 // settleSlot ensures that only restarts in progress hold slots.
 func (r *reconciler) settleSlot(ctx context.Context, key types.NamespacedName, use slotUse) {
-	if use == slotUnknown && r.budget.has(key) {
+	if use == slotUnknown && r.budget.Has(key) {
 		// The end of the context may be the reason why it is unknown.
 		ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 		defer cancel()
@@ -50,7 +50,7 @@ func (r *reconciler) settleSlot(ctx context.Context, key types.NamespacedName, u
 		}
 	}
 	if use == slotFree || use == slotUnknown {
-		r.enqueue(r.budget.release(key))
+		r.enqueue(r.budget.Release(key))
 	}
 }
 
@@ -77,7 +77,7 @@ func (r *reconciler) lead(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		if list.Items[i].Status.Active != nil {
-			r.budget.hold(client.ObjectKeyFromObject(&list.Items[i]))
+			r.budget.Hold(client.ObjectKeyFromObject(&list.Items[i]))
 		}
 	}
 	r.leadingSince = r.clock.Now().Round(0)

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package restart
+package budget
 
 import (
 	"fmt"
@@ -28,57 +28,57 @@ func key(namespace, name string) types.NamespacedName {
 }
 
 func TestBudgetGoesByTick(t *testing.T) {
-	b := newBudget(1, 100)
+	b := New(1, 100)
 	first, late, early := key("a", "first"), key("a", "1-late"), key("a", "2-early")
-	if !b.take(first, at("03:00:00")) {
+	if !b.Take(first, at("03:00:00")) {
 		t.Fatal("no slot in an empty budget")
 	}
-	if b.take(late, at("03:02:00")) || b.take(early, at("03:01:00")) {
+	if b.Take(late, at("03:02:00")) || b.Take(early, at("03:01:00")) {
 		t.Fatal("a second slot in a budget of one")
 	}
-	if diff := cmp.Diff([]types.NamespacedName{early}, b.release(first)); diff != "" {
+	if diff := cmp.Diff([]types.NamespacedName{early}, b.Release(first)); diff != "" {
 		t.Errorf("next (-want +got):\n%s", diff)
 	}
-	if b.take(late, at("03:02:00")) {
+	if b.Take(late, at("03:02:00")) {
 		t.Error("the later tick comes before the earlier one")
 	}
-	if !b.take(early, at("03:01:00")) {
+	if !b.Take(early, at("03:01:00")) {
 		t.Error("the earlier tick has no slot")
 	}
-	if !b.take(early, at("03:01:00")) {
+	if !b.Take(early, at("03:01:00")) {
 		t.Error("asking twice loses the slot")
 	}
 }
 
 func TestBudgetShare(t *testing.T) {
-	b := newBudget(4, 50)
+	b := New(4, 50)
 	for i := range 4 {
-		if got := b.take(key("greedy", fmt.Sprint(i)), at("03:00:00")); got != (i < 2) {
+		if got := b.Take(key("greedy", fmt.Sprint(i)), at("03:00:00")); got != (i < 2) {
 			t.Errorf("slot %d of a namespace with a share of 2: %v", i, got)
 		}
 	}
-	if !b.take(key("other", "x"), at("03:05:00")) {
+	if !b.Take(key("other", "x"), at("03:05:00")) {
 		t.Error("a restart that waits for the share of its namespace holds up another namespace")
 	}
-	if used, waiting, _ := b.usage(); used != 3 || waiting != 2 {
+	if used, waiting, _ := b.Usage(); used != 3 || waiting != 2 {
 		t.Errorf("%d used, %d waiting; want 3, 2", used, waiting)
 	}
-	if one := newBudget(1, 1); !one.take(key("a", "a"), at("03:00:00")) {
+	if one := New(1, 1); !one.Take(key("a", "a"), at("03:00:00")) {
 		t.Error("a small share gives no slot; want at least one")
 	}
 }
 
 func TestBudgetIsRebuilt(t *testing.T) {
-	b := newBudget(1, 100)
-	b.hold(key("a", "x"))
-	b.hold(key("a", "y"))
-	if b.take(key("a", "z"), at("03:00:00")) {
+	b := New(1, 100)
+	b.Hold(key("a", "x"))
+	b.Hold(key("a", "y"))
+	if b.Take(key("a", "z"), at("03:00:00")) {
 		t.Error("a slot in addition to two that were in progress before, in a budget of one")
 	}
-	if next := b.release(key("a", "x")); next != nil {
+	if next := b.Release(key("a", "x")); next != nil {
 		t.Errorf("%v can have a slot while one is still in use", next)
 	}
-	if next := b.release(key("a", "y")); len(next) != 1 {
+	if next := b.Release(key("a", "y")); len(next) != 1 {
 		t.Errorf("%v can have a slot, want one", next)
 	}
 }
@@ -88,13 +88,13 @@ func TestBudgetIsRebuilt(t *testing.T) {
 func TestBudgetHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 4).Draw(t, "limit")
-		b := newBudget(limit, rapid.IntRange(1, 100).Draw(t, "percent"))
+		b := New(limit, rapid.IntRange(1, 100).Draw(t, "percent"))
 		running := map[types.NamespacedName]bool{}
 		keys := rapid.Custom(func(t *rapid.T) types.NamespacedName {
 			return key(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "name"))
 		})
 		ask := func(k types.NamespacedName, due time.Time) {
-			if b.take(k, due) {
+			if b.Take(k, due) {
 				running[k] = true
 			}
 		}
@@ -105,12 +105,12 @@ func TestBudgetHolds(t *testing.T) {
 			"release": func(t *rapid.T) {
 				k := keys.Draw(t, "key")
 				delete(running, k)
-				for _, next := range b.release(k) {
+				for _, next := range b.Release(k) {
 					due, waits := b.since[next]
 					if !waits {
 						t.Fatalf("%s can have a slot, but does not wait", next)
 					}
-					if !b.take(next, due) {
+					if !b.Take(next, due) {
 						t.Fatalf("%s can have a slot, but does not get it", next)
 					}
 					running[next] = true
@@ -139,7 +139,7 @@ func TestBudgetHolds(t *testing.T) {
 				if waiting != len(b.since) {
 					t.Fatalf("the queues are inconsistent: %v, %v", b.queues, b.since)
 				}
-				if used, _, _ := b.usage(); used != len(running) {
+				if used, _, _ := b.Usage(); used != len(running) {
 					t.Fatalf("%d slots are used by %d", used, len(running))
 				}
 			},
@@ -150,19 +150,19 @@ func TestBudgetHolds(t *testing.T) {
 // A namespace with a long queue and slots comes after a namespace that has no slot, and a
 // waiting restart keeps its place whatever time it asks with later.
 func TestBudgetIsFair(t *testing.T) {
-	b := newBudget(2, 100)
+	b := New(2, 100)
 	first, second := key("greedy", "1"), key("greedy", "2")
-	b.take(first, at("03:00:00"))
-	b.take(second, at("03:00:00"))
-	b.take(key("greedy", "3"), at("03:00:00"))
-	b.take(key("greedy", "4"), at("03:05:00"))
-	b.take(key("greedy", "4"), at("02:00:00"))
-	b.take(key("modest", "x"), at("03:10:00"))
-	if diff := cmp.Diff([]types.NamespacedName{key("modest", "x")}, b.release(first)); diff != "" {
+	b.Take(first, at("03:00:00"))
+	b.Take(second, at("03:00:00"))
+	b.Take(key("greedy", "3"), at("03:00:00"))
+	b.Take(key("greedy", "4"), at("03:05:00"))
+	b.Take(key("greedy", "4"), at("02:00:00"))
+	b.Take(key("modest", "x"), at("03:10:00"))
+	if diff := cmp.Diff([]types.NamespacedName{key("modest", "x")}, b.Release(first)); diff != "" {
 		t.Errorf("next (-want +got):\n%s", diff)
 	}
-	b.take(key("modest", "x"), at("03:10:00"))
-	if diff := cmp.Diff([]types.NamespacedName{key("greedy", "3")}, b.release(second)); diff != "" {
+	b.Take(key("modest", "x"), at("03:10:00"))
+	if diff := cmp.Diff([]types.NamespacedName{key("greedy", "3")}, b.Release(second)); diff != "" {
 		t.Errorf("next after that (-want +got):\n%s", diff)
 	}
 }
@@ -170,20 +170,20 @@ func TestBudgetIsFair(t *testing.T) {
 // A restart that outlives its slot releases it, is counted, and does not get the slot back when
 // it is reconciled.
 func TestBudgetOutlived(t *testing.T) {
-	b := newBudget(1, 100)
+	b := New(1, 100)
 	slow, other := key("a", "slow"), key("b", "other")
-	b.take(slow, at("03:00:00"))
-	b.take(other, at("03:00:00"))
-	if diff := cmp.Diff([]types.NamespacedName{other}, b.outlive(slow)); diff != "" {
+	b.Take(slow, at("03:00:00"))
+	b.Take(other, at("03:00:00"))
+	if diff := cmp.Diff([]types.NamespacedName{other}, b.Outlive(slow)); diff != "" {
 		t.Errorf("next (-want +got):\n%s", diff)
 	}
-	b.hold(slow)
-	if used, waiting, outlived := b.usage(); used != 0 || waiting != 1 || outlived != 1 {
+	b.Hold(slow)
+	if used, waiting, outlived := b.Usage(); used != 0 || waiting != 1 || outlived != 1 {
 		t.Errorf("%d used, %d waiting, %d outlived; want 0, 1, 1", used, waiting, outlived)
 	}
-	b.take(other, at("03:00:00"))
-	b.release(slow)
-	if used, waiting, outlived := b.usage(); used != 1 || waiting != 0 || outlived != 0 {
+	b.Take(other, at("03:00:00"))
+	b.Release(slow)
+	if used, waiting, outlived := b.Usage(); used != 1 || waiting != 0 || outlived != 0 {
 		t.Errorf("%d used, %d waiting, %d outlived; want 1, 0, 0", used, waiting, outlived)
 	}
 }

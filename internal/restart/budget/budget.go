@@ -1,7 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package restart
+// Package budget limits how many restarts are in progress at once, and says which is next.
+package budget
 
 import (
 	"cmp"
@@ -12,14 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// budget limits how many restarts run at once, in the cluster and in one namespace. A free
+// The limits of a manager that is given no others.
+const (
+	DefaultMaxConcurrent  = 20
+	DefaultNamespaceShare = 50
+	DefaultSlotAge        = 10 * time.Minute
+)
+
+// Budget limits how many restarts run at once, in the cluster and in one namespace. A free
 // slot goes to the namespace that uses the fewest slots; among namespaces that use equally
 // many, and within a namespace, it goes to the restart that has waited longest. So a
 // namespace with a long queue holds up only itself.
 //
 // The budget is kept in memory only. A new leader fills it from the status of the
 // ScheduledRestarts, which says which restarts are in progress.
-type budget struct {
+type Budget struct {
 	// limit is how many restarts may run at once, share how many of them in one namespace.
 	limit, share int
 
@@ -44,19 +52,19 @@ func byTurn(a, b waiter) int {
 	return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 }
 
-// newBudget returns a budget of which one namespace may use the given percentage, but at
+// New returns a budget of which one namespace may use the given percentage, but at
 // least one slot.
-func newBudget(limit, percent int) *budget {
-	return &budget{
+func New(limit, percent int) *Budget {
+	return &Budget{
 		limit: limit, share: max(1, limit*percent/100),
 		held: map[types.NamespacedName]bool{}, spaces: map[string]int{}, outlived: map[types.NamespacedName]bool{},
 		queues: map[string][]waiter{}, since: map[types.NamespacedName]time.Time{},
 	}
 }
 
-// hold gives a slot to a restart that is already in progress, even if no slot is free,
+// Hold gives a slot to a restart that is already in progress, even if no slot is free,
 // unless it has outlived its slot.
-func (b *budget) hold(key types.NamespacedName) {
+func (b *Budget) Hold(key types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.outlived[key] {
@@ -64,9 +72,9 @@ func (b *budget) hold(key types.NamespacedName) {
 	}
 }
 
-// take asks for a slot, and reports whether the key has one now. Otherwise the key waits,
+// Take asks for a slot, and reports whether the key has one now. Otherwise the key waits,
 // since the given time, or in its place if it is already waiting.
-func (b *budget) take(key types.NamespacedName, since time.Time) bool {
+func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.held[key] {
@@ -86,8 +94,8 @@ func (b *budget) take(key types.NamespacedName, since time.Time) bool {
 	return true
 }
 
-// spare reports whether the key has a slot, and gives it one if no other key waits for it.
-func (b *budget) spare(key types.NamespacedName) bool {
+// Spare reports whether the key has a slot, and gives it one if no other key waits for it.
+func (b *Budget) Spare(key types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.held[key] {
@@ -101,16 +109,16 @@ func (b *budget) spare(key types.NamespacedName) bool {
 	return true
 }
 
-// has reports whether the key has a slot.
-func (b *budget) has(key types.NamespacedName) bool {
+// Has reports whether the key has a slot.
+func (b *Budget) Has(key types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held[key]
 }
 
-// outlive takes the slot from a restart that continues without one, and returns the keys
+// Outlive takes the slot from a restart that continues without one, and returns the keys
 // that can have a slot now.
-func (b *budget) outlive(key types.NamespacedName) []types.NamespacedName {
+func (b *Budget) Outlive(key types.NamespacedName) []types.NamespacedName {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.outlived[key] {
@@ -122,9 +130,9 @@ func (b *budget) outlive(key types.NamespacedName) []types.NamespacedName {
 	return b.next()
 }
 
-// release gives up a slot or a place in the queue, and returns the keys that can have a slot
+// Release gives up a slot or a place in the queue, and returns the keys that can have a slot
 // now.
-func (b *budget) release(key types.NamespacedName) []types.NamespacedName {
+func (b *Budget) Release(key types.NamespacedName) []types.NamespacedName {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.outlived, key)
@@ -135,15 +143,18 @@ func (b *budget) release(key types.NamespacedName) []types.NamespacedName {
 	return b.next()
 }
 
-// usage returns how many slots are used, how many restarts wait for one, and how many
+// Limit returns how many restarts may run at once.
+func (b *Budget) Limit() int { return b.limit }
+
+// Usage returns how many slots are used, how many restarts wait for one, and how many
 // restarts in progress have outlived theirs.
-func (b *budget) usage() (used, waiting, outlived int) {
+func (b *Budget) Usage() (used, waiting, outlived int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.held), len(b.since), len(b.outlived)
 }
 
-func (b *budget) occupy(key types.NamespacedName) {
+func (b *Budget) occupy(key types.NamespacedName) {
 	b.leave(key)
 	if !b.held[key] {
 		b.held[key] = true
@@ -151,7 +162,7 @@ func (b *budget) occupy(key types.NamespacedName) {
 	}
 }
 
-func (b *budget) vacate(key types.NamespacedName) bool {
+func (b *Budget) vacate(key types.NamespacedName) bool {
 	if !b.held[key] {
 		return false
 	}
@@ -163,7 +174,7 @@ func (b *budget) vacate(key types.NamespacedName) bool {
 }
 
 // leave removes the key from its queue, and reports whether it was waiting.
-func (b *budget) leave(key types.NamespacedName) bool {
+func (b *Budget) leave(key types.NamespacedName) bool {
 	since, waits := b.since[key]
 	if !waits {
 		return false
@@ -180,7 +191,7 @@ func (b *budget) leave(key types.NamespacedName) bool {
 }
 
 // next returns the waiting keys for which slots are free.
-func (b *budget) next() []types.NamespacedName {
+func (b *Budget) next() []types.NamespacedName {
 	var next []types.NamespacedName
 	taken := map[string]int{}
 	for free := b.limit - len(b.held); free > 0; free-- {
