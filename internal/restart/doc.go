@@ -29,6 +29,8 @@
 //	overdue.go         the metric of schedules that are overdue
 //	schedule_gauge.go  the metric of schedules by their status
 //
+// The package forecast plays the coming time through the same decisions and the same budget.
+//
 // internal/wakeup wakes the controller when something is due. The reasons of conditions,
 // ticks and events are constants of api/v1.
 package restart

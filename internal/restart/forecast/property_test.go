@@ -1,0 +1,224 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/budget"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// The forecast is what comes of it if every object is decided about in every second, whether
+// anything wakes it or not.
+func TestForecastEqualsEverySecond(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := randomInput(t)
+		want := everySecond(in)
+		f := Run(t.Context(), in)
+		got := slices.DeleteFunc(slices.Concat(f.Started, f.NotStarted), func(t Tick) bool { return t.Outcome == "" })
+		if diff := cmp.Diff(comparable(in, want), comparable(in, got)); diff != "" {
+			t.Fatalf("(-every second +forecast):\n%s", diff)
+		}
+	})
+}
+
+// comparable returns a line for each tick. If a schedule misses one tick after the other, it
+// depends on how often it is decided about when that is recorded: without the missed ones of
+// schedules that tick often.
+func comparable(in Input, ticks []Tick) []string {
+	often := map[string]bool{}
+	for _, r := range in.Restarts {
+		often[r.Name] = r.Spec.Schedule == everyMinute || r.Spec.Schedule == everyOther
+	}
+	var lines []string
+	for _, t := range ticks {
+		if !t.Start.IsZero() || !often[t.Name] {
+			lines = append(lines, fmt.Sprintf("%s %s %s: %s to %s %s", t.Name, t.Trigger, t.Tick.Format(time.TimeOnly), t.Start.Format(time.TimeOnly), t.Completion.Format(time.TimeOnly), outcome(t)))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+const (
+	everyMinute = "* * * * *"
+	everyOther  = "*/2 * * * *"
+)
+
+// randomInput makes half an hour of a few objects, some of which restart the same workload.
+func randomInput(t *rapid.T) Input {
+	in := Input{
+		Targets: map[TargetKey]Target{},
+		Limits: Limits{
+			MaxConcurrent: rapid.IntRange(1, 3).Draw(t, "limit"), NamespaceShare: rapid.IntRange(1, 100).Draw(t, "share"),
+			SlotAge: seconds(t, "slotAge", 10, 600),
+		},
+		AssumedDuration: seconds(t, "assumed", 0, 400), Now: at("03:00:00"), Until: at("03:30:00"), MostListed: 1_000_000,
+	}
+	for i := range rapid.IntRange(1, 6).Draw(t, "objects") {
+		r := nightly(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), fmt.Sprint(i), spec(func(s *tidekeeperv1.ScheduledRestartSpec) {
+			s.Schedule = rapid.SampledFrom([]string{everyMinute, everyOther, "*/10 * * * *", "5 3 * * *", "10 3 * * *"}).Draw(t, "schedule")
+			s.TargetRef.Name = rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "target")
+			s.StartingDeadlineSeconds = int32(rapid.IntRange(0, 600).Draw(t, "deadline"))
+			s.ProgressDeadlineSeconds = int32(rapid.IntRange(30, 600).Draw(t, "progress"))
+			s.SpreadSeconds = int32(rapid.SampledFrom([]int{0, 0, 120}).Draw(t, "spread"))
+			s.Suspend = rapid.IntRange(0, 9).Draw(t, "suspend") == 0
+			s.FailureLimit, s.HistoryLimit = 2, 3
+			if rapid.Bool().Draw(t, "precondition") {
+				s.Precondition = tidekeeperv1.PreconditionNone
+			}
+		}))
+		if rapid.Bool().Draw(t, "known") {
+			took(seconds(t, "took", 0, 400))(r)
+		}
+		if rapid.IntRange(0, 3).Draw(t, "request") == 0 {
+			requestedAt(at("03:00:00").Add(seconds(t, "requested", -300, 1500)).Format(time.TimeOnly))(r)
+		}
+		in.Restarts = append(in.Restarts, r)
+		in.Targets[KeyOf(r.Namespace, r.Spec.TargetRef)] = randomTarget(t, r.Spec.TargetRef.Name)
+	}
+	return in
+}
+
+func seconds(t *rapid.T, label string, from, to int) time.Duration {
+	return time.Duration(rapid.IntRange(from, to).Draw(t, label)) * time.Second
+}
+
+func randomTarget(t *rapid.T, name string) Target {
+	state := &workload.State{Kind: "Deployment", Name: name, UID: "t", Pods: 3, Rollout: workload.Progress{Available: true}}
+	switch rapid.IntRange(0, 9).Draw(t, "state") {
+	case 0:
+		return Target{}
+	case 1:
+		state.Paused = true
+	case 2:
+		state.OnDelete = true
+	case 3:
+		state.Rollout.Available = false
+	}
+	return Target{State: state}
+}
+
+// plain is the same without wake-ups.
+type plain struct {
+	in        Input
+	now       time.Time
+	budget    *budget.Budget
+	restarts  []*tidekeeperv1.ScheduledRestart
+	ticks     []*schedule.Schedule
+	durations []time.Duration
+	sent      []time.Time
+	// ended is when the last restart of each ended: the next one is decided later.
+	ended     []time.Time
+	targets   map[TargetKey]*workload.State
+	completes map[TargetKey]time.Time
+	records   []Tick
+}
+
+func everySecond(in Input) []Tick {
+	p := &plain{
+		in: in, budget: budget.New(in.Limits.MaxConcurrent, in.Limits.NamespaceShare),
+		sent: make([]time.Time, len(in.Restarts)), ended: make([]time.Time, len(in.Restarts)), targets: map[TargetKey]*workload.State{}, completes: map[TargetKey]time.Time{},
+	}
+	for _, r := range in.Restarts {
+		p.restarts = append(p.restarts, r.DeepCopy())
+	}
+	slices.SortFunc(p.restarts, func(a, b *tidekeeperv1.ScheduledRestart) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	for _, r := range p.restarts {
+		d := in.AssumedDuration
+		if h := r.Status.History; len(h) > 0 {
+			d = h[0].CompletedTime.Sub(h[0].StartedTime.Time)
+		}
+		p.durations = append(p.durations, d)
+		ticks, err := schedule.Parse(r.Spec.Schedule, r.Spec.TimeZone)
+		if err != nil {
+			panic(err)
+		}
+		p.ticks = append(p.ticks, ticks)
+	}
+	for key, t := range in.Targets {
+		p.targets[key] = t.State
+	}
+	for p.now = in.Now; !p.now.After(in.Until); p.now = p.now.Add(time.Second) {
+		for key, at := range p.completes {
+			if at.Equal(p.now) {
+				state := *p.targets[key]
+				state.Rollout = workload.Progress{Available: true}
+				p.targets[key] = &state
+			}
+		}
+		for p.anyChanges() {
+		}
+	}
+	return p.records
+}
+
+// anyChanges decides about the objects in order until something changes.
+func (p *plain) anyChanges() bool {
+	for i, r := range p.restarts {
+		if !p.ended[i].Equal(p.now) && p.changes(i, r) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *plain) changes(i int, r *tidekeeperv1.ScheduledRestart) bool {
+	key := types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
+	target := KeyOf(r.Namespace, r.Spec.TargetRef)
+	in := decision.Input{
+		Restart: r, Ticks: p.ticks[i], Offset: decision.Offset(r, p.now), Target: p.targets[target],
+		Live: true, RolledOut: new(false), PodStartups: []time.Duration{},
+		SlotAge: p.in.Limits.SlotAge, Sent: p.sent[i], Now: p.now,
+	}
+	d := decision.Decide(in)
+	if d.Needs == decision.NeedSlot {
+		if in.HasSlot = p.budget.Take(key, d.WaitingSince); in.HasSlot {
+			d = decision.Decide(in)
+		}
+	}
+	for _, record := range d.Records {
+		t := Tick{
+			Name: r.Name, Tick: record.ScheduledTime.UTC(), Trigger: record.Trigger,
+			Outcome: record.Outcome, Reason: record.Reason, EarlierTicks: int(record.EarlierTicks),
+		}
+		if record.StartedTime != nil {
+			t.Start, t.Completion = record.StartedTime.UTC(), p.now
+		}
+		p.records = append(p.records, t)
+	}
+	before := r.Status
+	r.Status = d.Status
+	if before.Active != nil && r.Status.Active == nil {
+		p.ended[i] = p.now
+	}
+	if d.Outlived {
+		p.budget.Outlive(key)
+	}
+	if r.Status.Active == nil && d.Needs != decision.NeedSlot {
+		p.budget.Release(key)
+	}
+	if !d.Send.IsZero() {
+		state := *p.targets[target]
+		markRestarted(&state, d.Send, p.durations[i])
+		p.targets[target], p.sent[i] = &state, d.Send
+		p.completes[target] = p.now.Add(p.durations[i] + turnaround)
+	}
+	return !reflect.DeepEqual(before, r.Status)
+}

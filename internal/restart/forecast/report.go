@@ -1,0 +1,176 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+)
+
+// report is the forecast as far as it is known.
+type report struct {
+	Forecast
+	namespace string
+	// left is how many more ticks may be listed.
+	left int
+}
+
+func newReport(in *Input) report {
+	return report{
+		Forecast: Forecast{
+			From: in.Now, Until: in.Until,
+			Minutes: []Minute{}, Started: []Tick{}, NotStarted: []Tick{}, Waiting: []Tick{},
+		},
+		namespace: in.Namespace, left: in.MostListed,
+	}
+}
+
+// shows reports whether the ticks of an object are reported.
+func (r *report) shows(o *object) bool { return r.namespace == "" || o.key.Namespace == r.namespace }
+
+// list adds a tick to a list, unless there are too many, and reports whether it did.
+func (r *report) list(list *[]Tick, t Tick) bool {
+	if r.left == 0 {
+		r.Summary.Unlisted++
+		return false
+	}
+	r.left--
+	*list = append(*list, t)
+	return true
+}
+
+// start reports that a restart is started, or is in progress at first.
+func (r *report) start(o *object, active *tidekeeperv1.ActiveRestart) {
+	if !r.shows(o) {
+		return
+	}
+	t := tickOf(o, active.ScheduledTime, active.Trigger)
+	t.Target = nameOf(decision.TargetRef(active, &o.restart.Spec))
+	t.Start, t.Assumed = active.StartedTime.UTC(), o.assumed
+	if o.started = -1; r.list(&r.Started, t) {
+		o.started = len(r.Started) - 1
+	}
+	r.Summary.Started++
+	r.Summary.InProgress++
+	if o.assumed {
+		r.Summary.Assumed++
+	}
+	if first := r.Summary.FirstStart; first.IsZero() || t.Start.Before(first) {
+		r.Summary.FirstStart = t.Start
+	}
+	i, found := r.minute(t.Start)
+	if !found {
+		r.Minutes = slices.Insert(r.Minutes, i, Minute{Time: t.Start.Truncate(time.Minute)})
+	}
+	r.Minutes[i].Started++
+}
+
+// minute returns where the minute of a time is among those in which restarts start, or would be.
+func (r *report) minute(of time.Time) (i int, found bool) {
+	of = of.Truncate(time.Minute)
+	return slices.BinarySearchFunc(r.Minutes, of, func(m Minute, of time.Time) int { return m.Time.Compare(of) })
+}
+
+// end reports that the restart in progress ends.
+func (r *report) end(o *object, record *tidekeeperv1.RestartRecord) {
+	if !r.shows(o) {
+		return
+	}
+	r.Summary.InProgress--
+	completion := record.CompletedTime.UTC()
+	switch record.Outcome {
+	case tidekeeperv1.OutcomeFailed:
+		r.Summary.Failed++
+	case tidekeeperv1.OutcomeMissed, tidekeeperv1.OutcomeSkipped:
+		// It was claimed, and is not sent.
+		completion = time.Time{}
+		r.countNotStarted(record)
+	}
+	if completion.After(r.Summary.LastCompletion) {
+		r.Summary.LastCompletion = completion
+	}
+	if o.started >= 0 {
+		t := &r.Started[o.started]
+		t.Completion, t.Outcome, t.Reason, t.Message = completion, record.Outcome, record.Reason, record.Message
+	}
+}
+
+// notStarted reports that a tick is missed or skipped.
+func (r *report) notStarted(o *object, record *tidekeeperv1.RestartRecord) {
+	if !r.shows(o) {
+		return
+	}
+	r.countNotStarted(record)
+	t := tickOf(o, record.ScheduledTime, record.Trigger)
+	t.Outcome, t.Reason, t.Message, t.EarlierTicks = record.Outcome, record.Reason, record.Message, int(record.EarlierTicks)
+	r.list(&r.NotStarted, t)
+}
+
+func (r *report) countNotStarted(record *tidekeeperv1.RestartRecord) {
+	n := 1 + int(record.EarlierTicks)
+	if record.Outcome == tidekeeperv1.OutcomeMissed {
+		r.Summary.Missed += n
+	} else {
+		r.Summary.Skipped += n
+	}
+}
+
+// waits reports whether a tick of an object is due and not decided.
+func (r *report) waits(o *object, waits bool) {
+	if waits == o.waits || !r.shows(o) {
+		return
+	}
+	if o.waits = waits; waits {
+		r.Summary.Waiting++
+	} else {
+		r.Summary.Waiting--
+	}
+}
+
+// pass reports that nothing happens between two times.
+func (r *report) pass(from, to time.Time) {
+	if i, found := r.minute(from); found && to.Sub(r.Minutes[i].Time) >= time.Minute {
+		r.Minutes[i].Waiting = r.Summary.Waiting
+	}
+}
+
+// finish completes the report at the end of the simulation.
+func (r *report) finish(objects []*object) Forecast {
+	for _, o := range objects {
+		if o.waits {
+			r.list(&r.Waiting, waitingTick(o))
+		}
+	}
+	slices.SortStableFunc(r.Started, func(a, b Tick) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return r.Forecast
+}
+
+// waitingTick returns the tick of an object that waits.
+func waitingTick(o *object) Tick {
+	status := &o.restart.Status
+	tick, trigger := status.PendingRequestTime, tidekeeperv1.TriggerRequest
+	if tick == nil {
+		tick, trigger = status.NextScheduleTime, tidekeeperv1.TriggerSchedule
+	}
+	t := tickOf(o, *tick, trigger)
+	if ready := meta.FindStatusCondition(status.Conditions, tidekeeperv1.ConditionReady); ready != nil {
+		t.Reason, t.Message = ready.Reason, ready.Message
+	}
+	return t
+}
+
+func tickOf(o *object, tick metav1.Time, trigger tidekeeperv1.Trigger) Tick {
+	return Tick{Namespace: o.key.Namespace, Name: o.key.Name, Target: nameOf(o.restart.Spec.TargetRef), Tick: tick.UTC(), Trigger: trigger}
+}
+
+func nameOf(ref tidekeeperv1.TargetRef) string { return ref.Kind + "/" + ref.Name }

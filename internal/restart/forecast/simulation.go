@@ -1,0 +1,189 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/budget"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+)
+
+// object is a ScheduledRestart during the simulation.
+type object struct {
+	key     types.NamespacedName
+	order   int
+	restart *tidekeeperv1.ScheduledRestart
+	ticks   *schedule.Schedule
+	invalid error
+
+	// duration is how long its restarts take, and assumed says that this is not known.
+	duration time.Duration
+	assumed  bool
+
+	// sent is the tick that was sent last.
+	sent time.Time
+	// wake is when to decide about it again; zero means never.
+	wake time.Time
+	// waits says that a tick is due and not decided.
+	waits bool
+	// started is where the report has the restart in progress, -1 if it is not listed.
+	started int
+}
+
+// simulation does to a budget, to objects and to workloads what the manager's controller of
+// ScheduledRestarts does, from one time at which something happens to the next.
+type simulation struct {
+	in      *Input
+	now     time.Time
+	budget  *budget.Budget
+	objects []*object
+	byKey   map[types.NamespacedName]*object
+	targets map[TargetKey]*target
+	wakeups wakeups
+	report  report
+}
+
+func newSimulation(in *Input) *simulation {
+	slices.SortFunc(in.Restarts, func(a, b *tidekeeperv1.ScheduledRestart) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return &simulation{
+		in: in, now: in.Now,
+		budget:  budget.New(in.Limits.MaxConcurrent, in.Limits.NamespaceShare),
+		byKey:   make(map[types.NamespacedName]*object, len(in.Restarts)),
+		targets: make(map[TargetKey]*target, len(in.Restarts)),
+		report:  newReport(in),
+	}
+}
+
+// add takes in a ScheduledRestart, which is decided about first of all. One that is being
+// deleted is not restarted any more.
+func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
+	if !restart.DeletionTimestamp.IsZero() {
+		return
+	}
+	o := &object{
+		key: types.NamespacedName{Namespace: restart.Namespace, Name: restart.Name}, order: len(s.objects), restart: restart, started: -1,
+	}
+	o.ticks, o.invalid = schedule.Parse(restart.Spec.Schedule, restart.Spec.TimeZone)
+	if o.invalid != nil && s.report.shows(o) {
+		s.report.Problems = append(s.report.Problems, fmt.Sprintf("%s: %s", o.key, o.invalid))
+	}
+	known := false
+	if o.duration, known = lastDuration(restart.Status.History); !known {
+		o.duration, o.assumed = s.in.AssumedDuration, true
+	}
+	s.objects, s.byKey[o.key] = append(s.objects, o), o
+	s.use(o, restart.Spec.TargetRef)
+	active := restart.Status.Active
+	if active != nil {
+		if ref := decision.TargetRef(active, &restart.Spec); KeyOf(restart.Namespace, ref) != KeyOf(restart.Namespace, restart.Spec.TargetRef) {
+			s.use(o, ref)
+		}
+		s.budget.Hold(o.key)
+		s.report.start(o, active)
+	}
+	s.wakeObject(o, s.in.Now)
+}
+
+// step does what happens next, and returns false at the end.
+func (s *simulation) step() bool {
+	w, ok := s.next()
+	if !ok {
+		s.report.pass(s.now, s.in.Until.Add(time.Minute)) // The last minute ends here.
+		return false
+	}
+	s.report.pass(s.now, w.at)
+	s.now = w.at
+	if w.target != nil {
+		s.complete(w.target)
+		return true
+	}
+	w.object.wake = time.Time{}
+	s.reconcile(w.object)
+	return true
+}
+
+// reconcile decides about an object and carries the decision out, as the controller's
+// Reconcile does.
+func (s *simulation) reconcile(o *object) {
+	status := &o.restart.Status
+	before := status.Active
+	if before != nil {
+		s.budget.Hold(o.key)
+	}
+	t := s.targetOf(o)
+	in, d := s.decide(o, t)
+	*status = d.Status
+
+	for i := range d.Records {
+		record := &d.Records[i]
+		if before != nil && status.Active == nil && record.Trigger == before.Trigger && record.ScheduledTime.Equal(&before.ScheduledTime) {
+			s.report.end(o, record)
+		} else {
+			s.report.notStarted(o, record)
+		}
+	}
+	if before == nil && status.Active != nil {
+		s.report.start(o, status.Active)
+	}
+	next := status.NextScheduleTime
+	s.report.waits(o, status.Active == nil && (status.PendingRequestTime != nil || next != nil && !next.Add(in.Offset).After(s.now)))
+
+	if d.Outlived {
+		s.enqueue(s.budget.Outlive(o.key))
+	}
+	if status.Active == nil && d.Needs != decision.NeedSlot {
+		s.enqueue(s.budget.Release(o.key))
+	}
+	if d.Wake.Equal(s.now) {
+		// The next tick is due when the restart completes. It comes after those that have
+		// waited longer, which takes a later time than that of the last record.
+		d.Wake = s.now.Add(time.Second)
+	}
+	s.wakeObject(o, d.Wake)
+	if !d.Send.IsZero() {
+		o.sent = d.Send
+		s.send(o, t, d.Send)
+	}
+}
+
+// decide decides about an object. It also returns what the decision depends on.
+func (s *simulation) decide(o *object, t *target) (decision.Input, decision.Output) {
+	in := decision.Input{
+		Restart: o.restart, Ticks: o.ticks, Invalid: o.invalid, Offset: decision.Offset(o.restart, s.now),
+		Target: t.State, Unserved: t.Unserved, SlotAge: s.in.Limits.SlotAge, Sent: o.sent, Now: s.now,
+	}
+	for {
+		d := decision.Decide(in)
+		switch d.Needs {
+		case decision.NeedLiveTarget:
+			in.Live = true
+		case decision.NeedRolledOut:
+			in.RolledOut = new(false)
+		case decision.NeedPodStartups:
+			in.PodStartups = []time.Duration{}
+		case decision.NeedSlot:
+			in.HasSlot = s.budget.Take(o.key, d.WaitingSince)
+		}
+		if d.Needs == decision.NeedNothing || d.Needs == decision.NeedSlot && !in.HasSlot {
+			return in, d
+		}
+	}
+}
+
+// enqueue has objects decided about now.
+func (s *simulation) enqueue(keys []types.NamespacedName) {
+	for _, key := range keys {
+		s.wakeObject(s.byKey[key], s.now)
+	}
+}

@@ -1,0 +1,142 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// turnaround is how much longer than its rollout a restart has its slot: the manager writes
+// that it is complete and that another is started, and the times in a history are cut to
+// whole seconds.
+const turnaround = time.Second
+
+// TargetKey names a workload.
+type TargetKey struct{ Namespace, APIVersion, Kind, Name string }
+
+// KeyOf returns the key of a workload.
+func KeyOf(namespace string, ref tidekeeperv1.TargetRef) TargetKey {
+	return TargetKey{namespace, ref.GetAPIVersion(), ref.Kind, ref.Name}
+}
+
+// Target is a workload as it is now.
+type Target struct {
+	// State is nil if the workload does not exist.
+	State *workload.State
+	// Unserved says that the cluster does not serve its kind.
+	Unserved bool
+}
+
+// target is a workload during the simulation.
+type target struct {
+	Target
+	// users are the objects that restart it.
+	users []*object
+	// completes is when the rollout in progress completes.
+	completes time.Time
+}
+
+// targetOf returns the workload that an object restarts or is restarting.
+func (s *simulation) targetOf(o *object) *target {
+	return s.targets[KeyOf(o.key.Namespace, decision.TargetRef(o.restart.Status.Active, &o.restart.Spec))]
+}
+
+// use takes in a workload that an object restarts or is restarting.
+func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
+	key := KeyOf(o.key.Namespace, ref)
+	t := s.targets[key]
+	if t == nil {
+		t = &target{Target: s.initial(key, o)}
+		s.targets[key] = t
+		if t.State != nil && t.State.Rollout.Updating && !t.State.Rollout.Exceeded {
+			s.wakeTarget(t, s.completion(o))
+		}
+	}
+	t.users = append(t.users, o)
+}
+
+// initial returns a workload as it is at first.
+func (s *simulation) initial(key TargetKey, o *object) Target {
+	known, ok := s.in.Targets[key]
+	if !ok {
+		return Target{State: s.assumed(key, o)}
+	}
+	if known.State == nil {
+		return known
+	}
+	state := *known.State
+	if state.PerNode {
+		// The manager leaves out nodes that are not ready, which are not known here.
+		state.PerNode, state.Rollout.Available = false, true
+	}
+	return Target{State: &state}
+}
+
+// assumed returns the state of a workload of which nothing is known: it is healthy, unless it
+// is being restarted.
+func (s *simulation) assumed(key TargetKey, o *object) *workload.State {
+	state := &workload.State{Kind: key.Kind, Name: key.Name, UID: "assumed", Pods: 1, Updates: 1, Rollout: workload.Progress{Available: true}}
+	if active := o.restart.Status.Active; active != nil {
+		state.UID = types.UID(active.TargetUID)
+		if !active.StartedTime.After(s.in.Now) {
+			markRestarted(state, active.ScheduledTime.Time, o.duration)
+		}
+	}
+	return state
+}
+
+// completion returns when a rollout completes that is in progress at first: when a restart of
+// the object would, and at once if it has taken longer already.
+func (s *simulation) completion(o *object) time.Time {
+	started := s.in.Now
+	if active := o.restart.Status.Active; active != nil {
+		started = active.StartedTime.Time
+	}
+	return later(s.in.Now, started.Add(o.duration+turnaround))
+}
+
+// send restarts a workload for a tick.
+func (s *simulation) send(o *object, t *target, tick time.Time) {
+	state := *t.State
+	markRestarted(&state, tick, o.duration)
+	t.State = &state
+	s.wakeTarget(t, s.now.Add(o.duration+turnaround))
+	s.changed(t)
+}
+
+// markRestarted makes a workload have a restart in progress.
+func markRestarted(state *workload.State, tick time.Time, duration time.Duration) {
+	at := workload.FormatTime(tick)
+	state.RestartedAt, state.LastTick = at, at
+	state.Rollout = workload.Progress{Updating: true, Message: fmt.Sprintf("its last restart took %s", duration)}
+}
+
+// complete completes the rollout of a workload.
+func (s *simulation) complete(t *target) {
+	state := *t.State
+	state.Rollout = workload.Progress{Available: true}
+	t.State = &state
+	s.changed(t)
+}
+
+// changed has the objects decided about that restart a workload.
+func (s *simulation) changed(t *target) {
+	for _, o := range t.users {
+		s.wakeObject(o, s.now)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
