@@ -9,7 +9,8 @@
 //   - pool.go, pool_detail.go, pool_settings.go: NodePools, and one of them with its nodes
 //   - plan.go, plan_groups.go: what applying NodePools would change
 //   - restart.go, history.go: ScheduledRestarts, and what became of their ticks
-//   - calendar.go, explain.go: the coming starts, and a schedule in words
+//   - calendar.go, forecast.go, explain.go: the coming starts, what is not restarted, and a
+//     schedule in words
 //   - startup.go, startup_waits.go: how pods came up
 //   - manager.go: which manager leads, and whether what is shown may be out of date
 //   - event.go: events about an object

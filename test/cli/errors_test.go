@@ -34,6 +34,7 @@ func TestErrors(t *testing.T) {
 		{"no selector", "", "restarts -l a=b=c", 1, "error: --selector: "},
 		{"no duration", "", "restarts --older-than soon", 1, `error: invalid argument "soon" for "--older-than" flag: write a duration such as 30m, 24h or 7d`},
 		{"too far", "", "restarts next --for 52w", 1, `error: invalid argument "52w" for "--for" flag: at most 31d`},
+		{"too much at once", "", "restarts forecast --restart-namespace-share 101", 1, "error: --restart-namespace-share=101: must be from 1 to 100"},
 		{"no schedule", "/nowhere", "restarts explain 60 * * * *", 1, `error: schedule "60 * * * *": minute "60": "60" is not one of 0 to 59`},
 		{"no time zone", "/nowhere", "restarts explain @daily --time-zone CEST", 1, `error: unknown time zone "CEST": write a name from the IANA database`},
 		{"no time", "/nowhere", "restarts explain @daily --from noon", 1, `error: "noon" is not a time: write such as 2027-03-26`},
@@ -57,7 +58,7 @@ func TestCRDsMissing(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for args, kind := range map[string]string{
-		"restarts": "ScheduledRestart", "restarts -A": "ScheduledRestart", "check": "NodePool", "restarts next": "ScheduledRestart",
+		"restarts": "ScheduledRestart", "restarts -A": "ScheduledRestart", "check": "NodePool", "restarts next": "ScheduledRestart", "restarts forecast": "ScheduledRestart",
 		"restarts history web": "ScheduledRestart", "restarts now web": "ScheduledRestart",
 		"pools": "NodePool", "pools describe worker": "NodePool", "pools -w": "NodePool", "restarts -w": "ScheduledRestart",
 		"pools plan --delete worker": "NodePool", "pools plan -f " + manifest(t, planned): "NodePool",
@@ -75,7 +76,7 @@ func TestCRDsMissing(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	for _, args := range []string{"--help", "pools --help", "pools describe --help", "pools plan --help", "restarts --help", "restarts history --help", "restarts next --help", "restarts now --help",
+	for _, args := range []string{"--help", "pools --help", "pools describe --help", "pools plan --help", "restarts --help", "restarts history --help", "restarts next --help", "restarts forecast --help", "restarts now --help",
 		"restarts suspend --help", "restarts resume --help", "restarts explain --help", "migrate --help", "completion --help",
 		"pods --help", "pods watch --help", "pods timeline --help", "pods slow --help"} {
 		out := tide(t, strings.Fields(args)...)

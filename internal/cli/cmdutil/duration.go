@@ -26,7 +26,13 @@ func (d *Duration) String() string {
 	if d.Duration == 0 {
 		return ""
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(d.Duration.String(), "0s"), "0m")
+	text := d.Duration.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }
 
 // Type is part of pflag.Value.

@@ -30,6 +30,16 @@ func TestDuration(t *testing.T) {
 	}
 }
 
+func TestDurationIsShort(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		24 * time.Hour: "24h", 10 * time.Minute: "10m", 90 * time.Minute: "1h30m", 20 * time.Second: "20s", 70 * time.Second: "1m10s", 0: "",
+	} {
+		if got := (&Duration{Duration: d}).String(); got != want {
+			t.Errorf("%s is shown as %q, want %q", d, got, want)
+		}
+	}
+}
+
 func TestExplainError(t *testing.T) {
 	resource := schema.GroupResource{Group: "tidekeeper.dev", Resource: "scheduledrestarts"}
 	unknown := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource, "", "404 page not found", 0, true)

@@ -104,37 +104,17 @@ func (o *nextOptions) eachRestart(ctx context.Context, read func(*tidekeeperv1.S
 	return cmdutil.AboutKind(err, restartKind.Name, o.namespace, "")
 }
 
-// calendarTable is the calendar for people: a line for each minute in which
-// something starts, on a terminal with a bar.
+// calendarTable is the calendar for people.
 func calendarTable(c view.Calendar, namespaces bool, now time.Time, local *time.Location, s term.Screen) *term.Table {
-	t := &term.Table{Bars: []int{16, 8}, Columns: []term.Column{{Header: "DAY"}, {Header: "TIME (" + term.Zone(now, local) + ")"}, {Header: "STARTS"}, {Header: "RESTARTS", Text: 8}}}
-	if s.Terminal {
-		t.Columns = append(t.Columns[:3], term.Column{Drop: 1}, t.Columns[3])
-	}
 	greatest := 0
 	for _, m := range c.Minutes {
 		greatest = max(greatest, m.Count)
 	}
-	lastDay := ""
+	t := newMinuteTable(greatest, now, local, s, term.Column{Header: "RESTARTS", Text: 8})
 	for _, m := range c.Minutes {
-		at := m.Time.In(local)
-		day := at.Format("Mon 2 Jan")
-		shown := day
-		if s.Terminal && day == lastDay {
-			shown = "" // for programs, each line is complete
-		}
-		lastDay = day
-		row := []term.Cell{term.Text(shown), term.Text(term.Clock(m.Time, now, local)), term.Text(fmt.Sprint(m.Count))}
-		if s.Terminal {
-			bar := term.Cell{Bar: &term.Bar{Share: float64(m.Count) / float64(greatest)}}
-			if m.Count == greatest && greatest > 1 {
-				bar.Color = term.Yellow
-			}
-			row = append(row, bar)
-		}
-		t.Rows = append(t.Rows, append(row, term.Text(startNames(m, namespaces))))
+		t.add(m.Time, m.Count, term.Text(startNames(m, namespaces)))
 	}
-	return t
+	return &t.Table
 }
 
 // startNames lists what starts in a minute.

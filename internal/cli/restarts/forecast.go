@@ -1,0 +1,153 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/restart/budget"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// longestForecast bounds how much is played.
+const longestForecast = 7 * 24 * time.Hour
+
+// The settings of the manager, which the plugin cannot read.
+const (
+	flagMaxConcurrent  = "max-concurrent-restarts"
+	flagNamespaceShare = "restart-namespace-share"
+	flagSlotAge        = "restart-slot-age"
+)
+
+// forecastOptions are those of restarts forecast.
+type forecastOptions struct {
+	*cmdutil.Env
+	allNamespaces bool
+	ahead, assume cmdutil.Duration
+	slotAge       cmdutil.Duration
+	limits        forecast.Limits
+	output        cmdutil.DataOutput
+
+	namespace string
+	// defaults are the settings of the manager that were not given.
+	defaults []string
+}
+
+// forecastOutput is the forecast for programs, with what it depends on.
+type forecastOutput struct {
+	forecast.Forecast `json:",inline"`
+	Settings          forecastSettings `json:"settings"`
+	// Defaults are the flags of those settings that were not given.
+	Defaults []string `json:"defaults"`
+	// Partial says that restarts of other namespaces are not counted.
+	Partial bool `json:"partial,omitempty"`
+}
+
+type forecastSettings struct {
+	MaxConcurrentRestarts int   `json:"maxConcurrentRestarts"`
+	RestartNamespaceShare int   `json:"restartNamespaceShare"`
+	RestartSlotAgeSeconds int64 `json:"restartSlotAgeSeconds"`
+	AssumeDurationSeconds int64 `json:"assumeDurationSeconds"`
+}
+
+func newForecastCommand(e *cmdutil.Env) *cobra.Command {
+	o := &forecastOptions{
+		Env:     e,
+		ahead:   cmdutil.Duration{Duration: 24 * time.Hour, Max: longestForecast},
+		assume:  cmdutil.Duration{Duration: time.Minute, Max: 24 * time.Hour},
+		slotAge: cmdutil.Duration{Duration: budget.DefaultSlotAge, Max: 24 * time.Hour},
+	}
+	cmd := &cobra.Command{
+		Use:   "forecast",
+		Short: "What will start when, and what will be missed, and why",
+		Long: `forecast plays the coming time through the decisions and the restart budget of the
+manager: when each restart starts and completes, how many wait, which ticks will be
+missed or skipped, and why. Restarts in progress and ticks that wait now are part of it.
+
+Each restart takes as long as the last one in its history that succeeded, or, without
+one, --assume-duration. Workloads stay as they are now: one that is paused stays paused.
+A rollout in progress completes as a restart would. The manager may start others first
+of those that are due at the same instant. Its settings cannot be read from the cluster:
+give them as flags if they are not the defaults.
+
+All namespaces share one budget, so that all of them are played, also with -n. Without
+the right to list them, what is restarted elsewhere is not counted.
+
+Exit codes: 0 nothing will be missed, 2 something will, 1 an error, or those of kubectl
+tide --help.`,
+		Example: `  kubectl tide restarts forecast -A
+  kubectl tide restarts forecast -n shop --for 8h --max-concurrent-restarts 5
+  kubectl tide restarts forecast -A -o json | jq .summary`,
+		Args: cmdutil.NoArguments,
+		RunE: cmdutil.RunE(o),
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "show those of all namespaces")
+	f.Var(&o.ahead, "for", "how far to look ahead, such as 24h or 2d; at most 7d")
+	f.Var(&o.assume, "assume-duration", "how long a restart takes that has never succeeded")
+	f.IntVar(&o.limits.MaxConcurrent, flagMaxConcurrent, budget.DefaultMaxConcurrent, "how many restarts the manager has in progress at once")
+	f.IntVar(&o.limits.NamespaceShare, flagNamespaceShare, budget.DefaultNamespaceShare, "the `percent` of them that one namespace may have")
+	f.Var(&o.slotAge, flagSlotAge, "how long a restart counts towards them")
+	o.output.AddTo(cmd)
+	return cmd
+}
+
+// Complete is part of [cmdutil.Options].
+func (o *forecastOptions) Complete(cmd *cobra.Command, _ []string) (err error) {
+	o.limits.SlotAge = o.slotAge.Duration
+	for _, name := range []string{flagMaxConcurrent, flagNamespaceShare, flagSlotAge} {
+		if f := cmd.Flags().Lookup(name); !f.Changed {
+			o.defaults = append(o.defaults, name)
+		}
+	}
+	o.namespace, err = o.Namespace(o.allNamespaces)
+	return err
+}
+
+// Validate is part of [cmdutil.Options].
+func (o *forecastOptions) Validate() error {
+	switch {
+	case o.limits.MaxConcurrent < 1:
+		return fmt.Errorf("--%s=%d: must be at least 1", flagMaxConcurrent, o.limits.MaxConcurrent)
+	case o.limits.NamespaceShare < 1 || o.limits.NamespaceShare > 100:
+		return fmt.Errorf("--%s=%d: must be from 1 to 100", flagNamespaceShare, o.limits.NamespaceShare)
+	}
+	return o.output.Validate()
+}
+
+// Run is part of [cmdutil.Options].
+func (o *forecastOptions) Run(ctx context.Context) error {
+	c, err := o.Client()
+	if err != nil {
+		return err
+	}
+	read, err := o.read(ctx, c)
+	if err != nil {
+		return err
+	}
+	now := o.Now().Truncate(time.Second)
+	f := forecast.Run(ctx, forecast.Input{
+		Restarts: read.restarts, Targets: read.targets, Limits: o.limits, AssumedDuration: o.assume.Duration,
+		Now: now, Until: now.Add(o.ahead.Duration), Namespace: o.namespace, MostListed: view.MostListed,
+	})
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := o.print(f, read.partial); err != nil {
+		return err
+	}
+	if err := o.NoteNoLeader(ctx, c); err != nil {
+		return err
+	}
+	if f.Summary.Missed > 0 {
+		return &cmdutil.CodedError{Code: cmdutil.ExitNotDone}
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// print prints a forecast.
+func (o *forecastOptions) print(f forecast.Forecast, partial bool) error {
+	for _, problem := range f.Problems {
+		o.Note("left out: " + problem)
+	}
+	if n := f.Summary.Unlisted; n > 0 {
+		o.Note(fmt.Sprintf("%d more ticks are counted and not listed by name: choose a namespace, or look less far ahead with --for", n))
+	}
+	settings := forecastSettings{o.limits.MaxConcurrent, o.limits.NamespaceShare, int64(o.limits.SlotAge / time.Second), int64(o.assume.Duration / time.Second)}
+	defaults := append([]string{}, o.defaults...)
+	if done, err := o.output.Print(o.Out, forecastOutput{f, settings, defaults, partial}); done {
+		return err
+	}
+	if len(f.Minutes) > 0 {
+		if err := o.Write(forecastTable(&f, o.allNamespaces, o.Local, o.Screen)); err != nil {
+			return err
+		}
+		fmt.Fprintln(o.Out)
+	}
+	if unserved := view.UnservedIn(&f); len(unserved) > 0 {
+		if err := o.Write(unservedTable(unserved, o.allNamespaces, f.From, o.Local)); err != nil {
+			return err
+		}
+		fmt.Fprintln(o.Out)
+	}
+	fmt.Fprintln(o.Out, summaryText(&f, o.Local))
+	fmt.Fprintln(o.Out, o.assumedText(&f))
+	return nil
+}
+
+// forecastTable has the minutes in which restarts start.
+func forecastTable(f *forecast.Forecast, namespaces bool, local *time.Location, s term.Screen) *term.Table {
+	greatest := 0
+	for _, m := range f.Minutes {
+		greatest = max(greatest, m.Started)
+	}
+	t := newMinuteTable(greatest, f.From, local, s, term.Column{Header: "WAITING"}, term.Column{Header: "RESTARTS", Text: 8})
+	started := f.Started
+	for _, m := range f.Minutes {
+		n := 0
+		for n < len(started) && started[n].Start.Before(m.Time.Add(time.Minute)) {
+			n++
+		}
+		names := tickNames(started[:n], namespaces, f.From)
+		if n < m.Started {
+			names = "not listed"
+		}
+		started = started[n:]
+		t.add(m.Time, m.Started, term.Text(fmt.Sprint(m.Waiting)), term.Text(names))
+	}
+	return &t.Table
+}
+
+// tickNames lists the names of what has ticks.
+func tickNames(ticks []forecast.Tick, namespaces bool, now time.Time) string {
+	names := make([]string, 0, len(ticks))
+	for _, t := range ticks {
+		name := t.Name
+		if namespaces {
+			name = t.Namespace + "/" + name
+		}
+		if !t.Start.IsZero() && t.Start.Before(now) {
+			name += " (in progress)"
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// unservedTable has the ticks that are not restarted, or fail.
+func unservedTable(all []view.Unserved, namespaces bool, now time.Time, local *time.Location) *term.Table {
+	t := &term.Table{Columns: []term.Column{
+		{Header: "TICK (" + term.Zone(now, local) + ")"}, {Header: "TICKS"}, {Header: "OUTCOME"}, {Header: "RESTARTS", Text: 8}, {Header: "MESSAGE", Text: 20},
+	}}
+	for _, u := range all {
+		message := u.Message
+		if !u.Alike {
+			message += "; and others"
+		}
+		t.Rows = append(t.Rows, []term.Cell{
+			term.Text(term.Moment(u.Tick, now, local)), term.Text(fmt.Sprint(u.Count)),
+			term.Painted(cmdutil.ColorOf(u.Outcome.Severity), u.Outcome.Text),
+			term.Text(tickNames(u.Ticks, namespaces, now)), term.Text(message),
+		})
+	}
+	return t
+}
+
+// summaryText says in a few words what becomes of all ticks.
+func summaryText(f *forecast.Forecast, local *time.Location) string {
+	s := f.Summary
+	moment := func(t time.Time) string { return term.Moment(t, f.From, local) }
+	said := []string{fmt.Sprintf("No restart will start until %s.", moment(f.Until))}
+	switch {
+	case s.Started > 0 && s.LastCompletion.IsZero():
+		said[0] = fmt.Sprintf("%s, from %s on.", term.Plural(s.Started, "restart"), moment(s.FirstStart))
+	case s.Started > 0:
+		said[0] = fmt.Sprintf("%s, from %s until %s: %s.", term.Plural(s.Started, "restart"), moment(s.FirstStart), moment(s.LastCompletion),
+			term.Between(s.FirstStart, s.LastCompletion))
+	}
+	if s.Missed == 0 {
+		said = append(said, "Nothing will be missed.")
+	}
+	for _, more := range []struct {
+		n          int
+		noun, text string
+	}{
+		{s.Missed, "tick", "will be missed"}, {s.Skipped, "tick", "will be skipped"}, {s.Failed, "restart", "will fail"},
+		{s.InProgress, "restart", "in progress at the end"}, {s.Waiting, "tick", "waiting at the end"},
+	} {
+		if more.n > 0 {
+			said = append(said, term.Plural(more.n, more.noun)+" "+more.text+".")
+		}
+	}
+	return strings.Join(said, " ")
+}
+
+// assumedText says what the forecast assumes.
+func (o *forecastOptions) assumedText(f *forecast.Forecast) string {
+	values := map[string]string{
+		flagMaxConcurrent: fmt.Sprint(o.limits.MaxConcurrent), flagNamespaceShare: fmt.Sprint(o.limits.NamespaceShare), flagSlotAge: o.slotAge.String(),
+	}
+	var said []string
+	for _, name := range o.defaults {
+		said = append(said, "--"+name+" "+values[name])
+	}
+	if f.Summary.Assumed > 0 {
+		said = append(said, fmt.Sprintf("%s for %s without a success in the history (--assume-duration)", o.assume.String(), term.Plural(f.Summary.Assumed, "restart")))
+	}
+	if len(said) == 0 {
+		return "Assumed: workloads stay as they are."
+	}
+	return "Assumed: workloads stay as they are, " + strings.Join(said, ", ") + "."
+}

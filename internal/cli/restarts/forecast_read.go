@@ -1,0 +1,155 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// forecastReader reads what a forecast depends on.
+type forecastReader struct {
+	o        *forecastOptions
+	client   client.Client
+	restarts []*tidekeeperv1.ScheduledRestart
+	targets  map[forecast.TargetKey]forecast.Target
+	// partial says that other namespaces could not be read.
+	partial bool
+}
+
+func (o *forecastOptions) read(ctx context.Context, c client.Client) (*forecastReader, error) {
+	r := &forecastReader{o: o, client: c, targets: map[forecast.TargetKey]forecast.Target{}}
+	if err := r.readRestarts(ctx); err != nil {
+		return nil, err
+	}
+	wanted := map[*workload.Kind]map[forecast.TargetKey]bool{}
+	for _, restart := range r.restarts {
+		for _, ref := range []tidekeeperv1.TargetRef{restart.Spec.TargetRef, decision.TargetRef(restart.Status.Active, &restart.Spec)} {
+			kind, err := workload.Get(ref)
+			if err != nil {
+				return nil, err
+			}
+			if wanted[kind] == nil {
+				wanted[kind] = map[forecast.TargetKey]bool{}
+			}
+			wanted[kind][forecast.KeyOf(restart.Namespace, ref)] = true
+		}
+	}
+	for _, kind := range workload.Kinds {
+		if len(wanted[kind]) == 0 {
+			continue
+		}
+		if err := r.readTargets(ctx, kind, wanted[kind]); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// inNamespaces reads the objects of all namespaces, or, without the right to, those of the
+// namespace that is shown. It returns which of the two it has read.
+func (r *forecastReader) inNamespaces(read func(namespace string) error) (namespace string, err error) {
+	err = read("")
+	if apierrors.IsForbidden(err) && r.o.namespace != "" {
+		return r.o.namespace, read(r.o.namespace)
+	}
+	return "", err
+}
+
+// readRestarts reads the ScheduledRestarts, without what a forecast does not need.
+func (r *forecastReader) readRestarts(ctx context.Context) error {
+	namespace, err := r.inNamespaces(func(namespace string) error {
+		r.restarts = nil
+		empty := func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }
+		return cmdutil.EachPage(ctx, r.client, empty, func(page *tidekeeperv1.ScheduledRestartList) {
+			for i := range page.Items {
+				restart := page.Items[i].DeepCopy() // One that is kept does not keep the page.
+				restart.ManagedFields = nil
+				r.restarts = append(r.restarts, restart)
+			}
+		}, client.InNamespace(namespace))
+	})
+	if namespace != "" {
+		r.partial = true
+		r.o.Note("note: you may not list the ScheduledRestarts of all namespaces: restarts elsewhere are not counted")
+	}
+	return cmdutil.AboutKind(err, restartKind.Name, namespace, "")
+}
+
+// readTargets reads the workloads of a kind that are restarted. Those that the user may not
+// read are taken to be healthy.
+func (r *forecastReader) readTargets(ctx context.Context, kind *workload.Kind, wanted map[forecast.TargetKey]bool) error {
+	var stateErr error
+	take := func(object runtime.Object) error {
+		o, ok := object.(workload.Object)
+		if !ok {
+			return fmt.Errorf("%T is not a workload", object)
+		}
+		key := forecast.KeyOf(o.GetNamespace(), kind.Ref(o.GetName()))
+		if !wanted[key] {
+			return nil
+		}
+		state, err := kind.State(o)
+		if err != nil {
+			return err
+		}
+		state.Selector = nil // Not needed, and large.
+		r.targets[key] = forecast.Target{State: state}
+		return nil
+	}
+	namespace, err := r.inNamespaces(func(namespace string) error {
+		return cmdutil.EachPage(ctx, r.client, func() client.ObjectList { return newList(kind) }, func(page client.ObjectList) {
+			if err := meta.EachListItem(page, take); err != nil {
+				stateErr = err
+			}
+		}, client.InNamespace(namespace))
+	})
+	switch {
+	case apierrors.IsForbidden(err):
+		r.o.Note(fmt.Sprintf("note: you may not list %s: all are taken to be healthy", kind.Resource))
+		return nil
+	case apierrors.IsNotFound(err):
+		for key := range wanted {
+			r.targets[key] = forecast.Target{Unserved: true}
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("list %s: %w", kind.Resource, err)
+	case stateErr != nil:
+		return stateErr
+	case namespace != "" && !r.partial:
+		r.o.Note(fmt.Sprintf("note: you may not list %s of all namespaces: those elsewhere are taken to be healthy", kind.Resource))
+	}
+	for key := range wanted {
+		if _, exists := r.targets[key]; !exists && (namespace == "" || key.Namespace == namespace) {
+			r.targets[key] = forecast.Target{}
+		}
+	}
+	return nil
+}
+
+// newList returns an empty list of a kind.
+func newList(kind *workload.Kind) client.ObjectList {
+	gvk := kind.GroupVersion().WithKind(kind.Kind + "List")
+	if object, err := cmdutil.Scheme.New(gvk); err == nil {
+		if list, ok := object.(client.ObjectList); ok {
+			return list
+		}
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk)
+	return list
+}

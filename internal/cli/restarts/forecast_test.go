@@ -1,0 +1,60 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// started is a restart that starts some minutes after noon.
+func started(name string, minute time.Duration) forecast.Tick {
+	return forecast.Tick{Namespace: "shop", Name: name, Start: noon.Add(minute * time.Minute), Tick: noon.Add(minute * time.Minute)}
+}
+
+func TestForecastTables(t *testing.T) {
+	f := forecast.Forecast{
+		From: noon, Until: noon.Add(time.Hour),
+		Minutes: []forecast.Minute{
+			{Time: noon.Add(-time.Minute), Started: 1}, {Time: noon.Add(time.Minute), Started: 2, Waiting: 1}, {Time: noon.Add(5 * time.Minute), Started: 1},
+		},
+		Started: []forecast.Tick{started("busy", -1), started("a", 1), started("b", 1)},
+		NotStarted: []forecast.Tick{{
+			Namespace: "shop", Name: "c", Tick: noon.Add(time.Minute), Outcome: tidekeeperv1.OutcomeMissed, Reason: "TargetPaused", Message: "Deployment c is paused",
+		}},
+		Summary: forecast.Summary{
+			Started: 4, Missed: 1, Unlisted: 1, Assumed: 2, InProgress: 1, FirstStart: noon.Add(-time.Minute), LastCompletion: noon.Add(2 * time.Minute),
+		},
+	}
+	if diff := cmp.Diff([]string{
+		"DAY          TIME (UTC)   STARTS   WAITING   RESTARTS",
+		"Sat 21 Nov   11:59        1        0         shop/busy (in progress)",
+		"Sat 21 Nov   12:01        2        1         shop/a, shop/b",
+		"Sat 21 Nov   12:05        1        0         not listed",
+	}, lines(t, forecastTable(&f, true, time.UTC, term.Screen{}), term.Screen{})); diff != "" {
+		t.Errorf("what starts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{
+		"TICK (UTC)    TICKS   OUTCOME               RESTARTS   MESSAGE",
+		"today 12:01   1       Missed/TargetPaused   c          Deployment c is paused",
+	}, lines(t, unservedTable(view.UnservedIn(&f), false, noon, time.UTC), term.Screen{})); diff != "" {
+		t.Errorf("what does not (-want +got):\n%s", diff)
+	}
+	o := forecastOptions{limits: forecast.Limits{MaxConcurrent: 20}, assume: cmdutil.Duration{Duration: time.Minute}, defaults: []string{flagMaxConcurrent}}
+	if diff := cmp.Diff([]string{
+		"4 restarts, from today 11:59 until today 12:02: 3m. 1 tick will be missed. 1 restart in progress at the end.",
+		"Assumed: workloads stay as they are, --max-concurrent-restarts 20, 1m for 2 restarts without a success in the history (--assume-duration).",
+		"No restart will start until today 13:00. Nothing will be missed.",
+	}, []string{summaryText(&f, time.UTC), o.assumedText(&f), summaryText(&forecast.Forecast{From: noon, Until: noon.Add(time.Hour)}, time.UTC)}); diff != "" {
+		t.Errorf("in words (-want +got):\n%s", diff)
+	}
+}
