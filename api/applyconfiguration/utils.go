@@ -43,6 +43,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1.PodStartupApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("RestartRecord"):
 		return &apiv1.RestartRecordApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("RestartWindow"):
+		return &apiv1.RestartWindowApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ScheduledRestart"):
 		return &apiv1.ScheduledRestartApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ScheduledRestartSpec"):

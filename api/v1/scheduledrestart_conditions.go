@@ -22,6 +22,8 @@ const (
 	// ReasonTargetNotFound means that the workload does not exist. Not ready; also
 	// the reason of a tick.
 	ReasonTargetNotFound = "TargetNotFound"
+	// ReasonOutsideWindows means that no tick of the schedule is inside a window. Not ready.
+	ReasonOutsideWindows = "OutsideWindows"
 	// ReasonStrategyOnDelete means that the update strategy of the workload
 	// replaces no pods by itself. Not ready; also the reason of a skipped tick.
 	ReasonStrategyOnDelete = "StrategyOnDelete"
@@ -40,6 +42,9 @@ const (
 	ReasonTargetUnhealthy = "TargetUnhealthy"
 	// ReasonBudgetExhausted means that the restart budget is used up.
 	ReasonBudgetExhausted = "BudgetExhausted"
+	// ReasonWindowClosed means that no window is open, or too little is left of the one that
+	// is.
+	ReasonWindowClosed = "WindowClosed"
 
 	// The following are reasons of ticks only.
 

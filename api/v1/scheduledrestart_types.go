@@ -18,11 +18,7 @@ type ScheduledRestartSpec struct {
 	//
 	// +optional
 	// +kubebuilder:default="0 0 * * *"
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="the time zone does not belong into the schedule: set timeZone"
-	// +kubebuilder:validation:XValidation:rule="self.contains('TZ=') || self.matches('^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$') || self.matches('^ *[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9A-Za-z*/,?]+ +[-0-9A-Za-z*/,?]+ *$')",message="schedule must have the five fields of cron, minute hour day-of-month month day-of-week, for instance '0 3 * * 1-5', or be one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually"
-	// +kubebuilder:validation:XValidation:rule="self.contains('TZ=') || self.startsWith('@') || !self.matches('^ *[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9A-Za-z*/,?]+ +[-0-9A-Za-z*/,?]+ *$') || self.matches('^ *([*?]|0*([0-5]?[0-9])(-0*([0-5]?[0-9]))?)(/[0-9]+)?(,([*?]|0*([0-5]?[0-9])(-0*([0-5]?[0-9]))?)(/[0-9]+)?)* +([*?]|0*(1?[0-9]|2[0-3])(-0*(1?[0-9]|2[0-3]))?)(/[0-9]+)?(,([*?]|0*(1?[0-9]|2[0-3])(-0*(1?[0-9]|2[0-3]))?)(/[0-9]+)?)* +([*?]|0*([1-9]|[12][0-9]|3[01])(-0*([1-9]|[12][0-9]|3[01]))?)(/[0-9]+)?(,([*?]|0*([1-9]|[12][0-9]|3[01])(-0*([1-9]|[12][0-9]|3[01]))?)(/[0-9]+)?)* +([*?]|(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))(-(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)))?)(/[0-9]+)?(,([*?]|(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))(-(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)))?)(/[0-9]+)?)* +([*?]|(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat))(-(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat)))?)(/[0-9]+)?(,([*?]|(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat))(-(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat)))?)(/[0-9]+)?)* *$')",message="a field of schedule is wrong: minute is 0-59, hour 0-23, day-of-month 1-31, month 1-12 or jan-dec, day-of-week 0-7 or sun-sat; each '*', a number, a range 'a-b', a step '*/n', or several with commas"
-	Schedule string `json:"schedule,omitempty"`
+	Schedule CronExpression `json:"schedule,omitempty"`
 
 	// timeZone of the schedule, by its IANA name, for example Europe/Berlin. Default: UTC.
 	//
@@ -47,7 +43,7 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	StartingDeadlineSeconds int32 `json:"startingDeadlineSeconds,omitempty"`
 
-	// spreadSeconds is a window after each tick in which the restart is
+	// spreadSeconds is the time after each tick in which the restart is
 	// started, at an offset that is derived from namespace and name, so that
 	// not all objects start at once. Default: 0.
 	//
@@ -56,6 +52,17 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	SpreadSeconds int32 `json:"spreadSeconds,omitempty"`
+
+	// windows are when a restart may be started, whatever triggers it; without any, at all
+	// times. A tick of the schedule counts only if a window is open at some time from when
+	// its restart is due until its deadline. A request waits until a window opens. What has
+	// been started when a window closes continues, and what takes longer than is left of it,
+	// as the last restart did, is not started.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Windows []RestartWindow `json:"windows,omitempty"`
 
 	// precondition is Healthy, so that a workload that is already broken is not
 	// restarted, or None. Default: Healthy.
@@ -90,6 +97,29 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	HistoryLimit int32 `json:"historyLimit,omitempty"`
+}
+
+// CronExpression is a schedule: the five fields of cron (minute, hour, day-of-month, month,
+// day-of-week), or one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually.
+//
+// +kubebuilder:validation:MaxLength=256
+// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="the time zone does not belong into the schedule: set timeZone"
+// +kubebuilder:validation:XValidation:rule="self.contains('TZ=') || self.matches('^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$') || self.matches('^ *[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9A-Za-z*/,?]+ +[-0-9A-Za-z*/,?]+ *$')",message="schedule must have the five fields of cron, minute hour day-of-month month day-of-week, for instance '0 3 * * 1-5', or be one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually"
+// +kubebuilder:validation:XValidation:rule="self.contains('TZ=') || self.startsWith('@') || !self.matches('^ *[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9A-Za-z*/,?]+ +[-0-9A-Za-z*/,?]+ *$') || self.matches('^ *([*?]|0*([0-5]?[0-9])(-0*([0-5]?[0-9]))?)(/[0-9]+)?(,([*?]|0*([0-5]?[0-9])(-0*([0-5]?[0-9]))?)(/[0-9]+)?)* +([*?]|0*(1?[0-9]|2[0-3])(-0*(1?[0-9]|2[0-3]))?)(/[0-9]+)?(,([*?]|0*(1?[0-9]|2[0-3])(-0*(1?[0-9]|2[0-3]))?)(/[0-9]+)?)* +([*?]|0*([1-9]|[12][0-9]|3[01])(-0*([1-9]|[12][0-9]|3[01]))?)(/[0-9]+)?(,([*?]|0*([1-9]|[12][0-9]|3[01])(-0*([1-9]|[12][0-9]|3[01]))?)(/[0-9]+)?)* +([*?]|(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))(-(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)))?)(/[0-9]+)?(,([*?]|(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))(-(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)))?)(/[0-9]+)?)* +([*?]|(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat))(-(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat)))?)(/[0-9]+)?(,([*?]|(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat))(-(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat)))?)(/[0-9]+)?)* *$')",message="a field of schedule is wrong: minute is 0-59, hour 0-23, day-of-month 1-31, month 1-12 or jan-dec, day-of-week 0-7 or sun-sat; each '*', a number, a range 'a-b', a step '*/n', or several with commas"
+type CronExpression string
+
+// RestartWindow is a time in which restarts may be started.
+type RestartWindow struct {
+	// schedule is when the window opens: an expression like that of spec.schedule, in the
+	// time zone of spec.timeZone.
+	Schedule CronExpression `json:"schedule"`
+
+	// durationSeconds is how long the window is open, from a minute to a week. A change of
+	// the clock makes it neither shorter nor longer.
+	//
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=604800
+	DurationSeconds int32 `json:"durationSeconds"`
 }
 
 // TargetRef names a workload in the same namespace.

@@ -122,7 +122,7 @@ func (result *Result) restart(o Object, desired restart, deployments map[key]Obj
 	restart := applyv1.ScheduledRestart(o.GetName(), o.GetNamespace()).WithLabels(labels).WithAnnotations(annotations).
 		WithSpec(applyv1.ScheduledRestartSpec().
 			WithTargetRef(applyv1.TargetRef().WithKind(DeploymentKind.Kind).WithName(desired.deployment)).
-			WithSchedule(desired.schedule).WithTimeZone(desired.timeZone).WithSuspend(!desired.enabled))
+			WithSchedule(tidekeeperv1.CronExpression(desired.schedule)).WithTimeZone(desired.timeZone).WithSuspend(!desired.enabled))
 	if o.GetNamespace() == "" {
 		restart.Namespace = nil
 	}

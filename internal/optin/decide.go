@@ -186,7 +186,7 @@ func suspend(wish wish, existing *tidekeeperv1.ScheduledRestart, last *record) *
 // switchedOff returns what to apply while the opt-in is switched off: what was applied
 // last, suspended. Another client may enable it all the same.
 func switchedOff(existing *tidekeeperv1.ScheduledRestart, last *record) record {
-	next := record{Schedule: &existing.Spec.Schedule, TimeZone: &existing.Spec.TimeZone}
+	next := record{Schedule: ptr.To(string(existing.Spec.Schedule)), TimeZone: &existing.Spec.TimeZone}
 	if last != nil {
 		next.Schedule, next.TimeZone = last.Schedule, last.TimeZone
 	}
@@ -206,7 +206,7 @@ func switchedOff(existing *tidekeeperv1.ScheduledRestart, last *record) record {
 // with the annotation for the schedule, or when the opt-in is switched off or on.
 func (r record) isApplied(spec *tidekeeperv1.ScheduledRestartSpec, last *record) bool {
 	return ptr.Equal(r.Schedule, last.Schedule) && ptr.Equal(r.TimeZone, last.TimeZone) && ptr.Equal(r.SuspendAfter, last.SuspendAfter) &&
-		(r.Schedule == nil || *r.Schedule == spec.Schedule) &&
+		(r.Schedule == nil || *r.Schedule == string(spec.Schedule)) &&
 		(r.TimeZone == nil || *r.TimeZone == spec.TimeZone)
 }
 
@@ -241,7 +241,7 @@ func configuration(kind *workload.Kind, object metav1.Object, name string, r rec
 	}
 	spec := applyv1.ScheduledRestartSpec().WithTargetRef(target)
 	if r.Schedule != nil {
-		spec.WithSchedule(*r.Schedule)
+		spec.WithSchedule(tidekeeperv1.CronExpression(*r.Schedule))
 	}
 	if r.TimeZone != nil {
 		spec.WithTimeZone(*r.TimeZone)

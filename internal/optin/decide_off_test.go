@@ -46,7 +46,7 @@ func TestSwitchedOff(t *testing.T) {
 		on     map[string]string
 		// while it is off, and after it is on again
 		suspendOff, suspendOn bool
-		scheduleOn            string
+		scheduleOn            tidekeeperv1.CronExpression
 	}{
 		{name: "it ran", start: Made(`{"schedule":"0 3 * * *","timeZone":"Europe/Berlin","suspend":false}`), on: scheduled, suspendOff: true, scheduleOn: "0 3 * * *"},
 		{name: "it waited to be enabled", start: Made(`{"suspend":true}`), on: on, suspendOff: true, suspendOn: true, scheduleOn: "0 0 * * *"},

@@ -314,7 +314,7 @@ func TestFollowing(t *testing.T) {
 			}
 
 			spec := server.o.Spec
-			if value, named := annotations[scheduleKey]; named && spec.Schedule != value {
+			if value, named := annotations[scheduleKey]; named && string(spec.Schedule) != value {
 				t.Fatalf("schedule %q, want %q as the annotation says", spec.Schedule, value)
 			}
 			if value, named := annotations[zoneKey]; spec.TimeZone != value && (named || spec.TimeZone != "UTC") {

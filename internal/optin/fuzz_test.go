@@ -71,11 +71,11 @@ func FuzzDecide(f *testing.F) {
 func checkApplied(t *testing.T, d *decision, cron, zone string, existing *tidekeeperv1.ScheduledRestart) {
 	t.Helper()
 	spec := d.apply.Spec
-	expression, name := ptr.Deref(spec.Schedule, cron), ptr.Deref(spec.TimeZone, zone)
+	expression, name := string(ptr.Deref(spec.Schedule, tidekeeperv1.CronExpression(cron))), ptr.Deref(spec.TimeZone, zone)
 	if expression != cron || name != zone {
 		t.Errorf("schedule %q in zone %q is applied, but the annotations say %q in %q", expression, name, cron, zone)
 	}
-	if _, err := schedule.Parse(ptr.Deref(spec.Schedule, "@daily"), ptr.Deref(spec.TimeZone, "")); err != nil {
+	if _, err := schedule.Parse(string(ptr.Deref(spec.Schedule, "@daily")), ptr.Deref(spec.TimeZone, "")); err != nil {
 		t.Errorf("the applied schedule is invalid: %v", err)
 	}
 	if existing != nil && recordOn(existing) == nil && (spec.Suspend == nil || *spec.Suspend != existing.Spec.Suspend) {

@@ -31,7 +31,7 @@ func MakeRestart() *RestartMaker {
 func Made(record string) *RestartMaker {
 	m := MakeRestart().Record(record).Owner("apps/v1", "Deployment", "web", "web-1")
 	if r := recordOn(&m.o); r != nil {
-		m.Schedule(ptr.Deref(r.Schedule, "0 0 * * *")).Zone(ptr.Deref(r.TimeZone, "UTC")).Suspend(ptr.Deref(r.Suspend, false))
+		m.Schedule(tidekeeperv1.CronExpression(ptr.Deref(r.Schedule, "0 0 * * *"))).Zone(ptr.Deref(r.TimeZone, "UTC")).Suspend(ptr.Deref(r.Suspend, false))
 	}
 	return m
 }
@@ -73,7 +73,7 @@ func (m *RestartMaker) TargetRef(ref tidekeeperv1.TargetRef) *RestartMaker {
 }
 
 // Schedule sets the schedule.
-func (m *RestartMaker) Schedule(schedule string) *RestartMaker {
+func (m *RestartMaker) Schedule(schedule tidekeeperv1.CronExpression) *RestartMaker {
 	m.o.Spec.Schedule = schedule
 	return m
 }

@@ -26,9 +26,11 @@ type record struct {
 	resourceVersion string
 	created         seconds
 	deleted         *metav1.Time
-	// lastCondition is the last condition without its time, nil if there is none.
+	// lastCondition is the last condition without its time and message, nil if there is none.
+	// The message says how the pod came up, in which few pods are alike.
 	lastCondition *corev1.PodCondition
 	since         seconds
+	message       string
 	*common
 }
 
@@ -115,6 +117,7 @@ func (e *encoder) record(pod *corev1.Pod) (*record, error) {
 // setLast sets the last condition of a record.
 func (e *encoder) setLast(r *record, last corev1.PodCondition) {
 	r.since, last.LastTransitionTime = secondsOf(last.LastTransitionTime), metav1.Time{}
+	r.message, last.Message = last.Message, ""
 	r.lastCondition = e.conditions.intern(last, func() *corev1.PodCondition { return new(last) })
 }
 
@@ -136,7 +139,7 @@ func (r *record) pod() *corev1.Pod {
 	}
 	if r.lastCondition != nil {
 		last := *r.lastCondition
-		last.LastTransitionTime = r.since.time()
+		last.LastTransitionTime, last.Message = r.since.time(), r.message
 		pod.Status.Conditions = append(slices.Clip(pod.Status.Conditions), last)
 	}
 	return &pod

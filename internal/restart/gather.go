@@ -17,7 +17,6 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
-	"tidekeeper.dev/tidekeeper/internal/schedule"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -43,7 +42,7 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 	in.Offset = decision.Offset(restart, in.Now)
 	in.ClaimAhead = r.claims.ahead(key)
 	in.BeforeClaim = r.claims.before(key, restart)
-	in.Ticks, in.Invalid = schedule.Parse(restart.Spec.Schedule, restart.Spec.TimeZone)
+	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&restart.Spec)
 	t, err := r.readTarget(ctx, r.client, restart, &in)
 	if err != nil {
 		return decision.Output{}, nil, err

@@ -54,14 +54,14 @@ func (o *overdue) observe(key types.NamespacedName, restart *tidekeeperv1.Schedu
 		o.forget(key)
 		return
 	}
-	first := decision.FirstUnserved(&restart.Spec, status, in.Ticks)
+	first := decision.FirstUnserved(&restart.Spec, status, in.InWindows())
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before := o.due[key]
 	if before.generation == restart.Generation && before.first.Equal(first) {
 		return
 	}
-	o.due[key] = due{restart.Generation, first, decision.OverdueAt(&restart.Spec, first, in.Ticks, in.Offset)}
+	o.due[key] = due{restart.Generation, first, decision.OverdueAt(&restart.Spec, first, in.InWindows())}
 }
 
 func (o *overdue) forget(key types.NamespacedName) {

@@ -65,7 +65,7 @@ func TestOverdue(t *testing.T) {
 				Suspend: tt.suspend, StartingDeadlineSeconds: 900, ProgressDeadlineSeconds: 1800, HistoryLimit: cmp.Or(tt.limit, 10),
 			}}
 			o, key := newOverdue(), types.NamespacedName{Namespace: "shop", Name: "web"}
-			o.observe(key, restart, &tt.status, &decision.Input{Ticks: ticks, Offset: 40 * time.Minute})
+			o.observe(key, restart, &tt.status, &decision.Input{Restart: restart, Ticks: ticks, Offset: 40 * time.Minute})
 			if tt.want == 0 {
 				if len(o.due) != 0 {
 					t.Errorf("it is counted: %v", o.due)

@@ -11,26 +11,26 @@ import (
 
 // Spread returns how long after its ticks an object starts, so that objects with the
 // same schedule do not all start at once: a whole number of seconds, at least 0 and
-// less than the window. It is always the same for the same namespace, name and
-// window, even when the object is deleted and created again. For a window of less
+// less than the spread. It is always the same for the same namespace, name and
+// spread, even when the object is deleted and created again. For a spread of less
 // than a second it is 0.
 //
 // It is the first eight bytes of the SHA-256 of <namespace>/<name>, big-endian,
-// modulo the window's seconds. Changing that would move every restart in every
+// modulo the spread's seconds. Changing that would move every restart in every
 // cluster.
-func Spread(namespace, name string, window time.Duration) time.Duration {
-	return place(namespace+"/"+name, window)
+func Spread(namespace, name string, spread time.Duration) time.Duration {
+	return place(namespace+"/"+name, spread)
 }
 
 // SpreadByUID is the delay that earlier versions gave an object, from its UID. A tick
 // that was due when such a version was replaced keeps that delay.
-func SpreadByUID(uid string, window time.Duration) time.Duration { return place(uid, window) }
+func SpreadByUID(uid string, spread time.Duration) time.Duration { return place(uid, spread) }
 
-func place(id string, window time.Duration) time.Duration {
-	if window < time.Second {
+func place(id string, spread time.Duration) time.Duration {
+	if spread < time.Second {
 		return 0
 	}
 	hash := sha256.Sum256([]byte(id))
-	offset := binary.BigEndian.Uint64(hash[:8]) % uint64(window/time.Second)
+	offset := binary.BigEndian.Uint64(hash[:8]) % uint64(spread/time.Second)
 	return time.Duration(offset) * time.Second
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
@@ -59,7 +60,8 @@ type timetable struct{ expression, zone string }
 // planned is a ScheduledRestart whose schedule goes on.
 type planned struct {
 	namespace, name, target string
-	offset                  time.Duration
+	offset, deadline        time.Duration
+	windows                 schedule.Windows
 }
 
 // NewPlanner returns a Planner of the time after now until another.
@@ -72,16 +74,17 @@ func (p *Planner) Add(r *tidekeeperv1.ScheduledRestart) {
 	if r.Spec.Suspend || StoppedByFailures(r) || !r.DeletionTimestamp.IsZero() {
 		return
 	}
-	q := timetable{r.Spec.Schedule, r.Spec.TimeZone}
-	if p.known[q] == nil {
-		s, err := schedule.Parse(q.expression, q.zone)
+	q := timetable{string(r.Spec.Schedule), r.Spec.TimeZone}
+	member := planned{namespace: r.Namespace, name: r.Name, target: TargetOf(r), offset: OffsetOf(r), deadline: time.Duration(r.Spec.StartingDeadlineSeconds) * time.Second}
+	if p.known[q] == nil || len(r.Spec.Windows) > 0 {
+		s, windows, err := decision.ParseSchedule(&r.Spec)
 		if err != nil {
 			p.problems = append(p.problems, fmt.Sprintf("%s/%s: %s", r.Namespace, r.Name, err))
 			return
 		}
-		p.known[q] = s
+		p.known[q], member.windows = s, windows
 	}
-	p.members[q] = append(p.members[q], planned{r.Namespace, r.Name, TargetOf(r), OffsetOf(r)})
+	p.members[q] = append(p.members[q], member)
 }
 
 // Calendar counts the starts of all minutes, and lists those of the first of them,
@@ -133,17 +136,26 @@ func (p *Planner) Calendar(ctx context.Context, mostListed int) Calendar {
 
 // each calls for each start that is not after a time.
 func (p *Planner) each(ctx context.Context, until time.Time, do func(r *planned, tick, at time.Time)) {
-	const longestSpread = 24 * time.Hour
+	// The longest spread, and the longest wait for a window.
+	const longestSpread = 2 * 24 * time.Hour
 	for q, members := range p.members {
 		s := p.known[q]
 		for tick, ok := s.Next(p.now.Add(-longestSpread)); ok && !tick.After(until) && ctx.Err() == nil; tick, ok = s.Next(tick) {
 			for i := range members {
-				if at := tick.Add(members[i].offset); at.After(p.now) && !at.After(until) {
+				if at, ok := members[i].start(tick); ok && at.After(p.now) && !at.After(until) {
 					do(&members[i], tick, at)
 				}
 			}
 		}
 	}
+}
+
+// start returns when the restart for a tick can be started; never, if no window is open
+// before its deadline.
+func (r *planned) start(tick time.Time) (time.Time, bool) {
+	due := tick.Add(r.offset)
+	at, ok := r.windows.OpensAt(due)
+	return at, ok && !at.After(due.Add(r.deadline))
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -26,7 +26,7 @@ func aRestart(name, expression string, changes ...func(*tidekeeperv1.ScheduledRe
 	r := tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
 		Spec: tidekeeperv1.ScheduledRestartSpec{
-			TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Schedule: expression, TimeZone: "UTC", FailureLimit: 3,
+			TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Schedule: tidekeeperv1.CronExpression(expression), TimeZone: "UTC", FailureLimit: 3,
 		},
 	}
 	for _, change := range changes {
@@ -42,6 +42,29 @@ func calendarOf(t *testing.T, items []tidekeeperv1.ScheduledRestart, now, until 
 		p.Add(&items[i])
 	}
 	return p.Calendar(t.Context(), MostListed)
+}
+
+// Restarts start while a window is open: a tick before it waits for it until its deadline.
+func TestCalendarWithWindows(t *testing.T) {
+	within := func(deadline int32) func(*tidekeeperv1.ScheduledRestart) {
+		return func(r *tidekeeperv1.ScheduledRestart) {
+			r.Spec.StartingDeadlineSeconds = deadline
+			r.Spec.Windows = []tidekeeperv1.RestartWindow{{Schedule: "30 13 * * *", DurationSeconds: 3600}}
+		}
+	}
+	items := []tidekeeperv1.ScheduledRestart{
+		aRestart("impatient", "@hourly", within(900)), aRestart("patient", "@hourly", within(3600)), aRestart("free", "0 15 * * *"),
+	}
+	var got []string
+	for _, m := range calendarOf(t, items, noon, noon.Add(4*time.Hour)).Minutes {
+		for _, s := range m.Starts {
+			got = append(got, fmt.Sprintf("%s %s for %s", s.Name, s.Start.Format("15:04"), s.Tick.Format("15:04")))
+		}
+	}
+	want := []string{"patient 13:30 for 13:00", "impatient 14:00 for 14:00", "patient 14:00 for 14:00", "free 15:00 for 15:00"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("starts (-want +got):\n%s", diff)
+	}
 }
 
 func TestCalendar(t *testing.T) {

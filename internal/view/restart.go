@@ -60,7 +60,7 @@ func (s Shared) others(r *tidekeeperv1.ScheduledRestart) []string {
 // RestartOf returns what is shown of a ScheduledRestart.
 func RestartOf(r *tidekeeperv1.ScheduledRestart, shared Shared) Restart {
 	shown := Restart{
-		Namespace: r.Namespace, Name: r.Name, Target: TargetOf(r), Schedule: r.Spec.Schedule, TimeZone: r.Spec.TimeZone,
+		Namespace: r.Namespace, Name: r.Name, Target: TargetOf(r), Schedule: string(r.Spec.Schedule), TimeZone: r.Spec.TimeZone,
 		Status: restartStatus(r), Failures: r.Status.ConsecutiveFailures, LastSuccess: timeOf(r.Status.LastSuccessfulTime), Spread: r.Spec.SpreadSeconds > 0, AlsoBy: shared.others(r),
 	}
 	if len(r.Status.History) > 0 {
@@ -112,7 +112,7 @@ func LastSuccessBefore(r *tidekeeperv1.ScheduledRestart, limit time.Time) bool {
 
 // waitReasons are the reasons of the condition Ready while a due restart waits.
 var waitReasons = sets.New(tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling,
-	tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonBudgetExhausted)
+	tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonBudgetExhausted)
 
 // restartStatus is the reason of the condition Ready.
 func restartStatus(r *tidekeeperv1.ScheduledRestart) Status {

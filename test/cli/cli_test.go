@@ -212,7 +212,7 @@ func aRestart(t *testing.T, namespace, name, schedule string, change func(*tidek
 	t.Helper()
 	r := &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app": name}},
-		Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Schedule: schedule},
+		Spec:       tidekeeperv1.ScheduledRestartSpec{TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Schedule: tidekeeperv1.CronExpression(schedule)},
 	}
 	if change != nil {
 		change(r)

@@ -99,7 +99,7 @@ type wanted struct {
 }
 
 func wantedOf(restart *tidekeeperv1.ScheduledRestart) wanted {
-	w := wanted{Schedule: restart.Spec.Schedule, TimeZone: restart.Spec.TimeZone, Suspend: restart.Spec.Suspend}
+	w := wanted{Schedule: string(restart.Spec.Schedule), TimeZone: restart.Spec.TimeZone, Suspend: restart.Spec.Suspend}
 	if w.Schedule == "0 0 * * *" {
 		w.Schedule = ""
 	}

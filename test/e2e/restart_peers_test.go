@@ -98,9 +98,9 @@ func TestPeersNothingRunsLateAfterAnEdit(t *testing.T) {
 	d := workload(t, "Deployment", "peers-edit").(*appsv1.Deployment)
 	now := time.Now().UTC()
 	// It last ran two days ago, with another schedule.
-	past := func(age time.Duration) string {
+	past := func(age time.Duration) tidekeeperv1.CronExpression {
 		at := now.Add(-age)
-		return fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())
+		return tidekeeperv1.CronExpression(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour()))
 	}
 	r := restartOf("Deployment", "peers-edit")
 	r.Spec.Schedule = past(26 * time.Hour)

@@ -124,7 +124,7 @@ func TestRestart_SpecAndStatus(t *testing.T) {
 	cluster.Apply(t, r)
 	eventuallyRestartIs(t, r, "Suspended")
 	if err := diff([]any{"0 0 * * *", "UTC", int32(900), int32(1800), int32(3), int32(10)},
-		[]any{r.Spec.Schedule, r.Spec.TimeZone, r.Spec.StartingDeadlineSeconds, r.Spec.ProgressDeadlineSeconds, r.Spec.FailureLimit, r.Spec.HistoryLimit}); err != nil {
+		[]any{string(r.Spec.Schedule), r.Spec.TimeZone, r.Spec.StartingDeadlineSeconds, r.Spec.ProgressDeadlineSeconds, r.Spec.FailureLimit, r.Spec.HistoryLimit}); err != nil {
 		t.Errorf("defaults %v", err)
 	}
 	if r.Status.NextScheduleTime != nil {
@@ -284,7 +284,7 @@ func TestRestart_ObservedGeneration(t *testing.T) {
 	workload(t, "Deployment", "s47")
 	r := restartOf("Deployment", "s47")
 	cluster.Apply(t, r)
-	for _, schedule := range []string{"0 1 * * *", "0 2 * * *"} {
+	for _, schedule := range []tidekeeperv1.CronExpression{"0 1 * * *", "0 2 * * *"} {
 		cluster.Change(t, r, func() { r.Spec.Schedule = schedule })
 		eventuallyRestart(t, r, framework.Patience, "has seen its spec", func() error { return diff(r.Generation, r.Status.ObservedGeneration) })
 	}

@@ -41,7 +41,7 @@ func poolOf(labels map[string]tidekeeperv1.LabelValue) *tidekeeperv1.NodePool {
 }
 
 // labels measures how long it takes to set a label on all nodes.
-func (r *run) labels(t *testing.T) {
+func (r *run) labels(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	if err := r.Create(t.Context(), poolOf(map[string]tidekeeperv1.LabelValue{"scale.example.com/first": "1"})); err != nil {
 		t.Fatal(err)
@@ -49,13 +49,13 @@ func (r *run) labels(t *testing.T) {
 	var ours, first, bare []time.Duration
 	var last writes
 	for round := range r.rounds {
-		took, until, counted := r.label(t, fmt.Sprintf("scale.example.com/round-%d", round))
+		took, until, counted := r.label(t, fmt.Sprintf("scale.example.com/round-%d", round), nil)
 		ours, first, last = append(ours, took), append(first, until), counted
 		r.awaitIdle(t)
 		took, _ = r.bareLabels(t, fmt.Sprintf("scale.example.com/bare-%d", round))
 		bare = append(bare, took)
 	}
-	reported := r.labelsAmongReports(t)
+	reported := r.labelsAmongReports(t, files)
 
 	baseline := framework.Build(t, "./test/scale/baseline/nodes")
 	perNode := func(nodes int, args ...string) float64 {
@@ -88,11 +88,16 @@ func (r *run) labels(t *testing.T) {
 
 // label sets a label on all nodes with a manager that it starts and stops. It returns how long
 // that takes, how long after the answer to the apply the first node is patched, and the writes.
-func (r *run) label(t *testing.T, key string) (took, first time.Duration, counted writes) {
+// With files, it puts a profile of the manager among them.
+func (r *run) label(t *testing.T, key string, files map[string][]byte) (took, first time.Duration, counted writes) {
 	t.Helper()
-	r.start(t)
+	r.start(t, "--pprof-bind-address="+r.pprof)
 	r.awaitIdle(t)
 	r.awaitPool(t, func(p *tidekeeperv1.NodePool) bool { return int(p.Status.NodeCount) == r.nodes && isHealthy(p) })
+	var profile <-chan []byte
+	if files != nil {
+		profile = r.profileCPU(time.Second + 3*time.Duration(r.nodes)*time.Millisecond)
+	}
 	audit, begin := r.Audit(t, "tidekeeper/"), time.Now()
 	r.patch(t, framework.Pool(poolName), map[string]any{"spec": map[string]any{"labels": map[string]string{key: "1"}}})
 	answered := time.Now()
@@ -104,6 +109,9 @@ func (r *run) label(t *testing.T, key string) (took, first time.Duration, counte
 		t.Errorf("a node was written to %d times for one label, want once", counted.node)
 	}
 	r.checkLabel(t, key)
+	if files != nil {
+		files[r.report.Scale+"-label-cpu.pprof"] = <-profile
+	}
 	r.manager.Stop(t)
 	return took, first, counted
 }
@@ -116,7 +124,7 @@ const (
 
 // labelsAmongReports measures the same while kubelets report the status of their nodes, each
 // once a minute: a patch under the resourceVersion that was read loses to each report.
-func (r *run) labelsAmongReports(t *testing.T) []figure {
+func (r *run) labelsAmongReports(t *testing.T, files map[string][]byte) []figure {
 	t.Helper()
 	perSecond := max(fewestReports, r.nodes/60)
 	reporting := func() (stop func()) {
@@ -128,7 +136,7 @@ func (r *run) labelsAmongReports(t *testing.T) []figure {
 		return func() { cancel(); all.Wait() }
 	}
 	stop := reporting()
-	took, _, counted := r.label(t, "scale.example.com/reported")
+	took, _, counted := r.label(t, "scale.example.com/reported", files)
 	stop()
 	r.awaitIdle(t)
 	stop = reporting()

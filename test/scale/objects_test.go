@@ -28,7 +28,7 @@ func restartOf(name string) *tidekeeperv1.ScheduledRestart {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
 		Spec: tidekeeperv1.ScheduledRestartSpec{
 			TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name},
-			Schedule:  daily(time.Now().Add(12 * time.Hour)),
+			Schedule:  tidekeeperv1.CronExpression(daily(time.Now().Add(12 * time.Hour))),
 		},
 	}
 }

@@ -86,7 +86,7 @@ func TestScale(t *testing.T) {
 	r.step(t, "images on the nodes")
 	r.furnish(t)
 	r.step(t, "a label on all nodes")
-	r.labels(t)
+	r.labels(t, files)
 	r.step(t, "putting pods there")
 	stored := r.populate(t)
 	r.awaitIdle(t)

@@ -46,6 +46,8 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: dev.tidekeeper.tidekeeper.api.v1.Trigger
 - name: dev.tidekeeper.tidekeeper.api.v1.AnnotationValue
   scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.CronExpression
+  scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.Headroom
   map:
     fields:
@@ -305,6 +307,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: trigger
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.Trigger
+- name: dev.tidekeeper.tidekeeper.api.v1.RestartWindow
+  map:
+    fields:
+    - name: durationSeconds
+      type:
+        scalar: numeric
+    - name: schedule
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.CronExpression
 - name: dev.tidekeeper.tidekeeper.api.v1.ScheduledRestart
   map:
     fields:
@@ -344,7 +355,7 @@ var schemaYAML = typed.YAMLObject(`types:
       default: 1800
     - name: schedule
       type:
-        scalar: string
+        namedType: dev.tidekeeper.tidekeeper.api.v1.CronExpression
       default: 0 0 * * *
     - name: spreadSeconds
       type:
@@ -365,6 +376,12 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: UTC
+    - name: windows
+      type:
+        list:
+          elementType:
+            namedType: dev.tidekeeper.tidekeeper.api.v1.RestartWindow
+          elementRelationship: atomic
 - name: dev.tidekeeper.tidekeeper.api.v1.ScheduledRestartStatus
   map:
     fields:

@@ -24,7 +24,7 @@ func aRestart(name, expression string, changes ...func(*tidekeeperv1.ScheduledRe
 	r := tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
 		Spec: tidekeeperv1.ScheduledRestartSpec{
-			TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Schedule: expression, TimeZone: "UTC", FailureLimit: 3,
+			TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Schedule: tidekeeperv1.CronExpression(expression), TimeZone: "UTC", FailureLimit: 3,
 		},
 	}
 	for _, change := range changes {

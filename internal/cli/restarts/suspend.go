@@ -14,7 +14,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
-	"tidekeeper.dev/tidekeeper/internal/schedule"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -107,16 +107,21 @@ func (o *suspendOptions) resume(ctx context.Context, c client.Client, r *tidekee
 
 // nextStart says when the restart starts next, by its spec.
 func nextStart(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.Location) string {
-	s, err := schedule.Parse(r.Spec.Schedule, r.Spec.TimeZone)
+	s, windows, err := decision.ParseSchedule(&r.Spec)
 	if err != nil {
 		return "; but " + term.Printable(err.Error())
 	}
 	if r.Spec.Suspend {
 		return ", and is suspended"
 	}
-	tick, ok := s.Next(now)
+	in := decision.Input{Restart: r, Ticks: s, Windows: windows, Offset: view.OffsetOf(r)}
+	tick, ok := in.InWindows().Next(now)
 	if !ok {
-		return ""
+		return ", but no tick of the schedule is inside a window"
 	}
-	return "; next start " + term.ComingInZone(tick.Add(view.OffsetOf(r)), now, local)
+	start := tick.Add(in.Offset)
+	if opens, ok := windows.OpensAt(start); ok {
+		start = opens
+	}
+	return "; next start " + term.ComingInZone(start, now, local)
 }

@@ -21,7 +21,9 @@ func (d *decider) track() {
 	active := d.out.Status.Active
 	tick := active.ScheduledTime.Time
 	at, restarted := d.restarted(tick)
-	if due, _ := d.window(tick, active.Trigger); !restarted && d.in.Now.Before(due) {
+	// Windows that were edited meanwhile may open only much later, and it has a slot.
+	edited := active.Trigger == tidekeeperv1.TriggerRequest && d.in.Restart.Status.ObservedGeneration != d.in.Restart.Generation
+	if due, _ := d.times(tick, active.Trigger); !restarted && !edited && d.in.Now.Before(due) {
 		// Another process claimed it ahead of its time, or its clock was ahead of this one.
 		d.wakeAt(due)
 		return
@@ -133,8 +135,8 @@ func (d *decider) resend(tick time.Time) {
 // no longer wanted, or must not start now.
 func (d *decider) sendUnlessObsolete(tick time.Time) {
 	active := d.out.Status.Active
-	due, deadline := d.window(tick, active.Trigger)
-	blocked := findBlocker(d.spec, d.in.Target, d.in.Unserved)
+	due, deadline := d.times(tick, active.Trigger)
+	blocked := d.blocker(d.in.Now)
 	scheduled := active.Trigger == tidekeeperv1.TriggerSchedule
 	switch {
 	case scheduled && d.stopped() != "":
@@ -142,7 +144,9 @@ func (d *decider) sendUnlessObsolete(tick time.Time) {
 	case !TargetRef(active, d.spec).Equal(d.spec.TargetRef):
 		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the target was edited before the restart was sent")
 	case scheduled && !d.hasTick(tick):
-		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the schedule was edited before the restart was sent, and no longer has this tick")
+		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the schedule or its windows were edited before the restart was sent, and no longer have this tick")
+	case !scheduled && d.in.Now.Before(due):
+		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the windows were edited before the restart was sent, and none is open now")
 	case d.withdrawn(active):
 		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonWithdrawn, "the request was withdrawn or replaced before the restart was sent")
 	case d.in.Now.After(deadline):
@@ -151,6 +155,9 @@ func (d *decider) sendUnlessObsolete(tick time.Time) {
 		d.complete(tidekeeperv1.OutcomeSkipped, blocked.reason, blocked.message)
 	case blocked != nil:
 		d.waitsFor, d.waitsUntil = blocked, deadline
+		if !blocked.until.IsZero() {
+			d.wakeAt(blocked.until)
+		}
 		d.wakeAt(deadline.Add(time.Second))
 	default:
 		d.out.Send, d.out.Due = tick, due

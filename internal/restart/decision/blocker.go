@@ -5,6 +5,7 @@ package decision
 
 import (
 	"fmt"
+	"time"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/workload"
@@ -16,12 +17,25 @@ type blocker struct {
 	message string
 	// permanent says that waiting does not help: the tick is skipped.
 	permanent bool
+	// until is when the blocker goes by itself; zero means that this is not known.
+	until time.Time
 }
 
-// findBlocker returns the first thing that keeps the target from being restarted, or
+// blocker returns the first thing that keeps the target from being restarted at a time, or
 // nil. The order is that in which a person has to solve them: that a workload is not
 // healthy does not matter while its pods cannot be replaced anyway.
-func findBlocker(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State, unserved bool) *blocker {
+func (d *decider) blocker(at time.Time) *blocker {
+	if b := unusable(d.spec, d.in.Target, d.in.Unserved); b != nil {
+		return b
+	}
+	if b := d.closed(at); b != nil {
+		return b
+	}
+	return unready(d.spec, d.in.Target)
+}
+
+// unusable returns what is wrong with a target whenever it is restarted, or nil.
+func unusable(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State, unserved bool) *blocker {
 	switch {
 	case t == nil:
 		return &blocker{reason: tidekeeperv1.ReasonTargetNotFound, message: notFound(spec.TargetRef, unserved)}
@@ -31,6 +45,14 @@ func findBlocker(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State, uns
 		return &blocker{reason: tidekeeperv1.ReasonStrategyOnDelete, message: onDeleteMessage(t), permanent: true}
 	case t.Partitioned:
 		return &blocker{reason: tidekeeperv1.ReasonStrategyPartition, message: partitionMessage(t), permanent: true}
+	default:
+		return nil
+	}
+}
+
+// unready returns what keeps the target from being restarted now, or nil.
+func unready(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State) *blocker {
+	switch {
 	case t.Paused:
 		return &blocker{reason: tidekeeperv1.ReasonTargetPaused, message: fmt.Sprintf("%s is paused", t)}
 	case t.Rollout.Updating && !t.Rollout.Exceeded:

@@ -17,7 +17,7 @@ import (
 func (d *decider) claim(c *candidate) {
 	d.recordSkippedTicks(c)
 	ref := d.spec.TargetRef
-	due, _ := d.window(c.tick, c.trigger)
+	due, _ := d.times(c.tick, c.trigger)
 	started := later(due, d.in.Now)
 	d.out.Status.Active = &tidekeeperv1.ActiveRestart{
 		ScheduledTime: metav1.Time{Time: c.tick}, StartedTime: metav1.Time{Time: started}, Trigger: c.trigger,
@@ -45,12 +45,12 @@ func (d *decider) send(due time.Time) {
 
 // claimAhead claims a tick that is due soon, so that sending it is all that is left to do
 // when it is due. Whatever is in its way now may be gone by then.
-func (d *decider) claimAhead(blocked *blocker) {
+func (d *decider) claimAhead() {
 	c := d.upcoming()
 	if c == nil || d.in.ClaimAhead == 0 {
 		return
 	}
-	due, _ := d.window(c.tick, c.trigger)
+	due, _ := d.times(c.tick, c.trigger)
 	if from := due.Add(-d.in.ClaimAhead); d.in.Now.Before(from) {
 		d.wakeAt(from)
 		return
@@ -58,7 +58,7 @@ func (d *decider) claimAhead(blocked *blocker) {
 	switch {
 	case !due.After(d.in.Now):
 		// It is overdue, and is recorded as missed later, see [decider.quietUntil].
-	case blocked != nil || d.alreadyRestarted(c):
+	case d.blocker(due) != nil || d.alreadyRestarted(c):
 	case !d.in.HasSlot:
 		d.out.Needs = NeedSpareSlot
 	default:
@@ -76,13 +76,17 @@ func (d *decider) upcoming() *candidate {
 	var first time.Time
 	if tick := d.out.Status.NextScheduleTime; tick != nil {
 		next = &candidate{tick: tick.UTC(), trigger: tidekeeperv1.TriggerSchedule, first: tick.UTC()}
-		first, _ = d.window(next.tick, next.trigger)
+		first, _ = d.times(next.tick, next.trigger)
 	}
 	at := d.requestedTime()
-	switch {
-	case at.IsZero() || next != nil && first.Before(at):
+	if at.IsZero() {
 		return next
-	case next != nil && first.Equal(at):
+	}
+	due, _ := d.times(at, tidekeeperv1.TriggerRequest)
+	switch {
+	case next != nil && first.Before(due):
+		return next
+	case next != nil && first.Equal(due):
 		return nil
 	default:
 		return &candidate{tick: at, trigger: tidekeeperv1.TriggerRequest, first: at}
@@ -102,13 +106,13 @@ func (d *decider) takesBack() bool {
 		return false
 	}
 	due := active.StartedTime.Time
-	_, deadline := d.window(active.ScheduledTime.Time, active.Trigger)
+	_, deadline := d.times(active.ScheduledTime.Time, active.Trigger)
 	switch {
 	case restart.Generation != restart.Status.ObservedGeneration, d.withdrawn(active):
 		return true
 	case d.in.Now.Before(due):
 		return d.in.Now.Before(due.Add(-d.in.ClaimAhead - clockStep))
-	case d.in.Now.After(deadline), findBlocker(d.spec, d.in.Target, d.in.Unserved) != nil, string(d.in.Target.UID) != active.TargetUID:
+	case d.in.Now.After(deadline), d.blocker(d.in.Now) != nil, string(d.in.Target.UID) != active.TargetUID:
 		return true
 	default:
 		return d.alreadyRestarted(&candidate{tick: active.ScheduledTime.Time})

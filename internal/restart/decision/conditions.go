@@ -5,6 +5,7 @@ package decision
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +17,7 @@ import (
 var ReadyReasons = []string{
 	tidekeeperv1.ReasonScheduled, tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonRestarting,
 	tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling, tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonBudgetExhausted,
-	tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonTargetNotFound,
+	tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonOutsideWindows, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonTargetNotFound,
 	tidekeeperv1.ReasonStrategyOnDelete, tidekeeperv1.ReasonStrategyPartition,
 }
 
@@ -33,7 +34,7 @@ var TickReasons = map[tidekeeperv1.Outcome][]string{
 	},
 	tidekeeperv1.OutcomeMissed: {
 		tidekeeperv1.ReasonTargetNotFound, tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling,
-		tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonBudgetExhausted,
+		tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonBudgetExhausted,
 		tidekeeperv1.ReasonDeadlineExceeded, tidekeeperv1.ReasonSuperseded,
 	},
 }
@@ -91,6 +92,8 @@ func (d *decider) diagnose() diagnosis {
 		return stalled(tidekeeperv1.ReasonInvalidSchedule, d.in.Invalid.Error())
 	case missing != nil:
 		return busy(missing.reason, "ticks are being missed: "+missing.message)
+	case d.waitsFor != nil && d.waitsFor.reason == tidekeeperv1.ReasonWindowClosed:
+		return idle(tidekeeperv1.ReasonWindowClosed, "a restart is due and waits: "+d.waitsFor.message)
 	case d.waitsFor != nil && d.waitsFor.reason != tidekeeperv1.ReasonTargetNotFound && !d.quietUntil().IsZero():
 		return busy(d.waitsFor.reason, "a restart is due and waits: "+d.waitsFor.message)
 	case d.waitsFor != nil && d.waitsFor.reason != tidekeeperv1.ReasonTargetNotFound:
@@ -108,14 +111,24 @@ func (d *decider) diagnose() diagnosis {
 		return stalled(tidekeeperv1.ReasonStrategyPartition, partitionMessage(d.in.Target))
 	case d.spec.Suspend:
 		return idle(tidekeeperv1.ReasonSuspended, "the schedule is suspended; to resume it, set spec.suspend to false")
+	case status.NextScheduleTime == nil && len(d.in.Windows) > 0:
+		return stalled(tidekeeperv1.ReasonOutsideWindows, "no tick of the schedule is inside a window, so that it restarts nothing")
 	case status.NextScheduleTime == nil:
 		return idle(tidekeeperv1.ReasonScheduled, "the schedule has no upcoming tick")
-	case d.in.Offset > 0:
-		return idle(tidekeeperv1.ReasonScheduled, fmt.Sprintf("next restart at %s, %s after its tick",
-			formatTime(status.NextScheduleTime.Add(d.in.Offset)), d.in.Offset))
 	default:
-		return idle(tidekeeperv1.ReasonScheduled, "next restart at "+formatTime(status.NextScheduleTime.Time))
+		return idle(tidekeeperv1.ReasonScheduled, d.scheduledMessage(status.NextScheduleTime.Time))
 	}
+}
+
+func (d *decider) scheduledMessage(next time.Time) string {
+	message := "next restart at " + formatTime(next.Add(d.in.Offset))
+	if d.in.Offset > 0 {
+		message += fmt.Sprintf(", %s after its tick", d.in.Offset)
+	}
+	if leftOut, ok := d.ticks().LeftOut(next); ok {
+		message += fmt.Sprintf("; the tick of %s before it is outside all windows and does not count", formatTime(leftOut))
+	}
+	return message
 }
 
 func (d *decider) restartingMessage() string {

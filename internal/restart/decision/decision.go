@@ -17,8 +17,10 @@ import (
 type Input struct {
 	Restart *tidekeeperv1.ScheduledRestart
 
-	// Ticks are those of the schedule, and Invalid is why there are none.
+	// Ticks are those of the schedule, inside its windows or not, and Windows when restarts
+	// may be started. Invalid is why there are neither.
 	Ticks   *schedule.Schedule
+	Windows schedule.Windows
 	Invalid error
 	// Offset is the time from a tick to the start of its restart, see [Offset].
 	Offset time.Duration
@@ -189,11 +191,14 @@ func (d *decider) trimHistory() {
 	}
 }
 
-// window returns when the restart for a tick is due, and its deadline.
-func (d *decider) window(tick time.Time, trigger tidekeeperv1.Trigger) (due, deadline time.Time) {
+// times returns when the restart for a tick is due, and its deadline. A request is due when
+// a window is open.
+func (d *decider) times(tick time.Time, trigger tidekeeperv1.Trigger) (due, deadline time.Time) {
 	due = tick
 	if trigger == tidekeeperv1.TriggerSchedule {
 		due = due.Add(d.in.Offset)
+	} else if opens, ok := d.in.Windows.OpensAt(due); ok {
+		due = opens
 	}
 	return due, due.Add(seconds(d.spec.StartingDeadlineSeconds))
 }

@@ -12,6 +12,7 @@
 //	missed.go       ticks that are not started, and how often that is reported
 //	active.go       the restart in progress
 //	request.go      restarts that an annotation requests
+//	window.go       the times at which restarts may be started
 //	blocker.go      what keeps a workload from being restarted
 //	marks.go        which restarts a workload has had
 //	conditions.go   the conditions

@@ -38,7 +38,7 @@ func (d *decider) miss(c *candidate, outcome tidekeeperv1.Outcome, reason, messa
 	}
 	if quiet := d.quietUntil(); !quiet.IsZero() {
 		d.wakeAt(quiet)
-		if next, ok := d.in.Ticks.Next(c.tick); ok && findBlocker(d.spec, d.in.Target, d.in.Unserved) == nil {
+		if next, ok := d.ticks().Next(c.tick); ok && d.blocker(d.in.Now) == nil {
 			d.wakeAt(next.Add(d.in.Offset))
 		}
 		return
@@ -105,7 +105,7 @@ func (d *decider) missing() *blocker {
 	if d.out.Status.Active != nil || next == nil || quiet.IsZero() || !next.Add(d.in.Offset).Before(quiet) {
 		return nil
 	}
-	blocked := findBlocker(d.spec, d.in.Target, d.in.Unserved)
+	blocked := d.blocker(d.in.Now)
 	if blocked == nil || blocked.permanent || blocked.reason == tidekeeperv1.ReasonTargetNotFound {
 		return nil
 	}

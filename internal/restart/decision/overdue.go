@@ -12,7 +12,7 @@ import (
 
 // FirstUnserved returns the first tick since the last success for which nothing was
 // restarted, or the next tick if there is none; zero means that there is neither.
-func FirstUnserved(spec *tidekeeperv1.ScheduledRestartSpec, status *tidekeeperv1.ScheduledRestartStatus, ticks *schedule.Schedule) time.Time {
+func FirstUnserved(spec *tidekeeperv1.ScheduledRestartSpec, status *tidekeeperv1.ScheduledRestartStatus, ticks schedule.Ticks) time.Time {
 	var first time.Time
 	if status.NextScheduleTime != nil {
 		first = status.NextScheduleTime.Time
@@ -55,7 +55,7 @@ func isIrrelevant(record *tidekeeperv1.RestartRecord) bool {
 
 // OverdueAt returns when a schedule with that first unserved tick is overdue: when the
 // restart for the tick after it should be complete, too. Zero means never.
-func OverdueAt(spec *tidekeeperv1.ScheduledRestartSpec, first time.Time, ticks *schedule.Schedule, offset time.Duration) time.Time {
+func OverdueAt(spec *tidekeeperv1.ScheduledRestartSpec, first time.Time, ticks schedule.Ticks) time.Time {
 	if first.IsZero() {
 		return time.Time{}
 	}
@@ -63,5 +63,5 @@ func OverdueAt(spec *tidekeeperv1.ScheduledRestartSpec, first time.Time, ticks *
 	if !ok {
 		return time.Time{}
 	}
-	return second.Add(offset + seconds(spec.StartingDeadlineSeconds) + seconds(spec.ProgressDeadlineSeconds))
+	return second.Add(ticks.Offset + seconds(spec.StartingDeadlineSeconds) + seconds(spec.ProgressDeadlineSeconds))
 }

@@ -21,7 +21,12 @@ func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeper
 	if trigger == tidekeeperv1.TriggerRequest {
 		offset = 0
 	}
-	named, _ := s.ticks.Next(tick.Add(-time.Second))
+	named, _ := s.counted().Next(tick.Add(-time.Second))
+	due := tick.Add(offset)
+	if opens, ok := s.windows.OpensAt(due); trigger == tidekeeperv1.TriggerRequest && ok {
+		due = opens
+	}
+	_, open := s.windows.ClosesAt(s.now)
 	switch {
 	case trigger == tidekeeperv1.TriggerSchedule && !named.Equal(tick):
 		panic(fmt.Sprintf("the tick of %s was started, but the schedule %s does not have it", formatTime(tick), s.ticks))
@@ -31,9 +36,11 @@ func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeper
 		panic(fmt.Sprintf("the request of %s was started, but was withdrawn", formatTime(tick)))
 	case s.starts[tick] > 1:
 		panic(fmt.Sprintf("the tick of %s was started twice", formatTime(tick)))
-	case s.now.Before(tick.Add(offset)):
+	case !open:
+		panic(fmt.Sprintf("the tick of %s was started while no window was open", formatTime(tick)))
+	case s.now.Before(due):
 		panic(fmt.Sprintf("the tick of %s was started too early", formatTime(tick)))
-	case s.now.After(tick.Add(offset + seconds(s.restart.Spec.StartingDeadlineSeconds))):
+	case s.now.After(due.Add(seconds(s.restart.Spec.StartingDeadlineSeconds))):
 		panic(fmt.Sprintf("the tick of %s was started after its deadline", formatTime(tick)))
 	case t.Paused || t.Deleting || !t.Rollout.Complete():
 		panic(fmt.Sprintf("the tick of %s was started on %+v", formatTime(tick), t))
@@ -96,7 +103,7 @@ func (s *simulation) account() {
 	}
 	// Every tick from the creation to the last decided one must be accounted for.
 	ticks := 0
-	for tick, ok := s.ticks.Next(s.restart.CreationTimestamp.Time); ok && !tick.After(last); tick, ok = s.ticks.Next(tick) {
+	for tick, ok := s.counted().Next(s.restart.CreationTimestamp.Time); ok && !tick.After(last); tick, ok = s.counted().Next(tick) {
 		ticks++
 	}
 	if ticks != sum {

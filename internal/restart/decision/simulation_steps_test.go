@@ -53,7 +53,14 @@ func parsed(text string) time.Time {
 func (s *simulation) edit() {
 	after := s.restart.DeepCopy()
 	after.Generation++
-	switch s.random.IntN(4) {
+	kinds := 4
+	if s.windows != nil {
+		kinds = 5
+	}
+	switch s.random.IntN(kinds) {
+	case 4:
+		s.windows = s.drawWindows()
+		s.log("the windows are edited")
 	case 0, 1:
 		s.ticks = simulatedSchedules[s.random.IntN(len(simulatedSchedules))]
 		s.log("the schedule becomes %s", s.ticks)

@@ -28,6 +28,7 @@ type simulation struct {
 
 	now     time.Time
 	ticks   *schedule.Schedule
+	windows schedule.Windows
 	offset  time.Duration
 	restart *tidekeeperv1.ScheduledRestart
 
@@ -105,12 +106,31 @@ func newSimulation(seed uint64) *simulation {
 			Precondition: tidekeeperv1.PreconditionHealthy, FailureLimit: 100, HistoryLimit: 3,
 		},
 	}
+	if random.IntN(16) == 0 {
+		s.windows = s.drawWindows()
+	}
 	if random.IntN(3) > 0 {
 		s.ahead = time.Duration(1+random.IntN(90)) * time.Second
 	}
 	s.olderRestart = s.restart
 	s.create()
 	return s
+}
+
+// drawWindows returns one or two windows, of which some open often.
+func (s *simulation) drawWindows() (all schedule.Windows) {
+	for range 1 + s.random.IntN(2) {
+		all = append(all, schedule.Window{
+			Opens:  simulatedSchedules[s.random.IntN(len(simulatedSchedules))],
+			Length: time.Duration(1+s.random.IntN(360)) * time.Minute,
+		})
+	}
+	return all
+}
+
+// counted returns the ticks that count.
+func (s *simulation) counted() schedule.Ticks {
+	return schedule.Ticks{Schedule: s.ticks, Windows: s.windows, Offset: s.offset, Deadline: seconds(s.restart.Spec.StartingDeadlineSeconds)}
 }
 
 func (s *simulation) create() {
@@ -185,7 +205,7 @@ func (s *simulation) reconcile() {
 		seenRestart.Status = s.restart.Status
 	}
 	in := Input{
-		Restart: seenRestart, Ticks: s.ticks, Offset: s.offset, Target: seen, ClaimAhead: s.ahead, BeforeClaim: s.beforeClaim,
+		Restart: seenRestart, Ticks: s.ticks, Windows: s.windows, Offset: s.offset, Target: seen, ClaimAhead: s.ahead, BeforeClaim: s.beforeClaim,
 		SlotAge: 10 * time.Minute, Sent: s.sent, LeadingSince: s.leading, Now: s.now,
 	}
 	d := Decide(in)

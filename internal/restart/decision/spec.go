@@ -42,7 +42,7 @@ func (d *decider) observeSpec() (base time.Time) {
 	case retargeted:
 		d.skipNext(*next, tidekeeperv1.ReasonEdited, "the target was edited before the restart was started")
 	case !d.hasTick(next.Time):
-		d.skipNext(*next, tidekeeperv1.ReasonEdited, "the schedule was edited before the restart was started, and no longer has this tick")
+		d.skipNext(*next, tidekeeperv1.ReasonEdited, "the schedule or its windows were edited before the restart was started, and no longer have this tick")
 	}
 	return base
 }
@@ -58,7 +58,7 @@ func (d *decider) skipNext(next metav1.Time, reason, message string) {
 
 // hasTick reports whether the schedule has a tick at that time.
 func (d *decider) hasTick(tick time.Time) bool {
-	at, ok := d.in.Ticks.Next(tick.Add(-time.Second))
+	at, ok := d.ticks().Next(tick.Add(-time.Second))
 	return ok && at.Equal(tick)
 }
 
@@ -94,7 +94,7 @@ func (d *decider) setNext(base time.Time) {
 		d.out.Status.NextScheduleTime = nil
 		return
 	}
-	if next == nil {
+	if next == nil && !d.wasOutside() {
 		d.advance(base)
 	}
 }
@@ -102,7 +102,7 @@ func (d *decider) setNext(base time.Time) {
 // advance sets the next tick to the first one after a time.
 func (d *decider) advance(after time.Time) {
 	d.out.Status.NextScheduleTime = nil
-	if next, ok := d.in.Ticks.Next(after); ok {
+	if next, ok := d.ticks().Next(after); ok {
 		d.out.Status.NextScheduleTime = &metav1.Time{Time: next}
 	}
 }

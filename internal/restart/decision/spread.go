@@ -22,16 +22,16 @@ func place(restart *tidekeeperv1.ScheduledRestart) time.Duration {
 // the spread, but a tick that is due keeps the start that any version of the manager
 // has given it: otherwise its deadline could have passed before it was ever due.
 func Offset(restart *tidekeeperv1.ScheduledRestart, now time.Time) time.Duration {
-	window := seconds(restart.Spec.SpreadSeconds)
+	spread := seconds(restart.Spec.SpreadSeconds)
 	next, start := restart.Status.NextScheduleTime, restart.Status.NextStartTime
 	switch {
-	case window == 0 || next == nil || next.After(now) || restart.Status.ObservedGeneration != restart.Generation:
+	case spread == 0 || next == nil || next.After(now) || restart.Status.ObservedGeneration != restart.Generation:
 		return place(restart)
 	case start == nil:
 		// Earlier versions do not record the start.
-		return schedule.SpreadByUID(string(restart.UID), window)
+		return schedule.SpreadByUID(string(restart.UID), spread)
 	}
-	if given := start.Sub(next.Time); given >= 0 && given < window {
+	if given := start.Sub(next.Time); given >= 0 && given < spread {
 		return given
 	}
 	return place(restart)

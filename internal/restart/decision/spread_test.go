@@ -77,7 +77,7 @@ func TestSpreadIsKeptOverAnUpgrade(t *testing.T) {
 				r.Status.NextScheduleTime = &metav1.Time{Time: tick.AddDate(0, 0, 1)}
 			}
 			started := map[time.Time]time.Time{}
-			ticks, err := schedule.Parse(r.Spec.Schedule, r.Spec.TimeZone)
+			ticks, err := schedule.Parse(string(r.Spec.Schedule), r.Spec.TimeZone)
 			if err != nil {
 				t.Fatal(err)
 			}

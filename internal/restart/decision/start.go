@@ -33,9 +33,9 @@ func (d *decider) scheduled() *candidate {
 		return nil
 	}
 	c := &candidate{tick: first, trigger: tidekeeperv1.TriggerSchedule, first: first}
-	if latest, between, ok := d.in.Ticks.Latest(first, upTo); ok {
+	if latest, between, ok := d.ticks().Latest(first, upTo); ok {
 		c.tick, c.earlier, c.before = latest, between+1, first
-		if before, _, ok := d.in.Ticks.Latest(first, latest.Add(-time.Second)); ok {
+		if before, _, ok := d.ticks().Latest(first, latest.Add(-time.Second)); ok {
 			c.before = before
 		}
 	}
@@ -46,7 +46,7 @@ func (d *decider) scheduled() *candidate {
 // request and a tick of the schedule are due, one restart serves both; until then each
 // waits on its own.
 func (d *decider) start() {
-	blocked := findBlocker(d.spec, d.in.Target, d.in.Unserved)
+	blocked := d.blocker(d.in.Now)
 	var due []*candidate
 	for _, c := range []*candidate{d.requested(), d.scheduled()} {
 		if c != nil && !d.resolved(c, blocked) {
@@ -54,7 +54,7 @@ func (d *decider) start() {
 		}
 	}
 	if len(due) == 0 {
-		d.claimAhead(blocked)
+		d.claimAhead()
 		return
 	}
 	if blocked == nil && !d.in.HasSlot {
@@ -79,7 +79,7 @@ func (d *decider) start() {
 // resolved resolves a tick for which no restart is to be started, and reports whether
 // it is one.
 func (d *decider) resolved(c *candidate, blocked *blocker) bool {
-	due, deadline := d.window(c.tick, c.trigger)
+	due, deadline := d.times(c.tick, c.trigger)
 	late := d.in.Now.After(deadline)
 	switch {
 	case d.alreadyRestarted(c):
@@ -117,7 +117,7 @@ func (d *decider) waitingSince(due []*candidate) time.Time {
 	since := d.in.Now
 	for _, c := range due {
 		if c.trigger == tidekeeperv1.TriggerSchedule {
-			since, _ = d.window(c.tick, c.trigger)
+			since, _ = d.times(c.tick, c.trigger)
 		}
 	}
 	if len(d.out.Status.History) > 0 {
@@ -132,9 +132,12 @@ func (d *decider) waitingSince(due []*candidate) time.Time {
 // waits; the earlier ones are missed.
 func (d *decider) wait(due []*candidate, blocked *blocker) {
 	d.waitsFor = blocked
+	if !blocked.until.IsZero() {
+		d.wakeAt(blocked.until)
+	}
 	quiet := d.quietUntil()
 	for _, c := range due {
-		_, deadline := d.window(c.tick, c.trigger)
+		_, deadline := d.times(c.tick, c.trigger)
 		if d.waitsUntil.IsZero() || deadline.Before(d.waitsUntil) {
 			d.waitsUntil = deadline
 		}
@@ -149,7 +152,7 @@ func (d *decider) wait(due []*candidate, blocked *blocker) {
 			})
 			d.out.Status.NextScheduleTime = &metav1.Time{Time: c.tick}
 		}
-		if next, ok := d.in.Ticks.Next(c.tick); ok {
+		if next, ok := d.ticks().Next(c.tick); ok {
 			d.wakeAt(later(next.Add(d.in.Offset), d.quietUntil()))
 		}
 	}
@@ -180,7 +183,7 @@ func (d *decider) waitedFor() string {
 	}
 	switch ready.Reason {
 	case tidekeeperv1.ReasonTargetNotFound, tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling,
-		tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonBudgetExhausted:
+		tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonBudgetExhausted:
 		return ready.Reason
 	default:
 		return ""

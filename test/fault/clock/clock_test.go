@@ -72,7 +72,7 @@ func newFixture(t *testing.T, schedule string, pods time.Duration) *fixture {
 		return nil
 	})
 	s.restart.Spec = tidekeeperv1.ScheduledRestartSpec{
-		TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "clock"}, Schedule: schedule, Suspend: true, StartingDeadlineSeconds: 60,
+		TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "clock"}, Schedule: tidekeeperv1.CronExpression(schedule), Suspend: true, StartingDeadlineSeconds: 60,
 		// Longer than any change of the clock.
 		ProgressDeadlineSeconds: 24 * 60 * 60,
 	}

@@ -19,7 +19,7 @@ type ScheduledRestartSpecApplyConfiguration struct {
 	// schedule defines the ticks: the five fields of cron (minute, hour,
 	// day-of-month, month, day-of-week), or one of @hourly, @daily,
 	// @midnight, @weekly, @monthly, @yearly, @annually. Default: "0 0 * * *".
-	Schedule *string `json:"schedule,omitempty"`
+	Schedule *apiv1.CronExpression `json:"schedule,omitempty"`
 	// timeZone of the schedule, by its IANA name, for example Europe/Berlin. Default: UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
 	// suspend stops the schedule. A restart in progress continues. Default: false.
@@ -27,10 +27,16 @@ type ScheduledRestartSpecApplyConfiguration struct {
 	// startingDeadlineSeconds is how long after its time a restart may still
 	// be started. After that it is Missed, and not started late. Default: 900.
 	StartingDeadlineSeconds *int32 `json:"startingDeadlineSeconds,omitempty"`
-	// spreadSeconds is a window after each tick in which the restart is
+	// spreadSeconds is the time after each tick in which the restart is
 	// started, at an offset that is derived from namespace and name, so that
 	// not all objects start at once. Default: 0.
 	SpreadSeconds *int32 `json:"spreadSeconds,omitempty"`
+	// windows are when a restart may be started, whatever triggers it; without any, at all
+	// times. A tick of the schedule counts only if a window is open at some time from when
+	// its restart is due until its deadline. A request waits until a window opens. What has
+	// been started when a window closes continues, and what takes longer than is left of it,
+	// as the last restart did, is not started.
+	Windows []RestartWindowApplyConfiguration `json:"windows,omitempty"`
 	// precondition is Healthy, so that a workload that is already broken is not
 	// restarted, or None. Default: Healthy.
 	Precondition *apiv1.Precondition `json:"precondition,omitempty"`
@@ -61,7 +67,7 @@ func (b *ScheduledRestartSpecApplyConfiguration) WithTargetRef(value *TargetRefA
 // WithSchedule sets the Schedule field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Schedule field is set to the value of the last call.
-func (b *ScheduledRestartSpecApplyConfiguration) WithSchedule(value string) *ScheduledRestartSpecApplyConfiguration {
+func (b *ScheduledRestartSpecApplyConfiguration) WithSchedule(value apiv1.CronExpression) *ScheduledRestartSpecApplyConfiguration {
 	b.Schedule = &value
 	return b
 }
@@ -95,6 +101,19 @@ func (b *ScheduledRestartSpecApplyConfiguration) WithStartingDeadlineSeconds(val
 // If called multiple times, the SpreadSeconds field is set to the value of the last call.
 func (b *ScheduledRestartSpecApplyConfiguration) WithSpreadSeconds(value int32) *ScheduledRestartSpecApplyConfiguration {
 	b.SpreadSeconds = &value
+	return b
+}
+
+// WithWindows adds the given value to the Windows field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Windows field.
+func (b *ScheduledRestartSpecApplyConfiguration) WithWindows(values ...*RestartWindowApplyConfiguration) *ScheduledRestartSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithWindows")
+		}
+		b.Windows = append(b.Windows, *values[i])
+	}
 	return b
 }
 

@@ -1,0 +1,84 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+)
+
+// ParseSchedule returns the ticks and the windows of a spec.
+func ParseSchedule(spec *tidekeeperv1.ScheduledRestartSpec) (ticks *schedule.Schedule, windows schedule.Windows, err error) {
+	for i, w := range spec.Windows {
+		opens, err := schedule.Parse(string(w.Schedule), spec.TimeZone)
+		if err != nil {
+			return nil, nil, fmt.Errorf("windows[%d]: %w", i, err)
+		}
+		windows = append(windows, schedule.Window{Opens: opens, Length: seconds(w.DurationSeconds)})
+	}
+	ticks, err = schedule.Parse(string(spec.Schedule), spec.TimeZone)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ticks, windows, nil
+}
+
+// InWindows returns the ticks for which a restart may be started.
+func (in *Input) InWindows() schedule.Ticks {
+	return schedule.Ticks{Schedule: in.Ticks, Windows: in.Windows, Offset: in.Offset, Deadline: seconds(in.Restart.Spec.StartingDeadlineSeconds)}
+}
+
+func (d *decider) ticks() schedule.Ticks { return d.in.InWindows() }
+
+// wasOutside reports whether the last status says that no tick of the schedule is inside a
+// window. Until the spec is edited, this need not be found out again, which takes a while.
+func (d *decider) wasOutside() bool {
+	status := &d.in.Restart.Status
+	ready := meta.FindStatusCondition(status.Conditions, tidekeeperv1.ConditionReady)
+	return ready != nil && ready.Reason == tidekeeperv1.ReasonOutsideWindows && status.ObservedGeneration == d.in.Restart.Generation
+}
+
+// closed returns a blocker if no window is open at a time, or if less is left of it than the
+// last restart took.
+func (d *decider) closed(at time.Time) *blocker {
+	switch {
+	case d.in.Invalid != nil && len(d.spec.Windows) > 0:
+		return &blocker{reason: tidekeeperv1.ReasonInvalidSchedule, message: d.in.Invalid.Error()}
+	case len(d.in.Windows) == 0:
+		return nil
+	}
+	b := &blocker{reason: tidekeeperv1.ReasonWindowClosed}
+	closes, open := d.in.Windows.ClosesAt(at)
+	if open {
+		took := d.lastLength()
+		if !closes.Before(at.Add(took)) {
+			return nil
+		}
+		b.message = fmt.Sprintf("the window closes at %s, and the last restart took %s", formatTime(closes), took)
+	} else {
+		closes = at
+		b.message = "no window is open"
+	}
+	if opens, ok := d.in.Windows.OpensAt(closes); ok {
+		b.until = opens
+		b.message += "; the next one opens at " + formatTime(opens)
+	}
+	return b
+}
+
+// lastLength returns how long the last restart took that succeeded, 0 if there is none in the
+// history.
+func (d *decider) lastLength() time.Duration {
+	for i := range d.out.Status.History {
+		if r := &d.out.Status.History[i]; r.Outcome == tidekeeperv1.OutcomeSucceeded && r.StartedTime != nil {
+			return r.CompletedTime.Sub(r.StartedTime.Time)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,90 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import "time"
+
+// Window is open from each tick of a schedule on, for a duration that clock changes
+// neither shorten nor extend.
+type Window struct {
+	Opens  *Schedule
+	Length time.Duration
+}
+
+// Windows are open while one of them is. If there are none, they are always open.
+type Windows []Window
+
+// Windows that open before the one before them closes are followed up to maxJoined of them,
+// and no further than farAhead.
+const (
+	maxJoined = 100
+	farAhead  = 48 * time.Hour
+)
+
+// ClosesAt returns until when the windows stay open, and false if they are closed at that
+// time. Windows without a gap between them are one, as far as two days ahead. The zero time
+// means that they never close.
+func (w Windows) ClosesAt(at time.Time) (closes time.Time, open bool) {
+	if len(w) == 0 {
+		return time.Time{}, true
+	}
+	closes = at
+	for range maxJoined {
+		joined := closes
+		for i := range w {
+			if opened, ok := w[i].Opens.last(joined.UTC()); ok {
+				joined = latest(joined, opened.Add(w[i].Length))
+			}
+		}
+		if joined.Equal(closes) {
+			break
+		}
+		if closes = joined; closes.Sub(at) > farAhead {
+			break
+		}
+	}
+	return closes, closes.After(at)
+}
+
+// isOpen reports whether the windows are open at a time.
+func (w Windows) isOpen(at time.Time) bool {
+	for i := range w {
+		if opened, ok := w[i].Opens.last(at.UTC()); ok && opened.Add(w[i].Length).After(at) {
+			return true
+		}
+	}
+	return len(w) == 0
+}
+
+// OpensAt returns the first time from a time on at which the windows are open. It returns
+// false if there is none.
+func (w Windows) OpensAt(from time.Time) (time.Time, bool) {
+	if w.isOpen(from) {
+		return from, true
+	}
+	var first time.Time
+	for i := range w {
+		if opens, ok := w[i].Opens.Next(from); ok && (first.IsZero() || opens.Before(first)) {
+			first = opens
+		}
+	}
+	return first, !first.IsZero()
+}
+
+// closedSince returns when the windows, which are closed at that time, have last closed.
+func (w Windows) closedSince(at time.Time) (closed time.Time, ok bool) {
+	for i := range w {
+		if opened, ok := w[i].Opens.last(at.UTC()); ok {
+			closed = latest(closed, opened.Add(w[i].Length))
+		}
+	}
+	return closed, !closed.IsZero()
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
