@@ -29,7 +29,7 @@ func BenchmarkRun(b *testing.B) {
 				}
 				for i := range 10_000 {
 					in.Restarts = append(in.Restarts, nightly(fmt.Sprintf("team-%02d", i%100), fmt.Sprintf("web-%04d", i), took(time.Minute),
-						spec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.Schedule = schedule(i) })))
+						spec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.Schedule = tidekeeperv1.CronExpression(schedule(i)) })))
 				}
 				b.StartTimer()
 				f := Run(b.Context(), in)

@@ -222,6 +222,32 @@ func TestForecast(t *testing.T) {
 			},
 		},
 		{
+			name:     "a tick outside of the windows does not count, and one that a window reaches waits",
+			restarts: []*tidekeeperv1.ScheduledRestart{nightly("shop", "out", window("30 3 * * *", time.Hour)), nightly("shop", "web", window("10 3 * * *", time.Hour))},
+			want:     []string{"shop/web 03:10:00 to 03:11:01 Succeeded"},
+		},
+		{
+			name:     "a request waits for a window",
+			restarts: []*tidekeeperv1.ScheduledRestart{nightly("shop", "web", window("30 3 * * *", time.Minute), requestedAt("02:58:00"))},
+			want:     []string{"shop/web 03:30:00 to 03:31:01 Succeeded"},
+		},
+		{
+			name:     "a request waits for a window beyond the end",
+			restarts: []*tidekeeperv1.ScheduledRestart{nightly("shop", "web", window("0 5 * * *", time.Hour), requestedAt("02:58:00"))},
+			want:     []string{"shop/web tick 02:58:00 waits WindowClosed"},
+		},
+		{
+			name: "what waits for a slot does not fit into the window any more",
+			restarts: []*tidekeeperv1.ScheduledRestart{
+				nightly("shop", "a", window("0 3 * * *", 8*time.Minute), took(5*time.Minute)), nightly("shop", "b", window("0 3 * * *", 8*time.Minute), took(5*time.Minute)),
+			},
+			change: func(in *Input) { in.Limits.MaxConcurrent = 1 },
+			want: []string{
+				"shop/a 03:00:00 to 03:05:01 Succeeded",
+				"shop/b tick 03:00:00 Missed WindowClosed",
+			},
+		},
+		{
 			name:     "due and waiting at the end",
 			restarts: []*tidekeeperv1.ScheduledRestart{nightly("shop", "web")},
 			targets:  targets(func(s *workload.State) { s.Paused = true }, "web"),

@@ -71,13 +71,19 @@ func randomInput(t *rapid.T) Input {
 	}
 	for i := range rapid.IntRange(1, 6).Draw(t, "objects") {
 		r := nightly(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), fmt.Sprint(i), spec(func(s *tidekeeperv1.ScheduledRestartSpec) {
-			s.Schedule = rapid.SampledFrom([]string{everyMinute, everyOther, "*/10 * * * *", "5 3 * * *", "10 3 * * *"}).Draw(t, "schedule")
+			s.Schedule = rapid.SampledFrom([]tidekeeperv1.CronExpression{everyMinute, everyOther, "*/10 * * * *", "5 3 * * *", "10 3 * * *"}).Draw(t, "schedule")
 			s.TargetRef.Name = rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "target")
 			s.StartingDeadlineSeconds = int32(rapid.IntRange(0, 600).Draw(t, "deadline"))
 			s.ProgressDeadlineSeconds = int32(rapid.IntRange(30, 600).Draw(t, "progress"))
 			s.SpreadSeconds = int32(rapid.SampledFrom([]int{0, 0, 120}).Draw(t, "spread"))
 			s.Suspend = rapid.IntRange(0, 9).Draw(t, "suspend") == 0
-			s.FailureLimit, s.HistoryLimit = 2, 3
+			if rapid.IntRange(0, 2).Draw(t, "windows") == 0 {
+				// Some ticks of each schedule are inside, as it takes long to find out that none is.
+				s.Windows = []tidekeeperv1.RestartWindow{{Schedule: "*/5 * * * *", DurationSeconds: int32(rapid.IntRange(120, 240).Draw(t, "open"))}}
+			}
+			// With a long history: one that is full forgets how long the last restart took, sooner
+			// or later.
+			s.FailureLimit, s.HistoryLimit = 2, 100
 			if rapid.Bool().Draw(t, "precondition") {
 				s.Precondition = tidekeeperv1.PreconditionNone
 			}
@@ -120,6 +126,7 @@ type plain struct {
 	budget    *budget.Budget
 	restarts  []*tidekeeperv1.ScheduledRestart
 	ticks     []*schedule.Schedule
+	windows   []schedule.Windows
 	durations []time.Duration
 	sent      []time.Time
 	// ended is when the last restart of each ended: the next one is decided later.
@@ -146,11 +153,11 @@ func everySecond(in Input) []Tick {
 			d = h[0].CompletedTime.Sub(h[0].StartedTime.Time)
 		}
 		p.durations = append(p.durations, d)
-		ticks, err := schedule.Parse(r.Spec.Schedule, r.Spec.TimeZone)
+		ticks, windows, err := decision.ParseSchedule(&r.Spec)
 		if err != nil {
 			panic(err)
 		}
-		p.ticks = append(p.ticks, ticks)
+		p.ticks, p.windows = append(p.ticks, ticks), append(p.windows, windows)
 	}
 	for key, t := range in.Targets {
 		p.targets[key] = t.State
@@ -183,7 +190,7 @@ func (p *plain) changes(i int, r *tidekeeperv1.ScheduledRestart) bool {
 	key := types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 	target := KeyOf(r.Namespace, r.Spec.TargetRef)
 	in := decision.Input{
-		Restart: r, Ticks: p.ticks[i], Offset: decision.Offset(r, p.now), Target: p.targets[target],
+		Restart: r, Ticks: p.ticks[i], Windows: p.windows[i], Offset: decision.Offset(r, p.now), Target: p.targets[target],
 		Live: true, RolledOut: new(false), PodStartups: []time.Duration{},
 		SlotAge: p.in.Limits.SlotAge, Sent: p.sent[i], Now: p.now,
 	}

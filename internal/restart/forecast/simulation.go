@@ -23,6 +23,7 @@ type object struct {
 	order   int
 	restart *tidekeeperv1.ScheduledRestart
 	ticks   *schedule.Schedule
+	windows schedule.Windows
 	invalid error
 
 	// duration is how long its restarts take, and assumed says that this is not known.
@@ -74,7 +75,7 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	o := &object{
 		key: types.NamespacedName{Namespace: restart.Namespace, Name: restart.Name}, order: len(s.objects), restart: restart, started: -1,
 	}
-	o.ticks, o.invalid = schedule.Parse(restart.Spec.Schedule, restart.Spec.TimeZone)
+	o.ticks, o.windows, o.invalid = decision.ParseSchedule(&restart.Spec)
 	if o.invalid != nil && s.report.shows(o) {
 		s.report.Problems = append(s.report.Problems, fmt.Sprintf("%s: %s", o.key, o.invalid))
 	}
@@ -160,7 +161,7 @@ func (s *simulation) reconcile(o *object) {
 // decide decides about an object. It also returns what the decision depends on.
 func (s *simulation) decide(o *object, t *target) (decision.Input, decision.Output) {
 	in := decision.Input{
-		Restart: o.restart, Ticks: o.ticks, Invalid: o.invalid, Offset: decision.Offset(o.restart, s.now),
+		Restart: o.restart, Ticks: o.ticks, Windows: o.windows, Invalid: o.invalid, Offset: decision.Offset(o.restart, s.now),
 		Target: t.State, Unserved: t.Unserved, SlotAge: s.in.Limits.SlotAge, Sent: o.sent, Now: s.now,
 	}
 	for {

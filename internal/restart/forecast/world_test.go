@@ -47,6 +47,13 @@ func spec(change func(*tidekeeperv1.ScheduledRestartSpec)) func(*tidekeeperv1.Sc
 	return func(r *tidekeeperv1.ScheduledRestart) { change(&r.Spec) }
 }
 
+// window lets restarts start only while a window is open.
+func window(opens tidekeeperv1.CronExpression, length time.Duration) func(*tidekeeperv1.ScheduledRestart) {
+	return spec(func(s *tidekeeperv1.ScheduledRestartSpec) {
+		s.Windows = []tidekeeperv1.RestartWindow{{Schedule: opens, DurationSeconds: int32(length / time.Second)}}
+	})
+}
+
 // took gives an object a history in which its last restart took a time.
 func took(d time.Duration) func(*tidekeeperv1.ScheduledRestart) {
 	return func(r *tidekeeperv1.ScheduledRestart) {
