@@ -75,14 +75,15 @@ kubectl's other connection flags, such as --server, --cluster, --user, --token a
 --as-group, work too.
 
 Exit codes: 0 done, 1 an error, 2 a plan found changes, a loss leaves pods without a
-place or a migration leaves something to do, 3 no such object, 4 the cluster cannot be
-reached, 5 not allowed, 6 the cluster does not know Tidekeeper's kinds, 130
-interrupted.`,
+place, a forecast has missed ticks or a migration leaves something to do, 3 no such
+object, 4 the cluster cannot be reached, 5 not allowed, 6 the cluster does not know
+Tidekeeper's kinds, 130 interrupted.`,
 		Example: `  kubectl tide pools                          # requested resources, nodes
   kubectl tide pools plan -f worker.yaml      # what applying it would do
   kubectl tide restarts -A                    # what ran, what is next
   kubectl tide restarts --older-than 24h      # none succeeded for a day
   kubectl tide restarts next --for 24h -A     # the calendar of the coming day
+  kubectl tide restarts forecast -A           # what will be missed, and why
   kubectl tide restarts now web -n shop
   kubectl tide pods watch -l app=web          # each transition as it happens
   kubectl tide pods slow -A                   # what took longest to start, and why

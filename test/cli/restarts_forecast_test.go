@@ -151,7 +151,7 @@ func TestRestartsForecast(t *testing.T) {
 	}
 	r = run("", "-A")
 	if r.code != 2 || !strings.Contains(r.stdout, "fore-a/x, fore-a/y, fore-b/x, fore-b/y") ||
-		!strings.Contains(r.stdout, "1       Missed/TargetNotFound   fore-b/none   not started before the deadline: there is no Deployment none in this namespace\n") {
+		!strings.Contains(r.stdout, "1       Missed/TargetNotFound   not started before the deadline: there is no Deployment none in this namespace   fore-b/none\n") {
 		t.Errorf("one is missed: exit code %d, %s\n%s", r.code, r.stderr, r.stdout)
 	}
 	// With one slot, those of the other namespace come first.

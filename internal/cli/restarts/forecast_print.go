@@ -86,7 +86,7 @@ func tickNames(ticks []forecast.Tick, namespaces bool, now time.Time) string {
 // unservedTable has the ticks that are not restarted, or fail.
 func unservedTable(all []view.Unserved, namespaces bool, now time.Time, local *time.Location) *term.Table {
 	t := &term.Table{Columns: []term.Column{
-		{Header: "TICK (" + term.Zone(now, local) + ")"}, {Header: "TICKS"}, {Header: "OUTCOME"}, {Header: "RESTARTS", Text: 8}, {Header: "MESSAGE", Text: 20},
+		{Header: "TICK (" + term.Zone(now, local) + ")"}, {Header: "TICKS"}, {Header: "OUTCOME"}, {Header: "MESSAGE", Text: 20}, {Header: "RESTARTS", Text: 8},
 	}}
 	for _, u := range all {
 		message := u.Message
@@ -96,7 +96,7 @@ func unservedTable(all []view.Unserved, namespaces bool, now time.Time, local *t
 		t.Rows = append(t.Rows, []term.Cell{
 			term.Text(term.Moment(u.Tick, now, local)), term.Text(fmt.Sprint(u.Count)),
 			term.Painted(cmdutil.ColorOf(u.Outcome.Severity), u.Outcome.Text),
-			term.Text(tickNames(u.Ticks, namespaces, now)), term.Text(message),
+			term.Text(message), term.Text(tickNames(u.Ticks, namespaces, now)),
 		})
 	}
 	return t

@@ -17,8 +17,9 @@ import (
 )
 
 // started is a restart that starts some minutes after noon.
-func started(name string, minute time.Duration) forecast.Tick {
-	return forecast.Tick{Namespace: "shop", Name: name, Start: noon.Add(minute * time.Minute), Tick: noon.Add(minute * time.Minute)}
+func started(name string, minutes int) forecast.Tick {
+	at := noon.Add(time.Duration(minutes) * time.Minute)
+	return forecast.Tick{Namespace: "shop", Name: name, Start: at, Tick: at}
 }
 
 func TestForecastTables(t *testing.T) {
@@ -44,8 +45,8 @@ func TestForecastTables(t *testing.T) {
 		t.Errorf("what starts (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{
-		"TICK (UTC)    TICKS   OUTCOME               RESTARTS   MESSAGE",
-		"today 12:01   1       Missed/TargetPaused   c          Deployment c is paused",
+		"TICK (UTC)    TICKS   OUTCOME               MESSAGE                  RESTARTS",
+		"today 12:01   1       Missed/TargetPaused   Deployment c is paused   c",
 	}, lines(t, unservedTable(view.UnservedIn(&f), false, noon, time.UTC), term.Screen{})); diff != "" {
 		t.Errorf("what does not (-want +got):\n%s", diff)
 	}

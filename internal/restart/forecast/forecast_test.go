@@ -178,11 +178,11 @@ func TestForecast(t *testing.T) {
 		{
 			name: "a request waits for a slot",
 			restarts: []*tidekeeperv1.ScheduledRestart{
-				nightly("shop", "busy", inProgress("02:58:30"), requestedAt("02:58:30")), nightly("shop", "web", requestedAt("02:58:40")),
+				nightly("shop", "web", requestedAt("02:58:40")), nightly("shop", "z", inProgress("02:58:30"), requestedAt("02:58:30")),
 			},
 			change: func(in *Input) { in.Limits.MaxConcurrent, in.Until = 1, at("02:59:50") },
 			want: []string{
-				"shop/busy 02:58:30 to 02:59:31 Succeeded",
+				"shop/z 02:58:30 to 02:59:31 Succeeded",
 				"shop/web 02:59:31 to - in progress",
 			},
 		},

@@ -30,16 +30,16 @@ func TestForecastEqualsEverySecond(t *testing.T) {
 		want := everySecond(in)
 		f := Run(t.Context(), in)
 		got := slices.DeleteFunc(slices.Concat(f.Started, f.NotStarted), func(t Tick) bool { return t.Outcome == "" })
-		if diff := cmp.Diff(comparable(in, want), comparable(in, got)); diff != "" {
+		if diff := cmp.Diff(decided(in, want), decided(in, got)); diff != "" {
 			t.Fatalf("(-every second +forecast):\n%s", diff)
 		}
 	})
 }
 
-// comparable returns a line for each tick. If a schedule misses one tick after the other, it
+// decided returns a line for each tick. If a schedule misses one tick after the other, it
 // depends on how often it is decided about when that is recorded: without the missed ones of
 // schedules that tick often.
-func comparable(in Input, ticks []Tick) []string {
+func decided(in Input, ticks []Tick) []string {
 	often := map[string]bool{}
 	for _, r := range in.Restarts {
 		often[r.Name] = r.Spec.Schedule == everyMinute || r.Spec.Schedule == everyOther
