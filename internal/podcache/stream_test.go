@@ -75,6 +75,22 @@ func TestWatchThatEnds(t *testing.T) {
 	}
 }
 
+// A watch that ends before any event, at once, is opened again: nothing is listed again.
+func TestWatchThatEndsAtOnce(t *testing.T) {
+	list := body(podPage(t, metav1.ListMeta{ResourceVersion: "7"}, versioned("a", "1")))
+	again := body(frame(t, watch.Added, "Pod", versioned("c", "11")))
+	for name, sent := range map[string]handle{"in order": ended(), "cut": cut()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := run(t, &script{lists: []handle{list}, watches: []handle{sent, sent, again}}, &corev1.Pod{})
+			s.expect(t, "a 1", "c 11")
+			if diff := cmp.Diff([]string{"list ", "watch 7", "watch 7", "watch 7"}, s.requests()); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // After an error, the informer lists again, as with client-go's watch.
 func TestErrorsOfTheServer(t *testing.T) {
 	gone := apierrors.NewResourceExpired("too old")
