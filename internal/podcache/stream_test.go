@@ -50,6 +50,28 @@ func TestPagesAndEvents(t *testing.T) {
 	}
 }
 
+// Of a large list, the pages after the first are larger.
+func TestPagesOfALargeList(t *testing.T) {
+	for _, tt := range []struct {
+		remaining int64
+		want      string
+	}{
+		{25_000 - pageSize, "list more"}, {150_000 - pageSize, "list more 3000"}, {1_000_000, "list more 5000"},
+	} {
+		s := run(t, &script{
+			lists: []handle{
+				body(podPage(t, metav1.ListMeta{ResourceVersion: "7", Continue: "more", RemainingItemCount: &tt.remaining}, versioned("a", "1"))),
+				body(podPage(t, metav1.ListMeta{ResourceVersion: "7"}, versioned("b", "2"))),
+			},
+			watches: []handle{quiet},
+		}, &corev1.Pod{})
+		s.expect(t, "a 1", "b 2")
+		if diff := cmp.Diff([]string{"list ", tt.want}, s.requests()[:2]); diff != "" {
+			t.Errorf("%d remain: requests (-want +got):\n%s", tt.remaining, diff)
+		}
+	}
+}
+
 // A watch that ends is opened again where it ended, however it ends.
 func TestWatchThatEnds(t *testing.T) {
 	list := body(podPage(t, metav1.ListMeta{ResourceVersion: "7"}, versioned("a", "1")))
