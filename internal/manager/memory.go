@@ -6,6 +6,7 @@ package manager
 import (
 	"context"
 	"math"
+	"os"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -26,6 +27,11 @@ const (
 	// maxPods bounds what an answer can say.
 	maxPods = 10_000_000
 )
+
+// gcPercent is how much garbage the Go runtime lets gather once the cache is filled, in percent of
+// what is in use. Its own 100 would take half as much memory again for good, to save a collection
+// of garbage a minute. It stands unless GOGC is set.
+const gcPercent = 50
 
 // memoryLimiter limits the memory while the cache fills, and returns what that took to the
 // operating system once it is processed. Left alone, the runtime would let the heap grow
@@ -64,13 +70,16 @@ func (l *memoryLimiter) Start(ctx context.Context) error {
 	return nil
 }
 
-// lift removes the limit.
+// lift removes the limit, and has garbage collected sooner instead.
 func (l *memoryLimiter) lift() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.filled = true
 	if l.limited {
 		debug.SetMemoryLimit(math.MaxInt64)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
 	}
 }
 

@@ -19,6 +19,15 @@ func TestMemoryLimit(t *testing.T) {
 			t.Errorf("%s, the limit is %d, want %d", when, got, want)
 		}
 	}
+	expectPercent := func(when string, want int) {
+		t.Helper()
+		got := debug.SetGCPercent(want)
+		if got != want {
+			t.Errorf("%s, GOGC is %d, want %d", when, got, want)
+		}
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	t.Setenv("GOGC", "")
 	l := &memoryLimiter{}
 	l.limit(1_000)
 	expect("with 1,000 pods", minMemory)
@@ -28,13 +37,17 @@ func TestMemoryLimit(t *testing.T) {
 	expect("with an absurd number of pods", memoryWithoutPods+maxPods*memoryPerPod)
 	l.lift()
 	expect("once the cache is filled", math.MaxInt64)
+	expectPercent("once the cache is filled", gcPercent)
 	l.limit(3_000)
 	expect("when the pods are listed again", math.MaxInt64)
 
 	debug.SetMemoryLimit(1 << 40)
+	debug.SetGCPercent(100)
+	t.Setenv("GOGC", "100")
 	l = &memoryLimiter{}
 	l.limit(1_000)
 	expect("with a limit of the user's", 1<<40)
 	l.lift()
 	expect("with a limit of the user's, once the cache is filled", 1<<40)
+	expectPercent("with the user's own GOGC", 100)
 }

@@ -38,7 +38,7 @@ type pagedLister struct {
 	sizeFactor int64
 }
 
-// A page of pods takes some MiB. One is read while the one before it is converted.
+// A page of pods takes some MiB as Go types. One is read while the one before it is converted.
 const (
 	pageSize      = 500
 	pagesInFlight = 1

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -36,7 +37,8 @@ type script struct {
 	lists, watches []handle
 
 	mu sync.Mutex
-	// asked are the requests in short, such as list 500 or watch 7.
+	// asked are the requests in short: list with the token and with an unusual limit, and watch
+	// with the version.
 	asked []string
 }
 
@@ -61,7 +63,11 @@ func (s *script) next(query url.Values) handle {
 		from = &s.watches
 		s.asked = append(s.asked, "watch "+query.Get("resourceVersion"))
 	} else {
-		s.asked = append(s.asked, "list "+query.Get("continue"))
+		asked := "list " + query.Get("continue")
+		if limit := query.Get("limit"); limit != "" && limit != strconv.Itoa(pageSize) {
+			asked += " " + limit
+		}
+		s.asked = append(s.asked, asked)
 	}
 	answer := (*from)[0]
 	if len(*from) > 1 {

@@ -123,7 +123,18 @@ func (s *source) ask(ctx context.Context, options metav1.ListOptions) chan answe
 	return answers
 }
 
-// inPages lists all objects in pages of options.Limit. It asks for a page as soon as the one
+// The number of pages in which many objects are listed, and the most objects of a page. For each
+// page an API server goes through all objects, so that many small pages of a large list cost more
+// than the objects themselves; a page costs the client no memory, as it is read as a stream.
+const (
+	mostPages   = 50
+	largestPage = 5000
+)
+
+// pageOf returns how many objects to ask for at once of a list with that many.
+func pageOf(objects int64) int64 { return min(max(pageSize, objects/mostPages), largestPage) }
+
+// inPages lists all objects, first in a page of options.Limit, then in those of [pageOf]. It asks for a page as soon as the one
 // before it says how the list continues, which comes first. It returns the error of an API server
 // as a [apierrors.StatusError], and wire.ErrNotUnderstood.
 func (s *source) inPages(ctx context.Context, options metav1.ListOptions) (*internalversion.List, error) {
@@ -141,7 +152,9 @@ func (s *source) inPages(ctx context.Context, options metav1.ListOptions) (*inte
 	}()
 	begin := func(about *metav1.ListMeta) {
 		if options.Continue == "" && about.RemainingItemCount != nil {
-			s.listing(options.Limit + *about.RemainingItemCount)
+			objects := options.Limit + *about.RemainingItemCount
+			s.listing(objects)
+			options.Limit = max(options.Limit, pageOf(objects))
 		}
 		// All pages have the same version.
 		list.ResourceVersion, options.Continue = about.ResourceVersion, about.Continue

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,11 @@ type streamWatch struct {
 	stop    context.CancelFunc
 }
 
+// shortest is how long a watch lasts at least that ends without an event and without an error,
+// such as one that a busy API server cuts. To the reflector a shorter one is an error, after which
+// it lists everything again: that would keep the API server busy.
+const shortest = time.Second
+
 // eventsAhead is how many events are made while the one before them is handled.
 const eventsAhead = 16
 
@@ -42,7 +48,9 @@ func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	if err != nil {
 		stop()
 		if utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err) {
-			return watch.NewEmptyWatch(), nil // As client-go does: it was cut at once.
+			cut := watch.NewFake()
+			time.AfterFunc(shortest, cut.Stop)
+			return cut, nil
 		}
 		return nil, err
 	}
@@ -68,10 +76,17 @@ func (s *streamWatch) run(ctx context.Context) {
 
 	in := bufio.NewReaderSize(s.frames, 32<<10)
 	var memory wire.Buffer
-	for {
+	end := time.After(shortest)
+	for first := true; ; first = false {
 		e, err := s.next(in, &memory)
 		if err != nil {
 			if ctx.Err() != nil || !s.isFailure(ctx, err) {
+				if first {
+					select {
+					case <-ctx.Done():
+					case <-end:
+					}
+				}
 				return
 			}
 			e = watch.Event{Type: watch.Error, Object: asStatus(err)}

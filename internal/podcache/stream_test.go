@@ -50,6 +50,28 @@ func TestPagesAndEvents(t *testing.T) {
 	}
 }
 
+// Of a large list, the pages after the first are larger.
+func TestPagesOfALargeList(t *testing.T) {
+	for _, tt := range []struct {
+		remaining int64
+		want      string
+	}{
+		{25_000 - pageSize, "list more"}, {150_000 - pageSize, "list more 3000"}, {1_000_000, "list more 5000"},
+	} {
+		s := run(t, &script{
+			lists: []handle{
+				body(podPage(t, metav1.ListMeta{ResourceVersion: "7", Continue: "more", RemainingItemCount: &tt.remaining}, versioned("a", "1"))),
+				body(podPage(t, metav1.ListMeta{ResourceVersion: "7"}, versioned("b", "2"))),
+			},
+			watches: []handle{quiet},
+		}, &corev1.Pod{})
+		s.expect(t, "a 1", "b 2")
+		if diff := cmp.Diff([]string{"list ", tt.want}, s.requests()[:2]); diff != "" {
+			t.Errorf("%d remain: requests (-want +got):\n%s", tt.remaining, diff)
+		}
+	}
+}
+
 // A watch that ends is opened again where it ended, however it ends.
 func TestWatchThatEnds(t *testing.T) {
 	list := body(podPage(t, metav1.ListMeta{ResourceVersion: "7"}, versioned("a", "1")))
@@ -69,6 +91,22 @@ func TestWatchThatEnds(t *testing.T) {
 			s.expect(t, "a 1", "b 10", "c 11")
 			s.expectFallbacks(t, 0)
 			if diff := cmp.Diff([]string{"list ", "watch 7", "watch 10"}, s.requests()); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A watch that ends before any event, at once, is opened again: nothing is listed again.
+func TestWatchThatEndsAtOnce(t *testing.T) {
+	list := body(podPage(t, metav1.ListMeta{ResourceVersion: "7"}, versioned("a", "1")))
+	again := body(frame(t, watch.Added, "Pod", versioned("c", "11")))
+	for name, sent := range map[string]handle{"in order": ended(), "cut": cut()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := run(t, &script{lists: []handle{list}, watches: []handle{sent, sent, again}}, &corev1.Pod{})
+			s.expect(t, "a 1", "c 11")
+			if diff := cmp.Diff([]string{"list ", "watch 7", "watch 7", "watch 7"}, s.requests()); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 		})

@@ -54,7 +54,7 @@ func TestDue(t *testing.T) {
 	// A clock that is set back by a little, and by more.
 	a.Set(key("a", "next"), at("06:00:00"))
 	c.SetTime(at("04:59:00"))
-	expect(61*time.Minute)
+	expect(61 * time.Minute)
 	c.SetTime(at("04:00:00"))
 	expect(0, key("a", "next"))
 	expect(0)

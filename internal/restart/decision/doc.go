@@ -13,6 +13,7 @@
 //	active.go       the restart in progress
 //	request.go      restarts that an annotation requests
 //	window.go       the times at which restarts may be started
+//	gates.go        what must allow a restart, each by itself
 //	blocker.go      what keeps a workload from being restarted
 //	marks.go        which restarts a workload has had
 //	conditions.go   the conditions

@@ -1,0 +1,107 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+func TestGates(t *testing.T) {
+	open := []string{
+		"Schedule open: the next tick is 2026-06-10T03:00:00Z", "Target open: Deployment web exists",
+		"Window open: there are no windows: at any time", "Health open: all its pods are available",
+	}
+	// but replaces the state of the gates.
+	but := func(changes map[int]string) []string {
+		want := append([]string{}, open...)
+		for i, text := range changes {
+			want[i] = text
+		}
+		return want
+	}
+	for _, tc := range []struct {
+		name string
+		in   Input
+		want []string
+	}{
+		{"all are open", makeInputs(), open},
+		{"suspended", makeInputs(withSpec(suspended)), but(map[int]string{0: "Schedule closed (Suspended): it is suspended"})},
+		{
+			"stopped by failures", makeInputs(func(in *Input) { in.Restart.Status.ConsecutiveFailures = 3 }),
+			but(map[int]string{0: "Schedule closed (FailureLimit): 3 restarts in a row have failed"}),
+		},
+		{
+			"no workload", makeInputs(func(in *Input) { in.Target = nil }), but(map[int]string{
+				1: "Target closed (TargetNotFound): there is no Deployment web in this namespace",
+				3: "Health closed (TargetNotFound): there is no workload to look at",
+			}),
+		},
+		{
+			"its strategy and its health", makeInputs(withTarget(func(t *workload.State) { t.OnDelete, t.Rollout.Available = true, false })), but(map[int]string{
+				1: "Target closed (StrategyOnDelete): Deployment web has the update strategy OnDelete, by which no pod would be replaced",
+				3: "Health closed (TargetUnhealthy): Deployment web is not healthy",
+			}),
+		},
+		{
+			"it need not be healthy", makeInputs(withTarget(func(t *workload.State) { t.Rollout.Available = false }), withSpec(func(spec *tidekeeperv1.ScheduledRestartSpec) {
+				spec.Precondition = tidekeeperv1.PreconditionNone
+			})), but(map[int]string{3: "Health open: it need not be healthy, as the precondition is None"}),
+		},
+		{
+			"an open window", makeInputs(windowAt("0 2 * * *", 2*time.Hour)),
+			but(map[int]string{2: "Window open: a window is open until 2026-06-10T04:00:00Z"}),
+		},
+		{
+			"a closed window", makeInputs(windowAt("0 5 * * *", 2*time.Hour)),
+			but(map[int]string{2: "Window closed (WindowClosed): no window is open; the next one opens at 2026-06-10T05:00:00Z, opens 05:00"}),
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got []string
+			for _, g := range Gates(tc.in) {
+				text := fmt.Sprintf("%s closed (%s): %s", g.Name, g.Reason, g.Message)
+				if g.Open {
+					text = fmt.Sprintf("%s open: %s", g.Name, g.Message)
+				}
+				if !g.Opens.IsZero() {
+					text += ", opens " + g.Opens.Format("15:04")
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("gates (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A restart that is requested now is started if all gates but that of the schedule are open.
+func TestGatesAreThoseOfDecide(t *testing.T) {
+	for _, in := range []Input{
+		makeInputs(), makeInputs(withSpec(suspended)), makeInputs(func(in *Input) { in.Target = nil }),
+		makeInputs(windowAt("0 5 * * *", time.Hour)), makeInputs(windowAt("0 2 * * *", 2*time.Hour)),
+		makeInputs(windowAt("0 2 * * *", 70*time.Minute), lastTook(11*time.Minute)),
+		makeInputs(withTarget(func(t *workload.State) { t.Paused = true })),
+		makeInputs(withTarget(func(t *workload.State) { t.Partitioned = true })),
+		makeInputs(withTarget(func(t *workload.State) { t.Stalled = true })),
+		makeInputs(withTarget(func(t *workload.State) { t.Rollout.Updating = true })),
+	} {
+		requestAt("03:00:01")(&in)
+		in.Restart.Status.NextScheduleTime = nil
+		open := true
+		for _, g := range Gates(in) {
+			open = open && (g.Open || g.Name == GateSchedule)
+		}
+		if d := Decide(in); open != !d.Send.IsZero() {
+			t.Errorf("all gates are open: %v; the tick that is sent: %s", open, d.Send)
+		}
+	}
+}
