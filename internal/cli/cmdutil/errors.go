@@ -21,7 +21,7 @@ import (
 // Exit codes, for scripts.
 const (
 	ExitError       = 1
-	ExitNotDone     = 2 // a plan found changes, a loss leaves pods without a place, a forecast has missed ticks, a migration something to do
+	ExitNotDone     = 2 // a plan found changes, a loss leaves pods without a place, a forecast has missed ticks, a gate is closed, a migration something to do
 	ExitNotFound    = 3
 	ExitUnreachable = 4
 	ExitForbidden   = 5

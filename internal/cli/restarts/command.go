@@ -8,6 +8,7 @@
 //   - history.go: what became of the ticks of one
 //   - next.go: the calendar
 //   - forecast.go, forecast_read.go, forecast_print.go: what starts when, and what will be missed
+//   - gates.go: whether a restart would be started now
 //   - minutes.go: the table of the minutes in which something starts
 //   - targets.go: the objects that now, suspend and resume are about
 //   - now.go, suspend.go, failures.go, patch.go: what changes a ScheduledRestart
@@ -34,7 +35,7 @@ func emptyList() client.ObjectList { return &tidekeeperv1.ScheduledRestartList{}
 // NewCommand returns the command restarts, which lists them, with those below it.
 func NewCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := newListCommand(e)
-	cmd.AddCommand(newHistoryCommand(e), newNextCommand(e), newForecastCommand(e), newNowCommand(e), newSuspendCommand(e), newResumeCommand(e), newExplainCommand(e))
+	cmd.AddCommand(newHistoryCommand(e), newNextCommand(e), newGatesCommand(e), newForecastCommand(e), newNowCommand(e), newSuspendCommand(e), newResumeCommand(e), newExplainCommand(e))
 	return cmd
 }
 

@@ -113,13 +113,20 @@ func (o *forecastOptions) Complete(cmd *cobra.Command, _ []string) (err error) {
 
 // Validate is part of [cmdutil.Options].
 func (o *forecastOptions) Validate() error {
-	switch {
-	case o.limits.MaxConcurrent < 1:
-		return fmt.Errorf("--%s=%d: must be at least 1", flagMaxConcurrent, o.limits.MaxConcurrent)
-	case o.limits.NamespaceShare < 1 || o.limits.NamespaceShare > 100:
-		return fmt.Errorf("--%s=%d: must be from 1 to 100", flagNamespaceShare, o.limits.NamespaceShare)
+	if err := validateBudget(o.limits.MaxConcurrent, o.limits.NamespaceShare); err != nil {
+		return err
 	}
 	return o.output.Validate()
+}
+
+func validateBudget(maxConcurrent, namespaceShare int) error {
+	switch {
+	case maxConcurrent < 1:
+		return fmt.Errorf("--%s=%d: must be at least 1", flagMaxConcurrent, maxConcurrent)
+	case namespaceShare < 1 || namespaceShare > 100:
+		return fmt.Errorf("--%s=%d: must be from 1 to 100", flagNamespaceShare, namespaceShare)
+	}
+	return nil
 }
 
 // Run is part of [cmdutil.Options].

@@ -56,11 +56,14 @@ func byTurn(a, b waiter) int {
 // least one slot.
 func New(limit, percent int) *Budget {
 	return &Budget{
-		limit: limit, share: max(1, limit*percent/100),
+		limit: limit, share: Share(limit, percent),
 		held: map[types.NamespacedName]bool{}, spaces: map[string]int{}, outlived: map[types.NamespacedName]bool{},
 		queues: map[string][]waiter{}, since: map[types.NamespacedName]time.Time{},
 	}
 }
+
+// Share returns how many slots of a limit one namespace may use, by its percentage: at least one.
+func Share(limit, percent int) int { return max(1, limit*percent/100) }
 
 // Hold gives a slot to a restart that is already in progress, even if no slot is free,
 // unless it has outlived its slot.

@@ -36,12 +36,13 @@ func (in *Input) InWindows() schedule.Ticks {
 
 func (d *decider) ticks() schedule.Ticks { return d.in.InWindows() }
 
-// wasOutside reports whether the last status says that no tick of the schedule is inside a
-// window. Until the spec is edited, this need not be found out again, which takes a while.
+// wasOutside reports whether no tick of the schedule was inside a window when the spec was last
+// observed. Until it is edited, this need not be found out again, which takes a while.
 func (d *decider) wasOutside() bool {
 	status := &d.in.Restart.Status
 	ready := meta.FindStatusCondition(status.Conditions, tidekeeperv1.ConditionReady)
-	return ready != nil && ready.Reason == tidekeeperv1.ReasonOutsideWindows && status.ObservedGeneration == d.in.Restart.Generation
+	return len(d.in.Windows) > 0 && status.NextScheduleTime == nil && status.ObservedGeneration == d.in.Restart.Generation &&
+		ready != nil && ready.Reason != tidekeeperv1.ReasonInvalidSchedule
 }
 
 // closed returns a blocker if no window is open at a time, or if less is left of it than the

@@ -1,0 +1,235 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ScheduledRestartStatus is the history of restarts, the current restart, and what is next.
+type ScheduledRestartStatus struct {
+	// observedGeneration is the generation of the spec that this status is about.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// nextScheduleTime is the next tick that is not decided yet. If it is in
+	// the past, it waits for something; the condition Ready says for what.
+	//
+	// +optional
+	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
+
+	// nextStartTime is when that tick is started: later than the tick by this
+	// object's place in the spread. Without spreadSeconds it is absent.
+	//
+	// +optional
+	NextStartTime *metav1.Time `json:"nextStartTime,omitempty"`
+
+	// lastScheduleTime is the last tick that was started.
+	//
+	// +optional
+	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
+
+	// lastSuccessfulTime is when a restart was last completed.
+	//
+	// +optional
+	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
+
+	// lastRequestTime is the last value of the annotation
+	// tidekeeper.dev/restart-now that was decided.
+	//
+	// +optional
+	LastRequestTime *metav1.Time `json:"lastRequestTime,omitempty"`
+
+	// pendingRequestTime is the value of that annotation while the request is
+	// due and waits.
+	//
+	// +optional
+	PendingRequestTime *metav1.Time `json:"pendingRequestTime,omitempty"`
+
+	// observedTargetRef is the target for which nextScheduleTime is a tick.
+	//
+	// +optional
+	ObservedTargetRef *TargetRef `json:"observedTargetRef,omitempty"`
+
+	// consecutiveMisses is the number of consecutive records of ticks that could
+	// not be started, since one was started or the spec was edited. From the fourth
+	// on, ticks are recorded together, at intervals that grow to a quarter of an
+	// hour.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ConsecutiveMisses int32 `json:"consecutiveMisses,omitempty"`
+
+	// consecutiveFailures is how many restarts in a row have failed since the
+	// spec was last edited. At failureLimit the schedule stops until then.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ConsecutiveFailures int32 `json:"consecutiveFailures,omitempty"`
+
+	// active is the restart in progress, or the next one, from shortly before it
+	// starts.
+	//
+	// +optional
+	Active *ActiveRestart `json:"active,omitempty"`
+
+	// history has the records of the last ticks, the latest first.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	History []RestartRecord `json:"history,omitempty"`
+
+	// conditions: Ready (its reason is the STATUS column), Reconciling and
+	// Stalled as kstatus defines them.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ActiveRestart is a restart in progress, or one that starts soon.
+type ActiveRestart struct {
+	// scheduledTime is the tick. The pod template has it as the annotation
+	// kubectl.kubernetes.io/restartedAt.
+	ScheduledTime metav1.Time `json:"scheduledTime"`
+
+	// startedTime is when it was started, or is started, up to a minute from now.
+	StartedTime metav1.Time `json:"startedTime"`
+
+	// trigger is Schedule, or Request if the restart was requested by the
+	// annotation tidekeeper.dev/restart-now.
+	Trigger Trigger `json:"trigger"`
+
+	// targetUID is the UID of the workload that is restarted.
+	TargetUID string `json:"targetUID"`
+
+	// targetRef names that workload. If it is absent, that is the workload of
+	// spec.targetRef. An edit of the spec does not change it.
+	//
+	// +optional
+	TargetRef *TargetRef `json:"targetRef,omitempty"`
+}
+
+// Trigger is what triggered a restart.
+//
+// +kubebuilder:validation:Enum=Schedule;Request
+type Trigger string
+
+const (
+	// TriggerSchedule is a tick of the schedule.
+	TriggerSchedule Trigger = "Schedule"
+	// TriggerRequest is the annotation tidekeeper.dev/restart-now.
+	TriggerRequest Trigger = "Request"
+)
+
+// RestartRecord is the record of a tick.
+type RestartRecord struct {
+	// scheduledTime is the tick.
+	ScheduledTime metav1.Time `json:"scheduledTime"`
+
+	// trigger of the restart.
+	Trigger Trigger `json:"trigger"`
+
+	// startedTime is when it was started, if it was sent to its target.
+	//
+	// +optional
+	StartedTime *metav1.Time `json:"startedTime,omitempty"`
+
+	// completedTime is when it was decided: completed, failed, skipped or missed.
+	CompletedTime metav1.Time `json:"completedTime"`
+
+	// outcome of the tick.
+	Outcome Outcome `json:"outcome"`
+
+	// reason of an outcome that is not Succeeded, in one word.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+
+	// message has details for users.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// pods is how many pods the target had when its restart was completed,
+	// without those that were left out.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Pods int32 `json:"pods,omitempty"`
+
+	// podsLeftOut is how many pods of a DaemonSet were not waited for because
+	// their nodes were not ready.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	PodsLeftOut int32 `json:"podsLeftOut,omitempty"`
+
+	// podStartup says how long the new pods took to become ready. It is present
+	// for a restart that succeeded, if the manager watches pods.
+	//
+	// +optional
+	PodStartup *PodStartup `json:"podStartup,omitempty"`
+
+	// earlierTicks is the number of earlier ticks that this record includes, for
+	// example because no manager was running; 1000 means 1000 or more.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	EarlierTicks int32 `json:"earlierTicks,omitempty"`
+}
+
+// PodStartup sums up how long the new pods of a restart took, each from its
+// creation until it was ready. The times in pods are in whole seconds.
+type PodStartup struct {
+	// pods is the number of pods that are counted: those that were ready when
+	// the restart was completed. Pods that no longer existed then are not.
+	//
+	// +kubebuilder:validation:Minimum=1
+	Pods int32 `json:"pods"`
+
+	// medianSeconds is the median.
+	//
+	// +kubebuilder:validation:Minimum=0
+	MedianSeconds int32 `json:"medianSeconds"`
+
+	// maxSeconds is the maximum.
+	//
+	// +kubebuilder:validation:Minimum=0
+	MaxSeconds int32 `json:"maxSeconds"`
+
+	// medianChangeSeconds is the change of the median against the previous
+	// restart, negative if it is shorter. Absent if the history has none.
+	//
+	// +optional
+	MedianChangeSeconds *int32 `json:"medianChangeSeconds,omitempty"`
+
+	// maxChangeSeconds is the change of the maximum.
+	//
+	// +optional
+	MaxChangeSeconds *int32 `json:"maxChangeSeconds,omitempty"`
+}
+
+// Outcome is the outcome of a tick.
+//
+// +kubebuilder:validation:Enum=Succeeded;Failed;Skipped;Missed
+type Outcome string
+
+const (
+	// OutcomeSucceeded means that all pods were replaced and are available.
+	OutcomeSucceeded Outcome = "Succeeded"
+	// OutcomeFailed means that the restart was started and did not complete.
+	OutcomeFailed Outcome = "Failed"
+	// OutcomeSkipped means that there was nothing to do, or that the restart must not be
+	// done.
+	OutcomeSkipped Outcome = "Skipped"
+	// OutcomeMissed means that it could not be started before its deadline.
+	OutcomeMissed Outcome = "Missed"
+)

@@ -1,0 +1,196 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/restart/budget"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/view"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// gatesOptions are those of restarts gates.
+type gatesOptions struct {
+	historyOptions
+	maxConcurrent, namespaceShare int
+	slotAge                       cmdutil.Duration
+}
+
+// gatesOutput is what restarts gates prints for programs.
+type gatesOutput struct {
+	// Starts says whether a restart would be started if it were requested now.
+	Starts bool            `json:"starts"`
+	Gates  []decision.Gate `json:"gates"`
+}
+
+func newGatesCommand(e *cmdutil.Env) *cobra.Command {
+	o := &gatesOptions{historyOptions: historyOptions{Env: e}, slotAge: cmdutil.Duration{Duration: budget.DefaultSlotAge, Max: 24 * time.Hour}}
+	cmd := &cobra.Command{
+		Use:   "gates NAME | TYPE/NAME",
+		Short: "Whether a restart would be started now, and what is in its way",
+		Long: `gates shows everything that must allow a restart before it is started, open or closed,
+in the order in which a person has to open it: the schedule, the workload and its update
+strategy, the windows, the health of the workload, and a slot of the budget. A restart
+that is requested now needs all of them but the schedule.
+
+The settings of the manager cannot be read from the cluster: give those of the budget as
+flags if they are not the defaults. Pods of a DaemonSet on nodes that are not ready count
+here, while the manager does not wait for them.
+
+Exit codes: 0 it would be started, 2 it would not, 1 an error, or those of kubectl tide
+--help.`,
+		Example: `  kubectl tide restarts gates web -n shop
+  kubectl tide restarts gates deployment/web -o json | jq '.gates[] | select(.open | not)'`,
+		Args:              cmdutil.OneName,
+		ValidArgsFunction: e.CompleteOne(emptyList),
+		RunE:              cmdutil.RunE(o),
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.maxConcurrent, flagMaxConcurrent, budget.DefaultMaxConcurrent, "how many restarts the manager has in progress at once")
+	f.IntVar(&o.namespaceShare, flagNamespaceShare, budget.DefaultNamespaceShare, "the `percent` of them that one namespace may have")
+	f.Var(&o.slotAge, flagSlotAge, "how long a restart counts towards them")
+	o.output.AddTo(cmd)
+	return cmd
+}
+
+// Validate is part of [cmdutil.Options].
+func (o *gatesOptions) Validate() error {
+	if err := validateBudget(o.maxConcurrent, o.namespaceShare); err != nil {
+		return err
+	}
+	return o.output.Validate()
+}
+
+// Run is part of [cmdutil.Options].
+func (o *gatesOptions) Run(ctx context.Context) error {
+	r, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := o.Client()
+	if err != nil {
+		return err
+	}
+	in := decision.Input{Restart: r, Offset: view.OffsetOf(r), Now: o.Now()}
+	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&r.Spec)
+	if in.Target, in.Unserved, err = targetOf(ctx, c, r); err != nil {
+		return err
+	}
+	gates := decision.Gates(in)
+	slots, err := o.budgetGate(ctx, c, r)
+	if err != nil {
+		return err
+	}
+	out := gatesOutput{Starts: true, Gates: append(gates, slots)}
+	for _, g := range out.Gates {
+		out.Starts = out.Starts && (g.Open || g.Name == decision.GateSchedule)
+	}
+	if err := o.print(out); err != nil {
+		return err
+	}
+	if err := o.NoteNoLeader(ctx, c); err != nil {
+		return err
+	}
+	if !out.Starts {
+		return &cmdutil.CodedError{Code: cmdutil.ExitNotDone}
+	}
+	return nil
+}
+
+func (o *gatesOptions) print(out gatesOutput) error {
+	if done, err := o.output.Print(o.Out, out); done {
+		return err
+	}
+	if err := o.Write(gatesTable(out.Gates)); err != nil {
+		return err
+	}
+	says := "A restart that is requested now would be started."
+	if !out.Starts {
+		says = "A restart that is requested now would have to wait."
+	}
+	fmt.Fprintln(o.Out, "\n"+says)
+	return nil
+}
+
+// targetOf returns the state of the workload, nil if it does not exist, and whether the cluster
+// does not serve its kind.
+func targetOf(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart) (state *workload.State, unserved bool, err error) {
+	kind, err := workload.Get(r.Spec.TargetRef)
+	if err != nil {
+		return nil, false, err
+	}
+	object := kind.New()
+	err = c.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Spec.TargetRef.Name}, object)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, true, nil
+	case apierrors.IsNotFound(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("get %s %s: %w", kind.Kind, r.Spec.TargetRef.Name, err)
+	}
+	state, err = kind.State(object)
+	return state, false, err
+}
+
+// budgetGate counts the slots that restarts use, in all namespaces that the user may list.
+func (o *gatesOptions) budgetGate(ctx context.Context, c client.Client, of *tidekeeperv1.ScheduledRestart) (decision.Gate, error) {
+	used, here := 0, 0
+	count := func(namespace string) error {
+		used, here = 0, 0
+		return cmdutil.EachPage(ctx, c, func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }, func(page *tidekeeperv1.ScheduledRestartList) {
+			for i := range page.Items {
+				r := &page.Items[i]
+				if a := r.Status.Active; a == nil || r.UID == of.UID || o.Now().Sub(a.StartedTime.Time) > o.slotAge.Duration {
+					continue
+				}
+				if used++; r.Namespace == of.Namespace {
+					here++
+				}
+			}
+		}, client.InNamespace(namespace))
+	}
+	where := ""
+	err := count("")
+	if apierrors.IsForbidden(err) {
+		where = "; those of other namespaces are not counted, as you may not list them"
+		err = count(of.Namespace)
+	}
+	if err != nil {
+		return decision.Gate{}, cmdutil.AboutKind(err, restartKind.Name, of.Namespace, "")
+	}
+	share := budget.Share(o.maxConcurrent, o.namespaceShare)
+	g := decision.Gate{
+		Name: decision.GateBudget, Open: used < o.maxConcurrent && here < share,
+		Message: fmt.Sprintf("other restarts use %d of %d slots, and %d of the %d that this namespace may have%s", used, o.maxConcurrent, here, share, where),
+	}
+	if !g.Open {
+		g.Reason = tidekeeperv1.ReasonBudgetExhausted
+	}
+	return g, nil
+}
+
+func gatesTable(gates []decision.Gate) *term.Table {
+	t := &term.Table{Columns: []term.Column{{Header: "GATE", Name: true}, {Header: "STATE"}, {Header: "REASON", Drop: 2}, {Header: "MESSAGE", Text: 20, Drop: 1}}}
+	for _, g := range gates {
+		state := term.Painted(cmdutil.ColorOf(view.Good), "open")
+		if !g.Open {
+			state = term.Painted(cmdutil.ColorOf(view.Bad), "closed")
+		}
+		t.Rows = append(t.Rows, []term.Cell{term.Text(string(g.Name)), state, term.Text(g.Reason), term.Text(g.Message)})
+	}
+	return t
+}
