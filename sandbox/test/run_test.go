@@ -252,23 +252,34 @@ func TestRunPassesSignalsOn(t *testing.T) {
 	}
 }
 
-// When `sandbox run` is killed, the program is killed as well and nothing is left.
+// When `sandbox run` is killed, or its process that cleans up, the program is killed as
+// well and nothing is left.
 func TestKilledRunLeavesNothing(t *testing.T) {
 	s := sharedSandbox(t)
 	before := hostFiles(t)
-	r := startRun(t, s, "--", operator(t))
-	r.says("ready")
-	var pid int
-	if _, err := fmt.Sscan(r.says("pid"), &pid); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	waitGone(t, []int{pid})
-	wantNothingLeft(t, s.client(t), "default")
-	if after := hostFiles(t); after != before {
-		t.Errorf("files of the machine changed from\n%s\nto\n%s", before, after)
+	for name, kill := range map[string]func(ran) error{
+		"the process of the user":       func(r ran) error { return r.Kill() },
+		"the process in the namespaces": func(r ran) error { return syscall.Kill(childOf(t, r.Pid()), syscall.SIGKILL) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := startRun(t, s, "--", operator(t))
+			r.says("ready")
+			var pid int
+			if _, err := fmt.Sscan(r.says("pid"), &pid); err != nil {
+				t.Fatal(err)
+			}
+			if err := kill(r); err != nil {
+				t.Fatal(err)
+			}
+			if code := r.wait(); code == 0 {
+				t.Error("exit code 0 of what was killed")
+			}
+			waitGone(t, []int{pid})
+			wantNothingLeft(t, s.client(t), "default")
+			if after := hostFiles(t); after != before {
+				t.Errorf("files of the machine changed from\n%s\nto\n%s", before, after)
+			}
+		})
 	}
 }
 

@@ -165,7 +165,7 @@ func TestKilledRunRestoresWebhooks(t *testing.T) {
 	if code := r.wait(); code != 137 {
 		t.Errorf("exit code %d, want 137", code)
 	}
-	s.must(t, "kubectl", "-n", namespace, "delete", "pod", r.says("env POD_NAME"), "--now")
+	wantNothingLeft(t, s.client(t), namespace, "operator")
 	_ = run().Signal(syscall.SIGTERM)
 	waitFor(t, 20*time.Second, asBefore)
 }
@@ -242,6 +242,22 @@ spec:
 	r.wait()
 	if after := conversion(); after != before {
 		t.Errorf("the conversion was\n%s\nand is\n%s", before, after)
+	}
+}
+
+// A Service without webhooks, such as one for metrics, changes nothing for the program.
+func TestRunWithoutWebhooks(t *testing.T) {
+	s := sharedSandbox(t)
+	namespace := newNamespace(t, s)
+	deploymentAndService, _, _ := strings.Cut(webhookManifest(9443, namespace), validating(namespace, "first"))
+	apply(t, s, namespace, deploymentAndService)
+	dir := t.TempDir()
+	r := startRunWith(t, s, []string{"TMPDIR=" + dir}, "--from", "deployment/"+namespace+"/operator", "--", "sh", "-c", "echo written > $TMPDIR/file")
+	if code := r.wait(); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, r.Output())
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || string(got) != "written\n" {
+		t.Errorf("what the program wrote: %q, %v", got, err)
 	}
 }
 

@@ -41,7 +41,7 @@ func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if err := newRoot().ExecuteContext(ctx); err != nil {
-		if code := exitCode(0); errors.As(err, &code) {
+		if code := exitError(0); errors.As(err, &code) {
 			return int(code)
 		}
 		if ctx.Err() != nil {
@@ -53,11 +53,11 @@ func Main() int {
 	return 0
 }
 
-// exitCode is the exit code of a program that this command ran, which has said itself
+// exitError is the exit code of a program that this command ran, which has said itself
 // what went wrong.
-type exitCode int
+type exitError int
 
-func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+func (c exitError) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // root holds what all subcommands share.
 type root struct{ dataDir string }

@@ -101,7 +101,7 @@ func (r *root) run(ctx context.Context, f runFlags, program []string) error {
 		return err
 	}
 	if code != 0 {
-		return exitCode(code)
+		return exitError(code)
 	}
 	return nil
 }

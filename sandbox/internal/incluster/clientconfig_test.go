@@ -36,10 +36,10 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// serves is a program at an address that serves the webhooks of one Service.
-func serves(t *testing.T, address, name string) target {
+// serves is a program at an address that serves the webhooks of the Service webhook.
+func serves(t *testing.T, address string) target {
 	return func(service types.NamespacedName, port int32) (string, bool, error) {
-		if service.Namespace != "shop" || service.Name != name {
+		if service.Namespace != "shop" || service.Name != "webhook" {
 			return "", false, nil
 		}
 		if port != 8443 {
@@ -60,7 +60,7 @@ func clientConfigs(o *unstructured.Unstructured) map[string]map[string]any {
 func TestRedirectAndRestore(t *testing.T) {
 	before := object(t, twoWebhooks)
 	o := before.DeepCopy()
-	if does, err := redirect(o, "shop/operator-1", []byte("foo"), serves(t, "127.0.0.1:1", "webhook")); err != nil || !does {
+	if does, err := redirect(o, "shop/operator-1", []byte("foo"), serves(t, "127.0.0.1:1")); err != nil || !does {
 		t.Fatalf("redirect: %t, %v", does, err)
 	}
 	want := map[string]map[string]any{
@@ -70,7 +70,7 @@ func TestRedirectAndRestore(t *testing.T) {
 	if got := clientConfigs(o); !reflect.DeepEqual(got, want) {
 		t.Errorf("redirected: %v, want %v", got, want)
 	}
-	if does, err := redirect(o, "shop/operator-2", nil, serves(t, "127.0.0.1:2", "webhook")); err != nil || does {
+	if does, err := redirect(o, "shop/operator-2", nil, serves(t, "127.0.0.1:2")); err != nil || does {
 		t.Errorf("what leads to one program was redirected to another: %t, %v", does, err)
 	}
 	if does, err := restore(o, func(pod string) bool { return pod == "shop/operator-2" }); err != nil || does {
@@ -87,7 +87,7 @@ func TestRedirectAndRestore(t *testing.T) {
 // What another client has changed since stays as it is.
 func TestRestoreKeepsChangesOfOthers(t *testing.T) {
 	o := object(t, twoWebhooks)
-	if _, err := redirect(o, "shop/operator-1", []byte("foo"), serves(t, "127.0.0.1:1", "webhook")); err != nil {
+	if _, err := redirect(o, "shop/operator-1", []byte("foo"), serves(t, "127.0.0.1:1")); err != nil {
 		t.Fatal(err)
 	}
 	changed := map[string]any{"url": "https://webhook.example.com"}
@@ -106,7 +106,7 @@ func TestRestoreKeepsChangesOfOthers(t *testing.T) {
 func TestDamagedAnnotationIsReported(t *testing.T) {
 	o := object(t, twoWebhooks)
 	o.SetAnnotations(map[string]string{redirectedAnnotation: "{"})
-	if _, err := redirect(o, "shop/operator-1", nil, serves(t, "127.0.0.1:1", "webhook")); err == nil || !strings.Contains(err.Error(), redirectedAnnotation) {
+	if _, err := redirect(o, "shop/operator-1", nil, serves(t, "127.0.0.1:1")); err == nil || !strings.Contains(err.Error(), redirectedAnnotation) {
 		t.Errorf("redirect: %v, want an error that names the annotation", err)
 	}
 }

@@ -18,12 +18,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 	deploymentutil "k8s.io/kubectl/pkg/util/deployment"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/claim"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
@@ -125,9 +127,16 @@ func (r *run) readyNode(ctx context.Context) (string, error) {
 // startPod creates the Pod, with a ServiceAccount if it has none, and returns it when it
 // is ready.
 func (r *run) startPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
-	if err := r.checkServiceAccount(ctx, pod); err != nil {
+	account, err := r.ensureServiceAccount(ctx, pod)
+	if err != nil {
 		return nil, err
 	}
+	// The kubelet removes a Pod whose program has ended, if this process cannot.
+	name := "program-" + string(uuid.NewUUID())
+	if _, err := claim.Take(name); err != nil {
+		return nil, fmt.Errorf("name the program: %w", err)
+	}
+	pod.Annotations[kubelet.ProgramAnnotation] = name
 	created, err := r.client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("create the Pod of the program: %w", err)
@@ -143,6 +152,18 @@ func (r *run) startPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error
 		}
 		return nil
 	})
+	if account != nil {
+		// It goes with the Pod, whatever becomes of this process.
+		account.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: created.Name, UID: created.UID}}
+		if _, err := r.client.CoreV1().ServiceAccounts(key.Namespace).Update(ctx, account, metav1.UpdateOptions{}); err != nil {
+			return nil, fmt.Errorf("the ServiceAccount %s: %w", account.Name, err)
+		}
+	}
+	return r.awaitReady(ctx, key)
+}
+
+// awaitReady returns the Pod when it is ready.
+func (r *run) awaitReady(ctx context.Context, key types.NamespacedName) (pod *corev1.Pod, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, podTimeout,
 		fmt.Errorf("the Pod %s was not ready after %s: see 'sandbox status'", key, podTimeout))
 	defer cancel()
@@ -168,20 +189,20 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// checkServiceAccount makes sure that the ServiceAccount of the Pod exists: one that was
-// named must, otherwise it is created without any rights.
-func (r *run) checkServiceAccount(ctx context.Context, pod *corev1.Pod) error {
+// ensureServiceAccount makes sure that the ServiceAccount of the Pod exists. One that was
+// named must; otherwise a new one without any rights is created and returned.
+func (r *run) ensureServiceAccount(ctx context.Context, pod *corev1.Pod) (*corev1.ServiceAccount, error) {
 	accounts := r.client.CoreV1().ServiceAccounts(pod.Namespace)
 	if name := pod.Spec.ServiceAccountName; name != "" {
 		_, err := accounts.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("there is no ServiceAccount %s in the namespace %s: apply the manifest that has it first", name, pod.Namespace)
+			err = fmt.Errorf("there is no ServiceAccount %s in the namespace %s: apply the manifest that has it first", name, pod.Namespace)
 		}
-		return err
+		return nil, err
 	}
 	account, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{GenerateName: pod.GenerateName}}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("create a ServiceAccount: %w", err)
+		return nil, fmt.Errorf("create a ServiceAccount: %w", err)
 	}
 	r.onEnd(func(ctx context.Context) error {
 		if err := accounts.Delete(ctx, account.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -190,7 +211,7 @@ func (r *run) checkServiceAccount(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	})
 	pod.Spec.ServiceAccountName = account.Name
-	return nil
+	return account, nil
 }
 
 // watchDeletion returns a channel that gets the grace period when the Pod is deleted, as

@@ -43,8 +43,8 @@ type webhooks struct {
 	ca       []byte
 }
 
-// findWebhooks returns the webhooks that the program serves, or nil if there is no
-// Service for it.
+// findWebhooks returns the webhooks that the program serves, or nil if there are none:
+// no Service was named, and no object names one that selects its Pod.
 func (r *run) findWebhooks(ctx context.Context, pod *corev1.Pod) (*webhooks, error) {
 	services := map[types.NamespacedName]*corev1.Service{}
 	for _, name := range r.Services {
@@ -64,14 +64,39 @@ func (r *run) findWebhooks(ctx context.Context, pod *corev1.Pod) (*webhooks, err
 			services[name] = s
 		}
 	}
-	if len(services) == 0 {
-		return nil, nil
-	}
 	client, err := dynamic.NewForConfig(r.Config)
 	if err != nil {
 		return nil, err
 	}
-	return &webhooks{client: client, services: services, port: r.WebhookPort}, nil
+	w := &webhooks{client: client, services: services, port: r.WebhookPort}
+	named, err := w.areNamed(ctx)
+	if err != nil || len(r.Services) == 0 && !named {
+		return nil, err
+	}
+	return w, nil
+}
+
+// areNamed reports whether an object names one of the Services for a webhook.
+func (w *webhooks) areNamed(ctx context.Context) (bool, error) {
+	for _, resource := range withWebhooks {
+		list, err := w.client.Resource(resource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, fmt.Errorf("list %s: %w", resource.Resource, err)
+		}
+		for i := range list.Items {
+			// It may be redirected to another program now.
+			if _, err := restore(&list.Items[i], func(string) bool { return true }); err != nil {
+				return false, fmt.Errorf("%s %s: %w", resource.Resource, list.Items[i].GetName(), err)
+			}
+			for _, hook := range webhooksOf(&list.Items[i]) {
+				service, _, _, found := serviceOf(hook.clientConfig())
+				if _, ours := w.services[service]; found && ours {
+					return true, nil
+				}
+			}
+		}
+	}
+	return false, nil
 }
 
 // redirect makes the certificate with which the program serves webhooks, and leads to it
