@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -190,8 +189,6 @@ func forbidden(account, verb, resource, group, namespace string) string {
 	return fmt.Sprintf(`%s is forbidden: User "system:serviceaccount:%s:%s" cannot %s resource %q in API group %q in the namespace %q`,
 		resource, namespace, account, verb, resource, group, namespace)
 }
-
-func signalName(s syscall.Signal) string { return unix.SignalName(s) }
 
 // newNamespace creates a namespace for a test, with an account that may list ConfigMaps
 // and create Leases there.

@@ -33,6 +33,7 @@ const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 func main() {
 	exitCode := flag.Int("exit-code", 0, "what to end with after SIGTERM")
 	webhookPort := flag.Int("webhook-port", 0, "where to serve a webhook; 0: nowhere")
+	untilUSR1 := flag.Bool("report-signals", false, "report each signal, and end after SIGUSR1")
 	once := flag.Bool("once", false, "end when everything is reported")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGUSR1)
@@ -41,12 +42,29 @@ func main() {
 		fmt.Fprintln(os.Stderr, "operator:", err)
 		os.Exit(1)
 	}
-	if !*once {
+	switch {
+	case *untilUSR1:
+		reportSignals()
+	case !*once:
 		fmt.Println("ready: yes")
 		<-ctx.Done()
 	}
 	fmt.Println("ended: yes")
 	os.Exit(*exitCode)
+}
+
+func reportSignals() {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals)
+	fmt.Println("ready: yes")
+	for s := range signals {
+		if s == syscall.SIGUSR1 {
+			return
+		}
+		if s != syscall.SIGURG { // The runtime sends these to itself.
+			fmt.Println("got:", s)
+		}
+	}
 }
 
 func operate(ctx context.Context, webhookPort int) error {
