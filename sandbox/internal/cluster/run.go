@@ -22,6 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/ports"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/storage"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
@@ -224,6 +225,9 @@ func (c *cluster) bringUp(ctx context.Context) error {
 		}
 	}
 	if err := c.addMissingNodes(ctx, client); err != nil {
+		return err
+	}
+	if err := storage.EnsureClass(ctx, client); err != nil {
 		return err
 	}
 	if err := waitServiceAccount(ctx, client); err != nil {
