@@ -34,9 +34,9 @@ func Inside() (starter *os.File, inside bool, _ error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if namespace == outside {
-		// What is mounted here would be mounted for all processes of the machine.
-		return nil, false, fmt.Errorf("%s is set and this process has no mount namespace of its own: unset it", insideVariable)
+	if namespace == outside || !strings.HasPrefix(outside, "mnt:[") {
+		// What is mounted here might be mounted for all processes of the machine.
+		return nil, false, fmt.Errorf("%s is set, and not by 'sandbox run': unset it", insideVariable)
 	}
 	// The program gets neither.
 	syscall.CloseOnExec(starterFD)
