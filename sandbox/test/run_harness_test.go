@@ -65,6 +65,8 @@ func startRunWith(t *testing.T, s sandbox, environment []string, args ...string)
 
 func begin(t *testing.T, cmd *exec.Cmd) ran {
 	t.Helper()
+	// A program that is not killed with it would hold its output open.
+	cmd.WaitDelay = 10 * time.Second
 	p, err := client.Start(cmd)
 	if err != nil {
 		t.Fatal(err)

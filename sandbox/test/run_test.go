@@ -269,6 +269,11 @@ func TestKilledRunLeavesNothing(t *testing.T) {
 			if _, err := fmt.Sscan(r.says("pid"), &pid); err != nil {
 				t.Fatal(err)
 			}
+			program, err := os.FindProcess(pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = program.Kill() })
 			if err := kill(r); err != nil {
 				t.Fatal(err)
 			}
