@@ -27,6 +27,9 @@ import (
 // binary is the sandbox under test: $SANDBOX_BIN, or one that was built for this run.
 var binary string
 
+// testDir is a directory for all tests of this run.
+var testDir string
+
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
@@ -37,6 +40,7 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
+	testDir = dir
 	// Keep the tests away from any sandbox of the user who runs them.
 	os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	os.Unsetenv("SANDBOX_DATA_DIR")

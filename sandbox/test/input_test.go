@@ -105,7 +105,7 @@ func TestVersion(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"--help"}, {"up", "--help"}, {"down", "-h"}, {"status", "-h"}, {"kubeconfig", "-h"}, {"add-nodes", "-h"},
-		{"node"}, {"node", "ready", "-h"}, {"component", "pause", "-h"}, {"links", "-h"}, {"proxy", "-h"},
+		{"node"}, {"node", "ready", "-h"}, {"component", "pause", "-h"}, {"run", "-h"}, {"links", "-h"}, {"proxy", "-h"},
 	} {
 		r := command(t, args...)
 		if r.code != 0 || !strings.Contains(r.stdout, "Usage:") || r.stderr != "" {

@@ -41,6 +41,9 @@ func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if err := newRoot().ExecuteContext(ctx); err != nil {
+		if code := exitError(0); errors.As(err, &code) {
+			return int(code)
+		}
 		if ctx.Err() != nil {
 			err = fmt.Errorf("interrupted")
 		}
@@ -49,6 +52,12 @@ func Main() int {
 	}
 	return 0
 }
+
+// exitError is the exit code of a program that this command ran, which has said itself
+// what went wrong.
+type exitError int
+
+func (c exitError) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // root holds what all subcommands share.
 type root struct{ dataDir string }
@@ -87,7 +96,7 @@ no container ever runs.`,
 	})
 	cmd.AddCommand(
 		newUp(r), newDown(r), newStatus(r), newKubectl(r), newKubeconfig(r),
-		newAddNodes(r), newNode(r), newComponent(r), newProxy(r), newLinks(),
+		newAddNodes(r), newNode(r), newComponent(r), newRun(r), newProxy(r), newLinks(),
 	)
 	return cmd
 }

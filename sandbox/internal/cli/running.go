@@ -51,6 +51,8 @@ func sameAs(cmd *cobra.Command, o cluster.Options, s cluster.Status) error {
 			same = o.Audit == (s.AuditLog != "")
 		case "fresh":
 			same = !o.Fresh
+		case "emulated-version":
+			same = o.EmulatedVersion == s.EmulatedVersion
 		case "pod-events":
 			same = o.PodEvents == s.PodEvents
 		case "owner":

@@ -64,6 +64,9 @@ by annotations of its pod template:
 			if err := o.Delays.Validate(); err != nil {
 				return err
 			}
+			if err := checkEmulated(o.EmulatedVersion); err != nil {
+				return err
+			}
 			if cmd.Flags().Changed("owner") {
 				if o.Owner, err = cluster.FindOwner(owner); err != nil {
 					return err
@@ -90,6 +93,7 @@ by annotations of its pod template:
 	flags.BoolVar(&o.Fresh, "fresh", false, "remove what an earlier run left in the data directory")
 	flags.BoolVar(&detach, "detach", false, "return once the sandbox is ready and leave it running")
 	flags.IntVar(&owner, "owner", 0, "stop and remove the data directory when the process with this ID has ended, even if it was killed")
+	flags.StringVar(&o.EmulatedVersion, "emulated-version", "", "have the APIs and features of this release of Kubernetes only, like 1.34 (default that of --version)")
 	flags.BoolVar(&o.PodEvents, "pod-events", true, "let kubelets write events about pods; leave them out where thousands of pods come and go")
 	o.Delays.AddFlags(flags)
 	return cmd
@@ -138,10 +142,14 @@ func at(dir cluster.Dir) string {
 
 func printReady(out io.Writer, s cluster.Status, o cluster.Options) {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+	version := s.Version
+	if s.EmulatedVersion != "" {
+		version += " as " + s.EmulatedVersion
+	}
 	fmt.Fprintf(out, `Kubernetes %s is ready after %s (the API server after %s) with %s.
   API server  %s
   kubeconfig  %s
-`, s.Version, seconds(s.Times.Ready.Duration), seconds(s.Times.APIServerReady.Duration), atLeast(o.Nodes), s.APIServer, s.Kubeconfig)
+`, version, seconds(s.Times.Ready.Duration), seconds(s.Times.APIServerReady.Duration), atLeast(o.Nodes), s.APIServer, s.Kubeconfig)
 	if s.AuditLog != "" {
 		fmt.Fprintf(out, "  audit log   %s\n", s.AuditLog)
 	}
@@ -184,6 +192,7 @@ func upDetached(cmd *cobra.Command, o cluster.Options) error {
 	args := []string{
 		"sandbox", "up", "--data-dir", string(o.Dir), fmt.Sprintf("--nodes=%d", o.Nodes), "--kubeconfig=" + o.Kubeconfig,
 		fmt.Sprintf("--audit=%t", o.Audit), fmt.Sprintf("--fresh=%t", o.Fresh), fmt.Sprintf("--pod-events=%t", o.PodEvents),
+		"--emulated-version=" + o.EmulatedVersion,
 	}
 	if o.Owner != nil {
 		args = append(args, fmt.Sprintf("--owner=%d", o.Owner.PID))

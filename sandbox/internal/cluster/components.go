@@ -57,7 +57,7 @@ func etcd(d Dir, port int) supervisor.Spec {
 	}
 }
 
-func apiServer(d Dir, port, etcdPort int, audit bool) supervisor.Spec {
+func apiServer(d Dir, port, etcdPort int, audit bool, emulated string) supervisor.Spec {
 	args := []string{
 		fmt.Sprintf("--etcd-servers=https://%s:%d", ports.Loopback, etcdPort),
 		"--etcd-cafile=" + d.certFile(etcdCA),
@@ -89,12 +89,21 @@ func apiServer(d Dir, port, etcdPort int, audit bool) supervisor.Spec {
 			"--audit-log-maxsize=1024",
 		)
 	}
-	return supervisor.Spec{Name: component.APIServer, Port: port, Args: args}
+	return supervisor.Spec{Name: component.APIServer, Port: port, Args: append(args, emulating(emulated)...)}
 }
 
-func controllerManager(d Dir) supervisor.Spec {
+// emulating makes a component behave like one of that version. All that watch what the
+// API server has must be of its version, or they wait for kinds that it does not have.
+func emulating(version string) []string {
+	if version == "" {
+		return nil
+	}
+	return []string{"--emulated-version=" + version}
+}
+
+func controllerManager(d Dir, emulated string) supervisor.Spec {
 	kubeconfig := d.kubeconfigOf("system:" + component.ControllerManager)
-	return supervisor.Spec{Name: component.ControllerManager, Args: []string{
+	return supervisor.Spec{Name: component.ControllerManager, Args: append([]string{
 		"--kubeconfig=" + kubeconfig,
 		"--use-service-account-credentials",
 		"--root-ca-file=" + d.certFile(clusterCA),
@@ -109,19 +118,19 @@ func controllerManager(d Dir) supervisor.Spec {
 		"--profiling=false",
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
-	}}
+	}, emulating(emulated)...)}
 }
 
-func scheduler(d Dir) supervisor.Spec {
+func scheduler(d Dir, emulated string) supervisor.Spec {
 	kubeconfig := d.kubeconfigOf("system:" + component.Scheduler)
-	return supervisor.Spec{Name: component.Scheduler, Args: []string{
+	return supervisor.Spec{Name: component.Scheduler, Args: append([]string{
 		"--kubeconfig=" + kubeconfig,
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--profiling=false",
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
-	}}
+	}, emulating(emulated)...)}
 }
 
 func kubelets(d Dir, events bool, delays kubelet.Delays) supervisor.Spec {

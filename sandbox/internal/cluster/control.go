@@ -37,10 +37,11 @@ type Status struct {
 	AuditLog   string `json:"auditLog,omitempty"`
 
 	// What it was started with.
-	Nodes     int            `json:"nodes"`
-	Owner     int            `json:"owner,omitempty"`
-	PodEvents bool           `json:"podEvents"`
-	Delays    kubelet.Delays `json:"delays"`
+	Nodes           int            `json:"nodes"`
+	Owner           int            `json:"owner,omitempty"`
+	EmulatedVersion string         `json:"emulatedVersion,omitempty"`
+	PodEvents       bool           `json:"podEvents"`
+	Delays          kubelet.Delays `json:"delays"`
 
 	Started time.Time `json:"started"`
 	Times   Times     `json:"times"`
@@ -87,17 +88,18 @@ func (c *cluster) status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := Status{
-		DataDir:    c.Dir,
-		PID:        os.Getpid(),
-		APIServer:  c.settings.apiServer(),
-		Kubeconfig: c.Dir.Kubeconfig(),
-		Version:    KubernetesVersion(),
-		Nodes:      c.Nodes,
-		PodEvents:  c.PodEvents,
-		Delays:     c.Delays,
-		Started:    c.started,
-		Times:      c.times,
-		RSSBytes:   rss(os.Getpid()),
+		DataDir:         c.Dir,
+		PID:             os.Getpid(),
+		APIServer:       c.settings.apiServer(),
+		Kubeconfig:      c.Dir.Kubeconfig(),
+		Version:         KubernetesVersion(),
+		Nodes:           c.Nodes,
+		EmulatedVersion: c.EmulatedVersion,
+		PodEvents:       c.PodEvents,
+		Delays:          c.Delays,
+		Started:         c.started,
+		Times:           c.times,
+		RSSBytes:        rss(os.Getpid()),
 	}
 	if c.Kubeconfig != "" {
 		s.Kubeconfig = c.Kubeconfig

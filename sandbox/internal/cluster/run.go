@@ -22,6 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/ports"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/storage"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
@@ -42,6 +43,9 @@ type Options struct {
 	// Owner is a process that the sandbox does not outlive; nil: none. When it has
 	// ended, however it did, the data directory is removed as well.
 	Owner *Owner
+	// EmulatedVersion is the release of Kubernetes whose APIs and features there are,
+	// such as 1.34; empty: all of the release that is compiled in.
+	EmulatedVersion string
 	// PodEvents lets the kubelets write events about pods.
 	PodEvents bool
 	Delays    kubelet.Delays
@@ -215,12 +219,15 @@ func (c *cluster) bringUp(ctx context.Context) error {
 	c.mu.Lock()
 	c.times.APIServerReady = metav1.Duration{Duration: time.Since(c.started)}
 	c.mu.Unlock()
-	for _, spec := range []supervisor.Spec{controllerManager(c.Dir), scheduler(c.Dir), kubelets(c.Dir, c.PodEvents, c.Delays)} {
+	for _, spec := range []supervisor.Spec{controllerManager(c.Dir, c.EmulatedVersion), scheduler(c.Dir, c.EmulatedVersion), kubelets(c.Dir, c.PodEvents, c.Delays)} {
 		if err := c.launch(spec); err != nil {
 			return err
 		}
 	}
 	if err := c.addMissingNodes(ctx, client); err != nil {
+		return err
+	}
+	if err := storage.EnsureClass(ctx, client); err != nil {
 		return err
 	}
 	if err := waitServiceAccount(ctx, client); err != nil {
@@ -255,7 +262,7 @@ func (c *cluster) startControlPlane() error {
 	if err := c.launch(etcd(c.Dir, etcdPort.Number())); err != nil {
 		return err
 	}
-	return c.launch(apiServer(c.Dir, apiServerPort.Number(), etcdPort.Number(), c.Audit))
+	return c.launch(apiServer(c.Dir, apiServerPort.Number(), etcdPort.Number(), c.Audit, c.EmulatedVersion))
 }
 
 func (c *cluster) launch(spec supervisor.Spec) error {

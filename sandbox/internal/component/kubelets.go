@@ -5,6 +5,7 @@ package component
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/storage"
 )
 
 func kubeletsMain() int {
@@ -54,7 +56,10 @@ func runKubelets() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	return kubelet.Run(ctx, client, writer, delays)
+	// What provides volumes is simulated in the same process.
+	provided := make(chan error, 1)
+	go func() { provided <- storage.Run(ctx, client) }()
+	return errors.Join(kubelet.Run(ctx, client, writer, delays), <-provided)
 }
 
 // The events of all nodes together: twice what the kubelet of one real node writes by

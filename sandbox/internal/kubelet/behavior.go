@@ -19,6 +19,10 @@ const Prefix = "sandbox.tidekeeper.dev/"
 // BehaviorAnnotation on a pod says how its containers behave.
 const BehaviorAnnotation = Prefix + "behavior"
 
+// ProgramAnnotation on a pod is the name that a program of this machine has for as long
+// as it runs as the pod. Like a container, the pod does not outlive it.
+const ProgramAnnotation = Prefix + "program"
+
 // The ways in which the containers of a pod can behave.
 const (
 	// Normal containers become ready and stay so.

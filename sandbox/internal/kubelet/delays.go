@@ -59,6 +59,15 @@ func (d *Delays) Args() []string {
 	return args
 }
 
+// WithoutDelays are the annotations of a pod to which everything happens at once.
+func WithoutDelays() map[string]string {
+	annotations := map[string]string{}
+	for _, f := range new(Delays).fields() {
+		annotations[Prefix+f.name] = "0s"
+	}
+	return annotations
+}
+
 type delay struct {
 	name  string
 	value *time.Duration

@@ -25,12 +25,16 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/claim"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
 // workers is how many pods are written at a time: enough to keep an API server
 // on a few cores busy.
 const workers = 16
+
+// programPeriod is how often a kubelet looks whether a program that is a pod still runs.
+const programPeriod = time.Second
 
 const byNode = "node"
 
@@ -222,8 +226,15 @@ func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.
 		// No simulated kubelet runs this pod.
 		return 0, ignoreNotFound(err)
 	}
+	program, isProgram := pod.Annotations[ProgramAnnotation]
+	if isProgram && !claim.Taken(program) {
+		return 0, k.remove(ctx, pod)
+	}
 	plan, mistake := planOf(pod, k.delays)
 	s, delay := next(pod, plan, mistake)
+	if s == none && isProgram {
+		return programPeriod, nil
+	}
 	if s == none {
 		return 0, nil
 	}
@@ -237,13 +248,18 @@ func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.
 		return delay - waited, nil
 	}
 	if s == remove {
-		return 0, ignoreNotFound(k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
-			GracePeriodSeconds: new(int64(0)),
-			// A successor of the same name is another pod.
-			Preconditions: &metav1.Preconditions{UID: &pod.UID},
-		}))
+		return 0, k.remove(ctx, pod)
 	}
 	return 0, k.report(ctx, n, pod, plan, mistake, s, waited)
+}
+
+// remove deletes the object of a pod of which nothing else is left.
+func (k *Kubelets) remove(ctx context.Context, pod *corev1.Pod) error {
+	return ignoreNotFound(k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: new(int64(0)),
+		// A successor of the same name is another pod.
+		Preconditions: &metav1.Preconditions{UID: &pod.UID},
+	}))
 }
 
 // report writes the status of a pod after a step, and the events of it.

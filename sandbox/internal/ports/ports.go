@@ -11,6 +11,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/claim"
 )
 
 // Loopback is the only address a sandbox ever listens on.
@@ -25,7 +27,7 @@ type Port struct {
 	number int
 	// claim keeps it from other sandboxes of the same user, which the kernel
 	// would let share it.
-	claim int
+	claim claim.Claim
 }
 
 // Reserve takes the preferred port if it is free, and any free one otherwise.
@@ -55,26 +57,11 @@ func reserve(number int) (*Port, error) {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("reserve a port: %w", err)
 	}
-	if p.claim, err = claim(p.number); err != nil {
+	if p.claim, err = claim.Take(fmt.Sprintf("port-%d", p.number)); err != nil {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("reserve port %d: %w", p.number, err)
 	}
 	return p, nil
-}
-
-// claim takes the name of a port, which only one process can have at a time. The
-// name is a socket's in the abstract namespace: it belongs to the same network as
-// the port, and is given back when its process ends, however it does.
-func claim(number int) (int, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, err
-	}
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("@tidekeeper-sandbox-port-%d", number)}); err != nil {
-		_ = unix.Close(fd)
-		return 0, err
-	}
-	return fd, nil
 }
 
 // bind deliberately leaves SO_REUSEADDR off: programs that set it (most do)
@@ -108,4 +95,4 @@ func free(number int) bool {
 func (p *Port) Number() int { return p.number }
 
 // Release gives the port back.
-func (p *Port) Release() error { return errors.Join(unix.Close(p.fd), unix.Close(p.claim)) }
+func (p *Port) Release() error { return errors.Join(unix.Close(p.fd), p.claim.Release()) }

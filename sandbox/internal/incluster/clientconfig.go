@@ -1,0 +1,195 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package incluster
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
+)
+
+// withWebhooks are the kinds of objects that say how webhooks are reached.
+var withWebhooks = []schema.GroupVersionResource{
+	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
+	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+}
+
+// redirectedAnnotation on an object holds how its webhooks were reached before they were
+// redirected to a program, by the name of the webhook, so that this can be restored.
+const redirectedAnnotation = kubelet.Prefix + "redirected-webhooks"
+
+// redirected is one webhook in the annotation.
+type redirected struct {
+	// Pod is the one that the webhook was redirected to.
+	Pod string `json:"pod"`
+	// Before is the clientConfig from before, and Now the one from then on.
+	Before map[string]any `json:"before"`
+	Now    map[string]any `json:"now"`
+}
+
+// conversion is the name of the webhook of a CustomResourceDefinition, which has none.
+const conversion = "conversion"
+
+// webhook is a webhook of an object.
+type webhook struct {
+	name string
+	// owner is the part of the object that has the clientConfig.
+	owner map[string]any
+}
+
+func (w webhook) clientConfig() map[string]any {
+	config, _ := w.owner["clientConfig"].(map[string]any)
+	return config
+}
+
+// webhooksOf returns the webhooks of an object. What is set in them is set in the object.
+func webhooksOf(object *unstructured.Unstructured) []webhook {
+	if crd, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "conversion", "webhook"); found {
+		if owner, ok := crd.(map[string]any); ok {
+			return []webhook{{name: conversion, owner: owner}}
+		}
+	}
+	list, _, _ := unstructured.NestedFieldNoCopy(object.Object, "webhooks")
+	items, _ := list.([]any)
+	var all []webhook
+	for _, item := range items {
+		if owner, ok := item.(map[string]any); ok {
+			name, _ := owner["name"].(string)
+			all = append(all, webhook{name: name, owner: owner})
+		}
+	}
+	return all
+}
+
+// serviceOf returns the Service that a clientConfig names, its port and the path.
+func serviceOf(clientConfig map[string]any) (service types.NamespacedName, port int32, path string, found bool) {
+	named, found, _ := unstructured.NestedMap(clientConfig, "service")
+	if !found {
+		return service, 0, "", false
+	}
+	service.Namespace, _ = named["namespace"].(string)
+	service.Name, _ = named["name"].(string)
+	path, _ = named["path"].(string)
+	port = 443
+	if p, ok := named["port"].(int64); ok {
+		port = int32(p)
+	}
+	return service, port, path, true
+}
+
+// target says where a program serves the webhooks of a Service.
+type target func(service types.NamespacedName, port int32) (address string, serves bool, _ error)
+
+// redirect changes the webhooks of an object that the program serves so that they reach
+// it, and reports whether there were any.
+func redirect(object *unstructured.Unstructured, pod string, ca []byte, serves target) (bool, error) {
+	kept, err := redirections(object)
+	if err != nil {
+		return false, err
+	}
+	changed := false
+	for _, w := range webhooksOf(object) {
+		before := w.clientConfig()
+		service, port, path, found := serviceOf(before)
+		if !found {
+			continue
+		}
+		address, ours, err := serves(service, port)
+		if err != nil {
+			return false, fmt.Errorf("webhook %s: %w", w.name, err)
+		}
+		if !ours {
+			continue
+		}
+		now := map[string]any{"url": "https://" + address + path, "caBundle": base64.StdEncoding.EncodeToString(ca)}
+		kept[w.name] = redirected{Pod: pod, Before: before, Now: now}
+		w.owner["clientConfig"] = runtime.DeepCopyJSON(now)
+		changed = true
+	}
+	if !changed {
+		return false, nil
+	}
+	return true, setRedirections(object, kept)
+}
+
+// restore takes back what redirect did for a Pod, and reports whether there was
+// anything. A webhook that another client has changed since stays as it is.
+func restore(object *unstructured.Unstructured, of func(pod string) bool) (bool, error) {
+	kept, err := redirections(object)
+	if err != nil {
+		return false, err
+	}
+	changed := false
+	for name, r := range kept {
+		if !of(r.Pod) {
+			continue
+		}
+		for _, w := range webhooksOf(object) {
+			if w.name == name && reflect.DeepEqual(w.clientConfig(), r.Now) {
+				w.owner["clientConfig"] = r.Before
+			}
+		}
+		delete(kept, name)
+		changed = true
+	}
+	if !changed {
+		return false, nil
+	}
+	return true, setRedirections(object, kept)
+}
+
+func redirections(object *unstructured.Unstructured) (map[string]redirected, error) {
+	kept := map[string]redirected{}
+	text, ok := object.GetAnnotations()[redirectedAnnotation]
+	if !ok {
+		return kept, nil
+	}
+	if err := json.Unmarshal([]byte(text), &kept); err != nil {
+		return nil, fmt.Errorf("the annotation %s cannot be read: %w", redirectedAnnotation, err)
+	}
+	// Numbers as in the object.
+	for _, r := range kept {
+		wholeNumbers(r.Before)
+		wholeNumbers(r.Now)
+	}
+	return kept, nil
+}
+
+// wholeNumbers makes numbers integers, which a JSON decoder reads as floating point.
+func wholeNumbers(object map[string]any) {
+	for key, value := range object {
+		switch v := value.(type) {
+		case float64:
+			object[key] = int64(v)
+		case map[string]any:
+			wholeNumbers(v)
+		}
+	}
+}
+
+func setRedirections(object *unstructured.Unstructured, kept map[string]redirected) error {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	delete(annotations, redirectedAnnotation)
+	if len(kept) > 0 {
+		text, err := json.Marshal(kept)
+		if err != nil {
+			return err
+		}
+		annotations[redirectedAnnotation] = string(text)
+	}
+	object.SetAnnotations(annotations)
+	return nil
+}

@@ -1,0 +1,150 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package incluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// serviceAccountDir is where every container finds the files of its ServiceAccount.
+const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// mount makes the directories that only the program is to see. They are in memory, and
+// go with the last process in the namespace.
+func (r *run) mount(webhooks bool) error {
+	// What is mounted outside later is seen here, but never the other way round.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return notPermitted(err)
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	dirs := []string{serviceAccountDir}
+	if webhooks {
+		dirs = append(dirs, r.CertDir)
+	}
+	// Libraries look for a kubeconfig there before they look for a cluster around them.
+	if home, err := os.UserHomeDir(); err == nil {
+		kube := filepath.Join(home, ".kube")
+		if _, err := os.Stat(kube); err == nil {
+			dirs = append(dirs, kube)
+		}
+	}
+	for _, dir := range dirs {
+		if err := makePrivate(dir); err != nil {
+			return fmt.Errorf("mount %s for the program: %w", dir, err)
+		}
+	}
+	// It may be below a directory that was covered.
+	return os.Chdir(wd)
+}
+
+// makePrivate makes an empty directory that exists for this process and its children
+// only. No directory is made outside: if it does not exist there, the nearest one that
+// does is covered by another with the same entries.
+func makePrivate(dir string) error {
+	existing, rest, err := split(dir)
+	if err != nil {
+		return err
+	}
+	if rest == "" {
+		return unix.Mount("tmpfs", existing, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755")
+	}
+	if err := cover(existing); err != nil {
+		return err
+	}
+	return os.MkdirAll(filepath.Join(existing, rest), 0o755)
+}
+
+// split returns the part of a path that exists, without symbolic links, and the rest.
+func split(path string) (existing, rest string, _ error) {
+	if !filepath.IsAbs(path) {
+		return "", "", errors.New("want an absolute path")
+	}
+	for dir := filepath.Clean(path); ; dir = filepath.Dir(dir) {
+		existing, err := filepath.EvalSymlinks(dir)
+		if err == nil {
+			return existing, strings.TrimPrefix(strings.TrimPrefix(filepath.Clean(path), dir), "/"), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", "", err
+		}
+	}
+}
+
+// cover mounts a new directory over another, in which each entry of the old one is
+// still the same file or directory as before, and can be written to.
+func cover(dir string) error {
+	if dir == "/" {
+		return errors.New("a directory of that name directly below / must exist")
+	}
+	old, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	info, err := old.Stat()
+	if err != nil {
+		return err
+	}
+	entries, err := old.ReadDir(-1)
+	if err != nil {
+		return err
+	}
+	mode := info.Sys().(*syscall.Stat_t).Mode & 0o7777
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=%o", mode)); err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		// Through its descriptor, what was covered can still be reached.
+		source := fmt.Sprintf("/proc/self/fd/%d/%s", old.Fd(), entry.Name())
+		err := show(source, filepath.Join(dir, entry.Name()), entry)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // It may have been removed meanwhile.
+			return err
+		}
+	}
+	return nil
+}
+
+// show makes an entry of a covered directory appear under its old name.
+func show(source, target string, entry fs.DirEntry) error {
+	var err error
+	switch {
+	case entry.Type()&fs.ModeSymlink != 0:
+		link, err := os.Readlink(source)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(link, target)
+	case entry.IsDir():
+		err = os.Mkdir(target, 0o700)
+	default:
+		err = os.WriteFile(target, nil, 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	if err := unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return errors.Join(err, os.Remove(target))
+	}
+	return nil
+}
+
+// dropCapabilities gives up what the mounts needed, before the program is started.
+func dropCapabilities() error {
+	_, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("drop capabilities: %w", errno)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package incluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// insideVariable is set for the process in the namespaces. Its value is the mount
+// namespace of the process that started it.
+const insideVariable = "SANDBOX_RUN_OUTSIDE"
+
+// starterFD is the end of a pipe of which only the process outside has the other one,
+// so that it is closed when that has ended, however it did.
+const starterFD = 3
+
+// Inside returns a file that ends when the process outside does, if this is the process
+// in the namespaces.
+func Inside() (starter *os.File, inside bool, _ error) {
+	outside := os.Getenv(insideVariable)
+	if outside == "" {
+		return nil, false, nil
+	}
+	namespace, err := mountNamespace()
+	if err != nil {
+		return nil, false, err
+	}
+	if namespace == outside || !strings.HasPrefix(outside, "mnt:[") {
+		// What is mounted here might be mounted for all processes of the machine.
+		return nil, false, fmt.Errorf("%s is set, and not by 'sandbox run': unset it", insideVariable)
+	}
+	// The program gets neither.
+	syscall.CloseOnExec(starterFD)
+	return os.NewFile(starterFD, "starter"), true, os.Unsetenv(insideVariable)
+}
+
+func mountNamespace() (string, error) { return os.Readlink("/proc/self/ns/mnt") }
+
+// Enter runs this command again in namespaces of its own and returns its exit code.
+func Enter() (int, error) {
+	outside, err := mountNamespace()
+	if err != nil {
+		return 0, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer w.Close()
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, passedOn...)
+	defer signal.Stop(signals)
+
+	environment := append(os.Environ(), insideVariable+"="+outside)
+	inside, err := startInNamespaces(environment, r)
+	if err != nil {
+		return 0, err
+	}
+	r.Close()
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		for {
+			select {
+			case s := <-signals:
+				_ = inside.Process.Signal(s)
+			case <-ended:
+				return
+			}
+		}
+	}()
+	_ = inside.Wait()
+	return exitCode(inside.ProcessState), nil
+}
+
+// startInNamespaces makes namespaces for mounts and for the host name. Without the
+// right to do that, a user namespace gives it, in which the user stays who they are.
+func startInNamespaces(environment []string, starter *os.File) (*exec.Cmd, error) {
+	const own = syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS
+	attempts := []*syscall.SysProcAttr{
+		{Cloneflags: own},
+		{
+			Cloneflags:  own | syscall.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
+			// A program that is not started as root has only those of its rights that
+			// it is started with.
+			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
+		},
+	}
+	var err error
+	for _, attributes := range attempts {
+		// A signal to the group of processes, as from a shell, is passed on once by the
+		// process outside, and must not reach the program a second time.
+		attributes.Setpgid = true
+		cmd := &exec.Cmd{
+			Path: "/proc/self/exe", Args: os.Args, Env: environment,
+			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+			ExtraFiles:  []*os.File{starter},
+			SysProcAttr: attributes,
+		}
+		if err = cmd.Start(); err == nil {
+			return cmd, nil
+		}
+	}
+	return nil, notPermitted(err)
+}
+
+// notPermitted explains why there are no namespaces.
+func notPermitted(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		err = errno
+	}
+	return fmt.Errorf("this machine does not permit a mount namespace (%w): run it as root, or allow user namespaces%s", err, forbidding())
+}
+
+// forbidding names the setting of the kernel that forbids namespaces, if one does.
+func forbidding() string {
+	for _, setting := range []struct{ name, forbids string }{
+		{"user/max_mnt_namespaces", "0"},
+		{"user/max_user_namespaces", "0"},
+		{"kernel/unprivileged_userns_clone", "0"},
+		{"kernel/apparmor_restrict_unprivileged_userns", "1"},
+	} {
+		value, err := os.ReadFile("/proc/sys/" + setting.name)
+		if err == nil && strings.TrimSpace(string(value)) == setting.forbids {
+			return fmt.Sprintf(", which 'sysctl %s' forbids here", strings.ReplaceAll(setting.name, "/", "."))
+		}
+	}
+	return ""
+}

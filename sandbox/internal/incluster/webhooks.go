@@ -1,0 +1,239 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package incluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
+	kubectlutil "k8s.io/kubectl/pkg/util"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/pki"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/ports"
+)
+
+// defaultWebhookPort is where programs made with controller-runtime serve webhooks.
+const defaultWebhookPort = 9443
+
+// webhooks lead to the program instead of to Services.
+type webhooks struct {
+	client dynamic.Interface
+	// services are those whose webhooks the program serves; nil: one that does not exist.
+	services map[types.NamespacedName]*corev1.Service
+	port     int32
+	pod      *corev1.Pod
+	ca       []byte
+}
+
+// findWebhooks returns the webhooks that the program serves, or nil if there are none:
+// no Service was named, and no object names one that selects its Pod.
+func (r *run) findWebhooks(ctx context.Context, pod *corev1.Pod) (*webhooks, error) {
+	services := map[types.NamespacedName]*corev1.Service{}
+	for _, name := range r.Services {
+		services[name] = nil
+	}
+	list, err := r.client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list Services: %w", err)
+	}
+	for i := range list.Items {
+		s := &list.Items[i]
+		name := types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
+		_, named := services[name]
+		selects := s.Namespace == pod.Namespace && len(s.Spec.Selector) > 0 &&
+			labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels))
+		if named || selects {
+			services[name] = s
+		}
+	}
+	client, err := dynamic.NewForConfig(r.Config)
+	if err != nil {
+		return nil, err
+	}
+	w := &webhooks{client: client, services: services, port: r.WebhookPort}
+	named, err := w.areNamed(ctx)
+	if err != nil || len(r.Services) == 0 && !named {
+		return nil, err
+	}
+	return w, nil
+}
+
+// areNamed reports whether an object names one of the Services for a webhook.
+func (w *webhooks) areNamed(ctx context.Context) (bool, error) {
+	for _, resource := range withWebhooks {
+		list, err := w.client.Resource(resource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, fmt.Errorf("list %s: %w", resource.Resource, err)
+		}
+		for i := range list.Items {
+			// It may be redirected to another program now.
+			if _, err := restore(&list.Items[i], func(string) bool { return true }); err != nil {
+				return false, fmt.Errorf("%s %s: %w", resource.Resource, list.Items[i].GetName(), err)
+			}
+			for _, hook := range webhooksOf(&list.Items[i]) {
+				service, _, _, found := serviceOf(hook.clientConfig())
+				if _, ours := w.services[service]; found && ours {
+					return true, nil
+				}
+			}
+		}
+	}
+	return false, nil
+}
+
+// redirect makes the certificate with which the program serves webhooks, and leads to it
+// all that name one of its Services, now or later, until the end.
+func (r *run) redirect(ctx context.Context, w *webhooks, pod *corev1.Pod) error {
+	w.pod = pod
+	var err error
+	if w.ca, err = writeServingCert(r.CertDir, w.services); err != nil {
+		return fmt.Errorf("make the serving certificate: %w", err)
+	}
+	r.onEnd(w.restoreAll)
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(w.client, 0)
+	var synced []cache.InformerSynced
+	for _, resource := range withWebhooks {
+		handler, err := factory.ForResource(resource).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { w.see(ctx, resource, object) },
+			UpdateFunc: func(_, object any) { w.see(ctx, resource, object) },
+		})
+		if err != nil {
+			return err
+		}
+		synced = append(synced, handler.HasSynced)
+	}
+	r.background(ctx, func(ctx context.Context) {
+		factory.Start(ctx.Done())
+		<-ctx.Done()
+		factory.Shutdown()
+	})
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// writeServingCert makes a certificate for the Services and writes it under the names of
+// the keys of a TLS Secret. It returns the authority that the API server is to trust.
+func writeServingCert(dir string, services map[types.NamespacedName]*corev1.Service) ([]byte, error) {
+	authority, err := pki.NewAuthority("tidekeeper-sandbox-webhooks")
+	if err != nil {
+		return nil, err
+	}
+	names := []string{"localhost"}
+	for s := range services {
+		host := s.Name + "." + s.Namespace + ".svc"
+		names = append(names, host, host+".cluster.local")
+	}
+	pair, err := authority.Server("webhooks", names, []net.IP{net.ParseIP(ports.Loopback)})
+	if err != nil {
+		return nil, err
+	}
+	return authority.Cert, errors.Join(pair.Write(dir, "tls"), os.WriteFile(filepath.Join(dir, "ca.crt"), authority.Cert, 0o600))
+}
+
+// target is where the program serves the webhooks of a Service.
+func (w *webhooks) target(name types.NamespacedName, port int32) (string, bool, error) {
+	service, ours := w.services[name]
+	if !ours {
+		return "", false, nil
+	}
+	number := int32(defaultWebhookPort)
+	switch {
+	case w.port != 0:
+		number = w.port
+	case service != nil:
+		var err error
+		if number, err = kubectlutil.LookupContainerPortNumberByServicePort(*service, *w.pod, port); err != nil {
+			return "", false, fmt.Errorf("%w: give the port of the program with --webhook-port", err)
+		}
+	}
+	return net.JoinHostPort(ports.Loopback, strconv.Itoa(int(number))), true, nil
+}
+
+// podName is how the Pod is called in annotations.
+func (w *webhooks) podName() string { return w.pod.Namespace + "/" + w.pod.Name }
+
+// see redirects the webhooks of an object that are for the program.
+func (w *webhooks) see(ctx context.Context, resource schema.GroupVersionResource, object any) {
+	changed := object.(*unstructured.Unstructured).DeepCopy()
+	// What a run left behind that could not clean up.
+	restored, err := restore(changed, func(pod string) bool { return w.isGone(ctx, pod) })
+	if err != nil {
+		warn(fmt.Errorf("%s %s: %w", resource.Resource, changed.GetName(), err))
+		return
+	}
+	redirected, err := redirect(changed, w.podName(), w.ca, w.target)
+	if err == nil && (restored || redirected) {
+		_, err = w.client.Resource(resource).Update(ctx, changed, metav1.UpdateOptions{})
+	}
+	// After a conflict, the object comes again as it is now.
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		warn(fmt.Errorf("%s %s: its webhooks do not reach the program: %w", resource.Resource, changed.GetName(), err))
+	}
+}
+
+// isGone reports whether the Pod of another run does not exist any more.
+func (w *webhooks) isGone(ctx context.Context, pod string) bool {
+	namespace, name, _ := strings.Cut(pod, "/")
+	_, err := w.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	return apierrors.IsNotFound(err)
+}
+
+// restoreAll restores all objects whose webhooks were redirected to the program.
+func (w *webhooks) restoreAll(ctx context.Context) error {
+	var errs []error
+	for _, resource := range withWebhooks {
+		list, err := w.client.Resource(resource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("webhooks may be left as they are: %w", err))
+			continue
+		}
+		for _, object := range list.Items {
+			if _, found := object.GetAnnotations()[redirectedAnnotation]; !found {
+				continue
+			}
+			if err := w.restore(ctx, resource, object.GetName()); err != nil {
+				errs = append(errs, fmt.Errorf("%s %s: its webhooks are left as they are: %w", resource.Resource, object.GetName(), err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (w *webhooks) restore(ctx context.Context, resource schema.GroupVersionResource, name string) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		object, err := w.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		does, err := restore(object, func(pod string) bool { return pod == w.podName() })
+		if err != nil || !does {
+			return err
+		}
+		_, err = w.client.Resource(resource).Update(ctx, object, metav1.UpdateOptions{})
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

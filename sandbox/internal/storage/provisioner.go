@@ -1,0 +1,189 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	storagelisters "k8s.io/client-go/listers/storage/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/reference"
+	"k8s.io/klog/v2"
+)
+
+// The library for external provisioners is not used: it requires other versions of
+// modules that Kubernetes is compiled with.
+
+// lookAgain is how often claims and volumes are looked at that have not changed: what
+// failed is tried again, and the class may have changed.
+const lookAgain = 5 * time.Second
+
+const (
+	// wantedFrom is the annotation with which the controller manager asks the provisioner
+	// of that name for a volume.
+	wantedFrom = "volume.kubernetes.io/storage-provisioner"
+	// provisionedBy is the annotation of a volume with the name of its provisioner. Such
+	// a volume is deleted by that.
+	provisionedBy = "pv.kubernetes.io/provisioned-by"
+)
+
+// provisioner does what claims and volumes ask for.
+type provisioner struct {
+	client  kubernetes.Interface
+	classes storagelisters.StorageClassLister
+	volumes corelisters.PersistentVolumeLister
+	events  record.EventRecorder
+}
+
+// Run provides volumes until the context ends.
+func Run(ctx context.Context, client kubernetes.Interface) error {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	factory := informers.NewSharedInformerFactory(client, lookAgain)
+	classes, claims, volumes := factory.Storage().V1().StorageClasses(), factory.Core().V1().PersistentVolumeClaims(), factory.Core().V1().PersistentVolumes()
+	p := &provisioner{
+		client:  client,
+		classes: classes.Lister(),
+		volumes: volumes.Lister(),
+		events:  broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: Provisioner}),
+	}
+	_, err := claims.Informer().AddEventHandler(handler(func(object any) { p.seeClaim(ctx, object.(*corev1.PersistentVolumeClaim)) }))
+	if err != nil {
+		return err
+	}
+	_, err = volumes.Informer().AddEventHandler(handler(func(object any) { p.seeVolume(ctx, object.(*corev1.PersistentVolume)) }))
+	if err != nil {
+		return err
+	}
+	factory.Start(ctx.Done())
+	<-ctx.Done()
+	factory.Shutdown()
+	return nil
+}
+
+// handler calls a function for an object that is there, has changed or is due again.
+func handler(see func(any)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, object any) { see(object) }}
+}
+
+func (p *provisioner) seeClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) {
+	switch {
+	case claim.DeletionTimestamp != nil:
+	case claim.Spec.VolumeName == "" && claim.Annotations[wantedFrom] == Provisioner:
+		p.failed(claim, "ProvisioningFailed", p.provide(ctx, claim))
+	case claim.Status.Phase == corev1.ClaimBound:
+		p.failed(claim, "VolumeResizeFailed", p.grow(ctx, claim))
+	}
+}
+
+func (p *provisioner) seeVolume(ctx context.Context, volume *corev1.PersistentVolume) {
+	if volume.Status.Phase == corev1.VolumeReleased && volume.DeletionTimestamp == nil &&
+		volume.Annotations[provisionedBy] == Provisioner && volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		p.failed(volume, "VolumeFailedDelete", p.remove(ctx, volume))
+	}
+}
+
+// failed reports what failed, unless it is seen again because another client has changed
+// the object meanwhile.
+func (p *provisioner) failed(object runtime.Object, reason string, err error) {
+	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return
+	}
+	p.events.Event(object, corev1.EventTypeWarning, reason, err.Error())
+	klog.ErrorS(err, "Trying again", "reason", reason)
+}
+
+// behaviorOf returns what happens to requests for a claim or a volume.
+func (p *provisioner) behaviorOf(object metav1.Object, className string) (behavior, error) {
+	// A class that is not there has no annotation.
+	if class, err := p.classes.Get(className); err == nil {
+		return behaviorOf(object, class)
+	}
+	return behaviorOf(object, nil)
+}
+
+// provide creates the volume of a claim, to which the controller manager binds it.
+func (p *provisioner) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	b, err := p.behaviorOf(claim, *claim.Spec.StorageClassName)
+	if err != nil || b == hang {
+		return err
+	}
+	class, err := p.classes.Get(*claim.Spec.StorageClassName)
+	if err != nil {
+		return err
+	}
+	owner, err := reference.GetReference(scheme.Scheme, claim)
+	if err != nil {
+		return err
+	}
+	name := "pvc-" + string(claim.UID)
+	_, err = p.client.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{provisionedBy: Provisioner}},
+		Spec: corev1.PersistentVolumeSpec{
+			StorageClassName:              class.Name,
+			ClaimRef:                      owner,
+			PersistentVolumeReclaimPolicy: *class.ReclaimPolicy,
+			MountOptions:                  class.MountOptions,
+			AccessModes:                   claim.Spec.AccessModes,
+			VolumeMode:                    claim.Spec.VolumeMode,
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
+			// Nothing has to attach volumes of this kind.
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/sandbox/" + name}},
+		},
+	}, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil // The claim is about to be bound.
+	case err != nil:
+		return fmt.Errorf("create PersistentVolume %s: %w", name, err)
+	}
+	p.events.Eventf(claim, corev1.EventTypeNormal, "ProvisioningSucceeded", "Successfully provisioned volume %s", name)
+	return nil
+}
+
+// grow makes the volume of a claim as large as the claim asks for, and then the claim.
+func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	wanted, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
+	if wanted.Cmp(has) <= 0 {
+		return nil
+	}
+	volume, err := p.volumes.Get(claim.Spec.VolumeName)
+	if err != nil || volume.Annotations[provisionedBy] != Provisioner {
+		return err
+	}
+	b, err := p.behaviorOf(claim, volume.Spec.StorageClassName)
+	if err != nil || b == hang {
+		return err
+	}
+	volume = volume.DeepCopy()
+	volume.Spec.Capacity[corev1.ResourceStorage] = wanted
+	if _, err := p.client.CoreV1().PersistentVolumes().Update(ctx, volume, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	claim = claim.DeepCopy()
+	claim.Status.Capacity[corev1.ResourceStorage] = wanted
+	_, err = p.client.CoreV1().PersistentVolumeClaims(claim.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+	return err
+}
+
+// remove deletes a volume whose claim is gone. There is nothing of it but the object.
+func (p *provisioner) remove(ctx context.Context, volume *corev1.PersistentVolume) error {
+	b, err := p.behaviorOf(volume, volume.Spec.StorageClassName)
+	if err != nil || b == hang {
+		return err
+	}
+	return p.client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &volume.UID}})
+}

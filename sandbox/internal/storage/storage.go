@@ -1,0 +1,74 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storage simulates what provides volumes: claims of its StorageClass are bound
+// to new volumes, which grow with them and are deleted after them. There is nothing in
+// the volumes.
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Provisioner is the name that StorageClasses have for this package.
+const Provisioner = "sandbox.tidekeeper.dev/simulated"
+
+// className is the StorageClass of claims that name none.
+const className = "standard"
+
+// BehaviorAnnotation on a claim, a volume or a StorageClass says what happens to requests
+// for volumes. That of the claim or the volume counts more than that of the class.
+const BehaviorAnnotation = "sandbox.tidekeeper.dev/volume"
+
+// behavior is a value of the annotation.
+type behavior string
+
+const (
+	// provide: what is requested happens at once.
+	provide behavior = ""
+	// hang: nothing happens until the annotation is removed.
+	hang behavior = "hang"
+	// refuse: each request fails until the annotation is removed.
+	refuse behavior = "refuse"
+)
+
+// behaviorOf reads the annotation of an object, or else that of its class.
+func behaviorOf(object, class metav1.Object) (behavior, error) {
+	value, found := object.GetAnnotations()[BehaviorAnnotation]
+	if !found && class != nil {
+		value = class.GetAnnotations()[BehaviorAnnotation]
+	}
+	switch b := behavior(value); b {
+	case provide, hang:
+		return b, nil
+	case refuse:
+		return b, fmt.Errorf("annotation %s: %s", BehaviorAnnotation, refuse)
+	}
+	return refuse, fmt.Errorf("annotation %s: %q is neither %s nor %s", BehaviorAnnotation, value, hang, refuse)
+}
+
+// EnsureClass creates the default StorageClass if it is not there.
+func EnsureClass(ctx context.Context, client kubernetes.Interface) error {
+	reclaim, binding := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate
+	_, err := client.StorageV1().StorageClasses().Create(ctx, &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        className,
+			Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"},
+		},
+		Provisioner:          Provisioner,
+		ReclaimPolicy:        &reclaim,
+		VolumeBindingMode:    &binding,
+		AllowVolumeExpansion: new(true),
+	}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create StorageClass %s: %w", className, err)
+	}
+	return nil
+}

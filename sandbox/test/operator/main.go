@@ -1,0 +1,160 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command operator is a small operator that knows nothing of sandboxes: it does what it
+// would do in a pod, and reports in lines like "key: value" what came of it.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+func main() {
+	exitCode := flag.Int("exit-code", 0, "what to end with after SIGTERM")
+	webhookPort := flag.Int("webhook-port", 0, "where to serve a webhook; 0: nowhere")
+	untilUSR1 := flag.Bool("report-signals", false, "report each signal, and end after SIGUSR1")
+	once := flag.Bool("once", false, "end when everything is reported")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGUSR1)
+	defer stop()
+	if err := operate(ctx, *webhookPort); err != nil {
+		fmt.Fprintln(os.Stderr, "operator:", err)
+		os.Exit(1)
+	}
+	switch {
+	case *untilUSR1:
+		reportSignals()
+	case !*once:
+		fmt.Println("ready: yes")
+		<-ctx.Done()
+	}
+	fmt.Println("ended: yes")
+	os.Exit(*exitCode)
+}
+
+func reportSignals() {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals)
+	fmt.Println("ready: yes")
+	for s := range signals {
+		if s == syscall.SIGUSR1 {
+			return
+		}
+		if s != syscall.SIGURG { // The runtime sends these to itself.
+			fmt.Println("got:", s)
+		}
+	}
+}
+
+func operate(ctx context.Context, webhookPort int) error {
+	fmt.Println("pid:", os.Getpid())
+	fmt.Println("arguments:", strings.Join(os.Args[1:], " "))
+	host, _ := os.Hostname()
+	fmt.Println("host:", host)
+	namespace, err := os.ReadFile(filepath.Join(serviceAccountDir, "namespace"))
+	if err != nil {
+		return err
+	}
+	fmt.Println("namespace:", string(namespace))
+	for _, name := range []string{"POD_NAME", "POD_NAMESPACE", "NODE", "IP", "ACCOUNT", "FROM_CONFIGMAP", "FROM_SECRET", "ALL_color", "GREETING", "LIMIT"} {
+		fmt.Printf("env %s: %s\n", name, os.Getenv(name))
+	}
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return err
+	}
+	// Without a kubeconfig, kubectl and many other programs find the cluster around them.
+	found, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		return err
+	}
+	fmt.Println("same API server by any way:", found.Host == config.Host)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	_, err = client.CoreV1().ConfigMaps(string(namespace)).List(ctx, metav1.ListOptions{})
+	fmt.Println("configmaps:", err)
+	_, err = client.CoreV1().Secrets(string(namespace)).List(ctx, metav1.ListOptions{})
+	fmt.Println("secrets:", err)
+	holder := os.Getenv("POD_NAME")
+	_, err = client.CoordinationV1().Leases(string(namespace)).Create(ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: holder}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder},
+	}, metav1.CreateOptions{})
+	fmt.Println("lease:", err)
+	if webhookPort != 0 {
+		return serveWebhook(webhookPort)
+	}
+	return nil
+}
+
+// serveWebhook serves a webhook that refuses everything and one that converts objects,
+// with the certificate where controller-runtime looks for it.
+func serveWebhook(port int) error {
+	http.HandleFunc("POST /convert", convert)
+	http.HandleFunc("POST /validate", func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "the operator says no"}}
+		_ = json.NewEncoder(w).Encode(review)
+	})
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs")
+	server := &http.Server{ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		fmt.Println("webhook:", server.ServeTLS(listener, filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")))
+	}()
+	return nil
+}
+
+// convert converts between versions that differ only in their names.
+func convert(w http.ResponseWriter, r *http.Request) {
+	var review struct {
+		metav1.TypeMeta `json:",inline"`
+		Request         struct {
+			UID               string
+			DesiredAPIVersion string
+			Objects           []map[string]any
+		} `json:"request"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	for _, object := range review.Request.Objects {
+		(&unstructured.Unstructured{Object: object}).SetAPIVersion(review.Request.DesiredAPIVersion)
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"apiVersion": review.APIVersion, "kind": review.Kind,
+		"response": map[string]any{
+			"uid": review.Request.UID, "result": map[string]any{"status": "Success"}, "convertedObjects": review.Request.Objects,
+		},
+	})
+}

@@ -1,0 +1,241 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client"
+)
+
+// operatorBinary builds the operator of the tests once.
+var operatorBinary = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(testDir, "operator")
+	build := exec.Command("go", "build", "-trimpath", "-o", path, "./operator")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the operator: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func operator(t *testing.T) string {
+	t.Helper()
+	path, err := operatorBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// ran is a program that `sandbox run` runs.
+type ran struct {
+	*client.Process
+	t *testing.T
+}
+
+// startRun starts `sandbox run` with these arguments, until the end of the test.
+func startRun(t *testing.T, s sandbox, args ...string) ran {
+	t.Helper()
+	return startRunWith(t, s, nil, args...)
+}
+
+// startRunWith does so in an environment with further variables.
+func startRunWith(t *testing.T, s sandbox, environment []string, args ...string) ran {
+	t.Helper()
+	cmd := exec.Command(binary, s.withDir(append([]string{"run"}, args...))...)
+	cmd.Env = append(os.Environ(), environment...)
+	return begin(t, cmd)
+}
+
+func begin(t *testing.T, cmd *exec.Cmd) ran {
+	t.Helper()
+	// A program that is not killed with it would hold its output open.
+	cmd.WaitDelay = 10 * time.Second
+	p, err := client.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := ran{p, t}
+	t.Cleanup(func() {
+		if p.Running() {
+			_ = p.Signal(syscall.SIGTERM)
+		}
+		r.wait()
+	})
+	return r
+}
+
+// says waits until the program has printed a line with the key and returns the value.
+func (r ran) says(key string) string {
+	r.t.Helper()
+	var value string
+	waitFor(r.t, 30*time.Second, func() string {
+		for line := range strings.Lines(r.Output()) {
+			if rest, ok := strings.CutPrefix(line, key+": "); ok && strings.HasSuffix(line, "\n") {
+				value = strings.TrimSuffix(rest, "\n")
+				return ""
+			}
+		}
+		if !r.Running() {
+			r.t.Fatalf("it has ended without a line %q:\n%s", key, r.Output())
+		}
+		return fmt.Sprintf("no line %q:\n%s", key, r.Output())
+	})
+	return value
+}
+
+// wants fails the test unless the program printed these lines.
+func (r ran) wants(lines map[string]string) {
+	r.t.Helper()
+	for key, want := range lines {
+		if got := r.says(key); got != want {
+			r.t.Errorf("%s: %q, want %q", key, got, want)
+		}
+	}
+}
+
+// wait waits until `sandbox run` has ended and returns its exit code.
+func (r ran) wait() int {
+	r.t.Helper()
+	select {
+	case <-r.Done():
+	case <-time.After(30 * time.Second):
+		_ = r.Kill()
+		r.t.Errorf("it did not end:\n%s", r.Output())
+	}
+	code, _ := r.Wait(r.t.Context())
+	return code
+}
+
+// wantNothingLeft waits until there is nothing in a namespace that `sandbox run` makes: no
+// Pod that no controller has, and no ServiceAccount but those that others have made.
+func wantNothingLeft(t *testing.T, c kubernetes.Interface, namespace string, accounts ...string) {
+	t.Helper()
+	waitFor(t, 20*time.Second, func() string {
+		pods, err := c.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		for _, p := range pods.Items {
+			if metav1.GetControllerOf(&p) == nil {
+				return "the Pod " + p.Name + " is left"
+			}
+		}
+		list, err := c.CoreV1().ServiceAccounts(namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		for _, a := range list.Items {
+			if a.Name != "default" && !slices.Contains(accounts, a.Name) {
+				return "the ServiceAccount " + a.Name + " is left"
+			}
+		}
+		return ""
+	})
+}
+
+// controlled counts the pods of a namespace that have a controller and are not being
+// deleted.
+func controlled(t *testing.T, s sandbox, namespace string) int {
+	t.Helper()
+	pods, err := s.client(t).CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, p := range pods.Items {
+		if metav1.GetControllerOf(&p) != nil && p.DeletionTimestamp == nil {
+			count++
+		}
+	}
+	return count
+}
+
+// hostFiles lists the files of the machine where a program sees others, and what is
+// mounted.
+func hostFiles(t *testing.T) string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"/run/*", "/run/secrets/*", "/run/secrets/*/*", filepath.Join(os.TempDir(), "k8s-webhook-server*")} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, names...)
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(all, "\n") + "\n" + string(mounts)
+}
+
+// forbidden is what the API server says to a ServiceAccount.
+func forbidden(account, verb, resource, group, namespace string) string {
+	return fmt.Sprintf(`%s is forbidden: User "system:serviceaccount:%s:%s" cannot %s resource %q in API group %q in the namespace %q`,
+		resource, namespace, account, verb, resource, group, namespace)
+}
+
+// newNamespace creates a namespace for a test, with an account that may list ConfigMaps
+// and create Leases there.
+func newNamespace(t *testing.T, s sandbox) string {
+	t.Helper()
+	name := "run-" + fmt.Sprint(time.Now().UnixNano())
+	s.must(t, "kubectl", "create", "namespace", name)
+	t.Cleanup(func() { s.must(t, "kubectl", "delete", "namespace", name, "--wait=false") })
+	for _, args := range []string{
+		"create serviceaccount operator",
+		"create role operator --verb=list,create --resource=configmaps,leases.coordination.k8s.io",
+		"create rolebinding operator --role=operator --serviceaccount=" + name + ":operator",
+	} {
+		s.must(t, append([]string{"kubectl", "-n", name}, strings.Fields(args)...)...)
+	}
+	return name
+}
+
+// apply applies a manifest to a namespace.
+func apply(t *testing.T, s sandbox, namespace, manifest string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "manifest.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.must(t, "kubectl", "-n", namespace, "apply", "-f", file)
+	return file
+}
+
+// freePort returns a port that no process listens on.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func podCondition(p *corev1.Pod, name corev1.PodConditionType) corev1.ConditionStatus {
+	for _, c := range p.Status.Conditions {
+		if c.Type == name {
+			return c.Status
+		}
+	}
+	return ""
+}
