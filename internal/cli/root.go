@@ -84,6 +84,7 @@ not know Tidekeeper's kinds, 130 interrupted.`,
   kubectl tide restarts --older-than 24h      # none succeeded for a day
   kubectl tide restarts next --for 24h -A     # the calendar of the coming day
   kubectl tide restarts forecast -A           # what will be missed, and why
+  kubectl tide restarts gates web -n shop     # would it start now
   kubectl tide restarts now web -n shop
   kubectl tide pods watch -l app=web          # each transition as it happens
   kubectl tide pods slow -A                   # what took longest to start, and why

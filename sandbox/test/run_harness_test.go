@@ -4,6 +4,7 @@
 package test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -34,13 +35,42 @@ var operatorBinary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
+// operator returns the path of the operator, for tests that run it.
 func operator(t *testing.T) string {
 	t.Helper()
+	needsRun(t)
 	path, err := operatorBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// needsRun skips the test on a machine that permits no namespaces, where 'sandbox run' can only
+// say so.
+func needsRun(t *testing.T) {
+	t.Helper()
+	const own = syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS
+	if startIn(&syscall.SysProcAttr{Cloneflags: own}) != nil {
+		needsNamespaces(t, &syscall.SysProcAttr{
+			Cloneflags:  own | syscall.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
+		})
+	}
+}
+
+// needsNamespaces skips the test if the machine does not permit these namespaces.
+func needsNamespaces(t *testing.T, attributes *syscall.SysProcAttr) {
+	t.Helper()
+	if err := startIn(attributes); errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) {
+		t.Skipf("this machine does not permit the namespaces that a program in the cluster needs: %v", err)
+	}
+}
+
+func startIn(attributes *syscall.SysProcAttr) error {
+	cmd := exec.Command("true")
+	cmd.SysProcAttr = attributes
+	return cmd.Run()
 }
 
 // ran is a program that `sandbox run` runs.

@@ -14,6 +14,7 @@ import (
 
 // What is wrong is said in one line, and nothing is left of what was begun.
 func TestRunWrongInput(t *testing.T) {
+	needsRun(t)
 	s := sharedSandbox(t)
 	empty := t.TempDir()
 	twoDeployments := filepath.Join(empty, "two.yaml")
@@ -66,6 +67,7 @@ func TestRunWrongInput(t *testing.T) {
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 		}
+		needsNamespaces(t, cmd.SysProcAttr)
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
 		_ = cmd.Run()

@@ -318,6 +318,7 @@ func TestRunWithoutRoot(t *testing.T) {
 	s := sharedSandbox(t)
 	cmd := exec.Command(binary, s.withDir([]string{"run", "--", "sh", "-c", `echo "user: $(id -u)"; echo "capabilities: $(awk '/CapEff/ {print $2}' /proc/self/status)"; exec "$0" --once`, operator(t)})...)
 	asUser(cmd)
+	needsNamespaces(t, cmd.SysProcAttr)
 	r := begin(t, cmd)
 	if code := r.wait(); code != 0 {
 		t.Fatalf("exit code %d:\n%s", code, r.Output())
