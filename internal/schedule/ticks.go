@@ -81,8 +81,8 @@ func (t Ticks) last(upTo time.Time) (time.Time, bool) {
 		if opens, ok := t.Windows.OpensAt(due); ok && t.reaches(tick, opens) {
 			return tick, true
 		}
-		closed, ok := t.Windows.closedSince(due)
-		if !ok {
+		closed := t.Windows.lastEnd(due)
+		if closed.IsZero() {
 			return time.Time{}, false
 		}
 		// No window opens until the deadline, and so not until that of a tick before it: the

@@ -31,13 +31,8 @@ func (w Windows) ClosesAt(at time.Time) (closes time.Time, open bool) {
 	}
 	closes = at
 	for range maxJoined {
-		joined := closes
-		for i := range w {
-			if opened, ok := w[i].Opens.last(joined.UTC()); ok {
-				joined = latest(joined, opened.Add(w[i].Length))
-			}
-		}
-		if joined.Equal(closes) {
+		joined := w.lastEnd(closes)
+		if !joined.After(closes) {
 			break
 		}
 		if closes = joined; closes.Sub(at) > farAhead {
@@ -48,14 +43,7 @@ func (w Windows) ClosesAt(at time.Time) (closes time.Time, open bool) {
 }
 
 // isOpen reports whether the windows are open at a time.
-func (w Windows) isOpen(at time.Time) bool {
-	for i := range w {
-		if opened, ok := w[i].Opens.last(at.UTC()); ok && opened.Add(w[i].Length).After(at) {
-			return true
-		}
-	}
-	return len(w) == 0
-}
+func (w Windows) isOpen(at time.Time) bool { return len(w) == 0 || w.lastEnd(at).After(at) }
 
 // OpensAt returns the first time from a time on at which the windows are open. It returns
 // false if there is none.
@@ -72,19 +60,14 @@ func (w Windows) OpensAt(from time.Time) (time.Time, bool) {
 	return first, !first.IsZero()
 }
 
-// closedSince returns when the windows, which are closed at that time, have last closed.
-func (w Windows) closedSince(at time.Time) (closed time.Time, ok bool) {
+// lastEnd returns the latest end of the windows that have opened until a time; the zero time if
+// none has.
+func (w Windows) lastEnd(at time.Time) (end time.Time) {
 	for i := range w {
-		if opened, ok := w[i].Opens.last(at.UTC()); ok {
-			closed = latest(closed, opened.Add(w[i].Length))
+		opened, ok := w[i].Opens.last(at.UTC())
+		if closes := opened.Add(w[i].Length); ok && closes.After(end) {
+			end = closes
 		}
 	}
-	return closed, !closed.IsZero()
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+	return end
 }

@@ -9,6 +9,7 @@
 //   - next.go: the calendar
 //   - forecast.go, forecast_read.go, forecast_print.go: what starts when, and what will be missed
 //   - gates.go: whether a restart would be started now
+//   - budget_flags.go: the manager's settings that forecast and gates assume
 //   - minutes.go: the table of the minutes in which something starts
 //   - targets.go: the objects that now, suspend and resume are about
 //   - now.go, suspend.go, failures.go, patch.go: what changes a ScheduledRestart

@@ -5,13 +5,11 @@ package restarts
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -19,20 +17,12 @@ import (
 // longestForecast bounds how much is played.
 const longestForecast = 7 * 24 * time.Hour
 
-// The settings of the manager, which the plugin cannot read.
-const (
-	flagMaxConcurrent  = "max-concurrent-restarts"
-	flagNamespaceShare = "restart-namespace-share"
-	flagSlotAge        = "restart-slot-age"
-)
-
 // forecastOptions are those of restarts forecast.
 type forecastOptions struct {
 	*cmdutil.Env
 	allNamespaces bool
 	ahead, assume cmdutil.Duration
-	slotAge       cmdutil.Duration
-	limits        forecast.Limits
+	budget        budgetFlags
 	output        cmdutil.DataOutput
 
 	namespace string
@@ -59,10 +49,9 @@ type forecastSettings struct {
 
 func newForecastCommand(e *cmdutil.Env) *cobra.Command {
 	o := &forecastOptions{
-		Env:     e,
-		ahead:   cmdutil.Duration{Duration: 24 * time.Hour, Max: longestForecast},
-		assume:  cmdutil.Duration{Duration: time.Minute, Max: 24 * time.Hour},
-		slotAge: cmdutil.Duration{Duration: budget.DefaultSlotAge, Max: 24 * time.Hour},
+		Env:    e,
+		ahead:  cmdutil.Duration{Duration: 24 * time.Hour, Max: longestForecast},
+		assume: cmdutil.Duration{Duration: time.Minute, Max: 24 * time.Hour},
 	}
 	cmd := &cobra.Command{
 		Use:   "forecast",
@@ -92,16 +81,13 @@ tide --help.`,
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "show those of all namespaces")
 	f.Var(&o.ahead, "for", "how far to look ahead, such as 24h or 2d; at most 7d")
 	f.Var(&o.assume, "assume-duration", "how long a restart takes that has never succeeded")
-	f.IntVar(&o.limits.MaxConcurrent, flagMaxConcurrent, budget.DefaultMaxConcurrent, "how many restarts the manager has in progress at once")
-	f.IntVar(&o.limits.NamespaceShare, flagNamespaceShare, budget.DefaultNamespaceShare, "the `percent` of them that one namespace may have")
-	f.Var(&o.slotAge, flagSlotAge, "how long a restart counts towards them")
+	o.budget.addTo(f)
 	o.output.AddTo(cmd)
 	return cmd
 }
 
 // Complete is part of [cmdutil.Options].
 func (o *forecastOptions) Complete(cmd *cobra.Command, _ []string) (err error) {
-	o.limits.SlotAge = o.slotAge.Duration
 	for _, name := range []string{flagMaxConcurrent, flagNamespaceShare, flagSlotAge} {
 		if f := cmd.Flags().Lookup(name); !f.Changed {
 			o.defaults = append(o.defaults, name)
@@ -113,20 +99,14 @@ func (o *forecastOptions) Complete(cmd *cobra.Command, _ []string) (err error) {
 
 // Validate is part of [cmdutil.Options].
 func (o *forecastOptions) Validate() error {
-	if err := validateBudget(o.limits.MaxConcurrent, o.limits.NamespaceShare); err != nil {
+	if err := o.budget.validate(); err != nil {
 		return err
 	}
 	return o.output.Validate()
 }
 
-func validateBudget(maxConcurrent, namespaceShare int) error {
-	switch {
-	case maxConcurrent < 1:
-		return fmt.Errorf("--%s=%d: must be at least 1", flagMaxConcurrent, maxConcurrent)
-	case namespaceShare < 1 || namespaceShare > 100:
-		return fmt.Errorf("--%s=%d: must be from 1 to 100", flagNamespaceShare, namespaceShare)
-	}
-	return nil
+func (o *forecastOptions) limits() forecast.Limits {
+	return forecast.Limits{MaxConcurrent: o.budget.maxConcurrent, NamespaceShare: o.budget.namespaceShare, SlotAge: o.budget.slotAge.Duration}
 }
 
 // Run is part of [cmdutil.Options].
@@ -141,7 +121,7 @@ func (o *forecastOptions) Run(ctx context.Context) error {
 	}
 	now := o.Now().Truncate(time.Second)
 	f := forecast.Run(ctx, forecast.Input{
-		Restarts: read.restarts, Targets: read.targets, Limits: o.limits, AssumedDuration: o.assume.Duration,
+		Restarts: read.restarts, Targets: read.targets, Limits: o.limits(), AssumedDuration: o.assume.Duration,
 		Now: now, Until: now.Add(o.ahead.Duration), Namespace: o.namespace, MostListed: view.MostListed,
 	})
 	if err := ctx.Err(); err != nil {

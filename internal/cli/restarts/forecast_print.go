@@ -22,7 +22,7 @@ func (o *forecastOptions) print(f forecast.Forecast, partial bool) error {
 	if n := f.Summary.Unlisted; n > 0 {
 		o.Note(fmt.Sprintf("%d more ticks are counted and not listed by name: choose a namespace, or look less far ahead with --for", n))
 	}
-	settings := forecastSettings{o.limits.MaxConcurrent, o.limits.NamespaceShare, int64(o.limits.SlotAge / time.Second), int64(o.assume.Duration / time.Second)}
+	settings := forecastSettings{o.budget.maxConcurrent, o.budget.namespaceShare, int64(o.budget.slotAge.Duration / time.Second), int64(o.assume.Duration / time.Second)}
 	defaults := append([]string{}, o.defaults...)
 	if done, err := o.output.Print(o.Out, forecastOutput{f, settings, defaults, partial}); done {
 		return err
@@ -134,7 +134,7 @@ func summaryText(f *forecast.Forecast, local *time.Location) string {
 // assumedText says what the forecast assumes.
 func (o *forecastOptions) assumedText(f *forecast.Forecast) string {
 	values := map[string]string{
-		flagMaxConcurrent: fmt.Sprint(o.limits.MaxConcurrent), flagNamespaceShare: fmt.Sprint(o.limits.NamespaceShare), flagSlotAge: o.slotAge.String(),
+		flagMaxConcurrent: fmt.Sprint(o.budget.maxConcurrent), flagNamespaceShare: fmt.Sprint(o.budget.namespaceShare), flagSlotAge: o.budget.slotAge.String(),
 	}
 	var said []string
 	for _, name := range o.defaults {

@@ -59,19 +59,19 @@ func (o *forecastOptions) read(ctx context.Context, c client.Client) (*forecastR
 	return r, nil
 }
 
-// inNamespaces reads the objects of all namespaces, or, without the right to, those of the
-// namespace that is shown. It returns which of the two it has read.
-func (r *forecastReader) inNamespaces(read func(namespace string) error) (namespace string, err error) {
+// inNamespaces reads the objects of all namespaces, or, without the right to, those of one, if
+// it is given. It returns which of the two it has read.
+func inNamespaces(one string, read func(namespace string) error) (namespace string, err error) {
 	err = read("")
-	if apierrors.IsForbidden(err) && r.o.namespace != "" {
-		return r.o.namespace, read(r.o.namespace)
+	if apierrors.IsForbidden(err) && one != "" {
+		return one, read(one)
 	}
 	return "", err
 }
 
 // readRestarts reads the ScheduledRestarts, without what a forecast does not need.
 func (r *forecastReader) readRestarts(ctx context.Context) error {
-	namespace, err := r.inNamespaces(func(namespace string) error {
+	namespace, err := inNamespaces(r.o.namespace, func(namespace string) error {
 		r.restarts = nil
 		empty := func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }
 		return cmdutil.EachPage(ctx, r.client, empty, func(page *tidekeeperv1.ScheduledRestartList) {
@@ -110,7 +110,7 @@ func (r *forecastReader) readTargets(ctx context.Context, kind *workload.Kind, w
 		r.targets[key] = forecast.Target{State: state}
 		return nil
 	}
-	namespace, err := r.inNamespaces(func(namespace string) error {
+	namespace, err := inNamespaces(r.o.namespace, func(namespace string) error {
 		return cmdutil.EachPage(ctx, r.client, func() client.ObjectList { return newList(kind) }, func(page client.ObjectList) {
 			if err := meta.EachListItem(page, take); err != nil {
 				stateErr = err

@@ -50,7 +50,7 @@ func TestForecastTables(t *testing.T) {
 	}, lines(t, unservedTable(view.UnservedIn(&f), false, noon, time.UTC), term.Screen{})); diff != "" {
 		t.Errorf("what does not (-want +got):\n%s", diff)
 	}
-	o := forecastOptions{limits: forecast.Limits{MaxConcurrent: 20}, assume: cmdutil.Duration{Duration: time.Minute}, defaults: []string{flagMaxConcurrent}}
+	o := forecastOptions{budget: budgetFlags{maxConcurrent: 20}, assume: cmdutil.Duration{Duration: time.Minute}, defaults: []string{flagMaxConcurrent}}
 	if diff := cmp.Diff([]string{
 		"4 restarts, from today 11:59 until today 12:02: 3m. 1 tick will be missed. 1 restart in progress at the end.",
 		"Assumed: workloads stay as they are, --max-concurrent-restarts 20, 1m for 2 restarts without a success in the history (--assume-duration).",

@@ -6,11 +6,9 @@ package restarts
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -25,8 +23,7 @@ import (
 // gatesOptions are those of restarts gates.
 type gatesOptions struct {
 	historyOptions
-	maxConcurrent, namespaceShare int
-	slotAge                       cmdutil.Duration
+	budget budgetFlags
 }
 
 // gatesOutput is what restarts gates prints for programs.
@@ -37,7 +34,7 @@ type gatesOutput struct {
 }
 
 func newGatesCommand(e *cmdutil.Env) *cobra.Command {
-	o := &gatesOptions{historyOptions: historyOptions{Env: e}, slotAge: cmdutil.Duration{Duration: budget.DefaultSlotAge, Max: 24 * time.Hour}}
+	o := &gatesOptions{historyOptions: historyOptions{Env: e}}
 	cmd := &cobra.Command{
 		Use:   "gates NAME | TYPE/NAME",
 		Short: "Whether a restart would be started now, and what is in its way",
@@ -58,17 +55,14 @@ Exit codes: 0 it would be started, 2 it would not, 1 an error, or those of kubec
 		ValidArgsFunction: e.CompleteOne(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
-	f := cmd.Flags()
-	f.IntVar(&o.maxConcurrent, flagMaxConcurrent, budget.DefaultMaxConcurrent, "how many restarts the manager has in progress at once")
-	f.IntVar(&o.namespaceShare, flagNamespaceShare, budget.DefaultNamespaceShare, "the `percent` of them that one namespace may have")
-	f.Var(&o.slotAge, flagSlotAge, "how long a restart counts towards them")
+	o.budget.addTo(cmd.Flags())
 	o.output.AddTo(cmd)
 	return cmd
 }
 
 // Validate is part of [cmdutil.Options].
 func (o *gatesOptions) Validate() error {
-	if err := validateBudget(o.maxConcurrent, o.namespaceShare); err != nil {
+	if err := o.budget.validate(); err != nil {
 		return err
 	}
 	return o.output.Validate()
@@ -135,10 +129,10 @@ func targetOf(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRes
 	object := kind.New()
 	err = c.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Spec.TargetRef.Name}, object)
 	switch {
-	case meta.IsNoMatchError(err):
-		return nil, true, nil
 	case apierrors.IsNotFound(err):
-		return nil, false, nil
+		// So is the answer if the cluster does not serve the kind. A list shows which it is.
+		err := c.List(ctx, newList(kind), client.InNamespace(r.Namespace), client.Limit(1))
+		return nil, apierrors.IsNotFound(err), nil
 	case err != nil:
 		return nil, false, fmt.Errorf("get %s %s: %w", kind.Kind, r.Spec.TargetRef.Name, err)
 	}
@@ -149,12 +143,12 @@ func targetOf(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRes
 // budgetGate counts the slots that restarts use, in all namespaces that the user may list.
 func (o *gatesOptions) budgetGate(ctx context.Context, c client.Client, of *tidekeeperv1.ScheduledRestart) (decision.Gate, error) {
 	used, here := 0, 0
-	count := func(namespace string) error {
+	only, err := inNamespaces(of.Namespace, func(namespace string) error {
 		used, here = 0, 0
 		return cmdutil.EachPage(ctx, c, func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }, func(page *tidekeeperv1.ScheduledRestartList) {
 			for i := range page.Items {
 				r := &page.Items[i]
-				if a := r.Status.Active; a == nil || r.UID == of.UID || o.Now().Sub(a.StartedTime.Time) > o.slotAge.Duration {
+				if a := r.Status.Active; a == nil || r.UID == of.UID || o.Now().Sub(a.StartedTime.Time) > o.budget.slotAge.Duration {
 					continue
 				}
 				if used++; r.Namespace == of.Namespace {
@@ -162,20 +156,18 @@ func (o *gatesOptions) budgetGate(ctx context.Context, c client.Client, of *tide
 				}
 			}
 		}, client.InNamespace(namespace))
-	}
+	})
 	where := ""
-	err := count("")
-	if apierrors.IsForbidden(err) {
+	if only != "" {
 		where = "; those of other namespaces are not counted, as you may not list them"
-		err = count(of.Namespace)
 	}
 	if err != nil {
 		return decision.Gate{}, cmdutil.AboutKind(err, restartKind.Name, of.Namespace, "")
 	}
-	share := budget.Share(o.maxConcurrent, o.namespaceShare)
+	share := budget.Share(o.budget.maxConcurrent, o.budget.namespaceShare)
 	g := decision.Gate{
-		Name: decision.GateBudget, Open: used < o.maxConcurrent && here < share,
-		Message: fmt.Sprintf("other restarts use %d of %d slots, and %d of the %d that this namespace may have%s", used, o.maxConcurrent, here, share, where),
+		Name: decision.GateBudget, Open: used < o.budget.maxConcurrent && here < share,
+		Message: fmt.Sprintf("other restarts use %d of %d slots, and %d of the %d that this namespace may have%s", used, o.budget.maxConcurrent, here, share, where),
 	}
 	if !g.Open {
 		g.Reason = tidekeeperv1.ReasonBudgetExhausted

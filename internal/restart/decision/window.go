@@ -57,7 +57,7 @@ func (d *decider) closed(at time.Time) *blocker {
 	b := &blocker{reason: tidekeeperv1.ReasonWindowClosed}
 	closes, open := d.in.Windows.ClosesAt(at)
 	if open {
-		took := d.lastLength()
+		took, _ := LastDuration(d.out.Status.History)
 		if !closes.Before(at.Add(took)) {
 			return nil
 		}
@@ -73,13 +73,13 @@ func (d *decider) closed(at time.Time) *blocker {
 	return b
 }
 
-// lastLength returns how long the last restart took that succeeded, 0 if there is none in the
-// history.
-func (d *decider) lastLength() time.Duration {
-	for i := range d.out.Status.History {
-		if r := &d.out.Status.History[i]; r.Outcome == tidekeeperv1.OutcomeSucceeded && r.StartedTime != nil {
-			return r.CompletedTime.Sub(r.StartedTime.Time)
+// LastDuration returns how long the last restart took that succeeded, and false if there is none
+// in the history.
+func LastDuration(history []tidekeeperv1.RestartRecord) (took time.Duration, ok bool) {
+	for i := range history {
+		if r := &history[i]; r.Outcome == tidekeeperv1.OutcomeSucceeded && r.StartedTime != nil {
+			return max(0, r.CompletedTime.Sub(r.StartedTime.Time)), true
 		}
 	}
-	return 0
+	return 0, false
 }

@@ -122,13 +122,3 @@ func Run(ctx context.Context, in Input) Forecast {
 	}
 	return s.report.finish(s.objects)
 }
-
-// lastDuration returns how long the last restart took that succeeded.
-func lastDuration(history []tidekeeperv1.RestartRecord) (took time.Duration, ok bool) {
-	for i := range history {
-		if r := &history[i]; r.Outcome == tidekeeperv1.OutcomeSucceeded && r.StartedTime != nil {
-			return max(0, r.CompletedTime.Sub(r.StartedTime.Time)), true
-		}
-	}
-	return 0, false
-}

@@ -80,7 +80,7 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 		s.report.Problems = append(s.report.Problems, fmt.Sprintf("%s: %s", o.key, o.invalid))
 	}
 	known := false
-	if o.duration, known = lastDuration(restart.Status.History); !known {
+	if o.duration, known = decision.LastDuration(restart.Status.History); !known {
 		o.duration, o.assumed = s.in.AssumedDuration, true
 	}
 	s.objects, s.byKey[o.key] = append(s.objects, o), o
