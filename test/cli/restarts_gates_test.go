@@ -81,6 +81,12 @@ func TestRestartsGates(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", want, text.stdout)
 		}
 	}
+	aRestart(t, "gates", "unserved", "0 3 29 2 *", func(r *tidekeeperv1.ScheduledRestart) {
+		r.Spec.TargetRef = tidekeeperv1.TargetRef{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout", Name: "unserved"}
+	})
+	if got := (command{args: strings.Fields("restarts gates unserved -n gates -o json")}).run(t); !strings.Contains(got.stdout, "the cluster does not serve the kind Rollout") {
+		t.Errorf("a kind that is not served: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
 	if got := (command{args: strings.Fields("restarts gates missing -n gates")}).run(t); got.code != 3 || !strings.Contains(got.stderr, "missing") {
 		t.Errorf("no such object: exit code %d\n%s", got.code, got.stderr)
 	}
