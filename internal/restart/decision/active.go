@@ -119,7 +119,7 @@ func (d *decider) resend(tick time.Time) {
 	case !d.in.Live:
 		// The cache may not show yet that the tick was sent.
 		d.out.Needs = NeedLiveTarget
-	case d.in.Sent.Equal(tick) || sentFor(t, tick, d.in.Now):
+	case d.in.Sent.Equal(tick) || wasSent(t, tick):
 		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonReverted, fmt.Sprintf("the restart of %s was reverted during its rollout", t))
 	case d.in.RolledOut == nil:
 		// An undo reverts the annotation of the workload, too.

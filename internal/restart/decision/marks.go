@@ -26,6 +26,13 @@ func sentFor(t *workload.State, tick, now time.Time) bool {
 	return ok
 }
 
+// wasSent reports whether this very tick was the last one that was sent to the target. A
+// later one says nothing of it: a clock may have been set back since.
+func wasSent(t *workload.State, tick time.Time) bool {
+	at, ok := parseTime(t.LastTick)
+	return ok && at.Equal(tick)
+}
+
 // notBefore parses a time that anyone may have written, and reports whether it is the
 // tick or later. It counts only if it is not in the future, by more than clocks may
 // differ: otherwise no restart that has happened has written it.
