@@ -109,13 +109,13 @@ func TestResend(t *testing.T) {
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed Reverted 03:00:00"},
 		},
 		{
+			name: "nor if only a revision shows that it was sent", in: makeInputs(active, now("03:01:00"), func(in *Input) { in.Live, in.RolledOut = true, new(true) }),
+			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed Reverted 03:00:00"},
+		},
+		{
 			name:   "one that was not sent is sent although a later tick was, before the clock was set back",
 			in:     makeInputs(active, unsent, now("03:01:00"), withTarget(func(t *workload.State) { t.LastTick = formatTime(at("03:01:00")) })),
 			active: true, ready: "True/Restarting", next: tomorrow, send: at("03:00:00"),
-		},
-		{
-			name: "nor if only a revision shows that it was sent", in: makeInputs(active, now("03:01:00"), func(in *Input) { in.Live, in.RolledOut = true, new(true) }),
-			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed Reverted 03:00:00"},
 		},
 		{
 			name: "a started tick that was not sent is no longer sent when the schedule is suspended", in: makeInputs(active, unsent, edited(suspended), now("03:01:00")),
