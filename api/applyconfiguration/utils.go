@@ -21,14 +21,26 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=tidekeeper.dev, Version=v1
 	case v1.SchemeGroupVersion.WithKind("ActiveRestart"):
 		return &apiv1.ActiveRestartApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("Freeze"):
+		return &apiv1.FreezeApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("FreezeSpec"):
+		return &apiv1.FreezeSpecApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("FreezeStatus"):
+		return &apiv1.FreezeStatusApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Headroom"):
 		return &apiv1.HeadroomApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("HeldBack"):
+		return &apiv1.HeldBackApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("LevelSummary"):
 		return &apiv1.LevelSummaryApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Lost"):
 		return &apiv1.LostApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ManagedKeys"):
 		return &apiv1.ManagedKeysApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("NamespaceSelector"):
+		return &apiv1.NamespaceSelectorApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("NamespaceSelectorRequirement"):
+		return &apiv1.NamespaceSelectorRequirementApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NodePool"):
 		return &apiv1.NodePoolApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NodePoolSpec"):

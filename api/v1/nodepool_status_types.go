@@ -109,6 +109,13 @@ type NodePoolStatus struct {
 	// +optional
 	Managed ManagedKeys `json:"managed,omitempty,omitzero"`
 
+	// heldBackNodes is the number of members that wait for a NoExecute taint because
+	// a Freeze is in force.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	HeldBackNodes int32 `json:"heldBackNodes,omitempty"`
+
 	// conditions of the pool: Ready (its reason is the STATUS column),
 	// Reconciling and Stalled as kstatus defines them, Conflicted, and Headroom
 	// if the spec asks for it.

@@ -42,6 +42,8 @@ const (
 	ReasonTargetUnhealthy = "TargetUnhealthy"
 	// ReasonBudgetExhausted means that the restart budget is used up.
 	ReasonBudgetExhausted = "BudgetExhausted"
+	// ReasonFrozen means that a Freeze is in force.
+	ReasonFrozen = "Frozen"
 	// ReasonWindowClosed means that no window is open, or too little is left of the one that
 	// is.
 	ReasonWindowClosed = "WindowClosed"
@@ -71,6 +73,12 @@ const (
 	// ReasonReverted means that the restart was reverted during its rollout. Failed.
 	ReasonReverted = "Reverted"
 )
+
+// WaitReasons are the reasons of the condition Ready with which a due tick waits.
+var WaitReasons = []string{
+	ReasonTargetNotFound, ReasonFrozen, ReasonWindowClosed, ReasonTargetPaused, ReasonTargetRolling, ReasonTargetUnhealthy,
+	ReasonBudgetExhausted,
+}
 
 // Reasons of events about a ScheduledRestart.
 const (

@@ -34,7 +34,7 @@ var steps = []step{
 		if err := d.kubectl(ctx, "apply", "-k", "config/crd"); err != nil {
 			return err
 		}
-		if err := d.kubectl(ctx, "wait", "--for=condition=Established", "crd/nodepools.tidekeeper.dev", "crd/scheduledrestarts.tidekeeper.dev"); err != nil {
+		if err := d.kubectl(ctx, "wait", "--for=condition=Established", "crd/freezes.tidekeeper.dev", "crd/nodepools.tidekeeper.dev", "crd/scheduledrestarts.tidekeeper.dev"); err != nil {
 			return err
 		}
 		return d.startManager()

@@ -22,6 +22,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/internal/cli/check"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/freezes"
 	"tidekeeper.dev/tidekeeper/internal/cli/migrate"
 	"tidekeeper.dev/tidekeeper/internal/cli/pods"
 	"tidekeeper.dev/tidekeeper/internal/cli/pools"
@@ -68,8 +69,8 @@ func newCommand(e *cmdutil.Env) *cobra.Command {
 		Use:   "kubectl-tide",
 		Short: "Node pools, scheduled restarts and pod start-up of a cluster",
 		Long: `kubectl tide shows node pools and scheduled restarts, plans changes of pools, and
-requests, suspends and resumes restarts. It also shows how pods start, on any
-cluster.
+requests, suspends and resumes restarts, and freezes them all. It also shows how pods
+start, on any cluster.
 
 kubectl's other connection flags, such as --server, --cluster, --user, --token and
 --as-group, work too.
@@ -86,6 +87,7 @@ not know Tidekeeper's kinds, 130 interrupted.`,
   kubectl tide restarts forecast -A           # what will be missed, and why
   kubectl tide restarts gates web -n shop     # would it start now
   kubectl tide restarts now web -n shop
+  kubectl tide freeze --until 4h --reason "database migration"
   kubectl tide pods watch -l app=web          # each transition as it happens
   kubectl tide pods slow -A                   # what took longest to start, and why
   kubectl tide restarts explain "0 3 * * 1-5" --time-zone Europe/Berlin
@@ -111,6 +113,7 @@ not know Tidekeeper's kinds, 130 interrupted.`,
 	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return setLogging(verbosity) }
 	completeFlags(e, cmd)
 	cmd.AddCommand(pools.NewCommand(e), restarts.NewCommand(e), pods.NewCommand(e), migrate.NewCommand(e), check.NewCommand(e), newCompletionCommand(e))
+	cmd.AddCommand(freezes.NewCommands(e)...)
 	return cmd
 }
 

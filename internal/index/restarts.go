@@ -4,6 +4,9 @@
 package index
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -34,4 +37,51 @@ func restartTarget(object client.Object) []string {
 		keys = append(keys, TargetKey(*active.TargetRef))
 	}
 	return keys
+}
+
+// RestartWaits is the index of the ScheduledRestarts whose due tick waits for something, by the
+// reason of the condition Ready.
+const RestartWaits = "status.waits"
+
+// RestartsByWait returns the index RestartWaits.
+func RestartsByWait() Index {
+	return Index{Field: RestartWaits, Object: &tidekeeperv1.ScheduledRestart{}, Values: func(object client.Object) []string {
+		restart, ok := object.(*tidekeeperv1.ScheduledRestart)
+		if !ok {
+			return nil
+		}
+		if reason := readyReason(restart); slices.Contains(tidekeeperv1.WaitReasons, reason) {
+			return []string{reason}
+		}
+		return nil
+	}}
+}
+
+// RestartHeldBack is the index of the ScheduledRestarts that a Freeze holds back, or that have
+// missed a tick because of one as far as their history reaches. Its one value is IsHeldBack.
+const (
+	RestartHeldBack = "status.heldBack"
+	IsHeldBack      = "true"
+)
+
+// RestartsHeldBack returns the index RestartHeldBack.
+func RestartsHeldBack() Index {
+	return Index{Field: RestartHeldBack, Object: &tidekeeperv1.ScheduledRestart{}, Values: func(object client.Object) []string {
+		restart, ok := object.(*tidekeeperv1.ScheduledRestart)
+		if !ok {
+			return nil
+		}
+		missed := slices.ContainsFunc(restart.Status.History, func(r tidekeeperv1.RestartRecord) bool { return r.Reason == tidekeeperv1.ReasonFrozen })
+		if missed || readyReason(restart) == tidekeeperv1.ReasonFrozen {
+			return []string{IsHeldBack}
+		}
+		return nil
+	}}
+}
+
+func readyReason(restart *tidekeeperv1.ScheduledRestart) string {
+	if ready := meta.FindStatusCondition(restart.Status.Conditions, tidekeeperv1.ConditionReady); ready != nil {
+		return ready.Reason
+	}
+	return ""
 }

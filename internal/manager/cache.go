@@ -107,6 +107,8 @@ func transformOf(object client.Object) toolscache.TransformFunc {
 		return transformReplicaSet
 	case *tidekeeperv1.ScheduledRestart:
 		return transformRestart
+	case *corev1.Namespace:
+		return transformNamespace
 	}
 	if kind, err := workload.Of(object); err == nil {
 		return transformWorkload(kind)
@@ -177,6 +179,16 @@ func transformWorkload(kind *workload.Kind) toolscache.TransformFunc {
 }
 
 // transformReplicaSet does the same to a ReplicaSet.
+func transformNamespace(in any) (any, error) {
+	namespace, ok := in.(*corev1.Namespace)
+	if !ok {
+		return nil, fmt.Errorf("%T in the cache of namespaces", in)
+	}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: namespace.Name, UID: namespace.UID, ResourceVersion: namespace.ResourceVersion, Labels: namespace.Labels,
+	}}, nil
+}
+
 func transformReplicaSet(in any) (any, error) {
 	set, ok := in.(*appsv1.ReplicaSet)
 	if !ok {

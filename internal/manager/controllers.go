@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidekeeper.dev/tidekeeper/internal/controller"
+	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/nodepool"
 	"tidekeeper.dev/tidekeeper/internal/optin"
 	"tidekeeper.dev/tidekeeper/internal/podcache"
@@ -29,6 +30,7 @@ func controllers() []controller.Definition {
 		optin.Controller(),
 		podstartup.Controller(),
 		podcount.Controller(),
+		freeze.Controller(),
 	}
 }
 

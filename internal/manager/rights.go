@@ -21,7 +21,7 @@ import (
 func EventRules() []controller.Rule {
 	return []controller.Rule{{
 		Group: "events.k8s.io", Resources: []string{"events"}, Verbs: []string{"create", "patch"},
-		Reason: "Creates events, and patches the series of an event that is repeated. Events about a NodePool, which is not namespaced, are in the namespace default.",
+		Reason: "Creates events, and patches the series of an event that is repeated. Events about a NodePool or a Freeze, which are not namespaced, are in the namespace default.",
 	}}
 }
 

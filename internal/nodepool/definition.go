@@ -18,9 +18,12 @@ import (
 func Controller() controller.Definition {
 	o := &Options{}
 	return controller.Definition{
-		Name:            "nodepool",
-		Purpose:         "Keeps the labels, annotations and taints of each NodePool on its nodes, its RuntimeClass, and its status.",
-		Watches:         []client.Object{&tidekeeperv1.NodePool{}, &corev1.Node{}, &corev1.Pod{}, &nodev1.RuntimeClass{}},
+		Name:    "nodepool",
+		Purpose: "Keeps the labels, annotations and taints of each NodePool on its nodes, its RuntimeClass, and its status.",
+		Watches: []client.Object{&tidekeeperv1.NodePool{}, &corev1.Node{}, &corev1.Pod{}, &nodev1.RuntimeClass{}},
+		Borrows: []controller.Borrowed{
+			{Object: &tidekeeperv1.Freeze{}, Reason: "Puts no NoExecute taint on a node while a Freeze is in force."},
+		},
 		Rules:           rules,
 		Options:         o.group(),
 		RegisterMetrics: RegisterMetrics,

@@ -25,6 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
@@ -35,12 +37,17 @@ import (
 // the cache does not show yet.
 const verifyDelay = time.Second
 
+// freezeInterval is how often a pool that a freeze holds back is looked at if nothing happens
+// to it: a delay in the queue would not notice that the clock was set.
+const freezeInterval = time.Minute
+
 // poolReconciler reconciles one pool's finalizer, RuntimeClass, evictions, status and
 // events.
 type poolReconciler struct {
 	client client.Client
 	// apiReader reads from the API server, not from the cache.
 	apiReader client.Reader
+	freezes   *freeze.Reader
 	recorder  events.EventRecorder
 	cluster   *state.Cluster
 	feed      *eventFeed
@@ -109,7 +116,11 @@ func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodeP
 		if notOwned, err = r.reconcileRuntimeClass(ctx, pool); err != nil {
 			return 0, err
 		}
-		again = earliest(again, r.allowEvictions(pool))
+		wait, err := r.allowEvictions(ctx, pool, v)
+		if err != nil {
+			return 0, err
+		}
+		again = earliest(again, wait)
 	}
 
 	// Events are recorded even if the status cannot be written.
@@ -232,18 +243,44 @@ func exactly(o client.Object) client.Preconditions {
 	return client.Preconditions{UID: &uid}
 }
 
-// allowEvictions allows the pool's NoExecute taints on the next share of its nodes.
-func (r *poolReconciler) allowEvictions(pool *tidekeeperv1.NodePool) (again time.Duration) {
+// allowEvictions allows the pool's NoExecute taints on the next share of its nodes, unless a
+// freeze is in force: the snapshot then says which.
+func (r *poolReconciler) allowEvictions(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot) (again time.Duration, err error) {
 	now := r.clock.Now()
 	pace := plan.Pace{Share: r.options.NoExecuteShare, MinDuration: r.options.NoExecuteInterval, MaxDuration: max(plan.MaxEvictionDuration, r.options.NoExecuteInterval)}
 	nodes, members, total := r.cluster.Evictions(pool.Name, pace.MaxDuration, now)
 	next, again := plan.NextEvictions(nodes, members, total, pace, now)
+	if v.EvictionPending > 0 || len(next) > 0 {
+		held, again, err := r.heldBack(ctx, len(next) > 0, now)
+		switch {
+		case err != nil:
+			return 0, err
+		case held != nil:
+			v.HeldBackBy = held.String()
+			return again, nil
+		}
+	}
 	if len(next) > 0 {
 		r.feed.push(r.cluster.AllowEvictions(pool.Name, next))
 		r.recorder.Eventf(pool, nil, corev1.EventTypeNormal, tidekeeperv1.EventEvictingPods, "Taint",
 			"adding a NoExecute taint to %s", state.FormatNodes(next))
 	}
-	return again
+	return again, nil
+}
+
+// heldBack returns the freeze in force, nil if there is none, and after how long to ask again.
+// It asks the API server as well before taints are put on nodes.
+func (r *poolReconciler) heldBack(ctx context.Context, live bool, now time.Time) (held *period.Period, again time.Duration, err error) {
+	if held, err = r.freezes.Anywhere(ctx); held != nil || err != nil || !live {
+		again = freezeInterval
+	} else if held, err = r.freezes.LiveAnywhere(ctx); held != nil {
+		// If it is lifted before the cache has it, no event follows.
+		again = freeze.SharedFor
+	}
+	if held != nil {
+		again = min(again, held.Until.Sub(now))
+	}
+	return held, again, err
 }
 
 // writeStatus writes the status if it differs and it is time to write it.

@@ -11,13 +11,16 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlbuilder "sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 	"tidekeeper.dev/tidekeeper/internal/retry"
 )
@@ -46,15 +49,19 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) e
 		Complete(retry.Conflicts(&nodeReconciler{client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cluster: cluster, feed: feed, metrics: m, clock: c})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
-	if err := ctrl.NewControllerManagedBy(mgr).
+	freezes := freeze.NewReader(mgr, c)
+	builder := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool").
 		WithOptions(controller.Options{RateLimiter: retry.Limiter[reconcile.Request]()}).
 		WatchesRawSource(feed.poolSource()).
-		Watches(&nodev1.RuntimeClass{}, handler.EnqueueRequestsFromMapFunc(poolOfRuntimeClass)).
-		Complete(retry.Conflicts(&poolReconciler{
-			client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"),
-			cluster: cluster, feed: feed, headroom: headroom, metrics: m, clock: c, options: options,
-		})); err != nil {
+		Watches(&nodev1.RuntimeClass{}, handler.EnqueueRequestsFromMapFunc(poolOfRuntimeClass))
+	if freezes.Watched() {
+		builder.Watches(&tidekeeperv1.Freeze{}, handler.EnqueueRequestsFromMapFunc(allPools(mgr.GetCache())), ctrlbuilder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	if err := builder.Complete(retry.Conflicts(&poolReconciler{
+		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), freezes: freezes, recorder: mgr.GetEventRecorder("tidekeeper"),
+		cluster: cluster, feed: feed, headroom: headroom, metrics: m, clock: c, options: options,
+	})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	return nil
@@ -68,4 +75,21 @@ func poolOfRuntimeClass(_ context.Context, o client.Object) []reconcile.Request 
 		return nil
 	}
 	return []reconcile.Request{requestFor(pool)}
+}
+
+// allPools returns a function that maps a Freeze to all pools: it may hold back the taints of
+// any of them.
+func allPools(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, _ client.Object) []reconcile.Request {
+		pools := &tidekeeperv1.NodePoolList{}
+		if err := reader.List(ctx, pools, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the node pools that a freeze may hold back")
+			return nil
+		}
+		requests := make([]reconcile.Request, len(pools.Items))
+		for i := range pools.Items {
+			requests[i] = requestFor(pools.Items[i].Name)
+		}
+		return requests
+	}
 }

@@ -44,6 +44,9 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 		Managed:            managed,
 		Conditions:         slices.Clone(pool.Status.Conditions),
 	}
+	if v.HeldBackBy != "" {
+		status.HeldBackNodes = int32(v.EvictionPending)
+	}
 	set := func(conditionType string, is metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: conditionType, Status: is, Reason: reason, Message: message,
@@ -115,6 +118,9 @@ func diagnose(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned strin
 		return health{stalled: true, reason: tidekeeperv1.ReasonNodePatchRefused, message: blockedMessage(v)}
 	case v.Conflicted > 0:
 		return health{stalled: true, reason: tidekeeperv1.ReasonConflicted, message: conflictMessage(v)}
+	case v.EvictionPending > 0 && v.HeldBackBy != "":
+		return health{reason: tidekeeperv1.ReasonOutOfSync,
+			message: fmt.Sprintf("%s; %d of them %s for %s", outOfSyncMessage(v), v.EvictionPending, plural(v.EvictionPending, "waits", "wait"), v.HeldBackBy)}
 	case v.EvictionPending > 0:
 		return health{reason: tidekeeperv1.ReasonOutOfSync,
 			message: fmt.Sprintf("%s; %d of them %s for a turn to get a NoExecute taint",

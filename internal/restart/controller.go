@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/wakeup"
@@ -35,6 +36,7 @@ type reconciler struct {
 	budget   *budget.Budget
 	misses   *missLimiter
 	claims   *claims
+	freezes  *freeze.Reader
 	// slotAge is how long a restart uses a slot of the budget.
 	slotAge time.Duration
 	wakeups *wakeup.Wakeups[reconcile.Request]

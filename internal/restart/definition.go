@@ -29,10 +29,12 @@ func Controller() controller.Definition {
 		Optional:   controller.Objects(workload.Optional()),
 		Borrows: []controller.Borrowed{
 			{Object: &corev1.Pod{}, Reason: "Records how long the new pods of a restart took to become ready. They are read from the cache, or listed from the API server where the cache lags."},
+			{Object: &tidekeeperv1.Freeze{}, Reason: "Starts no restart while a Freeze is in force."},
+			{Object: &corev1.Namespace{}, Reason: "Finds out whether a Freeze is about the namespace of a restart."},
 			{Object: &corev1.Node{}, Reason: "Leaves nodes that are not ready out of the rollout of a DaemonSet."},
 		},
 		Indexes: []index.Index{
-			index.RestartsByTarget(),
+			index.RestartsByTarget(), index.RestartsByWait(),
 			index.PodsByRestart(podtimeline.RestartedAt), index.PodsByDaemonSet(),
 			index.NodesNotReady(),
 		},

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
@@ -47,6 +48,9 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 	if err != nil {
 		return decision.Output{}, nil, err
 	}
+	if in.Freezes, err = r.freezes.In(ctx, restart.Namespace); err != nil {
+		return decision.Output{}, nil, err
+	}
 	for {
 		d := decision.Decide(in)
 		switch d.Needs {
@@ -61,12 +65,19 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 			in.HasSlot = r.budget.Take(key, d.WaitingSince)
 		case decision.NeedSpareSlot:
 			in.HasSlot = r.budget.Spare(key)
+		case decision.NeedLiveFreezes:
+			in.FreezesLive = true
+			in.Freezes, err = r.freezes.LiveIn(ctx, restart.Namespace, d.Due)
 		}
 		if err != nil {
 			return decision.Output{}, nil, err
 		}
 		withoutSlot := !in.HasSlot && (d.Needs == decision.NeedSlot || d.Needs == decision.NeedSpareSlot)
 		if d.Needs == decision.NeedNothing || withoutSlot {
+			if soon := in.Now.Add(freeze.SharedFor); in.FreezesLive && d.Send.IsZero() && (d.Wake.IsZero() || soon.Before(d.Wake)) {
+				// The cache did not have the freeze. If it is lifted before that, no event follows.
+				d.Wake = soon
+			}
 			r.metrics.overdue.observe(key, restart, &d.Status, &in)
 			return d, t, nil
 		}

@@ -8,18 +8,22 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlbuilder "sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/index"
 	"tidekeeper.dev/tidekeeper/internal/optional"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
@@ -41,7 +45,8 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 	m.overdue.clock = c
 	r := &reconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cache: mgr.GetCache(), recorder: mgr.GetEventRecorder("tidekeeper"),
-		budget: b, slotAge: options.SlotAge, misses: newMissLimiter(), claims: newClaims(options.MaxConcurrent), wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
+		freezes: freeze.NewReader(mgr, c),
+		budget:  b, slotAge: options.SlotAge, misses: newMissLimiter(), claims: newClaims(options.MaxConcurrent), wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
 		sent: map[types.NamespacedName]sentTick{}, reportedRequests: map[types.NamespacedName]string{},
 	}
 	builder := ctrl.NewControllerManagedBy(mgr).
@@ -50,6 +55,10 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 		WatchesRawSource(r.wakeups).
 		WatchesRawSource(optional.Changes(mgr.GetCache(), restartsOfKind(mgr.GetCache()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: retry.Limiter[reconcile.Request]()})
+	if r.freezes.Watched() {
+		builder.Watches(&tidekeeperv1.Freeze{}, handler.EnqueueRequestsFromMapFunc(waiting(mgr.GetCache())), ctrlbuilder.WithPredicates(predicate.GenerationChangedPredicate{}))
+		builder.Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(waiting(mgr.GetCache())), ctrlbuilder.WithPredicates(predicate.LabelChangedPredicate{}))
+	}
 	for _, kind := range workload.Kinds {
 		builder.Watches(kind.New(), handler.EnqueueRequestsFromMapFunc(restartsOf(mgr.GetCache(), kind)))
 	}
@@ -87,6 +96,28 @@ func restartsOfKind(reader client.Reader) func(context.Context, schema.GroupVers
 			ref := decision.TargetRef(r.Status.Active, &r.Spec)
 			return ref.GetAPIVersion() != gvk.GroupVersion().String() || ref.Kind != gvk.Kind
 		}))
+	}
+}
+
+// waiting returns a function that maps a Freeze, or a namespace, to the ScheduledRestarts that
+// wait for something: they may have to wait for the Freeze now, or no longer. All others learn
+// of it when they are due.
+func waiting(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, reason := range tidekeeperv1.WaitReasons {
+			list := &tidekeeperv1.ScheduledRestartList{}
+			options := []client.ListOption{client.MatchingFields{index.RestartWaits: reason}, client.UnsafeDisableDeepCopy}
+			if _, ok := object.(*corev1.Namespace); ok {
+				options = append(options, client.InNamespace(object.GetName()))
+			}
+			if err := reader.List(ctx, list, options...); err != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "Cannot list the ScheduledRestarts that wait", "reason", reason)
+				return nil
+			}
+			requests = append(requests, requestsFor(list.Items)...)
+		}
+		return requests
 	}
 }
 

@@ -33,7 +33,7 @@ var verbsOf = map[string][]string{
 // for a user who has only that role, in the whole cluster and in one namespace.
 func TestRolesAreAsThePageSays(t *testing.T) {
 	header, rows := rolesTable(t)
-	for _, role := range []string{"view", "edit", "admin", "cluster-admin", "tidekeeper-nodepool-view", "tidekeeper-nodepool-edit", "tidekeeper-scheduledrestart-view", "tidekeeper-scheduledrestart-edit"} {
+	for _, role := range []string{"view", "edit", "admin", "cluster-admin", "tidekeeper-freeze-view", "tidekeeper-freeze-edit", "tidekeeper-nodepool-view", "tidekeeper-nodepool-edit", "tidekeeper-scheduledrestart-view", "tidekeeper-scheduledrestart-edit"} {
 		if rows[role] == nil {
 			t.Errorf("the page does not have the role %s", role)
 		}
@@ -54,7 +54,7 @@ func TestRolesAreAsThePageSays(t *testing.T) {
 					want[resource] = strings.Join(verbs, " ")
 					got[resource] = strings.Join(allowed(t, everywhere, resource), " ")
 					// A RoleBinding grants rights in its namespace only.
-					if !strings.HasPrefix(resource, "nodepools") {
+					if strings.HasPrefix(resource, "scheduledrestarts") {
 						want["here: "+resource] = want[resource]
 					} else {
 						want["here: "+resource] = ""
@@ -78,7 +78,7 @@ func allowed(t *testing.T, user, resource string) []string {
 			User: user, Groups: []string{"system:authenticated"},
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: "tidekeeper.dev", Version: "v1", Resource: resource, Subresource: sub},
 		}}
-		if resource != "nodepools" {
+		if resource == "scheduledrestarts" {
 			review.Spec.ResourceAttributes.Namespace = metav1.NamespaceDefault
 		}
 		if err := cluster.Create(t.Context(), review, &client.CreateOptions{}); err != nil {

@@ -23,6 +23,7 @@ var statusOf = map[string]metav1.ConditionStatus{
 	tidekeeperv1.ReasonScheduled: metav1.ConditionTrue, tidekeeperv1.ReasonSuspended: metav1.ConditionTrue, tidekeeperv1.ReasonRestarting: metav1.ConditionTrue,
 	tidekeeperv1.ReasonTargetPaused: metav1.ConditionTrue, tidekeeperv1.ReasonTargetRolling: metav1.ConditionTrue, tidekeeperv1.ReasonTargetUnhealthy: metav1.ConditionTrue,
 	tidekeeperv1.ReasonBudgetExhausted: metav1.ConditionTrue, tidekeeperv1.ReasonWindowClosed: metav1.ConditionTrue, tidekeeperv1.ReasonOutsideWindows: metav1.ConditionFalse,
+	tidekeeperv1.ReasonFrozen: metav1.ConditionTrue, tidekeeperv1.ReasonPending: metav1.ConditionTrue, tidekeeperv1.ReasonInForce: metav1.ConditionTrue, tidekeeperv1.ReasonEnded: metav1.ConditionTrue,
 	tidekeeperv1.ReasonInvalidSchedule: metav1.ConditionFalse, tidekeeperv1.ReasonFailureLimit: metav1.ConditionFalse,
 	tidekeeperv1.ReasonTargetNotFound: metav1.ConditionFalse, tidekeeperv1.ReasonStrategyOnDelete: metav1.ConditionFalse, tidekeeperv1.ReasonStrategyPartition: metav1.ConditionFalse,
 }

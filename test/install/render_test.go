@@ -232,13 +232,13 @@ func TestChartGrantsWhatIsChosen(t *testing.T) {
 		set  string
 		want [][]string
 	}{
-		{"by default", "", [][]string{everywhere("events", "nodepool", "pod-startup", "restart-opt-in", "scheduled-restart")}},
-		{"all", "controllers={*,pod-count}", [][]string{everywhere("events", "nodepool", "pod-count", "pod-startup", "restart-opt-in", "scheduled-restart")}},
+		{"by default", "", [][]string{everywhere("events", "freeze", "nodepool", "pod-startup", "restart-opt-in", "scheduled-restart")}},
+		{"all", "controllers={*,pod-count}", [][]string{everywhere("events", "freeze", "nodepool", "pod-count", "pod-startup", "restart-opt-in", "scheduled-restart")}},
 		{"one", "controllers={nodepool}", [][]string{everywhere("events", "nodepool")}},
-		{"not that one", "controllers={*,-nodepool,-pod-startup}", [][]string{everywhere("events", "restart-opt-in", "scheduled-restart")}},
+		{"not that one", "controllers={*,-nodepool,-pod-startup}", [][]string{everywhere("events", "freeze", "restart-opt-in", "scheduled-restart")}},
 		{"the first counts", "controllers={-nodepool,nodepool,scheduled-restart}", [][]string{everywhere("events", "scheduled-restart")}},
 		{"in namespaces", "namespaces={a,b}", [][]string{
-			everywhere("nodepool", "pod-startup"),
+			everywhere("freeze", "nodepool", "pod-startup"),
 			in("a", "events", "restart-opt-in", "scheduled-restart"), in("b", "events", "restart-opt-in", "scheduled-restart"), in("default", "events"),
 		}},
 		{"nothing of the cluster", "controllers={scheduled-restart},namespaces={a}", [][]string{in("a", "events", "scheduled-restart")}},

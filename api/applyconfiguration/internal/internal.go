@@ -48,6 +48,56 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.CronExpression
   scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.Freeze
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.FreezeSpec
+    - name: status
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.FreezeStatus
+- name: dev.tidekeeper.tidekeeper.api.v1.FreezeSpec
+  map:
+    fields:
+    - name: from
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: namespaceSelector
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.NamespaceSelector
+    - name: reason
+      type:
+        scalar: string
+    - name: until
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: dev.tidekeeper.tidekeeper.api.v1.FreezeStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: heldBack
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.HeldBack
+    - name: observedGeneration
+      type:
+        scalar: numeric
 - name: dev.tidekeeper.tidekeeper.api.v1.Headroom
   map:
     fields:
@@ -55,6 +105,18 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
     - name: zones
+      type:
+        scalar: numeric
+- name: dev.tidekeeper.tidekeeper.api.v1.HeldBack
+  map:
+    fields:
+    - name: missedTicks
+      type:
+        scalar: numeric
+    - name: nodes
+      type:
+        scalar: numeric
+    - name: restarts
       type:
         scalar: numeric
 - name: dev.tidekeeper.tidekeeper.api.v1.LabelValue
@@ -106,6 +168,35 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
+- name: dev.tidekeeper.tidekeeper.api.v1.NamespaceSelector
+  map:
+    fields:
+    - name: matchExpressions
+      type:
+        list:
+          elementType:
+            namedType: dev.tidekeeper.tidekeeper.api.v1.NamespaceSelectorRequirement
+          elementRelationship: atomic
+    - name: matchLabels
+      type:
+        map:
+          elementType:
+            namedType: dev.tidekeeper.tidekeeper.api.v1.LabelValue
+- name: dev.tidekeeper.tidekeeper.api.v1.NamespaceSelectorRequirement
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+    - name: operator
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorOperator
+    - name: values
+      type:
+        list:
+          elementType:
+            namedType: dev.tidekeeper.tidekeeper.api.v1.LabelValue
+          elementRelationship: atomic
 - name: dev.tidekeeper.tidekeeper.api.v1.NodePool
   map:
     fields:
@@ -175,6 +266,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: free
       type:
         namedType: io.k8s.api.core.v1.ResourceList
+    - name: heldBackNodes
+      type:
+        scalar: numeric
     - name: lost
       type:
         list:

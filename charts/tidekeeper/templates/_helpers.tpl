@@ -46,7 +46,7 @@ one of them was there before the release, or was kept until now.
 {{- if .Values.crds.keep }}true{{ end -}}
 {{- else -}}
 {{- $keep := false -}}
-{{- range $name := list "nodepools.tidekeeper.dev" "scheduledrestarts.tidekeeper.dev" -}}
+{{- range $name := list "freezes.tidekeeper.dev" "nodepools.tidekeeper.dev" "scheduledrestarts.tidekeeper.dev" -}}
 {{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $name -}}
 {{- $annotations := .metadata.annotations | default dict -}}
 {{- if or (ne (index $annotations "meta.helm.sh/release-name" | default "") $.Release.Name) (eq (index $annotations "helm.sh/resource-policy" | default "") "keep") -}}

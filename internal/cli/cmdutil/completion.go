@@ -78,6 +78,10 @@ func namesOf(objects client.ObjectList) []string {
 		for i := range objects.Items {
 			names = append(names, objects.Items[i].Name)
 		}
+	case *tidekeeperv1.FreezeList:
+		for i := range objects.Items {
+			names = append(names, objects.Items[i].Name+"\t"+objects.Items[i].Spec.Reason)
+		}
 	case *corev1.PodList:
 		for i := range objects.Items {
 			names = append(names, objects.Items[i].Name+"\t"+string(objects.Items[i].Status.Phase))

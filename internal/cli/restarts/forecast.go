@@ -121,7 +121,7 @@ func (o *forecastOptions) Run(ctx context.Context) error {
 	}
 	now := o.Now().Truncate(time.Second)
 	f := forecast.Run(ctx, forecast.Input{
-		Restarts: read.restarts, Targets: read.targets, Limits: o.limits(), AssumedDuration: o.assume.Duration,
+		Restarts: read.restarts, Targets: read.targets, Freezes: read.freezes, Limits: o.limits(), AssumedDuration: o.assume.Duration,
 		Now: now, Until: now.Add(o.ahead.Duration), Namespace: o.namespace, MostListed: view.MostListed,
 	})
 	if err := ctx.Err(); err != nil {

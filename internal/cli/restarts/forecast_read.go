@@ -11,10 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/freezes"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 	"tidekeeper.dev/tidekeeper/internal/workload"
@@ -26,6 +29,7 @@ type forecastReader struct {
 	client   client.Client
 	restarts []*tidekeeperv1.ScheduledRestart
 	targets  map[forecast.TargetKey]forecast.Target
+	freezes  map[string][]period.Period
 	// partial says that other namespaces could not be read.
 	partial bool
 }
@@ -33,6 +37,9 @@ type forecastReader struct {
 func (o *forecastOptions) read(ctx context.Context, c client.Client) (*forecastReader, error) {
 	r := &forecastReader{o: o, client: c, targets: map[forecast.TargetKey]forecast.Target{}}
 	if err := r.readRestarts(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.readFreezes(ctx); err != nil {
 		return nil, err
 	}
 	wanted := map[*workload.Kind]map[forecast.TargetKey]bool{}
@@ -87,6 +94,21 @@ func (r *forecastReader) readRestarts(ctx context.Context) error {
 		r.o.Note("note: you may not list the ScheduledRestarts of all namespaces: restarts elsewhere are not counted")
 	}
 	return cmdutil.AboutKind(err, restartKind.Name, namespace, "")
+}
+
+// readFreezes reads the freezes that are about the namespaces of the ScheduledRestarts, as far
+// as the user may.
+func (r *forecastReader) readFreezes(ctx context.Context) error {
+	namespaces := sets.New[string]()
+	for _, restart := range r.restarts {
+		namespaces.Insert(restart.Namespace)
+	}
+	var err error
+	var unknown string
+	if r.freezes, unknown, err = freezes.Read(ctx, r.client, sets.List(namespaces), r.o.Now()); unknown != "" {
+		r.o.Note("note: " + unknown)
+	}
+	return err
 }
 
 // readTargets reads the workloads of a kind that are restarted. Those that the user may not

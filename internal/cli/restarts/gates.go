@@ -13,6 +13,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/freezes"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
@@ -40,8 +41,8 @@ func newGatesCommand(e *cmdutil.Env) *cobra.Command {
 		Short: "Whether a restart would be started now, and what is in its way",
 		Long: `gates shows everything that must allow a restart before it is started, open or closed,
 in the order in which a person has to open it: the schedule, the workload and its update
-strategy, the windows, the health of the workload, and a slot of the budget. A restart
-that is requested now needs all of them but the schedule.
+strategy, the freezes, the windows, the health of the workload, and a slot of the budget.
+A restart that is requested now needs all of them but the schedule.
 
 The settings of the manager cannot be read from the cluster: give those of the budget as
 flags if they are not the defaults. Pods of a DaemonSet on nodes that are not ready count
@@ -83,6 +84,9 @@ func (o *gatesOptions) Run(ctx context.Context) error {
 	if in.Target, in.Unserved, err = targetOf(ctx, c, r); err != nil {
 		return err
 	}
+	if err := o.readFreezes(ctx, c, &in); err != nil {
+		return err
+	}
 	gates := decision.Gates(in)
 	slots, err := o.budgetGate(ctx, c, r)
 	if err != nil {
@@ -102,6 +106,16 @@ func (o *gatesOptions) Run(ctx context.Context) error {
 		return &cmdutil.CodedError{Code: cmdutil.ExitNotDone}
 	}
 	return nil
+}
+
+// readFreezes reads the freezes that are about the namespace, as far as the user may.
+func (o *gatesOptions) readFreezes(ctx context.Context, c client.Client, in *decision.Input) error {
+	periods, unknown, err := freezes.Read(ctx, c, []string{in.Restart.Namespace}, in.Now)
+	if unknown != "" {
+		o.Note("note: " + unknown)
+	}
+	in.Freezes = periods[in.Restart.Namespace]
+	return err
 }
 
 func (o *gatesOptions) print(out gatesOutput) error {

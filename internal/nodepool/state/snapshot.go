@@ -71,6 +71,8 @@ type PoolSnapshot struct {
 	// Outdated is how many members do not match the pool's spec yet, EvictionPending how
 	// many of them wait for a NoExecute taint.
 	Outdated, EvictionPending int
+	// HeldBackBy is what these wait for, if a freeze is in force. The caller sets it.
+	HeldBackBy string
 
 	// Conflicted is the number of members on which an older pool has a key that this pool
 	// asks for. FirstConflict is one such conflict.

@@ -160,7 +160,7 @@ func (d *decider) sendUnlessObsolete(tick time.Time) {
 		}
 		d.wakeAt(deadline.Add(time.Second))
 	default:
-		d.out.Send, d.out.Due = tick, due
+		d.sendNow(tick, due)
 	}
 }
 

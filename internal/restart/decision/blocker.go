@@ -28,6 +28,9 @@ func (d *decider) blocker(at time.Time) *blocker {
 	if b := unusable(d.spec, d.in.Target, d.in.Unserved); b != nil {
 		return b
 	}
+	if b := d.frozen(at); b != nil {
+		return b
+	}
 	if b := d.closed(at); b != nil {
 		return b
 	}

@@ -36,7 +36,7 @@ func (d *decider) claim(c *candidate) {
 // send sends the tick of the restart in progress.
 func (d *decider) send(due time.Time) {
 	active := d.out.Status.Active
-	d.out.Send, d.out.Due = active.ScheduledTime.Time, due
+	d.sendNow(active.ScheduledTime.Time, due)
 	d.wakeAt(active.StartedTime.Add(seconds(d.spec.ProgressDeadlineSeconds)))
 	if d.in.SlotAge > 0 {
 		d.wakeAt(active.StartedTime.Add(d.in.SlotAge))

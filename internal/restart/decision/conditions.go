@@ -17,7 +17,7 @@ import (
 var ReadyReasons = []string{
 	tidekeeperv1.ReasonScheduled, tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonRestarting,
 	tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling, tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonBudgetExhausted,
-	tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonOutsideWindows, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonTargetNotFound,
+	tidekeeperv1.ReasonFrozen, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonOutsideWindows, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonTargetNotFound,
 	tidekeeperv1.ReasonStrategyOnDelete, tidekeeperv1.ReasonStrategyPartition,
 }
 
@@ -34,7 +34,7 @@ var TickReasons = map[tidekeeperv1.Outcome][]string{
 	},
 	tidekeeperv1.OutcomeMissed: {
 		tidekeeperv1.ReasonTargetNotFound, tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling,
-		tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonBudgetExhausted,
+		tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonFrozen, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonBudgetExhausted,
 		tidekeeperv1.ReasonDeadlineExceeded, tidekeeperv1.ReasonSuperseded,
 	},
 }
@@ -92,6 +92,8 @@ func (d *decider) diagnose() diagnosis {
 		return stalled(tidekeeperv1.ReasonInvalidSchedule, d.in.Invalid.Error())
 	case missing != nil:
 		return busy(missing.reason, "ticks are being missed: "+missing.message)
+	case d.waitsFor != nil && d.waitsFor.reason == tidekeeperv1.ReasonFrozen:
+		return idle(tidekeeperv1.ReasonFrozen, d.frozenMessage())
 	case d.waitsFor != nil && d.waitsFor.reason == tidekeeperv1.ReasonWindowClosed:
 		return idle(tidekeeperv1.ReasonWindowClosed, "a restart is due and waits: "+d.waitsFor.message)
 	case d.waitsFor != nil && d.waitsFor.reason != tidekeeperv1.ReasonTargetNotFound && !d.quietUntil().IsZero():

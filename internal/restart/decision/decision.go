@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
@@ -24,6 +25,11 @@ type Input struct {
 	Invalid error
 	// Offset is the time from a tick to the start of its restart, see [Offset].
 	Offset time.Duration
+
+	// Freezes are those that are about the namespace and have not ended, and FreezesLive says
+	// that they were read from the API server and not from the cache.
+	Freezes     []period.Period
+	FreezesLive bool
 
 	// Target is the workload, nil if it does not exist. While a restart is in progress
 	// it is the workload that is being restarted, even if the spec now names another.
@@ -80,6 +86,10 @@ const (
 	// NeedSpareSlot asks for Input.HasSlot for a tick that is not due yet. If there is no
 	// slot that no other restart waits for, the decision is complete: the tick is not claimed.
 	NeedSpareSlot
+	// NeedLiveFreezes asks for Input.Freezes as the API server has them, as the last thing
+	// before a tick is sent: the cache may not show one that has begun. Output.Due says when
+	// they must have been read at the earliest.
+	NeedLiveFreezes
 )
 
 // Output is what to do: first write the status, if it differs, then send the tick. If it does

@@ -12,6 +12,7 @@
 //	missed.go       ticks that are not started, and how often that is reported
 //	active.go       the restart in progress
 //	request.go      restarts that an annotation requests
+//	freeze.go       the freezes during which none is started
 //	window.go       the times at which restarts may be started
 //	gates.go        what must allow a restart, each by itself
 //	blocker.go      what keeps a workload from being restarted

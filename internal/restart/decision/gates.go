@@ -29,14 +29,15 @@ type GateName string
 const (
 	GateSchedule GateName = "Schedule" // the schedule runs; a request does not need it
 	GateTarget   GateName = "Target"   // the workload exists, and a restart replaces its pods
+	GateFreeze   GateName = "Freeze"   // no freeze is in force
 	GateWindow   GateName = "Window"   // a window is open that is long enough
 	GateHealth   GateName = "Health"   // the workload is in a state to be restarted
 	GateBudget   GateName = "Budget"   // a slot is free
 )
 
 // Gates returns how the gates stand now, all but that of the budget, which depends on other
-// objects. Of the input only the ScheduledRestart, the schedule, the target and the time are
-// read.
+// objects. Of the input only the ScheduledRestart, the schedule, the freezes, the target and
+// the time are read.
 func Gates(in Input) []Gate {
 	d := &decider{in: in, spec: &in.Restart.Spec}
 	d.out.Status = in.Restart.Status
@@ -49,6 +50,7 @@ func Gates(in Input) []Gate {
 	gates := []Gate{d.scheduleGate()}
 	unusable := unusable(d.spec, in.Target, in.Unserved)
 	gates = append(gates, closed(GateTarget, unusable, fmt.Sprintf("%s %s exists", d.spec.TargetRef.Kind, d.spec.TargetRef.Name)))
+	gates = append(gates, closed(GateFreeze, d.frozen(in.Now), "no Freeze is in force"))
 	gates = append(gates, closed(GateWindow, d.closed(in.Now), d.openMessage()))
 	health := Gate{Name: GateHealth, Reason: tidekeeperv1.ReasonTargetNotFound, Message: "there is no workload to look at"}
 	if in.Target != nil {

@@ -17,6 +17,7 @@ import (
 func TestGates(t *testing.T) {
 	open := []string{
 		"Schedule open: the next tick is 2026-06-10T03:00:00Z", "Target open: Deployment web exists",
+		"Freeze open: no Freeze is in force",
 		"Window open: there are no windows: at any time", "Health open: all its pods are available",
 	}
 	// but replaces the state of the gates.
@@ -41,27 +42,31 @@ func TestGates(t *testing.T) {
 		{
 			"no workload", makeInputs(func(in *Input) { in.Target = nil }), but(map[int]string{
 				1: "Target closed (TargetNotFound): there is no Deployment web in this namespace",
-				3: "Health closed (TargetNotFound): there is no workload to look at",
+				4: "Health closed (TargetNotFound): there is no workload to look at",
 			}),
 		},
 		{
 			"its strategy and its health", makeInputs(withTarget(func(t *workload.State) { t.OnDelete, t.Rollout.Available = true, false })), but(map[int]string{
 				1: "Target closed (StrategyOnDelete): Deployment web has the update strategy OnDelete, by which no pod would be replaced",
-				3: "Health closed (TargetUnhealthy): Deployment web is not healthy",
+				4: "Health closed (TargetUnhealthy): Deployment web is not healthy",
 			}),
 		},
 		{
 			"it need not be healthy", makeInputs(withTarget(func(t *workload.State) { t.Rollout.Available = false }), withSpec(func(spec *tidekeeperv1.ScheduledRestartSpec) {
 				spec.Precondition = tidekeeperv1.PreconditionNone
-			})), but(map[int]string{3: "Health open: it need not be healthy, as the precondition is None"}),
+			})), but(map[int]string{4: "Health open: it need not be healthy, as the precondition is None"}),
+		},
+		{
+			"a freeze", makeInputs(frozen("02:00:00", "05:00:00")),
+			but(map[int]string{2: "Freeze closed (Frozen): Freeze q4 until 2026-06-10T05:00:00Z: the books are closed, opens 05:00"}),
 		},
 		{
 			"an open window", makeInputs(windowAt("0 2 * * *", 2*time.Hour)),
-			but(map[int]string{2: "Window open: a window is open until 2026-06-10T04:00:00Z"}),
+			but(map[int]string{3: "Window open: a window is open until 2026-06-10T04:00:00Z"}),
 		},
 		{
 			"a closed window", makeInputs(windowAt("0 5 * * *", 2*time.Hour)),
-			but(map[int]string{2: "Window closed (WindowClosed): no window is open; the next one opens at 2026-06-10T05:00:00Z, opens 05:00"}),
+			but(map[int]string{3: "Window closed (WindowClosed): no window is open; the next one opens at 2026-06-10T05:00:00Z, opens 05:00"}),
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -87,6 +92,7 @@ func TestGates(t *testing.T) {
 func TestGatesAreThoseOfDecide(t *testing.T) {
 	for _, in := range []Input{
 		makeInputs(), makeInputs(withSpec(suspended)), makeInputs(func(in *Input) { in.Target = nil }),
+		makeInputs(frozen("02:00:00", "05:00:00")), makeInputs(frozen("01:00:00", "02:00:00")),
 		makeInputs(windowAt("0 5 * * *", time.Hour)), makeInputs(windowAt("0 2 * * *", 2*time.Hour)),
 		makeInputs(windowAt("0 2 * * *", 70*time.Minute), lastTook(11*time.Minute)),
 		makeInputs(withTarget(func(t *workload.State) { t.Paused = true })),

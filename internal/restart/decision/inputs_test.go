@@ -43,8 +43,8 @@ func makeInputs(changes ...func(*Input)) Input {
 		},
 		Ticks:   ticks,
 		Target:  &workload.State{Kind: "Deployment", Name: "web", UID: "t", Pods: 3, Rollout: workload.Progress{Available: true}},
-		HasSlot: true,
-		Now:     at("03:00:01"),
+		HasSlot: true, FreezesLive: true,
+		Now: at("03:00:01"),
 	}
 	for _, change := range changes {
 		change(&in)

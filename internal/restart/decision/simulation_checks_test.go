@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -36,6 +37,8 @@ func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeper
 		panic(fmt.Sprintf("the request of %s was started, but was withdrawn", formatTime(tick)))
 	case s.starts[tick] > 1:
 		panic(fmt.Sprintf("the tick of %s was started twice", formatTime(tick)))
+	case period.InForce(s.freezes, s.now) != nil:
+		panic(fmt.Sprintf("the tick of %s was started while %s", formatTime(tick), period.InForce(s.freezes, s.now)))
 	case !open:
 		panic(fmt.Sprintf("the tick of %s was started while no window was open", formatTime(tick)))
 	case s.now.Before(due):
@@ -121,7 +124,7 @@ func TestEveryTickOnce(t *testing.T) {
 	case os.Getenv("CI") != "":
 		cases = 100_000
 	}
-	started, recorded, claimed, takenBack := 0, 0, 0, 0
+	started, recorded, claimed, takenBack, frozen := 0, 0, 0, 0, 0
 	for seed := range uint64(cases) {
 		func() {
 			s := newSimulation(seed)
@@ -138,10 +141,11 @@ func TestEveryTickOnce(t *testing.T) {
 			recorded += len(s.records)
 			claimed += s.claimed
 			takenBack += s.takenBack
+			frozen += s.frozen
 		}()
 	}
-	if started == 0 || recorded == 0 || claimed == 0 || takenBack == 0 {
-		t.Fatalf("nothing was tested: %d starts, %d records, %d claims of which %d were taken back", started, recorded, claimed, takenBack)
+	if started == 0 || recorded == 0 || claimed == 0 || takenBack == 0 || frozen == 0 {
+		t.Fatalf("nothing was tested: %d starts, %d records, %d claims of which %d were taken back, %d ticks frozen at the last moment", started, recorded, claimed, takenBack, frozen)
 	}
 	t.Logf("%d cases with %d starts, %d records, and %d claims before the tick was due, of which %d were taken back", cases, started, recorded, claimed, takenBack)
 }

@@ -4,9 +4,11 @@
 package decision
 
 import (
+	"slices"
 	"time"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -42,6 +44,17 @@ func (s *simulation) ask() {
 	after.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: value}
 	s.olderRestart, s.restart = s.restart, after
 	s.log("a restart is requested for %q", value)
+}
+
+// freeze creates a freeze, or lifts those that there are.
+func (s *simulation) freeze() {
+	s.olderFreezes = s.freezes
+	s.freezes = nil
+	if len(s.olderFreezes) == 0 || s.random.IntN(4) == 0 {
+		from := s.now.Add(time.Duration(s.random.IntN(7200)-3600) * time.Second)
+		s.freezes = append(slices.Clone(s.olderFreezes), period.Period{Name: "f", Reason: "r", From: from, Until: from.Add(time.Duration(1+s.random.IntN(4*3600)) * time.Second)})
+	}
+	s.log("the freezes are %v", s.freezes)
 }
 
 func parsed(text string) time.Time {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
@@ -49,6 +50,11 @@ type simulation struct {
 	// olderRestart is the ScheduledRestart in a stale cache: as it was before the last change
 	// of its spec or annotations.
 	olderRestart *tidekeeperv1.ScheduledRestart
+
+	// freezes are those that there are, and olderFreezes those in a stale cache.
+	freezes, olderFreezes []period.Period
+	// frozen counts the ticks that only the API server's freezes have held back.
+	frozen int
 
 	// edits are the edits of the spec in between.
 	edits bool
@@ -187,6 +193,8 @@ func (s *simulation) step() {
 		if s.edits {
 			s.edit()
 		}
+	case 10:
+		s.freeze()
 	}
 	s.reconcile()
 }
@@ -206,7 +214,10 @@ func (s *simulation) reconcile() {
 	}
 	in := Input{
 		Restart: seenRestart, Ticks: s.ticks, Windows: s.windows, Offset: s.offset, Target: seen, ClaimAhead: s.ahead, BeforeClaim: s.beforeClaim,
-		SlotAge: 10 * time.Minute, Sent: s.sent, LeadingSince: s.leading, Now: s.now,
+		Freezes: s.freezes, SlotAge: 10 * time.Minute, Sent: s.sent, LeadingSince: s.leading, Now: s.now,
+	}
+	if s.random.IntN(4) == 0 {
+		in.Freezes = s.olderFreezes
 	}
 	d := Decide(in)
 	if d.Needs == NeedLiveTarget {
@@ -233,6 +244,12 @@ func (s *simulation) reconcile() {
 	if (d.Needs == NeedSlot || d.Needs == NeedSpareSlot) && s.random.IntN(3) > 0 {
 		in.HasSlot = true
 		d = Decide(in)
+	}
+	if d.Needs == NeedLiveFreezes {
+		in.Freezes, in.FreezesLive = s.freezes, true
+		if d = Decide(in); d.Send.IsZero() {
+			s.frozen++
+		}
 	}
 
 	if s.dies("before it writes the status") {

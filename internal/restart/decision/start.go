@@ -5,6 +5,7 @@ package decision
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -88,6 +89,8 @@ func (d *decider) resolved(c *candidate, blocked *blocker) bool {
 		d.miss(c, tidekeeperv1.OutcomeSkipped, blocked.reason, blocked.message)
 	case late && blocked != nil:
 		d.miss(c, tidekeeperv1.OutcomeMissed, blocked.reason, "not started before the deadline: "+blocked.message)
+	case late && d.waitedFor() == tidekeeperv1.ReasonFrozen:
+		d.miss(c, tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonFrozen, "not started before the deadline: a Freeze was in force")
 	case late && d.waitedFor() == tidekeeperv1.ReasonBudgetExhausted:
 		d.miss(c, tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonBudgetExhausted, "not started before the deadline: the restart budget was used up")
 	case late && due.Before(d.in.LeadingSince) && deadline.Before(d.in.LeadingSince):
@@ -181,11 +184,8 @@ func (d *decider) waitedFor() string {
 	if ready == nil {
 		return ""
 	}
-	switch ready.Reason {
-	case tidekeeperv1.ReasonTargetNotFound, tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling,
-		tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonBudgetExhausted:
+	if slices.Contains(tidekeeperv1.WaitReasons, ready.Reason) {
 		return ready.Reason
-	default:
-		return ""
 	}
+	return ""
 }

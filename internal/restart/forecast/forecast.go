@@ -8,6 +8,7 @@ import (
 	"time"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
 // Input is what is played.
@@ -17,6 +18,8 @@ type Input struct {
 	Restarts []*tidekeeperv1.ScheduledRestart
 	// Targets are the workloads. One that is not among them is taken to be healthy.
 	Targets map[TargetKey]Target
+	// Freezes are those that are about each namespace.
+	Freezes map[string][]period.Period
 
 	Limits Limits
 	// AssumedDuration is how long a restart takes if there is no successful one in the history.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
@@ -235,6 +236,22 @@ func TestForecast(t *testing.T) {
 			name:     "a request waits for a window beyond the end",
 			restarts: []*tidekeeperv1.ScheduledRestart{nightly("shop", "web", window("0 5 * * *", time.Hour), requestedAt("02:58:00"))},
 			want:     []string{"shop/web tick 02:58:00 waits WindowClosed"},
+		},
+		{
+			name: "a freeze: what waits starts when it ends, by the budget, or is missed",
+			restarts: []*tidekeeperv1.ScheduledRestart{
+				nightly("free", "web"), nightly("shop", "a"), nightly("shop", "b"), nightly("shop", "early", spec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.StartingDeadlineSeconds = 300 })),
+			},
+			change: func(in *Input) {
+				in.Limits.MaxConcurrent = 1
+				in.Freezes = map[string][]period.Period{"shop": {{Name: "f", Reason: "r", From: at("02:00:00"), Until: at("03:10:00")}}}
+			},
+			want: []string{
+				"free/web 03:00:00 to 03:01:01 Succeeded",
+				"shop/a 03:10:00 to 03:11:01 Succeeded",
+				"shop/b 03:11:01 to 03:12:02 Succeeded",
+				"shop/early tick 03:00:00 Missed Frozen",
+			},
 		},
 		{
 			name: "what waits for a slot does not fit into the window any more",

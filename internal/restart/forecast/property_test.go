@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
@@ -62,12 +63,16 @@ const (
 // randomInput makes half an hour of a few objects, some of which restart the same workload.
 func randomInput(t *rapid.T) Input {
 	in := Input{
-		Targets: map[TargetKey]Target{},
+		Targets: map[TargetKey]Target{}, Freezes: map[string][]period.Period{},
 		Limits: Limits{
 			MaxConcurrent: rapid.IntRange(1, 3).Draw(t, "limit"), NamespaceShare: rapid.IntRange(1, 100).Draw(t, "share"),
 			SlotAge: seconds(t, "slotAge", 10, 600),
 		},
 		AssumedDuration: seconds(t, "assumed", 0, 400), Now: at("03:00:00"), Until: at("03:30:00"), MostListed: 1_000_000,
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "freezes") {
+		namespace, from := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "frozen"), at("02:50:00").Add(seconds(t, "from", 0, 2400))
+		in.Freezes[namespace] = append(in.Freezes[namespace], period.Period{From: from, Until: from.Add(seconds(t, "length", 1, 1200))})
 	}
 	for i := range rapid.IntRange(1, 6).Draw(t, "objects") {
 		r := nightly(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), fmt.Sprint(i), spec(func(s *tidekeeperv1.ScheduledRestartSpec) {
@@ -191,7 +196,7 @@ func (p *plain) changes(i int, r *tidekeeperv1.ScheduledRestart) bool {
 	target := KeyOf(r.Namespace, r.Spec.TargetRef)
 	in := decision.Input{
 		Restart: r, Ticks: p.ticks[i], Windows: p.windows[i], Offset: decision.Offset(r, p.now), Target: p.targets[target],
-		Live: true, RolledOut: new(false), PodStartups: []time.Duration{},
+		Freezes: p.in.Freezes[r.Namespace], FreezesLive: true, Live: true, RolledOut: new(false), PodStartups: []time.Duration{},
 		SlotAge: p.in.Limits.SlotAge, Sent: p.sent[i], Now: p.now,
 	}
 	d := decision.Decide(in)

@@ -162,6 +162,7 @@ func (s *simulation) reconcile(o *object) {
 func (s *simulation) decide(o *object, t *target) (decision.Input, decision.Output) {
 	in := decision.Input{
 		Restart: o.restart, Ticks: o.ticks, Windows: o.windows, Invalid: o.invalid, Offset: decision.Offset(o.restart, s.now),
+		Freezes: s.in.Freezes[o.key.Namespace], FreezesLive: true,
 		Target: t.State, Unserved: t.Unserved, SlotAge: s.in.Limits.SlotAge, Sent: o.sent, Now: s.now,
 	}
 	for {

@@ -64,6 +64,9 @@ type NodePoolStatusApplyConfiguration struct {
 	// node yet. It is written before any node, and only keys named here are
 	// ever removed from a node, whatever the record on the node says.
 	Managed *ManagedKeysApplyConfiguration `json:"managed,omitempty"`
+	// heldBackNodes is the number of members that wait for a NoExecute taint because
+	// a Freeze is in force.
+	HeldBackNodes *int32 `json:"heldBackNodes,omitempty"`
 	// conditions of the pool: Ready (its reason is the STATUS column),
 	// Reconciling and Stalled as kstatus defines them, Conflicted, and Headroom
 	// if the spec asks for it.
@@ -201,6 +204,14 @@ func (b *NodePoolStatusApplyConfiguration) WithSummary(value *LevelSummaryApplyC
 // If called multiple times, the Managed field is set to the value of the last call.
 func (b *NodePoolStatusApplyConfiguration) WithManaged(value *ManagedKeysApplyConfiguration) *NodePoolStatusApplyConfiguration {
 	b.Managed = value
+	return b
+}
+
+// WithHeldBackNodes sets the HeldBackNodes field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the HeldBackNodes field is set to the value of the last call.
+func (b *NodePoolStatusApplyConfiguration) WithHeldBackNodes(value int32) *NodePoolStatusApplyConfiguration {
+	b.HeldBackNodes = &value
 	return b
 }
 

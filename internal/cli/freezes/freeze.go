@@ -1,0 +1,178 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package freezes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+)
+
+// generateName begins the names that the API server makes up.
+const generateName = "freeze-"
+
+// freezeOptions are those of freeze.
+type freezeOptions struct {
+	*cmdutil.Env
+	until, from, reason, name string
+	dryRun                    dryRun
+
+	// namespaces are those that were named; none means all.
+	namespaces []string
+	spec       tidekeeperv1.FreezeSpec
+}
+
+func newFreezeCommand(e *cmdutil.Env) *cobra.Command {
+	o := &freezeOptions{Env: e}
+	cmd := &cobra.Command{
+		Use:   "freeze --until TIME --reason TEXT",
+		Short: "Start nothing that disturbs running pods, until a time",
+		Long: `freeze creates a Freeze: until it ends, no restart is started, whatever triggers it, and
+no node gets a NoExecute taint of a pool. With -n only the restarts of these namespaces
+are held back; the taints of nodes always are. What is under way goes on.
+
+It ends by itself; kubectl tide thaw ends it earlier. A restart whose deadline has passed
+by then is missed, and the others start as the budget allows. kubectl get freezes shows
+what each holds back.
+
+TIME is a length from now, such as 90m, 24h or 7d, or a time with its zone, such as
+2026-12-27T08:00:00+01:00.`,
+		Example: `  kubectl tide freeze --until 4h --reason "database migration"
+  kubectl tide freeze --name christmas --from 2026-12-23T18:00:00+01:00 --until 2026-12-27T08:00:00+01:00 --reason "change freeze"
+  kubectl tide freeze -n shop,blog --until 90m --reason "incident 4711"`,
+		Args: cmdutil.NoArguments,
+		RunE: cmdutil.RunE(o),
+	}
+	cmd.Flags().StringVar(&o.until, "until", "", "when it ends: a length from now, or a time with its zone")
+	cmd.Flags().StringVar(&o.from, "from", "", "when it begins, in the same way; without it, now")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "why, in one line; everything that waits shows it")
+	cmd.Flags().StringVar(&o.name, "name", "", "its name; without it, one is made up")
+	o.dryRun.addTo(cmd)
+	return cmd
+}
+
+// Complete is part of [cmdutil.Options].
+func (o *freezeOptions) Complete(cmd *cobra.Command, _ []string) error {
+	if f := cmd.Flags().Lookup("namespace"); f != nil && f.Changed {
+		o.namespaces = strings.Split(*o.Flags.Namespace, ",")
+	}
+	return nil
+}
+
+// Validate is part of [cmdutil.Options].
+func (o *freezeOptions) Validate() error {
+	if err := o.dryRun.validate(); err != nil {
+		return err
+	}
+	now := o.Now()
+	until, err := moment("--until", o.until, now)
+	switch {
+	case err != nil:
+		return err
+	case !until.After(now):
+		return fmt.Errorf("--until=%s: that is not in the future", o.until)
+	case strings.TrimSpace(o.reason) == "" || strings.ContainsAny(o.reason, "\n\r\t"):
+		return errors.New("--reason is required, in one line: everything that waits shows it")
+	case len([]rune(o.reason)) > 256:
+		return fmt.Errorf("--reason: at most 256 characters, got %d", len([]rune(o.reason)))
+	}
+	o.spec = tidekeeperv1.FreezeSpec{Until: metav1.Time{Time: until}, Reason: o.reason}
+	if o.from != "" {
+		from, err := moment("--from", o.from, now)
+		switch {
+		case err != nil:
+			return err
+		case !from.Before(until):
+			return fmt.Errorf("--from=%s: that is not before --until=%s", o.from, o.until)
+		}
+		o.spec.From = &metav1.Time{Time: from}
+	}
+	if o.name != "" {
+		if problems := validation.IsDNS1123Subdomain(o.name); len(problems) > 0 {
+			return fmt.Errorf("--name=%s: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit", o.name)
+		}
+	}
+	return o.selectNamespaces()
+}
+
+// selectNamespaces makes a selector of the namespaces that were named.
+func (o *freezeOptions) selectNamespaces() error {
+	if len(o.namespaces) == 0 {
+		return nil
+	}
+	requirement := tidekeeperv1.NamespaceSelectorRequirement{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn}
+	for _, namespace := range o.namespaces {
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			return fmt.Errorf("-n %s: %q is not the name of a namespace; for several write a,b", strings.Join(o.namespaces, ","), namespace)
+		}
+		requirement.Values = append(requirement.Values, tidekeeperv1.LabelValue(namespace))
+	}
+	if most := 64; len(o.namespaces) > most {
+		return fmt.Errorf("-n: at most %d namespaces, got %d: create a Freeze with another selector, or several", most, len(o.namespaces))
+	}
+	o.spec.NamespaceSelector = &tidekeeperv1.NamespaceSelector{MatchExpressions: []tidekeeperv1.NamespaceSelectorRequirement{requirement}}
+	return nil
+}
+
+// moment reads a length from now or a time, in whole seconds.
+func moment(flag, value string, now time.Time) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, fmt.Errorf("%s is required: write a length such as 4h, or a time such as 2026-12-27T08:00:00+01:00", flag)
+	}
+	if at, err := time.Parse(time.RFC3339, value); err == nil {
+		return at.Truncate(time.Second).UTC(), nil
+	}
+	length := cmdutil.Duration{}
+	if err := length.Set(value); err != nil {
+		return time.Time{}, fmt.Errorf("%s=%s: write a length such as 4h or 7d, or a time such as 2026-12-27T08:00:00+01:00", flag, value)
+	}
+	return now.Add(length.Duration).Truncate(time.Second).UTC(), nil
+}
+
+// Run is part of [cmdutil.Options].
+func (o *freezeOptions) Run(ctx context.Context) error {
+	c, err := o.Client()
+	if err != nil {
+		return err
+	}
+	for _, namespace := range o.namespaces {
+		if err := cmdutil.NamespaceExists(ctx, c, namespace); err != nil {
+			return err
+		}
+	}
+	f := &tidekeeperv1.Freeze{ObjectMeta: metav1.ObjectMeta{Name: o.name}, Spec: o.spec}
+	if o.name == "" {
+		f.GenerateName = generateName
+	}
+	options := []client.CreateOption{client.FieldOwner(cmdutil.FieldManager)}
+	if o.dryRun == "server" {
+		options = append(options, client.DryRunAll)
+	}
+	if err := c.Create(ctx, f, options...); err != nil {
+		return cmdutil.AboutKind(err, freezeKind.Name, "", o.name)
+	}
+	now := o.Now()
+	where := "all namespaces"
+	if len(o.namespaces) > 0 {
+		where = strings.Join(o.namespaces, ", ")
+	}
+	from := ""
+	if f.Spec.From != nil {
+		from = "from " + term.ComingInZone(f.Spec.From.Time, now, o.Local) + " "
+	}
+	fmt.Fprintf(o.Out, "%s created: no restart is started in %s %suntil %s%s\n", displayName(f.Name), where, from, term.ComingInZone(f.Spec.Until.Time, now, o.Local), o.dryRun.suffix())
+	return o.NoteNoLeader(ctx, c)
+}

@@ -1,0 +1,109 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package freezes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+)
+
+// thawOptions are those of thaw.
+type thawOptions struct {
+	*cmdutil.Env
+	dryRun dryRun
+	name   string
+}
+
+func newThawCommand(e *cmdutil.Env) *cobra.Command {
+	o := &thawOptions{Env: e}
+	cmd := &cobra.Command{
+		Use:   "thaw [NAME]",
+		Short: "Lift a freeze before its end",
+		Long: `thaw deletes a Freeze. What it held back and is not missed yet starts now, as the budget
+allows. Without a name it is the one that has not ended, if there is only one.`,
+		Example: `  kubectl tide thaw
+  kubectl tide thaw christmas --dry-run=server`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("%s takes one NAME at most, got %d: see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: e.CompleteOne(emptyList),
+		RunE:              cmdutil.RunE(o),
+	}
+	o.dryRun.addTo(cmd)
+	return cmd
+}
+
+// Complete is part of [cmdutil.Options].
+func (o *thawOptions) Complete(_ *cobra.Command, args []string) error {
+	names, err := freezeKind.Names(args)
+	if len(names) > 0 {
+		o.name = names[0]
+	}
+	return err
+}
+
+// Validate is part of [cmdutil.Options].
+func (o *thawOptions) Validate() error { return o.dryRun.validate() }
+
+// Run is part of [cmdutil.Options].
+func (o *thawOptions) Run(ctx context.Context) error {
+	c, err := o.Client()
+	if err != nil {
+		return err
+	}
+	f := &tidekeeperv1.Freeze{}
+	if o.name == "" {
+		if f, err = o.only(ctx, c); err != nil {
+			return err
+		}
+	} else if err := c.Get(ctx, client.ObjectKey{Name: o.name}, f); err != nil {
+		return cmdutil.AboutKind(err, freezeKind.Name, "", o.name)
+	}
+	options := []client.DeleteOption{client.Preconditions{UID: &f.UID}}
+	if o.dryRun == "server" {
+		options = append(options, client.DryRunAll)
+	}
+	if err := c.Delete(ctx, f, options...); err != nil {
+		return cmdutil.AboutKind(err, freezeKind.Name, "", f.Name)
+	}
+	done := "lifted"
+	if !o.Now().Before(f.Spec.Until.Time) {
+		done = "deleted; it had ended"
+	}
+	fmt.Fprintf(o.Out, "%s %s%s\n", displayName(f.Name), done, o.dryRun.suffix())
+	return nil
+}
+
+// only returns the one Freeze that has not ended.
+func (o *thawOptions) only(ctx context.Context, c client.Client) (*tidekeeperv1.Freeze, error) {
+	list := &tidekeeperv1.FreezeList{}
+	if err := c.List(ctx, list); err != nil {
+		return nil, cmdutil.AboutKind(err, freezeKind.Name, "", "")
+	}
+	var names []string
+	var found *tidekeeperv1.Freeze
+	for i := range list.Items {
+		if f := &list.Items[i]; o.Now().Before(f.Spec.Until.Time) {
+			names, found = append(names, f.Name), f
+		}
+	}
+	switch len(names) {
+	case 0:
+		return nil, &cmdutil.CodedError{Code: cmdutil.ExitNotFound, Err: fmt.Errorf("there is no %s that has not ended", freezeKind.Name)}
+	case 1:
+		return found, nil
+	default:
+		return nil, fmt.Errorf("there are %d Freezes that have not ended: name one of %s", len(names), strings.Join(names, ", "))
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package period says which freezes are in force, where and when. It has no client, clock
+// or logger.
+package period
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// Period is the time of a Freeze: from From, and before Until.
+type Period struct {
+	Name, Reason string
+	From, Until  time.Time
+}
+
+// Of returns the time of a Freeze. One that does not say when it begins does so when it is
+// created.
+func Of(f *tidekeeperv1.Freeze) Period {
+	p := Period{Name: f.Name, Reason: f.Spec.Reason, From: f.CreationTimestamp.Time, Until: f.Spec.Until.Time}
+	if f.Spec.From != nil {
+		p.From = f.Spec.From.Time
+	}
+	return p
+}
+
+// Contains reports whether a time is in the period.
+func (p Period) Contains(at time.Time) bool { return !at.Before(p.From) && at.Before(p.Until) }
+
+// String says what waits for the end of the freeze.
+func (p Period) String() string {
+	return fmt.Sprintf("Freeze %s until %s: %s", p.Name, p.Until.UTC().Format(time.RFC3339), p.Reason)
+}
+
+// InForce returns the period that contains a time and ends last, the first by name if there are
+// several; nil if none does.
+func InForce(periods []Period, at time.Time) *Period {
+	var last *Period
+	for i := range periods {
+		p := &periods[i]
+		if p.Contains(at) && (last == nil || p.Until.After(last.Until) || p.Until.Equal(last.Until) && p.Name < last.Name) {
+			last = p
+		}
+	}
+	return last
+}
+
+// Everywhere reports whether a Freeze is about all namespaces, whatever their labels are.
+func Everywhere(f *tidekeeperv1.Freeze) bool {
+	selector, err := Selector(f)
+	return err != nil || selector.Empty()
+}
+
+// Selector returns the selector of the namespaces that a Freeze is about. The schema refuses
+// everything for which this function returns an error.
+func Selector(f *tidekeeperv1.Freeze) (labels.Selector, error) {
+	if f.Spec.NamespaceSelector == nil {
+		return labels.Everything(), nil
+	}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{}}
+	for key, value := range f.Spec.NamespaceSelector.MatchLabels {
+		selector.MatchLabels[key] = string(value)
+	}
+	for _, e := range f.Spec.NamespaceSelector.MatchExpressions {
+		requirement := metav1.LabelSelectorRequirement{Key: e.Key, Operator: e.Operator}
+		for _, v := range e.Values {
+			requirement.Values = append(requirement.Values, string(v))
+		}
+		selector.MatchExpressions = append(selector.MatchExpressions, requirement)
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, fmt.Errorf("spec.namespaceSelector: %w", err)
+	}
+	return compiled, nil
+}
+
+// Selects reports whether a Freeze is about the namespace with these labels. If its selector
+// cannot be used it is about all: rather too little is started than too much.
+func Selects(f *tidekeeperv1.Freeze, namespaceLabels map[string]string) bool {
+	selector, err := Selector(f)
+	return err != nil || selector.Matches(labels.Set(namespaceLabels))
+}
+
+// In returns the periods of those freezes that are about the namespace with these labels, and
+// that have not ended before a time.
+func In(freezes []tidekeeperv1.Freeze, namespaceLabels map[string]string, now time.Time) []Period {
+	var periods []Period
+	for i := range freezes {
+		f := &freezes[i]
+		if p := Of(f); now.Before(p.Until) && Selects(f, namespaceLabels) {
+			periods = append(periods, p)
+		}
+	}
+	return periods
+}

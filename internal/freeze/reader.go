@@ -1,0 +1,133 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package freeze
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
+)
+
+// Reader tells controllers which freezes there are. Where the controller "freeze" does not run
+// there are none, as nothing watches them.
+type Reader struct {
+	cache, apiReader client.Reader
+	clock            clock.PassiveClock
+	watched          bool
+	live             shared
+}
+
+// NewReader returns a reader for a controller of the manager.
+func NewReader(mgr ctrl.Manager, c clock.PassiveClock) *Reader {
+	return &Reader{
+		cache: mgr.GetCache(), apiReader: mgr.GetAPIReader(), clock: c,
+		watched: Watched(mgr.GetCache(), &tidekeeperv1.FreezeList{}),
+	}
+}
+
+// Watched reports whether some controller of a manager watches a kind, before or after its
+// cache has started.
+func Watched(reader client.Reader, list client.ObjectList) bool {
+	notCached := (*cache.ErrResourceNotCached)(nil)
+	return !errors.As(reader.List(context.Background(), list, client.Limit(1)), &notCached)
+}
+
+// Watched reports whether freezes are watched.
+func (r *Reader) Watched() bool { return r.watched }
+
+// In returns the periods of the freezes that are about a namespace and have not ended, as the
+// cache has them.
+func (r *Reader) In(ctx context.Context, namespace string) ([]period.Period, error) {
+	list, err := r.cached(ctx)
+	if err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	return r.in(ctx, r.cache, list.Items, namespace)
+}
+
+// LiveIn returns the same as the API server has it: at the given time or later, and not longer
+// than a second ago.
+func (r *Reader) LiveIn(ctx context.Context, namespace string, notBefore time.Time) ([]period.Period, error) {
+	if !r.watched {
+		return nil, nil
+	}
+	items, err := r.live.list(ctx, r.apiReader, notBefore, r.clock)
+	if err != nil {
+		return nil, err
+	}
+	return r.in(ctx, r.apiReader, items, namespace)
+}
+
+// Anywhere returns the freeze in force that ends last, wherever it is, as the cache has it; nil
+// if none is.
+func (r *Reader) Anywhere(ctx context.Context) (*period.Period, error) {
+	list, err := r.cached(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return period.InForce(periodsOf(list.Items), r.clock.Now()), nil
+}
+
+// LiveAnywhere returns the same as the API server has it now.
+func (r *Reader) LiveAnywhere(ctx context.Context) (*period.Period, error) {
+	if !r.watched {
+		return nil, nil
+	}
+	now := r.clock.Now()
+	items, err := r.live.list(ctx, r.apiReader, now, r.clock)
+	if err != nil {
+		return nil, err
+	}
+	return period.InForce(periodsOf(items), now), nil
+}
+
+func periodsOf(freezes []tidekeeperv1.Freeze) []period.Period {
+	periods := make([]period.Period, len(freezes))
+	for i := range freezes {
+		periods[i] = period.Of(&freezes[i])
+	}
+	return periods
+}
+
+func (r *Reader) cached(ctx context.Context) (*tidekeeperv1.FreezeList, error) {
+	list := &tidekeeperv1.FreezeList{}
+	if !r.watched {
+		return list, nil
+	}
+	if err := r.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list freezes: %w", err)
+	}
+	return list, nil
+}
+
+// in returns those of the freezes that are about a namespace. The namespace is read only if a
+// selector depends on it.
+func (r *Reader) in(ctx context.Context, reader client.Reader, freezes []tidekeeperv1.Freeze, namespace string) ([]period.Period, error) {
+	now := r.clock.Now()
+	labels := map[string]string{corev1.LabelMetadataName: namespace}
+	for i := range freezes {
+		if period.Everywhere(&freezes[i]) || !now.Before(freezes[i].Spec.Until.Time) {
+			continue
+		}
+		object := &corev1.Namespace{}
+		if err := reader.Get(ctx, client.ObjectKey{Name: namespace}, object); err == nil {
+			labels = object.Labels
+		} else if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("get the labels of the namespace %s: %w", namespace, err)
+		}
+		break
+	}
+	return period.In(freezes, labels, now), nil
+}

@@ -1,0 +1,98 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package freeze
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
+	"tidekeeper.dev/tidekeeper/internal/retry"
+	"tidekeeper.dev/tidekeeper/internal/wakeup"
+)
+
+// countDelay is how long a change of what is held back waits for others, before it is counted.
+const countDelay = time.Second
+
+// SetupWithManager adds the controller "freeze" to the manager.
+func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
+	m, err := newMetrics(ctrlmetrics.Registry)
+	if err != nil {
+		return fmt.Errorf("freezes: register metrics: %w", err)
+	}
+	r := &reconciler{
+		client: mgr.GetClient(), cache: mgr.GetCache(), recorder: mgr.GetEventRecorder("tidekeeper"),
+		wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c, known: map[string]lastSeen{},
+		countsRestarts: Watched(mgr.GetCache(), &tidekeeperv1.ScheduledRestartList{}),
+		countsNodes:    Watched(mgr.GetCache(), &tidekeeperv1.NodePoolList{}),
+	}
+	builder := ctrl.NewControllerManagedBy(mgr).
+		For(&tidekeeperv1.Freeze{}).
+		Named("freeze").
+		WatchesRawSource(r.wakeups).
+		WithOptions(controller.Options{RateLimiter: retry.Limiter[reconcile.Request]()})
+	if r.countsRestarts {
+		builder.Watches(&tidekeeperv1.ScheduledRestart{}, r.recount(func(o client.Object) any {
+			held := tidekeeperv1.HeldBack{}
+			if restart, ok := o.(*tidekeeperv1.ScheduledRestart); ok {
+				addHeldBack(&held, restart, period.Period{})
+			}
+			return held
+		}))
+	}
+	if r.countsNodes {
+		builder.Watches(&tidekeeperv1.NodePool{}, r.recount(func(o client.Object) any {
+			held := tidekeeperv1.HeldBack{}
+			if pool, ok := o.(*tidekeeperv1.NodePool); ok {
+				held.Nodes = pool.Status.HeldBackNodes
+			}
+			return held
+		}))
+	}
+	if err := builder.Complete(retry.Conflicts(r)); err != nil {
+		return fmt.Errorf("freezes: %w", err)
+	}
+	return nil
+}
+
+// recount returns a handler that has the freezes in force counted again if a part of an object
+// has changed.
+func (r *reconciler) recount(part func(client.Object) any) handler.EventHandler {
+	enqueue := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		list := &tidekeeperv1.FreezeList{}
+		if err := r.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the freezes that hold something back")
+			return
+		}
+		for i := range list.Items {
+			if f := &list.Items[i]; period.Of(f).Contains(r.clock.Now()) {
+				queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(f)}, countDelay)
+			}
+		}
+	}
+	return handler.Funcs{
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if part(e.ObjectOld) != part(e.ObjectNew) {
+				enqueue(ctx, queue)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if part(e.Object) != any(tidekeeperv1.HeldBack{}) {
+				enqueue(ctx, queue)
+			}
+		},
+	}
+}
