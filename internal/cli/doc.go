@@ -5,7 +5,7 @@
 //
 //   - root.go: the process and the root command
 //   - completion.go: what the shell completes
-//   - pools/, restarts/, pods/, migrate/: the commands, a package per family
+//   - pools/, restarts/, pods/, migrate/, dashboard/: the commands, a package per family
 //   - cmdutil/: what the commands share
 //   - term/: tables, bars and colors
 //

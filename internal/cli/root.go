@@ -22,6 +22,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/internal/cli/check"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/dashboard"
 	"tidekeeper.dev/tidekeeper/internal/cli/freezes"
 	"tidekeeper.dev/tidekeeper/internal/cli/migrate"
 	"tidekeeper.dev/tidekeeper/internal/cli/pods"
@@ -91,7 +92,8 @@ not know Tidekeeper's kinds, 130 interrupted.`,
   kubectl tide pods watch -l app=web          # each transition as it happens
   kubectl tide pods slow -A                   # what took longest to start, and why
   kubectl tide restarts explain "0 3 * * 1-5" --time-zone Europe/Berlin
-  kubectl tide check                          # is a manager running, what may I do`,
+  kubectl tide check                          # is a manager running, what may I do
+  kubectl tide dashboard                      # a page to look at`,
 		Version:           version.String(),
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl tide"},
 		SilenceErrors:     true,
@@ -112,7 +114,7 @@ not know Tidekeeper's kinds, 130 interrupted.`,
 	cmd.PersistentFlags().IntVarP(&verbosity, "v", "v", 0, "log level of the client libraries, as for kubectl: 6 shows requests")
 	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return setLogging(verbosity) }
 	completeFlags(e, cmd)
-	cmd.AddCommand(pools.NewCommand(e), restarts.NewCommand(e), pods.NewCommand(e), migrate.NewCommand(e), check.NewCommand(e), newCompletionCommand(e))
+	cmd.AddCommand(pools.NewCommand(e), restarts.NewCommand(e), pods.NewCommand(e), migrate.NewCommand(e), check.NewCommand(e), dashboard.NewCommand(e), newCompletionCommand(e))
 	cmd.AddCommand(freezes.NewCommands(e)...)
 	return cmd
 }

@@ -13,5 +13,8 @@
 //     schedule in words
 //   - startup.go, startup_waits.go: how pods came up
 //   - manager.go: which manager leads, and whether what is shown may be out of date
+//   - room.go, room_text.go: what fits, what would be lost, and what is pending
+//   - used.go: what nodes use
+//   - gates.go: whether a restart would start now
 //   - event.go: events about an object
 package view

@@ -68,7 +68,7 @@ func LevelOf(levels []Level, name corev1.ResourceName) (Level, bool) {
 func PoolOf(p *tidekeeperv1.NodePool, now time.Time) Pool {
 	shown := Pool{
 		Name: p.Name, Status: poolStatus(p, now), Nodes: p.Status.NodeCount, ReadyNodes: p.Status.ReadyNodes,
-		Levels: levels(p.Status.RequestedPercent, p.Status.Requested, p.Status.Allocatable), Slots: p.Status.Slots, Created: p.CreationTimestamp.Time,
+		Levels: LevelsOf(p.Status.RequestedPercent, p.Status.Requested, p.Status.Allocatable), Slots: p.Status.Slots, Created: p.CreationTimestamp.Time,
 	}
 	if c := meta.FindStatusCondition(p.Status.Conditions, tidekeeperv1.ConditionConflicted); c != nil && c.Status == metav1.ConditionTrue {
 		shown.Conflicted, shown.Conflict = true, c.Message
@@ -90,7 +90,8 @@ func severityOfHeadroom(is metav1.ConditionStatus) Severity {
 	}
 }
 
-func levels(percent map[corev1.ResourceName]int32, requested, allocatable corev1.ResourceList) []Level {
+// LevelsOf returns the levels by the name of the resource.
+func LevelsOf(percent map[corev1.ResourceName]int32, requested, allocatable corev1.ResourceList) []Level {
 	shown := []Level{}
 	for _, name := range slices.Sorted(maps.Keys(percent)) {
 		l := Level{Resource: string(name), Percent: percent[name]}

@@ -120,7 +120,7 @@ func memberOf(f PoolFacts, node *corev1.Node, members *capacity.Cluster) Member 
 	m := Member{Name: node.Name, Ready: nodes.IsReady(node), Lacks: missingSettings(f.Pool, node), Levels: []Level{}}
 	if members != nil {
 		requested, percent := members.NodeLevel(node.Name)
-		m.Levels = levels(percent, requested, node.Status.Allocatable)
+		m.Levels = LevelsOf(percent, requested, node.Status.Allocatable)
 	}
 	return m
 }

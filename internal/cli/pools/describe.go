@@ -20,6 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodes"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -102,12 +103,12 @@ func (o *describeOptions) details(ctx context.Context, c client.Client) (details
 			return nil, nil, err
 		}
 	}
-	metrics, err := readMetrics(ctx, o.Env, c)
+	metrics, err := ReadMetrics(ctx, o.Env, c)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, f := range facts {
-		f.Used, f.NoMetrics = metrics.usedBy(membersOf(f.Members, labels.Everything()), o.Now())
+		f.Used, f.NoMetrics = metrics.UsedBy(view.MembersOf(nodes.Pointers(f.Members), labels.Everything()), o.Now())
 		detail, err := view.PoolDetailOf(f, o.Now())
 		if err != nil {
 			return nil, nil, err
@@ -128,11 +129,11 @@ func gatherPool(ctx context.Context, e *cmdutil.Env, c client.Client, name strin
 	if err != nil {
 		return f, err
 	}
-	nodes := &corev1.NodeList{}
-	if err := c.List(ctx, nodes, cmdutil.FromCache(), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	list := &corev1.NodeList{}
+	if err := c.List(ctx, list, cmdutil.FromCache(), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return f, err
 	}
-	f.Members = nodes.Items
+	f.Members = list.Items
 	if f.Pods, err = podsByNode(ctx, c, f.Members); apierrors.IsForbidden(err) {
 		e.Note("the nodes' levels are left out: " + err.Error())
 	} else if err != nil {
@@ -149,10 +150,10 @@ func gatherPool(ctx context.Context, e *cmdutil.Env, c client.Client, name strin
 	return f, nil
 }
 
-func podsByNode(ctx context.Context, c client.Client, nodes []corev1.Node) (map[string][]*corev1.Pod, error) {
-	names := make([]string, len(nodes))
-	for i := range nodes {
-		names[i] = nodes[i].Name
+func podsByNode(ctx context.Context, c client.Client, members []corev1.Node) (map[string][]*corev1.Pod, error) {
+	names := make([]string, len(members))
+	for i := range members {
+		names[i] = members[i].Name
 	}
 	pods, err := cmdutil.PodsOf(ctx, c, names)
 	if err != nil {
@@ -175,7 +176,7 @@ func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s te
 	if err := printLevels(out, d.Levels, s); err != nil {
 		return err
 	}
-	if used := usedLine(d); used != "" {
+	if used := d.UsedLine(); used != "" {
 		fact("Used:", term.Printable(used))
 	}
 	for _, line := range roomLines(d) {
@@ -218,7 +219,7 @@ func printLevels(out io.Writer, levels []view.Level, s term.Screen) error {
 	for i, l := range levels {
 		percent := levelCell(levels, corev1.ResourceName(l.Resource))
 		percent.Text = fmt.Sprintf("%4s", percent.Text) // aligned, with a bar and without
-		t.Rows = append(t.Rows, []term.Cell{term.Text(onFirst(i, "Requested:")), term.Text(l.Resource), percent, term.Text(amount(l))})
+		t.Rows = append(t.Rows, []term.Cell{term.Text(onFirst(i, "Requested:")), term.Text(l.Resource), percent, term.Text(l.Amount())})
 	}
 	return t.WriteTo(out, s)
 }

@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
-	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
 // amountFlags are the flags that say how much of a resource a copy requests.
@@ -41,13 +41,6 @@ type fitOptions struct {
 	files   genericclioptions.FileNameFlags
 
 	requests corev1.ResourceList
-}
-
-// poolFit is how many copies a pool takes.
-type poolFit struct {
-	Pool         string `json:"pool"`
-	Members      int    `json:"members"`
-	capacity.Fit `json:",inline"`
 }
 
 func newFitCommand(e *cmdutil.Env) *cobra.Command {
@@ -152,17 +145,7 @@ func (o *fitOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fits := []poolFit{}
-	for _, pool := range r.pools {
-		copied := pod
-		if len(o.requests) > 0 {
-			copied = pod.DeepCopy()
-			for _, t := range plan.Taints(pool.NodePool) {
-				copied.Spec.Tolerations = append(copied.Spec.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
-			}
-		}
-		fits = append(fits, poolFit{pool.Name, len(pool.members), r.cluster.Fit(pool.members, copied)})
-	}
+	fits := r.Fit(pod, len(o.requests) > 0)
 	if done, err := o.output.Print(o.Out, fits); done {
 		return err
 	}
@@ -178,22 +161,18 @@ func (o *fitOptions) Run(ctx context.Context) error {
 	return fitTable(fits).WriteTo(o.Out, o.Screen)
 }
 
-func fitTable(fits []poolFit) *term.Table {
+func fitTable(fits []view.PoolFit) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "POOL", Name: true}, {Header: "COPIES"}, {Header: "NODES"}, {Header: "LIMITED BY", Text: 12}, {Header: "ON AN EMPTY NODE", Drop: 1}, {Header: "OTHER NODES", Text: 20},
 	}}
 	for _, f := range fits {
-		copies := strconv.FormatInt(f.Copies, 10)
-		if len(f.AtMost) > 0 && f.Copies > 0 {
-			copies = "at most " + copies
-		}
-		cell := term.Text(copies)
+		cell := term.Text(f.CopiesText())
 		if f.Copies == 0 {
 			cell.Color = term.Yellow
 		}
 		t.Rows = append(t.Rows, []term.Cell{
-			term.Text(f.Pool), cell, term.Text(fmt.Sprintf("%d/%d", f.Nodes, f.Members)), term.Text(countsText(f.LimitedBy)),
-			term.Text(strconv.FormatInt(f.OnEmptyNode, 10)), term.Text(countsText(f.Refused)),
+			term.Text(f.Pool), cell, term.Text(fmt.Sprintf("%d/%d", f.Nodes, f.Members)), term.Text(view.CountsText(f.LimitedBy)),
+			term.Text(strconv.FormatInt(f.OnEmptyNode, 10)), term.Text(view.CountsText(f.Refused)),
 		})
 	}
 	return t

@@ -19,15 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/view"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // pod returns the pod whose copies are meant.
 func (o *fitOptions) pod(ctx context.Context, c client.Client) (*corev1.Pod, error) {
 	if len(o.requests) > 0 {
-		return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
-			Name: "copy", Resources: corev1.ResourceRequirements{Requests: o.requests},
-		}}}}, nil
+		return view.PodOf(o.requests), nil
 	}
 	namespace, err := o.Namespace(false)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -273,10 +272,8 @@ func largestSlotCell(slots []tidekeeperv1.Slot) term.Cell {
 	if len(slots) == 0 {
 		return term.Text("-")
 	}
-	return term.Cell{Text: slotText(slots[0]), Short: resources.Text(slots[0].Resources)}
+	return term.Cell{Text: view.SlotText(slots[0]), Short: resources.Text(slots[0].Resources)}
 }
-
-func slotText(s tidekeeperv1.Slot) string { return resources.Text(s.Resources) + ", on " + s.Node }
 
 // levelCell is a share in percent, with a bar where there is room for one.
 func levelCell(levels []view.Level, name corev1.ResourceName) term.Cell {
@@ -290,26 +287,9 @@ func levelCell(levels []view.Level, name corev1.ResourceName) term.Cell {
 	}
 }
 
-// amount is what is requested of what can be allocated.
-func amount(l view.Level) string {
-	if l.Allocatable == "" {
-		return "-"
-	}
-	return human(l.Resource, l.Requested) + " of " + human(l.Resource, l.Allocatable)
-}
-
-// human returns a quantity as people say it, or as it is if it cannot be read.
-func human(name, quantity string) string {
-	amount, err := resource.ParseQuantity(quantity)
-	if err != nil {
-		return quantity
-	}
-	return resources.Human(corev1.ResourceName(name), amount)
-}
-
 func amountOf(levels []view.Level, name corev1.ResourceName) string {
 	l, _ := view.LevelOf(levels, name)
-	return amount(l)
+	return l.Amount()
 }
 
 // otherLevels are the levels of the resources that have no column.

@@ -15,30 +15,16 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
-	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/view"
 )
-
-// mostWorkloads is how many workloads without place a row names.
-const mostWorkloads = 3
 
 // lossOptions are those of pools loss.
 type lossOptions struct {
 	roomOptions
 	nodes, zones []string
-}
-
-// poolLoss is what a pool would lose.
-type poolLoss struct {
-	// Pool is empty if the loss is of nodes by name.
-	Pool string `json:"pool,omitempty"`
-	// Lost names what is lost: a node, or a zone.
-	Lost string `json:"lost"`
-	// Worst reports whether no other node of the pool would leave more pods without place.
-	Worst         bool `json:"worst,omitempty"`
-	capacity.Loss `json:",inline"`
 }
 
 func newLossCommand(e *cmdutil.Env) *cobra.Command {
@@ -110,17 +96,17 @@ func (o *lossOptions) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	if slices.ContainsFunc(losses, func(l poolLoss) bool { return l.Homeless() > 0 }) {
+	if slices.ContainsFunc(losses, func(l view.PoolLoss) bool { return l.Homeless() > 0 }) {
 		return &cmdutil.CodedError{Code: cmdutil.ExitNotDone}
 	}
 	return nil
 }
 
 // losses returns the losses that are asked for.
-func (o *lossOptions) losses(r *room) ([]poolLoss, error) {
+func (o *lossOptions) losses(r *view.Room) ([]view.PoolLoss, error) {
 	if len(o.nodes) > 0 {
 		for _, name := range o.nodes {
-			if !slices.ContainsFunc(r.nodes, func(n corev1.Node) bool { return n.Name == name }) {
+			if !slices.ContainsFunc(r.Nodes, func(n *corev1.Node) bool { return n.Name == name }) {
 				return nil, cmdutil.NotFound("Node", "", name)
 			}
 		}
@@ -128,31 +114,18 @@ func (o *lossOptions) losses(r *room) ([]poolLoss, error) {
 		if len(o.nodes) > 1 {
 			what = fmt.Sprintf("%d nodes", len(o.nodes))
 		}
-		return []poolLoss{{Lost: what, Loss: r.cluster.Lose(o.nodes, nil)}}, nil
+		return []view.PoolLoss{{Lost: what, Loss: r.Cluster.Lose(o.nodes, nil)}}, nil
 	}
-	zones := r.cluster.Zones()
+	zones := r.Cluster.Zones()
 	for _, zone := range o.zones {
 		if len(zones[zone]) == 0 {
 			return nil, fmt.Errorf("no node has the label %s=%s", corev1.LabelTopologyZone, zone)
 		}
 	}
-	losses := []poolLoss{}
-	for _, pool := range r.pools {
-		if len(o.zones) == 0 {
-			if node, loss, found := r.cluster.WorstNode(pool.members); found {
-				losses = append(losses, poolLoss{Pool: pool.Name, Lost: "node " + node, Worst: true, Loss: loss})
-			}
-		}
-		for _, zone := range r.cluster.ZonesOf(pool.members) {
-			if len(o.zones) == 0 || slices.Contains(o.zones, zone) {
-				losses = append(losses, poolLoss{Pool: pool.Name, Lost: "zone " + zone, Loss: r.cluster.Lose(zones[zone], pool.members)})
-			}
-		}
-	}
-	return losses, nil
+	return r.Losses(o.zones), nil
 }
 
-func (o *lossOptions) print(losses []poolLoss) error {
+func (o *lossOptions) print(losses []view.PoolLoss) error {
 	if len(losses) == 0 {
 		o.Note("No node to lose: the pools have none.")
 		return nil
@@ -168,12 +141,8 @@ func (o *lossOptions) print(losses []poolLoss) error {
 		if n := l.Homeless(); n > 0 {
 			homeless, requests = term.Painted(term.Red, strconv.Itoa(n)), resources.Text(l.Requests)
 		}
-		lost := l.Lost
-		if l.Worst {
-			lost += " (the worst)"
-		}
 		t.Rows = append(t.Rows, []term.Cell{
-			term.Text(cmp.Or(l.Pool, "-")), term.Text(lost), term.Text(strconv.Itoa(l.Pods)), homeless, term.Text(workloadsText(l.WithoutPlace)), term.Text(requests),
+			term.Text(cmp.Or(l.Pool, "-")), term.Text(l.LostText()), term.Text(strconv.Itoa(l.Pods)), homeless, term.Text(view.WithoutPlaceText(l.WithoutPlace)), term.Text(requests),
 		})
 	}
 	if err := t.WriteTo(o.Out, o.Screen); err != nil {
@@ -184,19 +153,4 @@ func (o *lossOptions) print(losses []poolLoss) error {
 		fmt.Fprintf(o.Out, "\nNot evaluated: %s. More pods may be without place.\n", strings.Join(slices.Compact(unevaluated), ", "))
 	}
 	return nil
-}
-
-// workloadsText names the workloads with most pods without place.
-func workloadsText(list []capacity.WithoutPlace) string {
-	if len(list) == 0 {
-		return "-"
-	}
-	var texts []string
-	for _, w := range list[:min(len(list), mostWorkloads)] {
-		texts = append(texts, fmt.Sprintf("%s/%s (%d)", w.Namespace, w.Workload, w.Pods))
-	}
-	if more := len(list) - mostWorkloads; more > 0 {
-		texts = append(texts, fmt.Sprintf("and %s more", term.Plural(more, "workload")))
-	}
-	return strings.Join(texts, ", ")
 }

@@ -6,13 +6,10 @@ package pools
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
-	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -22,12 +19,6 @@ const (
 	fewMembers  = 10
 )
 
-// causeTexts are the causes why resources cannot be used, in words.
-var causeTexts = map[tidekeeperv1.LostCause]string{
-	tidekeeperv1.LostBeingDeleted: "being deleted", tidekeeperv1.LostNotReady: "not ready", tidekeeperv1.LostCordoned: "cordoned",
-	tidekeeperv1.LostForeignTaint: "another taint", tidekeeperv1.LostNoPodSlot: "no pod slot left",
-}
-
 // roomLines are the facts about what new pods can use of the nodes.
 func roomLines(d view.PoolDetail) (lines [][2]string) {
 	r := d.Room
@@ -35,15 +26,15 @@ func roomLines(d view.PoolDetail) (lines [][2]string) {
 		return nil
 	}
 	add := func(name, text string) { lines = append(lines, [2]string{name, text}) }
-	add("Free:", fmt.Sprintf("%s, on %d of %s", resources.Text(r.Free), r.UsableNodes, term.Plural(r.Nodes, "node")))
+	add("Free:", view.FreeText(r))
 	for i, l := range r.Lost {
-		add(onFirst(i, "Lost:"), fmt.Sprintf("%s: %s, %s", causeTexts[l.Cause], term.Plural(int(l.Nodes), "node"), resources.Text(l.Resources)))
+		add(onFirst(i, "Lost:"), view.LostText(l))
 	}
 	for i, s := range r.Slots {
-		add(onFirst(i, "Fits now:"), slotText(s))
+		add(onFirst(i, "Fits now:"), view.SlotText(s))
 	}
-	if pods := r.DaemonSets["pods"]; !pods.IsZero() {
-		add("DaemonSets:", fmt.Sprintf("%s; an empty node has %s left", resources.Text(r.DaemonSets), resources.Text(r.EmptyNode.Resources)))
+	if text := view.DaemonSetsText(r); text != "" {
+		add("DaemonSets:", text)
 	}
 	if by := d.FilledBy; by != nil {
 		add("Filled by:", sharesText(by.Namespaces)+" of the requested CPU")
@@ -55,16 +46,8 @@ func roomLines(d view.PoolDetail) (lines [][2]string) {
 // sharesText are names with their shares, rounded so that they still add up to 100.
 func sharesText(shares []capacity.Share) string {
 	texts := make([]string, len(shares))
-	sum, shown := 0.0, 0
-	for i, s := range shares {
-		name := s.Name
-		if name == "" {
-			name = "the rest"
-		}
-		sum += s.Percent
-		percent := int(math.Round(sum)) - shown
-		shown += percent
-		texts[i] = fmt.Sprintf("%s %d%%", name, percent)
+	for i, s := range view.WholePercents(shares) {
+		texts[i] = fmt.Sprintf("%s %d%%", s.Name, s.Percent)
 	}
 	return strings.Join(texts, ", ")
 }
@@ -84,23 +67,16 @@ func printMembers(out io.Writer, members []view.Member, all bool, s term.Screen)
 
 // histogram is how many nodes there are by the level of their fullest resource.
 func histogram(members []view.Member) *term.Table {
-	var counts [11]int
+	classes := view.Histogram(members)
 	most := 0
-	for i := range members {
-		class := min(int(members[i].Fullest())/10, len(counts)-1)
-		counts[class]++
-		most = max(most, counts[class])
+	for _, c := range classes {
+		most = max(most, c.Nodes)
 	}
 	t := &term.Table{Bars: levelBars, Columns: []term.Column{{Header: "FULLEST RESOURCE"}, {Header: "NODES"}}}
-	for class := len(counts) - 1; class >= 0; class-- {
-		if counts[class] == 0 {
-			continue
+	for _, c := range classes {
+		if c.Nodes > 0 {
+			t.Rows = append(t.Rows, []term.Cell{term.Text(c.Text), {Text: fmt.Sprint(c.Nodes), Bar: &term.Bar{Share: float64(c.Nodes) / float64(most)}, BarText: len(fmt.Sprint(most))}})
 		}
-		level := fmt.Sprintf("%d–%d%%", 10*class, 10*class+9)
-		if class == len(counts)-1 {
-			level = "100% or more"
-		}
-		t.Rows = append(t.Rows, []term.Cell{term.Text(level), {Text: fmt.Sprint(counts[class]), Bar: &term.Bar{Share: float64(counts[class]) / float64(most)}, BarText: len(fmt.Sprint(most))}})
 	}
 	return t
 }

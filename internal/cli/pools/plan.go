@@ -23,6 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
+	"tidekeeper.dev/tidekeeper/internal/nodes"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -160,10 +161,10 @@ func affectedPods(ctx context.Context, c client.Client, plan *view.Plan) ([]core
 
 // noteEmptyPools says which of the pools that would be applied have no nodes: a selector may
 // be misspelt.
-func (o *planOptions) noteEmptyPools(pools *poolChanges, nodes []corev1.Node) {
+func (o *planOptions) noteEmptyPools(pools *poolChanges, all []corev1.Node) {
 	for _, change := range pools.changes {
 		selector, err := plan.Selector(change.after)
-		if err == nil && change.after.DeletionTimestamp.IsZero() && len(membersOf(nodes, selector)) == 0 {
+		if err == nil && change.after.DeletionTimestamp.IsZero() && len(view.MembersOf(nodes.Pointers(all), selector)) == 0 {
 			o.Note(fmt.Sprintf("NodePool %q: no node matches %s", change.name, selector))
 		}
 	}

@@ -5,35 +5,17 @@ package pools
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodes"
+	"tidekeeper.dev/tidekeeper/internal/view"
 )
-
-// room is the cluster as the questions about capacity need it.
-type room struct {
-	cluster *capacity.Cluster
-	nodes   []corev1.Node
-	pools   []poolMembers
-}
-
-// poolMembers is a pool with the names of its nodes.
-type poolMembers struct {
-	*tidekeeperv1.NodePool
-	members []string
-}
 
 // roomOptions are those that the questions about capacity share.
 type roomOptions struct {
@@ -53,7 +35,7 @@ func (o *roomOptions) Complete(_ *cobra.Command, args []string) (err error) {
 func (o *roomOptions) Validate() error { return o.output.Validate() }
 
 // read reads the pools that are asked for, by name, and all nodes and pods.
-func (o *roomOptions) read(ctx context.Context, c client.Client) (*room, error) {
+func (o *roomOptions) read(ctx context.Context, c client.Client) (*view.Room, error) {
 	all, err := listPools(ctx, c)
 	if err != nil {
 		return nil, err
@@ -77,40 +59,13 @@ func (o *roomOptions) read(ctx context.Context, c client.Client) (*room, error) 
 	for i := range running {
 		pods[i] = &running[i]
 	}
-	r := &room{cluster: capacity.New(nodes.Pointers(list.Items), pods), nodes: list.Items}
+	pools := make([]*tidekeeperv1.NodePool, len(asked))
 	for i := range asked {
-		selector, err := plan.Selector(&asked[i])
-		if err != nil {
-			o.Note(fmt.Sprintf("NodePool %s is left out: %s", asked[i].Name, err))
-			continue
-		}
-		r.pools = append(r.pools, poolMembers{&asked[i], membersOf(r.nodes, selector)})
+		pools[i] = &asked[i]
+	}
+	r, problems := view.NewRoom(pools, nodes.Pointers(list.Items), pods)
+	for _, problem := range problems {
+		o.Note(problem)
 	}
 	return r, nil
-}
-
-// membersOf returns the names of the nodes that a selector matches.
-func membersOf[N any, P interface {
-	*N
-	metav1.Object
-}](nodes []N, selector labels.Selector) []string {
-	var members []string
-	for i := range nodes {
-		if node := P(&nodes[i]); selector.Matches(labels.Set(node.GetLabels())) {
-			members = append(members, node.GetName())
-		}
-	}
-	return members
-}
-
-// countsText is how many nodes each thing is true of: "cordoned (2), taint x:NoSchedule (1)".
-func countsText(counts []capacity.Count) string {
-	if len(counts) == 0 {
-		return "-"
-	}
-	texts := make([]string, len(counts))
-	for i, c := range counts {
-		texts[i] = fmt.Sprintf("%s (%d)", c.What, c.Nodes)
-	}
-	return strings.Join(texts, ", ")
 }

@@ -22,6 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/text"
+	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
 // metricsTimeout is how long metrics are waited for. They come from another server than the
@@ -31,17 +32,11 @@ const metricsTimeout = 3 * time.Second
 // problemLimit is how long a server's own words about a problem may be.
 const problemLimit = 200
 
-// nodeMetrics is what nodes use, or why that is not known.
-type nodeMetrics struct {
-	list    []capacity.Metrics
-	problem string
-}
-
-// readMetrics reads what the nodes use. That it is not known is not an error.
-func readMetrics(ctx context.Context, e *cmdutil.Env, c client.Client) (nodeMetrics, error) {
+// ReadMetrics reads what the nodes use. That it is not known is not an error.
+func ReadMetrics(ctx context.Context, e *cmdutil.Env, c client.Client) (view.NodeMetrics, error) {
 	config, err := e.Config()
 	if err != nil {
-		return nodeMetrics{}, err
+		return view.NodeMetrics{}, err
 	}
 	timeout := metricsTimeout
 	if config.Timeout > 0 { // --request-timeout
@@ -54,13 +49,13 @@ func readMetrics(ctx context.Context, e *cmdutil.Env, c client.Client) (nodeMetr
 	err = c.List(bounded, answer)
 	switch {
 	case ctx.Err() != nil:
-		return nodeMetrics{}, ctx.Err()
+		return view.NodeMetrics{}, ctx.Err()
 	case err != nil:
-		return nodeMetrics{problem: problemOf(err, timeout)}, nil
+		return view.NodeMetrics{Problem: problemOf(err, timeout)}, nil
 	}
-	m := nodeMetrics{list: make([]capacity.Metrics, len(answer.Items))}
+	m := view.NodeMetrics{List: make([]capacity.Metrics, len(answer.Items))}
 	for i := range answer.Items {
-		m.list[i] = metricsOf(&answer.Items[i])
+		m.List[i] = metricsOf(&answer.Items[i])
 	}
 	return m, nil
 }
@@ -104,17 +99,6 @@ func metricsOf(o *unstructured.Unstructured) capacity.Metrics {
 	return m
 }
 
-// usedBy returns what nodes use, or why that is not known.
-func (m *nodeMetrics) usedBy(names []string, now time.Time) (used *capacity.Used, problem string) {
-	if m.problem != "" {
-		return nil, m.problem
-	}
-	if used = capacity.UsedBy(names, m.list, now); used == nil {
-		problem = fmt.Sprintf("none of its nodes has metrics of the last %.0f minutes", capacity.MetricsExpire.Minutes())
-	}
-	return used, problem
-}
-
 // usedByPools returns what the nodes of each pool use, nil where that is not known. Of the
 // nodes it reads the labels only.
 func usedByPools(ctx context.Context, e *cmdutil.Env, c client.Client, pools []tidekeeperv1.NodePool) ([]*capacity.Used, error) {
@@ -122,8 +106,8 @@ func usedByPools(ctx context.Context, e *cmdutil.Env, c client.Client, pools []t
 	if len(pools) == 0 {
 		return used, nil
 	}
-	metrics, err := readMetrics(ctx, e, c)
-	if err != nil || metrics.problem != "" {
+	metrics, err := ReadMetrics(ctx, e, c)
+	if err != nil || metrics.Problem != "" {
 		return used, err
 	}
 	nodes := &metav1.PartialObjectMetadataList{}
@@ -133,12 +117,16 @@ func usedByPools(ctx context.Context, e *cmdutil.Env, c client.Client, pools []t
 	} else if err != nil {
 		return nil, err
 	}
+	members := make([]*metav1.PartialObjectMetadata, len(nodes.Items))
+	for i := range nodes.Items {
+		members[i] = &nodes.Items[i]
+	}
 	for i := range pools {
 		selector, err := plan.Selector(&pools[i])
 		if err != nil {
 			continue // Its status says so.
 		}
-		used[i], _ = metrics.usedBy(membersOf(nodes.Items, selector), e.Now())
+		used[i], _ = metrics.UsedBy(view.MembersOf(members, selector), e.Now())
 	}
 	return used, nil
 }

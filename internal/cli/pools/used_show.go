@@ -4,7 +4,6 @@
 package pools
 
 import (
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,33 +12,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
-
-// notAvailable is said where no metrics are known. It is not the same as 0.
-const notAvailable = "not available"
-
-// usedLine says what the nodes of a pool use; "" if it has none.
-func usedLine(d view.PoolDetail) string {
-	switch {
-	case d.Used != nil:
-		return usedText(d.Used, "%s (of %d of %d nodes)")
-	case len(d.Members) == 0 || d.NoMetrics == "":
-		return ""
-	default:
-		return notAvailable + ": " + d.NoMetrics
-	}
-}
-
-// usedText says what is used, and if that is a lower bound, of how many nodes, in this format.
-func usedText(u *capacity.Used, bound string) string {
-	shown := resources.Text(u.Resources)
-	if u.AtLeast() {
-		shown = fmt.Sprintf("at least "+bound, shown, u.MeasuredNodes, u.Nodes)
-	}
-	return shown
-}
 
 // beforeUsed is the column that follows USED.
 const beforeUsed = "FITS NOW"
@@ -56,11 +30,11 @@ func addUsed(t *term.Table, items []tidekeeperv1.NodePool, used []*capacity.Used
 func usedCell(nodes int32, u *capacity.Used) term.Cell {
 	switch {
 	case u != nil:
-		return term.Cell{Text: usedText(u, "%s (of %d of %d nodes)"), Short: usedText(u, "%s (%d/%d)")}
+		return term.Cell{Text: view.UsedText(u, "%s (of %d of %d nodes)"), Short: view.UsedText(u, "%s (%d/%d)")}
 	case nodes == 0:
 		return term.Text("-")
 	default:
-		return term.Text(notAvailable)
+		return term.Text(view.NotAvailable)
 	}
 }
 

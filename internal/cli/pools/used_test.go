@@ -93,7 +93,7 @@ func TestUsedWords(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := view.PoolDetail{Used: tc.used, NoMetrics: tc.problem, Members: make([]view.Member, tc.members)}
-			if diff := cmp.Diff(tc.line, usedLine(d)); diff != "" {
+			if diff := cmp.Diff(tc.line, d.UsedLine()); diff != "" {
 				t.Errorf("describe (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.cell, usedCell(int32(tc.members), tc.used)); diff != "" {

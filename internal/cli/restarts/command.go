@@ -12,7 +12,8 @@
 //   - budget_flags.go: the manager's settings that forecast and gates assume
 //   - minutes.go: the table of the minutes in which something starts
 //   - targets.go: the objects that now, suspend and resume are about
-//   - now.go, suspend.go, failures.go, patch.go: what changes a ScheduledRestart
+//   - actions.go: what the page does to one
+//   - now.go, suspend.go, failures.go, patch.go, actions.go: what changes a ScheduledRestart
 //   - explain.go: a schedule in words
 package restarts
 

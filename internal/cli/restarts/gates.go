@@ -15,7 +15,6 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/freezes"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
-	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/view"
 	"tidekeeper.dev/tidekeeper/internal/workload"
@@ -25,13 +24,6 @@ import (
 type gatesOptions struct {
 	historyOptions
 	budget budgetFlags
-}
-
-// gatesOutput is what restarts gates prints for programs.
-type gatesOutput struct {
-	// Starts says whether a restart would be started if it were requested now.
-	Starts bool            `json:"starts"`
-	Gates  []decision.Gate `json:"gates"`
 }
 
 func newGatesCommand(e *cmdutil.Env) *cobra.Command {
@@ -87,15 +79,11 @@ func (o *gatesOptions) Run(ctx context.Context) error {
 	if err := o.readFreezes(ctx, c, &in); err != nil {
 		return err
 	}
-	gates := decision.Gates(in)
 	slots, err := o.budgetGate(ctx, c, r)
 	if err != nil {
 		return err
 	}
-	out := gatesOutput{Starts: true, Gates: append(gates, slots)}
-	for _, g := range out.Gates {
-		out.Starts = out.Starts && (g.Open || g.Name == decision.GateSchedule)
-	}
+	out := view.GatesOf(in, slots)
 	if err := o.print(out); err != nil {
 		return err
 	}
@@ -118,7 +106,7 @@ func (o *gatesOptions) readFreezes(ctx context.Context, c client.Client, in *dec
 	return err
 }
 
-func (o *gatesOptions) print(out gatesOutput) error {
+func (o *gatesOptions) print(out view.Gates) error {
 	if done, err := o.output.Print(o.Out, out); done {
 		return err
 	}
@@ -156,18 +144,12 @@ func targetOf(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRes
 
 // budgetGate counts the slots that restarts use, in all namespaces that the user may list.
 func (o *gatesOptions) budgetGate(ctx context.Context, c client.Client, of *tidekeeperv1.ScheduledRestart) (decision.Gate, error) {
-	used, here := 0, 0
+	var slots view.Slots
 	only, err := inNamespaces(of.Namespace, func(namespace string) error {
-		used, here = 0, 0
+		slots = view.Slots{Of: of, MaxConcurrent: o.budget.maxConcurrent, NamespaceShare: o.budget.namespaceShare, SlotAge: o.budget.slotAge.Duration}
 		return cmdutil.EachPage(ctx, c, func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }, func(page *tidekeeperv1.ScheduledRestartList) {
 			for i := range page.Items {
-				r := &page.Items[i]
-				if a := r.Status.Active; a == nil || r.UID == of.UID || o.Now().Sub(a.StartedTime.Time) > o.budget.slotAge.Duration {
-					continue
-				}
-				if used++; r.Namespace == of.Namespace {
-					here++
-				}
+				slots.Add(&page.Items[i], o.Now())
 			}
 		}, client.InNamespace(namespace))
 	})
@@ -178,15 +160,7 @@ func (o *gatesOptions) budgetGate(ctx context.Context, c client.Client, of *tide
 	if err != nil {
 		return decision.Gate{}, cmdutil.AboutKind(err, restartKind.Name, of.Namespace, "")
 	}
-	share := budget.Share(o.budget.maxConcurrent, o.budget.namespaceShare)
-	g := decision.Gate{
-		Name: decision.GateBudget, Open: used < o.budget.maxConcurrent && here < share,
-		Message: fmt.Sprintf("other restarts use %d of %d slots, and %d of the %d that this namespace may have%s", used, o.budget.maxConcurrent, here, share, where),
-	}
-	if !g.Open {
-		g.Reason = tidekeeperv1.ReasonBudgetExhausted
-	}
-	return g, nil
+	return slots.Gate(where), nil
 }
 
 func gatesTable(gates []decision.Gate) *term.Table {

@@ -67,9 +67,8 @@ func (o *nowOptions) Run(ctx context.Context) error {
 
 // request requests one restart.
 func (o *nowOptions) request(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, shared view.Shared) error {
-	tick := requestTime(r, o.Now()).Format(time.RFC3339)
-	change := map[string]any{"metadata": map[string]any{"annotations": map[string]any{tidekeeperv1.RestartNowAnnotation: tick}}}
-	if err := patchRestart(ctx, c, r, change, o.patchOptions()); err != nil {
+	tick, err := requestRestart(ctx, c, r, o.Now(), o.patchOptions())
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Out, "%s: requested a restart of %s %s at %s%s%s\n", displayName(r), r.Spec.TargetRef.Kind, r.Spec.TargetRef.Name, tick, queue(r), o.suffix())

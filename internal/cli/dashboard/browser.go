@@ -1,0 +1,83 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// openWithin is how long a browser may take to show the page.
+const openWithin = 30 * time.Second
+
+// openers are what opens a file in a browser.
+var openers = map[string][]string{
+	"linux": {"xdg-open"}, "freebsd": {"xdg-open"}, "darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"},
+}
+
+// openBrowser opens the link. The arguments of a process can be read by all users of a machine,
+// so the browser gets the name of a file that leads to the link, which only this user can read,
+// and which is removed when it was used.
+func openBrowser(ctx context.Context, link string, used <-chan struct{}, note func(string)) {
+	opener := openers[runtime.GOOS]
+	if len(opener) == 0 || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+		return
+	}
+	dir, err := os.MkdirTemp("", "kubectl-tide-") // only for this user, as MkdirTemp has it
+	if err != nil {
+		return
+	}
+	defer os.RemoveAll(dir)
+	file, err := writeRedirect(dir, link)
+	if err != nil {
+		return
+	}
+	if err := exec.CommandContext(ctx, opener[0], append(opener[1:], file)...).Start(); err != nil {
+		note("note: no browser was opened (" + err.Error() + "): open the link yourself")
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-used:
+	case <-time.After(openWithin):
+	}
+}
+
+// writeRedirect writes a page that leads to the link.
+func writeRedirect(dir, link string) (string, error) {
+	file := filepath.Join(dir, "dashboard.html")
+	text := fmt.Sprintf("<!doctype html><meta http-equiv=\"refresh\" content=\"0; url=%s\"><title>kubectl tide dashboard</title>\n", html.EscapeString(link))
+	return file, os.WriteFile(file, []byte(text), 0o600)
+}
+
+// awaitHangup ends the run when its terminal is gone. Nothing is read from the terminal: in the
+// background of a shell that would stop the process.
+func awaitHangup(ctx context.Context, in io.Reader, stop func()) {
+	file, ok := in.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return
+	}
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if !term.IsTerminal(int(file.Fd())) {
+				stop()
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,228 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	authenticationv1client "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/pools"
+	"tidekeeper.dev/tidekeeper/internal/cli/restarts"
+	"tidekeeper.dev/tidekeeper/internal/dashboard"
+	"tidekeeper.dev/tidekeeper/internal/text"
+	"tidekeeper.dev/tidekeeper/internal/view"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// askWithin is how long single questions to the API server may take.
+const askWithin = 3 * time.Second
+
+// cluster is what the pages are about.
+type cluster struct {
+	*cmdutil.Env
+	client client.WithWatch
+	about  dashboard.About
+}
+
+// connect asks the API server who the user is, so that what is wrong with the connection is said
+// at once.
+func (o *options) connect(ctx context.Context) (*cluster, error) {
+	config, err := o.Config()
+	if err != nil {
+		return nil, err
+	}
+	// A watch is one request, and may last.
+	config, timeout := cmdutil.WithoutTimeout(config)
+	c := &cluster{Env: o.Env}
+	if c.client, err = cmdutil.ClientFor(config); err != nil {
+		return nil, err
+	}
+	c.about = dashboard.About{Server: config.Host}
+	if raw, err := o.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil {
+		c.about.Context = cmp.Or(*o.Flags.Context, raw.CurrentContext)
+	}
+	if !o.allNamespaces {
+		c.about.Namespace = *o.Flags.Namespace
+	}
+	bounded, cancel := context.WithTimeout(ctx, cmp.Or(timeout, 10*time.Second))
+	defer cancel()
+	if err := cmdutil.NamespaceExists(bounded, c.client, c.about.Namespace); err != nil {
+		return nil, err
+	}
+	c.about.User, err = userOf(bounded, config)
+	return c, err
+}
+
+// userOf returns the name that the API server knows the user by.
+func userOf(ctx context.Context, config *rest.Config) (string, error) {
+	api, err := authenticationv1client.NewForConfig(config)
+	if err != nil {
+		return "", err
+	}
+	review, err := api.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
+// kinds are all kinds that pages may need.
+func (c *cluster) kinds() []dashboard.Kind {
+	kinds := []dashboard.Kind{
+		c.kind("nodepools", &tidekeeperv1.NodePool{}, "", func() client.ObjectList { return &tidekeeperv1.NodePoolList{} }),
+		c.kind("nodes", &corev1.Node{}, "", func() client.ObjectList { return &corev1.NodeList{} }),
+		c.kind("pods", &corev1.Pod{}, "", func() client.ObjectList { return &corev1.PodList{} }),
+		c.kind("scheduledrestarts", &tidekeeperv1.ScheduledRestart{}, c.about.Namespace, func() client.ObjectList { return &tidekeeperv1.ScheduledRestartList{} }),
+	}
+	freezes := c.kind("freezes", &tidekeeperv1.Freeze{}, "", func() client.ObjectList { return &tidekeeperv1.FreezeList{} })
+	freezes.Optional = true // Its CRD may be older than the plugin.
+	kinds = append(kinds, freezes, c.kind("namespaces", &corev1.Namespace{}, "", func() client.ObjectList { return &corev1.NamespaceList{} }))
+	for _, k := range workload.Kinds {
+		kind := c.kind(k.Resource, k.New(), c.about.Namespace, func() client.ObjectList { return listOf(k) })
+		kind.Optional = k.Optional
+		kinds = append(kinds, kind)
+	}
+	return kinds
+}
+
+// kind returns what is read of one kind; a namespace limits it.
+func (c *cluster) kind(name string, object runtime.Object, namespace string, list func() client.ObjectList) dashboard.Kind {
+	options := func(o metav1.ListOptions) *client.ListOptions {
+		return &client.ListOptions{Namespace: namespace, Limit: o.Limit, Continue: o.Continue, Raw: &o}
+	}
+	return dashboard.Kind{
+		Name: name, Object: object, Keep: keep,
+		Source: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				objects := list()
+				return objects, c.client.List(ctx, objects, options(o))
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return c.client.Watch(ctx, list(), options(o))
+			},
+		},
+		Explain: func(err error) string { return explain(name, err) },
+	}
+}
+
+func listOf(k *workload.Kind) client.ObjectList {
+	gvk := k.GroupVersion().WithKind(k.Kind + "List")
+	if object, err := cmdutil.Scheme.New(gvk); err == nil {
+		if list, ok := object.(client.ObjectList); ok {
+			return list
+		}
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk)
+	return list
+}
+
+// keep drops what no page shows, the environment of containers first of all.
+func keep(o any) (any, error) {
+	object, ok := o.(metav1.Object)
+	if !ok {
+		return o, nil
+	}
+	object.SetManagedFields(nil)
+	switch object := o.(type) {
+	case *corev1.Pod:
+		for _, containers := range [][]corev1.Container{object.Spec.InitContainers, object.Spec.Containers} {
+			for i := range containers {
+				c := &containers[i]
+				c.Env, c.EnvFrom, c.Command, c.Args, c.VolumeMounts, c.Lifecycle = nil, nil, nil, nil, nil, nil
+			}
+		}
+	case *corev1.Node:
+		object.Status.Images = nil
+	case *tidekeeperv1.NodePool, *tidekeeperv1.ScheduledRestart, *tidekeeperv1.Freeze, *corev1.Namespace:
+	default:
+		if kind, err := workload.Of(o.(workload.Object)); err == nil && kind.Trim != nil {
+			return o, kind.Trim(o.(workload.Object))
+		}
+	}
+	return o, nil
+}
+
+// source is what the pages ask beside the watches.
+func (c *cluster) source(withActions bool) dashboard.Cluster {
+	s := dashboard.Cluster{Metrics: c.metrics, Events: c.events, NoLeader: c.noLeader}
+	if withActions {
+		s.Actions = &actions{restarts.Actions{Env: c.Env, Client: c.client}}
+	}
+	return s
+}
+
+func (c *cluster) metrics(ctx context.Context) view.NodeMetrics {
+	metrics, err := pools.ReadMetrics(ctx, c.Env, c.client)
+	if err != nil {
+		return view.NodeMetrics{Problem: explain("metrics", err)}
+	}
+	return metrics
+}
+
+func (c *cluster) events(ctx context.Context, about dashboard.ObjectRef) ([]corev1.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	fields := client.MatchingFields{"involvedObject.kind": about.Kind, "involvedObject.name": about.Name}
+	if about.UID != "" {
+		fields["involvedObject.uid"] = string(about.UID)
+	}
+	list := &corev1.EventList{}
+	err := c.client.List(ctx, list, client.InNamespace(about.Namespace), fields)
+	return list.Items, err
+}
+
+// noLeader says that no manager leads, as the commands that write do.
+func (c *cluster) noLeader(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	m, err := cmdutil.Manager(ctx, c.Env, c.client)
+	if err != nil || m.Leader != "" || m.Namespace == "" {
+		return ""
+	}
+	return m.Problem + " (namespace " + m.Namespace + ")"
+}
+
+// actions are those of the commands, with the question whether they are allowed.
+type actions struct{ restarts.Actions }
+
+// Allowed is part of [dashboard.Actions].
+func (a *actions) Allowed(ctx context.Context, namespace, name string) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Group: tidekeeperv1.SchemeGroupVersion.Group, Resource: "scheduledrestarts", Verb: "patch", Namespace: namespace, Name: name,
+	}}}
+	err := a.Client.Create(ctx, review)
+	return review.Status.Allowed, err
+}
+
+// explain puts an error of the API server about a kind into one line.
+func explain(kind string, err error) string {
+	switch {
+	case apierrors.IsForbidden(err):
+		return "not allowed to list " + kind
+	case apierrors.IsNotFound(err):
+		return "the cluster does not serve " + kind
+	}
+	_, message := cmdutil.ExplainError(err)
+	return text.Shorten(message, longestProblem)
+}
+
+// longestProblem is how long a server's own words about a problem may be.
+const longestProblem = 200

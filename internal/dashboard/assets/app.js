@@ -1,0 +1,282 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The script of the page: it has the token, gets the pages of the server, and puts them into
+// the document piece by piece, so that focus, selection and scrolling stay as they are.
+"use strict";
+(() => {
+const $ = id => document.getElementById(id);
+const main = $("main"), banner = $("banner"), dialog = $("dialog");
+const policy = window.trustedTypes ? trustedTypes.createPolicy("tide", { createHTML: html => html }) : { createHTML: html => html };
+const tabs = new BroadcastChannel("tide");
+const key = "tide-token";
+let token = "", stream = null, paused = false, streaming = "", retry = 0, asOf = 0, at = "";
+
+// The token comes in the fragment, which no browser sends, and leaves the address bar at once.
+// sessionStorage is of this tab and of this address with its port.
+function takeToken() {
+  const given = location.hash.slice(1);
+  if (/^[\w-]{43}$/.test(given)) {
+    sessionStorage.setItem(key, given);
+    history.replaceState(null, "", location.pathname + location.search);
+  }
+  token = sessionStorage.getItem(key) || "";
+}
+
+tabs.onmessage = ({ data }) => {
+  if (data === "who has the token?") {
+    if (token) tabs.postMessage({ token });
+  } else if (data && data.token && !token) {
+    sessionStorage.setItem(key, token = data.token);
+    go();
+  }
+};
+
+function say(text, bad) {
+  if (banner.textContent === text) return;
+  banner.textContent = text;
+  banner.className = bad ? "bad" : "";
+}
+
+const ask = (path, options = {}) => fetch(path, { ...options, headers: { ...options.headers, Authorization: "Bearer " + token }, cache: "no-store", credentials: "omit", redirect: "error" });
+
+function noToken() {
+  sessionStorage.removeItem(key);
+  token = "";
+  stop();
+  main.replaceChildren(main.querySelector("h1") || document.createElement("h1"), Object.assign(document.createElement("p"), { id: "welcome", textContent: "Open the link that kubectl tide dashboard has printed: it has the token in it, which is another one in each run." }));
+  say("");
+}
+
+// put shows a page as the server has it.
+function put(e) {
+  if (e.html) {
+    const next = document.createElement("main");
+    next.innerHTML = policy.createHTML(e.html);
+    morph(main, next);
+    roving();
+  }
+  document.title = e.title + " – " + (e.about.context || e.about.server) + " – Tidekeeper";
+  $("about").textContent = [e.about.context || e.about.server, e.about.user, e.about.namespace && "namespace " + e.about.namespace].filter(Boolean).join(" · ");
+  at = e.asOf;
+  asOf = Date.now();
+  tick();
+  main.classList.toggle("stale", !!e.lost);
+  say(e.lost ? "As of " + e.asOf + ", trying again: " + e.lost + ". The numbers below are old." : "", true);
+  $("pause").hidden = false;
+}
+
+function tick() {
+  if (!at) return;
+  const age = Math.round((Date.now() - asOf) / 1000);
+  $("asof").textContent = paused ? "paused at " + at : age < 10 ? "as of " + at : "as of " + at + ", " + age + " s ago";
+}
+setInterval(tick, 1000);
+
+// morph makes one element like another, and keeps what is the same.
+function morph(from, to) {
+  for (const { name } of [...from.attributes]) if (from !== main && !to.hasAttribute(name) && !(name === "open" && from.tagName === "DETAILS") && !(name === "tabindex" && from.dataset.square !== undefined)) from.removeAttribute(name);
+  for (const { name, value } of to.attributes) {
+    if (name === "open" && from.tagName === "DETAILS" || name === "tabindex" && from.dataset.square !== undefined) continue;
+    if (from.getAttribute(name) !== value) {
+      from.setAttribute(name, value);
+      if (name === "value" && from !== document.activeElement) from.value = value;
+    }
+  }
+  const named = new Map();
+  for (const child of from.children) if (child.id) named.set(child.id, child);
+  let old = from.firstChild;
+  for (let next = to.firstChild; next;) {
+    const after = next.nextSibling;
+    const same = next.id ? named.get(next.id) : old && old.nodeType === next.nodeType && old.nodeName === next.nodeName && !old.id ? old : null;
+    if (!same) {
+      from.insertBefore(next, old);
+    } else {
+      if (same === old) old = old.nextSibling; else from.insertBefore(same, old);
+      if (next.nodeType === 1) morph(same, next);
+      else if (same.data !== next.data) same.data = next.data;
+    }
+    next = after;
+  }
+  while (old) {
+    const after = old.nextSibling;
+    old.remove();
+    old = after;
+  }
+}
+
+// The map of nodes is one stop of the Tab key; arrows move in it.
+function roving() {
+  const squares = main.querySelectorAll("[data-square]");
+  const stops = main.querySelectorAll('[data-square][tabindex="0"]');
+  squares.forEach(s => { if (!s.hasAttribute("tabindex")) s.tabIndex = -1; });
+  if (squares.length && !stops.length) squares[0].tabIndex = 0;
+}
+
+function moveInMap(event, square) {
+  const squares = [...main.querySelectorAll("[data-square]")];
+  const i = squares.indexOf(square), y = s => s.getBoundingClientRect().top;
+  const row = squares.filter(s => Math.abs(y(s) - y(square)) < 2).length;
+  const to = { ArrowRight: i + 1, ArrowLeft: i - 1, ArrowDown: i + row, ArrowUp: i - row, Home: 0, End: squares.length - 1 }[event.key];
+  if (to === undefined) return;
+  event.preventDefault();
+  const next = squares[Math.max(0, Math.min(squares.length - 1, to))];
+  square.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+}
+
+function stop() {
+  if (stream) stream.abort();
+  stream = null;
+  streaming = "";
+}
+
+// follow keeps the page up to date: one stream, with the token, while the tab can be seen.
+async function follow() {
+  const here = location.pathname + location.search;
+  if (paused || document.hidden || !token || streaming === here) return;
+  stop();
+  streaming = here;
+  const mine = stream = new AbortController();
+  try {
+    const answer = await ask("/-/stream" + here, { signal: mine.signal });
+    if (answer.status === 401) return noToken();
+    if (!answer.ok) throw new Error(await answer.text());
+    retry = 0;
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let rest = "";;) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      const parts = (rest + value).split("\n\n");
+      rest = parts.pop();
+      for (const part of parts) {
+        const [, event, data] = part.match(/^event: (\w+)\ndata: (.*)$/) || [];
+        if (mine !== stream || paused) return;
+        if (event === "page") put(JSON.parse(data));
+        if (event === "gone") { say(JSON.parse(data), true); }
+        if (event === "replaced") { setPaused(true); return say("Paused: " + JSON.parse(data) + ". Resume takes its place."); }
+      }
+    }
+    throw new Error("the connection has ended");
+  } catch (err) {
+    if (mine !== stream) return;
+    stop();
+    main.classList.add("stale");
+    say("As of " + at + ", trying again: kubectl tide dashboard does not answer. If it has ended, start it again and use the new link.", true);
+    setTimeout(follow, Math.min(5000, 500 * 2 ** retry++));
+  }
+}
+
+// go shows the page of the address.
+async function go(focus) {
+  if (!token) {
+    noToken();
+    tabs.postMessage("who has the token?");
+    return;
+  }
+  for (const a of document.querySelectorAll("nav a")) {
+    const here = a.pathname === location.pathname || a.pathname === "/" && location.pathname.startsWith("/pools/");
+    if (here) a.setAttribute("aria-current", "page"); else a.removeAttribute("aria-current");
+  }
+  if ($("q") !== document.activeElement) $("q").value = new URLSearchParams(location.search).get("q") || "";
+  const here = location.pathname + location.search;
+  stop();
+  try {
+    const answer = await ask("/-/page" + here);
+    if (here !== location.pathname + location.search) return;
+    if (answer.status === 401) return noToken();
+    if (answer.ok) put(await answer.json()); else say(await answer.text(), true);
+  } catch { /* The stream says so. */ }
+  if (focus) main.focus({ preventScroll: true });
+  if (location.hash) document.querySelector("#" + CSS.escape(location.hash.slice(1)))?.scrollIntoView();
+  follow();
+}
+
+function visit(url, replace) {
+  const moved = url.pathname !== location.pathname;
+  history[replace ? "replaceState" : "pushState"](null, "", url);
+  if (moved) scrollTo(0, 0);
+  return go(moved);
+}
+
+function setPaused(yes) {
+  paused = yes;
+  $("pause").setAttribute("aria-pressed", yes);
+  $("pause").textContent = yes ? "Resume" : "Pause";
+  if (yes) stop(); else go();
+  tick();
+}
+
+async function act(button) {
+  const [namespace, name] = button.dataset.key.split("/");
+  $("ask").textContent = button.textContent + "?";
+  $("question").textContent = button.dataset.question;
+  dialog.querySelector(".do").textContent = button.textContent;
+  dialog.returnValue = "";
+  dialog.showModal();
+  await new Promise(done => dialog.addEventListener("close", done, { once: true }));
+  if (dialog.returnValue !== "yes") return;
+  const answer = await ask("/-/act", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ action: button.dataset.act, namespace, name }) });
+  say(answer.ok ? (await answer.json()).done : await answer.text(), !answer.ok);
+}
+
+async function save() {
+  const answer = await ask((location.pathname === "/" ? "/overview" : location.pathname) + ".json" + location.search);
+  const url = URL.createObjectURL(await answer.blob());
+  Object.assign(document.createElement("a"), { href: url, download: document.title + ".json" }).click();
+  URL.revokeObjectURL(url);
+}
+
+document.addEventListener("click", event => {
+  const target = event.target.closest("a, button");
+  if (!target || event.defaultPrevented) return;
+  const { copy, act: action } = target.dataset;
+  if (copy !== undefined) { navigator.clipboard.writeText(copy).then(() => say("Copied: " + copy)); return; }
+  if (target.dataset.json !== undefined) { save(); return; }
+  if (action) { act(target); return; }
+  const href = target.getAttribute("href");
+  if (!href || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  const url = new URL(href, location.href);
+  if (url.origin !== location.origin || href.startsWith("#")) return;
+  event.preventDefault();
+  const id = target.dataset.square !== undefined && target.href;
+  visit(url, url.pathname === location.pathname).then(() => { if (id && target.isConnected) target.focus({ preventScroll: true }); });
+});
+
+let typing = 0;
+function typed(form) {
+  clearTimeout(typing);
+  typing = setTimeout(() => {
+    const url = new URL(location.href);
+    for (const [name, value] of new FormData(form)) if (value || form.dataset.live !== undefined) url.searchParams.set(name, value); else url.searchParams.delete(name);
+    visit(url, true);
+  }, 200);
+}
+document.addEventListener("input", event => { if (event.target.form && event.target.form !== dialog.firstChild) typed(event.target.form); });
+document.addEventListener("submit", event => { if (event.target.method !== "dialog") event.preventDefault(); });
+document.addEventListener("keydown", event => {
+  const square = event.target.closest("[data-square]");
+  if (square) moveInMap(event, square);
+  if (event.key === "/" && !/INPUT|TEXTAREA/.test(event.target.tagName)) { event.preventDefault(); $("q").focus(); }
+  if (event.key === "Escape" && !dialog.open) {
+    const close = main.querySelector("[data-close]");
+    if (close) {
+      const chosen = main.querySelector('[data-square][aria-current], tr.chosen a');
+      visit(new URL(close.href), true).then(() => { if (chosen && chosen.isConnected) chosen.focus({ preventScroll: true }); });
+    } else if (event.target === $("q")) $("q").blur();
+  }
+});
+$("pause").addEventListener("click", () => setPaused(!paused));
+addEventListener("popstate", () => go(true));
+
+// A tab that cannot be seen gives its stream back after a while.
+let hiding = 0;
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(hiding);
+  if (document.hidden) hiding = setTimeout(stop, 20000); else follow();
+});
+
+takeToken();
+go();
+})();

@@ -1,0 +1,195 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// whatIf is the data of the page about what fits, and what would be lost.
+type whatIf struct {
+	Problems []string
+	Fields   []field
+	Mistake  string
+	Requests string
+	Fits     []fitRow
+	AtMost   string
+	Losses   []lossRow
+	Pending  []pendingRow
+	Total    int // pending pods
+}
+
+// field is a field of the form.
+type field struct {
+	Name, Label, Value, Example string
+	resource                    corev1.ResourceName
+	flag                        string
+}
+
+// formFields are what a copy may request, with the flags of the twin.
+var formFields = []field{
+	{Name: "cpu", Label: "CPU", Example: "500m", resource: corev1.ResourceCPU, flag: "--cpu"},
+	{Name: "memory", Label: "Memory", Example: "2Gi", resource: corev1.ResourceMemory, flag: "--memory"},
+	{Name: "gpu", Label: "GPU", Example: "1", resource: "nvidia.com/gpu", flag: "--gpu"},
+	{Name: "request", Label: "Other", Example: "ephemeral-storage=10Gi", flag: "--request"},
+}
+
+// The copy that is asked about first.
+const (
+	firstCPU    = "1"
+	firstMemory = "2Gi"
+)
+
+// fitRow is how many copies a pool takes.
+type fitRow struct {
+	view.PoolFit
+	Text, LimitedBy, Refused, Href string
+	Is                             view.Severity
+}
+
+// lossRow is what would be lost.
+type lossRow struct {
+	view.PoolLoss
+	Homeless                 int
+	Text, Workloads, Request string
+	AtMost                   string
+	Is                       view.Severity
+}
+
+func lossRowOf(l view.PoolLoss) lossRow {
+	row := lossRow{PoolLoss: l, Homeless: l.Homeless(), Text: l.LostText(), Workloads: view.WithoutPlaceText(l.WithoutPlace), Request: "-", AtMost: strings.Join(l.AtMost, ", "), Is: view.Good}
+	if row.Homeless > 0 {
+		row.Is, row.Request = view.Bad, resources.Text(l.Requests)
+	}
+	return row
+}
+
+// pendingRow is a group of pending pods.
+type pendingRow struct {
+	view.PendingGroup
+	Count              int
+	Workload, Requests string
+	In                 []pendingIn
+}
+
+type pendingIn struct {
+	view.PendingIn
+	Text, Why string
+	Is        view.Severity
+}
+
+func pendingRows(room *view.Room) []pendingRow {
+	var rows []pendingRow
+	for _, g := range room.Pending() {
+		row := pendingRow{PendingGroup: g, Count: len(g.Pods), Workload: g.WorkloadText(), Requests: resources.Text(g.Requests)}
+		for _, in := range g.Pools {
+			text, severity := in.AnswerText()
+			row.In = append(row.In, pendingIn{in, text, view.CountsText(in.Refused), severity})
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// capacityPage is the page about what fits, and what would be lost.
+func capacityPage(r *request) (*page, error) {
+	d := &whatIf{Problems: r.problems(capacityKinds...)}
+	requests, command, err := d.read(r.query)
+	if err != nil {
+		d.Mistake = err.Error()
+	}
+	p := &page{title: "What if", template: "capacity", data: d, json: []view.PoolFit{}, command: command}
+	room := r.roomOf()
+	if room == nil {
+		return p, nil
+	}
+	if len(requests) > 0 {
+		pod := view.PodOf(requests)
+		d.Requests = resources.Text(capacity.RequestsOf(pod))
+		fits := room.Fit(pod, true)
+		p.json = fits
+		for _, fit := range fits {
+			row := fitRow{PoolFit: fit, Text: fit.CopiesText(), LimitedBy: view.CountsText(fit.LimitedBy), Refused: view.CountsText(fit.Refused), Href: "/pools/" + url.PathEscape(fit.Pool), Is: view.Good}
+			if fit.Copies == 0 {
+				row.Is = view.Warning
+			}
+			d.AtMost = strings.Join(fit.AtMost, ", ")
+			d.Fits = append(d.Fits, row)
+		}
+	}
+	for _, loss := range r.losses() {
+		d.Losses = append(d.Losses, lossRowOf(loss))
+	}
+	slices.SortStableFunc(d.Losses, func(a, b lossRow) int { return b.Homeless - a.Homeless })
+	d.Pending = pendingRows(room)
+	for _, row := range d.Pending {
+		d.Total += row.Count
+	}
+	return p, nil
+}
+
+// read reads the form.
+func (d *whatIf) read(query url.Values) (corev1.ResourceList, []string, error) {
+	d.Fields = slices.Clone(formFields)
+	asked := false
+	for _, f := range formFields {
+		asked = asked || query.Has(f.Name)
+	}
+	if !asked {
+		query = url.Values{"cpu": {firstCPU}, "memory": {firstMemory}}
+	}
+	requests, command := corev1.ResourceList{}, []string{"pools", "fit"}
+	var mistake error
+	for i := range d.Fields {
+		f := &d.Fields[i]
+		if f.Value = strings.TrimSpace(query.Get(f.Name)); f.Value == "" {
+			continue
+		}
+		command = append(command, f.flag, f.Value)
+		if err := f.addTo(requests); err != nil && mistake == nil {
+			mistake = err
+		}
+	}
+	if mistake != nil {
+		return nil, command, mistake
+	}
+	return requests, command, nil
+}
+
+// longestAmount is how long an amount may be: what is longer takes too long to parse.
+const longestAmount = 40
+
+// addTo adds what a field says to the requests.
+func (f *field) addTo(requests corev1.ResourceList) error {
+	name, text := f.resource, f.Value
+	if name == "" {
+		left, right, found := strings.Cut(text, "=")
+		if !found || left == "" {
+			return fmt.Errorf("%s: write RESOURCE=AMOUNT, such as %s", f.Label, f.Example)
+		}
+		name, text = corev1.ResourceName(left), right
+	}
+	if len(text) > longestAmount || strings.ContainsAny(text, "eE") && !strings.HasSuffix(text, "E") && !strings.HasSuffix(text, "Ei") {
+		return fmt.Errorf("%s: write an amount such as %s", f.Label, f.Example)
+	}
+	amount, err := resource.ParseQuantity(text)
+	if err != nil || amount.Sign() < 0 {
+		return fmt.Errorf("%s: write an amount such as %s", f.Label, f.Example)
+	}
+	if _, twice := requests[name]; twice {
+		return fmt.Errorf("%s: %s is requested already", f.Label, name)
+	}
+	requests[name] = amount
+	return nil
+}

@@ -1,0 +1,225 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// badness orders severities.
+var badness = map[view.Severity]int{view.Good: 0, view.Neutral: 0, view.Warning: 1, view.Bad: 2}
+
+func typesUID(uid string) types.UID { return types.UID(uid) }
+
+// plural puts a number before a noun.
+func plural(n int, noun string) string {
+	if n == 1 || noun == "more" {
+		return strconv.Itoa(n) + " " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// ofAll is some of all of them.
+func ofAll(some, all int) string { return fmt.Sprintf("%d/%d", some, all) }
+
+// levelBar is a share with a bar.
+type levelBar struct {
+	Resource string
+	Known    bool
+	Percent  int32
+	Width    int32 // of the bar, in percent
+	Amount   string
+	Is       view.Severity
+}
+
+// levelOf returns the bar of a resource.
+func levelOf(levels []view.Level, name corev1.ResourceName) levelBar {
+	l, known := view.LevelOf(levels, name)
+	return levelBar{Resource: string(name), Known: known, Percent: l.Percent, Width: min(100, l.Percent), Amount: l.Amount(), Is: l.Severity()}
+}
+
+// tide is how much of a resource there is, can be used, is requested and is used: parts of what
+// is allocatable, in thousandths of the width.
+type tide struct {
+	levelBar
+	// Lost is what no new pod can use, at the right end; Used is a mark.
+	Requested, Lost, Used int64
+	LostX, UsedX          int64
+	LostText, UsedText    string
+	Free                  string
+}
+
+// tideOf returns the picture of a resource. The room and the use may be unknown.
+func tideOf(l view.Level, room *capacity.Level, used *capacity.Used) tide {
+	name := corev1.ResourceName(l.Resource)
+	t := tide{levelBar: levelOf([]view.Level{l}, name), LostText: "-", UsedText: "-", Free: "-"}
+	all, err := resource.ParseQuantity(l.Allocatable)
+	if err != nil {
+		return t
+	}
+	part := func(of resource.Quantity) int64 {
+		if all.IsZero() {
+			return 0
+		}
+		return min(1000, int64(1000*of.AsApproximateFloat64()/all.AsApproximateFloat64()))
+	}
+	if requested, err := resource.ParseQuantity(l.Requested); err == nil {
+		t.Requested = part(requested)
+	}
+	if room != nil {
+		lost := all.DeepCopy()
+		lost.Sub(room.Usable[name])
+		t.Lost, t.LostText = part(lost), resources.Human(name, lost)
+		t.Free = resources.Human(name, room.Free[name])
+	}
+	if used != nil {
+		if amount, known := used.Resources[name]; known {
+			t.Used, t.UsedText = part(amount), resources.Human(name, amount)
+			if used.AtLeast() {
+				t.UsedText = "≥ " + t.UsedText
+			}
+		}
+	}
+	t.LostX, t.UsedX = 1000-t.Lost, min(t.Used, 996)
+	return t
+}
+
+// classes are the classes of the map of nodes: five of 20 percent, and one for what is full.
+var classTexts = []string{"0–19%", "20–39%", "40–59%", "60–79%", "80–94%", "95% or more"}
+
+// classOf returns the class of a level.
+func classOf(percent int32) int {
+	switch {
+	case percent >= 95:
+		return 5
+	case percent >= 80:
+		return 4
+	default:
+		return int(percent) / 20
+	}
+}
+
+// nodeMap has a square for each node, and beside it how many nodes there are of each level.
+type nodeMap struct {
+	Groups    []nodeGroup
+	Legend    []stageKey
+	Histogram []histogramBar
+	Most      int
+	Of        string
+}
+
+// nodeGroup is the nodes of one zone.
+type nodeGroup struct {
+	Name    string
+	Squares []square
+}
+
+// square is a node on the map.
+type square struct {
+	Name, Href, Title string
+	Class             int
+	State             string // "cordoned", "not ready", …
+	Mark              string // its digit, or the glyph of its state
+	Chosen            bool
+}
+
+// histogramBar is how many nodes there are of one level.
+type histogramBar struct {
+	view.LevelClass
+	Width  int // in percent
+	Href   string
+	Chosen bool
+}
+
+// marks are the glyphs of the states of nodes.
+var marks = map[string]string{"cordoned": "/", "not ready": "×", "being deleted": "−"}
+
+// mapOf returns the map of the nodes, grouped by a label.
+func mapOf(rows []nodeRow, histogram []view.LevelClass, shown, label string, r *request) *nodeMap {
+	m := &nodeMap{Of: shown}
+	if shown == "" {
+		m.Of = "the fullest resource"
+	}
+	groups := map[string]*nodeGroup{}
+	var names []string
+	for _, row := range rows {
+		g := groups[row.Zone]
+		if g == nil {
+			g = &nodeGroup{Name: row.Zone}
+			if row.Zone == "" {
+				g.Name = "nodes without the label " + label
+			}
+			groups[row.Zone] = g
+			names = append(names, row.Zone)
+		}
+		sq := square{Name: row.Name, Href: row.Href, Class: row.Class, State: row.State, Chosen: row.Chosen, Mark: "?"}
+		text := "level not known"
+		if row.Class >= 0 {
+			sq.Mark, text = strconv.Itoa(row.Class), "class "+strconv.Itoa(row.Class)+", "+classTexts[row.Class]+" of "+m.Of
+		}
+		sq.Title = row.Name + ": " + text
+		if row.State != "" {
+			sq.Mark, sq.Title = marks[row.State], sq.Title+", "+row.State
+		}
+		g.Squares = append(g.Squares, sq)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		m.Groups = append(m.Groups, *groups[name])
+	}
+	for i, text := range classTexts {
+		m.Legend = append(m.Legend, stageKey{i, text})
+	}
+	for _, c := range histogram {
+		m.Most = max(m.Most, c.Nodes)
+	}
+	for _, c := range histogram {
+		bar := histogramBar{LevelClass: c, Href: r.with("class", strconv.Itoa(c.Class)), Chosen: r.query.Get("class") == strconv.Itoa(c.Class)}
+		if bar.Chosen {
+			bar.Href = r.with("class", "")
+		}
+		if m.Most > 0 {
+			bar.Width = 100 * c.Nodes / m.Most
+		}
+		m.Histogram = append(m.Histogram, bar)
+	}
+	return m
+}
+
+// segment is a stage of a start-up in its place, in thousandths of the width.
+type segment struct {
+	Number        int
+	X, Width      int64
+	Fuzzy         int64 // where its end may also be: the API keeps whole seconds
+	Title         string
+	Done, Slowest bool
+}
+
+// segmentsOf returns the stages of a start-up on a scale that ends at the longest.
+func segmentsOf(s *view.Startup, longest int64) []segment {
+	names := podtimeline.StageNames()
+	var list []segment
+	for _, stage := range s.Stages {
+		x := int64(1000 * stage.Start.Sub(s.Created).Seconds() / float64(longest))
+		g := segment{
+			Number: slices.Index(names, stage.Name), X: x, Width: max(2, 1000*stage.Seconds/longest), Fuzzy: 1000 / longest, Done: stage.Done,
+			Title: stageText(stage.Name) + ": " + view.FormatLength(view.Seconds(stage.Seconds)), Slowest: s.Slowest != nil && s.Slowest.Stage == stage.Name,
+		}
+		g.X = min(g.X, 998)
+		g.Width = min(g.Width, 1000-g.X)
+		list = append(list, g)
+	}
+	return list
+}

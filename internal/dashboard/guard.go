@@ -1,0 +1,111 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// maxBody is how large what a client sends may be, in bytes.
+const maxBody = 64 << 10
+
+// NewToken returns what a client has to show in each request for data: 32 random bytes, as text.
+func NewToken() string {
+	bytes := make([]byte, 32)
+	_, _ = rand.Read(bytes) // It never fails.
+	return base64.RawURLEncoding.EncodeToString(bytes)
+}
+
+// policy is the Content-Security-Policy of every answer. Scripts and styles are those of this
+// server, and HTML gets into the page through the one policy of its script.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"require-trusted-types-for 'script'; trusted-types tide; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
+// headers are those of every answer.
+var headers = map[string]string{
+	"Content-Security-Policy":      policy,
+	"X-Content-Type-Options":       "nosniff",
+	"X-Frame-Options":              "DENY",
+	"Referrer-Policy":              "no-referrer",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cross-Origin-Embedder-Policy": "require-corp",
+	"Permissions-Policy":           "camera=(), geolocation=(), microphone=()",
+	"Cache-Control":                "no-store",
+}
+
+// isOurHost reports whether a Host header names this machine literally. A name that only
+// resolves to it, as one of an attacker may, does not count. Any port does: ssh -L has another.
+func isOurHost(host string) bool {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host // without a port
+	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return false
+	}
+	if err == nil && strings.HasPrefix(host, "[") {
+		name = "[" + name + "]"
+	}
+	return name == "127.0.0.1" || name == "localhost" || name == "[::1]"
+}
+
+// isOurOrigin reports whether a request does not come from another site. A browser names the
+// origin of a request in Origin, or its relation to us in Sec-Fetch-Site, or both; other
+// clients send neither. A page, which has no data in it, may be navigated to from anywhere.
+func isOurOrigin(r *http.Request, isPage bool) bool {
+	if origin := r.Header.Values("Origin"); len(origin) > 0 && (len(origin) > 1 || origin[0] != "http://"+r.Host) {
+		return false
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin":
+		return true
+	}
+	return isPage && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+}
+
+// guard refuses what is not a request of our own page to this machine, before anything else is
+// looked at.
+func (s *Site) guard(next http.Handler) http.Handler {
+	cross := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range headers {
+			w.Header().Set(name, value)
+		}
+		post := r.Method == http.MethodPost
+		switch {
+		case !isOurHost(r.Host):
+			w.WriteHeader(http.StatusMisdirectedRequest)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead && !post:
+			w.Header().Set("Allow", "GET, HEAD, POST")
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case !isOurOrigin(r, isPage(r.URL.Path)), post && cross.Check(r) != nil:
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// withToken refuses requests that do not show the token.
+func (s *Site) withToken(next http.HandlerFunc) http.HandlerFunc {
+	want := sha256.Sum256([]byte(s.token))
+	return func(w http.ResponseWriter, r *http.Request) {
+		shown, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		got := sha256.Sum256([]byte(shown))
+		if !isBearer || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "no token, or that of another run: use the link that kubectl tide dashboard has printed", http.StatusUnauthorized)
+			return
+		}
+		next(w, r)
+	}
+}

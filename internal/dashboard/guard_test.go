@@ -1,0 +1,291 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+const testToken = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
+
+// newTestSite returns a site of a world, with these actions.
+func newTestSite(t *testing.T, actions Actions, kinds ...Kind) *Site {
+	t.Helper()
+	world := NewWorld(kinds, func() time.Time { return noon })
+	t.Cleanup(world.stopAll)
+	cluster := Cluster{
+		Metrics:  func(context.Context) view.NodeMetrics { return view.NodeMetrics{Problem: "none"} },
+		Events:   func(context.Context, ObjectRef) ([]corev1.Event, error) { return nil, nil },
+		NoLeader: func(context.Context) string { return "" },
+		Actions:  actions,
+	}
+	return NewSite(world, cluster, Options{About: About{Context: "test"}, Token: testToken, Now: func() time.Time { return noon }, Local: time.UTC})
+}
+
+// send sends a request as raw clients and browsers do; host is the Host header.
+func send(s *Site, method, path, host string, headers map[string]string, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Host = host
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	return w
+}
+
+const ourHost = "127.0.0.1:8123"
+
+func bearer(token string) map[string]string {
+	return map[string]string{"Authorization": "Bearer " + token}
+}
+
+// routes are all routes, with what they answer to a request that is not refused.
+var routes = []struct {
+	method, path string
+	asks         bool // for the token
+}{
+	{"GET", "/", false}, {"GET", "/pools/worker", false}, {"GET", "/capacity", false}, {"GET", "/restarts", false}, {"GET", "/pods", false},
+	{"GET", "/-/app.js", false}, {"GET", "/-/app.css", false}, {"GET", "/-/icon.svg", false},
+	{"GET", "/-/page/", true}, {"GET", "/-/page/pools/worker", true}, {"GET", "/-/stream/restarts", true}, {"GET", "/overview.json", true}, {"GET", "/pools/worker.json", true}, {"POST", "/-/act", true},
+	{"GET", "/nowhere", false}, {"GET", "/-/nowhere", false}, {"GET", "/debug/pprof/", false}, {"GET", "/api/v1/pods", false},
+}
+
+// A name that leads here is not ours: a page of an attacker can have one that resolves to
+// 127.0.0.1, and its scripts may then read what we answer.
+func TestForeignHostsGetNothing(t *testing.T) {
+	s := newTestSite(t, nil)
+	for _, host := range []string{
+		"evil.test", "evil.test:8123", "localhost.", "localhost.:8123", "0.0.0.0:8123", "", "127.0.0.2:8123", "127.0.0.1.evil.test", "[::]:8123", "::1",
+		"127.0.0.1:", "127.0.0.1:x", "127.0.0.1:0", "127.0.0.1:65536", "localhost:8123@evil.test", "127.1:8123", "2130706433", "LOCALHOST.evil.test", "[127.0.0.1]:8123",
+	} {
+		for _, route := range routes {
+			headers := bearer(testToken)
+			headers["X-Forwarded-Host"], headers["Forwarded"] = ourHost, "host="+ourHost
+			w := send(s, route.method, route.path, host, headers, "{}")
+			if w.Code != http.StatusMisdirectedRequest || w.Body.Len() > 0 {
+				t.Errorf("%s %s to %q: %d with %d bytes, want 421 with none", route.method, route.path, host, w.Code, w.Body.Len())
+			}
+		}
+	}
+	for _, host := range []string{"127.0.0.1:8123", "localhost:1", "[::1]:65535", "127.0.0.1", "localhost", "[::1]"} {
+		if w := send(s, "GET", "/", host, nil, ""); w.Code != http.StatusOK {
+			t.Errorf("%q: %d, want 200", host, w.Code)
+		}
+	}
+}
+
+// All that has data in it asks for the token of this run.
+func TestDataNeedsTheToken(t *testing.T) {
+	s := newTestSite(t, nil)
+	for _, route := range routes {
+		if !route.asks {
+			continue
+		}
+		for name, headers := range map[string]map[string]string{
+			"none": nil, "another": bearer(NewToken()), "empty": bearer(""), "a part": bearer(testToken[:42]), "more": bearer(testToken + "x"),
+			"another scheme": {"Authorization": "Basic " + testToken}, "a cookie": {"Cookie": "tide-token=" + testToken},
+		} {
+			for _, path := range []string{route.path, route.path + "?token=" + testToken} {
+				if w := send(s, route.method, path, ourHost, headers, ""); w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), testToken) {
+					t.Errorf("%s %s with token %s: %d %s, want 401", route.method, path, name, w.Code, w.Body)
+				}
+			}
+		}
+	}
+	if a, b := NewToken(), NewToken(); a == b || len(a) != 43 {
+		t.Errorf("tokens %q and %q, want two different ones of 32 bytes", a, b)
+	}
+}
+
+// Other sites, other ports of this machine and other documents are refused, by what browsers say
+// of each request.
+func TestForeignOriginsAreRefused(t *testing.T) {
+	s := newTestSite(t, &fakeActions{})
+	navigation := map[string]string{"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+	for _, tc := range []struct {
+		name          string
+		headers       map[string]string
+		shell, others bool // are they answered
+	}{
+		{"no browser", nil, true, true},
+		{"our page", map[string]string{"Origin": "http://" + ourHost, "Sec-Fetch-Site": "same-origin"}, true, true},
+		{"another port", map[string]string{"Origin": "http://127.0.0.1:9999", "Sec-Fetch-Site": "same-site"}, false, false},
+		{"another name of this machine", map[string]string{"Origin": "http://localhost:8123"}, false, false},
+		{"another scheme", map[string]string{"Origin": "https://" + ourHost}, false, false},
+		{"no origin", map[string]string{"Origin": "null"}, false, false},
+		{"another site without Origin", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, false, false},
+		{"a script of another port", map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}, false, false},
+		{"a frame", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, false, false},
+		{"the address bar", merge(navigation, "Sec-Fetch-Site", "none"), true, false},
+		{"a link elsewhere", merge(navigation, "Sec-Fetch-Site", "cross-site"), true, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for path, want := range map[string]bool{"/": tc.shell, "/-/app.js": tc.others, "/-/page/nowhere": tc.others} {
+				headers := merge(tc.headers, "Authorization", "Bearer "+testToken)
+				if got := send(s, "GET", path, ourHost, headers, "").Code != http.StatusForbidden; got != want {
+					t.Errorf("%s is answered: %v, want %v", path, got, want)
+				}
+			}
+			headers := merge(merge(tc.headers, "Authorization", "Bearer "+testToken), "Content-Type", "application/json")
+			if got := send(s, "POST", "/-/act", ourHost, headers, "{}").Code != http.StatusForbidden; got != tc.others {
+				t.Errorf("an action is answered: %v, want %v", got, tc.others)
+			}
+		})
+	}
+}
+
+func merge(a map[string]string, name, value string) map[string]string {
+	b := map[string]string{name: value}
+	for k, v := range a {
+		b[k] = v
+	}
+	return b
+}
+
+// Every answer has the headers, also those that refuse, and none allows another origin.
+func TestHeadersOfEveryAnswer(t *testing.T) {
+	s := newTestSite(t, nil)
+	for _, host := range []string{ourHost, "evil.test"} {
+		for _, route := range append(routes, routes[0], struct {
+			method, path string
+			asks         bool
+		}{"OPTIONS", "/-/act", false}) {
+			w := send(s, route.method, route.path, host, nil, "")
+			for name, want := range headers {
+				if got := w.Header().Get(name); got != want {
+					t.Errorf("%s %s to %s: %s is %q, want %q", route.method, route.path, host, name, got, want)
+				}
+			}
+			for name := range w.Header() {
+				if strings.HasPrefix(name, "Access-Control-") || name == "Set-Cookie" {
+					t.Errorf("%s %s to %s has %s", route.method, route.path, host, name)
+				}
+			}
+		}
+	}
+	for _, directive := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'"} {
+		if !strings.Contains(policy, directive) {
+			t.Errorf("the policy lacks %s", directive)
+		}
+	}
+	for _, method := range []string{"OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT"} {
+		if w := send(s, method, "/-/act", ourHost, bearer(testToken), ""); w.Code != http.StatusMethodNotAllowed {
+			t.Errorf("%s: %d, want 405", method, w.Code)
+		}
+	}
+}
+
+// What is served without the token is embedded, the same for all, and small.
+func TestShellHasNoDataAndIsSmall(t *testing.T) {
+	s := newTestSite(t, nil)
+	sizes := map[string]int{}
+	for _, path := range []string{"/", "/-/app.js", "/-/app.css", "/-/icon.svg"} {
+		w := send(s, "GET", path, ourHost, nil, "")
+		if w.Code != http.StatusOK || strings.Contains(w.Body.String(), testToken) {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, _ = z.Write(w.Body.Bytes())
+		_ = z.Close()
+		sizes[path] = packed.Len()
+		sizes["all"] += w.Body.Len()
+	}
+	if own := sizes["/-/app.js"] + sizes["/-/app.css"]; own > 15_000 {
+		t.Errorf("script and style are %d bytes gzipped, want at most 15 kB", own)
+	}
+	if sizes["all"] > 60_000 {
+		t.Errorf("the shell is %d bytes in all, want at most 60 kB", sizes["all"])
+	}
+	if a, b := send(s, "GET", "/", ourHost, nil, "").Body.String(), send(s, "GET", "/pools/any", ourHost, nil, "").Body.String(); a != b {
+		t.Error("the shell depends on the address")
+	}
+}
+
+// fakeActions notes what is done.
+type fakeActions struct {
+	allowed bool
+	done    []string
+}
+
+func (f *fakeActions) Allowed(context.Context, string, string) (bool, error) { return f.allowed, nil }
+func (f *fakeActions) RestartNow(_ context.Context, namespace, name string) (string, error) {
+	f.done = append(f.done, "now "+namespace+"/"+name)
+	return "requested", nil
+}
+func (f *fakeActions) Suspend(_ context.Context, namespace, name string) (string, error) {
+	f.done = append(f.done, "suspend "+namespace+"/"+name)
+	return "suspended", nil
+}
+func (f *fakeActions) Resume(_ context.Context, namespace, name string) (string, error) {
+	f.done = append(f.done, "resume "+namespace+"/"+name)
+	return "resumed", nil
+}
+
+func TestActions(t *testing.T) {
+	const now = `{"action":"now","namespace":"shop","name":"web"}`
+	json := "application/json"
+	for _, tc := range []struct {
+		name    string
+		actions Actions
+		method  string
+		kind    string
+		body    string
+		code    int
+		done    int
+	}{
+		{"read-only", nil, "POST", json, now, http.StatusForbidden, 0},
+		{"allowed", &fakeActions{allowed: true}, "POST", json, now, http.StatusOK, 1},
+		{"with a charset", &fakeActions{allowed: true}, "POST", json + "; charset=utf-8", now, http.StatusOK, 1},
+		{"suspend", &fakeActions{allowed: true}, "POST", json, strings.Replace(now, "now", "suspend", 1), http.StatusOK, 1},
+		{"no right", &fakeActions{}, "POST", json, now, http.StatusForbidden, 0},
+		{"a form", &fakeActions{allowed: true}, "POST", "text/plain", now, http.StatusUnsupportedMediaType, 0},
+		{"no type", &fakeActions{allowed: true}, "POST", "", now, http.StatusUnsupportedMediaType, 0},
+		{"another action", &fakeActions{allowed: true}, "POST", json, strings.Replace(now, "now", "delete", 1), http.StatusBadRequest, 0},
+		{"no name", &fakeActions{allowed: true}, "POST", json, `{"action":"now","namespace":"shop"}`, http.StatusBadRequest, 0},
+		{"more fields", &fakeActions{allowed: true}, "POST", json, `{"action":"now","namespace":"shop","name":"web","force":true}`, http.StatusBadRequest, 0},
+		{"too large", &fakeActions{allowed: true}, "POST", json, `{"action":"` + strings.Repeat("x", maxBody) + `"}`, http.StatusBadRequest, 0},
+		{"GET changes nothing", &fakeActions{allowed: true}, "GET", json, now, http.StatusNotFound, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			headers := merge(bearer(testToken), "Content-Type", tc.kind)
+			w := send(newTestSite(t, tc.actions), tc.method, "/-/act", ourHost, headers, tc.body)
+			done := 0
+			if f, ok := tc.actions.(*fakeActions); ok {
+				done = len(f.done)
+			}
+			if w.Code != tc.code || done != tc.done {
+				t.Errorf("%d %s, and %d done, want %d and %d", w.Code, w.Body, done, tc.code, tc.done)
+			}
+		})
+	}
+}
+
+// Without --allow-actions, or without the right, the page has no button.
+func TestButtonsNeedTheRight(t *testing.T) {
+	restart := &tidekeeperv1.ScheduledRestart{}
+	restart.Namespace, restart.Name = "shop", "web"
+	for _, tc := range []struct {
+		actions Actions
+		want    int
+	}{{nil, 0}, {&fakeActions{}, 0}, {&fakeActions{allowed: true}, 2}} {
+		r := &request{ctx: t.Context(), site: newTestSite(t, tc.actions)}
+		if got := r.actionsFor(restart); len(got) != tc.want {
+			t.Errorf("%+v: %d buttons, want %d", tc.actions, len(got), tc.want)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/nodes"
+	"tidekeeper.dev/tidekeeper/internal/pods"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// mostNodeRows is how many nodes the table has, and mostPodRows how many pods that of a node.
+const (
+	mostNodeRows = 100
+	mostPodRows  = 30
+)
+
+// poolData is the data of the page of one pool.
+type poolData struct {
+	*view.PoolDetail
+	Problems []string
+	NoPods   string
+	Tides    []tide
+	Used     string
+	Facts    []fact
+	Lost     []string
+	Slots    []string
+	Filled   []filledBy
+	Losses   []lossRow
+	Pending  []pendingRow
+	Map      *nodeMap
+	Nodes    []nodeRow
+	// More is how many nodes the table leaves out.
+	More   int
+	Node   *nodePanel
+	Shown  []choice // resources
+	Groups []choice
+	Events []view.Event
+	CutOff string // which class of the histogram is shown
+}
+
+// fact is a name and what is said about it.
+type fact struct{ Name, Text string }
+
+// filledBy is who requests the CPU of the nodes.
+type filledBy struct {
+	Of     string
+	Shares []view.NamedPercent
+}
+
+// nodeRow is a node in the table.
+type nodeRow struct {
+	view.Member
+	Zone, State string
+	Bars        []levelBar
+	Class       int
+	Href        string
+	Chosen      bool
+}
+
+// poolPage is the page of one pool.
+func poolPage(r *request) (*page, error) {
+	pools := r.pools()
+	i := slices.IndexFunc(pools, func(p *tidekeeperv1.NodePool) bool { return p.Name == r.argument })
+	if i < 0 {
+		if p := r.snapshot.problem(kindPools); p != "" {
+			return nil, fmt.Errorf("%s", p)
+		}
+		return nil, fmt.Errorf("NodePool %q: %w", r.argument, errNotFound)
+	}
+	pool := pools[i]
+	detail, err := r.poolDetail(pool)
+	if err != nil {
+		return nil, err
+	}
+	d := &poolData{PoolDetail: detail, Problems: r.problems(kindNodes), NoPods: r.snapshot.problem(kindPods), Used: detail.UsedLine()}
+	d.Events = view.Events(r.eventsAbout(ObjectRef{Kind: "NodePool", Namespace: metav1.NamespaceDefault, Name: pool.Name}))
+	r.addLevels(d)
+	r.addNodes(d)
+	if room := r.roomOf(); room != nil {
+		r.addQuestions(d, room, pool.Name)
+	}
+	return &page{title: pool.Name, template: "pool", data: d, json: detail, command: []string{"pools", "describe", pool.Name}}, nil
+}
+
+// poolDetail returns what kubectl tide pools describe shows of a pool.
+func (r *request) poolDetail(pool *tidekeeperv1.NodePool) (*view.PoolDetail, error) {
+	room := r.roomOf()
+	known := r.models.details[pool.Name]
+	if room == nil || known == nil {
+		facts, err := r.factsOf(pool)
+		if err != nil {
+			return nil, err
+		}
+		detail, err := view.PoolDetailOf(facts, r.now())
+		if err != nil {
+			return nil, err
+		}
+		known = &detail
+		if room != nil {
+			r.models.details[pool.Name] = known
+		}
+	}
+	detail := *known
+	detail.Pool = view.PoolOf(pool, r.now())
+	names := make([]string, len(detail.Members))
+	for i, m := range detail.Members {
+		names[i] = m.Name
+	}
+	detail.Used, detail.NoMetrics = r.nodeMetrics().UsedBy(names, r.now())
+	detail.Events = view.Events(r.eventsAbout(ObjectRef{Kind: "NodePool", Namespace: metav1.NamespaceDefault, Name: pool.Name}))
+	return &detail, nil
+}
+
+func (r *request) factsOf(pool *tidekeeperv1.NodePool) (view.PoolFacts, error) {
+	selector, err := plan.Selector(pool)
+	if err != nil {
+		return view.PoolFacts{}, err
+	}
+	f := view.PoolFacts{Pool: pool}
+	for _, node := range r.nodes() {
+		if selector.Matches(labels.Set(node.Labels)) {
+			f.Members = append(f.Members, *node)
+		}
+	}
+	if r.snapshot.problem(kindPods) == "" {
+		f.Pods = map[string][]*corev1.Pod{}
+		for _, pod := range r.pods() {
+			if !pods.IsTerminal(pod) {
+				f.Pods[pod.Spec.NodeName] = append(f.Pods[pod.Spec.NodeName], pod)
+			}
+		}
+	}
+	return f, nil
+}
+
+// addLevels adds how much there is, can be used, is requested and is used.
+func (r *request) addLevels(d *poolData) {
+	room := d.Room
+	for _, l := range d.Levels {
+		d.Tides = append(d.Tides, tideOf(l, room, d.PoolDetail.Used))
+	}
+	d.Facts = []fact{{"members", "nodes with " + d.Selector}}
+	if room != nil {
+		d.Facts = append(d.Facts, fact{"free", view.FreeText(room)})
+		for _, l := range room.Lost {
+			d.Lost = append(d.Lost, view.LostText(l))
+		}
+		for _, s := range room.Slots {
+			d.Slots = append(d.Slots, view.SlotText(s))
+		}
+		if text := view.DaemonSetsText(room); text != "" {
+			d.Facts = append(d.Facts, fact{"DaemonSets", text})
+		}
+	}
+	if h := d.Headroom; h != nil {
+		d.Facts = append(d.Facts, fact{"headroom", h.Reason + ", " + h.Message})
+	}
+	if by := d.FilledBy; by != nil {
+		d.Filled = []filledBy{{"namespace", view.WholePercents(by.Namespaces)}, {"workload", view.WholePercents(by.Workloads)}}
+	}
+}
+
+// addNodes adds the map and the table of the nodes.
+func (r *request) addNodes(d *poolData) {
+	byName := map[string]*corev1.Node{}
+	for _, node := range r.nodes() {
+		byName[node.Name] = node
+	}
+	shown, chosen := r.query.Get("resource"), r.query.Get("node")
+	for _, name := range append([]string{""}, resourcesOf(d.Levels)...) {
+		d.Shown = append(d.Shown, choice{cmp.Or(name, "fullest"), r.with("resource", name), name == shown})
+	}
+	by := cmp.Or(r.query.Get("by"), corev1.LabelTopologyZone)
+	for _, label := range []string{corev1.LabelTopologyZone, corev1.LabelInstanceTypeStable} {
+		d.Groups = append(d.Groups, choice{label[strings.LastIndex(label, "/")+1:], r.with("by", label), label == by})
+	}
+	rows := []nodeRow{}
+	for _, m := range d.Members {
+		row := nodeRow{Member: m, Href: r.with("node", m.Name), Chosen: m.Name == chosen, Class: -1}
+		if node := byName[m.Name]; node != nil {
+			row.Zone, row.State = node.Labels[by], stateOf(node)
+		}
+		for _, name := range mainResources {
+			row.Bars = append(row.Bars, levelOf(m.Levels, name))
+		}
+		if len(m.Levels) > 0 {
+			percent := m.Fullest()
+			if shown != "" {
+				l, _ := view.LevelOf(m.Levels, corev1.ResourceName(shown))
+				percent = l.Percent
+			}
+			row.Class = classOf(percent)
+		}
+		rows = append(rows, row)
+	}
+	var histogram []view.LevelClass
+	if d.NoPods == "" {
+		histogram = view.Histogram(d.Members)
+	}
+	d.Map = mapOf(rows, histogram, shown, by, r)
+	d.CutOff = r.query.Get("class")
+	if n, err := strconv.Atoi(d.CutOff); err == nil {
+		rows = slices.DeleteFunc(rows, func(row nodeRow) bool { return min(int(row.Fullest())/10, 10) != n })
+	}
+	d.More = max(0, len(rows)-mostNodeRows)
+	d.Nodes = rows[:min(len(rows), mostNodeRows)]
+	if node := byName[chosen]; node != nil {
+		d.Node = r.nodePanel(node)
+	}
+}
+
+func resourcesOf(levels []view.Level) []string {
+	var names []string
+	for _, l := range levels {
+		names = append(names, l.Resource)
+	}
+	return names
+}
+
+// stateOf says what is special about a node, in a word; "" if nothing.
+func stateOf(node *corev1.Node) string {
+	switch {
+	case !node.DeletionTimestamp.IsZero():
+		return "being deleted"
+	case !nodes.IsReady(node):
+		return "not ready"
+	case node.Spec.Unschedulable:
+		return "cordoned"
+	default:
+		return ""
+	}
+}
+
+// nodePanel is one node in detail.
+type nodePanel struct {
+	Name, State, Zone string
+	Close             string
+	Levels            []tide
+	Pods              []nodePod
+	More              int
+	Loss              *lossRow
+}
+
+// nodePod is a pod on a node.
+type nodePod struct{ Namespace, Name, Workload, Requests string }
+
+func (r *request) nodePanel(node *corev1.Node) *nodePanel {
+	p := &nodePanel{Name: node.Name, State: stateOf(node), Zone: node.Labels[corev1.LabelTopologyZone], Close: r.with("node", "")}
+	room := r.roomOf()
+	if room == nil {
+		return p
+	}
+	requested, percent := room.Cluster.NodeLevel(node.Name)
+	for _, l := range view.LevelsOf(percent, requested, node.Status.Allocatable) {
+		p.Levels = append(p.Levels, tideOf(l, nil, nil))
+	}
+	for _, pod := range r.pods() {
+		if pod.Spec.NodeName != node.Name || pods.IsTerminal(pod) {
+			continue
+		}
+		if len(p.Pods) == mostPodRows {
+			p.More++
+			continue
+		}
+		p.Pods = append(p.Pods, nodePod{pod.Namespace, pod.Name, pods.WorkloadName(pod), resources.Text(capacity.RequestsOf(pod))})
+	}
+	loss := lossRowOf(view.PoolLoss{Lost: "node " + node.Name, Loss: room.Cluster.Lose([]string{node.Name}, nil)})
+	p.Loss = &loss
+	return p
+}
+
+// addQuestions adds what would be lost, and the pending pods that the pool could take.
+func (r *request) addQuestions(d *poolData, room *view.Room, name string) {
+	for _, loss := range r.losses() {
+		if loss.Pool == name {
+			d.Losses = append(d.Losses, lossRowOf(loss))
+		}
+	}
+	for _, row := range pendingRows(room) {
+		row.In = slices.DeleteFunc(row.In, func(in pendingIn) bool { return in.Pool != name || in.Answer == view.NeverFits })
+		if len(row.In) > 0 {
+			d.Pending = append(d.Pending, row)
+		}
+	}
+}

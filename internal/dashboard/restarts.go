@@ -1,0 +1,296 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/view"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// The bounds of what the page lists.
+const (
+	mostRestartRows = 60
+	mostMinutes     = 40
+	mostUnserved    = 8
+)
+
+// restartsData is the data of the page of restarts.
+type restartsData struct {
+	Problems  []string
+	NoLeader  string
+	Zone      string
+	Ahead     []choice
+	Outcomes  []choice
+	Filter    string
+	Namespace string
+	Strip     *strip
+	Herd      *herd
+	Summary   forecast.Summary
+	Settings  string
+	Minutes   []minuteRow
+	MoreMin   int
+	Unserved  []unservedRow
+	// MoreUnserved is how many ticks the list leaves out.
+	MoreUnserved int
+	Rows         []restartRow
+	More         int
+	Axis         *laneAxis
+	Restart      *restartPanel
+}
+
+// minuteRow is a minute in which restarts start.
+type minuteRow struct {
+	Time           string
+	Count, Waiting int
+	Names          string
+	Greatest       bool
+}
+
+// unservedRow is ticks that are not restarted, or fail.
+type unservedRow struct {
+	Time, Names, Message string
+	Count                int
+	Outcome              view.Outcome
+}
+
+// restartRow is a ScheduledRestart in the table.
+type restartRow struct {
+	view.Restart
+	Key    string // namespace/name
+	Href   string
+	Last   string
+	Never  bool
+	Next   string
+	Lane   *lane
+	Chosen bool
+	object *tidekeeperv1.ScheduledRestart
+}
+
+// aheads are how far the page looks ahead.
+var aheads = []struct {
+	text string
+	time.Duration
+}{{"24h", 24 * time.Hour}, {"48h", 48 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
+
+// restartsPage is the page of restarts, past and coming.
+func restartsPage(r *request) (*page, error) {
+	now, local := r.now(), r.site.local
+	d := &restartsData{
+		Problems: r.problems(restartsKinds...), NoLeader: r.noLeader(), Zone: term.Zone(now, local), Filter: r.query.Get("q"), Namespace: r.query.Get("namespace"),
+		Settings: "restarts take as long as the last one, or 1m; the manager's settings are taken to be its defaults",
+	}
+	ahead := aheads[0]
+	for _, a := range aheads {
+		if r.query.Get("for") == a.text {
+			ahead = a
+		}
+	}
+	for _, a := range aheads {
+		d.Ahead = append(d.Ahead, choice{a.text, r.with("for", a.text), a == ahead})
+	}
+	only := r.query.Get("outcome")
+	for _, o := range []string{"", "Succeeded", "Failed", "Missed", "Skipped"} {
+		d.Outcomes = append(d.Outcomes, choice{cmp.Or(o, "any"), r.with("outcome", o), o == only})
+	}
+	f := r.forecast(ahead.Duration)
+	p := &page{title: "Restarts", template: "restarts", data: d, json: f, command: append([]string{"restarts", "forecast", "--for", ahead.text}, r.namespaceFlags()...)}
+	if r.snapshot.problem(kindRestarts) != "" {
+		return p, nil
+	}
+	d.Strip, d.Herd, d.Summary = stripOf(&f, r.freezes(), local), herdOf(&f, local), f.Summary
+	d.addMinutes(&f, local)
+	for _, u := range view.UnservedIn(&f) {
+		if len(d.Unserved) == mostUnserved {
+			d.MoreUnserved += u.Count
+		} else {
+			d.Unserved = append(d.Unserved, unservedRow{term.Moment(u.Tick, now, local), tickNames(u.Ticks), u.Message, u.Count, u.Outcome})
+		}
+	}
+	rows := slices.DeleteFunc(r.restartRows(), func(row restartRow) bool {
+		return only != "" && !strings.HasPrefix(row.Outcome.Text, only)
+	})
+	d.More = max(0, len(rows)-mostRestartRows)
+	d.Rows = rows[:min(len(rows), mostRestartRows)]
+	d.Axis = &laneAxis{From: now.Add(-laneSpan), Now: now, Until: now.Add(laneSpan), local: local}
+	coming := map[string][]forecast.Tick{}
+	for _, list := range [][]forecast.Tick{f.Started, f.NotStarted} {
+		for _, t := range list {
+			coming[t.Namespace+"/"+t.Name] = append(coming[t.Namespace+"/"+t.Name], t)
+		}
+	}
+	for i := range d.Rows {
+		d.Rows[i].Lane = d.Axis.lane(d.Rows[i].object, coming[d.Rows[i].Key])
+	}
+	if key := r.query.Get("restart"); key != "" {
+		i := slices.IndexFunc(rows, func(row restartRow) bool { return row.Key == key })
+		if i >= 0 {
+			d.Restart = r.restartPanel(&rows[i])
+		}
+	}
+	return p, nil
+}
+
+// addMinutes adds the minutes in which restarts start.
+func (d *restartsData) addMinutes(f *forecast.Forecast, local *time.Location) {
+	started, greatest := f.Started, 0
+	for _, m := range f.Minutes {
+		greatest = max(greatest, m.Started)
+	}
+	for _, m := range f.Minutes {
+		n := 0
+		for n < len(started) && started[n].Start.Before(m.Time.Add(time.Minute)) {
+			n++
+		}
+		row := minuteRow{term.Moment(m.Time, f.From, local), m.Started, m.Waiting, tickNames(started[:n]), m.Started == greatest && greatest > 1}
+		started = started[n:]
+		if len(d.Minutes) == mostMinutes {
+			d.MoreMin++
+			continue
+		}
+		d.Minutes = append(d.Minutes, row)
+	}
+}
+
+// mostNames is how many restarts a cell names.
+const mostNames = 6
+
+// tickNames lists the names of what has ticks, the first of them.
+func tickNames(ticks []forecast.Tick) string {
+	var names []string
+	for _, t := range ticks[:min(len(ticks), mostNames)] {
+		names = append(names, t.Namespace+"/"+t.Name)
+	}
+	if more := len(ticks) - mostNames; more > 0 {
+		names = append(names, "and "+plural(more, "more"))
+	}
+	return strings.Join(names, ", ")
+}
+
+// restartRows returns the ScheduledRestarts that match the filters: first those in trouble, then
+// in the order in which they start.
+func (r *request) restartRows() []restartRow {
+	list := r.restarts()
+	values := make([]tidekeeperv1.ScheduledRestart, len(list))
+	for i := range list {
+		values[i] = *list[i]
+	}
+	shared := view.SharedTargets(values)
+	rows := []restartRow{}
+	for _, object := range list {
+		row := restartRow{Restart: view.RestartOf(object, shared), object: object, Key: object.Namespace + "/" + object.Name, Next: "-", Last: "-"}
+		q := r.query.Get("q")
+		if !r.isShown(row.Namespace) || q != "" && !strings.Contains(row.Key+" "+row.Target+" "+row.Status.Reason, q) {
+			continue
+		}
+		row.Href, row.Chosen = "/restarts"+r.with("restart", row.Key), r.query.Get("restart") == row.Key
+		if row.LastTick != nil {
+			row.Last = term.Ago(*row.LastTick, r.now()) + " ago"
+		}
+		switch {
+		case row.ActiveSince != nil:
+			row.Next = "in progress for " + term.Ago(*row.ActiveSince, r.now())
+		case row.NextStart != nil:
+			row.Next = term.Coming(*row.NextStart, r.now(), r.site.local)
+		}
+		rows = append(rows, row)
+	}
+	slices.SortStableFunc(rows, func(a, b restartRow) int {
+		return cmp.Or(cmp.Compare(trouble(&b), trouble(&a)), compareTimes(a.NextStart, b.NextStart))
+	})
+	return rows
+}
+
+// trouble is greater for what needs a person more.
+func trouble(row *restartRow) int {
+	return badness[row.Status.Severity] + badness[row.Outcome.Severity]
+}
+
+// compareTimes puts times that are not known last.
+func compareTimes(a, b *time.Time) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	default:
+		return a.Compare(*b)
+	}
+}
+
+// restartPanel is one ScheduledRestart in detail.
+type restartPanel struct {
+	restartRow
+	Close   string
+	Words   string // of the schedule
+	Gates   *view.Gates
+	NoGates string
+	History []historyRow
+	Actions []action
+}
+
+// historyRow is what became of one tick.
+type historyRow struct {
+	Tick, Waited, Took, Median, Worst string
+	view.HistoryEntry
+}
+
+func (r *request) restartPanel(row *restartRow) *restartPanel {
+	p := &restartPanel{restartRow: *row, Close: r.with("restart", ""), Actions: r.actionsFor(row.object)}
+	for _, e := range view.HistoryOf(row.object, r.now()) {
+		h := historyRow{Tick: e.Tick.In(r.site.local).Format("2 Jan 15:04:05"), Waited: "-", Took: "-", HistoryEntry: e}
+		if e.Waited != nil {
+			h.Waited, h.Took = e.Waited.String(), e.Took.String()
+		}
+		h.Median, h.Worst = e.StartupTexts()
+		p.History = append(p.History, h)
+	}
+	in := decision.Input{Restart: row.object, Offset: view.OffsetOf(row.object), Now: r.now()}
+	in.Freezes = r.freezes()[row.object.Namespace]
+	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&row.object.Spec)
+	if in.Ticks != nil {
+		p.Words = in.Ticks.Describe()
+	}
+	kind, err := workload.Get(row.object.Spec.TargetRef)
+	if err == nil {
+		if problem := r.snapshot.problem(kind.Resource); problem != "" {
+			err = errors.New(problem)
+		} else {
+			in.Unserved = r.snapshot.unserved[kind.Resource]
+			in.Target, err = r.targetOf(kind, row.object)
+		}
+	}
+	if err != nil {
+		p.NoGates = err.Error()
+		return p
+	}
+	slots := view.Slots{Of: row.object, MaxConcurrent: limits.MaxConcurrent, NamespaceShare: limits.NamespaceShare, SlotAge: limits.SlotAge}
+	for _, other := range r.restarts() {
+		slots.Add(other, r.now())
+	}
+	gates := view.GatesOf(in, slots.Gate(""))
+	p.Gates = &gates
+	return p
+}
+
+// targetOf returns the state of the workload of a restart, nil if it does not exist.
+func (r *request) targetOf(kind *workload.Kind, of *tidekeeperv1.ScheduledRestart) (*workload.State, error) {
+	for _, o := range r.snapshot.objects[kind.Resource] {
+		if object, ok := o.(workload.Object); ok && object.GetNamespace() == of.Namespace && object.GetName() == of.Spec.TargetRef.Name {
+			return kind.State(object)
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,219 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// About says whose cluster is shown, and to whom.
+type About struct {
+	Context string `json:"context"`
+	Server  string `json:"server"`
+	User    string `json:"user"`
+	// Namespace is the one whose restarts and pods are shown; "" means all.
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// Cluster is what the site asks of the cluster beside the world.
+type Cluster struct {
+	// Metrics returns what nodes use.
+	Metrics func(ctx context.Context) view.NodeMetrics
+	// Events returns the events about an object. An error says why there are none.
+	Events func(ctx context.Context, about ObjectRef) ([]corev1.Event, error)
+	// Leader says that no manager leads, and why; "" if one does, or it is not known.
+	NoLeader func(ctx context.Context) string
+	// Actions are what may be done; nil without --allow-actions.
+	Actions Actions
+}
+
+// ObjectRef names an object.
+type ObjectRef struct {
+	Kind, Namespace, Name string
+	UID                   types.UID
+}
+
+// Options are the settings of a [Site].
+type Options struct {
+	About About
+	Token string
+	Now   func() time.Time
+	Local *time.Location
+}
+
+// Site serves the pages.
+type Site struct {
+	about   About
+	token   string
+	now     func() time.Time
+	local   *time.Location
+	world   *World
+	cluster Cluster
+	models  *models
+	streams streams
+	// used is closed with the first request that shows the token.
+	used     chan struct{}
+	usedOnce sync.Once
+}
+
+// NewSite returns a site that shows a world.
+func NewSite(world *World, cluster Cluster, o Options) *Site {
+	return &Site{
+		about: o.About, token: o.Token, now: o.Now, local: o.Local, world: world, cluster: cluster,
+		models: newModels(cluster, o.Now), streams: streams{most: mostStreams}, used: make(chan struct{}),
+	}
+}
+
+// Used is closed when a browser has shown the token for the first time.
+func (s *Site) Used() <-chan struct{} { return s.used }
+
+// Link returns the address that a browser is to open. Browsers do not send what is behind #.
+func (s *Site) Link(at net.Addr) string { return "http://" + at.String() + "/#" + s.token }
+
+// Serve serves the site until the context ends. The log of the HTTP server is dropped: it would
+// have what a client sends in it.
+func (s *Site) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: log.New(io.Discard, "", 0), BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Handler answers all requests. Pages, script and style have no data in them; everything else
+// asks for the token.
+func (s *Site) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /-/page/", s.withToken(s.servePage))
+	mux.HandleFunc("GET /-/stream/", s.withToken(s.serveStream))
+	mux.HandleFunc("POST /-/act", s.withToken(s.serveAction))
+	mux.HandleFunc("GET /-/{asset}", serveAsset)
+	mux.HandleFunc("GET /", s.serveShell)
+	return s.guard(mux)
+}
+
+// isPage reports whether a path is that of a page.
+func isPage(path string) bool {
+	_, _, found := route(path)
+	return found
+}
+
+// serveShell serves the same page for all paths: what is in it comes by its script, which has
+// the token. What ends with .json is data.
+func (s *Site) serveShell(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, ".json") {
+		s.withToken(s.serveJSON)(w, r)
+		return
+	}
+	if !isPage(r.URL.Path) {
+		http.Error(w, "there is no such page", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(shell)
+}
+
+// envelope is a page as the script gets it.
+type envelope struct {
+	Title string `json:"title"`
+	HTML  string `json:"html"`
+	About About  `json:"about"`
+	// AsOf is the time of what is shown, on the clock of the terminal.
+	AsOf string `json:"asOf"`
+	// Lost says that the API server cannot be reached, and why.
+	Lost string `json:"lost,omitempty"`
+	// Command is the twin of the page for the terminal.
+	Command string `json:"command"`
+}
+
+// build returns the page of a path.
+func (s *Site) build(ctx context.Context, path string, query url.Values) (*page, *snapshot, error) {
+	build, argument, found := route(path)
+	if !found {
+		return nil, nil, errNoPage
+	}
+	s.usedOnce.Do(func() { close(s.used) })
+	r := &request{ctx: ctx, site: s, argument: argument, query: query, snapshot: s.world.read(ctx, build.kinds), models: s.models}
+	s.models.mu.Lock()
+	defer s.models.mu.Unlock()
+	p, err := build.page(r)
+	return p, r.snapshot, err
+}
+
+var errNoPage = errors.New("there is no such page")
+
+// render returns a page as the script gets it.
+func (s *Site) render(ctx context.Context, path string, query url.Values) (*envelope, error) {
+	p, snapshot, err := s.build(ctx, path, query)
+	if err != nil {
+		return nil, err
+	}
+	html, err := p.render(s)
+	if err != nil {
+		return nil, err
+	}
+	e := &envelope{Title: p.title, HTML: html, About: s.about, AsOf: snapshot.now.In(s.local).Format(time.TimeOnly), Command: s.command(p.command)}
+	if snapshot.lost != "" {
+		e.AsOf = snapshot.lostAt.In(s.local).Format(time.TimeOnly)
+		e.Lost = snapshot.lost
+	}
+	return e, nil
+}
+
+func (s *Site) servePage(w http.ResponseWriter, r *http.Request) {
+	e, err := s.render(r.Context(), strings.TrimPrefix(r.URL.Path, "/-/page"), r.URL.Query())
+	answer(w, e, err)
+}
+
+func (s *Site) serveJSON(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimSuffix(r.URL.Path, ".json")
+	if path == "/overview" {
+		path = "/"
+	}
+	p, _, err := s.build(r.Context(), path, r.URL.Query())
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
+	answer(w, p.json, nil)
+}
+
+// answer sends a value as JSON, or an error as one line.
+func answer(w http.ResponseWriter, value any, err error) {
+	switch {
+	case errors.Is(err, errNoPage), errors.Is(err, errNotFound):
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	text, err := json.MarshalIndent(value, "", "    ")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(text, '\n'))
+}

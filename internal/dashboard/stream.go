@@ -1,0 +1,140 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// mostStreams is how many pages are kept up to date at once: a browser has six connections
+	// for all of its tabs, and others must remain.
+	mostStreams = 4
+	// coalesce is how long further changes are waited for.
+	coalesce = 300 * time.Millisecond
+	// beat is how often a page is sent although nothing has changed but the time.
+	beat = 5 * time.Second
+	// writeLimit is how long a client may take to read.
+	writeLimit = 10 * time.Second
+)
+
+// streams are the open streams, the oldest first.
+type streams struct {
+	most int
+	mu   sync.Mutex
+	open []*stream
+}
+
+type stream struct{ cancel context.CancelCauseFunc }
+
+type replaced struct{}
+
+// Error is part of error.
+func (replaced) Error() string { return "another tab is kept up to date instead" }
+
+// add opens a stream, in place of the oldest if there are too many. The returned context ends
+// with it.
+func (s *streams) add(ctx context.Context) (_ context.Context, remove func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	one := &stream{cancel}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.open) >= s.most {
+		s.open[0].cancel(replaced{})
+		s.open = s.open[1:]
+	}
+	s.open = append(s.open, one)
+	return ctx, func() {
+		cancel(nil)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.open = slices.DeleteFunc(s.open, func(o *stream) bool { return o == one })
+	}
+}
+
+// Streams returns how many pages are kept up to date.
+func (s *Site) Streams() int {
+	s.streams.mu.Lock()
+	defer s.streams.mu.Unlock()
+	return len(s.streams.open)
+}
+
+// serveStream sends a page, and again whenever it has changed, until the client goes.
+func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
+	path, query := strings.TrimPrefix(r.URL.Path, "/-/stream"), r.URL.Query()
+	build, _, found := route(path)
+	if !found {
+		answer(w, nil, errNoPage)
+		return
+	}
+	ctx, remove := s.streams.add(r.Context())
+	defer remove()
+	w.Header().Set("Content-Type", "text/event-stream")
+	control := http.NewResponseController(w)
+	send := func(event string, value any) error {
+		data, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		if err := control.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data); err != nil {
+			return err
+		}
+		return control.Flush()
+	}
+	last := ""
+	for {
+		_, changed := s.world.changes()
+		began := time.Now()
+		e, err := s.render(ctx, path, query)
+		if err != nil && ctx.Err() == nil {
+			_ = send("gone", err.Error())
+			return
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		same := e.HTML == last
+		last = e.HTML
+		if same {
+			e.HTML = "" // Only the time, and whether the API server answers.
+		}
+		if send("page", e) != nil {
+			return
+		}
+		if !s.await(ctx, changed, max(coalesce, 4*time.Since(began)), build.kinds) {
+			break
+		}
+	}
+	if _, ok := context.Cause(ctx).(replaced); ok { //nolint:errorlint // the cause is this value itself
+		_ = send("replaced", context.Cause(ctx).Error())
+	}
+}
+
+// await waits for the next change, or for a beat, but at least for a pause. It returns false if
+// the context ends. The kinds stay in use meanwhile.
+func (s *Site) await(ctx context.Context, changed <-chan struct{}, pause time.Duration, kinds []string) bool {
+	s.world.touch(kinds)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-changed:
+	case <-time.After(beat):
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}

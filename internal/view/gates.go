@@ -1,0 +1,63 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/budget"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+)
+
+// Gates says whether a restart would be started now.
+type Gates struct {
+	// Starts says whether a restart would be started if it were requested now.
+	Starts bool            `json:"starts"`
+	Gates  []decision.Gate `json:"gates"`
+}
+
+// GatesOf returns the gates of a restart, those of the decision and that of the budget.
+func GatesOf(in decision.Input, budget decision.Gate) Gates {
+	g := Gates{Starts: true, Gates: append(decision.Gates(in), budget)}
+	for _, gate := range g.Gates {
+		g.Starts = g.Starts && (gate.Open || gate.Name == decision.GateSchedule)
+	}
+	return g
+}
+
+// Slots counts the slots of the restart budget that restarts other than one use.
+type Slots struct {
+	// Of is the restart that would need a slot.
+	Of *tidekeeperv1.ScheduledRestart
+	// MaxConcurrent, NamespaceShare (in percent) and SlotAge are the manager's settings.
+	MaxConcurrent, NamespaceShare int
+	SlotAge                       time.Duration
+
+	used, here int
+}
+
+// Add counts the slot of a restart, if it uses one at a time.
+func (s *Slots) Add(r *tidekeeperv1.ScheduledRestart, now time.Time) {
+	if a := r.Status.Active; a == nil || r.UID == s.Of.UID || now.Sub(a.StartedTime.Time) > s.SlotAge {
+		return
+	}
+	if s.used++; r.Namespace == s.Of.Namespace {
+		s.here++
+	}
+}
+
+// Gate returns the gate of the budget; note is added to its message.
+func (s *Slots) Gate(note string) decision.Gate {
+	share := budget.Share(s.MaxConcurrent, s.NamespaceShare)
+	g := decision.Gate{
+		Name: decision.GateBudget, Open: s.used < s.MaxConcurrent && s.here < share,
+		Message: fmt.Sprintf("other restarts use %d of %d slots, and %d of the %d that this namespace may have%s", s.used, s.MaxConcurrent, s.here, share, note),
+	}
+	if !g.Open {
+		g.Reason = tidekeeperv1.ReasonBudgetExhausted
+	}
+	return g
+}

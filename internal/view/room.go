@@ -1,0 +1,208 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/pods"
+)
+
+// Room is a cluster as the questions about capacity need it: its nodes with the pods on them,
+// and the pools that are asked about. It is not safe for concurrent use.
+type Room struct {
+	Cluster *capacity.Cluster
+	Nodes   []*corev1.Node
+	Pools   []PoolMembers
+}
+
+// PoolMembers is a pool with the names of its nodes.
+type PoolMembers struct {
+	*tidekeeperv1.NodePool
+	Members []string
+}
+
+// NewRoom returns the room in a cluster for these pools, in their order. Pools whose selector
+// cannot be parsed are left out, and named in problems.
+func NewRoom(pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*corev1.Pod) (room *Room, problems []string) {
+	room = &Room{Cluster: capacity.New(nodes, running), Nodes: nodes}
+	for _, pool := range pools {
+		selector, err := plan.Selector(pool)
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("NodePool %s is left out: %s", pool.Name, err))
+			continue
+		}
+		room.Pools = append(room.Pools, PoolMembers{pool, MembersOf(nodes, selector)})
+	}
+	return room, problems
+}
+
+// MembersOf returns the names of the nodes that a selector matches.
+func MembersOf[N metav1.Object](nodes []N, selector labels.Selector) []string {
+	var members []string
+	for _, node := range nodes {
+		if selector.Matches(labels.Set(node.GetLabels())) {
+			members = append(members, node.GetName())
+		}
+	}
+	return members
+}
+
+// PoolFit is how many copies of a pod a pool takes.
+type PoolFit struct {
+	Pool         string `json:"pool"`
+	Members      int    `json:"members"`
+	capacity.Fit `json:",inline"`
+}
+
+// PodOf returns a pod of one container that requests this much.
+func PodOf(requests corev1.ResourceList) *corev1.Pod {
+	return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "copy", Resources: corev1.ResourceRequirements{Requests: requests},
+	}}}}
+}
+
+// Fit returns how many copies of a pod each pool takes. With tolerant, the copies tolerate the
+// taints that the pool puts on its nodes, as a pod with the pool's RuntimeClass does.
+func (r *Room) Fit(pod *corev1.Pod, tolerant bool) []PoolFit {
+	fits := []PoolFit{}
+	for _, pool := range r.Pools {
+		copied := pod
+		if tolerant {
+			copied = pod.DeepCopy()
+			for _, t := range plan.Taints(pool.NodePool) {
+				copied.Spec.Tolerations = append(copied.Spec.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
+			}
+		}
+		fits = append(fits, PoolFit{pool.Name, len(pool.Members), r.Cluster.Fit(pool.Members, copied)})
+	}
+	return fits
+}
+
+// PoolLoss is what a pool would lose.
+type PoolLoss struct {
+	// Pool is empty if the loss is of nodes by name.
+	Pool string `json:"pool,omitempty"`
+	// Lost names what is lost: a node, or a zone.
+	Lost string `json:"lost"`
+	// Worst reports whether no other node of the pool would leave more pods without place.
+	Worst         bool `json:"worst,omitempty"`
+	capacity.Loss `json:",inline"`
+}
+
+// WorstLoss returns the loss of the node of a pool that would leave most pods without place;
+// false if the pool has no node.
+func (r *Room) WorstLoss(pool PoolMembers) (PoolLoss, bool) {
+	node, loss, found := r.Cluster.WorstNode(pool.Members)
+	return PoolLoss{Pool: pool.Name, Lost: "node " + node, Worst: true, Loss: loss}, found
+}
+
+// Losses returns for each pool the loss of its worst node and of each of its zones; if zones are
+// named, only the losses of those.
+func (r *Room) Losses(zones []string) []PoolLoss {
+	losses := []PoolLoss{}
+	byZone := r.Cluster.Zones()
+	for _, pool := range r.Pools {
+		if len(zones) == 0 {
+			if worst, found := r.WorstLoss(pool); found {
+				losses = append(losses, worst)
+			}
+		}
+		for _, zone := range r.Cluster.ZonesOf(pool.Members) {
+			if len(zones) == 0 || slices.Contains(zones, zone) {
+				losses = append(losses, PoolLoss{Pool: pool.Name, Lost: "zone " + zone, Loss: r.Cluster.Lose(byZone[zone], pool.Members)})
+			}
+		}
+	}
+	return losses
+}
+
+// PendingGroup is pending pods that are alike, and what each pool could do for them.
+type PendingGroup struct {
+	Namespace string              `json:"namespace"`
+	Pods      []string            `json:"pods"`
+	Workloads []string            `json:"workloads"`
+	Requests  corev1.ResourceList `json:"requests"`
+	Pools     []PendingIn         `json:"pools"`
+}
+
+// The answers of a pool for pending pods.
+const (
+	// FitsNow: the pool has room for a copy.
+	FitsNow = "FitsNow"
+	// FitsEmpty: an empty node of the pool would have room, but none has now.
+	FitsEmpty = "FitsAnEmptyNode"
+	// NeverFits: no node of the pool takes one, whatever runs there.
+	NeverFits = "Never"
+)
+
+// PendingIn is the answer of a pool.
+type PendingIn struct {
+	Answer  string `json:"answer"` // FitsNow, FitsAnEmptyNode or Never
+	PoolFit `json:",inline"`
+}
+
+// Pending returns the pending pods of the cluster, in groups that are alike.
+func (r *Room) Pending() []PendingGroup {
+	groups := []PendingGroup{}
+	for _, g := range r.Cluster.Pending() {
+		groups = append(groups, r.pendingGroup(g))
+	}
+	return groups
+}
+
+func (r *Room) pendingGroup(g capacity.Group) PendingGroup {
+	first := g.Pods[0]
+	shown := PendingGroup{Namespace: first.Namespace, Requests: capacity.RequestsOf(first), Pools: []PendingIn{}}
+	for _, pod := range g.Pods {
+		shown.Pods = append(shown.Pods, pod.Name)
+		if workload := pods.WorkloadName(pod); !slices.Contains(shown.Workloads, workload) {
+			shown.Workloads = append(shown.Workloads, workload)
+		}
+	}
+	for _, fit := range r.Fit(first, false) {
+		in := PendingIn{Answer: NeverFits, PoolFit: fit}
+		switch {
+		case in.Copies > 0:
+			in.Answer = FitsNow
+		case in.OnEmptyNode > 0:
+			in.Answer = FitsEmpty
+		}
+		shown.Pools = append(shown.Pools, in)
+	}
+	return shown
+}
+
+// WorkloadText names the workload of a group, or the first and how many more there are.
+func (g *PendingGroup) WorkloadText() string {
+	if more := len(g.Workloads) - 1; more > 0 {
+		return g.Workloads[0] + fmt.Sprintf(" and %d more", more)
+	}
+	return g.Workloads[0]
+}
+
+// AnswerText says whether and when a pool takes copies, and how good that is.
+func (in *PendingIn) AnswerText() (string, Severity) {
+	switch in.Answer {
+	case FitsNow:
+		text := fmt.Sprintf("%d now", in.Copies)
+		if len(in.AtMost) > 0 {
+			text = "at most " + text + " (not evaluated: " + strings.Join(in.AtMost, ", ") + ")"
+		}
+		return text, Good
+	case FitsEmpty:
+		return "on an empty node", Warning
+	default:
+		return "never", Neutral
+	}
+}

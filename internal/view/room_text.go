@@ -1,0 +1,180 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+)
+
+// NotAvailable is said where no metrics are known. It is not the same as 0.
+const NotAvailable = "not available"
+
+// CopiesText is how many copies fit, or can fit at most.
+func (f *PoolFit) CopiesText() string {
+	if len(f.AtMost) > 0 && f.Copies > 0 {
+		return "at most " + strconv.FormatInt(f.Copies, 10)
+	}
+	return strconv.FormatInt(f.Copies, 10)
+}
+
+// LostText names what is lost, and whether that is the worst.
+func (l *PoolLoss) LostText() string {
+	if l.Worst {
+		return l.Lost + " (the worst)"
+	}
+	return l.Lost
+}
+
+// CountsText is how many nodes each thing is true of: "cordoned (2), taint x:NoSchedule (1)".
+func CountsText(counts []capacity.Count) string {
+	if len(counts) == 0 {
+		return "-"
+	}
+	texts := make([]string, len(counts))
+	for i, c := range counts {
+		texts[i] = fmt.Sprintf("%s (%d)", c.What, c.Nodes)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// mostWorkloads is how many workloads without place a row names.
+const mostWorkloads = 3
+
+// WithoutPlaceText names the workloads with most pods without place.
+func WithoutPlaceText(list []capacity.WithoutPlace) string {
+	if len(list) == 0 {
+		return "-"
+	}
+	var texts []string
+	for _, w := range list[:min(len(list), mostWorkloads)] {
+		texts = append(texts, fmt.Sprintf("%s/%s (%d)", w.Namespace, w.Workload, w.Pods))
+	}
+	if more := len(list) - mostWorkloads; more > 0 {
+		texts = append(texts, "and "+plural(more, "more workload"))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// causeTexts are the causes why resources cannot be used, in words.
+var causeTexts = map[tidekeeperv1.LostCause]string{
+	tidekeeperv1.LostBeingDeleted: "being deleted", tidekeeperv1.LostNotReady: "not ready", tidekeeperv1.LostCordoned: "cordoned",
+	tidekeeperv1.LostForeignTaint: "another taint", tidekeeperv1.LostNoPodSlot: "no pod slot left",
+}
+
+// CauseText is why resources cannot be used, in words.
+func CauseText(cause tidekeeperv1.LostCause) string { return causeTexts[cause] }
+
+// LostText says what of the nodes cannot be used, and why.
+func LostText(l tidekeeperv1.Lost) string {
+	return fmt.Sprintf("%s: %s, %s", causeTexts[l.Cause], plural(int(l.Nodes), "node"), resources.Text(l.Resources))
+}
+
+// FreeText says what new pods can use, and on how many nodes.
+func FreeText(l *capacity.Level) string {
+	return fmt.Sprintf("%s, on %d of %s", resources.Text(l.Free), l.UsableNodes, plural(l.Nodes, "node"))
+}
+
+// DaemonSetsText says what DaemonSets request, and what they leave; "" if there are none.
+func DaemonSetsText(l *capacity.Level) string {
+	if pods := l.DaemonSets[corev1.ResourcePods]; pods.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%s; an empty node has %s left", resources.Text(l.DaemonSets), resources.Text(l.EmptyNode.Resources))
+}
+
+// SlotText is a pod that fits now, and where.
+func SlotText(s tidekeeperv1.Slot) string { return resources.Text(s.Resources) + ", on " + s.Node }
+
+// NamedPercent is a share in whole percent.
+type NamedPercent struct {
+	Name    string
+	Percent int
+}
+
+// WholePercents returns shares rounded so that they still add up to 100.
+func WholePercents(shares []capacity.Share) []NamedPercent {
+	list := make([]NamedPercent, len(shares))
+	sum, shown := 0.0, 0
+	for i, s := range shares {
+		list[i].Name = s.Name
+		if s.Name == "" {
+			list[i].Name = "the rest"
+		}
+		sum += s.Percent
+		list[i].Percent = int(math.Round(sum)) - shown
+		shown += list[i].Percent
+	}
+	return list
+}
+
+// UsedText says what is used, and if that is a lower bound, of how many nodes, in this format.
+func UsedText(u *capacity.Used, bound string) string {
+	shown := resources.Text(u.Resources)
+	if u.AtLeast() {
+		shown = fmt.Sprintf("at least "+bound, shown, u.MeasuredNodes, u.Nodes)
+	}
+	return shown
+}
+
+// UsedLine says what the nodes of a pool use; "" if it has none.
+func (d *PoolDetail) UsedLine() string {
+	switch {
+	case d.Used != nil:
+		return UsedText(d.Used, "%s (of %d of %d nodes)")
+	case len(d.Members) == 0 || d.NoMetrics == "":
+		return ""
+	default:
+		return NotAvailable + ": " + d.NoMetrics
+	}
+}
+
+// Amount is what is requested of what can be allocated.
+func (l Level) Amount() string {
+	if l.Allocatable == "" {
+		return "-"
+	}
+	return human(l.Resource, l.Requested) + " of " + human(l.Resource, l.Allocatable)
+}
+
+// human returns a quantity as people say it, or as it is if it cannot be read.
+func human(name, quantity string) string {
+	amount, err := resource.ParseQuantity(quantity)
+	if err != nil {
+		return quantity
+	}
+	return resources.Human(corev1.ResourceName(name), amount)
+}
+
+// LevelClass is how many nodes have their fullest resource at a level.
+type LevelClass struct {
+	Text  string // such as "80–89%"
+	Class int    // the tens of the percentage, 10 for 100 and more
+	Nodes int
+}
+
+// Histogram is how many nodes there are by the level of their fullest resource, the fullest
+// first, with the classes that no node is in.
+func Histogram(members []Member) []LevelClass {
+	const full = 10
+	classes := make([]LevelClass, full+1)
+	for i := range classes {
+		class := full - i
+		classes[i] = LevelClass{Class: class, Text: fmt.Sprintf("%d–%d%%", 10*class, 10*class+9)}
+	}
+	classes[0].Text = "100% or more"
+	for i := range members {
+		classes[full-min(int(members[i].Fullest())/10, full)].Nodes++
+	}
+	return classes
+}

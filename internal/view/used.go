@@ -1,0 +1,28 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+)
+
+// NodeMetrics is what nodes use, or why that is not known.
+type NodeMetrics struct {
+	List    []capacity.Metrics
+	Problem string
+}
+
+// UsedBy returns what nodes use at a time, or why that is not known.
+func (m *NodeMetrics) UsedBy(names []string, now time.Time) (used *capacity.Used, problem string) {
+	if m.Problem != "" {
+		return nil, m.Problem
+	}
+	if used = capacity.UsedBy(names, m.List, now); used == nil {
+		problem = fmt.Sprintf("none of its nodes has metrics of the last %.0f minutes", capacity.MetricsExpire.Minutes())
+	}
+	return used, problem
+}
