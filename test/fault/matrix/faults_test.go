@@ -130,7 +130,7 @@ func allKinds() []fault {
 // matter little, only every third event gets a fault, and not every kind of fault.
 var (
 	resources = []string{
-		"nodes", "nodepools.tidekeeper.dev", "runtimeclasses.node.k8s.io", "deployments.apps", "scheduledrestarts.tidekeeper.dev",
+		"nodes", "nodepools.tidekeeper.dev", "runtimeclasses.node.k8s.io", "deployments.apps", "scheduledrestarts.tidekeeper.dev", "freezes.tidekeeper.dev",
 		"statefulsets.apps", "daemonsets.apps", "replicasets.apps", "pods",
 	}
 	many = []string{"pods", "replicasets.apps"}

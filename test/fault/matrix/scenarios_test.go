@@ -177,6 +177,18 @@ var scenarios = []scenario{
 		again:   restartAgain,
 	},
 	{
+		name: "restart held back by a freeze", sparse: true,
+		prepare: func(w *scenarioRun) { w.restartOf("") },
+		act: func(w *scenarioRun) {
+			f := w.freeze()
+			w.requestRestart()
+			w.eventually("it waits", func() error { return w.restartIs("Frozen") })
+			w.Delete(w, f)
+		},
+		done:  func(w *scenarioRun) error { return w.restarted("Suspended") },
+		again: restartAgain,
+	},
+	{
 		name: "schedule edited mid-restart", sparse: true,
 		prepare: func(w *scenarioRun) { w.restartOf("1s") },
 		act: func(w *scenarioRun) {

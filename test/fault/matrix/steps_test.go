@@ -176,6 +176,16 @@ func (w *scenarioRun) requestRestart() {
 	w.requestAs(w.name, w.tick)
 }
 
+// freeze creates a Freeze that is in force for longer than the scenario.
+func (w *scenarioRun) freeze() *tidekeeperv1.Freeze {
+	f := &tidekeeperv1.Freeze{
+		ObjectMeta: metav1.ObjectMeta{Name: w.name},
+		Spec:       tidekeeperv1.FreezeSpec{Until: metav1.Time{Time: time.Now().Add(time.Hour)}, Reason: "the books are closed"},
+	}
+	w.Apply(w, f)
+	return f
+}
+
 // requestSoon requests a restart of the workload of the scenario for a time that is late
 // enough for the tick to be claimed before it is due.
 func (w *scenarioRun) requestSoon() {
