@@ -15,7 +15,7 @@ import (
 )
 
 // withWorkers are the controllers that have workers, as the log names them.
-var withWorkers = []string{"nodepool", "nodepool-node", "pod-count", "restart-opt-in", "scheduled-restart"}
+var withWorkers = []string{"freeze", "nodepool", "nodepool-node", "pod-count", "restart-opt-in", "scheduled-restart"}
 
 // One manager runs the controllers that a flag selects. It starts them when the caches of
 // all of them are filled, and when it stops their workers finish before the caches stop.

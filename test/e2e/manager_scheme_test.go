@@ -100,7 +100,7 @@ func TestManager_SchemeAndRESTMapper(t *testing.T) {
 		names[r.Name] = slices.Concat([]string{r.Kind, r.SingularName}, r.ShortNames)
 	}
 	if err := diff(map[string][]string{
-		"nodepools": {"NodePool", "nodepool", "npool"}, "nodepools/status": {"NodePool", ""},
+		"freezes": {"Freeze", "freeze"}, "freezes/status": {"Freeze", ""}, "nodepools": {"NodePool", "nodepool", "npool"}, "nodepools/status": {"NodePool", ""},
 		"scheduledrestarts": {"ScheduledRestart", "scheduledrestart", "srestart", "eru", "erus"}, "scheduledrestarts/status": {"ScheduledRestart", ""},
 	}, names); err != nil {
 		t.Errorf("discovery: %v", err)

@@ -32,7 +32,7 @@ func TestRightsToList(t *testing.T) {
 			}
 		}
 		return diff(map[string]int{
-			"nodepools": 1, "nodes": 1, "pods": 1, "runtimeclasses": 1, "customresourcedefinitions": 1,
+			"nodepools": 1, "nodes": 1, "pods": 1, "runtimeclasses": 1, "customresourcedefinitions": 1, "freezes": 1, "namespaces": 1,
 			"scheduledrestarts": 1, "deployments": 1, "statefulsets": 1, "daemonsets": 1, "replicasets": 1,
 		}, lists)
 	})
