@@ -22,6 +22,9 @@ const (
 	// ReasonTargetNotFound means that the workload does not exist. Not ready; also
 	// the reason of a tick.
 	ReasonTargetNotFound = "TargetNotFound"
+	// ReasonPodsNotWatched means that maxPodAgeSeconds cannot be kept, as no controller of the
+	// manager watches pods. Not ready.
+	ReasonPodsNotWatched = "PodsNotWatched"
 	// ReasonOutsideWindows means that no tick of the schedule is inside a window. Not ready.
 	ReasonOutsideWindows = "OutsideWindows"
 	// ReasonStrategyOnDelete means that the update strategy of the workload

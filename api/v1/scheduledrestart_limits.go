@@ -6,7 +6,8 @@ package v1
 // Defaults and bounds of a ScheduledRestart, as in the markers of its types.
 // A test compares the two.
 const (
-	// DefaultSchedule is the schedule of a ScheduledRestart that does not name one.
+	// DefaultSchedule is the schedule of a ScheduledRestart that names neither one nor
+	// another trigger. The CRD does not have it, as that depends on other fields.
 	DefaultSchedule = "0 0 * * *"
 	// DefaultTimeZone is the time zone of a ScheduledRestart that does not name one.
 	DefaultTimeZone = "UTC"
@@ -20,6 +21,10 @@ const (
 	// MaxDeadlineSeconds is the maximum value of spec.startingDeadlineSeconds,
 	// spec.progressDeadlineSeconds and spec.spreadSeconds.
 	MaxDeadlineSeconds = 86400
+	// MinPodAgeSeconds and MaxPodAgeSeconds are the bounds of spec.maxPodAgeSeconds: five
+	// minutes and a year.
+	MinPodAgeSeconds = 300
+	MaxPodAgeSeconds = 31536000
 	// MaxFailureLimit is the maximum value of spec.failureLimit.
 	MaxFailureLimit = 100
 	// MaxHistoryLimit is the maximum value of spec.historyLimit.

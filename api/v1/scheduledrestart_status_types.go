@@ -27,6 +27,19 @@ type ScheduledRestartStatus struct {
 	// +optional
 	NextStartTime *metav1.Time `json:"nextStartTime,omitempty"`
 
+	// nextAgeTime is when the next restart for maxPodAgeSeconds is due, or earlier than
+	// that: pods that were replaced since are younger. If it is in the past, the
+	// restart waits for something.
+	//
+	// +optional
+	NextAgeTime *metav1.Time `json:"nextAgeTime,omitempty"`
+
+	// lastAgeTime is the tick of the last restart that was started for
+	// maxPodAgeSeconds, and has ended.
+	//
+	// +optional
+	LastAgeTime *metav1.Time `json:"lastAgeTime,omitempty"`
+
 	// lastScheduleTime is the last tick that was started.
 	//
 	// +optional
@@ -101,8 +114,9 @@ type ActiveRestart struct {
 	// startedTime is when it was started, or is started, up to a minute from now.
 	StartedTime metav1.Time `json:"startedTime"`
 
-	// trigger is Schedule, or Request if the restart was requested by the
-	// annotation tidekeeper.dev/restart-now.
+	// trigger is Schedule, Request if the restart was requested by the
+	// annotation tidekeeper.dev/restart-now, or Age if the oldest pod reached
+	// maxPodAgeSeconds.
 	Trigger Trigger `json:"trigger"`
 
 	// targetUID is the UID of the workload that is restarted.
@@ -117,7 +131,7 @@ type ActiveRestart struct {
 
 // Trigger is what triggered a restart.
 //
-// +kubebuilder:validation:Enum=Schedule;Request
+// +kubebuilder:validation:Enum=Schedule;Request;Age
 type Trigger string
 
 const (
@@ -125,6 +139,9 @@ const (
 	TriggerSchedule Trigger = "Schedule"
 	// TriggerRequest is the annotation tidekeeper.dev/restart-now.
 	TriggerRequest Trigger = "Request"
+	// TriggerAge is the age of the oldest pod. Its tick is the time at which the restart
+	// is due.
+	TriggerAge Trigger = "Age"
 )
 
 // RestartRecord is the record of a tick.

@@ -14,11 +14,21 @@ type ScheduledRestartSpec struct {
 
 	// schedule defines the ticks: the five fields of cron (minute, hour,
 	// day-of-month, month, day-of-week), or one of @hourly, @daily,
-	// @midnight, @weekly, @monthly, @yearly, @annually. Default: "0 0 * * *".
+	// @midnight, @weekly, @monthly, @yearly, @annually. Default: "0 0 * * *", or no
+	// schedule if maxPodAgeSeconds is given.
 	//
 	// +optional
-	// +kubebuilder:default="0 0 * * *"
 	Schedule CronExpression `json:"schedule,omitempty"`
+
+	// maxPodAgeSeconds is how old a pod of the workload may become, from its creation. A
+	// restart is due when the oldest pod reaches that age, or in a window, if it would reach
+	// it before the next one opens. Such a restart has no deadline: it waits until it can be
+	// started. Default: no limit.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=300
+	// +kubebuilder:validation:Maximum=31536000
+	MaxPodAgeSeconds int32 `json:"maxPodAgeSeconds,omitempty"`
 
 	// timeZone of the schedule, by its IANA name, for example Europe/Berlin. Default: UTC.
 	//
@@ -45,7 +55,8 @@ type ScheduledRestartSpec struct {
 
 	// spreadSeconds is the time after each tick in which the restart is
 	// started, at an offset that is derived from namespace and name, so that
-	// not all objects start at once. Default: 0.
+	// not all objects start at once. A restart for the age of pods is started in
+	// that time before it would be due. Default: 0.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -157,7 +168,8 @@ const (
 	PreconditionNone Precondition = "None"
 )
 
-// ScheduledRestart restarts a workload on a schedule, once for each tick.
+// ScheduledRestart restarts a workload on a schedule, once for each tick, or when its pods
+// become too old.
 //
 // +genclient
 // +kubebuilder:object:root=true

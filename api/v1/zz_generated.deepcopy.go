@@ -677,6 +677,14 @@ func (in *ScheduledRestartStatus) DeepCopyInto(out *ScheduledRestartStatus) {
 		in, out := &in.NextStartTime, &out.NextStartTime
 		*out = (*in).DeepCopy()
 	}
+	if in.NextAgeTime != nil {
+		in, out := &in.NextAgeTime, &out.NextAgeTime
+		*out = (*in).DeepCopy()
+	}
+	if in.LastAgeTime != nil {
+		in, out := &in.LastAgeTime, &out.LastAgeTime
+		*out = (*in).DeepCopy()
+	}
 	if in.LastScheduleTime != nil {
 		in, out := &in.LastScheduleTime, &out.LastScheduleTime
 		*out = (*in).DeepCopy()

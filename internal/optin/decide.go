@@ -186,7 +186,10 @@ func suspend(wish wish, existing *tidekeeperv1.ScheduledRestart, last *record) *
 // switchedOff returns what to apply while the opt-in is switched off: what was applied
 // last, suspended. Another client may enable it all the same.
 func switchedOff(existing *tidekeeperv1.ScheduledRestart, last *record) record {
-	next := record{Schedule: ptr.To(string(existing.Spec.Schedule)), TimeZone: &existing.Spec.TimeZone}
+	next := record{TimeZone: &existing.Spec.TimeZone}
+	if existing.Spec.Schedule != "" {
+		next.Schedule = ptr.To(string(existing.Spec.Schedule))
+	}
 	if last != nil {
 		next.Schedule, next.TimeZone = last.Schedule, last.TimeZone
 	}

@@ -25,7 +25,7 @@ func follow(t *testing.T, o *tidekeeperv1.ScheduledRestart, annotations map[stri
 			t.Fatalf("%s: %s", d.action, d.note)
 		}
 		o.Annotations = d.apply.Annotations
-		o.Spec.Schedule = ptr.Deref(d.apply.Spec.Schedule, "0 0 * * *")
+		o.Spec.Schedule = ptr.Deref(d.apply.Spec.Schedule, "")
 		o.Spec.TimeZone = ptr.Deref(d.apply.Spec.TimeZone, "UTC")
 		if d.apply.Spec.Suspend != nil {
 			o.Spec.Suspend = *d.apply.Spec.Suspend
@@ -49,23 +49,23 @@ func TestSwitchedOff(t *testing.T) {
 		scheduleOn            tidekeeperv1.CronExpression
 	}{
 		{name: "it ran", start: Made(`{"schedule":"0 3 * * *","timeZone":"Europe/Berlin","suspend":false}`), on: scheduled, suspendOff: true, scheduleOn: "0 3 * * *"},
-		{name: "it waited to be enabled", start: Made(`{"suspend":true}`), on: on, suspendOff: true, suspendOn: true, scheduleOn: "0 0 * * *"},
+		{name: "it waited to be enabled", start: Made(`{"suspend":true}`), on: on, suspendOff: true, suspendOn: true, scheduleOn: ""},
 		{
 			name: "a person had enabled it", start: Made(`{"suspend":true}`), on: on,
 			before:     func(o *tidekeeperv1.ScheduledRestart) { o.Spec.Suspend = false },
-			suspendOff: true, suspendOn: false, scheduleOn: "0 0 * * *",
+			suspendOff: true, suspendOn: false, scheduleOn: "",
 		},
 		{
 			name: "a person enables it while it is off", start: Made(`{"suspend":true}`), on: on,
 			during:     func(o *tidekeeperv1.ScheduledRestart) { o.Spec.Suspend = false },
-			suspendOff: false, suspendOn: false, scheduleOn: "0 0 * * *",
+			suspendOff: false, suspendOn: false, scheduleOn: "",
 		},
 		{
 			name: "the other annotations are not read while it is off", start: Made(`{"schedule":"0 3 * * *","suspend":false}`),
 			off: in("false", scheduleKey, "nonsense"), on: scheduled, suspendOff: true, scheduleOn: "0 3 * * *",
 		},
 		{name: "on again with a schedule", start: Made(`{"suspend":true}`), on: scheduled, suspendOff: true, suspendOn: false, scheduleOn: "0 3 * * *"},
-		{name: "on again without the schedule", start: Made(`{"schedule":"0 3 * * *","suspend":false}`), on: on, suspendOff: true, suspendOn: true, scheduleOn: "0 0 * * *"},
+		{name: "on again without the schedule", start: Made(`{"schedule":"0 3 * * *","suspend":false}`), on: on, suspendOff: true, suspendOn: true, scheduleOn: ""},
 		{
 			name: "the record is damaged", start: MakeRestart().Record("{").Owner("apps/v1", "Deployment", "web", "web-1").Schedule("0 4 * * *"), on: in("true", scheduleKey, "0 4 * * *"),
 			suspendOff: true, scheduleOn: "0 4 * * *",

@@ -363,7 +363,7 @@ func (s *serverSide) apply(c *applyv1.ScheduledRestartApplyConfiguration) *serve
 		s = &serverSide{o: MakeRestart().Owner("apps/v1", "Deployment", "web", "web-1").Obj()}
 	}
 	s.o.Annotations = maps.Clone(c.Annotations)
-	s.schedule = applyField(&s.o.Spec.Schedule, c.Spec.Schedule, "0 0 * * *", s.schedule)
+	s.schedule = applyField(&s.o.Spec.Schedule, c.Spec.Schedule, "", s.schedule)
 	s.zone = applyField(&s.o.Spec.TimeZone, c.Spec.TimeZone, "UTC", s.zone)
 	s.suspend = applyField(&s.o.Spec.Suspend, c.Spec.Suspend, false, s.suspend)
 	return s

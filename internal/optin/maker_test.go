@@ -21,7 +21,7 @@ func MakeRestart() *RestartMaker {
 	return &RestartMaker{tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "sr-1", ResourceVersion: "7"},
 		Spec: tidekeeperv1.ScheduledRestartSpec{
-			TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}, Schedule: "0 0 * * *", TimeZone: "UTC",
+			TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}, Schedule: "", TimeZone: "UTC",
 		},
 	}}
 }
@@ -31,7 +31,7 @@ func MakeRestart() *RestartMaker {
 func Made(record string) *RestartMaker {
 	m := MakeRestart().Record(record).Owner("apps/v1", "Deployment", "web", "web-1")
 	if r := recordOn(&m.o); r != nil {
-		m.Schedule(tidekeeperv1.CronExpression(ptr.Deref(r.Schedule, "0 0 * * *"))).Zone(ptr.Deref(r.TimeZone, "UTC")).Suspend(ptr.Deref(r.Suspend, false))
+		m.Schedule(tidekeeperv1.CronExpression(ptr.Deref(r.Schedule, ""))).Zone(ptr.Deref(r.TimeZone, "UTC")).Suspend(ptr.Deref(r.Suspend, false))
 	}
 	return m
 }

@@ -125,7 +125,7 @@ func (r *reconciler) send(ctx context.Context, t *target, tick time.Time, trigge
 
 // report counts a tick that was decided, logs it, and records an event.
 func (r *reconciler) report(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, ref tidekeeperv1.TargetRef, record *tidekeeperv1.RestartRecord) {
-	r.metrics.ticks.WithLabelValues(string(record.Outcome), record.Reason).Add(float64(1 + record.EarlierTicks))
+	r.metrics.ticks.WithLabelValues(string(record.Trigger), string(record.Outcome), record.Reason).Add(float64(1 + record.EarlierTicks))
 	if record.StartedTime != nil {
 		r.metrics.duration.WithLabelValues(ref.Kind, string(record.Outcome)).Observe(record.CompletedTime.Sub(record.StartedTime.Time).Seconds())
 	}

@@ -28,7 +28,7 @@ func Controller() controller.Definition {
 		Watches:    append([]client.Object{&tidekeeperv1.ScheduledRestart{}}, controller.Objects(workload.Required())...),
 		Optional:   controller.Objects(workload.Optional()),
 		Borrows: []controller.Borrowed{
-			{Object: &corev1.Pod{}, Reason: "Records how long the new pods of a restart took to become ready. They are read from the cache, or listed from the API server where the cache lags."},
+			{Object: &corev1.Pod{}, Reason: "Finds out when pods become too old, and records how long the new pods of a restart took to become ready. They are read from the cache, and listed from the API server where the cache lags, and before a restart for their age."},
 			{Object: &tidekeeperv1.Freeze{}, Reason: "Starts no restart while a Freeze is in force."},
 			{Object: &corev1.Namespace{}, Reason: "Finds out whether a Freeze is about the namespace of a restart."},
 			{Object: &corev1.Node{}, Reason: "Leaves nodes that are not ready out of the rollout of a DaemonSet."},

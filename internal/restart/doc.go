@@ -20,6 +20,7 @@
 //	gather.go          finds out what a decision depends on
 //	nodes.go           the nodes that a DaemonSet is restarted without
 //	pods.go            how long the new pods took to become ready
+//	pod_ages.go        how old the pods are
 //	act.go             writes the status, sends the tick
 //	claims.go          ticks that are claimed before they are due
 //	recheck.go         whether the API server still has what was decided about

@@ -61,6 +61,10 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 			in.RolledOut, err = r.wasRolledOut(ctx, t, in.Target, restart.Status.Active.ScheduledTime.Time)
 		case decision.NeedPodStartups:
 			in.PodStartups = r.podStartups(ctx, restart.Namespace, t.kind, in.Target)
+		case decision.NeedPodAges:
+			in.PodAges, err = r.podAges(ctx, restart.Namespace, in.Target)
+		case decision.NeedLivePodAges:
+			in.PodAges, err = r.livePodAges(ctx, restart.Namespace, in.Target)
 		case decision.NeedSlot:
 			in.HasSlot = r.budget.Take(key, d.WaitingSince)
 		case decision.NeedSpareSlot:

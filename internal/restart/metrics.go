@@ -38,8 +38,8 @@ func newMetrics(registry prometheus.Registerer, b *budget.Budget) (*metrics, err
 	m := &metrics{
 		ticks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidekeeper_restart_ticks_total",
-			Help: "Ticks that were decided, by outcome (Succeeded, Failed, Skipped, Missed) and reason.",
-		}, []string{"outcome", "reason"}),
+			Help: "Ticks that were decided, by trigger (Schedule, Request, Age), outcome (Succeeded, Failed, Skipped, Missed) and reason.",
+		}, []string{"trigger", "outcome", "reason"}),
 		schedules: newScheduleGauge(prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidekeeper_restart_schedules",
 			Help: "ScheduledRestarts by the reason of their condition Ready, which is the STATUS column of kubectl get scheduledrestarts. Counted by the leader; a standby has none.",
@@ -53,9 +53,11 @@ func newMetrics(registry prometheus.Registerer, b *budget.Budget) (*metrics, err
 	}
 	m.overdue = newOverdue()
 	// A series that began with its first tick would hide that tick from rate().
-	for outcome, reasons := range decision.TickReasons {
-		for _, reason := range reasons {
-			m.ticks.WithLabelValues(string(outcome), reason)
+	for _, trigger := range decision.Triggers {
+		for outcome, reasons := range decision.TickReasons {
+			for _, reason := range reasons {
+				m.ticks.WithLabelValues(string(trigger), string(outcome), reason)
+			}
 		}
 	}
 	slots := func(state, help string, value func() int) prometheus.Collector {

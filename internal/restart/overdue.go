@@ -21,7 +21,7 @@ import (
 // never succeed gets one series for each of its namespaces.
 const overdueRows = 20
 
-const overdueHelp = "ScheduledRestarts that have not succeeded for two of their own intervals, and the time that their spec gives a restart, by namespace: of the 20 namespaces that have most of them, and of all others together as the namespace that has no name. Suspended ones do not count. Counted by the leader."
+const overdueHelp = "ScheduledRestarts that have not succeeded for two of their own intervals, or since their pods reached maxPodAgeSeconds, and the time that their spec gives a restart, by namespace: of the 20 namespaces that have most of them, and of all others together as the namespace that has no name. Suspended ones do not count. Counted by the leader."
 
 var overdueDesc = prometheus.NewDesc("tidekeeper_restart_overdue", overdueHelp, []string{"namespace"}, nil)
 
@@ -37,9 +37,9 @@ type overdue struct {
 
 // due is when a ScheduledRestart is overdue.
 type due struct {
-	// generation and first are what at was computed from.
+	// generation, first and age are what at was computed from.
 	generation int64
-	first      time.Time
+	first, age time.Time
 	// at is zero if it never will be.
 	at time.Time
 }
@@ -55,13 +55,21 @@ func (o *overdue) observe(key types.NamespacedName, restart *tidekeeperv1.Schedu
 		return
 	}
 	first := decision.FirstUnserved(&restart.Spec, status, in.InWindows())
+	var age time.Time
+	if status.NextAgeTime != nil {
+		age = status.NextAgeTime.Time
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before := o.due[key]
-	if before.generation == restart.Generation && before.first.Equal(first) {
+	if before.generation == restart.Generation && before.first.Equal(first) && before.age.Equal(age) {
 		return
 	}
-	o.due[key] = due{restart.Generation, first, decision.OverdueAt(&restart.Spec, first, in.InWindows())}
+	at := decision.OverdueAt(&restart.Spec, first, in.InWindows())
+	if old := decision.TooOldAt(&restart.Spec, age); at.IsZero() || !old.IsZero() && old.Before(at) {
+		at = old
+	}
+	o.due[key] = due{restart.Generation, first, age, at}
 }
 
 func (o *overdue) forget(key types.NamespacedName) {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,28 +66,18 @@ func (r *reconciler) listPodStartups(ctx context.Context, namespace string, t *w
 	}
 
 	// The workload may report all pods as ready before the cache of pods shows them.
-	selector, err := metav1.LabelSelectorAsSelector(t.Selector)
-	if err != nil {
-		return nil, fmt.Errorf("parse the selector of %s: %w", t, err)
-	}
 	restartOf := index.PodRestartOf(podtimeline.RestartedAt)
 	took = []time.Duration{}
-	for page := (&corev1.PodList{}); ; {
-		if err := r.apiReader.List(ctx, page, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector},
-			client.Limit(podsPage), client.Continue(page.Continue)); err != nil {
-			return nil, fmt.Errorf("list the new pods of %s: %w", t, err)
-		}
-		for i := range page.Items {
-			pod := &page.Items[i]
+	err = r.eachPodPage(ctx, namespace, t, func(page []corev1.Pod) {
+		for i := range page {
+			pod := &page[i]
 			if summary := podtimeline.Summarize(pod); summary != nil {
 				pod.Status.Conditions = append(pod.Status.Conditions, *summary)
 			}
 		}
-		took = append(took, readyAfter(slices.DeleteFunc(page.Items, func(pod corev1.Pod) bool { return !slices.Contains(restartOf(&pod), key) }))...)
-		if page.Continue == "" {
-			return took, nil
-		}
-	}
+		took = append(took, readyAfter(slices.DeleteFunc(page, func(pod corev1.Pod) bool { return !slices.Contains(restartOf(&pod), key) }))...)
+	})
+	return took, err
 }
 
 // readyAfter returns how long pods took to become ready, of those that are ready, are not

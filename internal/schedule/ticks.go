@@ -8,6 +8,7 @@ import "time"
 // Ticks are the ticks of a schedule for which a window is open at some time from when they
 // are due until their deadline. The others do not count.
 type Ticks struct {
+	// Schedule is nil if there are no ticks.
 	Schedule *Schedule
 	Windows  Windows
 	// Offset is the time from a tick until it is due, and Deadline the time from then until
@@ -21,6 +22,9 @@ const maxClosed = 400
 
 // Next returns the first tick strictly after a time, in UTC, and false if there is none.
 func (t Ticks) Next(after time.Time) (time.Time, bool) {
+	if t.Schedule == nil {
+		return time.Time{}, false
+	}
 	for range maxClosed {
 		tick, ok := t.Schedule.Next(after)
 		if !ok {
@@ -42,6 +46,9 @@ func (t Ticks) Next(after time.Time) (time.Time, bool) {
 // Latest returns the latest tick that is after one time and not after the other, in UTC, and
 // how many ticks are between after and that tick, up to [MaxMissed]; false if there is no tick.
 func (t Ticks) Latest(after, upTo time.Time) (tick time.Time, missed int, ok bool) {
+	if t.Schedule == nil {
+		return time.Time{}, 0, false
+	}
 	if len(t.Windows) == 0 {
 		return t.Schedule.Latest(after, upTo)
 	}

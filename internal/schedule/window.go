@@ -42,6 +42,45 @@ func (w Windows) ClosesAt(at time.Time) (closes time.Time, open bool) {
 	return closes, closes.After(at)
 }
 
+// Around returns when the window opened and closes that is open at a time, or, if none is, was
+// the last before it. Windows without a gap between them are one, as for [Windows.ClosesAt]. It
+// returns false if no window has opened until then.
+func (w Windows) Around(at time.Time) (opened, closes time.Time, ok bool) {
+	closes = w.lastEnd(at)
+	if closes.IsZero() {
+		return time.Time{}, time.Time{}, false
+	}
+	opened = closes
+	if closes.After(at) {
+		closes, _ = w.ClosesAt(at)
+		opened = at.Add(1) // It may have opened at that very time.
+	}
+	from := opened
+	for range maxJoined {
+		before := w.opensBefore(opened)
+		if !before.Before(opened) {
+			break
+		}
+		if opened = before; from.Sub(opened) > farAhead {
+			break
+		}
+	}
+	return opened, closes, true
+}
+
+// opensBefore returns the earliest of the last openings before a time of those windows that are
+// open until then; the time itself if there is none.
+func (w Windows) opensBefore(until time.Time) time.Time {
+	first := until
+	for i := range w {
+		opens, ok := w[i].Opens.last(until.UTC().Add(-1))
+		if ok && opens.Before(first) && !opens.Add(w[i].Length).Before(until) {
+			first = opens
+		}
+	}
+	return first
+}
+
 // isOpen reports whether the windows are open at a time.
 func (w Windows) isOpen(at time.Time) bool { return len(w) == 0 || w.lastEnd(at).After(at) }
 

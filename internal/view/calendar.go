@@ -74,7 +74,10 @@ func (p *Planner) Add(r *tidekeeperv1.ScheduledRestart) {
 	if r.Spec.Suspend || StoppedByFailures(r) || !r.DeletionTimestamp.IsZero() {
 		return
 	}
-	q := timetable{string(r.Spec.Schedule), r.Spec.TimeZone}
+	q := timetable{string(r.Spec.GetSchedule()), r.Spec.TimeZone}
+	if q.expression == "" {
+		return // Its pods decide when it is restarted.
+	}
 	member := planned{namespace: r.Namespace, name: r.Name, target: TargetOf(r), offset: OffsetOf(r), deadline: time.Duration(r.Spec.StartingDeadlineSeconds) * time.Second}
 	if p.known[q] == nil || len(r.Spec.Windows) > 0 {
 		s, windows, err := decision.ParseSchedule(&r.Spec)

@@ -60,7 +60,7 @@ func (s Shared) others(r *tidekeeperv1.ScheduledRestart) []string {
 // RestartOf returns what is shown of a ScheduledRestart.
 func RestartOf(r *tidekeeperv1.ScheduledRestart, shared Shared) Restart {
 	shown := Restart{
-		Namespace: r.Namespace, Name: r.Name, Target: TargetOf(r), Schedule: string(r.Spec.Schedule), TimeZone: r.Spec.TimeZone,
+		Namespace: r.Namespace, Name: r.Name, Target: TargetOf(r), Schedule: string(r.Spec.GetSchedule()), TimeZone: r.Spec.TimeZone,
 		Status: restartStatus(r), Failures: r.Status.ConsecutiveFailures, LastSuccess: timeOf(r.Status.LastSuccessfulTime), Spread: r.Spec.SpreadSeconds > 0, AlsoBy: shared.others(r),
 	}
 	if len(r.Status.History) > 0 {
@@ -78,6 +78,9 @@ func RestartOf(r *tidekeeperv1.ScheduledRestart, shared Shared) Restart {
 		}
 		start := next.Add(shown.Offset)
 		shown.NextStart = &start
+	}
+	if age := r.Status.NextAgeTime; age != nil && r.Status.Active == nil && (shown.NextStart == nil || age.Time.Before(*shown.NextStart)) {
+		shown.NextStart, shown.Offset, shown.Spread = &age.Time, 0, false
 	}
 	return shown
 }

@@ -124,12 +124,13 @@ func TestRestart_SpecAndStatus(t *testing.T) {
 	cluster.Apply(t, r)
 	eventuallyRestartIs(t, r, "Suspended")
 	if err := diff([]any{"0 0 * * *", "UTC", int32(900), int32(1800), int32(3), int32(10)},
-		[]any{string(r.Spec.Schedule), r.Spec.TimeZone, r.Spec.StartingDeadlineSeconds, r.Spec.ProgressDeadlineSeconds, r.Spec.FailureLimit, r.Spec.HistoryLimit}); err != nil {
+		[]any{string(r.Spec.GetSchedule()), r.Spec.TimeZone, r.Spec.StartingDeadlineSeconds, r.Spec.ProgressDeadlineSeconds, r.Spec.FailureLimit, r.Spec.HistoryLimit}); err != nil {
 		t.Errorf("defaults %v", err)
 	}
 	if r.Status.NextScheduleTime != nil {
 		t.Errorf("suspended, and its next tick is %s", r.Status.NextScheduleTime)
 	}
+	cluster.Change(t, r, func() { r.Spec.Schedule = "0 0 * * *" })
 	var out string
 	for _, name := range []string{"erus", "srestart", "eru"} {
 		var err error

@@ -439,6 +439,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 10
+    - name: maxPodAgeSeconds
+      type:
+        scalar: numeric
     - name: precondition
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.Precondition
@@ -450,7 +453,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: schedule
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.CronExpression
-      default: 0 0 * * *
     - name: spreadSeconds
       type:
         scalar: numeric
@@ -502,6 +504,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.tidekeeper.tidekeeper.api.v1.RestartRecord
           elementRelationship: atomic
+    - name: lastAgeTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: lastRequestTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
@@ -509,6 +514,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: lastSuccessfulTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: nextAgeTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: nextScheduleTime

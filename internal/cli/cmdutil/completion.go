@@ -72,7 +72,7 @@ func namesOf(objects client.ObjectList) []string {
 	case *tidekeeperv1.ScheduledRestartList:
 		for i := range objects.Items {
 			r := &objects.Items[i]
-			names = append(names, fmt.Sprintf("%s\t%s of %s %s", r.Name, r.Spec.Schedule, r.Spec.TargetRef.Kind, r.Spec.TargetRef.Name))
+			names = append(names, fmt.Sprintf("%s\t%s of %s %s", r.Name, r.Spec.GetSchedule(), r.Spec.TargetRef.Kind, r.Spec.TargetRef.Name))
 		}
 	case *tidekeeperv1.NodePoolList:
 		for i := range objects.Items {

@@ -10,6 +10,7 @@
 //   - forecast.go, forecast_read.go, forecast_print.go: what starts when, and what will be missed
 //   - gates.go: whether a restart would be started now
 //   - budget_flags.go: the manager's settings that forecast and gates assume
+//   - pod_ages.go: how old the pods are
 //   - minutes.go: the table of the minutes in which something starts
 //   - targets.go: the objects that now, suspend and resume are about
 //   - actions.go: what the page does to one

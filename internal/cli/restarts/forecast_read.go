@@ -6,6 +6,9 @@ package restarts
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -63,7 +66,31 @@ func (o *forecastOptions) read(ctx context.Context, c client.Client) (*forecastR
 			return nil, err
 		}
 	}
-	return r, nil
+	return r, r.readPods(ctx)
+}
+
+// readPods reads how old the pods are of the namespaces in which their age is limited.
+func (r *forecastReader) readPods(ctx context.Context) error {
+	limited := map[string]bool{}
+	for _, restart := range r.restarts {
+		if restart.Spec.MaxPodAgeSeconds > 0 {
+			limited[restart.Namespace] = true
+		}
+	}
+	ages, err := readPodAges(ctx, r.client, slices.Sorted(maps.Keys(limited)))
+	if err != nil {
+		return err
+	}
+	if len(ages.unread) > 0 {
+		r.o.Note("note: you may not list the pods of " + strings.Join(ages.unread, ", ") + ": there, their age triggers nothing")
+	}
+	for key, oldest := range ages.oldest {
+		if t, known := r.targets[key]; known {
+			t.Oldest = oldest
+			r.targets[key] = t
+		}
+	}
+	return nil
 }
 
 // inNamespaces reads the objects of all namespaces, or, without the right to, those of one, if

@@ -17,6 +17,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -48,7 +49,7 @@ this machine.`,
 		Example: `  kubectl tide restarts -n shop
   kubectl tide restarts -A -o wide
   kubectl tide restarts -n shop -w
-  kubectl tide restarts -A --older-than 24h           # none succeeded for a day, or ever
+  kubectl tide restarts -A --older-than 24h           # a pod is older than a day
   kubectl tide restarts -n shop --older-than 7d -o name | xargs kubectl tide restarts now -n shop
   kubectl tide restarts deployment/web -n shop        # what restarts it`,
 		ValidArgsFunction: e.CompleteNames(emptyList),
@@ -57,7 +58,7 @@ this machine.`,
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "those of all namespaces")
 	cmd.Flags().StringVarP(&o.labelSelector, "selector", "l", "", "only those with these labels, such as app=web")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "after listing, print a line for each change")
-	cmd.Flags().Var(&o.olderThan, "older-than", "only those that last succeeded longer ago than this, or never; such as 24h or 7d")
+	cmd.Flags().Var(&o.olderThan, "older-than", "only those with a pod that is older than this; without pods, those that last succeeded longer ago, or never; such as 24h or 7d")
 	o.output.AddTo(cmd)
 	return cmd
 }
@@ -152,11 +153,36 @@ func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.
 		}
 	}
 	if o.olderThan.Duration > 0 {
-		list.Items = slices.DeleteFunc(list.Items, func(r tidekeeperv1.ScheduledRestart) bool {
-			return !view.LastSuccessBefore(&r, o.Now().Add(-o.olderThan.Duration))
-		})
+		if list.Items, err = o.older(ctx, c, list.Items); err != nil {
+			return nil, err
+		}
 	}
 	return list, nil
+}
+
+// older returns those whose workload has a pod that is older than is asked for. Where no pods
+// are known, the time of the last success says it.
+func (o *listOptions) older(ctx context.Context, c client.Client, items []tidekeeperv1.ScheduledRestart) ([]tidekeeperv1.ScheduledRestart, error) {
+	var namespaces []string
+	for i := range items {
+		if namespace := items[i].Namespace; !slices.Contains(namespaces, namespace) {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	ages, err := readPodAges(ctx, c, namespaces)
+	if err != nil {
+		return nil, err
+	}
+	if len(ages.unread) > 0 {
+		o.Note("note: you may not list the pods of " + strings.Join(ages.unread, ", ") + ": there, only the last success counts")
+	}
+	limit := o.Now().Add(-o.olderThan.Duration)
+	return slices.DeleteFunc(items, func(r tidekeeperv1.ScheduledRestart) bool {
+		if oldest, known := ages.oldest[forecast.KeyOf(r.Namespace, r.Spec.TargetRef)]; known {
+			return !oldest.Before(limit)
+		}
+		return !view.LastSuccessBefore(&r, limit)
+	}), nil
 }
 
 func (o *listOptions) table(items []tidekeeperv1.ScheduledRestart, now time.Time) *term.Table {

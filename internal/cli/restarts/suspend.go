@@ -116,7 +116,10 @@ func nextStart(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.Loca
 	}
 	in := decision.Input{Restart: r, Ticks: s, Windows: windows, Offset: view.OffsetOf(r)}
 	tick, ok := in.InWindows().Next(now)
-	if !ok {
+	switch {
+	case s == nil:
+		return ", when its pods are " + r.Spec.GetMaxPodAge().String() + " old"
+	case !ok:
 		return ", but no tick of the schedule is inside a window"
 	}
 	start := tick.Add(in.Offset)

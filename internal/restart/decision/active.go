@@ -22,7 +22,7 @@ func (d *decider) track() {
 	tick := active.ScheduledTime.Time
 	at, restarted := d.restarted(tick)
 	// Windows that were edited meanwhile may open only much later, and it has a slot.
-	edited := active.Trigger == tidekeeperv1.TriggerRequest && d.in.Restart.Status.ObservedGeneration != d.in.Restart.Generation
+	edited := active.Trigger != tidekeeperv1.TriggerSchedule && d.in.Restart.Status.ObservedGeneration != d.in.Restart.Generation
 	if due, _ := d.times(tick, active.Trigger); !restarted && !edited && d.in.Now.Before(due) {
 		// Another process claimed it ahead of its time, or its clock was ahead of this one.
 		d.wakeAt(due)
@@ -135,6 +135,10 @@ func (d *decider) resend(tick time.Time) {
 // no longer wanted, or must not start now.
 func (d *decider) sendUnlessObsolete(tick time.Time) {
 	active := d.out.Status.Active
+	if active.Trigger == tidekeeperv1.TriggerAge {
+		d.sendForAge(tick)
+		return
+	}
 	due, deadline := d.times(tick, active.Trigger)
 	blocked := d.blocker(d.in.Now)
 	scheduled := active.Trigger == tidekeeperv1.TriggerSchedule
@@ -170,6 +174,10 @@ func (d *decider) complete(outcome tidekeeperv1.Outcome, reason, message string)
 	active := status.Active
 	status.Active = nil
 	d.out.Outlived = false
+	if active.Trigger == tidekeeperv1.TriggerAge && reason != tidekeeperv1.ReasonTargetNotFound {
+		// Of a workload that was deleted it says nothing about the next one.
+		status.LastAgeTime = &metav1.Time{Time: active.ScheduledTime.Time}
+	}
 	record := tidekeeperv1.RestartRecord{
 		ScheduledTime: active.ScheduledTime, Trigger: active.Trigger, Outcome: outcome, Reason: reason, Message: message,
 	}

@@ -18,8 +18,11 @@ var ReadyReasons = []string{
 	tidekeeperv1.ReasonScheduled, tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonRestarting,
 	tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling, tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonBudgetExhausted,
 	tidekeeperv1.ReasonFrozen, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonOutsideWindows, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonTargetNotFound,
-	tidekeeperv1.ReasonStrategyOnDelete, tidekeeperv1.ReasonStrategyPartition,
+	tidekeeperv1.ReasonStrategyOnDelete, tidekeeperv1.ReasonStrategyPartition, tidekeeperv1.ReasonPodsNotWatched,
 }
+
+// Triggers are all triggers of restarts.
+var Triggers = []tidekeeperv1.Trigger{tidekeeperv1.TriggerSchedule, tidekeeperv1.TriggerRequest, tidekeeperv1.TriggerAge}
 
 // TickReasons are the reasons of each outcome of a tick.
 var TickReasons = map[tidekeeperv1.Outcome][]string{
@@ -96,7 +99,7 @@ func (d *decider) diagnose() diagnosis {
 		return idle(tidekeeperv1.ReasonFrozen, d.frozenMessage())
 	case d.waitsFor != nil && d.waitsFor.reason == tidekeeperv1.ReasonWindowClosed:
 		return idle(tidekeeperv1.ReasonWindowClosed, "a restart is due and waits: "+d.waitsFor.message)
-	case d.waitsFor != nil && d.waitsFor.reason != tidekeeperv1.ReasonTargetNotFound && !d.quietUntil().IsZero():
+	case d.waitsFor != nil && d.waitsFor.reason != tidekeeperv1.ReasonTargetNotFound && (d.waitsUntil.IsZero() || !d.quietUntil().IsZero()):
 		return busy(d.waitsFor.reason, "a restart is due and waits: "+d.waitsFor.message)
 	case d.waitsFor != nil && d.waitsFor.reason != tidekeeperv1.ReasonTargetNotFound:
 		return busy(d.waitsFor.reason, fmt.Sprintf("a restart is due and waits until %s: %s", formatTime(d.waitsUntil), d.waitsFor.message))
@@ -113,6 +116,10 @@ func (d *decider) diagnose() diagnosis {
 		return stalled(tidekeeperv1.ReasonStrategyPartition, partitionMessage(d.in.Target))
 	case d.spec.Suspend:
 		return idle(tidekeeperv1.ReasonSuspended, "the schedule is suspended; to resume it, set spec.suspend to false")
+	case d.in.PodAges != nil && d.in.PodAges.Unwatched:
+		return stalled(tidekeeperv1.ReasonPodsNotWatched, "maxPodAgeSeconds cannot be kept, as the manager does not watch pods: enable its controller nodepool, pod-startup or pod-count")
+	case d.in.Ticks == nil:
+		return idle(tidekeeperv1.ReasonScheduled, d.ageMessage())
 	case status.NextScheduleTime == nil && len(d.in.Windows) > 0:
 		return stalled(tidekeeperv1.ReasonOutsideWindows, "no tick of the schedule is inside a window, so that it restarts nothing")
 	case status.NextScheduleTime == nil:
@@ -129,6 +136,9 @@ func (d *decider) scheduledMessage(next time.Time) string {
 	}
 	if leftOut, ok := d.ticks().LeftOut(next); ok {
 		message += fmt.Sprintf("; the tick of %s before it is outside all windows and does not count", formatTime(leftOut))
+	}
+	if age := d.ageMessage(); age != "" {
+		message += "; " + age
 	}
 	return message
 }

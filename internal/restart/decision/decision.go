@@ -18,8 +18,8 @@ import (
 type Input struct {
 	Restart *tidekeeperv1.ScheduledRestart
 
-	// Ticks are those of the schedule, inside its windows or not, and Windows when restarts
-	// may be started. Invalid is why there are neither.
+	// Ticks are those of the schedule, inside its windows or not, nil if it has none, and
+	// Windows when restarts may be started. Invalid is why there are neither.
 	Ticks   *schedule.Schedule
 	Windows schedule.Windows
 	Invalid error
@@ -45,6 +45,8 @@ type Input struct {
 	// PodStartups is how long each new pod took to become ready; nil if that is
 	// unknown. Callers without a cache of pods pass an empty slice.
 	PodStartups []time.Duration
+	// PodAges is how old the pods of Target are; nil if that is unknown.
+	PodAges *PodAges
 	// HasSlot says that the restart has a slot of the budget.
 	HasSlot bool
 
@@ -80,6 +82,10 @@ const (
 	NeedRolledOut
 	// NeedPodStartups asks for Input.PodStartups.
 	NeedPodStartups
+	// NeedPodAges asks for Input.PodAges.
+	NeedPodAges
+	// NeedLivePodAges asks for Input.PodAges as the API server has them.
+	NeedLivePodAges
 	// NeedSlot asks for Input.HasSlot. If there is no slot, the decision is complete:
 	// the restart waits.
 	NeedSlot
@@ -133,6 +139,8 @@ type decider struct {
 	// waitsFor is what a due tick waits for, and waitsUntil until when.
 	waitsFor   *blocker
 	waitsUntil time.Time
+	// tooOld is the tick of the age of the pods, if it is due.
+	tooOld *candidate
 }
 
 // Decide decides what to do about a ScheduledRestart.
@@ -161,13 +169,17 @@ func Decide(in Input) Output {
 		d.track()
 	}
 	d.setNext(base)
+	same := wasActive == nil || TargetRef(wasActive, d.spec).Equal(d.spec.TargetRef)
+	if d.out.Status.Active == nil && same && !d.observeAge(wasActive != nil) {
+		return d.out
+	}
 	switch {
 	case wasActive == nil:
 		d.start()
 	case d.out.Status.Active == nil:
 		// A restart that is due now is decided next: with a slot of its own, after
 		// those that have waited longer, and with the target of the spec.
-		if d.requested() != nil || d.scheduled() != nil || !TargetRef(wasActive, d.spec).Equal(d.spec.TargetRef) {
+		if d.requested() != nil || d.scheduled() != nil || d.tooOld != nil || !same {
 			d.wakeAt(d.in.Now)
 		}
 	}
@@ -201,14 +213,17 @@ func (d *decider) trimHistory() {
 	}
 }
 
-// times returns when the restart for a tick is due, and its deadline. A request is due when
-// a window is open.
+// times returns when the restart for a tick is due, and its deadline; zero if it has none, as
+// one for the age of pods. Only a tick of the schedule is due while no window is open.
 func (d *decider) times(tick time.Time, trigger tidekeeperv1.Trigger) (due, deadline time.Time) {
 	due = tick
 	if trigger == tidekeeperv1.TriggerSchedule {
 		due = due.Add(d.in.Offset)
 	} else if opens, ok := d.in.Windows.OpensAt(due); ok {
 		due = opens
+	}
+	if trigger == tidekeeperv1.TriggerAge {
+		return due, time.Time{}
 	}
 	return due, due.Add(seconds(d.spec.StartingDeadlineSeconds))
 }

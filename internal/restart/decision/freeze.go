@@ -22,7 +22,7 @@ func (d *decider) frozen(at time.Time) *blocker {
 // frozenMessage says what a tick waits for that a freeze holds back.
 func (d *decider) frozenMessage() string {
 	message := "a restart is due and waits for " + d.waitsFor.message
-	if d.waitsUntil.Before(d.waitsFor.until) && d.quietUntil().IsZero() {
+	if !d.waitsUntil.IsZero() && d.waitsUntil.Before(d.waitsFor.until) && d.quietUntil().IsZero() {
 		message += "; its deadline is before that, at " + formatTime(d.waitsUntil)
 	}
 	return message

@@ -64,8 +64,15 @@ func (d *decider) scheduleGate() Gate {
 	switch g.Reason {
 	case "":
 		g.Open, g.Message = true, "it has no upcoming tick"
-		if next := d.out.Status.NextScheduleTime; next != nil {
+		age := d.ageMessage()
+		switch next := d.out.Status.NextScheduleTime; {
+		case next != nil:
 			g.Message = "the next tick is " + formatTime(next.Time)
+		case d.in.Ticks == nil && age != "":
+			g.Message = "there is no schedule"
+		}
+		if age != "" {
+			g.Message += "; " + age
 		}
 	case tidekeeperv1.ReasonInvalidSchedule:
 		g.Message = d.in.Invalid.Error()

@@ -55,6 +55,15 @@ func isIrrelevant(record *tidekeeperv1.RestartRecord) bool {
 		(record.Reason == tidekeeperv1.ReasonSuperseded || record.Reason == tidekeeperv1.ReasonEdited)
 }
 
+// TooOldAt returns when a restart for the age of pods that is due at a time is overdue: when it
+// should be complete. Zero means never.
+func TooOldAt(spec *tidekeeperv1.ScheduledRestartSpec, due time.Time) time.Time {
+	if due.IsZero() {
+		return time.Time{}
+	}
+	return due.Add(seconds(spec.StartingDeadlineSeconds) + seconds(spec.ProgressDeadlineSeconds))
+}
+
 // OverdueAt returns when a schedule with that first unserved tick is overdue: when the
 // restart for the tick after it should be complete, too. Zero means never.
 func OverdueAt(spec *tidekeeperv1.ScheduledRestartSpec, first time.Time, ticks schedule.Ticks) time.Time {

@@ -19,23 +19,30 @@ import (
 // check panics if the tick must not be started now.
 func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeperv1.Trigger) {
 	offset := s.offset
-	if trigger == tidekeeperv1.TriggerRequest {
+	if trigger != tidekeeperv1.TriggerSchedule {
 		offset = 0
 	}
 	named, _ := s.counted().Next(tick.Add(-time.Second))
 	due := tick.Add(offset)
-	if opens, ok := s.windows.OpensAt(due); trigger == tidekeeperv1.TriggerRequest && ok {
+	if opens, ok := s.windows.OpensAt(due); trigger != tidekeeperv1.TriggerSchedule && ok {
 		due = opens
 	}
 	_, open := s.windows.ClosesAt(s.now)
+	old := s.pods.Truncate(time.Second).Add(s.restart.Spec.GetMaxPodAge())
 	switch {
+	case trigger == tidekeeperv1.TriggerAge && (s.restart.Spec.MaxPodAgeSeconds == 0 || s.restart.Spec.Suspend):
+		panic(fmt.Sprintf("the tick of %s was started for the age of pods, which is not limited", formatTime(tick)))
+	case trigger == tidekeeperv1.TriggerAge && s.windows == nil && s.now.Before(old):
+		panic(fmt.Sprintf("the tick of %s was started, but no pod is too old before %s", formatTime(tick), formatTime(old)))
+	case trigger == tidekeeperv1.TriggerAge && !tick.After(s.pods.Truncate(time.Second)):
+		panic(fmt.Sprintf("the tick of %s was started for pods that are as young as they can be", formatTime(tick)))
 	case trigger == tidekeeperv1.TriggerSchedule && !named.Equal(tick):
 		panic(fmt.Sprintf("the tick of %s was started, but the schedule %s does not have it", formatTime(tick), s.ticks))
 	case trigger == tidekeeperv1.TriggerSchedule && s.restart.Spec.Suspend:
 		panic(fmt.Sprintf("the tick of %s was started, but the schedule is suspended", formatTime(tick)))
 	case trigger == tidekeeperv1.TriggerRequest && !parsed(s.restart.Annotations[tidekeeperv1.RestartNowAnnotation]).Equal(tick):
 		panic(fmt.Sprintf("the request of %s was started, but was withdrawn", formatTime(tick)))
-	case s.starts[tick] > 1:
+	case s.starts[start{tick, trigger}] > 1:
 		panic(fmt.Sprintf("the tick of %s was started twice", formatTime(tick)))
 	case period.InForce(s.freezes, s.now) != nil:
 		panic(fmt.Sprintf("the tick of %s was started while %s", formatTime(tick), period.InForce(s.freezes, s.now)))
@@ -43,7 +50,7 @@ func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeper
 		panic(fmt.Sprintf("the tick of %s was started while no window was open", formatTime(tick)))
 	case s.now.Before(due):
 		panic(fmt.Sprintf("the tick of %s was started too early", formatTime(tick)))
-	case s.now.After(due.Add(seconds(s.restart.Spec.StartingDeadlineSeconds))):
+	case trigger != tidekeeperv1.TriggerAge && s.now.After(due.Add(seconds(s.restart.Spec.StartingDeadlineSeconds))):
 		panic(fmt.Sprintf("the tick of %s was started after its deadline", formatTime(tick)))
 	case t.Paused || t.Deleting || !t.Rollout.Complete():
 		panic(fmt.Sprintf("the tick of %s was started on %+v", formatTime(tick), t))
@@ -52,30 +59,33 @@ func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeper
 
 // account compares the records with all ticks that were due.
 func (s *simulation) account() {
-	decided := map[time.Time]int{}
+	decided := map[start]int{}
 	sum := 0
 	var last time.Time
 	note := func(tick time.Time, trigger tidekeeperv1.Trigger, earlier int32) {
-		if trigger == tidekeeperv1.TriggerRequest {
-			delete(s.waited, tick)
-			if decided[tick]++; decided[tick] > 1 {
-				panic(fmt.Sprintf("the request of %s was decided twice", formatTime(tick)))
+		key := start{tick, trigger}
+		decided[key]++
+		if trigger != tidekeeperv1.TriggerSchedule {
+			if trigger == tidekeeperv1.TriggerRequest {
+				delete(s.waited, tick)
+			}
+			if decided[key] > 1 {
+				panic(fmt.Sprintf("the tick of %s for the trigger %s was decided twice", formatTime(tick), trigger))
 			}
 			return
 		}
-		decided[tick]++
 		sum += 1 + int(earlier)
 		if tick.After(last) {
 			last = tick
 		}
 		// After an edit the schedule starts from now, even if a clock was ahead.
-		if decided[tick] > 1 && !s.edits {
+		if decided[key] > 1 && !s.edits {
 			panic(fmt.Sprintf("the tick of %s was decided twice", formatTime(tick)))
 		}
 	}
 	for _, r := range s.records {
 		note(r.ScheduledTime.UTC(), r.Trigger, r.EarlierTicks)
-		started := s.starts[r.ScheduledTime.UTC()] > 0
+		started := s.starts[start{r.ScheduledTime.UTC(), r.Trigger}] > 0
 		// If another client's restart came first, this is the success of that restart.
 		if r.Outcome == tidekeeperv1.OutcomeSucceeded && !started && r.Message == "" {
 			panic(fmt.Sprintf("the tick of %s is recorded as %s but was never started", formatTime(r.ScheduledTime.Time), r.Outcome))
@@ -90,9 +100,9 @@ func (s *simulation) account() {
 	if active := s.restart.Status.Active; active != nil {
 		note(active.ScheduledTime.UTC(), active.Trigger, 0)
 	}
-	for tick := range s.starts {
-		if decided[tick] == 0 {
-			panic(fmt.Sprintf("the tick of %s was started but is not recorded", formatTime(tick)))
+	for key := range s.starts {
+		if decided[key] == 0 {
+			panic(fmt.Sprintf("the tick of %s for the trigger %s was started but is not recorded", formatTime(key.tick), key.trigger))
 		}
 	}
 	if waits := s.restart.Status.PendingRequestTime; waits != nil {
@@ -101,7 +111,7 @@ func (s *simulation) account() {
 	for tick := range s.waited {
 		panic(fmt.Sprintf("the request of %s has waited but is not recorded", formatTime(tick)))
 	}
-	if last.IsZero() || s.edits {
+	if last.IsZero() || s.edits || s.ticks == nil {
 		return
 	}
 	// Every tick from the creation to the last decided one must be accounted for.
@@ -124,7 +134,7 @@ func TestEveryTickOnce(t *testing.T) {
 	case os.Getenv("CI") != "":
 		cases = 100_000
 	}
-	started, recorded, claimed, takenBack, frozen := 0, 0, 0, 0, 0
+	started, recorded, claimed, takenBack, frozen, aged := 0, 0, 0, 0, 0, 0
 	for seed := range uint64(cases) {
 		func() {
 			s := newSimulation(seed)
@@ -137,23 +147,31 @@ func TestEveryTickOnce(t *testing.T) {
 				s.step()
 			}
 			s.account()
+			for key := range s.starts {
+				if key.trigger == tidekeeperv1.TriggerAge {
+					aged++
+				}
+			}
 			started += len(s.starts)
 			recorded += len(s.records)
 			claimed += s.claimed
 			takenBack += s.takenBack
 			frozen += s.frozen
+			if seed%8 == 1 {
+				s.staysYoung()
+			}
 		}()
 	}
-	if started == 0 || recorded == 0 || claimed == 0 || takenBack == 0 || frozen == 0 {
-		t.Fatalf("nothing was tested: %d starts, %d records, %d claims of which %d were taken back, %d ticks frozen at the last moment", started, recorded, claimed, takenBack, frozen)
+	if started == 0 || recorded == 0 || claimed == 0 || takenBack == 0 || frozen == 0 || aged == 0 {
+		t.Fatalf("nothing was tested: %d starts, %d of them for the age of pods, %d records, %d claims of which %d were taken back, %d ticks frozen at the last moment", started, aged, recorded, claimed, takenBack, frozen)
 	}
-	t.Logf("%d cases with %d starts, %d records, and %d claims before the tick was due, of which %d were taken back", cases, started, recorded, claimed, takenBack)
+	t.Logf("%[1]d cases with %[2]d starts, %[6]d of them for the age of pods, %[3]d records, and %[4]d claims before the tick was due, of which %[5]d were taken back", cases, started, recorded, claimed, takenBack, aged)
 }
 
 // mustBeStorable panics if the API server would refuse the status because of a time: it
 // requires years with four digits, in UTC.
 func mustBeStorable(status *tidekeeperv1.ScheduledRestartStatus) {
-	times := []*metav1.Time{status.NextScheduleTime, status.LastScheduleTime, status.LastSuccessfulTime, status.LastRequestTime, status.PendingRequestTime}
+	times := []*metav1.Time{status.NextScheduleTime, status.NextAgeTime, status.LastAgeTime, status.LastScheduleTime, status.LastSuccessfulTime, status.LastRequestTime, status.PendingRequestTime}
 	if status.Active != nil {
 		times = append(times, &status.Active.ScheduledTime, &status.Active.StartedTime)
 	}

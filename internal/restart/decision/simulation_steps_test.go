@@ -4,6 +4,7 @@
 package decision
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -19,8 +20,10 @@ func (s *simulation) roll() {
 	}
 	t := *s.target
 	t.Rollout = workload.Progress{Available: true}
-	if s.random.IntN(5) == 0 {
+	if s.unsound(5) {
 		t.Rollout = workload.Progress{Exceeded: true, Message: "it is broken"}
+	} else if s.target.Rollout.Updating {
+		s.olderPods, s.pods = s.pods, s.rolling
 	}
 	s.change(&t)
 	s.log("the target becomes %+v", t.Rollout)
@@ -33,7 +36,7 @@ func (s *simulation) ask() {
 	if s.random.IntN(4) > 0 {
 		at := s.now.Add(time.Duration(s.random.IntN(3*3600)-2*3600) * time.Second).Truncate(time.Minute)
 		value = formatTime(at.Add(time.Duration(1+s.random.IntN(59)) * time.Second))
-		if s.starts[parsed(value)] > 0 || s.waited[parsed(value)] {
+		if s.starts[start{parsed(value), tidekeeperv1.TriggerRequest}] > 0 || s.waited[parsed(value)] {
 			return
 		}
 		if s.random.IntN(10) == 0 {
@@ -66,14 +69,20 @@ func parsed(text string) time.Time {
 func (s *simulation) edit() {
 	after := s.restart.DeepCopy()
 	after.Generation++
-	kinds := 4
+	kinds := 5
 	if s.windows != nil {
-		kinds = 5
+		kinds = 6
 	}
 	switch s.random.IntN(kinds) {
-	case 4:
+	case 5:
 		s.windows = s.drawWindows()
 		s.log("the windows are edited")
+	case 4:
+		after.Spec.MaxPodAgeSeconds = s.drawAge()
+		if s.random.IntN(3) == 0 && s.ticks != nil {
+			after.Spec.MaxPodAgeSeconds = 0
+		}
+		s.log("the age becomes %d s", after.Spec.MaxPodAgeSeconds)
 	case 0, 1:
 		s.ticks = simulatedSchedules[s.random.IntN(len(simulatedSchedules))]
 		s.log("the schedule becomes %s", s.ticks)
@@ -97,7 +106,7 @@ func (s *simulation) undo() {
 		s.reverted[parsed(mark)] = true
 	}
 	t := *s.target
-	t.RestartedAt, t.LastTick = s.before.RestartedAt, s.before.LastTick
+	t.RestartedAt, t.LastTick, s.rolling = s.before.RestartedAt, s.before.LastTick, s.now
 	t.Rollout = workload.Progress{Updating: true}
 	s.before = nil
 	s.change(&t)
@@ -116,6 +125,7 @@ func (s *simulation) disturb() {
 	case 6:
 		// With a clock that is ahead.
 		s.before = s.target
+		s.rolling = s.now
 		t.RestartedAt = formatTime(s.offMinute(time.Duration(s.random.IntN(240)) * time.Second))
 		t.Rollout = workload.Progress{Updating: true}
 	case 7:
@@ -127,6 +137,7 @@ func (s *simulation) disturb() {
 		t.Rollout.Available = !t.Rollout.Available
 	case 2:
 		s.before = s.target
+		s.rolling = s.now
 		t.RestartedAt = formatTime(s.offMinute(0))
 		t.Rollout = workload.Progress{Updating: true}
 	case 3:
@@ -146,8 +157,49 @@ func (s *simulation) disturb() {
 // very second of one looks like ours.
 func (s *simulation) offMinute(after time.Duration) time.Time {
 	at := s.now.Add(after)
-	if at.Truncate(time.Minute).Equal(at.Truncate(time.Second)) {
+	second, status := at.Truncate(time.Second), &s.restart.Status
+	if at.Truncate(time.Minute).Equal(second) || status.NextAgeTime != nil && status.NextAgeTime.Time.Equal(second) ||
+		status.Active != nil && status.Active.ScheduledTime.Time.Equal(second) {
 		return at.Add(time.Second)
 	}
 	return at
+}
+
+// staysYoung ends all trouble, and panics if a pod becomes too old all the same: nothing but
+// the wake-ups of the decisions makes the manager look.
+func (s *simulation) staysYoung() {
+	s.sound = true
+	after := s.restart.DeepCopy()
+	after.Generation++
+	after.Annotations, after.Spec.Suspend = nil, false
+	if after.Spec.MaxPodAgeSeconds == 0 {
+		return
+	}
+	s.restart, s.olderRestart, s.windows, s.freezes, s.olderFreezes = after, after, nil, nil, nil
+	s.create()
+	s.starts = map[start]int{} // Those of another workload.
+	limit := after.Spec.GetMaxPodAge()
+	allowed := limit + 2*time.Minute
+	// The clock may have been set back since.
+	if last := after.Status.LastAgeTime; last != nil && last.After(s.now) {
+		allowed += last.Sub(s.now)
+	}
+	if active := after.Status.Active; active != nil && later(active.StartedTime.Time, active.ScheduledTime.Time).After(s.now) {
+		allowed += later(active.StartedTime.Time, active.ScheduledTime.Time).Sub(s.now)
+	}
+	for end := s.now.Add(3 * limit); s.now.Before(end); {
+		s.reconcile()
+		switch {
+		case s.target.Rollout.Updating:
+			s.now = s.now.Add(time.Minute)
+			s.roll()
+		case s.wake.IsZero():
+			panic("nothing wakes the manager before a pod becomes too old")
+		case s.wake.After(s.now):
+			s.now = s.wake
+		}
+		if age := s.now.Sub(s.pods); age > allowed {
+			panic(fmt.Sprintf("a pod is %s old; the limit is %s", age, limit))
+		}
+	}
 }

@@ -66,13 +66,26 @@ type simulation struct {
 	// waited are the requests that have waited.
 	waited map[time.Time]bool
 
+	// pods is when the oldest pod of the target was created, olderPods what a stale cache
+	// shows, and rolling when the rollout in progress began.
+	pods, olderPods, rolling time.Time
+	// sound means that nothing goes wrong any more, and wake is when to decide next.
+	sound bool
+	wake  time.Time
+
 	// claimed counts the ticks that were claimed before they were due, and takenBack those of
 	// them that were taken back.
 	claimed, takenBack int
 	// starts counts how often the template was set to each tick.
-	starts map[time.Time]int
+	starts map[start]int
 	// records are all records that were written.
 	records []tidekeeperv1.RestartRecord
+}
+
+// start is a restart. A tick of the schedule may be at the same time as one of another trigger.
+type start struct {
+	tick    time.Time
+	trigger tidekeeperv1.Trigger
 }
 
 var simulatedSchedules = func() (all []*schedule.Schedule) {
@@ -91,7 +104,7 @@ var simulatedSchedules = func() (all []*schedule.Schedule) {
 func newSimulation(seed uint64) *simulation {
 	random := rand.New(rand.NewPCG(seed, 0))
 	s := &simulation{
-		random: random, starts: map[time.Time]int{}, edits: seed%2 == 1,
+		random: random, starts: map[start]int{}, edits: seed%2 == 1,
 		reverted: map[time.Time]bool{}, waited: map[time.Time]bool{},
 	}
 	s.ticks = simulatedSchedules[random.IntN(len(simulatedSchedules))]
@@ -115,6 +128,12 @@ func newSimulation(seed uint64) *simulation {
 	if random.IntN(16) == 0 {
 		s.windows = s.drawWindows()
 	}
+	if random.IntN(3) == 0 {
+		s.restart.Spec.MaxPodAgeSeconds = s.drawAge()
+		if s.edits && random.IntN(2) == 0 {
+			s.ticks = nil
+		}
+	}
 	if random.IntN(3) > 0 {
 		s.ahead = time.Duration(1+random.IntN(90)) * time.Second
 	}
@@ -122,6 +141,9 @@ func newSimulation(seed uint64) *simulation {
 	s.create()
 	return s
 }
+
+// drawAge returns a limit of the age of pods.
+func (s *simulation) drawAge() int32 { return int32(300 + s.random.IntN(2*24*3600)) }
 
 // drawWindows returns one or two windows, of which some open often.
 func (s *simulation) drawWindows() (all schedule.Windows) {
@@ -141,6 +163,7 @@ func (s *simulation) counted() schedule.Ticks {
 
 func (s *simulation) create() {
 	s.rolled, s.before = map[time.Time]bool{}, nil
+	s.pods, s.olderPods = s.now, s.now
 	s.change(&workload.State{Kind: "Deployment", Name: "web", UID: types.UID(fmt.Sprint("uid-", s.version)), Pods: 3, Rollout: workload.Progress{Available: true}})
 }
 
@@ -180,6 +203,9 @@ func (s *simulation) step() {
 		if next := s.restart.Status.NextScheduleTime; next != nil {
 			s.now = next.Add(s.offset - time.Duration(s.random.IntN(3))*s.ahead/2)
 		}
+		if next := s.restart.Status.NextAgeTime; next != nil && next.After(s.now) && s.random.IntN(3) == 0 {
+			s.now = next.Time
+		}
 	case 5:
 		s.roll()
 	case 6:
@@ -202,11 +228,11 @@ func (s *simulation) step() {
 // reconcile has a manager decide about what it sees, and perhaps die at any moment.
 func (s *simulation) reconcile() {
 	seen, seenVersion := s.target, s.version
-	if s.random.IntN(4) == 0 && s.version > 1 {
+	if s.unsound(4) && s.version > 1 {
 		seen, seenVersion = s.older, s.olderVersion
 	}
 	seenRestart, stale := s.restart, false
-	if s.random.IntN(4) == 0 && (s.olderRestart.Generation != s.restart.Generation ||
+	if s.unsound(4) && (s.olderRestart.Generation != s.restart.Generation ||
 		s.olderRestart.Annotations[tidekeeperv1.RestartNowAnnotation] != s.restart.Annotations[tidekeeperv1.RestartNowAnnotation]) {
 		// The status is current, as the manager reads its own writes.
 		seenRestart, stale = s.olderRestart.DeepCopy(), true
@@ -220,6 +246,16 @@ func (s *simulation) reconcile() {
 		in.Freezes = s.olderFreezes
 	}
 	d := Decide(in)
+	if d.Needs == NeedPodAges {
+		in.PodAges = &PodAges{Oldest: s.pods}
+		if s.unsound(4) {
+			in.PodAges.Oldest = s.olderPods
+		}
+		if s.target == nil {
+			in.PodAges.Oldest = time.Time{}
+		}
+		d = Decide(in)
+	}
 	if d.Needs == NeedLiveTarget {
 		in.Live, in.Target, seenVersion = true, s.target, s.version
 		d = Decide(in)
@@ -241,8 +277,16 @@ func (s *simulation) reconcile() {
 		}
 		d = Decide(in)
 	}
-	if (d.Needs == NeedSlot || d.Needs == NeedSpareSlot) && s.random.IntN(3) > 0 {
+	if d.Needs == NeedPodAges {
+		in.PodAges = &PodAges{Oldest: s.pods}
+		d = Decide(in)
+	}
+	if (d.Needs == NeedSlot || d.Needs == NeedSpareSlot) && (s.sound || s.random.IntN(3) > 0) {
 		in.HasSlot = true
+		d = Decide(in)
+	}
+	if d.Needs == NeedLivePodAges {
+		in.PodAges = &PodAges{Oldest: s.pods, Live: true}
 		d = Decide(in)
 	}
 	if d.Needs == NeedLiveFreezes {
@@ -251,11 +295,12 @@ func (s *simulation) reconcile() {
 			s.frozen++
 		}
 	}
+	s.wake = d.Wake
 
 	if s.dies("before it writes the status") {
 		return
 	}
-	if s.random.IntN(10) == 0 || stale {
+	if s.unsound(10) || stale {
 		// The write of the status is refused, or the question whether anything has changed since
 		// the last one keeps the tick from being sent.
 		s.log("the status is refused")
@@ -301,11 +346,11 @@ func (s *simulation) reconcile() {
 	}
 	t := *s.target
 	if t.RestartedAt != formatTime(d.Send) {
-		s.starts[d.Send]++
+		s.starts[start{d.Send, s.restart.Status.Active.Trigger}]++
 		s.log("the tick of %s is sent", formatTime(d.Send))
 		s.check(d.Send, &t, s.restart.Status.Active.Trigger)
 	}
-	s.rolled[d.Send], s.before = true, s.target
+	s.rolled[d.Send], s.before, s.rolling = true, s.target, s.now
 	t.RestartedAt, t.LastTick = formatTime(d.Send), formatTime(d.Send)
 	t.Rollout = workload.Progress{Updating: true}
 	s.change(&t)
@@ -315,8 +360,11 @@ func (s *simulation) reconcile() {
 	s.sent = d.Send
 }
 
+// unsound reports whether something goes wrong that does one time in n.
+func (s *simulation) unsound(n int) bool { return !s.sound && s.random.IntN(n) == 0 }
+
 func (s *simulation) dies(when string) bool {
-	if s.random.IntN(8) > 0 {
+	if !s.unsound(8) {
 		return false
 	}
 	s.log("the manager dies %s", when)

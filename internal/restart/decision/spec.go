@@ -31,7 +31,10 @@ func (d *decider) observeSpec() (base time.Time) {
 	retargeted := status.ObservedTargetRef != nil && !status.ObservedTargetRef.Equal(d.spec.TargetRef)
 	status.ObservedGeneration = d.in.Restart.Generation
 	d.noteTarget()
-	status.ConsecutiveFailures, status.ConsecutiveMisses = 0, 0
+	status.ConsecutiveFailures, status.ConsecutiveMisses, status.NextAgeTime = 0, 0, nil
+	if retargeted {
+		status.LastAgeTime = nil
+	}
 	next := status.NextScheduleTime
 	switch {
 	case next == nil:

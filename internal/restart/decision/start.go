@@ -54,6 +54,10 @@ func (d *decider) start() {
 			due = append(due, c)
 		}
 	}
+	if len(due) == 0 && d.tooOld != nil {
+		// Any other restart serves it.
+		due = append(due, d.tooOld)
+	}
 	if len(due) == 0 {
 		d.claimAhead()
 		return
@@ -67,6 +71,11 @@ func (d *decider) start() {
 		return
 	}
 	c := due[0]
+	if c.trigger == tidekeeperv1.TriggerAge && (d.in.PodAges == nil || !d.in.PodAges.Live) {
+		// The cache may not show yet that the pods were replaced.
+		d.out.Needs = NeedLivePodAges
+		return
+	}
 	if len(due) > 1 {
 		first := due[1]
 		if first.tick.After(c.tick) {
@@ -113,13 +122,13 @@ func (d *decider) alreadyRestarted(c *candidate) bool {
 	return restarted || sentFor(d.in.Target, c.tick, d.in.Now)
 }
 
-// waitingSince returns since when candidates count as waiting for a slot: a tick of the
-// schedule since it was due; a request since now, as its author chooses its time; and
-// neither before the last record of this object.
+// waitingSince returns since when candidates count as waiting for a slot: a request since
+// now, as its author chooses its time; any other tick since it was due; and none before the
+// last record of this object.
 func (d *decider) waitingSince(due []*candidate) time.Time {
 	since := d.in.Now
 	for _, c := range due {
-		if c.trigger == tidekeeperv1.TriggerSchedule {
+		if c.trigger != tidekeeperv1.TriggerRequest {
 			since, _ = d.times(c.tick, c.trigger)
 		}
 	}
@@ -141,6 +150,9 @@ func (d *decider) wait(due []*candidate, blocked *blocker) {
 	quiet := d.quietUntil()
 	for _, c := range due {
 		_, deadline := d.times(c.tick, c.trigger)
+		if deadline.IsZero() {
+			continue
+		}
 		if d.waitsUntil.IsZero() || deadline.Before(d.waitsUntil) {
 			d.waitsUntil = deadline
 		}
@@ -173,9 +185,10 @@ func (d *decider) advancePast(c *candidate) {
 	d.noteTarget()
 	if c.trigger == tidekeeperv1.TriggerRequest {
 		d.out.Status.LastRequestTime = &metav1.Time{Time: c.tick}
-		return
 	}
-	d.advance(c.tick)
+	if c.trigger == tidekeeperv1.TriggerSchedule {
+		d.advance(c.tick)
+	}
 }
 
 // waitedFor returns what a tick waited for according to the last status, or "".

@@ -13,7 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// ParseSchedule returns the ticks and the windows of a spec.
+// ParseSchedule returns the ticks and the windows of a spec. Without a schedule there are no
+// ticks.
 func ParseSchedule(spec *tidekeeperv1.ScheduledRestartSpec) (ticks *schedule.Schedule, windows schedule.Windows, err error) {
 	for i, w := range spec.Windows {
 		opens, err := schedule.Parse(string(w.Schedule), spec.TimeZone)
@@ -22,8 +23,12 @@ func ParseSchedule(spec *tidekeeperv1.ScheduledRestartSpec) (ticks *schedule.Sch
 		}
 		windows = append(windows, schedule.Window{Opens: opens, Length: seconds(w.DurationSeconds)})
 	}
-	ticks, err = schedule.Parse(string(spec.Schedule), spec.TimeZone)
-	if err != nil {
+	expression := string(spec.GetSchedule())
+	if expression == "" {
+		_, err := schedule.Parse(tidekeeperv1.DefaultSchedule, spec.TimeZone) // The time zone may be wrong.
+		return nil, windows, err
+	}
+	if ticks, err = schedule.Parse(expression, spec.TimeZone); err != nil {
 		return nil, nil, err
 	}
 	return ticks, windows, nil

@@ -105,7 +105,7 @@ func TestForecast(t *testing.T) {
 		{
 			name:     "it does not exist",
 			restarts: []*tidekeeperv1.ScheduledRestart{nightly("shop", "web")},
-			targets:  map[TargetKey]Target{keyOf("shop", "web"): {}},
+			targets:  map[TargetKey]Target{keyOf("web"): {}},
 			want:     []string{"shop/web tick 03:00:00 Missed TargetNotFound"},
 		},
 		{
@@ -263,6 +263,32 @@ func TestForecast(t *testing.T) {
 				"shop/a 03:00:00 to 03:05:01 Succeeded",
 				"shop/b tick 03:00:00 Missed WindowClosed",
 			},
+		},
+		{
+			name:     "pods become too old, again and again",
+			restarts: []*tidekeeperv1.ScheduledRestart{nightly("shop", "web", young(25*time.Minute))},
+			targets:  aged("02:40:00", "web"),
+			want:     []string{"shop/web 03:05:00 to 03:06:01 Succeeded", "shop/web 03:30:00 to 03:31:01 Succeeded", "shop/web 03:55:00 to 03:56:01 Succeeded"},
+		},
+		{
+			name:     "a tick of the schedule serves the age of the pods",
+			restarts: []*tidekeeperv1.ScheduledRestart{nightly("shop", "web", spec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.MaxPodAgeSeconds = 2400 }))},
+			targets:  aged("02:25:00", "web"),
+			want:     []string{"shop/web 03:00:00 to 03:01:01 Succeeded", "shop/web 03:40:00 to 03:41:01 Succeeded"},
+		},
+		{
+			name:     "pods that would be too old before the next window opens",
+			restarts: []*tidekeeperv1.ScheduledRestart{nightly("shop", "web", window("0 3 * * *", 30*time.Minute), young(24*time.Hour))},
+			targets:  aged("01:00:00", "web"),
+			want:     []string{"shop/web 03:00:00 to 03:01:01 Succeeded"},
+		},
+		{
+			name:     "pods that are too old wait as long as it takes",
+			restarts: []*tidekeeperv1.ScheduledRestart{nightly("shop", "web", young(25*time.Minute))},
+			targets: map[TargetKey]Target{keyOf("web"): {
+				State: &workload.State{Kind: "Deployment", Name: "web", UID: "t", Pods: 3, Paused: true, Rollout: workload.Progress{Available: true}}, Oldest: at("01:00:00"),
+			}},
+			want: []string{"shop/web tick 01:25:00 waits TargetPaused"},
 		},
 		{
 			name:     "due and waiting at the end",

@@ -92,6 +92,12 @@ func randomInput(t *rapid.T) Input {
 			if rapid.Bool().Draw(t, "precondition") {
 				s.Precondition = tidekeeperv1.PreconditionNone
 			}
+			if rapid.IntRange(0, 2).Draw(t, "limited") == 0 {
+				s.MaxPodAgeSeconds = int32(rapid.IntRange(300, 2400).Draw(t, "age"))
+				if rapid.Bool().Draw(t, "only") {
+					s.Schedule = ""
+				}
+			}
 		}))
 		if rapid.Bool().Draw(t, "known") {
 			took(seconds(t, "took", 0, 400))(r)
@@ -121,7 +127,7 @@ func randomTarget(t *rapid.T, name string) Target {
 	case 3:
 		state.Rollout.Available = false
 	}
-	return Target{State: state}
+	return Target{State: state, Oldest: at("03:00:00").Add(-seconds(t, "oldest", 0, 3000))}
 }
 
 // plain is the same without wake-ups.
@@ -138,13 +144,16 @@ type plain struct {
 	ended     []time.Time
 	targets   map[TargetKey]*workload.State
 	completes map[TargetKey]time.Time
-	records   []Tick
+	// oldest is when the oldest pod of each was created, and began when its last rollout began.
+	oldest, began map[TargetKey]time.Time
+	records       []Tick
 }
 
 func everySecond(in Input) []Tick {
 	p := &plain{
 		in: in, budget: budget.New(in.Limits.MaxConcurrent, in.Limits.NamespaceShare),
 		sent: make([]time.Time, len(in.Restarts)), ended: make([]time.Time, len(in.Restarts)), targets: map[TargetKey]*workload.State{}, completes: map[TargetKey]time.Time{},
+		oldest: map[TargetKey]time.Time{}, began: map[TargetKey]time.Time{},
 	}
 	for _, r := range in.Restarts {
 		p.restarts = append(p.restarts, r.DeepCopy())
@@ -165,14 +174,14 @@ func everySecond(in Input) []Tick {
 		p.ticks, p.windows = append(p.ticks, ticks), append(p.windows, windows)
 	}
 	for key, t := range in.Targets {
-		p.targets[key] = t.State
+		p.targets[key], p.oldest[key] = t.State, t.Oldest
 	}
 	for p.now = in.Now; !p.now.After(in.Until); p.now = p.now.Add(time.Second) {
 		for key, at := range p.completes {
 			if at.Equal(p.now) {
 				state := *p.targets[key]
 				state.Rollout = workload.Progress{Available: true}
-				p.targets[key] = &state
+				p.targets[key], p.oldest[key] = &state, p.began[key]
 			}
 		}
 		for p.anyChanges() {
@@ -197,7 +206,7 @@ func (p *plain) changes(i int, r *tidekeeperv1.ScheduledRestart) bool {
 	in := decision.Input{
 		Restart: r, Ticks: p.ticks[i], Windows: p.windows[i], Offset: decision.Offset(r, p.now), Target: p.targets[target],
 		Freezes: p.in.Freezes[r.Namespace], FreezesLive: true, Live: true, RolledOut: new(false), PodStartups: []time.Duration{},
-		SlotAge: p.in.Limits.SlotAge, Sent: p.sent[i], Now: p.now,
+		SlotAge: p.in.Limits.SlotAge, Sent: p.sent[i], Now: p.now, PodAges: &decision.PodAges{Oldest: p.oldest[target], Live: true},
 	}
 	d := decision.Decide(in)
 	if d.Needs == decision.NeedSlot {
@@ -230,6 +239,7 @@ func (p *plain) changes(i int, r *tidekeeperv1.ScheduledRestart) bool {
 		state := *p.targets[target]
 		markRestarted(&state, d.Send, p.durations[i])
 		p.targets[target], p.sent[i] = &state, d.Send
+		p.began[target] = p.now
 		p.completes[target] = p.now.Add(p.durations[i] + turnaround)
 	}
 	return !reflect.DeepEqual(before, r.Status)

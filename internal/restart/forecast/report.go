@@ -103,6 +103,20 @@ func (r *report) end(o *object, record *tidekeeperv1.RestartRecord) {
 	}
 }
 
+// takeBack reports that a restart that was in progress at first was not sent, and is not
+// wanted any more.
+func (r *report) takeBack(o *object) {
+	if !r.shows(o) {
+		return
+	}
+	r.Summary.InProgress--
+	r.Summary.Started--
+	if o.started >= 0 {
+		t := &r.Started[o.started]
+		t.Outcome, t.Reason, t.Message = tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonSuperseded, "it was not sent, and its pods are not too old any more"
+	}
+}
+
 // notStarted reports that a tick is missed or skipped.
 func (r *report) notStarted(o *object, record *tidekeeperv1.RestartRecord) {
 	if !r.shows(o) {
@@ -159,8 +173,12 @@ func (r *report) finish(objects []*object) Forecast {
 func waitingTick(o *object) Tick {
 	status := &o.restart.Status
 	tick, trigger := status.PendingRequestTime, tidekeeperv1.TriggerRequest
-	if tick == nil {
+	switch {
+	case tick != nil:
+	case o.scheduled:
 		tick, trigger = status.NextScheduleTime, tidekeeperv1.TriggerSchedule
+	default:
+		tick, trigger = status.NextAgeTime, tidekeeperv1.TriggerAge
 	}
 	t := tickOf(o, *tick, trigger)
 	if ready := meta.FindStatusCondition(status.Conditions, tidekeeperv1.ConditionReady); ready != nil {

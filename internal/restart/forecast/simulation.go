@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -34,8 +35,8 @@ type object struct {
 	sent time.Time
 	// wake is when to decide about it again; zero means never.
 	wake time.Time
-	// waits says that a tick is due and not decided.
-	waits bool
+	// waits says that a tick is due and not decided, and scheduled that one of the schedule is.
+	waits, scheduled bool
 	// started is where the report has the restart in progress, -1 if it is not listed.
 	started int
 }
@@ -134,11 +135,17 @@ func (s *simulation) reconcile(o *object) {
 			s.report.notStarted(o, record)
 		}
 	}
+	if before != nil && status.Active == nil && len(d.Records) == 0 {
+		s.report.takeBack(o)
+	}
 	if before == nil && status.Active != nil {
 		s.report.start(o, status.Active)
 	}
-	next := status.NextScheduleTime
-	s.report.waits(o, status.Active == nil && (status.PendingRequestTime != nil || next != nil && !next.Add(in.Offset).After(s.now)))
+	isDue := func(next *metav1.Time, offset time.Duration) bool {
+		return next != nil && !next.Add(offset).After(s.now)
+	}
+	o.scheduled = isDue(status.NextScheduleTime, in.Offset)
+	s.report.waits(o, status.Active == nil && (status.PendingRequestTime != nil || o.scheduled || isDue(status.NextAgeTime, 0)))
 
 	if d.Outlived {
 		s.enqueue(s.budget.Outlive(o.key))
@@ -174,6 +181,8 @@ func (s *simulation) decide(o *object, t *target) (decision.Input, decision.Outp
 			in.RolledOut = new(false)
 		case decision.NeedPodStartups:
 			in.PodStartups = []time.Duration{}
+		case decision.NeedPodAges, decision.NeedLivePodAges:
+			in.PodAges = &decision.PodAges{Oldest: t.Oldest, Live: true}
 		case decision.NeedSlot:
 			in.HasSlot = s.budget.Take(o.key, d.WaitingSince)
 		}

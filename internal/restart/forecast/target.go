@@ -33,6 +33,8 @@ type Target struct {
 	State *workload.State
 	// Unserved says that the cluster does not serve its kind.
 	Unserved bool
+	// Oldest is when its oldest pod was created; zero if that is not known.
+	Oldest time.Time
 }
 
 // target is a workload during the simulation.
@@ -40,8 +42,8 @@ type target struct {
 	Target
 	// users are the objects that restart it.
 	users []*object
-	// completes is when the rollout in progress completes.
-	completes time.Time
+	// completes is when the rollout in progress completes, and began when the last one began.
+	completes, began time.Time
 }
 
 // targetOf returns the workload that an object restarts or is restarting.
@@ -54,7 +56,7 @@ func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 	key := KeyOf(o.key.Namespace, ref)
 	t := s.targets[key]
 	if t == nil {
-		t = &target{Target: s.initial(key, o)}
+		t = &target{Target: s.initial(key, o), began: s.in.Now}
 		s.targets[key] = t
 		if t.State != nil && t.State.Rollout.Updating && !t.State.Rollout.Exceeded {
 			s.wakeTarget(t, s.completion(o))
@@ -77,7 +79,7 @@ func (s *simulation) initial(key TargetKey, o *object) Target {
 		// The manager leaves out nodes that are not ready, which are not known here.
 		state.PerNode, state.Rollout.Available = false, true
 	}
-	return Target{State: &state}
+	return Target{State: &state, Oldest: known.Oldest}
 }
 
 // assumed returns the state of a workload of which nothing is known: it is healthy, unless it
@@ -107,7 +109,7 @@ func (s *simulation) completion(o *object) time.Time {
 func (s *simulation) send(o *object, t *target, tick time.Time) {
 	state := *t.State
 	markRestarted(&state, tick, o.duration)
-	t.State = &state
+	t.State, t.began = &state, s.now
 	s.wakeTarget(t, s.now.Add(o.duration+turnaround))
 	s.changed(t)
 }
@@ -124,6 +126,9 @@ func (s *simulation) complete(t *target) {
 	state := *t.State
 	state.Rollout = workload.Progress{Available: true}
 	t.State = &state
+	if !t.Oldest.IsZero() {
+		t.Oldest = t.began
+	}
 	s.changed(t)
 }
 

@@ -54,6 +54,20 @@ func window(opens tidekeeperv1.CronExpression, length time.Duration) func(*tidek
 	})
 }
 
+// young limits the age of pods, and has no schedule.
+func young(limit time.Duration) func(*tidekeeperv1.ScheduledRestart) {
+	return spec(func(s *tidekeeperv1.ScheduledRestartSpec) {
+		s.Schedule, s.MaxPodAgeSeconds = "", int32(limit/time.Second)
+	})
+}
+
+// aged returns a healthy Deployment of the namespace shop, and when its oldest pod was created.
+func aged(oldest, name string) map[TargetKey]Target {
+	all := targets(func(*workload.State) {}, name)
+	all[keyOf(name)] = Target{State: all[keyOf(name)].State, Oldest: at(oldest)}
+	return all
+}
+
 // took gives an object a history in which its last restart took a time.
 func took(d time.Duration) func(*tidekeeperv1.ScheduledRestart) {
 	return func(r *tidekeeperv1.ScheduledRestart) {
@@ -88,13 +102,14 @@ func targets(change func(*workload.State), names ...string) map[TargetKey]Target
 	for _, name := range names {
 		state := &workload.State{Kind: "Deployment", Name: name, UID: "t", Pods: 3, Rollout: workload.Progress{Available: true}}
 		change(state)
-		all[keyOf("shop", name)] = Target{State: state}
+		all[keyOf(name)] = Target{State: state}
 	}
 	return all
 }
 
-func keyOf(namespace, name string) TargetKey {
-	return KeyOf(namespace, tidekeeperv1.TargetRef{Kind: "Deployment", Name: name})
+// keyOf returns the key of a Deployment of the namespace shop.
+func keyOf(name string) TargetKey {
+	return KeyOf("shop", tidekeeperv1.TargetRef{Kind: "Deployment", Name: name})
 }
 
 // lines returns what becomes of the ticks, a line for each.

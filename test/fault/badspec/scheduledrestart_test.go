@@ -22,7 +22,7 @@ var restarts = []map[string]any{
 		"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": mutate.Placeholder},
 		// Does not tick while the test is running.
 		"schedule": "0 3 29 2 *", "timeZone": "Europe/Berlin", "suspend": false,
-		"startingDeadlineSeconds": 600, "spreadSeconds": 60, "precondition": "Healthy",
+		"startingDeadlineSeconds": 600, "spreadSeconds": 60, "precondition": "Healthy", "maxPodAgeSeconds": 86400,
 		// Together always open.
 		"windows":                 []any{map[string]any{"schedule": "0 */2 * * *", "durationSeconds": 7200}, map[string]any{"schedule": "0 1-23/2 * * *", "durationSeconds": 7200}},
 		"progressDeadlineSeconds": 600, "failureLimit": 3, "historyLimit": 10,
@@ -30,7 +30,7 @@ var restarts = []map[string]any{
 	{
 		"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": mutate.Placeholder + "-other"},
 		"schedule":  "* * * * *", "timeZone": "America/St_Johns", "suspend": true,
-		"startingDeadlineSeconds": 1, "spreadSeconds": 0, "precondition": "None",
+		"startingDeadlineSeconds": 1, "spreadSeconds": 0, "precondition": "None", "maxPodAgeSeconds": 3600,
 		"windows":                 []any{map[string]any{"schedule": "@weekly", "durationSeconds": 60}},
 		"progressDeadlineSeconds": 1, "failureLimit": 1, "historyLimit": 1,
 	},

@@ -35,6 +35,8 @@ type scenarioRun struct {
 	name string
 	// tick and secondTick are the ticks of the requested restarts.
 	tick, secondTick time.Time
+	// own are other texts that only this run has.
+	own []string
 	// begun and begunSecond are the ends of the proxies' logs when users began to act.
 	begun, begunSecond int64
 	// other is the second of two managers.
@@ -206,6 +208,9 @@ var (
 
 func (w *scenarioRun) anonymous(text string) string {
 	text = strings.ReplaceAll(text, w.name, "NAME")
+	for _, own := range w.own {
+		text = strings.ReplaceAll(text, own, "OWN")
+	}
 	for _, tick := range []time.Time{w.tick, w.secondTick} {
 		if !tick.IsZero() {
 			text = strings.ReplaceAll(text, tick.Format(time.RFC3339), "TICK")

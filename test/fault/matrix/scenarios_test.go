@@ -189,6 +189,13 @@ var scenarios = []scenario{
 		again: restartAgain,
 	},
 	{
+		name:    "restart for the age of pods",
+		prepare: func(w *scenarioRun) { w.restartOf("") },
+		act:     func(w *scenarioRun) { w.limitAge() },
+		done:    func(w *scenarioRun) error { return w.restarted("Scheduled") },
+		again:   restartAgain,
+	},
+	{
 		name: "schedule edited mid-restart", sparse: true,
 		prepare: func(w *scenarioRun) { w.restartOf("1s") },
 		act: func(w *scenarioRun) {

@@ -18,6 +18,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
+	"tidekeeper.dev/tidekeeper/test/fault/matrix/witness"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
@@ -191,6 +192,22 @@ func (w *scenarioRun) freeze() *tidekeeperv1.Freeze {
 func (w *scenarioRun) requestSoon() {
 	w.tick = time.Now().Add(3 * time.Second).Truncate(time.Second).UTC()
 	w.requestAs(w.name, w.tick)
+}
+
+// limitAge limits the age of the pods, so that they have to be restarted in some seconds: before
+// they are too old a window closes, and only new ones last until the next one opens.
+func (w *scenarioRun) limitAge() {
+	now := time.Now().Truncate(time.Second).UTC()
+	w.tick = now.Add(3 * time.Second)
+	opened := now.Add(-time.Minute).Truncate(time.Minute)
+	limit, opens := opened.AddDate(0, 0, 1).Sub(w.tick), fmt.Sprintf("%d %d * * *", opened.Minute(), opened.Hour())
+	w.own = []string{limit.String(), opens, fmt.Sprint(int(limit / time.Second))}
+	r := framework.ScheduledRestart(w.name)
+	w.Change(w, r, func() {
+		metav1.SetMetaDataAnnotation(&r.ObjectMeta, witness.AgeTick, w.tick.Format(time.RFC3339))
+		r.Spec.Suspend, r.Spec.MaxPodAgeSeconds = false, int32(limit/time.Second)
+		r.Spec.Windows = []tidekeeperv1.RestartWindow{{Schedule: tidekeeperv1.CronExpression(opens), DurationSeconds: 3600}}
+	})
 }
 
 // requestAs requests a restart with a tick.

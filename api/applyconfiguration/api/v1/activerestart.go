@@ -20,8 +20,9 @@ type ActiveRestartApplyConfiguration struct {
 	ScheduledTime *metav1.Time `json:"scheduledTime,omitempty"`
 	// startedTime is when it was started, or is started, up to a minute from now.
 	StartedTime *metav1.Time `json:"startedTime,omitempty"`
-	// trigger is Schedule, or Request if the restart was requested by the
-	// annotation tidekeeper.dev/restart-now.
+	// trigger is Schedule, Request if the restart was requested by the
+	// annotation tidekeeper.dev/restart-now, or Age if the oldest pod reached
+	// maxPodAgeSeconds.
 	Trigger *apiv1.Trigger `json:"trigger,omitempty"`
 	// targetUID is the UID of the workload that is restarted.
 	TargetUID *string `json:"targetUID,omitempty"`

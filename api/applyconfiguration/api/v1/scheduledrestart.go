@@ -17,7 +17,8 @@ import (
 // ScheduledRestartApplyConfiguration represents a declarative configuration of the ScheduledRestart type for use
 // with apply.
 //
-// ScheduledRestart restarts a workload on a schedule, once for each tick.
+// ScheduledRestart restarts a workload on a schedule, once for each tick, or when its pods
+// become too old.
 type ScheduledRestartApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`

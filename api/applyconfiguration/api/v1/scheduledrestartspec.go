@@ -18,8 +18,14 @@ type ScheduledRestartSpecApplyConfiguration struct {
 	TargetRef *TargetRefApplyConfiguration `json:"targetRef,omitempty"`
 	// schedule defines the ticks: the five fields of cron (minute, hour,
 	// day-of-month, month, day-of-week), or one of @hourly, @daily,
-	// @midnight, @weekly, @monthly, @yearly, @annually. Default: "0 0 * * *".
+	// @midnight, @weekly, @monthly, @yearly, @annually. Default: "0 0 * * *", or no
+	// schedule if maxPodAgeSeconds is given.
 	Schedule *apiv1.CronExpression `json:"schedule,omitempty"`
+	// maxPodAgeSeconds is how old a pod of the workload may become, from its creation. A
+	// restart is due when the oldest pod reaches that age, or in a window, if it would reach
+	// it before the next one opens. Such a restart has no deadline: it waits until it can be
+	// started. Default: no limit.
+	MaxPodAgeSeconds *int32 `json:"maxPodAgeSeconds,omitempty"`
 	// timeZone of the schedule, by its IANA name, for example Europe/Berlin. Default: UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
 	// suspend stops the schedule. A restart in progress continues. Default: false.
@@ -29,7 +35,8 @@ type ScheduledRestartSpecApplyConfiguration struct {
 	StartingDeadlineSeconds *int32 `json:"startingDeadlineSeconds,omitempty"`
 	// spreadSeconds is the time after each tick in which the restart is
 	// started, at an offset that is derived from namespace and name, so that
-	// not all objects start at once. Default: 0.
+	// not all objects start at once. A restart for the age of pods is started in
+	// that time before it would be due. Default: 0.
 	SpreadSeconds *int32 `json:"spreadSeconds,omitempty"`
 	// windows are when a restart may be started, whatever triggers it; without any, at all
 	// times. A tick of the schedule counts only if a window is open at some time from when
@@ -69,6 +76,14 @@ func (b *ScheduledRestartSpecApplyConfiguration) WithTargetRef(value *TargetRefA
 // If called multiple times, the Schedule field is set to the value of the last call.
 func (b *ScheduledRestartSpecApplyConfiguration) WithSchedule(value apiv1.CronExpression) *ScheduledRestartSpecApplyConfiguration {
 	b.Schedule = &value
+	return b
+}
+
+// WithMaxPodAgeSeconds sets the MaxPodAgeSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxPodAgeSeconds field is set to the value of the last call.
+func (b *ScheduledRestartSpecApplyConfiguration) WithMaxPodAgeSeconds(value int32) *ScheduledRestartSpecApplyConfiguration {
+	b.MaxPodAgeSeconds = &value
 	return b
 }
 

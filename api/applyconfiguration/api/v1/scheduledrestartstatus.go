@@ -23,6 +23,13 @@ type ScheduledRestartStatusApplyConfiguration struct {
 	// nextStartTime is when that tick is started: later than the tick by this
 	// object's place in the spread. Without spreadSeconds it is absent.
 	NextStartTime *metav1.Time `json:"nextStartTime,omitempty"`
+	// nextAgeTime is when the next restart for maxPodAgeSeconds is due, or earlier than
+	// that: pods that were replaced since are younger. If it is in the past, the
+	// restart waits for something.
+	NextAgeTime *metav1.Time `json:"nextAgeTime,omitempty"`
+	// lastAgeTime is the tick of the last restart that was started for
+	// maxPodAgeSeconds, and has ended.
+	LastAgeTime *metav1.Time `json:"lastAgeTime,omitempty"`
 	// lastScheduleTime is the last tick that was started.
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 	// lastSuccessfulTime is when a restart was last completed.
@@ -80,6 +87,22 @@ func (b *ScheduledRestartStatusApplyConfiguration) WithNextScheduleTime(value me
 // If called multiple times, the NextStartTime field is set to the value of the last call.
 func (b *ScheduledRestartStatusApplyConfiguration) WithNextStartTime(value metav1.Time) *ScheduledRestartStatusApplyConfiguration {
 	b.NextStartTime = &value
+	return b
+}
+
+// WithNextAgeTime sets the NextAgeTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NextAgeTime field is set to the value of the last call.
+func (b *ScheduledRestartStatusApplyConfiguration) WithNextAgeTime(value metav1.Time) *ScheduledRestartStatusApplyConfiguration {
+	b.NextAgeTime = &value
+	return b
+}
+
+// WithLastAgeTime sets the LastAgeTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastAgeTime field is set to the value of the last call.
+func (b *ScheduledRestartStatusApplyConfiguration) WithLastAgeTime(value metav1.Time) *ScheduledRestartStatusApplyConfiguration {
+	b.LastAgeTime = &value
 	return b
 }
 

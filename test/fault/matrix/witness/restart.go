@@ -91,6 +91,10 @@ func (h History) restarts(see func(*Event), restart func(e *Event, before, after
 	}
 }
 
+// AgeTick on a ScheduledRestart is when the user wants the pods to be restarted for their age,
+// as the limit and the windows say.
+const AgeTick = "example.com/age-tick"
+
 // tickOnce: each value of restartedAt is a requested tick, and no workload gets the same
 // one twice.
 func tickOnce(h History) (broken []string) {
@@ -101,7 +105,11 @@ func tickOnce(h History) (broken []string) {
 		if !ok {
 			return
 		}
-		if tick, err := time.Parse(time.RFC3339, r.Annotations[tidekeeperv1.RestartNowAnnotation]); err == nil {
+		for _, asked := range []string{tidekeeperv1.RestartNowAnnotation, AgeTick} {
+			tick, err := time.Parse(time.RFC3339, r.Annotations[asked])
+			if err != nil {
+				continue
+			}
 			t := target{r.Namespace, r.Spec.TargetRef.Kind, r.Spec.TargetRef.Name}
 			if ticks[t] == nil {
 				ticks[t] = map[int64]bool{}

@@ -1,0 +1,83 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/internal/index"
+	"tidekeeper.dev/tidekeeper/internal/pods"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// podAges returns the ages of the pods of a workload, according to the cache. All pods of the
+// namespace are looked at, which is done only before and after a restart: an index of all pods
+// by their workload would take more memory than the rest of the cache saves.
+func (r *reconciler) podAges(ctx context.Context, namespace string, t *workload.State) (*decision.PodAges, error) {
+	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
+	if t.PerNode {
+		options = append(options, client.MatchingFields{index.PodDaemonSet: string(t.UID)})
+	}
+	list := &corev1.PodList{}
+	err := r.cache.List(ctx, list, options...)
+	if notCached := (*cache.ErrResourceNotCached)(nil); errors.As(err, &notCached) {
+		return &decision.PodAges{Unwatched: true}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of %s: %w", t, err)
+	}
+	ages := &decision.PodAges{}
+	addAges(ages, list.Items, t)
+	return ages, nil
+}
+
+// livePodAges returns the same according to the API server.
+//
+// The rights to list pods are those of the controller that watches them, see the definition
+// of this one.
+func (r *reconciler) livePodAges(ctx context.Context, namespace string, t *workload.State) (*decision.PodAges, error) {
+	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
+	defer cancel()
+	ages := &decision.PodAges{Live: true}
+	return ages, r.eachPodPage(ctx, namespace, t, func(page []corev1.Pod) { addAges(ages, page, t) })
+}
+
+// addAges adds the pods that are of a workload.
+func addAges(ages *decision.PodAges, list []corev1.Pod, t *workload.State) {
+	for i := range list {
+		pod := &list[i]
+		if kind, name := pods.Workload(pod); kind != t.Kind || name != t.Name || !pods.IsActive(pod) {
+			continue
+		}
+		if created := pod.CreationTimestamp.Time; ages.Oldest.IsZero() || created.Before(ages.Oldest) {
+			ages.Oldest = created
+		}
+	}
+}
+
+// eachPodPage reads the pods that a workload selects from the API server, a page at a time.
+func (r *reconciler) eachPodPage(ctx context.Context, namespace string, t *workload.State, do func([]corev1.Pod)) error {
+	selector, err := metav1.LabelSelectorAsSelector(t.Selector)
+	if err != nil {
+		return fmt.Errorf("parse the selector of %s: %w", t, err)
+	}
+	for page := (&corev1.PodList{}); ; {
+		if err := r.apiReader.List(ctx, page, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector},
+			client.Limit(podsPage), client.Continue(page.Continue)); err != nil {
+			return fmt.Errorf("list the pods of %s: %w", t, err)
+		}
+		do(page.Items)
+		if page.Continue == "" {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,110 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// youngFrom limits the age of pods to nearly a day, with a window of an hour that has just
+// opened: to last until it opens again, pods have to be created from the given time on. There
+// is no schedule.
+func youngFrom(r *tidekeeperv1.ScheduledRestart, at time.Time) {
+	opened := at.Add(-time.Minute).Truncate(time.Minute)
+	r.Spec.Suspend, r.Spec.Schedule = false, ""
+	r.Spec.MaxPodAgeSeconds = int32(opened.AddDate(0, 0, 1).Sub(at) / time.Second)
+	r.Spec.Windows = []tidekeeperv1.RestartWindow{{
+		Schedule: tidekeeperv1.CronExpression(fmt.Sprintf("%d %d * * *", opened.Minute(), opened.Hour())), DurationSeconds: 3600,
+	}}
+}
+
+// Pods of each kind of workload are restarted for their age, once.
+func TestAgeOfPods(t *testing.T) {
+	manager := cluster.StartManager(t)
+	cluster.AddNodes(t, "aged", 1)
+	at := time.Now().Add(10 * time.Second).Truncate(time.Second).UTC()
+	var all []*tidekeeperv1.ScheduledRestart
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		name := "aged-" + strings.ToLower(kind)
+		workload(t, kind, name)
+		r := restartOf(kind, name)
+		youngFrom(r, at)
+		cluster.Apply(t, r)
+		all = append(all, r)
+	}
+	for _, r := range all {
+		record := eventuallyOutcome(t, r, at, tidekeeperv1.OutcomeSucceeded, "")
+		if record.Trigger != tidekeeperv1.TriggerAge {
+			t.Errorf("%s: the trigger is %s", r.Name, record.Trigger)
+		}
+		eventuallyRestart(t, r, framework.Patience, "is due again when its window opens, or later", func() error {
+			if next := r.Status.NextAgeTime; next == nil || next.Time.Before(at.Add(time.Duration(r.Spec.MaxPodAgeSeconds)*time.Second)) {
+				return fmt.Errorf("it is due at %s", next)
+			}
+			return nil
+		})
+	}
+	manager.AssertIdle(t)
+	for _, r := range all {
+		if cluster.Refresh(t, r); len(r.Status.History) != 1 {
+			t.Errorf("%s: the history is %+v", r.Name, r.Status.History)
+		}
+	}
+	metrics := manager.ReadMetrics(t)
+	succeeded := 0.0
+	for _, metric := range metrics["tidekeeper_restart_ticks_total"].GetMetric() {
+		labels := map[string]string{}
+		for _, label := range metric.GetLabel() {
+			labels[label.GetName()] = label.GetValue()
+		}
+		if labels["trigger"] == "Age" && labels["outcome"] == "Succeeded" {
+			succeeded += metric.GetCounter().GetValue()
+		}
+	}
+	if succeeded < float64(len(all)) {
+		t.Errorf("%v restarts for the age of pods are counted, want %d", succeeded, len(all))
+	}
+}
+
+// Where no controller watches pods, a ScheduledRestart says that their age is not known.
+func TestAgeIsNotKnown(t *testing.T) {
+	cluster.StartManager(t, "--controllers=scheduled-restart")
+	cluster.AddNodes(t, "unknown", 1)
+	workload(t, "Deployment", "unknown")
+	r := restartOf("Deployment", "unknown")
+	r.Spec.Suspend, r.Spec.Schedule, r.Spec.MaxPodAgeSeconds = false, "", 86400
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "PodsNotWatched")
+}
+
+// An object that names no trigger has the schedule that the CRD gave it before there were
+// others, and one that limits the age of pods has none.
+func TestNoTriggerIsTheDefaultSchedule(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "daily", 1)
+	workload(t, "Deployment", "daily")
+	r := restartOf("Deployment", "daily")
+	r.Spec.Suspend, r.Spec.Schedule = false, ""
+	cluster.Apply(t, r)
+	eventuallyRestart(t, r, framework.Patience, "has a tick at midnight", func() error {
+		if next := r.Status.NextScheduleTime; next == nil || !next.Time.Equal(next.Truncate(24*time.Hour)) {
+			return errors.New(fmt.Sprint(next))
+		}
+		return nil
+	})
+	cluster.Change(t, r, func() { r.Spec.MaxPodAgeSeconds = 86400 })
+	eventuallyRestart(t, r, framework.Patience, "has no tick, and a limit", func() error {
+		if r.Status.NextScheduleTime != nil || r.Status.NextAgeTime == nil {
+			return fmt.Errorf("status %+v", r.Status)
+		}
+		return nil
+	})
+}
