@@ -28,7 +28,7 @@ space := $(subst ,, )
 # own: they wait most of the time. The longest come first. Those that are ALONE fail
 # if something takes some seconds, and run when the rest is done.
 SUITES ?= 3
-SIDE_BY_SIDE := ./e2e ./cli ./install ./fault/outage ./scale ./capacity ./fault/matrix ./fault/badspec ./fault/clock ./monitoring \
+SIDE_BY_SIDE := ./e2e ./cli ./page ./install ./fault/outage ./scale ./capacity ./fault/matrix ./fault/badspec ./fault/clock ./monitoring \
 	./readme ./framework ./fault/matrix/witness ./fault/badspec/mutate ./fault/clock/manager
 ALONE := ./tenants
 
@@ -104,8 +104,8 @@ build-e2e-test:
 	$(call build,e2e.test,$(GO) test -C test -c $(RACE) -o $(BIN)/e2e.test ./e2e)
 
 .PHONY: demo
-demo: build-sandbox build-tidekeeper ## Show a node pool on a real control plane. DEMO=once ends by itself.
-	$(GO) build -C hack/demo -trimpath -o $(BIN)/demo . && $(BIN)/demo $(if $(filter once,$(DEMO)),--once)
+demo: build-sandbox build-tidekeeper build-kubectl-tide ## Show a node pool on a real control plane. DEMO=once ends by itself, PAGE=1 opens the page of its cluster.
+	$(GO) build -C hack/demo -trimpath -o $(BIN)/demo . && $(BIN)/demo $(if $(filter once,$(DEMO)),--once) $(if $(PAGE),--page)
 
 .PHONY: run
 run: ## Run the manager from source. ARGS="--kubeconfig FILE".
@@ -135,10 +135,25 @@ CHECKED := TestNodePool_Spec TestNodePool_DeletionCleansNodes TestRestart_SpecAn
 test-unit: ## Run the tests that need no cluster.
 	$(call go-test,$(RACE) ./...)
 
+# What tests the page is skipped where there is no browser, which is said.
+.PHONY: have-browser
+have-browser:
+	@for name in "$${CHROMIUM_BIN:-}" chromium chromium-browser chrome-headless-shell google-chrome; do \
+		[ -z "$$name" ] || ! command -v "$$name" >/dev/null || exit 0; done; \
+		echo "SKIPPED: the tests of kubectl tide dashboard, as there is no browser: apt-get install chromium, or set CHROMIUM_BIN"
+
 # -count=1: Go's test cache does not know that the binaries changed.
 .PHONY: test-e2e
-test-e2e: build build-race build-helm build-prometheus build-e2e-test ## Run the black-box tests, SUITES (3) of them side by side, some with a manager and a proxy that look for data races.
+test-e2e: have-browser build build-race build-helm build-prometheus build-e2e-test ## Run the black-box tests, SUITES (3) of them side by side, some with a manager and a proxy that look for data races.
 	$(call go-test,-C test $(RACE) -count=1 -p=$(SUITES) -timeout=45m $(SIDE_BY_SIDE))
+
+.PHONY: test-page
+test-page: have-browser build ## Of test-e2e, kubectl tide dashboard in a real browser.
+	$(call go-test,-C test -count=1 -timeout=10m ./page)
+
+.PHONY: screenshots
+screenshots: have-browser build ## Take the screenshots of docs/dashboard.md again, of the world of the tests.
+	SCREENSHOTS=$(CURDIR)/docs/images $(PROGRAMS) $(GO) test -C test -count=1 -timeout=10m -run='^TestPage$$' ./page
 
 .PHONY: test-alone
 test-alone: build ## Run the black-box tests that little may disturb.

@@ -25,6 +25,7 @@ type demo struct {
 
 	sandbox *sandbox.Sandbox
 	manager *sandbox.Process
+	page    *sandbox.Process
 }
 
 func newDemo() (*demo, error) {
@@ -33,7 +34,7 @@ func newDemo() (*demo, error) {
 		return nil, err
 	}
 	d := &demo{bin: filepath.Join(root, "bin")}
-	for _, name := range []string{"sandbox", "tidekeeper"} {
+	for _, name := range []string{"sandbox", "tidekeeper", "kubectl-tide"} {
 		if _, err := os.Stat(filepath.Join(d.bin, name)); err != nil {
 			return nil, fmt.Errorf("there is no bin/%s here: run make demo in the root of the repository", name)
 		}
@@ -52,6 +53,9 @@ func (d *demo) close() error {
 	var errs []error
 	// Not the context of the run: Ctrl-C cancels that one.
 	ctx := context.Background()
+	if d.page != nil && d.page.Running() {
+		errs = append(errs, d.page.Stop(ctx))
+	}
 	if d.manager != nil {
 		fmt.Println("\nStopping the manager.")
 		if d.manager.Running() {
@@ -93,6 +97,15 @@ func (d *demo) startManager() error {
 	// Ctrl-C must reach only the demo, which then stops the manager first.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	d.manager, err = sandbox.Start(command)
+	return err
+}
+
+// openPage starts the page of the cluster, which opens a browser and prints its link.
+func (d *demo) openPage() (err error) {
+	command := exec.Command(filepath.Join(d.bin, "kubectl-tide"), "dashboard", "--kubeconfig", d.kubeconfig())
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	d.page, err = sandbox.Start(command)
 	return err
 }
 

@@ -7,8 +7,9 @@
 //
 //	demo          keeps the cluster running until Ctrl-C, for you to try things
 //	demo --once   exits after the last step, with exit code 1 if any step had no effect
+//	demo --page   opens a page of the cluster in a browser after the last step
 //
-// It requires bin/sandbox and bin/tidekeeper, which make demo builds.
+// It requires bin/sandbox, bin/tidekeeper and bin/kubectl-tide, which make demo builds.
 package main
 
 import (
@@ -29,10 +30,11 @@ const patience = 90 * time.Second
 
 func main() {
 	once := flag.Bool("once", false, "exit after the last step")
+	page := flag.Bool("page", false, "after the last step, open the page of the cluster in a browser")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	if err := run(ctx, *once); err != nil {
+	if err := run(ctx, *once, *page); err != nil {
 		if ctx.Err() != nil {
 			err = errors.New("interrupted")
 		}
@@ -42,7 +44,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, once bool) (err error) {
+func run(ctx context.Context, once, page bool) (err error) {
 	d, err := newDemo()
 	if err != nil {
 		return err
@@ -65,9 +67,16 @@ func run(ctx context.Context, once bool) (err error) {
   alias kubectl='%s kubectl --data-dir %s'   # if you have none
   kubectl get nodepools --watch
   %s add-nodes --data-dir %s --pool gpu --count 3
+A page of it all, in the browser:
+  %s dashboard
 The log of the manager is %s.
 Press Ctrl-C to stop it all.
-`, bold("The cluster and the manager stay up."), d.kubeconfig(), sandbox, d.dataDir(), sandbox, d.dataDir(), d.logFile())
+`, bold("The cluster and the manager stay up."), d.kubeconfig(), sandbox, d.dataDir(), sandbox, d.dataDir(), filepath.Join(d.bin, "kubectl-tide"), d.logFile())
+	if page {
+		if err := d.openPage(); err != nil {
+			return err
+		}
+	}
 	select {
 	case <-ctx.Done():
 		return nil

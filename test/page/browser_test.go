@@ -1,0 +1,315 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// TestPage goes through one world, as a person does.
+func TestPage(t *testing.T) {
+	buildWorld(t)
+	d := startDashboard(t, cluster.Kubeconfig)
+	ctx := browser(t)
+	said := listen(ctx, t)
+
+	t.Run("the link opens the overview", func(t *testing.T) { theLinkOpens(ctx, t, d) })
+	t.Run("screenshots", func(t *testing.T) { screenshots(ctx, t, d) })
+	t.Run("every page shows its data and nothing runs", func(t *testing.T) { everyPage(ctx, t, d) })
+	t.Run("a reload and a second tab", func(t *testing.T) { secondTab(ctx, t, d) })
+	t.Run("a page follows the cluster and keeps the focus", func(t *testing.T) { follows(ctx, t, d) })
+	t.Run("pause", func(t *testing.T) { pauses(ctx, t, d) })
+	t.Run("keyboard", func(t *testing.T) { keyboard(ctx, t, d) })
+	t.Run("what if", func(t *testing.T) { asksWhatIf(ctx, t, d) })
+	t.Run("scripts and styles of others are refused", func(t *testing.T) { policyHolds(ctx, t, d) })
+	t.Run("names, headers and contrast", func(t *testing.T) { accessible(ctx, t, d) })
+	t.Run("400 px", func(t *testing.T) { narrow(ctx, t, d) })
+	t.Run("numbers are those of the commands", func(t *testing.T) { sameNumbers(t, d) })
+	t.Run("nothing leaves the machine", func(t *testing.T) {
+		for _, url := range said.requests {
+			if !strings.HasPrefix(url, d.base+"/") && !strings.HasPrefix(url, "about:") && !strings.HasPrefix(url, "blob:") {
+				t.Errorf("the page has asked for %s", url)
+			}
+			if strings.Contains(url, d.token) {
+				t.Errorf("the token is in the address %s", url)
+			}
+		}
+		if len(said.requests) < 10 {
+			t.Errorf("only %d requests were seen: is this test listening?", len(said.requests))
+		}
+	})
+	t.Run("without the token there is nothing", func(t *testing.T) { withoutToken(t, d) })
+	t.Run("another origin gets nothing", func(t *testing.T) { otherOrigin(ctx, t, d) })
+	t.Run("a name that leads here gets nothing", func(t *testing.T) { rebound(t, d) })
+	t.Run("a user without rights", func(t *testing.T) { withoutRights(ctx, t) })
+	t.Run("actions", func(t *testing.T) { actions(ctx, t) })
+	t.Run("five tabs", func(t *testing.T) { manyTabs(ctx, t, d) })
+	t.Run("an outage of the API server", func(t *testing.T) { outage(ctx, t, d) })
+}
+
+func theLinkOpens(ctx context.Context, t *testing.T, d *dashboard) {
+	open(ctx, t, d.link)
+	shows(ctx, t, "worker")
+	shows(ctx, t, "gpu")
+	if address := value[string](ctx, t, "location.href"); strings.Contains(address, d.token) || strings.Contains(address, "#") {
+		t.Errorf("the address bar has the token: %s", address)
+	}
+	cookies, err := chromedp.Call(ctx, network.GetCookies, network.GetCookiesParams{})
+	if err != nil || len(cookies.Cookies) > 0 {
+		t.Errorf("cookies %v, %v: want none", cookies, err)
+	}
+	shows(ctx, t, "5 starts")      // the herd of the night
+	shows(ctx, t, "without place") // if a node is lost
+}
+
+func everyPage(ctx context.Context, t *testing.T, d *dashboard) {
+	kubectl(t, hostileEvent, "apply", "-f", "-")
+	said := listen(ctx, t)
+	for _, page := range pages {
+		open(ctx, t, d.base+page.path)
+		shows(ctx, t, page.shows)
+		if value[bool](ctx, t, "!!window.ran") {
+			t.Errorf("%s has run what is text", page.path)
+		}
+	}
+	open(ctx, t, d.base+"/pools/worker")
+	shows(ctx, t, `onerror="window.ran=1"`)
+	if len(said.lines) > 0 {
+		t.Errorf("the console says:\n%s", strings.Join(said.lines, "\n"))
+	}
+}
+
+func screenshots(ctx context.Context, t *testing.T, d *dashboard) {
+	for _, page := range pages {
+		open(ctx, t, d.base+page.path)
+		shows(ctx, t, page.shows)
+		picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+		if err != nil || len(picture) < 10_000 {
+			t.Fatalf("%s: %d bytes, %v", page.name, len(picture), err)
+		}
+		if dir := imagesDir(); dir != "" {
+			if err := os.WriteFile(filepath.Join(dir, "dashboard-"+page.name+".png"), picture, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func secondTab(ctx context.Context, t *testing.T, d *dashboard) {
+	open(ctx, t, d.base+"/capacity")
+	if err := chromedp.Do(ctx, chromedp.Reload()); err != nil {
+		t.Fatal(err)
+	}
+	shows(ctx, t, "Copies now")
+	other := tab(ctx, t)
+	open(other, t, d.base+"/pools/gpu")
+	shows(other, t, "Pool gpu")
+}
+
+func follows(ctx context.Context, t *testing.T, d *dashboard) {
+	open(ctx, t, d.base+"/pools/gpu")
+	shows(ctx, t, "1 of 1 node")
+	value[bool](ctx, t, `(document.querySelector('[data-square]').focus(), window.marked = document.activeElement, true)`)
+	kubectl(t, "", "label", "node", "node-5", "node-role.kubernetes.io/gpu=")
+	defer kubectl(t, "", "label", "node", "node-5", "node-role.kubernetes.io/gpu-")
+	until(ctx, t, "the map has two nodes", `document.querySelectorAll('[data-square]').length === 2`)
+	if !value[bool](ctx, t, "document.activeElement === window.marked") {
+		t.Error("the focus has moved")
+	}
+	shows(ctx, t, "of 2 nodes")
+}
+
+func pauses(ctx context.Context, t *testing.T, d *dashboard) {
+	open(ctx, t, d.base+"/pools/worker")
+	shows(ctx, t, "Levels")
+	value[bool](ctx, t, `(document.getElementById("pause").click(), window.changes = 0, new MutationObserver(l => window.changes += l.length).observe(document.getElementById("main"), {subtree: true, childList: true, characterData: true, attributes: true}), true)`)
+	kubectl(t, "", "label", "node", "node-6", "node-role.kubernetes.io/worker=")
+	defer kubectl(t, "", "label", "node", "node-6", "node-role.kubernetes.io/worker-")
+	other := tab(ctx, t)
+	open(other, t, d.base+"/pools/worker")
+	until(other, t, "another tab shows the node", `document.querySelectorAll('[data-square]').length === 4`)
+	if n := value[int](ctx, t, "window.changes"); n > 0 {
+		t.Errorf("a paused page has changed %d times", n)
+	}
+	shows(ctx, t, "paused at")
+	value[bool](ctx, t, `(document.getElementById("pause").click(), true)`)
+	until(ctx, t, "the node is there after Resume", `document.querySelectorAll('[data-square]').length === 4`)
+}
+
+func keyboard(ctx context.Context, t *testing.T, d *dashboard) {
+	open(ctx, t, d.base+"/pools/worker")
+	shows(ctx, t, "Levels")
+	press(ctx, t, "/")
+	until(ctx, t, "/ goes to the filter", `document.activeElement.id === "q"`)
+	// Tab reaches the map once, and goes on behind it.
+	reached := 0
+	for range 60 {
+		press(ctx, t, kb.Tab)
+		if value[bool](ctx, t, `document.activeElement.dataset.square !== undefined`) {
+			reached++
+			break
+		}
+		if !value[bool](ctx, t, `document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle !== "none"`) {
+			t.Errorf("no ring around %s", value[string](ctx, t, "document.activeElement.outerHTML.slice(0, 200)"))
+		}
+	}
+	if reached == 0 {
+		t.Fatal("Tab does not reach the map of nodes")
+	}
+	first := value[string](ctx, t, "document.activeElement.href")
+	press(ctx, t, kb.End)
+	if value[string](ctx, t, "document.activeElement.href") == first {
+		t.Error("End does not move in the map")
+	}
+	press(ctx, t, kb.Home)
+	if value[string](ctx, t, "document.activeElement.href") != first {
+		t.Error("Home does not move back")
+	}
+	press(ctx, t, kb.Enter)
+	until(ctx, t, "Enter opens the node", `document.getElementById("panel") && location.search.includes("node=")`)
+	press(ctx, t, kb.Escape)
+	until(ctx, t, "Escape closes it, and the focus is where it was", `!document.getElementById("panel") && document.activeElement.dataset.square !== undefined`)
+}
+
+func asksWhatIf(ctx context.Context, t *testing.T, d *dashboard) {
+	open(ctx, t, d.base+"/capacity?cpu=7&memory=1Gi")
+	shows(ctx, t, "7 CPU, 1Gi memory")
+	value[bool](ctx, t, `(document.getElementById("f-cpu").select(), document.getElementById("f-cpu").focus(), true)`)
+	press(ctx, t, "1000")
+	shows(ctx, t, "1000 CPU, 1Gi memory")
+	until(ctx, t, "the address and the command are those of the form, and the focus stays",
+		`location.search.includes("cpu=1000") && document.getElementById("command").textContent.includes("--cpu 1000") && document.activeElement.id === "f-cpu"`)
+	shows(ctx, t, "larger than the node: cpu")
+	press(ctx, t, "x")
+	shows(ctx, t, "write an amount")
+}
+
+// unnamed returns what has no name for those who do not see it, and what is there too often.
+const unnamed = `(() => {
+	const bad = [], all = q => [...document.querySelectorAll(q)];
+	if (all("h1").length !== 1) bad.push(all("h1").length + " h1");
+	if (all("main").length !== 1) bad.push(all("main").length + " main");
+	for (const e of all("svg:not([aria-hidden])")) if (e.getAttribute("role") !== "img" || !e.getAttribute("aria-label")) bad.push(e.outerHTML.slice(0, 80));
+	for (const e of all("th")) if (!e.scope || !e.textContent.trim()) bad.push(e.outerHTML.slice(0, 80));
+	for (const e of all("table")) if (!e.querySelector("thead th")) bad.push("a table without headers");
+	for (const e of all("a, button")) if (!(e.getAttribute("aria-label") || e.textContent).trim()) bad.push(e.outerHTML.slice(0, 80));
+	for (const e of all("input")) if (!e.getAttribute("aria-label") && !e.labels.length) bad.push(e.outerHTML.slice(0, 80));
+	for (const e of all("[id]")) if (all("[id=" + CSS.escape(e.id) + "]").length > 1) bad.push("twice: " + e.id);
+	return bad;
+})()`
+
+// pale returns the texts whose contrast is below 4.5 : 1.
+const pale = `(() => {
+	const parse = c => { const m = c.match(/[\d.]+/g).map(Number); return m.length > 3 ? m : [...m, 1]; };
+	const lum = c => { const [r, g, b] = c.map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
+	const bad = new Set(), walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	for (let n; n = walk.nextNode();) {
+		const e = n.parentElement;
+		if (!n.data.trim() || !e.checkVisibility() || e.closest("noscript, dialog, .skip, .sr, svg, script")) continue;
+		let back = e;
+		while (back && parse(getComputedStyle(back).backgroundColor)[3] === 0) back = back.parentElement;
+		if (!back) continue;
+		const a = lum(parse(getComputedStyle(e).color).slice(0, 3)), b = lum(parse(getComputedStyle(back).backgroundColor).slice(0, 3));
+		const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+		if (ratio < 4.5) bad.add(ratio.toFixed(2) + " " + e.className + ": " + n.data.trim().slice(0, 30));
+	}
+	return [...bad];
+})()`
+
+func accessible(ctx context.Context, t *testing.T, d *dashboard) {
+	for _, scheme := range []string{"light", "dark"} {
+		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+		if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, media); err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range pages {
+			open(ctx, t, d.base+page.path)
+			shows(ctx, t, page.shows)
+			if bad := value[[]string](ctx, t, unnamed); len(bad) > 0 {
+				t.Errorf("%s: without a name, or twice:\n%s", page.path, strings.Join(bad, "\n"))
+			}
+			if bad := value[[]string](ctx, t, pale); len(bad) > 0 {
+				t.Errorf("%s, %s: contrast below 4.5:\n%s", page.path, scheme, strings.Join(bad, "\n"))
+			}
+			if dir := imagesDir(); dir != "" && scheme == "dark" && page.name == "overview" {
+				picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, "dashboard-dark.png"), picture, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func narrow(ctx context.Context, t *testing.T, d *dashboard) {
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(400, 800)); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := chromedp.Do(ctx, chromedp.EmulateViewport(1360, 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	for _, page := range pages {
+		open(ctx, t, d.base+page.path)
+		shows(ctx, t, page.shows)
+		if wide := value[int](ctx, t, "document.documentElement.scrollWidth"); wide > 400 {
+			t.Errorf("%s is %d px wide: %v", page.path, wide, value[[]string](ctx, t, `[...document.querySelectorAll("body *")].filter(e => !e.closest(".wide") && e.getBoundingClientRect().right > 401).slice(0, 5).map(e => e.outerHTML.slice(0, 120))`))
+		}
+	}
+}
+
+// manyTabs opens more tabs than are kept up to date: all have data, and the oldest says that it
+// is paused.
+func manyTabs(ctx context.Context, t *testing.T, d *dashboard) {
+	var tabs []context.Context
+	for range 5 {
+		other := tab(ctx, t)
+		open(other, t, d.base+"/pods?since=all#"+d.token)
+		shows(other, t, "Waited for")
+		tabs = append(tabs, other)
+	}
+	until(ctx, t, "a tab is paused", `true`)
+	paused := func() int {
+		return len(slices.DeleteFunc(slices.Clone(tabs), func(c context.Context) bool {
+			return !value[bool](c, t, `document.getElementById("pause").textContent === "Resume" && document.getElementById("banner").textContent.includes("another tab")`)
+		}))
+	}
+	framework.Eventually(t, "one of five tabs is paused", func() error {
+		if n := paused(); n != 1 {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
+}
+
+func outage(ctx context.Context, t *testing.T, d *dashboard) {
+	open(ctx, t, d.base+"/")
+	shows(ctx, t, "worker")
+	until(ctx, t, "the stream is open", `performance.getEntriesByType("resource").some(e => e.name.includes("/-/page/"))`)
+	cluster.Component(t, "kill", "kube-apiserver")
+	t.Cleanup(func() { cluster.AwaitAPIServer(t) })
+	until(ctx, t, "the page says since when, and keeps the numbers", `document.getElementById("banner").textContent.includes("trying again") && document.body.innerText.includes("worker")`)
+	cluster.Component(t, "start", "kube-apiserver")
+	until(ctx, t, "all is right again, and nothing is there twice", `!document.getElementById("banner").textContent && document.querySelectorAll("tr[id='pool-worker']").length === 1`)
+}

@@ -1,0 +1,105 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// kubectlTide runs the plugin and returns what it prints; some of its exit codes only say what
+// it has found.
+func kubectlTide(t *testing.T, args ...string) string {
+	t.Helper()
+	binary, err := framework.Binary("TIDE_BIN", "kubectl-tide")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(binary, args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "TZ=UTC")
+	out, err := command.Output()
+	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 2) {
+		t.Fatalf("kubectl tide %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// get reads data as a program does.
+func (d *dashboard) get(t *testing.T, path string, into any) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.base+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+d.token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %s %v", path, answer.Status, text, err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sameNumbers compares what the pages show with what their commands print.
+func sameNumbers(t *testing.T, d *dashboard) {
+	without := func(m map[string]any, names ...string) map[string]any {
+		for _, name := range names {
+			delete(m, name)
+		}
+		return m
+	}
+	for _, pool := range []string{"worker", "gpu"} {
+		framework.Eventually(t, "the page has the numbers of pools describe", func() error {
+			var page, command map[string]any
+			d.get(t, "/pools/"+pool+".json", &page)
+			if err := json.Unmarshal([]byte(kubectlTide(t, "pools", "describe", pool, "-o", "json")), &command); err != nil {
+				return err
+			}
+			if diff := cmp.Diff(without(command, "events"), without(page, "events")); diff != "" {
+				return fmt.Errorf("(-command +page):\n%s", diff)
+			}
+			return nil
+		})
+	}
+	framework.Eventually(t, "the page has the numbers of pools fit", func() error {
+		var page, command []any
+		d.get(t, "/capacity.json?cpu=1&memory=2Gi", &page)
+		if err := json.Unmarshal([]byte(kubectlTide(t, "pools", "fit", "--cpu", "1", "--memory", "2Gi", "-o", "json")), &command); err != nil {
+			return err
+		}
+		if diff := cmp.Diff(command, page); diff != "" || len(page) != 2 {
+			return fmt.Errorf("(-command +page):\n%s", diff)
+		}
+		return nil
+	})
+	framework.Eventually(t, "the page has the ticks of restarts forecast", func() error {
+		var page, command map[string]any
+		d.get(t, "/restarts.json", &page)
+		if err := json.Unmarshal([]byte(kubectlTide(t, "restarts", "forecast", "-A", "-o", "json")), &command); err != nil {
+			return err
+		}
+		for _, part := range []string{"minutes", "started", "notStarted", "summary"} {
+			if diff := cmp.Diff(command[part], page[part]); diff != "" || page[part] == nil {
+				return fmt.Errorf("%s (-command +page):\n%s", part, diff)
+			}
+		}
+		return nil
+	})
+}

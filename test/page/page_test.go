@@ -1,0 +1,221 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package page tests kubectl tide dashboard in a real browser, against a sandbox with the real
+// manager. Without a browser its tests are skipped.
+package page
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+var cluster framework.Cluster
+
+func TestMain(m *testing.M) {
+	if browserPath() == "" {
+		fmt.Println("SKIPPED: there is no browser for the tests of the page: apt-get install chromium, or set CHROMIUM_BIN")
+		os.Exit(0)
+	}
+	os.Exit(framework.Main(m, &cluster, "--nodes", "6"))
+}
+
+// browserPath returns the program of a browser, "" if there is none.
+func browserPath() string {
+	for _, name := range []string{os.Getenv("CHROMIUM_BIN"), "chromium", "chromium-browser", "chrome-headless-shell", "google-chrome"} {
+		if name == "" {
+			continue
+		}
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// dashboard is a running kubectl tide dashboard.
+type dashboard struct {
+	// link is what it has printed, base its address, and token what is behind #.
+	link, base, token string
+	process           *exec.Cmd
+}
+
+// startDashboard runs kubectl tide dashboard until the test ends.
+func startDashboard(t *testing.T, kubeconfig string, args ...string) *dashboard {
+	t.Helper()
+	binary, err := framework.Binary("TIDE_BIN", "kubectl-tide")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dashboard{process: exec.Command(binary, append([]string{"dashboard", "--no-browser"}, args...)...)}
+	d.process.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "TZ=UTC")
+	var notes strings.Builder
+	d.process.Stderr = &notes
+	out, err := d.process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = d.process.Process.Signal(syscall.SIGINT)
+		if err := d.process.Wait(); err != nil {
+			t.Errorf("kubectl tide dashboard: %v\n%s", err, notes.String())
+		}
+	})
+	link, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("kubectl tide dashboard has printed no link: %v\n%s", err, notes.String())
+	}
+	d.link = strings.TrimSpace(link)
+	d.base, d.token, _ = strings.Cut(d.link, "/#")
+	return d
+}
+
+// browser starts a browser with an empty profile, and returns the context of its first tab.
+func browser(t *testing.T, flags ...chromedp.ExecAllocatorOption) context.Context {
+	t.Helper()
+	// Not t.TempDir: processes of the browser may write there for a moment after its end.
+	profile, err := os.MkdirTemp("", "tide-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		framework.Eventually(t, "the profile is removed", func() error { return os.RemoveAll(profile) })
+	})
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(browserPath()), chromedp.UserDataDir(profile), chromedp.WindowSize(1360, 1000),
+		chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("hide-scrollbars", true), chromedp.WSURLReadTimeout(time.Minute))
+	allocator, cancel := chromedp.NewExecAllocator(context.Background(), append(options, flags...)...)
+	t.Cleanup(cancel)
+	ctx, cancelTab := chromedp.NewContext(allocator)
+	t.Cleanup(cancelTab)
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+// tab opens another tab of the same profile.
+func tab(of context.Context, t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(of)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// open navigates to an address.
+func open(ctx context.Context, t *testing.T, address string) {
+	t.Helper()
+	if err := chromedp.Do(ctx, chromedp.Navigate(address)); err != nil {
+		t.Fatalf("%s: %v", address, err)
+	}
+}
+
+// value evaluates a script in a tab.
+func value[T any](ctx context.Context, t *testing.T, script string) T {
+	t.Helper()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, awaited))
+	if err != nil {
+		t.Fatalf("%s: %v", script, err)
+	}
+	return v
+}
+
+func awaited(p *runtime.EvaluateParams) { yes := true; p.AwaitPromise = &yes }
+
+// until waits until a script is true in a tab.
+func until(ctx context.Context, t *testing.T, what, script string) {
+	t.Helper()
+	framework.Eventually(t, what, func() error {
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+script+")", awaited))
+		if err == nil && !ok {
+			text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText.slice(0, 1500)"))
+			err = errors.New("the page is:\n" + text)
+		}
+		return err
+	})
+}
+
+// shows waits until the page has a text in it.
+func shows(ctx context.Context, t *testing.T, text string) {
+	t.Helper()
+	until(ctx, t, fmt.Sprintf("the page shows %q", text), fmt.Sprintf("document.body.innerText.includes(%q)", text))
+}
+
+// press sends keys to what has the focus.
+func press(ctx context.Context, t *testing.T, keys string) {
+	t.Helper()
+	if err := chromedp.Do(ctx, chromedp.KeyEvent(keys)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// complaints collects what the console and the policies of a tab say, and its requests.
+type complaints struct {
+	lines    []string
+	requests []string
+}
+
+// listen collects the complaints of a tab from now on.
+func listen(ctx context.Context, t *testing.T) *complaints {
+	t.Helper()
+	c := &complaints{}
+	err := chromedp.Listen(ctx, func(event any) {
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			c.lines = append(c.lines, fmt.Sprint("exception: ", e.ExceptionDetails.Text, " ", e.ExceptionDetails.URL))
+		case *log.EventEntryAdded:
+			c.lines = append(c.lines, e.Entry.Text)
+		case *network.EventRequestWillBeSent:
+			c.requests = append(c.requests, e.Request.URL)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// pages are the addresses of all pages, with what each shows once it has data.
+var pages = []struct{ name, path, shows string }{
+	{"overview", "/", "Largest pod that fits now"},
+	{"pool", "/pools/worker?node=node-1", "If it is lost"},
+	{"what-if", "/capacity", "Copies now"},
+	{"restarts", "/restarts", "Past and coming"},
+	{"start-up", "/pods?since=all", "Waited for"},
+}
+
+// imagesDir is where make screenshots wants them, "" without it.
+func imagesDir() string {
+	if dir := os.Getenv("SCREENSHOTS"); dir != "" {
+		return cmp.Or(filepath.Clean(dir), dir)
+	}
+	return ""
+}

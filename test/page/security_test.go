@@ -1,0 +1,153 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// policyHolds tries in the page what a script of another would.
+func policyHolds(ctx context.Context, t *testing.T, d *dashboard) {
+	open(ctx, t, d.base+"/")
+	shows(ctx, t, "worker")
+	if got := value[string](ctx, t, `new Promise(done => {
+		const s = document.createElement("script");
+		try { s.textContent = "window.ran = 2"; document.head.append(s); done(window.ran === 2 ? "ran" : "blocked"); } catch { done("blocked"); }
+	})`); got != "blocked" {
+		t.Errorf("an inline script %s", got)
+	}
+	if got := value[string](ctx, t, `(() => { try { document.body.insertAdjacentHTML("beforeend", "<b>x</b>"); return "put in"; } catch { return "refused"; } })()`); got != "refused" {
+		t.Errorf("HTML of no policy was %s", got)
+	}
+	if got := value[string](ctx, t, `(() => { try { trustedTypes.createPolicy("evil", {}); return "created"; } catch { return "refused"; } })()`); got != "refused" {
+		t.Errorf("another policy was %s", got)
+	}
+	if got := value[string](ctx, t, `(document.body.setAttribute("style", "color: rgb(1, 2, 3)"), getComputedStyle(document.body).color)`); got == "rgb(1, 2, 3)" {
+		t.Error("a style attribute has an effect")
+	}
+	if got := value[bool](ctx, t, `fetch("http://127.0.0.1:1/").then(() => false, () => true)`); !got {
+		t.Error("the page may ask other servers")
+	}
+}
+
+func withoutToken(t *testing.T, d *dashboard) {
+	ctx := browser(t)
+	said := listen(ctx, t)
+	for _, link := range []string{d.base + "/", d.base + "/#" + strings.Repeat("x", 43)} {
+		open(ctx, t, "about:blank")
+		open(ctx, t, link)
+		shows(ctx, t, "Open the link that kubectl tide dashboard has printed")
+		if text := value[string](ctx, t, "document.documentElement.outerHTML"); strings.Contains(text, "worker") || strings.Contains(text, "node-1") {
+			t.Error("there is data of the cluster in the page")
+		}
+	}
+	if len(said.requests) == 0 {
+		t.Error("no request was seen: is this test listening?")
+	}
+}
+
+// otherOrigin is a page on another port of this machine that tries to read and to change.
+func otherOrigin(ctx context.Context, t *testing.T, d *dashboard) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<!doctype html><title>other</title><p>other")
+	}))
+	defer page.Close()
+	other := tab(ctx, t)
+	open(other, t, page.URL)
+	before := kubectl(t, "", "get", "scheduledrestarts", "-A", "-o", "jsonpath={.items[*].metadata.resourceVersion}")
+	got := value[map[string]string](other, t, fmt.Sprintf(`(async (base, token) => {
+		const got = {}, outcome = p => p.then(() => "read", () => "nothing"), within = p => Promise.race([p, new Promise(r => setTimeout(() => r("nothing"), 1500))]);
+		got.fetch = await outcome(fetch(base + "/-/page/").then(a => a.text()));
+		got.withToken = await outcome(fetch(base + "/-/page/", { headers: { Authorization: "Bearer " + token } }).then(a => a.text()));
+		got.stream = await within(new Promise(r => { const s = new EventSource(base + "/-/stream/"); s.onopen = () => r("read"); s.onerror = () => { s.close(); r("nothing"); }; }));
+		const load = (name, set) => within(new Promise(r => { const e = document.createElement(name); e.onload = () => r("read"); e.onerror = () => r("nothing"); set(e); document.body.append(e); }));
+		got.img = await load("img", e => e.src = base + "/-/icon.svg");
+		got.script = await load("script", e => e.src = base + "/-/app.js");
+		got.post = await fetch(base + "/-/act", { method: "POST", mode: "no-cors", body: '{"action":"now","namespace":"shop","name":"web"}' }).then(a => a.type === "opaque" ? "nothing" : "read", () => "nothing");
+		got.token = await within(new Promise(r => { const c = new BroadcastChannel("tide"); c.onmessage = e => r("read"); c.postMessage("who has the token?"); }));
+		return got;
+	})(%q, %q)`, d.base, d.token))
+	for what, outcome := range got {
+		if outcome != "nothing" {
+			t.Errorf("%s: %s", what, outcome)
+		}
+	}
+	if len(got) != 7 {
+		t.Errorf("only %d attempts were made", len(got))
+	}
+	if after := kubectl(t, "", "get", "scheduledrestarts", "-A", "-o", "jsonpath={.items[*].metadata.resourceVersion}"); after != before {
+		t.Error("a ScheduledRestart has changed")
+	}
+}
+
+// rebound opens the page by a name that leads to this machine, as an attacker's can.
+func rebound(t *testing.T, d *dashboard) {
+	ctx := browser(t, chromedp.Flag("host-resolver-rules", "MAP evil.test 127.0.0.1"))
+	evil := strings.Replace(d.base, "127.0.0.1", "evil.test", 1)
+	for _, path := range []string{"/", "/-/app.js", "/-/app.css", "/pools/worker", "/-/page/", "/overview.json"} {
+		answer, err := chromedp.Run(ctx, chromedp.NavigateResponse(evil+path+"#"+d.token))
+		if err != nil && !strings.Contains(err.Error(), "ERR_HTTP_RESPONSE_CODE_FAILURE") {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if err == nil && answer.Status != http.StatusMisdirectedRequest {
+			t.Errorf("%s: %v, want 421", path, answer.Status)
+		}
+		if text := value[string](ctx, t, `document.documentElement ? document.documentElement.textContent : ""`); strings.Contains(text, "Tidekeeper") {
+			t.Errorf("%s is shown by another name:\n%s", path, text)
+		}
+	}
+}
+
+// withoutRights is the page of a user who may list pools only.
+func withoutRights(ctx context.Context, t *testing.T) {
+	kubectl(t, "", "create", "clusterrole", "pools-only", "--verb=get,list,watch", "--resource=nodepools.tidekeeper.dev,nodes")
+	kubectl(t, "", "create", "clusterrolebinding", "pools-only", "--clusterrole=pools-only", "--user=ana")
+	d := startDashboard(t, cluster.UserKubeconfig(t, "ana"))
+	other := tab(ctx, t)
+	open(other, t, d.link)
+	shows(other, t, "not allowed to list pods")
+	shows(other, t, "not allowed to list scheduledrestarts")
+	shows(other, t, "worker")
+	open(other, t, d.base+"/pools/worker")
+	shows(other, t, "not allowed to list pods")
+	until(other, t, "levels that are not known are not 0", `[...document.querySelectorAll(".nodes td")].every(e => e.textContent !== "0%") && [...document.querySelectorAll("[data-square]")].some(e => e.textContent === "?")`)
+}
+
+// actions are done only where they are allowed, after a dialog.
+func actions(ctx context.Context, t *testing.T) {
+	readOnly := startDashboard(t, cluster.Kubeconfig)
+	other := tab(ctx, t)
+	open(other, t, readOnly.base+"/restarts?restart=shop/web#"+readOnly.token)
+	shows(other, t, "What became of the ticks")
+	if n := value[int](other, t, `document.querySelectorAll("[data-act]").length`); n > 0 {
+		t.Errorf("a read-only page has %d buttons", n)
+	}
+	d := startDashboard(t, cluster.Kubeconfig, "--allow-actions")
+	open(other, t, d.base+"/restarts?restart=shop/web#"+d.token)
+	until(other, t, "there is a button", `document.querySelector('[data-act=suspend]')`)
+	value[bool](other, t, `(document.querySelector('[data-act=suspend]').click(), true)`)
+	until(other, t, "a dialog names the object and the context", `document.getElementById("dialog").open && /web.*shop.*context/.test(document.getElementById("question").textContent)`)
+	press(other, t, kb.Escape)
+	until(other, t, "Escape closes the dialog", `!document.getElementById("dialog").open`)
+	if s := kubectl(t, "", "get", "srestart", "web", "-n", "shop", "-o", "jsonpath={.spec.suspend}"); s == "true" {
+		t.Fatal("it was suspended without a yes")
+	}
+	value[bool](other, t, `(document.querySelector('[data-act=suspend]').click(), document.querySelector("#dialog .do").click(), true)`)
+	shows(other, t, "suspended")
+	until(other, t, "it can be resumed", `document.querySelector('[data-act=resume]')`)
+	if s := kubectl(t, "", "get", "srestart", "web", "-n", "shop", "-o", "jsonpath={.spec.suspend}"); s != "true" {
+		t.Error("it was not suspended")
+	}
+	value[bool](other, t, `(document.querySelector('[data-act=resume]').click(), document.querySelector("#dialog .do").click(), true)`)
+	until(other, t, "it can be suspended again", `document.querySelector('[data-act=suspend]')`)
+}

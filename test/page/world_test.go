@@ -1,0 +1,89 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// workload is a Deployment of the world.
+const workload = `---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: %[1]s
+  namespace: shop
+  annotations: {%[4]s}
+spec:
+  replicas: %[2]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}, annotations: {%[5]s}}
+    spec:
+      runtimeClassName: node-pool-%[3]s
+      containers: [{name: app, image: "example.com/%[1]s:1", resources: {requests: {cpu: %[6]s, memory: 3Gi}}}]
+`
+
+const (
+	nightly = `tidekeeper.dev/scheduled-restart: "true", tidekeeper.dev/restart-schedule: "0 3 * * *"`
+	often   = `tidekeeper.dev/scheduled-restart: "true", tidekeeper.dev/restart-schedule: "0 */6 * * *"`
+)
+
+// kubectl runs kubectl, which has to succeed.
+func kubectl(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	out, err := cluster.Kubectl(stdin, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// hostile is a text that would run as a script where it is not text.
+const hostile = `<img src=x onerror="window.ran=1">"><script>window.ran=1</script>`
+
+// hostileEvent is an event about a pool with that text in it.
+var hostileEvent = fmt.Sprintf(`
+apiVersion: v1
+kind: Event
+metadata: {name: hostile, namespace: default}
+involvedObject: {apiVersion: tidekeeper.dev/v1, kind: NodePool, name: worker}
+type: Warning
+reason: Odd
+message: %q
+`, hostile)
+
+// buildWorld makes what the pages are tried on: two pools, one of which is nearly full and has
+// pods that wait for it; and restarts, some of them at the same minute, one of a workload that is
+// not healthy.
+func buildWorld(t *testing.T) {
+	t.Helper()
+	cluster.StartManager(t)
+	for i, node := range []string{"node-1", "node-2", "node-3"} {
+		kubectl(t, "", "label", "node", node, "node-role.kubernetes.io/worker=", fmt.Sprintf("topology.kubernetes.io/zone=eu-%c", 'a'+i%2))
+	}
+	kubectl(t, "", "label", "node", "node-4", "node-role.kubernetes.io/gpu=", "topology.kubernetes.io/zone=eu-b")
+	kubectl(t, "", "apply", "-k", framework.Root()+"/config/samples")
+	var manifests strings.Builder
+	manifests.WriteString("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
+	for _, name := range []string{"api", "cart", "mail", "search", "web"} {
+		fmt.Fprintf(&manifests, workload, name, 4, "worker", nightly, "", "1500m")
+	}
+	fmt.Fprintf(&manifests, workload, "train", 3, "gpu", "", "", "7")
+	fmt.Fprintf(&manifests, workload, "broken", 2, "worker", often, "sandbox.tidekeeper.dev/behavior: never-ready", "100m")
+	kubectl(t, manifests.String(), "apply", "-f", "-")
+	kubectl(t, "", "cordon", "node-3")
+	kubectl(t, "", "wait", "-n", "shop", "deployment/web", "--for=condition=Available", "--timeout=60s")
+	kubectl(t, "", "wait", "nodepool/worker", "--for=jsonpath={.status.nodeCount}=3", "--timeout=60s")
+	kubectl(t, "", "wait", "-n", "shop", "scheduledrestart/web", "--for=jsonpath={.status.nextScheduleTime}", "--timeout=60s")
+	now := kubectlTide(t, "restarts", "now", "web", "-n", "shop")
+	if !strings.Contains(now, "requested a restart") {
+		t.Fatal(now)
+	}
+	kubectl(t, "", "wait", "-n", "shop", "scheduledrestart/web", "--for=jsonpath={.status.history[0].outcome}=Succeeded", "--timeout=60s")
+}
