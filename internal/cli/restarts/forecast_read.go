@@ -82,7 +82,7 @@ func (r *forecastReader) readPods(ctx context.Context) error {
 		return err
 	}
 	if len(ages.unread) > 0 {
-		r.o.Note("note: you may not list the pods of " + strings.Join(ages.unread, ", ") + ": there, their age triggers nothing")
+		r.o.Note("note: you may not list the pods of " + strings.Join(ages.unread, ", ") + ": there, they are taken to be as old as when the manager last looked at them")
 	}
 	for key, oldest := range ages.oldest {
 		if t, known := r.targets[key]; known {

@@ -4,6 +4,7 @@
 package restarts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -212,6 +213,7 @@ func listTable(items []view.Restart, namespaces, wide bool, now time.Time, local
 }
 
 func listRow(r view.Restart, namespaces, wide bool, now time.Time, local *time.Location) []term.Cell {
+	schedule := term.Text(cmp.Or(r.Schedule, "-"))
 	last, outcome, success := term.Text("-"), term.Text("-"), term.Text("never")
 	if r.LastTick != nil {
 		last.Text = term.Ago(*r.LastTick, now)
@@ -221,7 +223,7 @@ func listRow(r view.Restart, namespaces, wide bool, now time.Time, local *time.L
 		success.Text = term.Ago(*r.LastSuccess, now)
 	}
 	row := []term.Cell{
-		term.Text(r.Name), term.Text(r.Target), term.Text(r.Schedule), term.Painted(cmdutil.ColorOf(r.Status.Severity), r.Status.Reason),
+		term.Text(r.Name), term.Text(r.Target), schedule, term.Painted(cmdutil.ColorOf(r.Status.Severity), r.Status.Reason),
 		last, outcome, success, nextCell(r, now, local),
 	}
 	if namespaces {

@@ -76,6 +76,9 @@ func TestRestartsTable(t *testing.T) {
 			r.Status.History = []tidekeeperv1.RestartRecord{
 				{ScheduledTime: *at(noon.Add(-time.Hour)), Outcome: tidekeeperv1.OutcomeMissed, Reason: "TargetUnhealthy"}}
 		}),
+		aRestart("aged", "", ready("True", "Scheduled"), func(r *tidekeeperv1.ScheduledRestart) {
+			r.Spec.MaxPodAgeSeconds, r.Status.NextAgeTime = 86400, at(noon.Add(15*time.Hour))
+		}),
 		aRestart("busy", "@hourly", ready("False", "Restarting"), func(r *tidekeeperv1.ScheduledRestart) {
 			r.Status.Active = &tidekeeperv1.ActiveRestart{ScheduledTime: *at(noon.Add(-time.Minute)), StartedTime: *at(noon.Add(-time.Minute))}
 		}),
@@ -87,6 +90,7 @@ func TestRestartsTable(t *testing.T) {
 		"new    Deployment/new    @daily      Unknown           -      -                        never     -",
 		"off    Deployment/off    @daily      Suspended         -      -                        never     -",
 		"sick   Deployment/sick   @hourly     TargetUnhealthy   60m    Missed/TargetUnhealthy   never     due since today 12:00",
+		"aged   Deployment/aged   -           Scheduled         -      -                        never     tomorrow 03:00 (in 15h)",
 		"busy   Deployment/busy   @hourly     Restarting        -      -                        never     under way for 60s",
 	}
 	if diff := cmp.Diff(want, lines(t, listTable(shown(items), false, false, noon, time.UTC), term.Screen{})); diff != "" {

@@ -31,15 +31,27 @@ const latestStart = 10 * time.Minute
 // that needs a look at the pods.
 //
 // status.nextAgeTime is that time, or an earlier one: pods are only replaced by younger ones,
-// so that no pod has to be looked at before it has come. ended says that a restart has ended
-// just now.
+// so that no pod has to be looked at before it has come. Only if a window is open, younger pods
+// can be due earlier, as they have to last until the next one opens. ended says that a restart
+// has ended just now.
 func (d *decider) observeAge(ended bool) bool {
 	status, now := &d.out.Status, d.in.Now
-	switch next := status.NextAgeTime; {
-	case !d.limitsAge() || d.in.Target.Pods == 0:
+	if !d.limitsAge() || d.in.Target.Pods == 0 {
 		status.NextAgeTime = nil
 		return true
-	case next != nil && !ended && next.After(now):
+	}
+	open := false
+	if len(d.in.Windows) > 0 {
+		var closes time.Time
+		if closes, open = d.in.Windows.ClosesAt(now); !open {
+			closes = now
+		}
+		if opens, ok := d.in.Windows.OpensAt(closes); ok && opens.After(now) {
+			d.wakeAt(opens)
+		}
+	}
+	switch next := status.NextAgeTime; {
+	case next != nil && !ended && !open && next.After(now):
 		d.wakeAt(next.Time)
 		return true
 	case next != nil && !ended && d.blocked(tidekeeperv1.ReasonTargetRolling):
@@ -55,7 +67,7 @@ func (d *decider) observeAge(ended bool) bool {
 		status.NextAgeTime = nil
 		if !d.in.PodAges.Unwatched {
 			// The cache may not show the pods yet: it does when the first is too old.
-			d.wakeAt(now.Add(d.ageLimit()))
+			d.wakeAt(now.Add(AgeLimit(d.in.Restart)))
 		}
 		return true
 	}
@@ -82,12 +94,12 @@ func (d *decider) limitsAge() bool {
 	return d.spec.MaxPodAgeSeconds > 0 && d.stopped() == "" && d.in.Target != nil && !d.in.Target.Deleting && !d.in.Target.OnDelete && !d.in.Target.Partitioned
 }
 
-// ageLimit returns the age at which a restart is due: that of the spec, less what is left of
-// the spread after the place of the object.
-func (d *decider) ageLimit() time.Duration {
-	limit := d.spec.GetMaxPodAge()
-	spread := min(seconds(d.spec.SpreadSeconds), limit/2)
-	return limit - spread + schedule.Spread(d.in.Restart.Namespace, d.in.Restart.Name, spread)
+// AgeLimit returns the age of the oldest pod at which a restart is due: that of the spec, less
+// what is left of the spread after the place of the object. It is 0 if there is no limit.
+func AgeLimit(restart *tidekeeperv1.ScheduledRestart) time.Duration {
+	limit := restart.Spec.GetMaxPodAge()
+	spread := min(seconds(restart.Spec.SpreadSeconds), limit/2)
+	return limit - spread + schedule.Spread(restart.Namespace, restart.Name, spread)
 }
 
 // ageTick returns the tick of the restart for the age of the pods, which may be in the future;
@@ -107,7 +119,7 @@ func (d *decider) ageTick() time.Time {
 		since = later(since, last.UTC())
 	}
 	took, _ := LastDuration(d.out.Status.History)
-	return ageTick(since, d.ageLimit(), d.in.Windows, took.Truncate(time.Second))
+	return ageTick(since, AgeLimit(d.in.Restart), d.in.Windows, took.Truncate(time.Second))
 }
 
 // ageTick returns when a workload is to be restarted whose oldest pod is as old as if it had

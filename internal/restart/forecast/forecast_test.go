@@ -271,6 +271,13 @@ func TestForecast(t *testing.T) {
 			want:     []string{"shop/web 03:05:00 to 03:06:01 Succeeded", "shop/web 03:30:00 to 03:31:01 Succeeded", "shop/web 03:55:00 to 03:56:01 Succeeded"},
 		},
 		{
+			name: "pods that may not be listed are as old as the manager said",
+			restarts: []*tidekeeperv1.ScheduledRestart{nightly("shop", "web", young(50*time.Minute), func(r *tidekeeperv1.ScheduledRestart) {
+				r.Status.NextAgeTime = metaAt("03:05:00")
+			})},
+			want: []string{"shop/web 03:05:00 to 03:06:01 Succeeded", "shop/web 03:55:00 to 03:56:01 Succeeded"},
+		},
+		{
 			name:     "a tick of the schedule serves the age of the pods",
 			restarts: []*tidekeeperv1.ScheduledRestart{nightly("shop", "web", spec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.MaxPodAgeSeconds = 2400 }))},
 			targets:  aged("02:25:00", "web"),

@@ -33,7 +33,8 @@ type Target struct {
 	State *workload.State
 	// Unserved says that the cluster does not serve its kind.
 	Unserved bool
-	// Oldest is when its oldest pod was created; zero if that is not known.
+	// Oldest is when its oldest pod was created. If that is not known it is zero, and the
+	// pods are as old as they were when the manager looked at them.
 	Oldest time.Time
 }
 
@@ -63,6 +64,9 @@ func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 		}
 	}
 	t.users = append(t.users, o)
+	if next := o.restart.Status.NextAgeTime; next != nil && t.Oldest.IsZero() && o.restart.Spec.MaxPodAgeSeconds > 0 {
+		t.Oldest = next.Add(-decision.AgeLimit(o.restart))
+	}
 }
 
 // initial returns a workload as it is at first.
