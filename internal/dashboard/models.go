@@ -5,6 +5,7 @@ package dashboard
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -216,5 +217,31 @@ func (r *request) targets() map[forecast.TargetKey]forecast.Target {
 			}
 		}
 	}
+	r.addPodAges(targets)
 	return targets
+}
+
+// addPodAges adds the age of the oldest pods where a ScheduledRestart of the namespace limits it.
+func (r *request) addPodAges(targets map[forecast.TargetKey]forecast.Target) {
+	limited := map[string]bool{}
+	for _, restart := range r.restarts() {
+		limited[restart.Namespace] = limited[restart.Namespace] || restart.Spec.MaxPodAgeSeconds > 0
+	}
+	ages := view.PodAges{}
+	for _, pod := range r.pods() {
+		if limited[pod.Namespace] {
+			ages.Add(pod)
+		}
+	}
+	for key, oldest := range ages {
+		if t, known := targets[key]; known {
+			t.Oldest = oldest
+			targets[key] = t
+		}
+	}
+}
+
+// limitsPodAge reports whether a ScheduledRestart limits the age of pods.
+func (r *request) limitsPodAge() bool {
+	return slices.ContainsFunc(r.restarts(), func(o *tidekeeperv1.ScheduledRestart) bool { return o.Spec.MaxPodAgeSeconds > 0 })
 }

@@ -20,13 +20,13 @@ var (
 	capacityKinds = []string{kindPools, kindNodes, kindPods}
 	podsKinds     = []string{kindPods}
 	restartsKinds = func() []string {
-		kinds := []string{kindRestarts, kindFreezes, kindNamespaces}
+		kinds := []string{kindRestarts, kindFreezes, kindNamespaces, kindPods}
 		for _, kind := range workload.Kinds {
 			kinds = append(kinds, kind.Resource)
 		}
 		return kinds
 	}()
-	overviewKinds = append(slices.Clone(capacityKinds), restartsKinds...)
+	overviewKinds = append([]string{kindPools, kindNodes}, restartsKinds...)
 )
 
 // mainResources are those that every pool is shown with.

@@ -17,9 +17,11 @@ import (
 
 // The kinds that pages need, by their names in rights.
 const (
-	kindPools    = "nodepools"
-	kindNodes    = "nodes"
-	kindPods     = "pods"
+	kindPools = "nodepools"
+	kindNodes = "nodes"
+	kindPods  = "pods"
+	// KindOwnPods: with a namespace, some pages need only its pods: users may not be allowed to list others.
+	KindOwnPods  = "pods of the namespace"
 	kindRestarts = "scheduledrestarts"
 	// A freeze may be about the namespaces with some labels.
 	kindFreezes    = "freezes"
@@ -48,7 +50,9 @@ type page struct {
 // builder builds the pages of one path.
 type builder struct {
 	kinds []string
-	page  func(*request) (*page, error)
+	// own says that of the pods only those of the namespace are needed.
+	own  bool
+	page func(*request) (*page, error)
 }
 
 // errNotFound is the error for an object that does not exist.
@@ -58,17 +62,17 @@ var errNotFound = errors.New("there is no such object")
 func route(path string) (b builder, argument string, found bool) {
 	switch path {
 	case "/":
-		return builder{overviewKinds, overviewPage}, "", true
+		return builder{overviewKinds, false, overviewPage}, "", true
 	case "/capacity":
-		return builder{capacityKinds, capacityPage}, "", true
+		return builder{capacityKinds, false, capacityPage}, "", true
 	case "/restarts":
-		return builder{restartsKinds, restartsPage}, "", true
+		return builder{restartsKinds, true, restartsPage}, "", true
 	case "/pods":
-		return builder{podsKinds, podsPage}, "", true
+		return builder{podsKinds, true, podsPage}, "", true
 	}
 	name, isPool := strings.CutPrefix(path, "/pools/")
 	if isPool && name != "" && !strings.Contains(name, "/") {
-		return builder{capacityKinds, poolPage}, name, true
+		return builder{capacityKinds, false, poolPage}, name, true
 	}
 	return builder{}, "", false
 }
@@ -81,6 +85,7 @@ func (r *request) pools() []*tidekeeperv1.NodePool {
 
 func (r *request) nodes() []*corev1.Node { return listOf[*corev1.Node](r.snapshot, kindNodes) }
 
+// pods returns the pods: of all namespaces where the page needs them, else those that are shown.
 func (r *request) pods() []*corev1.Pod { return listOf[*corev1.Pod](r.snapshot, kindPods) }
 
 // restarts returns the ScheduledRestarts of all namespaces.

@@ -87,7 +87,7 @@ var aheads = []struct {
 func restartsPage(r *request) (*page, error) {
 	now, local := r.now(), r.site.local
 	d := &restartsData{
-		Problems: r.problems(restartsKinds...), NoLeader: r.noLeader(), Zone: term.Zone(now, local), Filter: r.query.Get("q"), Namespace: r.query.Get("namespace"),
+		Problems: r.restartProblems(), NoLeader: r.noLeader(), Zone: term.Zone(now, local), Filter: r.query.Get("q"), Namespace: r.query.Get("namespace"),
 		Settings: "restarts take as long as the last one, or 1m; the manager's settings are taken to be its defaults",
 	}
 	ahead := aheads[0]
@@ -139,6 +139,15 @@ func restartsPage(r *request) (*page, error) {
 		}
 	}
 	return p, nil
+}
+
+// restartProblems are the problems of the page. Pods are needed only where their age is limited.
+func (r *request) restartProblems() []string {
+	kinds := restartsKinds
+	if !r.limitsPodAge() {
+		kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return kind == kindPods })
+	}
+	return r.problems(kinds...)
 }
 
 // addMinutes adds the minutes in which restarts start.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -154,11 +155,33 @@ func (s *Site) build(ctx context.Context, path string, query url.Values) (*page,
 		return nil, nil, errNoPage
 	}
 	s.usedOnce.Do(func() { close(s.used) })
-	r := &request{ctx: ctx, site: s, argument: argument, query: query, snapshot: s.world.read(ctx, build.kinds), models: s.models}
+	r := &request{ctx: ctx, site: s, argument: argument, query: query, snapshot: s.read(ctx, build), models: s.models}
 	s.models.mu.Lock()
 	defer s.models.mu.Unlock()
 	p, err := build.page(r)
 	return p, r.snapshot, err
+}
+
+// kindsOf returns the kinds that a page needs here.
+func (s *Site) kindsOf(b builder) []string {
+	kinds := slices.Clone(b.kinds)
+	if i := slices.Index(kinds, kindPods); i >= 0 && b.own && s.about.Namespace != "" {
+		kinds[i] = KindOwnPods
+	}
+	return kinds
+}
+
+// read reads what a page needs. Whichever pods these are, they are the pods of the page.
+func (s *Site) read(ctx context.Context, b builder) *snapshot {
+	kinds := s.kindsOf(b)
+	snapshot := s.world.read(ctx, kinds)
+	if slices.Contains(kinds, KindOwnPods) {
+		snapshot.objects[kindPods], snapshot.versions[kindPods] = snapshot.objects[KindOwnPods], snapshot.versions[KindOwnPods]
+		if p := snapshot.problems[KindOwnPods]; p != "" {
+			snapshot.problems[kindPods] = p
+		}
+	}
+	return snapshot
 }
 
 var errNoPage = errors.New("there is no such page")

@@ -112,7 +112,7 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 		if send("page", e) != nil {
 			return
 		}
-		if !s.await(ctx, changed, max(coalesce, 4*time.Since(began)), build.kinds) {
+		if !s.await(ctx, changed, max(coalesce, 4*time.Since(began)), s.kindsOf(build)) {
 			break
 		}
 	}

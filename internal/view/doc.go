@@ -8,7 +8,7 @@
 //   - status.go: conditions as a word and how bad it is
 //   - pool.go, pool_detail.go, pool_settings.go: NodePools, and one of them with its nodes
 //   - plan.go, plan_groups.go: what applying NodePools would change
-//   - restart.go, history.go: ScheduledRestarts, and what became of their ticks
+//   - restart.go, history.go, pod_ages.go: ScheduledRestarts, and what became of their ticks
 //   - calendar.go, forecast.go, explain.go: the coming starts, what is not restarted, and a
 //     schedule in words
 //   - startup.go, startup_waits.go: how pods came up

@@ -56,6 +56,7 @@ func TestPage(t *testing.T) {
 	t.Run("another origin gets nothing", func(t *testing.T) { otherOrigin(ctx, t, d) })
 	t.Run("a name that leads here gets nothing", func(t *testing.T) { rebound(t, d) })
 	t.Run("a user without rights", func(t *testing.T) { withoutRights(ctx, t) })
+	t.Run("a user of one namespace", func(t *testing.T) { ofNamespace(ctx, t) })
 	t.Run("actions", func(t *testing.T) { actions(ctx, t) })
 	t.Run("five tabs", func(t *testing.T) { manyTabs(ctx, t, d) })
 	t.Run("an outage of the API server", func(t *testing.T) { outage(ctx, t, d) })

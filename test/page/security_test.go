@@ -123,6 +123,20 @@ func withoutRights(ctx context.Context, t *testing.T) {
 	until(other, t, "levels that are not known are not 0", `[...document.querySelectorAll(".nodes td")].every(e => e.textContent !== "0%") && [...document.querySelectorAll("[data-square]")].some(e => e.textContent === "?")`)
 }
 
+// ofNamespace is the page of a user who has rights in one namespace only.
+func ofNamespace(ctx context.Context, t *testing.T) {
+	kubectl(t, "", "create", "rolebinding", "shop", "-n", "shop", "--clusterrole=view", "--user=bob")
+	d := startDashboard(t, cluster.UserKubeconfig(t, "bob"), "-n", "shop")
+	other := tab(ctx, t)
+	open(other, t, d.base+"/pods?since=all#"+d.token)
+	shows(other, t, "shop/web-")
+	open(other, t, d.base+"/restarts")
+	shows(other, t, "shop/api")
+	if text := value[string](other, t, "document.body.innerText"); strings.Contains(text, "not allowed to list pods") || strings.Contains(text, "not allowed to list scheduledrestarts") {
+		t.Errorf("the page lacks what the user may read:\n%s", text)
+	}
+}
+
 // actions are done only where they are allowed, after a dialog.
 func actions(ctx context.Context, t *testing.T) {
 	readOnly := startDashboard(t, cluster.Kubeconfig)

@@ -91,6 +91,11 @@ func (c *cluster) kinds() []dashboard.Kind {
 		c.kind("pods", &corev1.Pod{}, "", func() client.ObjectList { return &corev1.PodList{} }),
 		c.kind("scheduledrestarts", &tidekeeperv1.ScheduledRestart{}, c.about.Namespace, func() client.ObjectList { return &tidekeeperv1.ScheduledRestartList{} }),
 	}
+	if namespace := c.about.Namespace; namespace != "" {
+		own := c.kind("pods", &corev1.Pod{}, namespace, func() client.ObjectList { return &corev1.PodList{} })
+		own.Name = dashboard.KindOwnPods
+		kinds = append(kinds, own)
+	}
 	freezes := c.kind("freezes", &tidekeeperv1.Freeze{}, "", func() client.ObjectList { return &tidekeeperv1.FreezeList{} })
 	freezes.Optional = true // Its CRD may be older than the plugin.
 	kinds = append(kinds, freezes, c.kind("namespaces", &corev1.Namespace{}, "", func() client.ObjectList { return &corev1.NamespaceList{} }))

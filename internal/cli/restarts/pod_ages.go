@@ -5,32 +5,29 @@ package restarts
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/pods"
-	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
-	"tidekeeper.dev/tidekeeper/internal/workload"
+	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
 // podAges says when the oldest pod of each workload was created.
 type podAges struct {
-	oldest map[forecast.TargetKey]time.Time
+	oldest view.PodAges
 	// unread are the namespaces whose pods may not be listed.
 	unread []string
 }
 
 // readPodAges reads the pods of namespaces.
 func readPodAges(ctx context.Context, c client.Reader, namespaces []string) (podAges, error) {
-	ages := podAges{oldest: map[forecast.TargetKey]time.Time{}}
+	ages := podAges{oldest: view.PodAges{}}
 	for _, namespace := range namespaces {
 		err := cmdutil.EachPage(ctx, c, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
 			for i := range page.Items {
-				ages.add(&page.Items[i])
+				ages.oldest.Add(&page.Items[i])
 			}
 		}, client.InNamespace(namespace))
 		switch {
@@ -41,20 +38,4 @@ func readPodAges(ctx context.Context, c client.Reader, namespaces []string) (pod
 		}
 	}
 	return ages, nil
-}
-
-func (a *podAges) add(pod *corev1.Pod) {
-	kind, name := pods.Workload(pod)
-	if kind == "" || !pods.IsActive(pod) {
-		return
-	}
-	for _, k := range workload.Kinds {
-		if k.Kind != kind {
-			continue
-		}
-		key := forecast.KeyOf(pod.Namespace, k.Ref(name))
-		if before, known := a.oldest[key]; !known || pod.CreationTimestamp.Time.Before(before) {
-			a.oldest[key] = pod.CreationTimestamp.Time
-		}
-	}
 }
