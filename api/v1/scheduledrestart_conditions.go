@@ -27,6 +27,9 @@ const (
 	ReasonPodsNotWatched = "PodsNotWatched"
 	// ReasonOutsideWindows means that no tick of the schedule is inside a window. Not ready.
 	ReasonOutsideWindows = "OutsideWindows"
+	// ReasonOrderCycle means that by spec.after some ScheduledRestarts come after each
+	// other. Not ready; also the reason of a skipped tick.
+	ReasonOrderCycle = "OrderCycle"
 	// ReasonStrategyOnDelete means that the update strategy of the workload
 	// replaces no pods by itself. Not ready; also the reason of a skipped tick.
 	ReasonStrategyOnDelete = "StrategyOnDelete"
@@ -43,6 +46,13 @@ const (
 	ReasonTargetRolling = "TargetRolling"
 	// ReasonTargetUnhealthy means that not all pods of the workload are available.
 	ReasonTargetUnhealthy = "TargetUnhealthy"
+	// ReasonOutOfOrder means that one of those in spec.after has not finished yet.
+	ReasonOutOfOrder = "OutOfOrder"
+	// ReasonPredecessorFailed means that the last restart of one of those in spec.after
+	// has failed.
+	ReasonPredecessorFailed = "PredecessorFailed"
+	// ReasonPredecessorNotFound means that one of those in spec.after does not exist.
+	ReasonPredecessorNotFound = "PredecessorNotFound"
 	// ReasonBudgetExhausted means that the restart budget is used up.
 	ReasonBudgetExhausted = "BudgetExhausted"
 	// ReasonFrozen means that a Freeze is in force.
@@ -80,7 +90,7 @@ const (
 // WaitReasons are the reasons of the condition Ready with which a due tick waits.
 var WaitReasons = []string{
 	ReasonTargetNotFound, ReasonFrozen, ReasonWindowClosed, ReasonTargetPaused, ReasonTargetRolling, ReasonTargetUnhealthy,
-	ReasonBudgetExhausted,
+	ReasonOutOfOrder, ReasonPredecessorFailed, ReasonPredecessorNotFound, ReasonBudgetExhausted,
 }
 
 // Reasons of events about a ScheduledRestart.
@@ -95,6 +105,10 @@ const (
 	EventRestartSkipped = "RestartSkipped"
 	// EventRestartMissed is recorded when a tick was not started before its deadline.
 	EventRestartMissed = "RestartMissed"
+
+	// EventOrderCycle is recorded when the ScheduledRestart becomes not ready for the
+	// reason of the same name.
+	EventOrderCycle = "OrderCycle"
 
 	// EventInvalidRequest is recorded when the annotation that requests a restart
 	// has an invalid value.

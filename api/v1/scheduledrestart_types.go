@@ -75,6 +75,20 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	Windows []RestartWindow `json:"windows,omitempty"`
 
+	// after names ScheduledRestarts of this namespace that come first: a restart is not
+	// started before these have finished what was due at the same time or earlier, nor
+	// while the last restart of one of them has failed, or while one does not exist. It
+	// waits until its deadline. ScheduledRestarts that come after each other restart
+	// nothing.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="after must have names of ScheduledRestarts: lower-case letters, digits, '-' and '.'"
+	After []string `json:"after,omitempty"`
+
 	// precondition is Healthy, so that a workload that is already broken is not
 	// restarted, or None. Default: Healthy.
 	//
@@ -186,6 +200,7 @@ const (
 // +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.spec.timeZone`,priority=1
 // +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=`.status.history[0].outcome`,priority=1,description="What became of the last tick"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What the status means"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.after) || !(self.metadata.name in self.spec.after)",message="after must not name the ScheduledRestart itself"
 type ScheduledRestart struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

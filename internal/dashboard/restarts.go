@@ -272,6 +272,15 @@ func (r *request) restartPanel(row *restartRow) *restartPanel {
 	if in.Ticks != nil {
 		p.Words = in.Ticks.Describe()
 	}
+	// They are read without errors.
+	_ = in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
+		for _, other := range r.restarts() {
+			if other.Namespace == row.object.Namespace && other.Name == name {
+				return other, nil
+			}
+		}
+		return nil, nil
+	})
 	kind, err := workload.Get(row.object.Spec.TargetRef)
 	if err == nil {
 		if problem := r.snapshot.problem(kind.Resource); problem != "" {

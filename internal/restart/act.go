@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -46,6 +47,9 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 	}
 	ready := meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionReady)
 	r.metrics.schedules.set(key, ready.Reason)
+	if was := meta.FindStatusCondition(before.Status.Conditions, tidekeeperv1.ConditionReady); ready.Reason == tidekeeperv1.ReasonOrderCycle && (was == nil || was.Reason != ready.Reason) {
+		r.recorder.Eventf(restart, nil, corev1.EventTypeWarning, tidekeeperv1.EventOrderCycle, "Reconcile", "%s", ready.Message)
+	}
 	for i := range d.Records {
 		ref := restart.Spec.TargetRef
 		if d.Records[i].StartedTime != nil {

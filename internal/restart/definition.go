@@ -34,7 +34,7 @@ func Controller() controller.Definition {
 			{Object: &corev1.Node{}, Reason: "Leaves nodes that are not ready out of the rollout of a DaemonSet."},
 		},
 		Indexes: []index.Index{
-			index.RestartsByTarget(), index.RestartsByWait(),
+			index.RestartsByTarget(), index.RestartsByWait(), index.RestartsByAfter(),
 			index.PodsByRestart(podtimeline.RestartedAt), index.PodsByDaemonSet(),
 			index.NodesNotReady(),
 		},

@@ -18,6 +18,7 @@
 //	setup.go           its watches
 //	controller.go      one reconcile
 //	gather.go          finds out what a decision depends on
+//	order.go           those that come first
 //	nodes.go           the nodes that a DaemonSet is restarted without
 //	pods.go            how long the new pods took to become ready
 //	pod_ages.go        how old the pods are

@@ -51,6 +51,9 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 	if in.Freezes, err = r.freezes.In(ctx, restart.Namespace); err != nil {
 		return decision.Output{}, nil, err
 	}
+	if err := r.readOrder(ctx, &in); err != nil {
+		return decision.Output{}, nil, err
+	}
 	for {
 		d := decision.Decide(in)
 		switch d.Needs {

@@ -431,6 +431,12 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.tidekeeper.tidekeeper.api.v1.ScheduledRestartSpec
   map:
     fields:
+    - name: after
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
     - name: failureLimit
       type:
         scalar: numeric

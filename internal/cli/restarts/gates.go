@@ -33,8 +33,8 @@ func newGatesCommand(e *cmdutil.Env) *cobra.Command {
 		Short: "Whether a restart would be started now, and what is in its way",
 		Long: `gates shows everything that must allow a restart before it is started, open or closed,
 in the order in which a person has to open it: the schedule, the workload and its update
-strategy, the freezes, the windows, the health of the workload, and a slot of the budget.
-A restart that is requested now needs all of them but the schedule.
+strategy, the freezes, the windows, those that come first, the health of the workload,
+and a slot of the budget. A restart that is requested now needs all of them but the schedule.
 
 The settings of the manager cannot be read from the cluster: give those of the budget as
 flags if they are not the defaults. Pods of a DaemonSet on nodes that are not ready count
@@ -79,6 +79,9 @@ func (o *gatesOptions) Run(ctx context.Context) error {
 	if err := o.readFreezes(ctx, c, &in); err != nil {
 		return err
 	}
+	if err := readOrder(ctx, c, &in); err != nil {
+		return err
+	}
 	slots, err := o.budgetGate(ctx, c, r)
 	if err != nil {
 		return err
@@ -104,6 +107,18 @@ func (o *gatesOptions) readFreezes(ctx context.Context, c client.Client, in *dec
 	}
 	in.Freezes = periods[in.Restart.Namespace]
 	return err
+}
+
+// readOrder reads those that a ScheduledRestart comes after.
+func readOrder(ctx context.Context, c client.Client, in *decision.Input) error {
+	return in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
+		other := &tidekeeperv1.ScheduledRestart{}
+		err := c.Get(ctx, client.ObjectKey{Namespace: in.Restart.Namespace, Name: name}, other)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return other, err
+	})
 }
 
 func (o *gatesOptions) print(out view.Gates) error {

@@ -34,6 +34,9 @@ func (d *decider) blocker(at time.Time) *blocker {
 	if b := d.closed(at); b != nil {
 		return b
 	}
+	if b := d.outOfOrder(at); b != nil {
+		return b
+	}
 	return unready(d.spec, d.in.Target)
 }
 

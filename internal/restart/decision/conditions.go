@@ -17,6 +17,7 @@ import (
 var ReadyReasons = []string{
 	tidekeeperv1.ReasonScheduled, tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonRestarting,
 	tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling, tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonBudgetExhausted,
+	tidekeeperv1.ReasonOutOfOrder, tidekeeperv1.ReasonPredecessorFailed, tidekeeperv1.ReasonPredecessorNotFound, tidekeeperv1.ReasonOrderCycle,
 	tidekeeperv1.ReasonFrozen, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonOutsideWindows, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonTargetNotFound,
 	tidekeeperv1.ReasonStrategyOnDelete, tidekeeperv1.ReasonStrategyPartition, tidekeeperv1.ReasonPodsNotWatched,
 }
@@ -32,13 +33,14 @@ var TickReasons = map[tidekeeperv1.Outcome][]string{
 	},
 	tidekeeperv1.OutcomeSkipped: {
 		tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit,
-		tidekeeperv1.ReasonStrategyOnDelete, tidekeeperv1.ReasonStrategyPartition, tidekeeperv1.ReasonAlreadyRestarted,
+		tidekeeperv1.ReasonStrategyOnDelete, tidekeeperv1.ReasonStrategyPartition, tidekeeperv1.ReasonOrderCycle, tidekeeperv1.ReasonAlreadyRestarted,
 		tidekeeperv1.ReasonSuperseded, tidekeeperv1.ReasonEdited, tidekeeperv1.ReasonWithdrawn, tidekeeperv1.ReasonTargetNotFound,
 	},
 	tidekeeperv1.OutcomeMissed: {
 		tidekeeperv1.ReasonTargetNotFound, tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling,
 		tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonFrozen, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonBudgetExhausted,
 		tidekeeperv1.ReasonDeadlineExceeded, tidekeeperv1.ReasonSuperseded,
+		tidekeeperv1.ReasonOutOfOrder, tidekeeperv1.ReasonPredecessorFailed, tidekeeperv1.ReasonPredecessorNotFound,
 	},
 }
 
@@ -93,6 +95,8 @@ func (d *decider) diagnose() diagnosis {
 	switch {
 	case d.in.Invalid != nil:
 		return stalled(tidekeeperv1.ReasonInvalidSchedule, d.in.Invalid.Error())
+	case len(d.in.Cycle) > 0:
+		return stalled(tidekeeperv1.ReasonOrderCycle, cycleMessage(d.in.Cycle))
 	case missing != nil:
 		return busy(missing.reason, "ticks are being missed: "+missing.message)
 	case d.waitsFor != nil && d.waitsFor.reason == tidekeeperv1.ReasonFrozen:
@@ -134,6 +138,7 @@ func (d *decider) scheduledMessage(next time.Time) string {
 	if d.in.Offset > 0 {
 		message += fmt.Sprintf(", %s after its tick", d.in.Offset)
 	}
+	message += d.orderMessage()
 	if leftOut, ok := d.ticks().LeftOut(next); ok {
 		message += fmt.Sprintf("; the tick of %s before it is outside all windows and does not count", formatTime(leftOut))
 	}

@@ -31,6 +31,11 @@ type Input struct {
 	Freezes     []period.Period
 	FreezesLive bool
 
+	// After are the ScheduledRestarts that come first, and Cycle the names by which this one
+	// comes after itself; nil if it does not.
+	After []Predecessor
+	Cycle []string
+
 	// Target is the workload, nil if it does not exist. While a restart is in progress
 	// it is the workload that is being restarted, even if the spec now names another.
 	Target *workload.State

@@ -31,6 +31,7 @@ const (
 	GateTarget   GateName = "Target"   // the workload exists, and a restart replaces its pods
 	GateFreeze   GateName = "Freeze"   // no freeze is in force
 	GateWindow   GateName = "Window"   // a window is open that is long enough
+	GateOrder    GateName = "Order"    // those that come first have finished
 	GateHealth   GateName = "Health"   // the workload is in a state to be restarted
 	GateBudget   GateName = "Budget"   // a slot is free
 )
@@ -52,6 +53,7 @@ func Gates(in Input) []Gate {
 	gates = append(gates, closed(GateTarget, unusable, fmt.Sprintf("%s %s exists", d.spec.TargetRef.Kind, d.spec.TargetRef.Name)))
 	gates = append(gates, closed(GateFreeze, d.frozen(in.Now), "no Freeze is in force"))
 	gates = append(gates, closed(GateWindow, d.closed(in.Now), d.openMessage()))
+	gates = append(gates, closed(GateOrder, d.outOfOrder(in.Now), d.orderlyMessage()))
 	health := Gate{Name: GateHealth, Reason: tidekeeperv1.ReasonTargetNotFound, Message: "there is no workload to look at"}
 	if in.Target != nil {
 		health = closed(GateHealth, unready(d.spec, in.Target), d.healthMessage())
@@ -90,6 +92,13 @@ func (d *decider) openMessage() string {
 	}
 	closes, _ := d.in.Windows.ClosesAt(d.in.Now)
 	return "a window is open until " + formatTime(closes)
+}
+
+func (d *decider) orderlyMessage() string {
+	if len(d.spec.After) == 0 {
+		return "it comes after no other"
+	}
+	return "those that it comes after have finished"
 }
 
 func (d *decider) healthMessage() string {

@@ -18,7 +18,7 @@ func TestGates(t *testing.T) {
 	open := []string{
 		"Schedule open: the next tick is 2026-06-10T03:00:00Z", "Target open: Deployment web exists",
 		"Freeze open: no Freeze is in force",
-		"Window open: there are no windows: at any time", "Health open: all its pods are available",
+		"Window open: there are no windows: at any time", "Order open: it comes after no other", "Health open: all its pods are available",
 	}
 	// but replaces the state of the gates.
 	but := func(changes map[int]string) []string {
@@ -42,19 +42,19 @@ func TestGates(t *testing.T) {
 		{
 			"no workload", makeInputs(func(in *Input) { in.Target = nil }), but(map[int]string{
 				1: "Target closed (TargetNotFound): there is no Deployment web in this namespace",
-				4: "Health closed (TargetNotFound): there is no workload to look at",
+				5: "Health closed (TargetNotFound): there is no workload to look at",
 			}),
 		},
 		{
 			"its strategy and its health", makeInputs(withTarget(func(t *workload.State) { t.OnDelete, t.Rollout.Available = true, false })), but(map[int]string{
 				1: "Target closed (StrategyOnDelete): Deployment web has the update strategy OnDelete, by which no pod would be replaced",
-				4: "Health closed (TargetUnhealthy): Deployment web is not healthy",
+				5: "Health closed (TargetUnhealthy): Deployment web is not healthy",
 			}),
 		},
 		{
 			"it need not be healthy", makeInputs(withTarget(func(t *workload.State) { t.Rollout.Available = false }), withSpec(func(spec *tidekeeperv1.ScheduledRestartSpec) {
 				spec.Precondition = tidekeeperv1.PreconditionNone
-			})), but(map[int]string{4: "Health open: it need not be healthy, as the precondition is None"}),
+			})), but(map[int]string{5: "Health open: it need not be healthy, as the precondition is None"}),
 		},
 		{
 			"a freeze", makeInputs(frozen("02:00:00", "05:00:00")),

@@ -29,6 +29,14 @@ func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeper
 	}
 	_, open := s.windows.ClosesAt(s.now)
 	old := s.pods.Truncate(time.Second).Add(s.restart.Spec.GetMaxPodAge())
+	if s.first != nil {
+		first := &s.first.Status
+		unfinished := first.NextScheduleTime != nil && !first.NextScheduleTime.After(due) || first.Active != nil && !first.Active.ScheduledTime.After(due)
+		failed := len(first.History) > 0 && !first.History[0].ScheduledTime.After(due)
+		if unfinished || failed {
+			panic(fmt.Sprintf("the tick of %s was started before the one that comes first: %+v", formatTime(tick), first))
+		}
+	}
 	switch {
 	case trigger == tidekeeperv1.TriggerAge && (s.restart.Spec.MaxPodAgeSeconds == 0 || s.restart.Spec.Suspend):
 		panic(fmt.Sprintf("the tick of %s was started for the age of pods, which is not limited", formatTime(tick)))

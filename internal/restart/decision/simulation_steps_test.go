@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/workload"
@@ -47,6 +49,21 @@ func (s *simulation) ask() {
 	after.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: value}
 	s.olderRestart, s.restart = s.restart, after
 	s.log("a restart is requested for %q", value)
+}
+
+// lead has the one that comes first be due, in progress, at rest, or have failed.
+func (s *simulation) lead() {
+	at := metav1.Time{Time: s.now.Add(time.Duration(s.random.IntN(7200)-3600) * time.Second).Truncate(time.Second)}
+	s.first = &tidekeeperv1.ScheduledRestart{}
+	switch status := &s.first.Status; s.random.IntN(6) {
+	case 0:
+		status.NextScheduleTime = &at
+	case 1:
+		status.Active = &tidekeeperv1.ActiveRestart{ScheduledTime: at}
+	case 2:
+		status.History = []tidekeeperv1.RestartRecord{{ScheduledTime: at, StartedTime: &at, Outcome: tidekeeperv1.OutcomeFailed}}
+	}
+	s.log("the first one is %+v", s.first.Status)
 }
 
 // freeze creates a freeze, or lifts those that there are.
@@ -176,6 +193,9 @@ func (s *simulation) staysYoung() {
 		return
 	}
 	s.restart, s.olderRestart, s.windows, s.freezes, s.olderFreezes = after, after, nil, nil, nil
+	if s.first != nil {
+		s.first = &tidekeeperv1.ScheduledRestart{} // It is at rest.
+	}
 	s.create()
 	s.starts = map[start]int{} // Those of another workload.
 	limit := after.Spec.GetMaxPodAge()

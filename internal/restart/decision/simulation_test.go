@@ -56,6 +56,9 @@ type simulation struct {
 	// frozen counts the ticks that only the API server's freezes have held back.
 	frozen int
 
+	// first is the one that this comes after, nil if it comes after none.
+	first *tidekeeperv1.ScheduledRestart
+
 	// edits are the edits of the spec in between.
 	edits bool
 	// rolled are the ticks for which the current target has revisions, before is what an
@@ -136,6 +139,10 @@ func newSimulation(seed uint64) *simulation {
 	}
 	if random.IntN(3) > 0 {
 		s.ahead = time.Duration(1+random.IntN(90)) * time.Second
+	}
+	if random.IntN(8) == 0 {
+		s.restart.Spec.After = []string{"first"}
+		s.lead()
 	}
 	s.olderRestart = s.restart
 	s.create()
@@ -221,6 +228,10 @@ func (s *simulation) step() {
 		}
 	case 10:
 		s.freeze()
+	case 11:
+		if s.first != nil {
+			s.lead()
+		}
 	}
 	s.reconcile()
 }
@@ -244,6 +255,9 @@ func (s *simulation) reconcile() {
 	}
 	if s.random.IntN(4) == 0 {
 		in.Freezes = s.olderFreezes
+	}
+	if s.first != nil {
+		in.After = []Predecessor{{Name: "first", Restart: s.first}}
 	}
 	d := Decide(in)
 	if d.Needs == NeedPodAges {

@@ -7,6 +7,7 @@
 //
 //   - forecast.go: what is played, and what comes of it
 //   - simulation.go: the objects, one decision after the other
+//   - order.go: those that come after others
 //   - target.go: the workloads, and how restarts change them
 //   - wakeups.go: what happens next
 //   - report.go: what is kept of the decisions

@@ -254,6 +254,22 @@ func TestForecast(t *testing.T) {
 			},
 		},
 		{
+			name: "one comes after another that is due at the same time, or is missed with it",
+			restarts: []*tidekeeperv1.ScheduledRestart{
+				nightly("shop", "a", after("b")), nightly("shop", "b", after("c")), nightly("shop", "c", took(5*time.Minute)), nightly("shop", "lost", after("nothing")),
+				nightly("shop", "x", after("y")), nightly("shop", "y", after("x")),
+			},
+			change: func(in *Input) { in.Limits.MaxConcurrent = 9 },
+			want: []string{
+				"shop/c 03:00:00 to 03:05:01 Succeeded",
+				"shop/b 03:05:01 to 03:06:02 Succeeded",
+				"shop/a 03:06:02 to 03:07:03 Succeeded",
+				"shop/x tick 03:00:00 Skipped OrderCycle",
+				"shop/y tick 03:00:00 Skipped OrderCycle",
+				"shop/lost tick 03:00:00 Missed PredecessorNotFound",
+			},
+		},
+		{
 			name: "what waits for a slot does not fit into the window any more",
 			restarts: []*tidekeeperv1.ScheduledRestart{
 				nightly("shop", "a", window("0 3 * * *", 8*time.Minute), took(5*time.Minute)), nightly("shop", "b", window("0 3 * * *", 8*time.Minute), took(5*time.Minute)),

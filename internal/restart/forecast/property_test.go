@@ -102,6 +102,9 @@ func randomInput(t *rapid.T) Input {
 		if rapid.Bool().Draw(t, "known") {
 			took(seconds(t, "took", 0, 400))(r)
 		}
+		if rapid.IntRange(0, 3).Draw(t, "ordered") == 0 {
+			after(fmt.Sprint(rapid.IntRange(0, 6).Filter(func(n int) bool { return n != i }).Draw(t, "after")))(r)
+		}
 		if rapid.IntRange(0, 3).Draw(t, "request") == 0 {
 			requestedAt(at("03:00:00").Add(seconds(t, "requested", -300, 1500)).Format(time.TimeOnly))(r)
 		}
@@ -208,6 +211,7 @@ func (p *plain) changes(i int, r *tidekeeperv1.ScheduledRestart) bool {
 		Freezes: p.in.Freezes[r.Namespace], FreezesLive: true, Live: true, RolledOut: new(false), PodStartups: []time.Duration{},
 		SlotAge: p.in.Limits.SlotAge, Sent: p.sent[i], Now: p.now, PodAges: &decision.PodAges{Oldest: p.oldest[target], Live: true},
 	}
+	p.order(r, &in)
 	d := decision.Decide(in)
 	if d.Needs == decision.NeedSlot {
 		if in.HasSlot = p.budget.Take(key, d.WaitingSince); in.HasSlot {
@@ -243,4 +247,16 @@ func (p *plain) changes(i int, r *tidekeeperv1.ScheduledRestart) bool {
 		p.completes[target] = p.now.Add(p.durations[i] + turnaround)
 	}
 	return !reflect.DeepEqual(before, r.Status)
+}
+
+// order puts those that one comes after into the input.
+func (p *plain) order(r *tidekeeperv1.ScheduledRestart, in *decision.Input) {
+	_ = in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
+		for _, other := range p.restarts {
+			if other.Namespace == r.Namespace && other.Name == name {
+				return other, nil
+			}
+		}
+		return nil, nil
+	})
 }

@@ -52,6 +52,8 @@ type simulation struct {
 	targets map[TargetKey]*target
 	wakeups wakeups
 	report  report
+	// followers are those that come after others, by the keys of these.
+	followers map[types.NamespacedName][]*object
 }
 
 func newSimulation(in *Input) *simulation {
@@ -63,7 +65,7 @@ func newSimulation(in *Input) *simulation {
 		budget:  budget.New(in.Limits.MaxConcurrent, in.Limits.NamespaceShare),
 		byKey:   make(map[types.NamespacedName]*object, len(in.Restarts)),
 		targets: make(map[TargetKey]*target, len(in.Restarts)),
-		report:  newReport(in),
+		report:  newReport(in), followers: map[types.NamespacedName][]*object{},
 	}
 }
 
@@ -79,6 +81,10 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	o.ticks, o.windows, o.invalid = decision.ParseSchedule(&restart.Spec)
 	if o.invalid != nil && s.report.shows(o) {
 		s.report.Problems = append(s.report.Problems, fmt.Sprintf("%s: %s", o.key, o.invalid))
+	}
+	for _, first := range restart.Spec.After {
+		key := types.NamespacedName{Namespace: restart.Namespace, Name: first}
+		s.followers[key] = append(s.followers[key], o)
 	}
 	known := false
 	if o.duration, known = decision.LastDuration(restart.Status.History); !known {
@@ -125,6 +131,7 @@ func (s *simulation) reconcile(o *object) {
 	}
 	t := s.targetOf(o)
 	in, d := s.decide(o, t)
+	s.wakeFollowers(o, &d)
 	*status = d.Status
 
 	for i := range d.Records {
@@ -172,6 +179,7 @@ func (s *simulation) decide(o *object, t *target) (decision.Input, decision.Outp
 		Freezes: s.in.Freezes[o.key.Namespace], FreezesLive: true,
 		Target: t.State, Unserved: t.Unserved, SlotAge: s.in.Limits.SlotAge, Sent: o.sent, Now: s.now,
 	}
+	s.order(o, &in)
 	for {
 		d := decision.Decide(in)
 		switch d.Needs {

@@ -145,3 +145,8 @@ func outcome(t Tick) string {
 		return string(t.Outcome) + " " + t.Reason
 	}
 }
+
+// after has it come after another one.
+func after(name string) func(*tidekeeperv1.ScheduledRestart) {
+	return spec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.After = append(s.After, name) })
+}

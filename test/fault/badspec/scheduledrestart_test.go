@@ -6,6 +6,7 @@ package badspec
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -25,19 +26,22 @@ var restarts = []map[string]any{
 		"startingDeadlineSeconds": 600, "spreadSeconds": 60, "precondition": "Healthy", "maxPodAgeSeconds": 86400,
 		// Together always open.
 		"windows":                 []any{map[string]any{"schedule": "0 */2 * * *", "durationSeconds": 7200}, map[string]any{"schedule": "0 1-23/2 * * *", "durationSeconds": 7200}},
-		"progressDeadlineSeconds": 600, "failureLimit": 3, "historyLimit": 10,
+		"progressDeadlineSeconds": 600, "failureLimit": 3, "historyLimit": 10, "after": []any{"at-rest"},
 	},
 	{
 		"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": mutate.Placeholder + "-other"},
 		"schedule":  "* * * * *", "timeZone": "America/St_Johns", "suspend": true,
 		"startingDeadlineSeconds": 1, "spreadSeconds": 0, "precondition": "None", "maxPodAgeSeconds": 3600,
 		"windows":                 []any{map[string]any{"schedule": "@weekly", "durationSeconds": 60}},
-		"progressDeadlineSeconds": 1, "failureLimit": 1, "historyLimit": 1,
+		"progressDeadlineSeconds": 1, "failureLimit": 1, "historyLimit": 1, "after": []any{"standing", mutate.Placeholder + "-first"},
 	},
 }
 
 func TestScheduledRestart(t *testing.T) {
 	cluster.AddNodes(t, "worker", 8)
+	first := maps.Clone(restarts[0])
+	delete(first, "after")
+	create(t, framework.ScheduledRestart("at-rest"), first)
 	standing := framework.ScheduledRestart("standing")
 	create(t, standing, restarts[0])
 	kind{crd: "tidekeeper.dev_scheduledrestarts.yaml", examples: restarts, standing: standing, play: playRestart}.run(t)

@@ -44,6 +44,12 @@ type ScheduledRestartSpecApplyConfiguration struct {
 	// been started when a window closes continues, and what takes longer than is left of it,
 	// as the last restart did, is not started.
 	Windows []RestartWindowApplyConfiguration `json:"windows,omitempty"`
+	// after names ScheduledRestarts of this namespace that come first: a restart is not
+	// started before these have finished what was due at the same time or earlier, nor
+	// while the last restart of one of them has failed, or while one does not exist. It
+	// waits until its deadline. ScheduledRestarts that come after each other restart
+	// nothing.
+	After []string `json:"after,omitempty"`
 	// precondition is Healthy, so that a workload that is already broken is not
 	// restarted, or None. Default: Healthy.
 	Precondition *apiv1.Precondition `json:"precondition,omitempty"`
@@ -128,6 +134,16 @@ func (b *ScheduledRestartSpecApplyConfiguration) WithWindows(values ...*RestartW
 			panic("nil value passed to WithWindows")
 		}
 		b.Windows = append(b.Windows, *values[i])
+	}
+	return b
+}
+
+// WithAfter adds the given value to the After field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the After field.
+func (b *ScheduledRestartSpecApplyConfiguration) WithAfter(values ...string) *ScheduledRestartSpecApplyConfiguration {
+	for i := range values {
+		b.After = append(b.After, values[i])
 	}
 	return b
 }

@@ -1,0 +1,208 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// Predecessor is a ScheduledRestart that another one comes after.
+type Predecessor struct {
+	Name string
+	// Restart is nil if it does not exist.
+	Restart *tidekeeperv1.ScheduledRestart
+}
+
+// outOfOrder returns a blocker if one of those that come first keeps a restart from being
+// started at a time, or nil.
+func (d *decider) outOfOrder(at time.Time) *blocker {
+	if len(d.spec.After) == 0 {
+		return nil
+	}
+	if len(d.in.Cycle) > 0 {
+		return &blocker{reason: tidekeeperv1.ReasonOrderCycle, message: cycleMessage(d.in.Cycle), permanent: true}
+	}
+	due := d.lastDue(at)
+	for _, p := range d.in.After {
+		if b := p.blocks(due, d.in.Now); b != nil {
+			return b
+		}
+	}
+	return nil
+}
+
+// lastDue returns when the restart was due that would be started at a time: the latest, as one
+// serves them all.
+func (d *decider) lastDue(at time.Time) time.Time {
+	if at.After(d.in.Now) {
+		return at
+	}
+	if active := d.in.Restart.Status.Active; active != nil {
+		due, _ := d.times(active.ScheduledTime.Time, active.Trigger)
+		return due
+	}
+	var last time.Time
+	for _, c := range []*candidate{d.requested(), d.scheduled(), d.tooOld} {
+		if c != nil {
+			due, _ := d.times(c.tick, c.trigger)
+			last = later(last, due)
+		}
+	}
+	if last.IsZero() {
+		return at
+	}
+	return last
+}
+
+// blocks returns what keeps a restart that was due at a time from being started, or nil.
+func (p *Predecessor) blocks(due, now time.Time) *blocker {
+	waits := func(text string) *blocker {
+		return &blocker{reason: tidekeeperv1.ReasonOutOfOrder, message: fmt.Sprintf("it comes after %s, %s", p.Name, text)}
+	}
+	if p.Restart == nil {
+		return &blocker{reason: tidekeeperv1.ReasonPredecessorNotFound, message: fmt.Sprintf("it comes after %s, which does not exist", p.Name)}
+	}
+	status := &p.Restart.Status
+	switch {
+	case status.ObservedGeneration != p.Restart.Generation:
+		return waits("whose spec has changed just now")
+	case status.Active != nil && !status.Active.ScheduledTime.After(due):
+		return waits("which is being restarted")
+	case p.isDue(due, now):
+		return waits("which is due and has not started")
+	}
+	for i := range status.History {
+		record := &status.History[i]
+		if record.StartedTime == nil || record.ScheduledTime.After(due) {
+			continue
+		}
+		if record.Outcome == tidekeeperv1.OutcomeFailed {
+			return &blocker{
+				reason:  tidekeeperv1.ReasonPredecessorFailed,
+				message: fmt.Sprintf("it comes after %s, whose restart for the tick of %s has failed", p.Name, formatTime(record.ScheduledTime.Time)),
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// isDue reports whether a restart that is due at a time or earlier is not decided yet.
+func (p *Predecessor) isDue(due, now time.Time) bool {
+	status := &p.Restart.Status
+	start := status.NextScheduleTime
+	if status.NextStartTime != nil {
+		start = status.NextStartTime
+	}
+	for _, at := range []*metav1.Time{start, status.NextAgeTime} {
+		if at != nil && !at.After(due) {
+			return true
+		}
+	}
+	requested, err := RequestedTime(p.Restart, now)
+	return err == nil && !requested.IsZero() && !requested.After(due) &&
+		(status.LastRequestTime == nil || requested.After(status.LastRequestTime.Time))
+}
+
+// ReadOrder puts those that the ScheduledRestart comes after into the input. get returns one of
+// the namespace by its name, nil if it does not exist; it is asked for each once.
+func (in *Input) ReadOrder(get func(name string) (*tidekeeperv1.ScheduledRestart, error)) (err error) {
+	if len(in.Restart.Spec.After) == 0 {
+		return nil
+	}
+	read := map[string]*tidekeeperv1.ScheduledRestart{in.Restart.Name: in.Restart}
+	once := func(name string) (*tidekeeperv1.ScheduledRestart, error) {
+		other, known := read[name]
+		if known {
+			return other, nil
+		}
+		if other, err = get(name); err != nil {
+			return nil, fmt.Errorf("get the ScheduledRestart %s, which comes first: %w", name, err)
+		}
+		read[name] = other
+		return other, nil
+	}
+	for _, name := range in.Restart.Spec.After {
+		other, err := once(name)
+		if err != nil {
+			return err
+		}
+		in.After = append(in.After, Predecessor{Name: name, Restart: other})
+	}
+	in.Cycle, err = FindCycle(in.Restart.Name, func(name string) ([]string, error) {
+		other, err := once(name)
+		if other == nil || err != nil {
+			return nil, err
+		}
+		return other.Spec.After, nil
+	})
+	return err
+}
+
+// maxOrder is how many ScheduledRestarts are looked at to find a cycle.
+const maxOrder = 1000
+
+// FindCycle returns the names by which a ScheduledRestart comes after itself, from it to it, or
+// nil if it does not. after returns the names that one of them comes after.
+func FindCycle(name string, after func(name string) ([]string, error)) ([]string, error) {
+	seen := map[string]bool{}
+	var find func(path []string) ([]string, error)
+	find = func(path []string) ([]string, error) {
+		names, err := after(path[len(path)-1])
+		if err != nil {
+			return nil, err
+		}
+		for _, next := range names {
+			switch {
+			case next == name:
+				return append(slices.Clone(path), next), nil
+			case seen[next] || len(seen) >= maxOrder:
+				continue
+			}
+			seen[next] = true
+			if found, err := find(append(slices.Clone(path), next)); found != nil || err != nil {
+				return found, err
+			}
+		}
+		return nil, nil
+	}
+	return find([]string{name})
+}
+
+// cycleMessage shows a cycle, of which a long one is shortened.
+func cycleMessage(cycle []string) string {
+	if most := 6; len(cycle) > most {
+		cycle = slices.Concat(cycle[:most-2], []string{"…"}, cycle[len(cycle)-1:])
+	}
+	text := make([]string, len(cycle))
+	for i, name := range cycle {
+		text[i] = shorten(name)
+	}
+	return "by spec.after these come after each other, and none can be first: " + strings.Join(text, " after ")
+}
+
+// shorten bounds a name in a message.
+func shorten(name string) string {
+	if most := 63; len(name) > most {
+		return name[:most] + "…"
+	}
+	return name
+}
+
+// orderMessage says of those that it comes after which do not exist.
+func (d *decider) orderMessage() string {
+	for _, p := range d.in.After {
+		if p.Restart == nil {
+			return "; it comes after " + shorten(p.Name) + ", which does not exist, and is missed without it"
+		}
+	}
+	return ""
+}

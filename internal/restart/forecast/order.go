@@ -1,0 +1,37 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+)
+
+// order puts those that an object comes after into the input.
+func (s *simulation) order(o *object, in *decision.Input) {
+	// They are read without errors.
+	_ = in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
+		if other := s.byKey[types.NamespacedName{Namespace: o.key.Namespace, Name: name}]; other != nil {
+			return other.restart, nil
+		}
+		return nil, nil
+	})
+}
+
+// wakeFollowers wakes those that come after an object if a decision changes what it has due.
+func (s *simulation) wakeFollowers(o *object, d *decision.Output) {
+	if len(s.followers[o.key]) == 0 {
+		return
+	}
+	before := &o.restart.Status
+	if len(d.Records) == 0 && (before.Active == nil) == (d.Status.Active == nil) && before.NextScheduleTime.Equal(d.Status.NextScheduleTime) &&
+		before.NextAgeTime.Equal(d.Status.NextAgeTime) && before.ObservedGeneration == d.Status.ObservedGeneration {
+		return
+	}
+	for _, follower := range s.followers[o.key] {
+		s.wakeObject(follower, s.now)
+	}
+}

@@ -1,0 +1,116 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// orderedRestart creates a suspended ScheduledRestart that comes after others, with a deadline.
+func orderedRestart(t *testing.T, name string, deadlineSeconds int32, after ...string) *tidekeeperv1.ScheduledRestart {
+	t.Helper()
+	r := restartOf("Deployment", name)
+	r.Spec.StartingDeadlineSeconds, r.Spec.After = deadlineSeconds, after
+	cluster.Apply(t, r)
+	return r
+}
+
+// A restart starts when that which comes first and is due at the same time is complete, also if
+// both could be claimed before they are due.
+func TestRestartOrder(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "order", 1)
+	slow(t, "order-db", 2*time.Second)
+	workload(t, "Deployment", "order-app")
+	db, app := suspendedRestart(t, "order-db"), orderedRestart(t, "order-app", 900, "order-db")
+	eventuallyRestartIs(t, app, "Suspended")
+	tick := time.Now().Add(4 * time.Second).Truncate(time.Second)
+	for _, r := range []*tidekeeperv1.ScheduledRestart{app, db} {
+		cluster.RequestRestart(t, r, tick)
+	}
+	eventuallyRestartIs(t, app, "OutOfOrder")
+	second := eventuallyOutcome(t, app, tick, tidekeeperv1.OutcomeSucceeded, "")
+	first := eventuallyOutcome(t, db, tick, tidekeeperv1.OutcomeSucceeded, "")
+	if second.StartedTime.Time.Before(first.CompletedTime.Time) {
+		t.Errorf("it was started at %s, before the one that comes first was complete, at %s", second.StartedTime, first.CompletedTime)
+	}
+}
+
+// A restart is missed because the one that comes first has failed or does not exist.
+func TestRestartOrderMissed(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "amiss", 1)
+	d := deployment("amiss-db", 1, app)
+	d.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/behavior": "never-ready"}
+	cluster.Apply(t, d)
+	workload(t, "Deployment", "amiss-app")
+	workload(t, "Deployment", "amiss-other")
+	db := restartOf("Deployment", "amiss-db")
+	db.Spec.Precondition, db.Spec.ProgressDeadlineSeconds = tidekeeperv1.PreconditionNone, 1
+	cluster.Apply(t, db)
+	eventuallyRestartIs(t, db, "Suspended")
+	app, other := orderedRestart(t, "amiss-app", 4, "amiss-db"), orderedRestart(t, "amiss-other", 1, "amiss-nothing")
+	eventuallyRestartIs(t, app, "Suspended")
+	eventuallyRestartIs(t, other, "Suspended")
+
+	eventuallyOutcome(t, other, request(t, other), tidekeeperv1.OutcomeMissed, "PredecessorNotFound")
+	tick := request(t, db)
+	eventuallyOutcome(t, db, tick, tidekeeperv1.OutcomeFailed, "Timeout")
+	tick = request(t, app)
+	eventuallyRestartIs(t, app, "PredecessorFailed")
+	record := eventuallyOutcome(t, app, tick, tidekeeperv1.OutcomeMissed, "PredecessorFailed")
+	if want := "not started before the deadline: it comes after amiss-db, whose restart for the tick of "; !strings.HasPrefix(record.Message, want) {
+		t.Errorf("the record says %q, want %q…", record.Message, want)
+	}
+}
+
+// ScheduledRestarts that come after each other say so at once, and restart nothing. When that is
+// undone they go on.
+func TestRestartOrderCycle(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "circle", 1)
+	workload(t, "Deployment", "circle-a")
+	a, b, c := orderedRestart(t, "circle-a", 900, "circle-b"), orderedRestart(t, "circle-b", 900, "circle-c"), orderedRestart(t, "circle-c", 900)
+	all := []*tidekeeperv1.ScheduledRestart{a, b, c}
+	eventuallyRestartIs(t, a, "Suspended")
+	cluster.Refresh(t, c)
+	cluster.Change(t, c, func() { c.Spec.After = []string{"circle-a"} })
+	for _, r := range all {
+		eventuallyRestartIs(t, r, "OrderCycle")
+	}
+	cluster.EventuallyEvent(t, "ScheduledRestart", "circle-a",
+		"Warning OrderCycle: by spec.after these come after each other, and none can be first: circle-a after circle-b after circle-c after circle-a")
+	eventuallyOutcome(t, a, request(t, a), tidekeeperv1.OutcomeSkipped, "OrderCycle")
+
+	cluster.Change(t, b, func() { b.Spec.After = nil })
+	eventuallyRestartIs(t, a, "Suspended")
+	eventuallyOutcome(t, a, cluster.RequestRestart(t, a, time.Now().Add(time.Second)), tidekeeperv1.OutcomeSucceeded, "")
+}
+
+// Wrong orders are refused with an error that says what is wrong.
+func TestWrongOrdersAreRefused(t *testing.T) {
+	for _, tt := range []struct{ after, want string }{
+		{"[wrong]", "after must not name the ScheduledRestart itself"},
+		{"[A_b]", "after must have names of ScheduledRestarts: lower-case letters, digits, '-' and '.'"},
+		{"['']", "spec.after[0]"},
+		{"[a, a]", `spec.after[1]: Duplicate value: "a"`},
+		{"[a, b, c, d, e, f, g, h, i]", "spec.after: Too many: 9: must have at most 8 items"},
+	} {
+		manifest := fmt.Sprintf("apiVersion: tidekeeper.dev/v1\nkind: ScheduledRestart\nmetadata: {name: wrong}\nspec: {targetRef: {kind: Deployment, name: x}, after: %s}\n", tt.after)
+		out, err := cluster.Kubectl(manifest, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
+		if err == nil || !strings.Contains(out, tt.want) {
+			t.Errorf("%s: %v\n%s\nwant it to say\n%s", tt.after, err, out, tt.want)
+		}
+	}
+	framework.Eventually(t, "a right one is accepted", func() error {
+		_, err := cluster.Kubectl("apiVersion: tidekeeper.dev/v1\nkind: ScheduledRestart\nmetadata: {name: right}\nspec: {targetRef: {kind: Deployment, name: x}, after: [a, b.c]}\n", "apply", "--dry-run=server", "--validate=strict", "-f", "-")
+		return err
+	})
+}
