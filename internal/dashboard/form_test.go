@@ -1,0 +1,94 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+)
+
+func TestForm(t *testing.T) {
+	for _, tc := range []struct {
+		query, requests, command, mistake string
+	}{
+		{"", "1 CPU, 2Gi memory", "pools fit --cpu 1 --memory 2Gi", ""},
+		{"cpu=500m&memory=", "0.5 CPU", "pools fit --cpu 500m", ""},
+		{"cpu=&gpu=2&request=ephemeral-storage%3D10Gi", "2 nvidia.com/gpu", "pools fit --gpu 2 --request ephemeral-storage=10Gi", ""},
+		{"cpu=x", "nothing", "pools fit --cpu x", "CPU: write an amount such as 500m"},
+		{"cpu=-1", "nothing", "pools fit --cpu -1", "CPU: write an amount such as 500m"},
+		{"memory=1e2000000000", "nothing", "pools fit --memory 1e2000000000", "Memory: write an amount such as 2Gi"},
+		{"request=10Gi", "nothing", "pools fit --request 10Gi", "Other: write RESOURCE=AMOUNT, such as ephemeral-storage=10Gi"},
+		{"cpu=1&request=cpu%3D2", "nothing", "pools fit --cpu 1 --request cpu=2", "Other: cpu is requested already"},
+	} {
+		query, err := url.ParseQuery(tc.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d whatIf
+		requests, command, mistake := d.read(query)
+		said := ""
+		if mistake != nil {
+			said = mistake.Error()
+		}
+		if diff := cmp.Diff([]string{tc.requests, tc.command, tc.mistake}, []string{resources.Text(requests), strings.Join(command, " "), said}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.query, diff)
+		}
+	}
+}
+
+// Whatever is written into the form or sent as Host is read in no time.
+func FuzzForm(f *testing.F) {
+	f.Add("1", "ephemeral-storage=1Gi", "127.0.0.1:80")
+	f.Add("1e999", "=", "[::1]:x")
+	f.Fuzz(func(t *testing.T, amount, other, host string) {
+		var d whatIf
+		requests, _, err := d.read(url.Values{"cpu": {amount}, "request": {other}})
+		for name, q := range requests {
+			if err == nil && q.Sign() < 0 {
+				t.Errorf("%s is %s", name, q.String())
+			}
+		}
+		if !isOurHost(host) {
+			return
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+		if left, _, err := net.SplitHostPort(host); err == nil {
+			name = left
+		}
+		if name != "localhost" && !net.ParseIP(name).IsLoopback() {
+			t.Errorf("%q is taken for this machine", host)
+		}
+	})
+}
+
+// A strip has all ticks of a forecast, also those of its last minute.
+func TestStripHasAllTicks(t *testing.T) {
+	f := &forecast.Forecast{From: noon, Until: noon.Add(24 * time.Hour)}
+	starts := 0
+	for i := range 24 * 60 {
+		f.Minutes = append(f.Minutes, forecast.Minute{Time: noon.Add(time.Duration(i) * time.Minute), Started: i % 7, Waiting: i % 3})
+		starts += i % 7
+	}
+	f.NotStarted = []forecast.Tick{{Tick: noon.Add(-time.Hour)}, {Tick: f.Until, EarlierTicks: 4}}
+	s := stripOf(f, nil, time.UTC)
+	gotStarts, gotMissed := 0, 0
+	for _, c := range s.Columns {
+		gotStarts += c.Starts
+		gotMissed += c.Miss
+		if c.StartedY < 0 || c.WaitY < 0 || c.Missed > stripDown || c.X+c.Width > stripWidth || c.Starts > 0 && c.Started == 0 {
+			t.Errorf("a column is outside of the strip, or too small to be seen: %+v", c)
+		}
+	}
+	if gotStarts != starts || gotMissed != 6 {
+		t.Errorf("%d starts and %d missed, want %d and 6", gotStarts, gotMissed, starts)
+	}
+}
