@@ -80,6 +80,7 @@ func apiServer(d Dir, port, etcdPort int, audit bool, emulated string) superviso
 		"--service-account-key-file=" + d.certFile(serviceAccountKey),
 		"--service-account-signing-key-file=" + d.keyFile(serviceAccountKey),
 		"--profiling=false",
+		"--egress-selector-config-file=" + d.path("egress.yaml"),
 	}
 	if audit {
 		args = append(args,
@@ -101,7 +102,13 @@ func emulating(version string) []string {
 	return []string{"--emulated-version=" + version}
 }
 
-func controllerManager(d Dir, emulated string) supervisor.Spec {
+func controllerManager(d Dir, without []string, emulated string) supervisor.Spec {
+	// It annotates each node with how long kubelets may cache secrets, a write to every
+	// node whenever the cluster grows much.
+	controllers := "--controllers=*,-ttl-controller"
+	for _, name := range without {
+		controllers += ",-" + name
+	}
 	kubeconfig := d.kubeconfigOf("system:" + component.ControllerManager)
 	return supervisor.Spec{Name: component.ControllerManager, Args: append([]string{
 		"--kubeconfig=" + kubeconfig,
@@ -110,9 +117,7 @@ func controllerManager(d Dir, emulated string) supervisor.Spec {
 		"--service-account-private-key-file=" + d.keyFile(serviceAccountKey),
 		"--cluster-signing-cert-file=" + d.certFile(clusterCA),
 		"--cluster-signing-key-file=" + d.keyFile(clusterCA),
-		// It annotates each node with how long kubelets may cache secrets, a write to
-		// every node whenever the cluster grows much.
-		"--controllers=*,-ttl-controller",
+		controllers,
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--profiling=false",
@@ -137,6 +142,7 @@ func kubelets(d Dir, events bool, delays kubelet.Delays) supervisor.Spec {
 	return supervisor.Spec{Name: component.Kubelets, Args: append([]string{
 		"--kubeconfig=" + d.kubeconfigOf("sandbox:"+component.Kubelets),
 		fmt.Sprintf("--pod-events=%t", events),
+		"--streaming-socket=" + d.shortPath("kubelets.sock"),
 	}, delays.Args()...)}
 }
 

@@ -59,21 +59,24 @@ func (d Dir) lock() string                { return d.path("lock") }
 
 // parts are what a sandbox puts into its directory, beside its state; the marker
 // is the last, since the directory is a sandbox's for as long as it is there.
-var parts = []string{"control.sock", "sandbox.log", "lock", marker}
+var parts = []string{"control.sock", "kubelets.sock", "sandbox.log", "lock", marker}
 
 // state is where the parts of a sandbox are kept that outlive its processes.
-var state = []string{"etcd", "pki", "logs", "kubeconfigs", "kubeconfig", "sandbox.json", "audit.log", "audit-policy.yaml"}
+var state = []string{"etcd", "pki", "logs", "kubeconfigs", "kubeconfig", "sandbox.json", "audit.log", "audit-policy.yaml", "egress.yaml"}
 
 // socket is where a running sandbox can be spoken to. The kernel allows a
 // socket's path little more than a hundred bytes, so that of a directory with
 // a long name lies elsewhere.
-func (d Dir) socket() string {
+func (d Dir) socket() string { return d.shortPath("control.sock") }
+
+// shortPath is the path of a socket.
+func (d Dir) shortPath(name string) string {
 	const longest = 100
-	if path := d.path("control.sock"); len(path) <= longest {
+	if path := d.path(name); len(path) <= longest {
 		return path
 	}
 	sum := fnv.New64a()
-	sum.Write([]byte(d))
+	sum.Write([]byte(d.path(name)))
 	return filepath.Join("/tmp", fmt.Sprintf("tidekeeper-sandbox-%d", os.Getuid()), fmt.Sprintf("%x.sock", sum.Sum64()))
 }
 

@@ -46,6 +46,8 @@ type Options struct {
 	// EmulatedVersion is the release of Kubernetes whose APIs and features there are,
 	// such as 1.34; empty: all of the release that is compiled in.
 	EmulatedVersion string
+	// WithoutControllers are controllers of the controller manager that do not run.
+	WithoutControllers []string
 	// PodEvents lets the kubelets write events about pods.
 	PodEvents bool
 	Delays    kubelet.Delays
@@ -172,8 +174,21 @@ func (c *cluster) prepare() error {
 	if err := os.WriteFile(d.path("audit-policy.yaml"), auditPolicy, 0o600); err != nil {
 		return err
 	}
+	if err := os.WriteFile(d.path("egress.yaml"), fmt.Appendf(nil, egress, d.shortPath("kubelets.sock")), 0o600); err != nil {
+		return err
+	}
 	return d.makePKI()
 }
+
+// egress sends what the API server asks of nodes to the socket of the simulated kubelets.
+const egress = `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection:
+    proxyProtocol: HTTPConnect
+    transport: {uds: {udsName: %q}}
+`
 
 // start brings everything up, and fails if a component ends meanwhile.
 func (c *cluster) start(ctx context.Context, crashes <-chan supervisor.Exit) error {
@@ -219,7 +234,7 @@ func (c *cluster) bringUp(ctx context.Context) error {
 	c.mu.Lock()
 	c.times.APIServerReady = metav1.Duration{Duration: time.Since(c.started)}
 	c.mu.Unlock()
-	for _, spec := range []supervisor.Spec{controllerManager(c.Dir, c.EmulatedVersion), scheduler(c.Dir, c.EmulatedVersion), kubelets(c.Dir, c.PodEvents, c.Delays)} {
+	for _, spec := range []supervisor.Spec{controllerManager(c.Dir, c.WithoutControllers, c.EmulatedVersion), scheduler(c.Dir, c.EmulatedVersion), kubelets(c.Dir, c.PodEvents, c.Delays)} {
 		if err := c.launch(spec); err != nil {
 			return err
 		}

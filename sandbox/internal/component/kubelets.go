@@ -19,6 +19,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/storage"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/streaming"
 )
 
 func kubeletsMain() int {
@@ -33,6 +34,7 @@ func runKubelets() error {
 	flags := pflag.NewFlagSet(Kubelets, pflag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "how to reach the API server")
 	events := flags.Bool("pod-events", true, "write the events of kubelets about pods")
+	socket := flags.String("streaming-socket", "", "where the API server asks for logs, exec and the like")
 	delays := kubelet.DefaultDelays()
 	delays.AddFlags(flags)
 	if err := flags.Parse(os.Args[1:]); err != nil {
@@ -57,9 +59,10 @@ func runKubelets() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	// What provides volumes is simulated in the same process.
-	provided := make(chan error, 1)
+	provided, streamed := make(chan error, 1), make(chan error, 1)
 	go func() { provided <- storage.Run(ctx, client) }()
-	return errors.Join(kubelet.Run(ctx, client, writer, delays), <-provided)
+	go func() { streamed <- streaming.Serve(ctx, client, *socket) }()
+	return errors.Join(kubelet.Run(ctx, client, writer, delays), <-provided, <-streamed)
 }
 
 // The events of all nodes together: twice what the kubelet of one real node writes by

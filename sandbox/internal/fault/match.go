@@ -19,6 +19,8 @@ type Request struct {
 	schema.GroupResource
 	Subresource, Namespace, Name string
 	UserAgent, Path              string
+	// ResourceVersion is what a list or a watch asks for; no rule matches it.
+	ResourceVersion string
 }
 
 // VerbWatchList is the verb of a watch that begins with a list, as client-go

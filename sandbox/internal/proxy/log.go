@@ -29,7 +29,10 @@ type entry struct {
 	Path      string `json:"path,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	UserAgent string `json:"userAgent"`
+	// ResourceVersion is the version that a list or a watch asks for. Absent: a list of
+	// what is current.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	UserAgent       string `json:"userAgent"`
 	// Event is the type of the event that a fault was done to.
 	Event string `json:"event,omitempty"`
 	// Status is what the client was answered, absent if it was not; Upstream is
@@ -48,7 +51,7 @@ type entry struct {
 }
 
 func newEntry(id int64, r fault.Request, now time.Time) entry {
-	e := entry{Time: now, ID: id, Verb: r.Verb, Namespace: r.Namespace, Name: r.Name, UserAgent: r.UserAgent}
+	e := entry{Time: now, ID: id, Verb: r.Verb, Namespace: r.Namespace, Name: r.Name, ResourceVersion: r.ResourceVersion, UserAgent: r.UserAgent}
 	if r.Resource == "" {
 		e.Path = r.Path
 	} else {

@@ -43,6 +43,9 @@ func describe(r *http.Request) (fault.Request, error) {
 	if info.Verb == "watch" && r.URL.Query().Get("sendInitialEvents") == "true" {
 		described.Verb = fault.VerbWatchList
 	}
+	if info.Verb == "list" || info.Verb == "watch" {
+		described.ResourceVersion = r.URL.Query().Get("resourceVersion")
+	}
 	if r.Method == http.MethodGet || r.Header.Get("Upgrade") != "" {
 		return described, nil
 	}

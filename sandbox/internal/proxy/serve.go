@@ -13,6 +13,7 @@ import (
 	stdlog "log"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -103,6 +104,29 @@ func Start(o Options) (*Server, error) {
 // Warnings returns what is odd about rules, a line each: they name resources that the
 // API server does not have.
 func (s *Server) Warnings(rules []fault.Rule) []string { return s.handler.catalog.warnings(rules) }
+
+// Rules are the rules in force, which may be changed.
+func (s *Server) Rules() *fault.RuleSet { return s.handler.rules }
+
+// Watched returns the resources that clients watch now, sorted.
+func (s *Server) Watched() []string {
+	var resources []string
+	for _, open := range s.handler.streams.matching(fault.Match{}) {
+		resources = append(resources, resource(open.exchange.request))
+	}
+	slices.Sort(resources)
+	return slices.Compact(resources)
+}
+
+// Open returns how many open watches match.
+func (s *Server) Open(m fault.Match) int { return len(s.handler.streams.matching(m)) }
+
+// Cut breaks the matching watches off.
+func (s *Server) Cut(m fault.Match) {
+	for _, open := range s.handler.streams.matching(m) {
+		open.cut("")
+	}
+}
 
 // Run returns when the context ends, or with the error that stopped the proxy.
 func (s *Server) Run(ctx context.Context) error {

@@ -1,0 +1,271 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+)
+
+// exploreFlags are the flags of explore, as they are given.
+type exploreFlags struct {
+	workload, dir, shard, failOnLog, html, junit string
+	runFor, quiet, settle, patience, hold        time.Duration
+	only                                         []string
+	jobs                                         int
+}
+
+// foundSomething is the exit code of explore and replay when the operator does not survive
+// a fault.
+const foundSomething = exitError(2)
+
+func newExplore() *cobra.Command {
+	var f exploreFlags
+	cmd := &cobra.Command{
+		Use:   "explore --workload FILE [flags] -- PROGRAM [ARGUMENTS...]",
+		Short: "Find the faults that an operator does not survive",
+		Long: `Find the faults that an operator does not survive.
+
+The operator is any program, unchanged, in any language: it finds the API server by
+$KUBECONFIG, or by an argument in which $KUBECONFIG is replaced. The workload says what
+users do while it runs. First it is played twice undisturbed, to learn what the operator
+writes and watches and where that ends. Then it is played again and again, each time in a
+new sandbox and with one fault: a crash before or after each write, lost answers, refused
+requests, events that come late or never, starts on older lists. What differs at the end,
+what was created too often, an invariant that did not hold at any moment, an operator that
+panics or does not come to rest: that is found, and 'sandbox replay' plays it again.
+
+It ends with exit code 0 if nothing was found, 2 if something was, and 1 if it could not
+be explored. What was played is kept in --dir: started again, it goes on.`,
+		Example: `  # Ten minutes.
+  sandbox explore --workload scale.yaml --for 10m -- ./my-operator
+
+  # Only crashes after a write; the others on another machine.
+  sandbox explore --workload scale.yaml --only CrashAfter -- ./my-operator
+  sandbox explore --workload scale.yaml --shard 2/4 --dir results-2 -- ./my-operator
+
+  # scale.yaml
+  install: [config/crd]
+  steps:
+  - apply: sample.yaml
+  - wait: {resource: deployments, namespace: default, name: sample, for: 'object.status.readyReplicas == 3'}
+  - patch: {resource: apps.example.com, namespace: default, name: sample, merge: {spec: {replicas: 5}}}`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("requires a program, after --: see '%s --help'", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runExplore(cmd, f, args) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.SetInterspersed(false)
+	flags.StringVar(&f.workload, "workload", "", "the file with what to install and what users do (required)")
+	flags.DurationVar(&f.runFor, "for", 0, "how long to play, most promising faults first (default until all is played)")
+	flags.StringSliceVar(&f.only, "only", nil, "play only faults with one of these in their name, such as CrashAfter, StaleStart or 'pods'")
+	flags.StringVar(&f.shard, "shard", "", "I/N: play the I-th of N parts of the faults")
+	flags.StringVar(&f.dir, "dir", "explore", "the directory for what was played and found")
+	flags.StringVar(&f.html, "html", "", "write a report as one HTML page to this file (default report.html in --dir)")
+	flags.StringVar(&f.junit, "junit", "", "write a JUnit report to this file (default junit.xml in --dir)")
+	flags.IntVar(&f.jobs, "jobs", runtime.NumCPU(), "how many sandboxes play side by side, beside two that mostly wait")
+	addJudging(cmd, &f)
+	return cmd
+}
+
+// addJudging adds the flags that say when a run is wrong.
+func addJudging(cmd *cobra.Command, f *exploreFlags) {
+	flags := cmd.Flags()
+	flags.DurationVar(&f.quiet, "quiet", 3*time.Second, "in an undisturbed run, all is at rest when nothing happened for so long")
+	flags.DurationVar(&f.settle, "settle", 2*time.Minute, "how long a step of an undisturbed run may take to come to rest")
+	flags.DurationVar(&f.patience, "patience", 30*time.Second, "how much longer than undisturbed a step may take with a fault")
+	flags.DurationVar(&f.hold, "hold", 330*time.Second, "how long events are held back to see what an operator does when its expectations expire")
+	flags.StringVar(&f.failOnLog, "fail-on-log", "", "a regular expression: a line of the operator's output that matches is a failure, beside panics")
+}
+
+func (f exploreFlags) explorer(w *explore.Workload, program []string) (*explore.Explorer, error) {
+	e := &explore.Explorer{Workload: w, Quiet: f.quiet, Settle: f.settle, Patience: f.patience, Hold: f.hold}
+	for name, value := range map[string]time.Duration{"quiet": f.quiet, "settle": f.settle, "patience": f.patience, "hold": f.hold} {
+		if value <= 0 {
+			return nil, fmt.Errorf("--%s %s: it must be more than 0", name, value)
+		}
+	}
+	var err error
+	if f.failOnLog != "" {
+		if e.FailOnLog, err = regexp.Compile(f.failOnLog); err != nil {
+			return nil, fmt.Errorf("--fail-on-log: %w", err)
+		}
+	}
+	e.Command = append([]string{}, program...)
+	switch program[0] {
+	case "kube-controller-manager", "kube-scheduler":
+		// These are in this binary.
+	default:
+		path, err := exec.LookPath(program[0])
+		if err != nil {
+			return nil, fmt.Errorf("the operator: %w", err)
+		}
+		if e.Command[0], err = filepath.Abs(path); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
+	if f.workload == "" {
+		return errors.New("--workload is missing: name the file with what users do")
+	}
+	w, err := explore.ReadWorkload(f.workload)
+	if err != nil {
+		return err
+	}
+	e, err := f.explorer(w, program)
+	if err != nil {
+		return err
+	}
+	p := explore.Plan{For: f.runFor, Only: f.only, Jobs: f.jobs, Progress: cmd.ErrOrStderr()}
+	if p.Jobs < 1 {
+		return fmt.Errorf("--jobs %d: at least 1 is needed", p.Jobs)
+	}
+	if p.Shard, p.Shards, err = shard(f.shard); err != nil {
+		return err
+	}
+	if e.Dir, err = filepath.Abs(f.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(e.Dir, 0o700); err != nil {
+		return fmt.Errorf("--dir: %w", err)
+	}
+	defer os.RemoveAll(filepath.Join(e.Dir, "lab"))
+	result, err := e.Run(cmd.Context(), p)
+	if result == nil {
+		return err
+	}
+	return errors.Join(err, tell(cmd, result, e.Dir, f.html, f.junit))
+}
+
+// tell reports a result, and returns the exit code.
+func tell(cmd *cobra.Command, result *explore.Result, dir, html, junit string) error {
+	if html == "" {
+		html = filepath.Join(dir, "report.html")
+	}
+	if junit == "" {
+		junit = filepath.Join(dir, "junit.xml")
+	}
+	if err := errors.Join(result.HTML(html), result.JUnit(junit)); err != nil {
+		return err
+	}
+	result.Text(cmd.OutOrStdout(), dir)
+	fmt.Fprintf(cmd.OutOrStdout(), "Reports: %s, %s\n", html, junit)
+	if result.Confirmed() > 0 {
+		return foundSomething
+	}
+	return nil
+}
+
+// shard reads I/N.
+func shard(text string) (i, n int, err error) {
+	if text == "" {
+		return 1, 1, nil
+	}
+	first, second, _ := strings.Cut(text, "/")
+	i, err1 := strconv.Atoi(first)
+	n, err2 := strconv.Atoi(second)
+	if err1 != nil || err2 != nil || i < 1 || n < i {
+		return 0, 0, fmt.Errorf("--shard %q: want I/N, such as 1/4 for the first of four parts", text)
+	}
+	return i, n, nil
+}
+
+func newReplay() *cobra.Command {
+	var f exploreFlags
+	cmd := &cobra.Command{
+		Use:   "replay FILE [-- PROGRAM [ARGUMENTS...]]",
+		Short: "Play a finding of 'sandbox explore' again",
+		Long: `Play a finding of 'sandbox explore' again: with the operator that it was found in, or
+with another, such as one in which it is mended.
+
+It ends with exit code 0 if it is not found any more, and 2 if it is.`,
+		Example: `  sandbox replay explore/finding-1a2b3c4d.yaml
+  sandbox replay explore/finding-1a2b3c4d.yaml -- ./my-operator-mended`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("requires the file of a finding: see '%s --help'", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd.Context(), cmd, f, args) },
+	}
+	cmd.Flags().SortFlags = false
+	addJudging(cmd, &f)
+	return cmd
+}
+
+func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []string) error {
+	finding, err := explore.ReadFinding(args[0])
+	if err != nil {
+		return err
+	}
+	program := finding.Command
+	if len(args) > 1 {
+		program = args[1:]
+	}
+	e, err := f.explorer(finding.Workload, program)
+	if err != nil {
+		return err
+	}
+	if e.Dir, err = os.MkdirTemp("", "sandbox-replay-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(e.Dir)
+	again, err := e.Replay(ctx, finding, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if again == nil {
+		fmt.Fprintln(cmd.OutOrStdout(), "It is not found any more: the operator survives this fault.")
+		return nil
+	}
+	(&explore.Result{Findings: []*explore.Finding{again}}).Text(cmd.OutOrStdout(), filepath.Dir(args[0]))
+	return foundSomething
+}
+
+func newReport() *cobra.Command {
+	var html, junit string
+	cmd := &cobra.Command{
+		Use:     "report DIR...",
+		Short:   "Report what 'sandbox explore' has found, in one or several directories",
+		Example: "  sandbox report results-*/ --html report.html",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("requires a directory of sandbox explore: see '%s --help'", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			result, err := explore.Merge(args)
+			if err != nil {
+				return err
+			}
+			return tell(cmd, result, args[0], html, junit)
+		},
+	}
+	cmd.Flags().StringVar(&html, "html", "", "write the HTML page to this file (default report.html in the first directory)")
+	cmd.Flags().StringVar(&junit, "junit", "", "write the JUnit report to this file (default junit.xml in the first directory)")
+	return cmd
+}

@@ -1,0 +1,276 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Oracle is what notices that something is wrong.
+type Oracle string
+
+// Oracles.
+const (
+	// OtherState: what there is at rest is not what there is undisturbed.
+	OtherState Oracle = "other state"
+	// NotReached: what a step waits for does not come.
+	NotReached Oracle = "not reached"
+	// NotAtRest: it goes on writing or reading.
+	NotAtRest Oracle = "not at rest"
+	// OtherCounts: more or fewer objects were created or deleted than undisturbed.
+	OtherCounts Oracle = "other counts"
+	// Broken: an invariant did not hold at some moment.
+	Broken Oracle = "invariant broken"
+	// Failed: the operator panicked, ended, or wrote a line that it must not.
+	Failed Oracle = "operator failed"
+)
+
+// Problem is what is wrong with a run.
+type Problem struct {
+	Oracle Oracle `json:"oracle"`
+	// Step is where it was noticed.
+	Step  int      `json:"step"`
+	Lines []string `json:"lines"`
+	// At is when, for what happens at a moment.
+	At time.Time `json:"-"`
+}
+
+// certain reports whether one run is enough to be sure: what has happened, has.
+func (p *Problem) certain() bool { return p.Oracle == Broken || p.Oracle == Failed }
+
+func (r *run) problem(oracle Oracle, lines ...string) {
+	r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: oracle, Step: len(r.outcome.Steps), Lines: lines})
+}
+
+// judge notes the problems of a run that only its history shows.
+func (r *run) judge() {
+	last := max(len(r.outcome.Steps)-1, 0)
+	for _, p := range brokenInvariants(r.Workload.Invariants, r.outcome.Versions) {
+		if r.baseline != nil && r.baseline.Broken[p.Lines[0]] {
+			continue
+		}
+		p.Step = r.stepAt(p.At)
+		r.outcome.Problems = append(r.outcome.Problems, p)
+	}
+	if lines := r.operator.output.failures(); len(lines) > 0 {
+		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: Failed, Step: last, Lines: lines})
+	}
+	if ends := r.operator.ends(); len(ends) > 0 && !r.fault.breaksConnections() && r.fault != nil {
+		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: Failed, Step: last, Lines: []string{"the operator ended by itself: " + ends[0]}})
+	}
+	if r.baseline == nil || len(r.outcome.Problems) > 0 || len(r.outcome.Steps) < len(r.baseline.Steps) {
+		return
+	}
+	if lines := r.baseline.otherCounts(countOf(r.baseline.names, r.outcome.Versions, r.baseline.Locks, r.baseline.MakesPods), r.fault.skips()); len(lines) > 0 {
+		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: OtherCounts, Step: last, Lines: lines})
+	}
+	// Twenty reads a second are a loop, whatever for.
+	now := r.outcome.Steps[last]
+	if limit := r.baseline.Steps[last].Reads + int(20*r.baseline.Quiet.Seconds()); now.Reads > limit {
+		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: NotAtRest, Step: last, Lines: []string{
+			fmt.Sprintf("%d reads in %s at rest, and %d undisturbed", now.Reads, r.baseline.Quiet, r.baseline.Steps[last].Reads),
+		}})
+	}
+}
+
+// stepAt returns the step of a moment.
+func (r *run) stepAt(at time.Time) int {
+	step := 0
+	for i := range r.outcome.Steps {
+		if !r.outcome.Steps[i].Began.After(at) {
+			step = i
+		}
+	}
+	if len(r.outcome.Steps) <= len(r.Workload.Steps) && r.stepBegan.Before(at) {
+		step = len(r.outcome.Steps)
+	}
+	return step
+}
+
+// Counts are how many objects were created and deleted, by key.
+type Counts struct{ Created, Deleted map[string]int }
+
+// countOf counts. Pods count only if the operator itself makes them: how many others make
+// depends on the moment.
+func countOf(names anonymizer, versions []Version, locks map[string]bool, pods bool) Counts {
+	c := Counts{Created: map[string]int{}, Deleted: map[string]int{}}
+	for i := range versions {
+		v := &versions[i]
+		if v.Initial || leftOut(v, locks) || v.Resource == "pods" && !pods || v.Resource == "persistentvolumes" || v.Resource == "controllerrevisions.apps" {
+			continue
+		}
+		switch v.Type {
+		case watch.Added:
+			c.Created[names.key(v)]++
+		case watch.Deleted:
+			c.Deleted[names.key(v)]++
+		}
+	}
+	return c
+}
+
+// otherCounts compares counts with those of the undisturbed runs.
+func (b *Baseline) otherCounts(now Counts, mayBeFewer bool) []string {
+	var lines []string
+	compare := func(what string, one, two, now map[string]int) {
+		for _, key := range slices.Sorted(maps.Keys(unite(one, now))) {
+			most, least := max(one[key], two[key]), min(one[key], two[key])
+			switch {
+			case b.Uncounted[key]:
+			case now[key] > most:
+				lines = append(lines, fmt.Sprintf("%s: %s %s, not %s", key, what, times(now[key]), times(most)))
+			case now[key] < least && !mayBeFewer:
+				lines = append(lines, fmt.Sprintf("%s: %s %s, not %s", key, what, times(now[key]), times(least)))
+			}
+		}
+	}
+	compare("created", b.Counts[0].Created, b.Counts[1].Created, now.Created)
+	compare("deleted", b.Counts[0].Deleted, b.Counts[1].Deleted, now.Deleted)
+	return lines
+}
+
+func unite(a, b map[string]int) map[string]int {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}
+
+func times(n int) string {
+	switch n {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// brokenInvariants goes through all that happened, and returns each invariant that did not
+// hold, for each object once.
+func brokenInvariants(own []Invariant, versions []Version) []Problem {
+	var problems []Problem
+	told := map[string]bool{}
+	tell := func(v *Version, text string) {
+		if !told[text] {
+			told[text] = true
+			problems = append(problems, Problem{Oracle: Broken, Lines: []string{text}, At: v.Time})
+		}
+	}
+	pods := newPodCounter()
+	alive := map[types.UID]bool{}
+	for i := range versions {
+		v := &versions[i]
+		alive[v.Object.GetUID()] = v.Type != watch.Deleted
+		if text := pods.saw(v); text != "" {
+			tell(v, text)
+		}
+		if text := newController(v, alive); text != "" {
+			tell(v, text)
+		}
+		if v.Type == watch.Deleted {
+			continue
+		}
+		for j := range own {
+			rule := &own[j]
+			if !resourceIs(v.Resource, rule.Resource) {
+				continue
+			}
+			var old map[string]any
+			if v.Old != nil {
+				old = v.Old.Object
+			}
+			if is, why := holds(rule.program, v.Object.Object, old); !is {
+				text := fmt.Sprintf("%s: %s does not hold", v.key(), rule.Name)
+				if why != "" {
+					text += " (" + why + ")"
+				}
+				tell(v, text)
+			}
+		}
+	}
+	return problems
+}
+
+// podCounter counts the pods of owners that want a certain number.
+type podCounter struct {
+	// wanted is the largest number that an owner ever asked for: its controller may see a
+	// smaller one later.
+	wanted map[types.UID]int64
+	active map[types.UID]map[types.UID]bool
+}
+
+func newPodCounter() *podCounter {
+	return &podCounter{wanted: map[types.UID]int64{}, active: map[types.UID]map[types.UID]bool{}}
+}
+
+// replicated are the kinds that never have more pods than replicas.
+var replicated = []string{"replicasets.apps", "statefulsets.apps", "replicationcontrollers"}
+
+// saw returns what is wrong with a version: a pod too many was made.
+func (c *podCounter) saw(v *Version) string {
+	if slices.Contains(replicated, v.Resource) {
+		replicas, found, _ := unstructured.NestedInt64(v.Object.Object, "spec", "replicas")
+		if !found {
+			replicas = 1
+		}
+		c.wanted[v.Object.GetUID()] = max(replicas, c.wanted[v.Object.GetUID()])
+		return ""
+	}
+	owner := metav1.GetControllerOf(v.Object)
+	if v.Resource != "pods" || owner == nil {
+		return ""
+	}
+	active := c.active[owner.UID]
+	if active == nil {
+		active = map[types.UID]bool{}
+		c.active[owner.UID] = active
+	}
+	phase, _, _ := unstructured.NestedString(v.Object.Object, "status", "phase")
+	if v.Type == watch.Deleted || v.Object.GetDeletionTimestamp() != nil || phase == "Failed" || phase == "Succeeded" {
+		delete(active, v.Object.GetUID())
+		return ""
+	}
+	isNew := !active[v.Object.GetUID()]
+	active[v.Object.GetUID()] = true
+	wanted, known := c.wanted[owner.UID]
+	if isNew && known && int64(len(active)) > wanted {
+		return fmt.Sprintf("%s %s/%s has more pods than the %d replicas that it ever asked for", owner.Kind, v.Object.GetNamespace(), owner.Name, wanted)
+	}
+	return ""
+}
+
+// newController tells of an object that was taken from a controller that still exists.
+func newController(v *Version, alive map[types.UID]bool) string {
+	if v.Old == nil || v.Type == watch.Deleted {
+		return ""
+	}
+	before, now := metav1.GetControllerOf(v.Old), metav1.GetControllerOf(v.Object)
+	if before == nil || now == nil || before.UID == now.UID || !alive[before.UID] {
+		return ""
+	}
+	return fmt.Sprintf("%s was taken from %s %s, which still exists, by %s %s", v.key(), before.Kind, before.Name, now.Kind, now.Name)
+}
+
+// summary is a problem in one line.
+func (p *Problem) summary() string {
+	text := string(p.Oracle)
+	if len(p.Lines) > 0 {
+		text += ": " + oneLine(p.Lines[0])
+	}
+	if len(p.Lines) > 1 {
+		text += fmt.Sprintf(" (and %d more)", len(p.Lines)-1)
+	}
+	return strings.TrimSpace(text)
+}

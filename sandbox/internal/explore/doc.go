@@ -1,0 +1,23 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explore looks for the faults that an operator does not survive. It plays a
+// workload undisturbed, to learn what the operator reads and writes and where that ends,
+// and then again and again, each time from the same state with one fault.
+//
+//	workload.go   the steps that a user writes, read from YAML
+//	steps.go      performs a step
+//	lab.go        a sandbox for each run, from a snapshot
+//	operator.go   the operator's process
+//	requests.go   what the operator asked for, from the proxy's log
+//	recorder.go   every version of every object
+//	state.go      what is compared at the end, without what differs anyway
+//	fault.go      the faults of one run, and where they are injected
+//	inject.go     injects them
+//	plan.go       which faults there are to play, most promising first
+//	run.go        one run
+//	check.go      what is wrong with a run
+//	explore.go    learns, plays, confirms
+//	finding.go    what is found, and the file that replays it
+//	report.go     says it: text, HTML, JUnit
+package explore

@@ -1,0 +1,357 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+)
+
+// Names of the rules in the proxy.
+const (
+	faultRule  = "explore"
+	freezeRule = "explore-freeze"
+	expireRule = "explore-expire"
+)
+
+// late is longer than the leases of leaders, which is 15 s for most.
+const late = 20 * time.Second
+
+// onWrite are the rules of the faults of a write.
+var onWrite = map[Kind]fault.Fault{
+	CrashBefore: {Kind: fault.Hang},
+	CrashAfter:  {Kind: fault.HangAnswer},
+	LoseAnswer:  {Kind: fault.LoseAnswer},
+	Conflict:    {Kind: fault.Error, Code: 409},
+	Throttle:    {Kind: fault.Error, Code: 429, RetryAfter: fault.Duration(time.Second)},
+	ServerError: {Kind: fault.Error, Code: 500},
+	Refuse:      {Kind: fault.Close},
+	Late:        {Kind: fault.Delay, For: fault.Duration(late)},
+}
+
+// onEvent are the rules of the faults of events.
+var onEvent = map[Kind]fault.Fault{
+	DropEvents:     {Kind: fault.DropEvent},
+	DuplicateEvent: {Kind: fault.DuplicateEvent},
+	LateEvent:      {Kind: fault.DelayEvent, For: fault.Duration(2 * time.Second)},
+	ExpireWatch:    {Kind: fault.ExpireWatch},
+	Freeze:         {Kind: fault.Freeze},
+	FreezeLong:     {Kind: fault.Freeze},
+}
+
+// arm adds the rule of the fault, at the beginning of its step. The channel is closed when
+// it was injected for the first time; it is nil for faults that come after the step.
+func (r *run) arm(ctx context.Context) (<-chan struct{}, error) {
+	f := r.fault
+	if f.Kind == Restart || f.Kind == StaleStart {
+		return nil, nil
+	}
+	match, count := fault.Match{}, fault.Count{}
+	injected, is := onWrite[f.Kind]
+	switch {
+	case is && f.Call != nil:
+		match = fault.Match{Verbs: []string{f.Call.Verb}, Resources: []string{f.Call.Resource}}
+		if f.Call.Name != "" {
+			match.Names = []string{f.Call.Name}
+		}
+		if f.Call.Namespace != "" {
+			match.Namespaces = []string{f.Call.Namespace}
+		}
+		count = fault.Count{From: f.Nth, Times: 1}
+	case f.Resource != "":
+		injected = onEvent[f.Kind]
+		match = fault.Match{Verbs: []string{"watch"}, Resources: []string{f.Resource}}
+		if !f.freezes() {
+			count.Times = 1
+		}
+	default:
+		return nil, fmt.Errorf("the fault %q needs a call or a resource", f.Kind)
+	}
+	if err := r.rule(faultRule, match, fault.Events{}, count, injected); err != nil {
+		return nil, err
+	}
+	if f.Resource != "" {
+		r.note("FAULT: %s: %s", f.Resource, kinds[f.Kind])
+	}
+	fired := make(chan struct{})
+	go func() {
+		for {
+			rules, changed := r.proxy.Rules().List()
+			for _, rule := range rules {
+				if rule.Name == faultRule && rule.Fired > 0 {
+					close(fired)
+					return
+				}
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return fired, nil
+}
+
+// inject does what belongs to the fault beside its rule, during a step and after it.
+func (r *run) inject(ctx context.Context, step int, injected <-chan struct{}) error {
+	f := r.fault
+	switch {
+	case f == nil:
+		return nil
+	case f.freezes():
+		if step == f.Until {
+			return r.thaw(ctx)
+		}
+		return nil
+	case f.Step != step:
+		return nil
+	case f.Kind == Restart, f.Kind == StaleStart:
+		r.rest(ctx, r.baseline.Steps[step].Took+r.Patience)
+		r.outcome.Reached = true
+		return r.restart(ctx, step)
+	}
+	// The write comes within the time that the step takes undisturbed, and some.
+	select {
+	case <-injected:
+	case <-time.After(r.baseline.Steps[step].Took + 2*r.baseline.Quiet + 3*time.Second):
+		r.remove(faultRule)
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	r.outcome.Reached = true
+	if f.Call != nil {
+		r.note("FAULT: %s: %s", f.Call, kinds[f.Kind])
+	}
+	if f.Kind == CrashBefore || f.Kind == CrashAfter {
+		return r.crash(ctx)
+	}
+	return nil
+}
+
+// crash kills the operator and starts it again at once, as if the lease of a dead leader
+// had expired.
+func (r *run) crash(ctx context.Context) error {
+	r.operator.kill()
+	r.note("the operator is killed")
+	r.remove(faultRule)
+	if err := r.freeLeases(ctx); err != nil {
+		return err
+	}
+	if err := r.operator.start(); err != nil {
+		return err
+	}
+	r.note("the operator is started again")
+	r.stepBegan = time.Now()
+	return nil
+}
+
+// restart is a start of the operator, on current lists or on older ones.
+func (r *run) restart(ctx context.Context, step int) error {
+	if r.fault.Kind == Restart {
+		return r.crash(ctx)
+	}
+	revision, err := r.moment(r.fault.AsOf)
+	if err != nil {
+		return err
+	}
+	r.note("FAULT: lists are as of revision %d (%s), and later events do not arrive yet", revision, r.fault.AsOf)
+	match := fault.Match{Resources: []string{"!leases.coordination.k8s.io"}}
+	if r.fault.Resource != "" {
+		match.Resources = []string{r.fault.Resource}
+	}
+	lists := match
+	lists.Verbs = []string{"list", "watchlist"}
+	if err := r.rule(faultRule, lists, fault.Events{}, fault.Count{}, fault.Fault{Kind: fault.Stale, ResourceVersion: strconv.FormatInt(revision, 10)}); err != nil {
+		return err
+	}
+	if err := r.rule(freezeRule, match, fault.Events{}, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
+		return err
+	}
+	r.operator.kill()
+	if err := r.freeLeases(ctx); err != nil {
+		return err
+	}
+	if err := r.operator.start(); err != nil {
+		return err
+	}
+	r.note("the operator is killed, and started again")
+	r.stepBegan = time.Now()
+	r.restUp(ctx, r.baseline.Steps[0].Took+r.baseline.Steps[step].Took)
+	r.remove(faultRule)
+	r.remove(freezeRule)
+	r.note("the events arrive")
+	r.stepBegan = time.Now()
+	return nil
+}
+
+// restUp waits until the operator watches what it does, and all is at rest, or the time is
+// over.
+func (r *run) restUp(ctx context.Context, limit time.Duration) {
+	for end := time.Now().Add(limit); len(r.missingWatches()) > 0 && time.Now().Before(end) && ctx.Err() == nil; {
+		time.Sleep(look)
+	}
+	r.rest(ctx, limit)
+}
+
+// moment returns the revision of a moment of this run.
+func (r *run) moment(asOf string) (int64, error) {
+	if text, is := strings.CutPrefix(asOf, "step "); is {
+		step, err := strconv.Atoi(text)
+		if err != nil || step < 0 || step > len(r.outcome.Steps) {
+			return 0, fmt.Errorf("there is no moment %q yet", asOf)
+		}
+		if step == len(r.outcome.Steps) {
+			return r.recorder.revision(), nil
+		}
+		return r.outcome.Steps[step].Revision, nil
+	}
+	key, is := strings.CutPrefix(asOf, "deleting ")
+	if !is {
+		return 0, fmt.Errorf("there is no moment %q: want \"step N\" or \"deleting RESOURCE NAMESPACE/NAME\"", asOf)
+	}
+	versions, err := r.recorder.all()
+	if err != nil {
+		return 0, err
+	}
+	for i := range versions {
+		if v := &versions[i]; v.key() == key && v.Object.GetDeletionTimestamp() != nil {
+			if v.Type != "DELETED" {
+				return v.Revision, nil
+			}
+			// It was gone at once; the moment is when it was still there.
+			return v.Revision - 1, nil
+		}
+	}
+	return 0, fmt.Errorf("%s was not deleted in this run", key)
+}
+
+// thaw ends that events are held back, after the step has come to rest without them.
+func (r *run) thaw(ctx context.Context) error {
+	f := r.fault
+	r.rest(ctx, r.baseline.Steps[f.Until].Took+2*r.baseline.Quiet)
+	if f.Kind == FreezeLong {
+		r.note("nothing is done for %s", r.Hold)
+		select {
+		case <-time.After(r.Hold):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		r.touch(ctx)
+		r.rest(ctx, 2*r.baseline.Quiet+5*time.Second)
+	}
+	for _, rule := range r.rules() {
+		if rule.Name == faultRule {
+			r.outcome.Reached = rule.Fired > 0
+		}
+	}
+	if f.Kind == DropEvents {
+		if err := r.listAgain(ctx); err != nil {
+			return err
+		}
+	}
+	r.remove(faultRule)
+	r.note("the events arrive")
+	r.stepBegan = time.Now()
+	return nil
+}
+
+func (r *run) rules() []fault.RuleStatus {
+	rules, _ := r.proxy.Rules().List()
+	return rules
+}
+
+// listAgain has the operator list the resource again, as when a watch has expired.
+func (r *run) listAgain(ctx context.Context) error {
+	match := fault.Match{Verbs: []string{"watch"}, Resources: []string{r.fault.Resource}}
+	n := r.proxy.Open(match)
+	if n == 0 {
+		return nil
+	}
+	err := r.rule(expireRule, match, fault.Events{}, fault.Count{Times: n}, fault.Fault{Kind: fault.Error, Code: 410, Reason: "Expired"})
+	if err != nil {
+		return err
+	}
+	r.proxy.Cut(match)
+	// What comes after the list is not dropped any more.
+	r.remove(faultRule)
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(look) {
+		for _, rule := range r.rules() {
+			if rule.Name == expireRule && rule.Fired >= n {
+				end = time.Now()
+			}
+		}
+	}
+	r.remove(expireRule)
+	return nil
+}
+
+// touchedAnnotation is what touch writes.
+const touchedAnnotation = "sandbox.tidekeeper.dev/touched"
+
+// touch writes an annotation to each object that the operator watches and did not make, as
+// any other client may at any time.
+func (r *run) touch(ctx context.Context) {
+	for _, v := range r.recorder.objects() {
+		if !r.baseline.Roots[v.key()] {
+			continue
+		}
+		t := Target{Resource: v.Resource, Namespace: v.Object.GetNamespace(), Name: v.Object.GetName()}
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, touchedAnnotation, time.Now().Format(time.RFC3339))
+		if err := r.patch(ctx, t, "", patch); err == nil {
+			r.note("another client annotates %s", t)
+		}
+	}
+}
+
+// freeLeases ends the leadership of a process that is dead, which would otherwise last
+// until its lease expires.
+func (r *run) freeLeases(ctx context.Context) error {
+	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	for key := range lockKeys(r.log.since(0), nil) {
+		namespace, name, _ := strings.Cut(strings.TrimPrefix(key, "leases.coordination.k8s.io "), "/")
+		if name == "" {
+			continue
+		}
+		patch := []byte(`{"spec":{"holderIdentity":"","leaseDurationSeconds":1}}`)
+		if _, err := r.recorder.client.Resource(leases).Namespace(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("free the lease %s/%s: %w", namespace, name, err)
+		}
+	}
+	for _, v := range r.recorder.objects() {
+		text, is := v.Object.GetAnnotations()[leaderAnnotation]
+		if !is {
+			continue
+		}
+		record := map[string]any{}
+		if json.Unmarshal([]byte(text), &record) != nil {
+			continue
+		}
+		record["holderIdentity"] = ""
+		held, err := json.Marshal(record)
+		if err != nil {
+			return err
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{leaderAnnotation: string(held)}}})
+		if err != nil {
+			return err
+		}
+		t := Target{Resource: v.Resource, Namespace: v.Object.GetNamespace(), Name: v.Object.GetName()}
+		if err := r.patch(ctx, t, "", patch); err != nil {
+			return fmt.Errorf("free the lock %s: %w", t, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,255 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// Version is one version of an object, or its deletion.
+type Version struct {
+	Time time.Time
+	// Type is ADDED, MODIFIED or DELETED; for what was there at first, ADDED with Initial.
+	Type     watch.EventType
+	Initial  bool
+	Resource string
+	Object   *unstructured.Unstructured
+	// Old is the version before, nil if there was none.
+	Old *unstructured.Unstructured
+	// Revision is that of the whole cluster.
+	Revision int64
+}
+
+// unrecorded are resources that no operator is judged by: they are notes, leases, and what
+// the control plane derives from others.
+var unrecorded = []string{
+	"events", "events.events.k8s.io", "leases.coordination.k8s.io", "endpoints", "endpointslices.discovery.k8s.io",
+	"componentstatuses", "leasecandidates.coordination.k8s.io", "csinodes.storage.k8s.io", "flowschemas.flowcontrol.apiserver.k8s.io",
+	"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "apiservices.apiregistration.k8s.io", "ipaddresses.networking.k8s.io",
+	"servicecidrs.networking.k8s.io",
+}
+
+// recorder watches every resource of a cluster, and keeps every version of every object.
+type recorder struct {
+	client dynamic.Interface
+
+	mu       sync.Mutex
+	versions []Version
+	current  map[types.UID]*Version
+	last     time.Time
+	err      error
+	watched  map[string]schema.GroupVersionResource
+	// lock is called for each object by which old clients elect a leader, which they write
+	// all the time.
+	lock func(key string)
+	// changed is closed and replaced with each version.
+	changed chan struct{}
+}
+
+// record begins to record until the context ends. What exists is recorded when it returns.
+func record(ctx context.Context, config *rest.Config, lock func(key string)) (*recorder, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	r := &recorder{client: client, lock: lock, current: map[types.UID]*Version{}, watched: map[string]schema.GroupVersionResource{}, changed: make(chan struct{})}
+	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := discoverer.ServerPreferredResources()
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server for its resources: %w", err)
+	}
+	for _, list := range lists {
+		group, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, resource := range list.APIResources {
+			name := schema.GroupResource{Group: group.Group, Resource: resource.Name}.String()
+			if !slices.Contains(resource.Verbs, "watch") || !slices.Contains(resource.Verbs, "list") || slices.Contains(unrecorded, name) {
+				continue
+			}
+			r.watched[name] = group.WithResource(resource.Name)
+		}
+	}
+	var listing sync.WaitGroup
+	errs := make(chan error, len(r.watched))
+	for name, resource := range r.watched {
+		listing.Go(func() { errs <- r.begin(ctx, name, resource) })
+	}
+	listing.Wait()
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	return r, errors.Join(all...)
+}
+
+// begin lists a resource, and follows it from there.
+func (r *recorder) begin(ctx context.Context, name string, resource schema.GroupVersionResource) error {
+	list, err := r.client.Resource(resource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list %s: %w", name, err)
+	}
+	for i := range list.Items {
+		r.saw(name, watch.Added, &list.Items[i], true)
+	}
+	version := list.GetResourceVersion()
+	go func() {
+		for ctx.Err() == nil {
+			next, err := r.follow(ctx, name, resource, version)
+			if err != nil && ctx.Err() == nil {
+				r.fail(fmt.Errorf("watch %s: %w", name, err))
+				return
+			}
+			version = next
+		}
+	}()
+	return nil
+}
+
+// follow watches until the API server ends the watch, and returns where to go on.
+func (r *recorder) follow(ctx context.Context, name string, resource schema.GroupVersionResource, version string) (string, error) {
+	events, err := r.client.Resource(resource).Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+	if err != nil {
+		return version, err
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		object, is := event.Object.(*unstructured.Unstructured)
+		if event.Type == watch.Error || !is {
+			return version, fmt.Errorf("it ended with %v", event.Object)
+		}
+		version = object.GetResourceVersion()
+		if event.Type != watch.Bookmark {
+			r.saw(name, event.Type, object, false)
+		}
+	}
+	return version, nil
+}
+
+func (r *recorder) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *recorder) saw(resource string, kind watch.EventType, object *unstructured.Unstructured, initial bool) {
+	revision, _ := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := Version{Time: time.Now(), Type: kind, Initial: initial, Resource: resource, Object: object, Revision: revision}
+	if before := r.current[object.GetUID()]; before != nil {
+		v.Old = before.Object
+	}
+	r.versions = append(r.versions, v)
+	if kind == watch.Deleted {
+		delete(r.current, object.GetUID())
+	} else {
+		r.current[object.GetUID()] = &v
+	}
+	_, isLock := object.GetAnnotations()[leaderAnnotation]
+	switch {
+	case isLock:
+		r.lock(v.key())
+	case !v.heartbeat():
+		r.last = v.Time
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// heartbeat reports whether nothing but the report of a node has changed.
+func (v *Version) heartbeat() bool { return v.Resource == "nodes" && v.Type == watch.Modified }
+
+// key names the object of a version.
+func (v *Version) key() string {
+	return nameKey(v.Resource, v.Object.GetNamespace(), v.Object.GetName())
+}
+
+// all returns all versions so far, in the order of their revisions, and why some may be
+// missing.
+func (r *recorder) all() ([]Version, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	versions := slices.Clone(r.versions)
+	slices.SortStableFunc(versions, func(a, b Version) int { return int(a.Revision - b.Revision) })
+	return versions, r.err
+}
+
+// objects returns the objects that there are.
+func (r *recorder) objects() []Version {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	objects := make([]Version, 0, len(r.current))
+	for _, v := range r.current {
+		objects = append(objects, *v)
+	}
+	slices.SortFunc(objects, func(a, b Version) int { return strings.Compare(a.key(), b.key()) })
+	return objects
+}
+
+func (r *recorder) quietSince() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// revision returns the latest revision that was seen.
+func (r *recorder) revision() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var latest int64
+	for i := range r.versions {
+		latest = max(latest, r.versions[i].Revision)
+	}
+	return latest
+}
+
+// find returns an object of that resource, which may be written without its group.
+func (r *recorder) find(t Target) *unstructured.Unstructured {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, v := range r.current {
+		if v.Object.GetName() == t.Name && v.Object.GetNamespace() == t.Namespace && resourceIs(v.Resource, t.Resource) {
+			return v.Object
+		}
+	}
+	return nil
+}
+
+// resourceIs reports whether a resource is the one that is named like deployments or
+// deployments.apps.
+func resourceIs(resource, named string) bool {
+	short, _, _ := strings.Cut(resource, ".")
+	return resource == named || short == named
+}
+
+// next returns a channel that is closed when there is another version.
+func (r *recorder) next() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
+}

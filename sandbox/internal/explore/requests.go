@@ -1,0 +1,178 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Request is a request of the operator, as the proxy logs it.
+type Request struct {
+	Time      time.Time `json:"time"`
+	ID        int64     `json:"id"`
+	Verb      string    `json:"verb"`
+	Resource  string    `json:"resource,omitempty"`
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name,omitempty"`
+	// Event is set for the fault of an event of a watch.
+	Event string `json:"event,omitempty"`
+	// Status is what the operator was answered, Upstream what the API server answered.
+	Status   int     `json:"status,omitempty"`
+	Upstream int     `json:"upstream,omitempty"`
+	Fault    string  `json:"fault,omitempty"`
+	Rule     string  `json:"rule,omitempty"`
+	Seconds  float64 `json:"seconds"`
+	// ResourceVersion is what a list or a watch was asked to be as of.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+}
+
+// election are resources by which leaders are elected, and notes are those that nobody
+// acts on. Neither counts as work.
+var (
+	election = []string{"leases.coordination.k8s.io"}
+	notes    = []string{"events", "events.events.k8s.io"}
+	// questions are answered at once, and change nothing.
+	questions = []string{
+		"tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io",
+		"selfsubjectaccessreviews.authorization.k8s.io", "localsubjectaccessreviews.authorization.k8s.io",
+		"selfsubjectrulesreviews.authorization.k8s.io", "selfsubjectreviews.authentication.k8s.io",
+	}
+)
+
+var writeVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
+
+// writes reports whether a request changes what others act on. Those by which an operator
+// elects its leader do not.
+func (r *Request) writes(locks map[string]bool) bool {
+	resource, _, _ := strings.Cut(r.Resource, "/")
+	return r.Event == "" && slices.Contains(writeVerbs, r.Verb) &&
+		!slices.Contains(election, resource) && !slices.Contains(notes, resource) && !slices.Contains(questions, resource) &&
+		!locks[r.Resource+" "+r.Namespace+"/"+r.Name]
+}
+
+// succeeded reports whether the API server did it, whatever the operator was told.
+func (r *Request) succeeded() bool { return r.Upstream >= 200 && r.Upstream < 300 }
+
+// String describes the request in a line.
+func (r *Request) String() string {
+	text := r.Verb + " " + r.Resource
+	if r.Name != "" || r.Namespace != "" {
+		text += " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
+	}
+	switch {
+	case r.Event != "":
+		text = fmt.Sprintf("event %s of %s %s", r.Event, r.Resource, strings.TrimPrefix(r.Namespace+"/"+r.Name, "/"))
+	case r.Upstream == 0 && r.Status == 0:
+		text += ": not sent"
+	case r.Upstream != r.Status:
+		text += fmt.Sprintf(": %s, and the operator was told %s", code(r.Upstream), code(r.Status))
+	default:
+		text += fmt.Sprintf(": %d", r.Status)
+	}
+	if r.Fault != "" {
+		text += " [" + r.Fault + "]"
+	}
+	return text
+}
+
+func code(status int) string {
+	if status == 0 {
+		return "nothing"
+	}
+	return fmt.Sprint(status)
+}
+
+// requestLog keeps the lines of the proxy's log. It is the writer of that log.
+type requestLog struct {
+	mu       sync.Mutex
+	requests []Request
+	locks    map[string]bool
+	// lastWrite is when the last write ended.
+	lastWrite time.Time
+}
+
+// Write takes a line.
+func (l *requestLog) Write(line []byte) (int, error) {
+	var r Request
+	if err := json.Unmarshal(bytes.TrimSpace(line), &r); err != nil {
+		return len(line), nil // The proxy writes nothing else.
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.requests = append(l.requests, r)
+	if r.writes(l.locks) {
+		l.lastWrite = time.Now()
+	}
+	return len(line), nil
+}
+
+// addLock names an object, beside Leases, by which the operator elects its leader.
+func (l *requestLog) addLock(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.locks == nil {
+		l.locks = map[string]bool{}
+	}
+	l.locks[key] = true
+}
+
+// since returns the requests from the n-th on, in the order of their arrival.
+func (l *requestLog) since(n int) []Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	requests := slices.Clone(l.requests[min(n, len(l.requests)):])
+	slices.SortStableFunc(requests, func(a, b Request) int { return a.Time.Compare(b.Time) })
+	return requests
+}
+
+func (l *requestLog) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.requests)
+}
+
+func (l *requestLog) quietSince() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lastWrite
+}
+
+// Call identifies a kind of request.
+type Call struct {
+	Verb     string `json:"verb"`
+	Resource string `json:"resource"`
+	// Namespace and Name are empty if they differ from run to run.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+func (c Call) String() string {
+	name := strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
+	if c.Name == "" {
+		return strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Verb, c.Resource, c.Namespace))
+	}
+	return fmt.Sprintf("%s %s %s", c.Verb, c.Resource, name)
+}
+
+// callOf returns the kind of a request. Names that are not in the given set, which are
+// those that all undisturbed runs have, are left out.
+func callOf(r *Request, stable map[string]bool) Call {
+	c := Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace}
+	if stable[nameKey(r.Resource, r.Namespace, r.Name)] {
+		c.Name = r.Name
+	}
+	return c
+}
+
+// nameKey identifies the object of a request, without the subresource.
+func nameKey(resource, namespace, name string) string {
+	main, _, _ := strings.Cut(resource, "/")
+	return main + " " + namespace + "/" + name
+}

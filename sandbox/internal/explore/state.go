@@ -1,0 +1,288 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// State is what there is at a moment, by object: the fields as flat paths, without what no
+// run is judged by. Objects whose names differ from run to run are one entry together.
+type State map[string][]Fields
+
+// Fields are the leaves of an object, by path.
+type Fields map[string]string
+
+// anonymizer replaces what differs between two equal runs.
+type anonymizer struct {
+	// stable are the objects, by nameKey, whose names all undisturbed runs have; nil: all.
+	stable map[string]bool
+}
+
+var (
+	timestamps = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`)
+	uids       = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	addresses  = regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b`)
+)
+
+// ignored are paths, or beginnings of them, that no run is judged by, in all objects.
+var ignored = []string{
+	"metadata.uid", "metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp", "metadata.managedFields", "metadata.selfLink",
+	"metadata.generateName", "metadata.name", "status.observedGeneration", "metadata.annotations." + touchedAnnotation,
+	"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.ownerReferences[].uid",
+}
+
+// ignoredOf are more of them, of one resource.
+var ignoredOf = map[string][]string{
+	"nodes":                  {"status", "metadata.annotations", "spec.podCIDR"},
+	"pods":                   {"spec.nodeName", "status", "spec.volumes", "spec.containers[].volumeMounts", "spec.initContainers[].volumeMounts"},
+	"persistentvolumeclaims": {"spec.volumeName", "metadata.annotations"},
+	"persistentvolumes":      {"spec", "metadata"},
+	"services":               {"spec.clusterIP", "spec.clusterIPs", "spec.ports[].nodePort", "spec.healthCheckNodePort"},
+	"namespaces":             {"status.conditions"},
+}
+
+// leftOut reports whether an object is not part of a state: those by which leaders are
+// elected, and those of the control plane.
+func leftOut(v *Version, locks map[string]bool) bool {
+	namespace := v.Object.GetNamespace()
+	return namespace == "kube-system" || namespace == "kube-public" || namespace == "kube-node-lease" || locks[v.key()]
+}
+
+// state describes objects.
+func (a anonymizer) state(objects []Version, locks map[string]bool) State {
+	s := State{}
+	for i := range objects {
+		v := &objects[i]
+		if leftOut(v, locks) {
+			continue
+		}
+		key := a.key(v)
+		s[key] = append(s[key], a.fields(v))
+	}
+	return s
+}
+
+// key names an object, or all those of a kind that belong to the same owner, if the name
+// differs from run to run.
+func (a anonymizer) key(v *Version) string {
+	o := v.Object
+	if prefix := o.GetGenerateName(); prefix != "" && strings.HasPrefix(o.GetName(), prefix) {
+		return nameKey(v.Resource, o.GetNamespace(), prefix+"*")
+	}
+	if a.stable == nil || a.stable[v.key()] {
+		return v.key()
+	}
+	for _, owner := range o.GetOwnerReferences() {
+		if owner.Controller != nil && *owner.Controller {
+			return nameKey(v.Resource, o.GetNamespace(), "* of "+owner.Kind+" "+a.ownerName(owner.Kind, owner.Name))
+		}
+	}
+	if v.Resource == "persistentvolumes" {
+		return v.Resource + " *"
+	}
+	return v.key()
+}
+
+// ownerName leaves out the hash at the end of the names of ReplicaSets, Jobs and the like,
+// that an owner with another template has.
+func (a anonymizer) ownerName(kind, name string) string {
+	for key := range a.stable {
+		if strings.HasSuffix(key, "/"+name) {
+			return name
+		}
+	}
+	return kind + " *"
+}
+
+// fields flattens an object.
+func (a anonymizer) fields(v *Version) Fields {
+	f := Fields{}
+	paths := slices.Concat(ignored, ignoredOf[v.Resource])
+	flatten(f, "", v.Object.Object, func(path string) bool {
+		return slices.ContainsFunc(paths, func(p string) bool {
+			rest, is := strings.CutPrefix(path, p)
+			return is && (rest == "" || rest[0] == '.' || rest[0] == '[')
+		})
+	})
+	if v.Object.GetDeletionTimestamp() != nil {
+		f["metadata.deletionTimestamp"] = "set"
+	}
+	return f
+}
+
+// flatten adds the leaves of a value. Items of lists are named by their key, so that their
+// order does not matter, where they have one of the usual ones.
+func flatten(f Fields, path string, value any, skip func(string) bool) {
+	if skip(anyIndex(path)) {
+		return
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			flatten(f, strings.TrimPrefix(path+"."+name, "."), field, skip)
+		}
+		if len(value) == 0 && path != "" {
+			f[path] = "{}"
+		}
+	case []any:
+		seen := map[string]int{}
+		for _, item := range value {
+			key := itemKey(item)
+			seen[key]++
+			if seen[key] > 1 || key == "" {
+				key += "#" + strconv.Itoa(seen[key])
+			}
+			flatten(f, path+"["+key+"]", item, skip)
+		}
+	default:
+		f[path] = anonymous(fmt.Sprint(value))
+	}
+}
+
+// itemKey returns what names an item of a list.
+func itemKey(item any) string {
+	fields, is := item.(map[string]any)
+	if !is {
+		return ""
+	}
+	for _, key := range []string{"type", "name", "key", "ip", "containerPort", "kind"} {
+		if value, has := fields[key]; has {
+			if key == "kind" {
+				return fmt.Sprint(value) + " " + fmt.Sprint(fields["name"])
+			}
+			return anonymous(fmt.Sprint(value))
+		}
+	}
+	return ""
+}
+
+var indexes = regexp.MustCompile(`\[[^\]]*\]`)
+
+// anyIndex replaces the names of items by nothing.
+func anyIndex(path string) string { return indexes.ReplaceAllString(path, "[]") }
+
+func anonymous(text string) string {
+	text = timestamps.ReplaceAllString(text, "TIME")
+	text = uids.ReplaceAllString(text, "UID")
+	return addresses.ReplaceAllString(text, "ADDRESS")
+}
+
+// Mask holds what differs between undisturbed runs, and does not count.
+type Mask struct {
+	// Paths are a resource and a path.
+	Paths map[string]bool
+	// Objects are those that not all undisturbed runs have.
+	Objects map[string]bool
+	// Numbers are entries of which there are not always as many.
+	Numbers map[string]bool
+}
+
+func newMask() *Mask {
+	return &Mask{Paths: map[string]bool{}, Objects: map[string]bool{}, Numbers: map[string]bool{}}
+}
+
+// learn adds what differs between two undisturbed runs at the same moment.
+func (m *Mask) learn(a, b State) {
+	for key := range maps.Keys(merged(a, b)) {
+		switch {
+		case len(a[key]) == 0 || len(b[key]) == 0:
+			m.Objects[key] = true
+			continue
+		case len(a[key]) != len(b[key]):
+			m.Numbers[key] = true
+		}
+		resource, _, _ := strings.Cut(key, " ")
+		for path := range valuesOf(a[key], b[key]) {
+			if values(a[key], path) != values(b[key], path) {
+				m.Paths[resource+" "+anyIndex(path)] = true
+			}
+		}
+	}
+}
+
+func merged(a, b State) State {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}
+
+// valuesOf returns all paths of some objects.
+func valuesOf(groups ...[]Fields) map[string]bool {
+	paths := map[string]bool{}
+	for _, group := range groups {
+		for _, fields := range group {
+			for path := range fields {
+				paths[path] = true
+			}
+		}
+	}
+	return paths
+}
+
+// values returns the values of a path in all objects of an entry, as one text.
+func values(group []Fields, path string) string {
+	var all []string
+	for _, fields := range group {
+		if value, has := fields[path]; has {
+			all = append(all, value)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), " | ")
+}
+
+// diff returns what differs from what is wanted, a line each, without what is masked.
+func (m *Mask) diff(want, got State) []string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(merged(want, got))) {
+		w, g := want[key], got[key]
+		switch {
+		case m.Objects[key]:
+			continue
+		case len(w) == 0:
+			lines = append(lines, fmt.Sprintf("%s: there is %s that should not be there", key, number(len(g))))
+			continue
+		case len(g) == 0:
+			lines = append(lines, key+": it is missing")
+			continue
+		case len(w) != len(g) && !m.Numbers[key]:
+			lines = append(lines, fmt.Sprintf("%s: there are %d, not %d", key, len(g), len(w)))
+		}
+		resource, _, _ := strings.Cut(key, " ")
+		for _, path := range slices.Sorted(maps.Keys(valuesOf(w, g))) {
+			if m.Paths[resource+" "+anyIndex(path)] {
+				continue
+			}
+			if wv, gv := values(w, path), values(g, path); wv != gv {
+				lines = append(lines, fmt.Sprintf("%s: %s is %s, not %s", key, path, shown(gv), shown(wv)))
+			}
+		}
+	}
+	return lines
+}
+
+func number(n int) string {
+	if n == 1 {
+		return "one"
+	}
+	return fmt.Sprint(n)
+}
+
+// shown bounds a value.
+func shown(value string) string {
+	const longest = 120
+	switch {
+	case value == "":
+		return "missing"
+	case len(value) > longest:
+		return fmt.Sprintf("%.*s…", longest, value)
+	}
+	return value
+}

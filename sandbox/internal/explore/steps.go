@@ -1,0 +1,113 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// waitError says that what a step waits for did not come true.
+type waitError struct {
+	step   *Step
+	after  time.Duration
+	reason string
+}
+
+func (e *waitError) Error() string {
+	return fmt.Sprintf("%s: not after %s (%s)", oneLine(e.step.Name), e.after.Round(time.Second), e.reason)
+}
+
+// perform performs a step. It returns a waitError if the step waits and limit is over; a
+// limit of 0 is the step's own.
+func (r *run) perform(ctx context.Context, s *Step, limit time.Duration) error {
+	switch {
+	case s.Apply != "":
+		return r.sandbox.kubectl(ctx, s.Apply, "apply", "--server-side", "--force-conflicts", "-f", "-")
+	case s.Patch != nil:
+		patch, err := json.Marshal(s.Patch.Merge)
+		if err != nil {
+			return err
+		}
+		return r.patch(ctx, s.Patch.Target, s.Patch.Subresource, patch)
+	case s.Delete != nil:
+		resource, err := r.resource(s.Delete.Resource)
+		if err != nil {
+			return err
+		}
+		return r.recorder.client.Resource(resource).Namespace(s.Delete.Namespace).Delete(ctx, s.Delete.Name, metav1.DeleteOptions{})
+	case s.Run != "":
+		return r.sandbox.command(ctx, "", "sh", "-c", s.Run)
+	}
+	return r.wait(ctx, s, limit)
+}
+
+// patch applies a JSON merge patch, and again if it lost to another write.
+func (r *run) patch(ctx context.Context, t Target, subresource string, patch []byte) error {
+	resource, err := r.resource(t.Resource)
+	if err != nil {
+		return err
+	}
+	var subresources []string
+	if subresource != "" {
+		subresources = []string{subresource}
+	}
+	for {
+		_, err := r.recorder.client.Resource(resource).Namespace(t.Namespace).Patch(ctx, t.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources...)
+		if !errors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// resource finds a resource by what it is called.
+func (r *run) resource(named string) (schema.GroupVersionResource, error) {
+	for name, resource := range r.recorder.watched {
+		if resourceIs(name, named) {
+			return resource, nil
+		}
+	}
+	return schema.GroupVersionResource{}, fmt.Errorf("the API server has no resource %q: it is written like deployments.apps, and its CRD must be among what is installed", named)
+}
+
+// wait waits for a condition.
+func (r *run) wait(ctx context.Context, s *Step, limit time.Duration) error {
+	if limit == 0 {
+		limit = s.Wait.Timeout.Duration
+	}
+	over := time.After(limit)
+	for {
+		changed := r.recorder.next()
+		reason := "it is not there"
+		object := r.recorder.find(s.Wait.Target)
+		switch {
+		case s.Wait.For == deleted && object == nil:
+			return nil
+		case s.Wait.For == deleted:
+			reason = "it is still there"
+		case object != nil:
+			is, why := holds(s.Wait.program, object.Object, nil)
+			if is {
+				return nil
+			}
+			if reason = why; reason == "" {
+				reason = "it is false"
+			}
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return &waitError{step: s, after: limit, reason: reason}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,318 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// Workload is what users do while an operator runs.
+type Workload struct {
+	// Install is applied before the operator starts: files and directories of
+	// manifests, in this order. A directory with a kustomization is built.
+	Install []string `json:"install,omitempty"`
+	// Nodes is how many simulated nodes there are. Default 3.
+	Nodes *int `json:"nodes,omitempty"`
+	// WithoutControllers are those of the sandbox's own controller manager that do not
+	// run, by the names of its --controllers, as the operator does their work.
+	WithoutControllers []string `json:"withoutControllers,omitempty"`
+	Steps              []Step   `json:"steps"`
+	// Invariants must hold at any moment.
+	Invariants []Invariant `json:"invariants,omitempty"`
+}
+
+// Step is one thing that users do. It has exactly one of the fields, beside Name.
+type Step struct {
+	// Name is how the step is told. Absent: what it does.
+	Name string `json:"name,omitempty"`
+	// Apply is a manifest of one or several objects, or the name of a file of them.
+	Apply string `json:"apply,omitempty"`
+	// Patch changes an object by a JSON merge patch.
+	Patch *Patch `json:"patch,omitempty"`
+	// Delete deletes an object and does not wait until it is gone.
+	Delete *Target `json:"delete,omitempty"`
+	// Wait waits until a condition holds.
+	Wait *Wait `json:"wait,omitempty"`
+	// Run runs a command by sh -c, as the administrator: KUBECONFIG is set, and kubectl
+	// is in the PATH.
+	Run string `json:"run,omitempty"`
+}
+
+// Target names an object as kubectl does.
+type Target struct {
+	// Resource is written like deployments.apps.
+	Resource  string `json:"resource"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+func (t Target) String() string {
+	if t.Namespace == "" {
+		return t.Resource + " " + t.Name
+	}
+	return t.Resource + " " + t.Namespace + "/" + t.Name
+}
+
+// Patch is a JSON merge patch of an object, or of its status.
+type Patch struct {
+	Target      `json:",inline"`
+	Subresource string `json:"subresource,omitempty"`
+	Merge       any    `json:"merge"`
+}
+
+// Wait waits for an object.
+type Wait struct {
+	Target `json:",inline"`
+	// For is an expression in CEL over object, which must become true; or "deleted".
+	For string `json:"for"`
+	// Timeout is how long that may take in an undisturbed run. Default 60s.
+	Timeout metav1.Duration `json:"timeout,omitempty"`
+
+	program cel.Program
+}
+
+// deleted is what a Wait for the end of an object is for.
+const deleted = "deleted"
+
+// Invariant is an expression in CEL that must be true for each version of each object of
+// a resource. It sees object and old, which is the version before, or null.
+type Invariant struct {
+	Name     string `json:"name"`
+	Resource string `json:"resource"`
+	Rule     string `json:"rule"`
+
+	program cel.Program
+}
+
+// defaultNodes is how many nodes there are.
+const defaultNodes = 3
+
+// defaultWait is how long a condition may take.
+const defaultWait = time.Minute
+
+// ReadWorkload reads a file. Names of files in it are relative to it.
+func ReadWorkload(file string) (*Workload, error) {
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return nil, fmt.Errorf("--workload: %w", err)
+	}
+	w, err := ParseWorkload(text)
+	if err != nil {
+		return nil, fmt.Errorf("--workload %s: %w", file, err)
+	}
+	if err := w.inline(filepath.Dir(file)); err != nil {
+		return nil, fmt.Errorf("--workload %s: %w", file, err)
+	}
+	return w, nil
+}
+
+// ParseWorkload reads a workload and says what is wrong with it, a line for each mistake.
+func ParseWorkload(text []byte) (*Workload, error) {
+	w := &Workload{}
+	if err := yaml.UnmarshalStrict(text, w); err != nil {
+		text := err.Error()
+		for _, prefix := range []string{"error unmarshaling JSON: ", "while decoding JSON: ", "json: "} {
+			text = strings.TrimPrefix(text, prefix)
+		}
+		return nil, errors.New(text)
+	}
+	return w, w.compile()
+}
+
+// compile checks everything that can be checked without a cluster.
+func (w *Workload) compile() error {
+	var problems []error
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if len(w.Steps) == 0 {
+		problem("steps: there are none: a workload needs at least one, such as {apply: FILE}")
+	}
+	if w.Nodes == nil {
+		w.Nodes = new(defaultNodes)
+	}
+	if *w.Nodes < 0 {
+		problem("nodes: %d: there cannot be fewer than 0", *w.Nodes)
+	}
+	for i := range w.Steps {
+		if err := w.Steps[i].compile(); err != nil {
+			problem("steps[%d]: %w", i, err)
+		}
+	}
+	for i := range w.Invariants {
+		v := &w.Invariants[i]
+		var err error
+		switch {
+		case v.Name == "" || v.Resource == "":
+			problem("invariants[%d]: name and resource are required", i)
+		default:
+			if v.program, err = compileRule(v.Rule); err != nil {
+				problem("invariants[%d] (%s): %w", i, v.Name, err)
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// compile checks a step and names it.
+func (s *Step) compile() error {
+	given, what := 0, ""
+	note := func(is bool, name string) {
+		if is {
+			given++
+			what = name
+		}
+	}
+	note(s.Apply != "", "apply")
+	note(s.Patch != nil, "patch")
+	note(s.Delete != nil, "delete")
+	note(s.Wait != nil, "wait")
+	note(s.Run != "", "run")
+	if given != 1 {
+		return fmt.Errorf("has %d of apply, patch, delete, wait and run: want exactly one", given)
+	}
+	var target *Target
+	switch what {
+	case "patch":
+		if target = &s.Patch.Target; s.Patch.Merge == nil {
+			return errors.New("patch: merge is required: the fields to change, as in the object")
+		}
+	case "delete":
+		target = s.Delete
+	case "wait":
+		target = &s.Wait.Target
+		if s.Wait.Timeout.Duration == 0 {
+			s.Wait.Timeout.Duration = defaultWait
+		}
+		var err error
+		if s.Wait.For != deleted {
+			if s.Wait.program, err = compileRule(s.Wait.For); err != nil {
+				return fmt.Errorf("wait: for: %w", err)
+			}
+		}
+	}
+	if target != nil && (target.Resource == "" || target.Name == "") {
+		return fmt.Errorf("%s: resource and name are required", what)
+	}
+	if s.Name == "" {
+		s.Name = s.describe(what, target)
+	}
+	return nil
+}
+
+func (s *Step) describe(what string, target *Target) string {
+	switch what {
+	case "apply":
+		return "apply " + s.Apply
+	case "run":
+		return s.Run
+	case "wait":
+		return fmt.Sprintf("wait for %s: %s", target, s.Wait.For)
+	}
+	return what + " " + target.String()
+}
+
+// inline makes the workload one that needs no other file, other than what is installed,
+// whose names become absolute.
+func (w *Workload) inline(dir string) error {
+	for i, name := range w.Install {
+		path, err := filepath.Abs(filepath.Join(dir, name))
+		if filepath.IsAbs(name) {
+			path, err = name, nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("install[%d]: %w", i, err)
+		}
+		w.Install[i] = path
+	}
+	for i := range w.Steps {
+		s := &w.Steps[i]
+		if s.Apply == "" {
+			continue
+		}
+		if !strings.Contains(s.Apply, ":") { // A manifest has fields.
+			path := s.Apply
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(dir, path)
+			}
+			text, err := os.ReadFile(filepath.Clean(path))
+			if err != nil {
+				return fmt.Errorf("steps[%d]: apply: %w", i, err)
+			}
+			s.Apply = string(text)
+		}
+		names, err := objectNames(s.Apply)
+		if err != nil {
+			return fmt.Errorf("steps[%d]: apply: %w", i, err)
+		}
+		if strings.HasPrefix(s.Name, "apply ") && strings.Contains(s.Name, "\n") {
+			s.Name = "apply " + strings.Join(names, ", ")
+		}
+	}
+	return nil
+}
+
+// objectNames returns the objects of a manifest, like Deployment web.
+func objectNames(manifest string) ([]string, error) {
+	var names []string
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(manifest), 4096)
+	for {
+		var object metav1.PartialObjectMetadata
+		if err := decoder.Decode(&object); err != nil {
+			if len(names) > 0 && strings.Contains(err.Error(), "EOF") {
+				return names, nil
+			}
+			return nil, fmt.Errorf("it is no manifest: %w", err)
+		}
+		if object.Kind == "" {
+			continue
+		}
+		names = append(names, object.Kind+" "+object.Name)
+	}
+}
+
+// compileRule compiles an expression in CEL over object and old.
+func compileRule(rule string) (cel.Program, error) {
+	environment, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.Variable("old", cel.DynType))
+	if err != nil {
+		return nil, err
+	}
+	ast, issues := environment.Compile(rule)
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("%q is not an expression in CEL: %w", rule, issues.Err())
+	}
+	if ast.OutputType() != cel.BoolType && ast.OutputType() != cel.DynType {
+		return nil, fmt.Errorf("%q is not true or false, but a %s", rule, ast.OutputType())
+	}
+	return environment.Program(ast)
+}
+
+// holds evaluates a rule. A field that is not there makes it false, for a reason.
+func holds(program cel.Program, object, old map[string]any) (bool, string) {
+	arguments := map[string]any{"object": object, "old": nil}
+	if old != nil {
+		arguments["old"] = old
+	}
+	value, _, err := program.Eval(arguments)
+	if err != nil {
+		return false, err.Error()
+	}
+	result, is := value.Value().(bool)
+	if !is {
+		return false, fmt.Sprintf("it is %v, and not true or false", value.Value())
+	}
+	return result, ""
+}

@@ -1,0 +1,83 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestParseWorkload(t *testing.T) {
+	for _, tc := range []struct{ name, text, problem string }{
+		{name: "a workload", text: "steps: [{apply: a.yaml}, {wait: {resource: pods, name: a, for: object.ready}}, {run: kubectl get pods}]"},
+		{name: "waiting for an end", text: "steps: [{wait: {resource: pods, name: a, for: deleted}}]"},
+		{name: "nothing", text: "", problem: "steps: there are none"},
+		{name: "no steps", text: "nodes: 3", problem: "steps: there are none"},
+		{name: "an unknown field", text: "steps: [{aply: a.yaml}]", problem: `unknown field "aply"`},
+		{name: "two things in a step", text: "steps: [{apply: a.yaml, run: ls}]", problem: "steps[0]: has 2 of apply, patch, delete, wait and run: want exactly one"},
+		{name: "an empty step", text: "steps: [{name: a}]", problem: "steps[0]: has 0 of"},
+		{name: "a deletion of nothing", text: "steps: [{delete: {resource: pods}}]", problem: "steps[0]: delete: resource and name are required"},
+		{name: "a patch that changes nothing", text: "steps: [{patch: {resource: pods, name: a}}]", problem: "steps[0]: patch: merge is required"},
+		{name: "a condition that is none", text: "steps: [{wait: {resource: pods, name: a, for: 'object.'}}]", problem: "is not an expression in CEL"},
+		{name: "a condition that is a number", text: "steps: [{wait: {resource: pods, name: a, for: '1 + 1'}}]", problem: "is not true or false, but a int"},
+		{name: "a rule without a name", text: "steps: [{run: ls}]\ninvariants: [{resource: pods, rule: 'true'}]", problem: "invariants[0]: name and resource are required"},
+		{name: "too few nodes", text: "nodes: -1\nsteps: [{run: ls}]", problem: "nodes: -1: there cannot be fewer than 0"},
+		{name: "several mistakes", text: "nodes: -1\nsteps: []", problem: "steps: there are none: a workload needs at least one, such as {apply: FILE}\nnodes: -1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := ParseWorkload([]byte(tc.text))
+			switch {
+			case tc.problem == "" && err != nil:
+				t.Error(err)
+			case tc.problem != "" && (err == nil || !strings.Contains(err.Error(), tc.problem)):
+				t.Errorf("got %v, want %q", err, tc.problem)
+			}
+		})
+	}
+}
+
+func FuzzParseWorkload(f *testing.F) {
+	f.Add("steps: [{apply: a.yaml}]")
+	f.Add("steps: [{wait: {resource: pods, name: a, for: 'has(object.status)'}}]\ninvariants: [{name: a, resource: pods, rule: 'old == null'}]")
+	f.Fuzz(func(t *testing.T, text string) {
+		w, err := ParseWorkload([]byte(text))
+		if err == nil && (len(w.Steps) == 0 || *w.Nodes < 0) {
+			t.Errorf("%q was accepted", text)
+		}
+	})
+}
+
+func TestReadWorkload(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	write("web.yaml", "kind: Deployment\nmetadata: {name: web}\n---\nkind: Service\nmetadata: {name: web}\n")
+	write("crd", "")
+	w, err := ReadWorkload(write("workload.yaml", "install: [crd]\nsteps: [{apply: web.yaml}, {apply: \"kind: Pod\\nmetadata: {name: a}\"}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Install[0] != filepath.Join(dir, "crd") {
+		t.Errorf("what is installed is %q", w.Install[0])
+	}
+	if !strings.HasPrefix(w.Steps[0].Apply, "kind: Deployment") || w.Steps[0].Name != "apply web.yaml" || w.Steps[1].Name != "apply Pod a" {
+		t.Errorf("the steps are %+v", w.Steps)
+	}
+	for text, problem := range map[string]string{
+		"install: [missing]\nsteps: [{run: ls}]": "install[0]: ",
+		"steps: [{apply: missing.yaml}]":         "steps[0]: apply: ",
+		"steps: [{apply: \"a: [\"}]":             "steps[0]: apply: it is no manifest",
+	} {
+		if _, err := ReadWorkload(write("workload.yaml", text)); err == nil || !strings.Contains(err.Error(), problem) {
+			t.Errorf("%q: got %v, want %q", text, err, problem)
+		}
+	}
+}

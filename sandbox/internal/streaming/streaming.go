@@ -1,0 +1,362 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package streaming answers what an API server asks the kubelet of a node while somebody
+// waits: logs, exec, attach and port-forward. There are no containers, so the annotations
+// of the pod say what they would answer.
+//
+// All nodes are behind one socket, to which the API server sends what is for a node
+// (HTTP CONNECT, its egress to the cluster), so that no node needs an address or a port.
+package streaming
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/cri-streaming/pkg/streaming/portforward"
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+	utilexec "k8s.io/utils/exec"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/pki"
+)
+
+// Annotations of a pod.
+const (
+	// LogsAnnotation is what its containers have written.
+	LogsAnnotation = "sandbox.tidekeeper.dev/logs"
+	// ExecOutputAnnotation is what a command writes that is run in it.
+	ExecOutputAnnotation = "sandbox.tidekeeper.dev/exec-output"
+	// ExecExitCodeAnnotation is what such a command ends with, 0 without it; ExecHangs is
+	// that it does not end.
+	ExecExitCodeAnnotation = "sandbox.tidekeeper.dev/exec-exit-code"
+)
+
+// ExecHangs is a value of ExecExitCodeAnnotation.
+const ExecHangs = "hang"
+
+// kubeletPort is where kubelets are.
+const kubeletPort = "10250"
+
+// Times that the kubelet gives a client.
+const (
+	idleTimeout     = 4 * time.Hour
+	creationTimeout = 30 * time.Second
+)
+
+// server answers for all nodes.
+type server struct{ client kubernetes.Interface }
+
+// Serve answers on a Unix socket until the context ends.
+func Serve(ctx context.Context, client kubernetes.Interface, socket string) error {
+	_ = os.Remove(socket)
+	// Whoever may write to the socket can run commands in pods.
+	mask := unix.Umask(0o177)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
+	unix.Umask(mask)
+	if err != nil {
+		return fmt.Errorf("the socket of the kubelets: %w", err)
+	}
+	certificate, err := selfSigned()
+	if err != nil {
+		return err
+	}
+	inner := &http.Server{Handler: (&server{client: client}).handler(), ReadHeaderTimeout: 30 * time.Second}
+	tunnels := &queue{connections: make(chan net.Conn), closed: ctx.Done(), address: listener.Addr()}
+	outer := &http.Server{Handler: connect(tunnels), ReadHeaderTimeout: 30 * time.Second}
+	context.AfterFunc(ctx, func() {
+		_ = outer.Close()
+		_ = inner.Close()
+	})
+	go func() {
+		_ = inner.Serve(tls.NewListener(tunnels, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}))
+	}()
+	if err := outer.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// selfSigned makes the certificate of the kubelets. API servers do not check it unless
+// they are given an authority.
+func selfSigned() (tls.Certificate, error) {
+	ca, err := pki.NewAuthority("kubelets-ca")
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	pair, err := ca.Server("kubelets", []string{"localhost"}, nil)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(pair.Cert, pair.Key)
+}
+
+// connect opens a tunnel to the kubelet of a node. Nothing else in the cluster can be
+// reached.
+func connect(tunnels *queue) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, port, err := net.SplitHostPort(r.Host)
+		if r.Method != http.MethodConnect || err != nil || port != kubeletPort {
+			http.Error(w, fmt.Sprintf("%s: pods and services of a sandbox cannot be reached", r.Host), http.StatusBadGateway)
+			return
+		}
+		connection, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		if _, err := io.WriteString(connection, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+			connection.Close()
+			return
+		}
+		tunnels.push(&tunnel{Conn: connection, buffered: buffered.Reader})
+	})
+}
+
+// tunnel is a connection of which some was read ahead.
+type tunnel struct {
+	net.Conn
+	buffered *bufio.Reader
+}
+
+// Read reads what was read ahead first.
+func (t *tunnel) Read(b []byte) (int, error) { return t.buffered.Read(b) }
+
+// queue is a listener for connections that are there.
+type queue struct {
+	connections chan net.Conn
+	closed      <-chan struct{}
+	address     net.Addr
+}
+
+func (q *queue) push(c net.Conn) {
+	select {
+	case q.connections <- c:
+	case <-q.closed:
+		c.Close()
+	}
+}
+
+// Accept returns the next connection.
+func (q *queue) Accept() (net.Conn, error) {
+	select {
+	case c := <-q.connections:
+		return c, nil
+	case <-q.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close does nothing: the queue ends with its context.
+func (q *queue) Close() error { return nil }
+
+// Addr is the address of the socket.
+func (q *queue) Addr() net.Addr { return q.address }
+
+// handler has the paths of a kubelet.
+func (s *server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.logs)
+	for _, path := range []string{"/{namespace}/{pod}/{container}", "/{namespace}/{pod}/{uid}/{container}"} {
+		mux.HandleFunc("/exec"+path, s.exec)
+		mux.HandleFunc("/attach"+path, s.attach)
+	}
+	mux.HandleFunc("/portForward/{namespace}/{pod}", s.portForward)
+	mux.HandleFunc("/portForward/{namespace}/{pod}/{uid}", s.portForward)
+	return mux
+}
+
+// pod returns the pod that a request is about, or answers that there is none, or that the
+// container does not run.
+func (s *server) pod(w http.ResponseWriter, r *http.Request, running bool) (*corev1.Pod, bool) {
+	pod, err := s.client.CoreV1().Pods(r.PathValue("namespace")).Get(r.Context(), r.PathValue("pod"), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		http.Error(w, "pod does not exist", http.StatusNotFound)
+		return nil, false
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return nil, false
+	}
+	name := r.PathValue("container")
+	if running && name != "" && !runs(pod, name) {
+		http.Error(w, fmt.Sprintf("container %q of pod %q does not run", name, pod.Name), http.StatusInternalServerError)
+		return nil, false
+	}
+	return pod, true
+}
+
+func runs(pod *corev1.Pod, name string) bool {
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range statuses {
+			if statuses[i].Name == name {
+				return statuses[i].State.Running != nil
+			}
+		}
+	}
+	return false
+}
+
+// lines are what a container has written.
+func lines(pod *corev1.Pod) string {
+	text := pod.Annotations[LogsAnnotation]
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text
+}
+
+func (s *server) logs(w http.ResponseWriter, r *http.Request) {
+	pod, ok := s.pod(w, r, false)
+	if !ok {
+		return
+	}
+	text := lines(pod)
+	if tail, err := strconv.Atoi(r.FormValue("tailLines")); err == nil && tail >= 0 {
+		all := strings.SplitAfter(text, "\n")
+		all = all[:len(all)-1]
+		text = strings.Join(all[max(0, len(all)-tail):], "")
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	_, _ = io.WriteString(w, text)
+	if follow, _ := strconv.ParseBool(r.FormValue("follow")); follow && runs(pod, r.PathValue("container")) {
+		_ = http.NewResponseController(w).Flush()
+		s.untilEnd(r.Context(), pod, r.PathValue("container"))
+	}
+}
+
+// untilEnd waits until the container no longer runs, or nobody waits for it.
+func (s *server) untilEnd(ctx context.Context, pod *corev1.Pod, container string) {
+	for {
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return
+		}
+		now, err := s.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && (now.UID != pod.UID || !runs(now, container)) {
+			return
+		}
+	}
+}
+
+func (s *server) exec(w http.ResponseWriter, r *http.Request) {
+	pod, ok := s.pod(w, r, true)
+	if !ok {
+		return
+	}
+	options, err := remotecommand.NewOptions(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	remotecommand.ServeExec(w, r, executor{pod}, pod.Name, string(pod.UID), r.PathValue("container"), r.Form["command"], options,
+		idleTimeout, creationTimeout, remotecommand.SupportedStreamingProtocols)
+}
+
+// executor runs commands as the annotations of a pod say.
+type executor struct{ pod *corev1.Pod }
+
+// ExecInContainer reads nothing, writes what the annotation says, and ends as it says.
+func (e executor) ExecInContainer(ctx context.Context, _, _, _ string, _ []string, _ io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
+	if out != nil {
+		if _, err := io.WriteString(out, e.pod.Annotations[ExecOutputAnnotation]); err != nil {
+			return err
+		}
+	}
+	text, given := e.pod.Annotations[ExecExitCodeAnnotation]
+	if text == ExecHangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	code, err := strconv.Atoi(text)
+	switch {
+	case !given, err == nil && code == 0:
+		return nil
+	case err != nil || code < 0 || code > 255:
+		return fmt.Errorf("the annotation %s is %q: want a number from 0 to 255, or %q", ExecExitCodeAnnotation, text, ExecHangs)
+	}
+	return utilexec.CodeExitError{Err: fmt.Errorf("exit code %d", code), Code: code}
+}
+
+func (s *server) attach(w http.ResponseWriter, r *http.Request) {
+	pod, ok := s.pod(w, r, true)
+	if !ok {
+		return
+	}
+	options, err := remotecommand.NewOptions(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	remotecommand.ServeAttach(w, r, attacher{s, pod}, pod.Name, string(pod.UID), r.PathValue("container"), options,
+		idleTimeout, creationTimeout, remotecommand.SupportedStreamingProtocols)
+}
+
+// attacher shows what a container has written.
+type attacher struct {
+	*server
+	pod *corev1.Pod
+}
+
+// AttachContainer writes what the container has written, and waits for its end.
+func (a attacher) AttachContainer(ctx context.Context, _, _, container string, _ io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize) error {
+	if out != nil {
+		if _, err := io.WriteString(out, lines(a.pod)); err != nil {
+			return err
+		}
+	}
+	a.untilEnd(ctx, a.pod, container)
+	return nil
+}
+
+func (s *server) portForward(w http.ResponseWriter, r *http.Request) {
+	pod, ok := s.pod(w, r, false)
+	if !ok {
+		return
+	}
+	options, err := portforward.NewV4Options(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	portforward.ServePortForward(w, r, forwarder{pod}, pod.Name, string(pod.UID), options, idleTimeout, creationTimeout, portforward.SupportedProtocols)
+}
+
+// forwarder answers requests to any port of a pod.
+type forwarder struct{ pod *corev1.Pod }
+
+// PortForward answers each HTTP request with the pod and the port.
+func (f forwarder) PortForward(_ context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
+	defer stream.Close()
+	reader := bufio.NewReader(stream)
+	for {
+		request, err := http.ReadRequest(reader)
+		if err != nil {
+			return nil // The client is done, or speaks something else.
+		}
+		_, _ = io.Copy(io.Discard, request.Body)
+		text := fmt.Sprintf("pod %s/%s, port %d\n", f.pod.Namespace, f.pod.Name, port)
+		answer := &http.Response{
+			StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Request: request, ContentLength: int64(len(text)),
+			Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(strings.NewReader(text)),
+		}
+		if err := answer.Write(stream); err != nil || request.Close {
+			return err
+		}
+	}
+}

@@ -1,0 +1,191 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// shopBinary builds the operator that explore is tried on once.
+var shopBinary = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(testDir, "shop")
+	build := exec.Command("go", "build", "-trimpath", "-o", path, "./shop")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the shop: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func shop(t *testing.T) string {
+	t.Helper()
+	path, err := shopBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const shopWorkload = "testdata/shop.yaml"
+
+// Each mistake that an operator makes is found, by the faults that show it, and replays; and
+// an operator without it survives the same.
+func TestExploreFindsMistakes(t *testing.T) {
+	for _, tc := range []struct {
+		mistake, only string
+		// says are in the report, and how the replay of the first finding ends.
+		says []string
+	}{
+		{
+			mistake: "done-first", only: "CrashAfter at step 1,update configmaps",
+			says: []string{"secrets default/receipt-bread: it is missing", "killed when it is done and not answered", "can it happen: A process can be killed at any moment"},
+		},
+		{mistake: "no-retry", only: "ServerError at step 1", says: []string{"other state", "answered 500"}},
+		{mistake: "panic", only: "Conflict at step 1", says: []string{"operator failed", "panic: "}},
+		{mistake: "exit", only: "ServerError at step 1", says: []string{"operator failed", "ended by itself: exit status 1"}},
+		{mistake: "restless", only: "ServerError at step 1", says: []string{"not at rest"}},
+	} {
+		t.Run(tc.mistake, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			args := []string{"explore", "--workload", shopWorkload, "--patience", "5s", "--dir", dir, "--jobs", "1"}
+			for part := range strings.SplitSeq(tc.only, ",") {
+				args = append(args, "--only", part)
+			}
+			r := command(t, append(args, "--", shop(t), "--mistake", tc.mistake)...)
+			if r.code != 2 {
+				t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+			}
+			for _, text := range tc.says {
+				if !strings.Contains(r.stdout, text) {
+					t.Errorf("the report lacks %q:\n%s", text, r.stdout)
+				}
+			}
+			for _, file := range []string{"report.html", "junit.xml"} {
+				text, err := os.ReadFile(filepath.Join(dir, file))
+				if err != nil || !strings.Contains(string(text), strings.Split(tc.only, ",")[0]) {
+					t.Errorf("%s: %v\n%s", file, err, text)
+				}
+			}
+			findings, err := filepath.Glob(filepath.Join(dir, "finding-*.yaml"))
+			if err != nil || len(findings) == 0 {
+				t.Fatalf("there is no file that replays it: %v", err)
+			}
+			if tc.mistake != "done-first" {
+				return
+			}
+			if again := command(t, "replay", "--patience", "5s", findings[0]); again.code != 2 || !strings.Contains(again.stdout, "it is missing") {
+				t.Errorf("replay: exit code %d\n%s%s", again.code, again.stdout, again.stderr)
+			}
+			if mended := command(t, "replay", "--patience", "5s", findings[0], "--", shop(t)); mended.code == 2 {
+				t.Errorf("replay with the mended operator: exit code %d\n%s%s", mended.code, mended.stdout, mended.stderr)
+			}
+			if merged := command(t, "report", dir); merged.code != 2 || !strings.Contains(merged.stdout, "it is missing") {
+				t.Errorf("report: exit code %d\n%s%s", merged.code, merged.stdout, merged.stderr)
+			}
+		})
+	}
+}
+
+// An operator without a mistake survives all that is tried, and what was played is not
+// played again.
+func TestExploreWithoutMistakes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	args := []string{"explore", "--workload", shopWorkload, "--dir", dir, "--only", "at step 1", "--only", "Restart", "--hold", "1s", "--", shop(t)}
+	r := command(t, args...)
+	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if strings.Count(r.stderr, ": ok\n") < 10 {
+		t.Errorf("too little was played:\n%s", r.stderr)
+	}
+	again := command(t, args...)
+	if again.code != 0 || strings.Contains(again.stderr, ": ok\n") {
+		t.Errorf("exit code %d, and it was played again:\n%s%s", again.code, again.stdout, again.stderr)
+	}
+	other := command(t, append(slices.Clone(args), "--mistake=panic")...)
+	if other.code != 1 || !strings.Contains(other.stderr, "has the results of another workload or operator") {
+		t.Errorf("exit code %d\n%s", other.code, other.stderr)
+	}
+}
+
+// What is wrong with the input is said in one line, before anything is started or as soon
+// as it is known.
+func TestExploreInput(t *testing.T) {
+	workload := func(text string) string {
+		file := filepath.Join(t.TempDir(), "workload.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	good := workload("nodes: 0\nsteps: [{run: 'true'}]")
+	for _, tc := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"no program", []string{"--workload", good}, "requires a program, after --"},
+		{"no workload", []string{"--", "true"}, "--workload is missing: name the file with what users do"},
+		{"a workload that is not there", []string{"--workload", "missing.yaml", "--", "true"}, "--workload: open missing.yaml: no such file or directory"},
+		{"a workload without steps", []string{"--workload", workload("nodes: 1"), "--", "true"}, "steps: there are none"},
+		{"a program that is not there", []string{"--workload", good, "--", "./missing"}, "the operator: "},
+		{"a wrong shard", []string{"--workload", good, "--shard", "5/4", "--", "true"}, `--shard "5/4": want I/N`},
+		{"no jobs", []string{"--workload", good, "--jobs", "0", "--", "true"}, "--jobs 0: at least 1 is needed"},
+		{"no patience", []string{"--workload", good, "--patience", "0s", "--", "true"}, "--patience 0s: it must be more than 0"},
+		{"a wrong expression", []string{"--workload", good, "--fail-on-log", "(", "--", "true"}, "--fail-on-log: "},
+		{"a report of nothing", []string{"REPORT"}, "has no results of sandbox explore"},
+		{"a replay of something else", []string{"REPLAY", good}, "is not a finding of sandbox explore"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			args := append([]string{"explore", "--dir", dir}, tc.args...)
+			switch tc.args[0] {
+			case "REPORT":
+				args = []string{"report", dir}
+			case "REPLAY":
+				args = []string{"replay", tc.args[1]}
+			}
+			r := command(t, args...)
+			if r.code != 1 || !strings.Contains(r.stderr, tc.says) || strings.Count(strings.TrimSpace(r.stderr), "\n") > 0 {
+				t.Errorf("exit code %d\n%s%s, want %q", r.code, r.stdout, r.stderr, tc.says)
+			}
+		})
+	}
+}
+
+func TestExploreOperatorsThatDoNotWork(t *testing.T) {
+	for _, tc := range []struct{ name, workload, operator, says string }{
+		{"it ends", "nodes: 0\nsteps: [{run: 'true'}]", "false", "the operator ended (exit status 1), though nothing was disturbed"},
+		{"it watches nothing", "nodes: 0\nsteps: [{run: 'true'}]", "sleep 1000", "the operator has not opened a watch in 5s"},
+		{"it does not do what is waited for", "nodes: 0\nsteps: [{wait: {resource: configmaps, namespace: default, name: never, for: 'true', timeout: 1s}}]", "SHOP", "wait for configmaps default/never: true: not after 1s (it is not there), though nothing was disturbed"},
+		{"a step that fails", "nodes: 0\nsteps: [{run: 'echo oh; exit 3'}]", "SHOP", "step 1 (echo oh; exit 3): exit status 3: oh"},
+		{"a resource that is not there", "nodes: 0\nsteps: [{delete: {resource: boats, name: a}}]", "SHOP", `the API server has no resource "boats"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "workload.yaml")
+			if err := os.WriteFile(file, []byte(tc.workload), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			args := []string{"explore", "--dir", t.TempDir(), "--workload", file, "--settle", "5s", "--"}
+			if tc.operator == "SHOP" {
+				args = append(args, shop(t))
+			} else {
+				args = append(args, strings.Fields(tc.operator)...)
+			}
+			if r := command(t, args...); r.code != 1 || !strings.Contains(r.stderr, tc.says) {
+				t.Errorf("exit code %d\n%s%s, want %q", r.code, r.stdout, r.stderr, tc.says)
+			}
+		})
+	}
+}

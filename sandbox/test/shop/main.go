@@ -1,0 +1,140 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command shop is an operator for the tests of sandbox explore. For each ConfigMap with
+// the label shop=order it makes a Secret, its receipt, and marks the order as done. It
+// survives every fault, unless it is told to make one of the mistakes that operators make.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/workqueue"
+)
+
+var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "no-retry" forgets an order after an error; "panic" panics on a conflict; "restless" writes all the time after an error; "exit" ends after an error`)
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server")
+	flag.Parse()
+	if err := run(context.Background(), *kubeconfig); err != nil {
+		fmt.Fprintln(os.Stderr, "shop:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, kubeconfig string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.LabelSelector = "shop=order"
+	}))
+	orders := factory.Core().V1().ConfigMaps()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](20*time.Millisecond, time.Second))
+	add := func(object any) {
+		if name, err := cache.ObjectToName(object); err == nil {
+			queue.Add(name)
+		}
+	}
+	_, err = orders.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: add, UpdateFunc: func(_, now any) { add(now) },
+	})
+	if err != nil {
+		return err
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	for {
+		name, _ := queue.Get()
+		err := serve(ctx, client, orders.Lister(), name)
+		queue.Done(name)
+		if err == nil {
+			queue.Forget(name)
+			continue
+		}
+		fmt.Fprintln(os.Stderr, "shop:", name, err)
+		if err := despair(ctx, client, err); err != nil {
+			return err
+		}
+		if *mistake != "no-retry" {
+			queue.AddRateLimited(name)
+		}
+	}
+}
+
+// despair makes the mistakes of an operator that meets an error.
+func despair(ctx context.Context, client kubernetes.Interface, err error) error {
+	switch {
+	case *mistake == "panic" && apierrors.IsConflict(err):
+		panic(err)
+	case *mistake == "exit":
+		return errors.New("this should not have happened")
+	case *mistake == "restless":
+		go func() {
+			for range time.Tick(100 * time.Millisecond) {
+				_, _ = client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "restless"}}, metav1.CreateOptions{})
+				_ = client.CoreV1().ConfigMaps("default").Delete(ctx, "restless", metav1.DeleteOptions{})
+			}
+		}()
+	}
+	return nil
+}
+
+func serve(ctx context.Context, client kubernetes.Interface, orders listers.ConfigMapLister, name cache.ObjectName) error {
+	order, err := orders.ConfigMaps(name.Namespace).Get(name.Name)
+	if apierrors.IsNotFound(err) || err == nil && order.Data["state"] == "done" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if *mistake == "done-first" {
+		if err := markDone(ctx, client, order); err != nil {
+			return err
+		}
+		return receipt(ctx, client, order)
+	}
+	if err := receipt(ctx, client, order); err != nil {
+		return err
+	}
+	return markDone(ctx, client, order)
+}
+
+func markDone(ctx context.Context, client kubernetes.Interface, order *corev1.ConfigMap) error {
+	order = order.DeepCopy()
+	order.Data["state"] = "done"
+	_, err := client.CoreV1().ConfigMaps(order.Namespace).Update(ctx, order, metav1.UpdateOptions{})
+	return err
+}
+
+func receipt(ctx context.Context, client kubernetes.Interface, order *corev1.ConfigMap) error {
+	_, err := client.CoreV1().Secrets(order.Namespace).Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "receipt-" + order.Name, OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(order, corev1.SchemeGroupVersion.WithKind("ConfigMap")),
+		}},
+		StringData: map[string]string{"item": order.Data["item"], "printed": time.Now().String()},
+	}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
