@@ -85,8 +85,8 @@ func TestExploreFindsMistakes(t *testing.T) {
 			if again := command(t, "replay", "--patience", "5s", findings[0]); again.code != 2 || !strings.Contains(again.stdout, "it is missing") {
 				t.Errorf("replay: exit code %d\n%s%s", again.code, again.stdout, again.stderr)
 			}
-			if mended := command(t, "replay", "--patience", "5s", findings[0], "--", shop(t)); mended.code == 2 {
-				t.Errorf("replay with the mended operator: exit code %d\n%s%s", mended.code, mended.stdout, mended.stderr)
+			if fixed := command(t, "replay", "--patience", "5s", findings[0], "--", shop(t)); fixed.code == 2 {
+				t.Errorf("replay with the fixed operator: exit code %d\n%s%s", fixed.code, fixed.stdout, fixed.stderr)
 			}
 			if merged := command(t, "report", dir); merged.code != 2 || !strings.Contains(merged.stdout, "it is missing") {
 				t.Errorf("report: exit code %d\n%s%s", merged.code, merged.stdout, merged.stderr)

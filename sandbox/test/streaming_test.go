@@ -81,7 +81,7 @@ func TestStreaming(t *testing.T) {
 		{name: "one with an exit code", args: "exec told -- rabbitmqctl list", code: 69, out: "no such queue\n", err: "exit code 69"},
 		{name: "a mistake in the annotation", args: "exec mistaken -- ls", code: 1, err: `is "a lot": want a number from 0 to 255, or "hang"`},
 		{name: "a container that does not run", args: "exec waits -- ls", code: 1, err: `container "main" of pod "waits" does not run`},
-		{name: "no such pod", args: "exec nobody -- ls", code: 1, err: `pods "nobody" not found`},
+		{name: "no such pod", args: "exec missing -- ls", code: 1, err: `pods "missing" not found`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := kubectl(strings.Fields(tc.args)...)

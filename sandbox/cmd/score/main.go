@@ -164,7 +164,7 @@ func (r row) source(ctx context.Context, dir string) (string, error) {
 	})
 }
 
-// line judges a report: which known mistakes it tells of, and how much else.
+// line judges a report: which known mistakes it reports, and how much else.
 func (r row) line(report, results string, took time.Duration) (string, error) {
 	var found, missed []string
 	titles := titlesOf(report)

@@ -198,11 +198,11 @@ func newReplay() *cobra.Command {
 		Use:   "replay FILE [-- PROGRAM [ARGUMENTS...]]",
 		Short: "Play a finding of 'sandbox explore' again",
 		Long: `Play a finding of 'sandbox explore' again: with the operator that it was found in, or
-with another, such as one in which it is mended.
+with another, such as one in which the mistake is fixed.
 
 It ends with exit code 0 if it is not found any more, and 2 if it is.`,
 		Example: `  sandbox replay explore/finding-1a2b3c4d.yaml
-  sandbox replay explore/finding-1a2b3c4d.yaml -- ./my-operator-mended`,
+  sandbox replay explore/finding-1a2b3c4d.yaml -- ./my-operator-fixed`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("requires the file of a finding: see '%s --help'", cmd.CommandPath())

@@ -21,7 +21,7 @@ type Oracle string
 
 // Oracles.
 const (
-	// OtherState: what there is at rest is not what there is undisturbed.
+	// OtherState: the objects at rest are not those of the undisturbed runs.
 	OtherState Oracle = "other state"
 	// NotReached: what a step waits for does not come.
 	NotReached Oracle = "not reached"
@@ -251,7 +251,7 @@ func (c *podCounter) saw(v *Version) string {
 	return ""
 }
 
-// newController tells of an object that was taken from a controller that still exists.
+// newController reports an object that was taken from a controller that still exists.
 func newController(v *Version, alive map[types.UID]bool) string {
 	if v.Old == nil || v.Type == watch.Deleted {
 		return ""

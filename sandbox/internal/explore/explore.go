@@ -234,7 +234,7 @@ func (q *queue) run(ctx context.Context) error {
 	}
 	lanes.Wait()
 	if q.err == nil && ctx.Err() != nil {
-		return nil // Interrupted: what there is is reported.
+		return nil // Interrupted: the report has what was played.
 	}
 	return q.err
 }

@@ -163,7 +163,7 @@ func (f *Fault) skips() bool {
 	return f != nil && (f.freezes() || f.Kind == ExpireWatch || f.Kind == StaleStart || f.Kind == LateEvent || f.Kind == Late)
 }
 
-// possible says when such a fault happens to an operator, so that nobody takes it for an
+// possible says when such a fault happens to an operator, so that no one takes it for an
 // invention of the kit.
 func (f Fault) possible() string {
 	switch f.Kind {

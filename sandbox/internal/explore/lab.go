@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
@@ -80,7 +82,7 @@ func (l *lab) prepare(ctx context.Context) error {
 			return fmt.Errorf("install %s: %w", path, err)
 		}
 		// What comes next may need it.
-		if err := s.kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"); err != nil {
+		if err := r.established(ctx); err != nil {
 			return fmt.Errorf("install %s: %w", path, err)
 		}
 	}
@@ -92,6 +94,38 @@ func (l *lab) prepare(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// establishing is how long a CustomResourceDefinition may take.
+const establishing = 30 * time.Second
+
+// established waits until all CustomResourceDefinitions are served.
+func (r *recorder) established(ctx context.Context) error {
+	definitions := r.client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	over := time.After(establishing)
+	for {
+		list, err := definitions.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		waits := ""
+		for i := range list.Items {
+			v := Version{Object: &list.Items[i]}
+			if values([]Fields{anonymizer{}.fields(&v)}, "status.conditions[Established].status") != "True" {
+				waits = v.Object.GetName()
+			}
+		}
+		if waits == "" {
+			return nil
+		}
+		select {
+		case <-time.After(look):
+		case <-over:
+			return fmt.Errorf("the CustomResourceDefinition %s was not established in %s", waits, establishing)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func (l *lab) base() cluster.Dir { return cluster.Dir(filepath.Join(l.dir, "base")) }

@@ -33,7 +33,7 @@ type Request struct {
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 
-// election are resources by which leaders are elected, and notes are those that nobody
+// election are resources by which leaders are elected, and notes are those that no one
 // acts on. Neither counts as work.
 var (
 	election = []string{"leases.coordination.k8s.io"}
@@ -57,7 +57,7 @@ func (r *Request) writes(locks map[string]bool) bool {
 		!locks[r.Resource+" "+r.Namespace+"/"+r.Name]
 }
 
-// succeeded reports whether the API server did it, whatever the operator was told.
+// succeeded reports whether the API server did it, whatever the operator was answered.
 func (r *Request) succeeded() bool { return r.Upstream >= 200 && r.Upstream < 300 }
 
 // String describes the request in a line.
@@ -72,7 +72,7 @@ func (r *Request) String() string {
 	case r.Upstream == 0 && r.Status == 0:
 		text += ": not sent"
 	case r.Upstream != r.Status:
-		text += fmt.Sprintf(": %s, and the operator was told %s", code(r.Upstream), code(r.Status))
+		text += fmt.Sprintf(": %s, and the operator was answered %s", code(r.Upstream), code(r.Status))
 	default:
 		text += fmt.Sprintf(": %d", r.Status)
 	}

@@ -166,7 +166,7 @@ func (r *run) playStep(ctx context.Context, step int) error {
 	lasting := r.fault.freezes() && step >= r.fault.Step && step < r.fault.Until
 	switch {
 	case lasting:
-		// What there is now is not what there will be.
+		// The objects of now are not those that the step comes to.
 		r.rest(ctx, r.baseline.Steps[step].Took+2*r.baseline.Quiet)
 	case r.baseline == nil:
 		if err := r.learn(ctx, step, &at); err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// State is what there is at a moment, by object: the fields as flat paths, without what no
+// State is all objects at a moment: the fields as flat paths, without what no
 // run is judged by. Objects whose names differ from run to run are one entry together.
 type State map[string][]Fields
 

@@ -35,7 +35,7 @@ type Workload struct {
 
 // Step is one thing that users do. It has exactly one of the fields, beside Name.
 type Step struct {
-	// Name is how the step is told. Absent: what it does.
+	// Name is what reports call the step. Absent: what it does.
 	Name string `json:"name,omitempty"`
 	// Apply is a manifest of one or several objects, or the name of a file of them.
 	Apply string `json:"apply,omitempty"`
@@ -275,7 +275,7 @@ func objectNames(manifest string) ([]string, error) {
 			if len(names) > 0 && strings.Contains(err.Error(), "EOF") {
 				return names, nil
 			}
-			return nil, fmt.Errorf("it is no manifest: %w", err)
+			return nil, fmt.Errorf("it is not a manifest: %w", err)
 		}
 		if object.Kind == "" {
 			continue

@@ -74,7 +74,7 @@ func TestReadWorkload(t *testing.T) {
 	for text, problem := range map[string]string{
 		"install: [missing]\nsteps: [{run: ls}]": "install[0]: ",
 		"steps: [{apply: missing.yaml}]":         "steps[0]: apply: ",
-		"steps: [{apply: \"a: [\"}]":             "steps[0]: apply: it is no manifest",
+		"steps: [{apply: \"a: [\"}]":             "steps[0]: apply: it is not a manifest",
 	} {
 		if _, err := ReadWorkload(write("workload.yaml", text)); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: got %v, want %q", text, err, problem)

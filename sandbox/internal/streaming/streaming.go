@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package streaming answers what an API server asks the kubelet of a node while somebody
+// Package streaming answers what an API server asks the kubelet of a node while a client
 // waits: logs, exec, attach and port-forward. There are no containers, so the annotations
 // of the pod say what they would answer.
 //
@@ -64,7 +64,7 @@ type server struct{ client kubernetes.Interface }
 // Serve answers on a Unix socket until the context ends.
 func Serve(ctx context.Context, client kubernetes.Interface, socket string) error {
 	_ = os.Remove(socket)
-	// Whoever may write to the socket can run commands in pods.
+	// Clients that may write to the socket can run commands in pods.
 	mask := unix.Umask(0o177)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
 	unix.Umask(mask)
@@ -239,7 +239,7 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// untilEnd waits until the container no longer runs, or nobody waits for it.
+// untilEnd waits until the container no longer runs, or the client has gone.
 func (s *server) untilEnd(ctx context.Context, pod *corev1.Pod, container string) {
 	for {
 		select {

@@ -3,7 +3,7 @@
 
 // Command shop is an operator for the tests of sandbox explore. For each ConfigMap with
 // the label shop=order it makes a Secret, its receipt, and marks the order as done. It
-// survives every fault, unless it is told to make one of the mistakes that operators make.
+// survives every fault, unless a flag has it make one of the mistakes that operators make.
 package main
 
 import (
