@@ -29,9 +29,9 @@ type exploreFlags struct {
 	jobs                                         int
 }
 
-// foundSomething is the exit code of explore and replay when the operator does not survive
+// errFound is the exit code of explore and replay when the operator does not survive
 // a fault.
-const foundSomething = exitError(2)
+const errFound = exitError(2)
 
 func newExplore() *cobra.Command {
 	var f exploreFlags
@@ -173,7 +173,7 @@ func tell(cmd *cobra.Command, result *explore.Result, dir, html, junit string) e
 	result.Text(cmd.OutOrStdout(), dir)
 	fmt.Fprintf(cmd.OutOrStdout(), "Reports: %s, %s\n", html, junit)
 	if result.Confirmed() > 0 {
-		return foundSomething
+		return errFound
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []s
 		return nil
 	}
 	(&explore.Result{Findings: []*explore.Finding{again}}).Text(cmd.OutOrStdout(), filepath.Dir(args[0]))
-	return foundSomething
+	return errFound
 }
 
 func newReport() *cobra.Command {

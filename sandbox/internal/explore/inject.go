@@ -78,7 +78,7 @@ func (r *run) arm(ctx context.Context) (<-chan struct{}, error) {
 	default:
 		return nil, fmt.Errorf("the fault %q needs a call or a resource", f.Kind)
 	}
-	if err := r.rule(faultRule, match, fault.Events{}, count, injected); err != nil {
+	if err := r.rule(faultRule, match, count, injected); err != nil {
 		return nil, err
 	}
 	if f.Resource != "" {
@@ -174,10 +174,10 @@ func (r *run) restart(ctx context.Context, step int) error {
 	}
 	lists := match
 	lists.Verbs = []string{"list", "watchlist"}
-	if err := r.rule(faultRule, lists, fault.Events{}, fault.Count{}, fault.Fault{Kind: fault.Stale, ResourceVersion: strconv.FormatInt(revision, 10)}); err != nil {
+	if err := r.rule(faultRule, lists, fault.Count{}, fault.Fault{Kind: fault.Stale, ResourceVersion: strconv.FormatInt(revision, 10)}); err != nil {
 		return err
 	}
-	if err := r.rule(freezeRule, match, fault.Events{}, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
+	if err := r.rule(freezeRule, match, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
 		return err
 	}
 	r.operator.kill()
@@ -280,7 +280,7 @@ func (r *run) listAgain(ctx context.Context) error {
 	if n == 0 {
 		return nil
 	}
-	err := r.rule(expireRule, match, fault.Events{}, fault.Count{Times: n}, fault.Fault{Kind: fault.Error, Code: 410, Reason: "Expired"})
+	err := r.rule(expireRule, match, fault.Count{Times: n}, fault.Fault{Kind: fault.Error, Code: 410, Reason: "Expired"})
 	if err != nil {
 		return err
 	}

@@ -179,7 +179,8 @@ func (l *lab) up(ctx context.Context, dir cluster.Dir, fresh bool) (*sandbox, er
 // down stops the sandbox. Its directory stays.
 func (s *sandbox) down() {
 	s.stop()
-	<-s.ended
+	// Why it ended does not matter any more.
+	_ = <-s.ended
 }
 
 // remove stops the sandbox and removes its directory.

@@ -147,7 +147,7 @@ func (b *Baseline) findRoots(o *Outcome) {
 	}
 	for i := range o.Versions {
 		v := &o.Versions[i]
-		if key := v.key(); v.Type == watch.Added && slices.Contains(b.Watched, v.Resource) && !made[key] && len(v.Object.GetOwnerReferences()) == 0 &&
+		if key := v.key(); v.Type == watch.Added && !v.Initial && slices.Contains(b.Watched, v.Resource) && !made[key] && len(v.Object.GetOwnerReferences()) == 0 &&
 			v.Object.GetGenerateName() == "" && !leftOut(v, b.Locks) && v.Resource != "nodes" && v.Resource != "namespaces" {
 			b.Roots[key] = true
 		}
@@ -193,7 +193,7 @@ type planned struct {
 }
 
 // plan returns the faults that can be played, most promising first.
-func plan(w *Workload, b *Baseline) []Fault {
+func plan(b *Baseline) []Fault {
 	var all []planned
 	add := func(score int, f Fault) {
 		if f.Until < f.Step {
@@ -224,7 +224,14 @@ func plan(w *Workload, b *Baseline) []Fault {
 // that follow it is what most operators were not tried with.
 func planWrites(b *Baseline, step int, add func(int, Fault)) {
 	seen := map[Call]int{}
+	earlier := map[Call]bool{}
+	for i := range step {
+		for j := range b.Steps[i].Writes {
+			earlier[callOf(&b.Steps[i].Writes[j], b.names.stable)] = true
+		}
+	}
 	writes := b.Steps[step].Writes
+	deleted := false
 	for i := range writes {
 		call := callOf(&writes[i], b.names.stable)
 		seen[call]++
@@ -232,11 +239,26 @@ func planWrites(b *Baseline, step int, add func(int, Fault)) {
 		if i+1 < len(writes) {
 			value += 15
 		}
-		if call.Verb == "delete" {
-			value += 15
+		switch {
+		case call.Verb == "delete":
+			value, deleted = value+15, true
+		case deleted:
+			// What was deleted may be what the operator would know from.
+			value += 12
+		case call.Verb == "create":
+			value -= 8 // Most operators make what is missing.
 		}
 		if strings.HasSuffix(call.Resource, "/status") {
 			value -= 10
+		}
+		if strings.Contains(call.Resource, "/") && call.Verb == "create" {
+			value -= 15 // Nothing is stored.
+		}
+		if call.Resource == "persistentvolumeclaims" {
+			value += 8 // What is lost there is lost.
+		}
+		if earlier[call] {
+			value -= 12
 		}
 		// Of many alike, the first ones tell most.
 		value -= 10 * (seen[call] - 1)
@@ -305,6 +327,9 @@ func planStale(b *Baseline, step int, add func(int, Fault)) {
 				value += 15
 			}
 			add(value, Fault{Kind: StaleStart, Step: step, AsOf: "deleting " + key})
+			// An API server has a cache for each resource, and one may be behind the others.
+			resource, _, _ := strings.Cut(key, " ")
+			add(value+3, Fault{Kind: StaleStart, Step: step, AsOf: "deleting " + key, Resource: resource})
 		}
 	}
 	for moment := 1; moment <= step; moment++ {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -368,8 +367,8 @@ func indent(lines []string) string {
 func (r *run) remove(name string) { r.proxy.Rules().Remove(name) }
 
 // rule adds a rule.
-func (r *run) rule(name string, match fault.Match, events fault.Events, count fault.Count, f fault.Fault) error {
-	return r.proxy.Rules().Add(fault.Rule{Name: name, Match: match, Events: events, Count: count, Fault: f})
+func (r *run) rule(name string, match fault.Match, count fault.Count, f fault.Fault) error {
+	return r.proxy.Rules().Add(fault.Rule{Name: name, Match: match, Count: count, Fault: f})
 }
 
 // Explorer plays a workload.
@@ -409,6 +408,3 @@ func lockKeys(requests []Request, versions []Version) map[string]bool {
 
 // leaderAnnotation marks a ConfigMap by which old clients elect their leader.
 const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
-
-// sortedKeys returns the keys of a set.
-func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

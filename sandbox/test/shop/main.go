@@ -30,12 +30,11 @@ var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks 
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server")
 	flag.Parse()
-	if err := run(context.Background(), *kubeconfig); err != nil {
-		fmt.Fprintln(os.Stderr, "shop:", err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "shop:", run(context.Background(), *kubeconfig))
+	os.Exit(1)
 }
 
+// run serves orders until it cannot.
 func run(ctx context.Context, kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
