@@ -77,7 +77,7 @@ be explored. What was played is kept in --dir: started again, it goes on.`,
 	flags.SetInterspersed(false)
 	flags.StringVar(&f.workload, "workload", "", "the file with what to install and what users do (required)")
 	flags.DurationVar(&f.runFor, "for", 0, "how long to play, most promising faults first (default until all is played)")
-	flags.StringSliceVar(&f.only, "only", nil, "play only faults with one of these in their name, such as CrashAfter, StaleStart or 'pods'")
+	flags.StringArrayVar(&f.only, "only", nil, "play only faults with this in their name, such as CrashAfter, StaleStart or 'pods'; may be given several times")
 	flags.StringVar(&f.shard, "shard", "", "I/N: play the I-th of N parts of the faults")
 	flags.StringVar(&f.dir, "dir", "explore", "the directory for what was played and found")
 	flags.StringVar(&f.html, "html", "", "write a report as one HTML page to this file (default report.html in --dir)")
@@ -90,7 +90,7 @@ be explored. What was played is kept in --dir: started again, it goes on.`,
 // addJudging adds the flags that say when a run is wrong.
 func addJudging(cmd *cobra.Command, f *exploreFlags) {
 	flags := cmd.Flags()
-	flags.DurationVar(&f.quiet, "quiet", 3*time.Second, "in an undisturbed run, all is at rest when nothing happened for so long")
+	flags.DurationVar(&f.quiet, "quiet", 5*time.Second, "in an undisturbed run, all is at rest when nothing happened for so long")
 	flags.DurationVar(&f.settle, "settle", 2*time.Minute, "how long a step of an undisturbed run may take to come to rest")
 	flags.DurationVar(&f.patience, "patience", 30*time.Second, "how much longer than undisturbed a step may take with a fault")
 	flags.DurationVar(&f.hold, "hold", 330*time.Second, "how long events are held back to see what an operator does when its expectations expire")

@@ -247,7 +247,7 @@ func (m *Mask) diff(want, got State) []string {
 		case m.Objects[key]:
 			continue
 		case len(w) == 0:
-			lines = append(lines, fmt.Sprintf("%s: there is %s that should not be there", key, number(len(g))))
+			lines = append(lines, fmt.Sprintf("%s: there %s that should not be there", key, number(len(g))))
 			continue
 		case len(g) == 0:
 			lines = append(lines, key+": it is missing")
@@ -270,9 +270,9 @@ func (m *Mask) diff(want, got State) []string {
 
 func number(n int) string {
 	if n == 1 {
-		return "one"
+		return "is one"
 	}
-	return fmt.Sprint(n)
+	return fmt.Sprintf("are %d", n)
 }
 
 // shown bounds a value.
