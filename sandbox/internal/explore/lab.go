@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,8 +38,12 @@ type sandbox struct {
 	dir    cluster.Dir
 	config *rest.Config
 	stop   context.CancelFunc
-	ended  chan error
-	lab    *lab
+	// running is over when it has stopped, and ended says why.
+	running sync.WaitGroup
+	ended   chan error
+	// crashed has the components that crashed.
+	crashed chan error
+	lab     *lab
 }
 
 func newLab(dir string, w *Workload) (*lab, error) {
@@ -144,17 +149,16 @@ func (l *lab) begin(ctx context.Context, name string) (*sandbox, error) {
 
 func (l *lab) up(ctx context.Context, dir cluster.Dir, fresh bool) (*sandbox, error) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &sandbox{dir: dir, stop: stop, ended: make(chan error, 1), lab: l}
+	s := &sandbox{dir: dir, stop: stop, ended: make(chan error, 1), crashed: make(chan error, 8), lab: l}
 	ready := make(chan struct{})
-	crashed := make(chan error, 8)
-	go func() {
+	s.running.Go(func() {
 		s.ended <- cluster.Run(running, cluster.Options{
 			Dir: dir, Nodes: *l.workload.Nodes, Fresh: fresh, Delays: kubelet.DefaultDelays(), PodEvents: true,
 			WithoutControllers: l.workload.WithoutControllers,
 			Ready:              func(cluster.Status) { close(ready) },
-			Crashed:            func(e supervisor.Exit) { crashed <- errors.New(cluster.Describe(e)) },
+			Crashed:            func(e supervisor.Exit) { s.crashed <- errors.New(cluster.Describe(e)) },
 		})
-	}()
+	})
 	select {
 	case <-ready:
 	case err := <-s.ended:
@@ -179,8 +183,7 @@ func (l *lab) up(ctx context.Context, dir cluster.Dir, fresh bool) (*sandbox, er
 // down stops the sandbox. Its directory stays.
 func (s *sandbox) down() {
 	s.stop()
-	// Why it ended does not matter any more.
-	_ = <-s.ended
+	s.running.Wait()
 }
 
 // remove stops the sandbox and removes its directory.
