@@ -6,6 +6,7 @@ package decision
 import (
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,40 +141,68 @@ func TestEveryTickOnce(t *testing.T) {
 	case testing.Short():
 		cases = 2_000
 	case os.Getenv("CI") != "":
-		cases = 100_000
+		cases = 60_000
 	}
-	started, recorded, claimed, takenBack, frozen, aged := 0, 0, 0, 0, 0, 0
-	for seed := range uint64(cases) {
-		func() {
-			s := newSimulation(seed)
-			defer func() {
-				if problem := recover(); problem != nil {
-					t.Fatalf("case %d: %v\n%s", seed, problem, s.trace.String())
+	// Side by side, as no other package's tests take as long.
+	const parts = 4
+	var sum tally
+	var lock sync.Mutex
+	t.Run("cases", func(t *testing.T) {
+		for part := range uint64(parts) {
+			t.Run(fmt.Sprint(part), func(t *testing.T) {
+				t.Parallel()
+				for seed := part; seed < uint64(cases); seed += parts {
+					n := playCase(t, seed)
+					lock.Lock()
+					sum.add(n)
+					lock.Unlock()
 				}
-			}()
-			for range 10 + s.random.IntN(30) {
-				s.step()
-			}
-			s.account()
-			for key := range s.starts {
-				if key.trigger == tidekeeperv1.TriggerAge {
-					aged++
-				}
-			}
-			started += len(s.starts)
-			recorded += len(s.records)
-			claimed += s.claimed
-			takenBack += s.takenBack
-			frozen += s.frozen
-			if seed%8 == 1 {
-				s.staysYoung()
-			}
-		}()
+			})
+		}
+	})
+	if sum.started == 0 || sum.recorded == 0 || sum.claimed == 0 || sum.takenBack == 0 || sum.frozen == 0 || sum.aged == 0 {
+		t.Fatalf("nothing was tested: %+v", sum)
 	}
-	if started == 0 || recorded == 0 || claimed == 0 || takenBack == 0 || frozen == 0 || aged == 0 {
-		t.Fatalf("nothing was tested: %d starts, %d of them for the age of pods, %d records, %d claims of which %d were taken back, %d ticks frozen at the last moment", started, aged, recorded, claimed, takenBack, frozen)
+	t.Logf("%d cases: %+v", cases, sum)
+}
+
+// tally counts what happened in cases: ticks that were started, of them those for the age of
+// pods, records, claims before the tick was due, those that were taken back, and ticks that
+// were frozen at the last moment.
+type tally struct{ started, aged, recorded, claimed, takenBack, frozen int }
+
+func (t *tally) add(n tally) {
+	t.started += n.started
+	t.aged += n.aged
+	t.recorded += n.recorded
+	t.claimed += n.claimed
+	t.takenBack += n.takenBack
+	t.frozen += n.frozen
+}
+
+// playCase plays a case, and fails the test if a promise is broken in it.
+func playCase(t *testing.T, seed uint64) tally {
+	t.Helper()
+	s := newSimulation(seed)
+	defer func() {
+		if problem := recover(); problem != nil {
+			t.Fatalf("case %d: %v\n%s", seed, problem, s.trace.String())
+		}
+	}()
+	for range 10 + s.random.IntN(30) {
+		s.step()
 	}
-	t.Logf("%[1]d cases with %[2]d starts, %[6]d of them for the age of pods, %[3]d records, and %[4]d claims before the tick was due, of which %[5]d were taken back", cases, started, recorded, claimed, takenBack, aged)
+	s.account()
+	n := tally{started: len(s.starts), recorded: len(s.records), claimed: s.claimed, takenBack: s.takenBack, frozen: s.frozen}
+	for key := range s.starts {
+		if key.trigger == tidekeeperv1.TriggerAge {
+			n.aged++
+		}
+	}
+	if seed%8 == 1 {
+		s.staysYoung()
+	}
+	return n
 }
 
 // mustBeStorable panics if the API server would refuse the status because of a time: it
