@@ -48,9 +48,7 @@ func TestExploreFindsMistakes(t *testing.T) {
 			mistake: "done-first", only: "CrashAfter at step 1, update configmaps",
 			says: []string{"secrets default/receipt-bread: it is missing", "killed when it is done and not answered", "can it happen: A process can be killed at any moment"},
 		},
-		{mistake: "no-retry", only: "ServerError at step 1", says: []string{"other state", "answered 500"}},
 		{mistake: "panic", only: "Conflict at step 1", says: []string{"operator failed", "panic: "}},
-		{mistake: "exit", only: "ServerError at step 1", says: []string{"operator failed", "ended by itself: exit status 1"}},
 		{mistake: "restless", only: "ServerError at step 1", says: []string{"not at rest"}},
 	} {
 		t.Run(tc.mistake, func(t *testing.T) {

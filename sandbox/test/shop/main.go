@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -25,7 +24,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "no-retry" forgets an order after an error; "panic" panics on a conflict; "restless" writes all the time after an error; "exit" ends after an error`)
+var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "panic" panics on a conflict; "restless" writes all the time after an error`)
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server")
@@ -71,22 +70,16 @@ func run(ctx context.Context, kubeconfig string) error {
 			continue
 		}
 		fmt.Fprintln(os.Stderr, "shop:", name, err)
-		if err := despair(ctx, client, err); err != nil {
-			return err
-		}
-		if *mistake != "no-retry" {
-			queue.AddRateLimited(name)
-		}
+		despair(ctx, client, err)
+		queue.AddRateLimited(name)
 	}
 }
 
 // despair makes the mistakes of an operator that meets an error.
-func despair(ctx context.Context, client kubernetes.Interface, err error) error {
+func despair(ctx context.Context, client kubernetes.Interface, err error) {
 	switch {
 	case *mistake == "panic" && apierrors.IsConflict(err):
 		panic(err)
-	case *mistake == "exit":
-		return errors.New("this should not have happened")
 	case *mistake == "restless":
 		go func() {
 			for range time.Tick(100 * time.Millisecond) {
@@ -95,7 +88,6 @@ func despair(ctx context.Context, client kubernetes.Interface, err error) error 
 			}
 		}()
 	}
-	return nil
 }
 
 func serve(ctx context.Context, client kubernetes.Interface, orders listers.ConfigMapLister, name cache.ObjectName) error {
