@@ -40,20 +40,20 @@ func (c *claim) isUntouched(t *testing.T) {
 	}
 }
 
-// claimTicks starts a manager that claims ticks up to 21 seconds before they are due, requests
+// claimTicks starts a manager that claims ticks up to 41 seconds before they are due, requests
 // restarts of that many Deployments for one time, and returns those that are claimed while
 // there is time left to do something about it. It fails the test if there are fewer than
 // wanted.
 func claimTicks(t *testing.T, name string, count, want int, args ...string) (*framework.Manager, []*claim) {
 	t.Helper()
-	manager := cluster.StartManager(t, append(args, "--max-concurrent-restarts=2000", "--restart-namespace-share=100")...)
+	manager := cluster.StartManager(t, append(args, "--max-concurrent-restarts=4000", "--restart-namespace-share=100")...)
 	all := make([]*claim, count)
 	for i := range all {
 		all[i] = &claim{deployment: workload(t, "Deployment", fmt.Sprintf("%s-%d", name, i)).(*appsv1.Deployment)}
 		all[i].restart = restartOf("Deployment", all[i].deployment.Name)
 		cluster.Apply(t, all[i].restart)
 	}
-	tick := time.Now().Add(24 * time.Second).Truncate(time.Second).UTC()
+	tick := time.Now().Add(44 * time.Second).Truncate(time.Second).UTC()
 	for _, c := range all {
 		cluster.Refresh(t, c.deployment)
 		c.generation, c.tick = c.deployment.Generation, tick

@@ -42,7 +42,7 @@ func TestStartBeforeTheKinds(t *testing.T) {
 			t.Errorf("it exits with the code %d, want 1", code)
 		}
 		lines := strings.Split(strings.TrimSpace(m.Log()), "\n")
-		want := "does not know the kind NodePool, ScheduledRestart: install it first: kubectl apply -k config/crd"
+		want := "does not know the kind NodePool, ScheduledRestart, Freeze: install it first: kubectl apply -k config/crd"
 		if len(lines) != 2 || !strings.Contains(lines[0], waits) || !strings.HasSuffix(lines[1], want) {
 			t.Errorf("it logs:\n%s\nwant one line that it waits, and one that ends in %q", m.Log(), want)
 		}
