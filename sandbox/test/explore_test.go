@@ -136,6 +136,7 @@ func TestExploreInput(t *testing.T) {
 		{"a program that is not there", []string{"--workload", good, "--", "./missing"}, "the operator: "},
 		{"a wrong shard", []string{"--workload", good, "--shard", "5/4", "--", "true"}, `--shard "5/4": want I/N`},
 		{"no jobs", []string{"--workload", good, "--jobs", "0", "--", "true"}, "--jobs 0: at least 1 is needed"},
+		{"no time to settle", []string{"--workload", good, "--quiet", "5s", "--settle", "5s", "--", "true"}, "--settle 5s: it must be more than --quiet 5s, or no step ever comes to rest"},
 		{"no patience", []string{"--workload", good, "--patience", "0s", "--", "true"}, "--patience 0s: it must be more than 0"},
 		{"a wrong expression", []string{"--workload", good, "--fail-on-log", "(", "--", "true"}, "--fail-on-log: "},
 		{"a report of nothing", []string{"REPORT"}, "has no results of sandbox explore"},
@@ -172,7 +173,7 @@ func TestExploreOperatorsThatDoNotWork(t *testing.T) {
 			if err := os.WriteFile(file, []byte(tc.workload), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			args := []string{"explore", "--dir", t.TempDir(), "--workload", file, "--settle", "5s", "--"}
+			args := []string{"explore", "--dir", t.TempDir(), "--workload", file, "--quiet", "1s", "--settle", "5s", "--"}
 			if tc.operator == "SHOP" {
 				args = append(args, shop(t))
 			} else {

@@ -161,6 +161,7 @@ func TestFreezeHoldsInSpiteOfAStaleCache(t *testing.T) {
 	if left := time.Until(claimed[0].tick); left < time.Second {
 		t.Fatalf("this machine is too busy: the tick was due in %s when the freeze was created", left)
 	}
+	claimed[0].awaitDue(t)
 	for _, c := range claimed {
 		isFrozen(t, c.restart, f)
 		c.isUntouched(t)

@@ -32,6 +32,17 @@ func (c *claim) sent(t *testing.T) error {
 	return diff(c.tick.Format(time.RFC3339), c.deployment.Spec.Template.Annotations[tidekeeperv1.RestartedAtAnnotation])
 }
 
+// awaitDue waits until the tick is due, which may take longer than what should happen soon.
+func (c *claim) awaitDue(t *testing.T) {
+	t.Helper()
+	framework.EventuallyWithin(t, time.Until(c.tick)+framework.Patience, "the tick is due", func() error {
+		if left := time.Until(c.tick); left > 0 {
+			return fmt.Errorf("%s are left", left)
+		}
+		return nil
+	})
+}
+
 // isUntouched fails the test if the Deployment was changed.
 func (c *claim) isUntouched(t *testing.T) {
 	t.Helper()
@@ -60,7 +71,7 @@ func claimTicks(t *testing.T, name string, count, want int, args ...string) (*fr
 		cluster.RequestRestart(t, c.restart, tick)
 	}
 	var claimed []*claim
-	framework.Eventually(t, "enough ticks are claimed before they are due", func() error {
+	framework.EventuallyWithin(t, time.Until(tick), "enough ticks are claimed before they are due", func() error {
 		if time.Until(tick) < 3*time.Second {
 			t.Fatalf("%d of %d ticks were claimed in time, want %d\n%s", len(claimed), count, want, manager.Log())
 		}
@@ -107,6 +118,7 @@ func TestRestartClaimTakenBack(t *testing.T) {
 		t.Fatalf("this machine is too busy: the tick was due in %s when the changes were made", left)
 	}
 
+	left.awaitDue(t)
 	for what, c := range map[string]*claim{"left alone": left, "another target": elsewhere, "a new target of that name": replaced} {
 		framework.Eventually(t, what+": it is restarted", func() error { return c.sent(t) })
 	}
@@ -137,6 +149,7 @@ func TestRestartClaimBehindAStaleCache(t *testing.T) {
 	proxy.Freeze(t, "match: {resources: [scheduledrestarts.tidekeeper.dev]}")
 	mark := proxy.Mark(t)
 	cluster.Change(t, withdrawn.restart, func() { delete(withdrawn.restart.Annotations, tidekeeperv1.RestartNowAnnotation) })
+	left.awaitDue(t)
 	framework.Eventually(t, "the other one is restarted", func() error { return left.sent(t) })
 	framework.Eventually(t, "the manager has asked about the first one", func() error {
 		asked := 0
@@ -169,6 +182,7 @@ func TestRestartClaimOfAnother(t *testing.T) {
 	manager, claimed := claimTicks(t, "heir", 4, 1)
 	manager.Kill(t)
 	cluster.StartManager(t)
+	claimed[0].awaitDue(t)
 	for _, c := range claimed {
 		eventuallyOutcome(t, c.restart, c.tick, tidekeeperv1.OutcomeSucceeded, "")
 		if err := c.sent(t); err != nil || len(c.restart.Status.History) != 1 || c.deployment.Generation != c.generation+1 {

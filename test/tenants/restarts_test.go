@@ -71,8 +71,14 @@ func (s *stage) paddedObject(t *testing.T) {
 			if most == 0 {
 				most = s.mostFinalizers(t, r)
 			}
-			// By then its status may have grown.
-			framework.Eventually(t, "it is as large as possible", func() error { return s.pad(t, r, most) })
+			framework.Eventually(t, "it is as large as possible", func() error {
+				err := s.pad(t, r, most)
+				if err != nil {
+					// By now its status may have grown.
+					most = s.mostFinalizers(t, r)
+				}
+				return err
+			})
 		}
 	}
 }

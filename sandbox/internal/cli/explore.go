@@ -104,6 +104,9 @@ func (f exploreFlags) explorer(w *explore.Workload, program []string) (*explore.
 			return nil, fmt.Errorf("--%s %s: it must be more than 0", name, value)
 		}
 	}
+	if f.settle <= f.quiet {
+		return nil, fmt.Errorf("--settle %s: it must be more than --quiet %s, or no step ever comes to rest", f.settle, f.quiet)
+	}
 	var err error
 	if f.failOnLog != "" {
 		if e.FailOnLog, err = regexp.Compile(f.failOnLog); err != nil {
