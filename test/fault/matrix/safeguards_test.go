@@ -147,7 +147,7 @@ var safeguards = []safeguard{
 	},
 	{
 		name:     "one record of a tick",
-		out:      []edit{{"internal/restart/decision/decision.go", `append([]tidekeeperv1.RestartRecord{r}, d.out.Status.History...)`, `append([]tidekeeperv1.RestartRecord{r, r}, d.out.Status.History...)`}},
+		out:      []edit{{"internal/restart/decision/decision.go", `append(append(history, r), d.out`, `append(append(history, r, r), d.out`}},
 		scenario: "restart from tick to finish",
 		noticed:  []string{"a tick is recorded once: "},
 	},
