@@ -74,15 +74,5 @@ func (o *completionOptions) Run(context.Context) error {
 // completeFlags completes the values of the flags that all commands have.
 func completeFlags(e *cmdutil.Env, cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("namespace", e.CompleteNames(func() client.ObjectList { return &corev1.NamespaceList{} }))
-	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		config, err := e.Flags.ToRawKubeConfigLoader().RawConfig()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names := []string{}
-		for name := range config.Contexts {
-			names = append(names, name)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = cmd.RegisterFlagCompletionFunc("context", e.CompleteContext)
 }

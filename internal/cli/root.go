@@ -76,12 +76,14 @@ start, on any cluster.
 kubectl's other connection flags, such as --server, --cluster, --user, --token and
 --as-group, work too.
 
-Exit codes: 0 done, 1 an error, 2 a plan found changes, a loss leaves pods without a
-place, a forecast has missed ticks, a gate is closed or a migration leaves something to
-do, 3 no such object, 4 the cluster cannot be reached, 5 not allowed, 6 the cluster does
-not know Tidekeeper's kinds, 130 interrupted.`,
+Exit codes: 0 done, 1 an error, or one of several clusters (--contexts) cannot be shown,
+2 a plan found changes, a loss leaves pods without a place, a forecast has missed ticks, a
+gate is closed or a migration leaves something to do, 3 no such object, 4 the cluster
+cannot be reached, 5 not allowed, 6 the cluster does not know Tidekeeper's kinds, 130
+interrupted.`,
 		Example: `  kubectl tide pools                          # requested resources, nodes
   kubectl tide pools plan -f worker.yaml      # what applying it would do
+  kubectl tide pools --contexts prod,edge     # those of several clusters
   kubectl tide restarts -A                    # what ran, what is next
   kubectl tide restarts --older-than 24h      # none succeeded for a day
   kubectl tide restarts next --for 24h -A     # the calendar of the coming day

@@ -31,6 +31,8 @@ type Minute struct {
 
 // Start is the start of one restart.
 type Start struct {
+	// Context is that of the cluster, in the calendar of several.
+	Context   string    `json:"context,omitempty"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	Target    string    `json:"target"`
@@ -38,6 +40,18 @@ type Start struct {
 	Start     time.Time `json:"start"` // the tick and the offset
 	// Its place in the spread.
 	OffsetSeconds int64 `json:"offsetSeconds"`
+}
+
+// Of returns what starts in a minute in one of several clusters.
+func (m *Minute) Of(cluster string) Minute {
+	of := Minute{Time: m.Time, Starts: []Start{}}
+	for _, start := range m.Starts {
+		if start.Context == cluster {
+			of.Starts = append(of.Starts, start)
+		}
+	}
+	of.Count = len(of.Starts)
+	return of
 }
 
 // MostListed is how many starts are listed by name; the others are only counted.
@@ -59,9 +73,9 @@ type timetable struct{ expression, zone string }
 
 // planned is a ScheduledRestart whose schedule goes on.
 type planned struct {
-	namespace, name, target string
-	offset, deadline        time.Duration
-	windows                 schedule.Windows
+	context, namespace, name, target string
+	offset, deadline                 time.Duration
+	windows                          schedule.Windows
 }
 
 // NewPlanner returns a Planner of the time after now until another.
@@ -88,6 +102,20 @@ func (p *Planner) Add(r *tidekeeperv1.ScheduledRestart) {
 		p.known[q], member.windows = s, windows
 	}
 	p.members[q] = append(p.members[q], member)
+}
+
+// Join takes in what another Planner of the same time has, as that of one of several clusters.
+func (p *Planner) Join(cluster string, other *Planner) {
+	for q, members := range other.members {
+		p.known[q] = other.known[q]
+		for _, member := range members {
+			member.context = cluster
+			p.members[q] = append(p.members[q], member)
+		}
+	}
+	for _, problem := range other.problems {
+		p.problems = append(p.problems, cluster+": "+problem)
+	}
 }
 
 // Calendar counts the starts of all minutes, and lists those of the first of them,
@@ -127,11 +155,11 @@ func (p *Planner) Calendar(ctx context.Context, mostListed int) Calendar {
 	}
 	p.each(ctx, earlier(p.until, last.Add(time.Minute-1)), func(r *planned, tick, at time.Time) {
 		m := &c.Minutes[place[minuteOf(at)]]
-		m.Starts = append(m.Starts, Start{Namespace: r.namespace, Name: r.name, Target: r.target, Tick: tick, Start: at, OffsetSeconds: int64(r.offset / time.Second)})
+		m.Starts = append(m.Starts, Start{Context: r.context, Namespace: r.namespace, Name: r.name, Target: r.target, Tick: tick, Start: at, OffsetSeconds: int64(r.offset / time.Second)})
 	})
 	for _, m := range c.Minutes {
 		slices.SortFunc(m.Starts, func(a, b Start) int {
-			return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+			return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Context, b.Context), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 		})
 	}
 	return c

@@ -161,3 +161,35 @@ func TestCalendarOfEveryMinuteIsSmall(t *testing.T) {
 		t.Errorf("%d are not listed, want %d", c.Unlisted, want)
 	}
 }
+
+// The calendar of several clusters has the starts of all, and each says which one it is from.
+func TestCalendarOfSeveralClusters(t *testing.T) {
+	all := NewPlanner(noon, noon.Add(2*time.Hour))
+	for cluster, items := range map[string][]tidekeeperv1.ScheduledRestart{
+		"prod": {aRestart("web", "0 13 * * *"), aRestart("api", "0 13 * * *"), aRestart("bad", "x")}, "edge": {aRestart("web", "0 13 * * *"), aRestart("late", "30 13 * * *")},
+	} {
+		p := NewPlanner(noon, noon.Add(2*time.Hour))
+		for i := range items {
+			p.Add(&items[i])
+		}
+		all.Join(cluster, p)
+	}
+	c := all.Calendar(t.Context(), MostListed)
+	var got []string
+	for _, m := range c.Minutes {
+		got = append(got, fmt.Sprintf("%s %d", m.Time.Format("15:04"), m.Count))
+		for _, s := range m.Starts {
+			got = append(got, s.Context+":"+s.Name)
+		}
+	}
+	want := []string{"13:00 3", "edge:web", "prod:api", "prod:web", "13:30 1", "edge:late"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if here := c.Minutes[0].Of("prod"); here.Count != 2 || here.Starts[1].Name != "web" {
+		t.Errorf("of prod: %+v", here)
+	}
+	if len(c.Problems) != 1 || !strings.HasPrefix(c.Problems[0], "prod: shop/bad: ") {
+		t.Errorf("problems: %q", c.Problems)
+	}
+}

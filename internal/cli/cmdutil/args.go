@@ -94,10 +94,10 @@ func (k Kind) Names(args []string) ([]string, error) {
 }
 
 // MissingName returns the error for a name that does not exist. If it looks like
-// a misspelt command, that is what was meant.
+// a misspelt command, that is what was meant. cmd may be nil.
 func MissingName(cmd *cobra.Command, name string, err error) error {
 	var failure *CodedError
-	if errors.As(err, &failure) && failure.Code == ExitNotFound && Similar(cmd, name) != "" {
+	if cmd != nil && errors.As(err, &failure) && failure.Code == ExitNotFound && Similar(cmd, name) != "" {
 		return UnknownCommand(cmd, name)
 	}
 	return err

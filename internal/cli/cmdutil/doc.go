@@ -7,12 +7,13 @@
 //   - options.go: the steps of a command
 //   - args.go: names of objects as arguments
 //   - client.go, pages.go: reading from the cluster
+//   - contexts.go, located.go: the flag --contexts, and what several clusters have answered
 //   - podlist.go: all pods of the cluster, with what the commands read of them
 //   - manager.go: which manager leads, and a note if none does
 //   - draw.go: tables and colors of what internal/view returns
 //   - errors.go: exit codes, and errors in one line
 //   - output.go, columns.go, sort.go: the flags -o, --no-headers and --sort-by
-//   - follow.go: the flag -w
+//   - follow.go, follow_contexts.go: the flag -w
 //   - manifests.go: the flag -f
 //   - duration.go: durations as flags
 //   - completion.go: names that the shell completes

@@ -31,11 +31,13 @@ type Follower struct {
 	*Env
 	Kind      string
 	Namespace string // "": all
-	// List is what the table has shown, and Empty makes a list of its kind.
+	// List is what the table has shown, nil for nothing, and Empty makes a list of its kind.
 	List  client.ObjectList
 	Empty func() client.ObjectList
 	// Options choose what is followed.
 	Options client.ListOptions
+	// Context is that of the cluster, if several are followed.
+	Context string
 	// Table makes the table of one object, and Layout is that of the first table.
 	Table  func(o client.Object, now time.Time) *term.Table
 	Layout *term.Layout
@@ -85,8 +87,10 @@ func (f *Follower) run(ctx context.Context, c client.WithWatch) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	lines := &changeLines{Follower: f, began: f.Now(), shown: map[string]string{}, cancel: cancel}
-	if err := lines.remember(f.List); err != nil {
-		return err
+	if f.List != nil {
+		if err := lines.remember(f.List); err != nil {
+			return err
+		}
 	}
 	informer := cache.NewSharedIndexInformer(f.source(c, cancel), exampleOf(f.Kind), 0, nil)
 	if _, err := informer.AddEventHandler(informers.Handler[client.Object]{
@@ -123,7 +127,7 @@ func (f *Follower) source(c client.WithWatch, cancel context.CancelCauseFunc) ca
 	}
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
-			if !shown.Swap(true) {
+			if f.List != nil && !shown.Swap(true) {
 				return f.List, nil
 			}
 			list := f.Empty()
@@ -194,6 +198,9 @@ func (l *changeLines) changed(object client.Object) {
 func (l *changeLines) deleted(object client.Object) {
 	name := nameIn(object, l.Namespace)
 	delete(l.shown, name)
+	if l.Context != "" {
+		name = l.Context + ": " + name
+	}
 	_, err := fmt.Fprintf(l.Out, "%s was deleted\n", term.Printable(name))
 	l.end(err)
 }

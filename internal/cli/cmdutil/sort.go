@@ -17,35 +17,40 @@ import (
 // sortBy sorts a list by what its items have at a path: numbers and quantities
 // by their size, anything else as text, and what has nothing there first.
 func sortBy(list runtime.Object, path string) error {
-	parsed, err := parsePath(path)
-	if err != nil {
-		return err
-	}
 	items, err := meta.ExtractList(list)
 	if err != nil {
 		return err
 	}
-	type keyed struct {
-		item runtime.Object
-		key  []any
+	places, err := order(items, path)
+	if err != nil {
+		return err
 	}
-	all, found := make([]keyed, len(items)), false
+	sorted := make([]runtime.Object, len(items))
+	for i, place := range places {
+		sorted[i] = items[place]
+	}
+	return meta.SetList(list, sorted)
+}
+
+// order returns the places of objects, sorted by what they have at a path.
+func order(items []runtime.Object, path string) ([]int, error) {
+	parsed, err := parsePath(path)
+	if err != nil {
+		return nil, err
+	}
+	places, keys, found := make([]int, len(items)), make([][]any, len(items)), false
 	for i, item := range items {
-		values, err := valuesAt(item, parsed)
-		if err != nil {
-			return err
+		if keys[i], err = valuesAt(item, parsed); err != nil {
+			return nil, err
 		}
-		all[i] = keyed{item, values}
-		found = found || len(values) > 0
+		places[i] = i
+		found = found || len(keys[i]) > 0
 	}
 	if len(items) > 0 && !found {
-		return fmt.Errorf("no object has this field")
+		return nil, fmt.Errorf("no object has this field")
 	}
-	slices.SortStableFunc(all, func(a, b keyed) int { return compareValues(a.key, b.key) })
-	for i := range all {
-		items[i] = all[i].item
-	}
-	return meta.SetList(list, items)
+	slices.SortStableFunc(places, func(a, b int) int { return compareValues(keys[a], keys[b]) })
+	return places, nil
 }
 
 // compareValues compares what two objects have at the same path.

@@ -5,6 +5,7 @@
 //
 //   - command.go: the commands
 //   - list.go: the list, and how it changes
+//   - contexts.go: the list of several clusters
 //   - describe.go: one pool
 //   - used.go, used_show.go: what nodes use, by metrics.k8s.io
 //   - room.go: the cluster as the questions about capacity need it

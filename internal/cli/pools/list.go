@@ -29,6 +29,7 @@ type listOptions struct {
 	*cmdutil.Env
 	labelSelector string
 	watch         bool
+	contexts      cmdutil.Contexts
 	output        cmdutil.ObjectOutput
 
 	cmd      *cobra.Command
@@ -48,10 +49,15 @@ and how much of the allocatable resources of the nodes their pods request. On a
 terminal the percentages have bars, as long as there is room for them. -o wide also
 shows the largest pod that can start now, the one with most CPU; describe has others.
 With -o wide, json and yaml there is what the nodes use, if the cluster serves
-metrics.k8s.io.`,
+metrics.k8s.io.
+
+With --contexts it lists the pools of several clusters, which are asked at once. A cluster
+that does not answer within ten seconds, or --request-timeout, has a line that says why,
+and the exit code is 1.`,
 		Example: `  kubectl tide pools
   kubectl tide pools worker gpu
   kubectl tide pools -w
+  kubectl tide pools --contexts prod,edge
   kubectl tide pools --sort-by .status.requestedPercent.cpu
   kubectl tide pools -o json | jq '.items[].status.requestedPercent'`,
 		ValidArgsFunction: e.CompleteNames(emptyList),
@@ -60,6 +66,7 @@ metrics.k8s.io.`,
 	cmd.Flags().StringVarP(&o.labelSelector, "selector", "l", "", "only those with these labels, such as team=web")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "after listing, print a line for each change")
 	cmd.Flags().BoolP("all-namespaces", "A", false, "changes nothing, as node pools have no namespace")
+	o.contexts.AddTo(e, cmd)
 	o.output.AddTo(cmd)
 	return cmd
 }
@@ -73,13 +80,18 @@ func (o *listOptions) Complete(cmd *cobra.Command, args []string) (err error) {
 	if o.selector, err = labels.Parse(o.labelSelector); err != nil {
 		return fmt.Errorf("--selector: %w", err)
 	}
-	return nil
+	return o.contexts.Complete(o.Env, cmd)
 }
 
 // Validate is part of [cmdutil.Options].
 func (o *listOptions) Validate() error {
 	if err := o.output.Validate(); err != nil {
 		return err
+	}
+	if o.contexts.Given() {
+		if err := o.output.ValidateContexts(); err != nil {
+			return err
+		}
 	}
 	switch {
 	case len(o.names) > 0 && o.labelSelector != "":
@@ -95,6 +107,9 @@ func (o *listOptions) Validate() error {
 
 // Run is part of [cmdutil.Options].
 func (o *listOptions) Run(ctx context.Context) error {
+	if o.contexts.Given() {
+		return o.runContexts(ctx)
+	}
 	c, err := o.Client()
 	if err != nil {
 		return err

@@ -47,14 +47,19 @@ func withUsed(list *tidekeeperv1.NodePoolList, used []*capacity.Used) (*unstruct
 	}
 	items, _ := fields["items"].([]any)
 	for i, u := range used {
-		if u == nil {
-			continue
-		}
-		if items[i].(map[string]any)["used"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(u); err != nil {
+		if err := addUsedField(items[i].(map[string]any), u); err != nil {
 			return nil, err
 		}
 	}
 	shown := &unstructured.UnstructuredList{}
 	shown.SetUnstructuredContent(fields)
 	return shown, nil
+}
+
+// addUsedField adds what the nodes of a pool use to its fields, if that is known.
+func addUsedField(pool map[string]any, u *capacity.Used) (err error) {
+	if u != nil {
+		pool["used"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(u)
+	}
+	return err
 }

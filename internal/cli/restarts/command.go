@@ -5,6 +5,7 @@
 //
 //   - command.go: the commands, and what they read
 //   - list.go: the list, and how it changes
+//   - contexts.go, next_contexts.go: the list and the calendar of several clusters
 //   - history.go: what became of the ticks of one
 //   - next.go: the calendar
 //   - forecast.go, forecast_read.go, forecast_print.go: what starts when, and what will be missed

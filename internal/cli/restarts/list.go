@@ -29,6 +29,7 @@ type listOptions struct {
 	watch         bool
 	labelSelector string
 	olderThan     cmdutil.Duration
+	contexts      cmdutil.Contexts
 	output        cmdutil.ObjectOutput
 
 	cmd       *cobra.Command
@@ -46,10 +47,15 @@ func newListCommand(e *cmdutil.Env) *cobra.Command {
 		Short:   "Scheduled restarts: what ran, and what is next",
 		Long: `restarts lists the scheduled restarts: how each is, what became of its last
 tick, how long ago it last succeeded, and when it starts next, on the clock of
-this machine.`,
+this machine.
+
+With --contexts it lists those of several clusters, which are asked at once, in the
+namespace of each context, or that of -n. A cluster that does not answer within ten
+seconds, or --request-timeout, has a line that says why, and the exit code is 1.`,
 		Example: `  kubectl tide restarts -n shop
   kubectl tide restarts -A -o wide
   kubectl tide restarts -n shop -w
+  kubectl tide restarts -A --contexts prod,edge
   kubectl tide restarts -A --older-than 24h           # a pod is older than a day
   kubectl tide restarts -n shop --older-than 7d -o name | xargs kubectl tide restarts now -n shop
   kubectl tide restarts deployment/web -n shop        # what restarts it`,
@@ -60,6 +66,7 @@ this machine.`,
 	cmd.Flags().StringVarP(&o.labelSelector, "selector", "l", "", "only those with these labels, such as app=web")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "after listing, print a line for each change")
 	cmd.Flags().Var(&o.olderThan, "older-than", "only those with a pod that is older than this; without pods, those that last succeeded longer ago, or never; such as 24h or 7d")
+	o.contexts.AddTo(e, cmd)
 	o.output.AddTo(cmd)
 	return cmd
 }
@@ -76,6 +83,9 @@ func (o *listOptions) Complete(cmd *cobra.Command, args []string) (err error) {
 	if o.allNamespaces && *o.Flags.Namespace != "" {
 		o.Note("note: -A is for all namespaces; -n " + *o.Flags.Namespace + " is ignored")
 	}
+	if err := o.contexts.Complete(o.Env, cmd); err != nil || o.contexts.Given() {
+		return err
+	}
 	o.namespace, err = o.Namespace(o.allNamespaces)
 	return err
 }
@@ -84,6 +94,11 @@ func (o *listOptions) Complete(cmd *cobra.Command, args []string) (err error) {
 func (o *listOptions) Validate() error {
 	if err := o.output.Validate(); err != nil {
 		return err
+	}
+	if o.contexts.Given() {
+		if err := o.output.ValidateContexts(); err != nil {
+			return err
+		}
 	}
 	switch {
 	case len(o.refs) > 0 && (o.allNamespaces || o.labelSelector != ""):
@@ -101,6 +116,9 @@ func (o *listOptions) Validate() error {
 
 // Run is part of [cmdutil.Options].
 func (o *listOptions) Run(ctx context.Context) error {
+	if o.contexts.Given() {
+		return o.runContexts(ctx)
+	}
 	c, err := o.Client()
 	if err != nil {
 		return err
@@ -122,11 +140,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 	} else if err := t.WriteLayout(o.Out, o.Screen, layout); err != nil {
 		return err
 	}
-	var unobserved view.Unobserved
-	for i := range list.Items {
-		unobserved.Add(restartKind.Name, &list.Items[i], list.Items[i].Status.ObservedGeneration, o.Now())
-	}
-	if err := o.NoteOutdated(ctx, c, unobserved); err != nil {
+	if err := o.noteOutdated(ctx, c, list.Items); err != nil {
 		return err
 	}
 	if !o.watch {
@@ -139,6 +153,15 @@ func (o *listOptions) Run(ctx context.Context) error {
 			return o.table([]tidekeeperv1.ScheduledRestart{*object.(*tidekeeperv1.ScheduledRestart)}, now)
 		},
 	})
+}
+
+// noteOutdated says on stderr if what is shown of restarts may be out of date.
+func (o *listOptions) noteOutdated(ctx context.Context, c client.Client, items []tidekeeperv1.ScheduledRestart) error {
+	var unobserved view.Unobserved
+	for i := range items {
+		unobserved.Add(restartKind.Name, &items[i], items[i].Status.ObservedGeneration, o.Now())
+	}
+	return o.NoteOutdated(ctx, c, unobserved)
 }
 
 // list reads the ScheduledRestarts that are asked for.

@@ -27,6 +27,7 @@ type nextOptions struct {
 	*cmdutil.Env
 	allNamespaces bool
 	ahead         cmdutil.Duration
+	contexts      cmdutil.Contexts
 	output        cmdutil.DataOutput
 
 	namespace string
@@ -40,20 +41,30 @@ func newNextCommand(e *cmdutil.Env) *cobra.Command {
 		Long: `next shows when restarts will start, and how many start in the same minute. The
 place of each in its spread is included. Schedules that are suspended, stopped
 after failures or invalid are left out. The first 100,000 starts are listed by
-name, those after them are only counted. Times are on the clock of this machine.`,
+name, those after them are only counted. Times are on the clock of this machine.
+
+With --contexts it is the calendar of several clusters, which are asked at once, in the
+namespace of each context, or that of -n. STARTS is how many start in all of them, and HERE
+in one. A cluster that does not answer within ten seconds, or --request-timeout, has a line
+that says why, and the exit code is 1.`,
 		Example: `  kubectl tide restarts next
-  kubectl tide restarts next --for 7d -A`,
+  kubectl tide restarts next --for 7d -A
+  kubectl tide restarts next -A --contexts prod,edge`,
 		Args: cmdutil.NoArguments,
 		RunE: cmdutil.RunE(o),
 	}
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "those of all namespaces")
 	cmd.Flags().Var(&o.ahead, "for", "how far to look ahead, such as 24h or 7d; at most 31d")
+	o.contexts.AddTo(e, cmd)
 	o.output.AddTo(cmd)
 	return cmd
 }
 
 // Complete is part of [cmdutil.Options].
-func (o *nextOptions) Complete(*cobra.Command, []string) (err error) {
+func (o *nextOptions) Complete(cmd *cobra.Command, _ []string) (err error) {
+	if err := o.contexts.Complete(o.Env, cmd); err != nil || o.contexts.Given() {
+		return err
+	}
 	o.namespace, err = o.Namespace(o.allNamespaces)
 	return err
 }
@@ -65,14 +76,33 @@ func (o *nextOptions) Validate() error {
 
 // Run is part of [cmdutil.Options].
 func (o *nextOptions) Run(ctx context.Context) error {
+	if o.contexts.Given() {
+		return o.runContexts(ctx)
+	}
 	now := o.Now()
 	planner := view.NewPlanner(now, now.Add(o.ahead.Duration))
 	if err := o.eachRestart(ctx, planner.Add); err != nil {
 		return err
 	}
+	calendar, err := o.calendar(ctx, planner)
+	if err != nil {
+		return err
+	}
+	if done, err := o.output.Print(o.Out, calendar.Minutes); done {
+		return err
+	}
+	if len(calendar.Minutes) == 0 {
+		o.nothingStarts()
+		return nil
+	}
+	return o.Write(calendarTable(calendar, o.allNamespaces, now, o.Local, o.Screen))
+}
+
+// calendar returns what a planner has planned, and notes what is not in it.
+func (o *nextOptions) calendar(ctx context.Context, planner *view.Planner) (view.Calendar, error) {
 	calendar := planner.Calendar(ctx, view.MostListed)
 	if err := ctx.Err(); err != nil {
-		return err
+		return calendar, err
 	}
 	for _, problem := range calendar.Problems {
 		o.Note("left out: " + problem)
@@ -80,14 +110,11 @@ func (o *nextOptions) Run(ctx context.Context) error {
 	if calendar.Unlisted > 0 {
 		o.Note(fmt.Sprintf("%d more starts are counted and not listed by name: choose a namespace, or look less far ahead with --for", calendar.Unlisted))
 	}
-	if done, err := o.output.Print(o.Out, calendar.Minutes); done {
-		return err
-	}
-	if len(calendar.Minutes) == 0 {
-		fmt.Fprintf(o.ErrOut, "No restart will start within %s.\n", o.ahead.String())
-		return nil
-	}
-	return o.Write(calendarTable(calendar, o.allNamespaces, now, o.Local, o.Screen))
+	return calendar, nil
+}
+
+func (o *nextOptions) nothingStarts() {
+	fmt.Fprintf(o.ErrOut, "No restart will start within %s.\n", o.ahead.String())
 }
 
 // eachRestart reads the ScheduledRestarts a page at a time.
@@ -106,15 +133,20 @@ func (o *nextOptions) eachRestart(ctx context.Context, read func(*tidekeeperv1.S
 
 // calendarTable is the calendar for people.
 func calendarTable(c view.Calendar, namespaces bool, now time.Time, local *time.Location, s term.Screen) *term.Table {
-	greatest := 0
-	for _, m := range c.Minutes {
-		greatest = max(greatest, m.Count)
-	}
-	t := newMinuteTable(greatest, now, local, s, term.Column{Header: "RESTARTS", Text: 8})
+	t := newMinuteTable(mostStarts(c), now, local, s, term.Column{Header: "RESTARTS", Text: 8})
 	for _, m := range c.Minutes {
 		t.add(m.Time, m.Count, term.Text(startNames(m, namespaces)))
 	}
 	return &t.Table
+}
+
+// mostStarts is how many restarts start in the same minute at most.
+func mostStarts(c view.Calendar) int {
+	greatest := 0
+	for _, m := range c.Minutes {
+		greatest = max(greatest, m.Count)
+	}
+	return greatest
 }
 
 // startNames lists what starts in a minute.

@@ -68,7 +68,9 @@ func (t *Table) measure(l *Layout, s Screen, previous *Layout) {
 	}
 	for _, row := range t.lines() {
 		for i, c := range row {
-			l.widths[i] = max(l.widths[i], DisplayWidth(c.show(l, s)))
+			if !c.Span {
+				l.widths[i] = max(l.widths[i], DisplayWidth(c.show(l, s)))
+			}
 		}
 	}
 }

@@ -46,6 +46,9 @@ type Cell struct {
 	BarText int
 	// Short is shown instead of the text where that is too long.
 	Short string
+	// Span lets the text go on over the columns behind it, up to the end of the line. It is the
+	// last cell of its row.
+	Span bool
 }
 
 // Text returns a cell without a color.
@@ -68,14 +71,18 @@ func (t *Table) WriteTo(out io.Writer, s Screen) error {
 func (t *Table) WriteLayout(out io.Writer, s Screen, l *Layout) error {
 	var text strings.Builder
 	for _, row := range t.lines() {
-		pending := 0 // blanks go before a cell, so that no line ends with them
+		pending, begin := 0, 0 // blanks go before a cell, so that no line ends with them
 		for i, c := range row {
 			if l.dropped[i] {
 				continue
 			}
-			shown := c.show(l, s)
+			shown, room := c.show(l, s), l.widths[i]
+			if c.Span {
+				room = max(room, s.Width-begin)
+			}
+			begin += l.widths[i] + gap
 			if s.Width > 0 {
-				shown = truncate(shown, l.widths[i], s.ASCII)
+				shown = truncate(shown, room, s.ASCII)
 			}
 			if shown != "" {
 				text.WriteString(strings.Repeat(" ", pending))

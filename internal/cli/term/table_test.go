@@ -127,3 +127,26 @@ func TestASCII(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
 }
+
+// A cell that spans columns makes none of them wider, and is cut at the end of the line only.
+func TestSpan(t *testing.T) {
+	table := &Table{Columns: []Column{{Header: "CONTEXT"}, {Header: "NAME", Name: true}, {Header: "NODES"}}, Rows: [][]Cell{
+		{Text("prod"), Text("worker"), Text("3/3")},
+		{Text("edge"), {Text: "the cluster cannot be reached", Span: true}},
+	}}
+	for _, tc := range []struct {
+		width int
+		want  string
+	}{
+		{0, "CONTEXT   NAME     NODES\nprod      worker   3/3\nedge      the cluster cannot be reached\n"},
+		{30, "CONTEXT   NAME     NODES\nprod      worker   3/3\nedge      the cluster cannot …\n"},
+	} {
+		var out strings.Builder
+		if err := table.WriteTo(&out, Screen{Terminal: tc.width > 0, Width: tc.width}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.want, out.String()); diff != "" {
+			t.Errorf("%d columns (-want +got):\n%s", tc.width, diff)
+		}
+	}
+}

@@ -1,0 +1,274 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"tidekeeper.dev/tidekeeper/internal/text"
+)
+
+const (
+	flagContexts = "contexts"
+	// answerWithin is how long each of several clusters may take to answer; --request-timeout
+	// sets another time.
+	answerWithin = 10 * time.Second
+	// longestAnswer is how long the words of a cluster about a problem may be.
+	longestAnswer = 300
+	// mostContexts is how many contexts a message names.
+	mostContexts = 20
+)
+
+// ofOneCluster are the flags that are about one cluster. With several, a token or a certificate
+// would be sent to all of them.
+var ofOneCluster = []string{
+	"context", "cluster", "user", "server", "token", "client-certificate", "client-key", "certificate-authority", "tls-server-name",
+}
+
+// Contexts is the flag --contexts of commands that can show several clusters.
+type Contexts struct {
+	// Names are the contexts, none without the flag.
+	Names []string
+}
+
+// AddTo adds the flag to a command.
+func (c *Contexts) AddTo(e *Env, cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&c.Names, flagContexts, nil, "the clusters of these contexts at once, such as prod,edge")
+	_ = cmd.RegisterFlagCompletionFunc(flagContexts, e.completeContexts)
+}
+
+// Given reports whether several clusters are asked for.
+func (c *Contexts) Given() bool { return len(c.Names) > 0 }
+
+// Complete refuses contexts that the kubeconfig does not have, and flags that are about one
+// cluster.
+func (c *Contexts) Complete(e *Env, cmd *cobra.Command) error {
+	if !cmd.Flags().Changed(flagContexts) {
+		return nil
+	}
+	known, err := e.contextNames()
+	if err != nil {
+		return err
+	}
+	for i := range c.Names {
+		c.Names[i] = strings.TrimSpace(c.Names[i])
+	}
+	for _, name := range ofOneCluster {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
+			return fmt.Errorf("write either --%s or --%s: %s", flagContexts, name, namesOfContexts(known))
+		}
+	}
+	return checkContexts(c.Names, known)
+}
+
+// checkContexts returns what is wrong with the names of contexts, and which ones are known.
+func checkContexts(names, known []string) error {
+	mistake := ""
+	switch {
+	case len(names) == 0:
+		mistake = "write the names of contexts, such as prod,edge"
+	case slices.Contains(names, ""):
+		mistake = "one of the names is empty"
+	}
+	for i, name := range names {
+		switch {
+		case mistake != "":
+		case !slices.Contains(known, name):
+			mistake = fmt.Sprintf("there is no context %q", name)
+		case slices.Contains(names[:i], name):
+			mistake = fmt.Sprintf("the context %q is there twice", name)
+		}
+	}
+	if mistake == "" {
+		return nil
+	}
+	return fmt.Errorf("--%s: %s: %s", flagContexts, mistake, namesOfContexts(known))
+}
+
+// namesOfContexts says which contexts the kubeconfig has.
+func namesOfContexts(known []string) string {
+	named := strings.Join(known[:min(len(known), mostContexts)], ", ")
+	if more := len(known) - mostContexts; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return "the kubeconfig has " + named
+}
+
+// contextNames returns the contexts of the kubeconfig, sorted.
+func (e *Env) contextNames() ([]string, error) {
+	raw, err := e.Flags.ToRawKubeConfigLoader().RawConfig()
+	if err == nil && len(raw.Contexts) == 0 {
+		err = clientcmd.ErrEmptyConfig
+	}
+	return slices.Sorted(maps.Keys(raw.Contexts)), err
+}
+
+// CompleteContext completes the name of a context.
+func (e *Env) CompleteContext(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	names, _ := e.contextNames()
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeContexts completes the name behind the last comma, with those that are not there yet.
+func (e *Env) completeContexts(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	names, _ := e.contextNames()
+	return nextContexts(names, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// nextContexts returns what a list of contexts may become, of which the last is being written.
+func nextContexts(known []string, toComplete string) []string {
+	before := toComplete[:strings.LastIndex(toComplete, ",")+1]
+	written := strings.Split(before, ",")
+	lists := []string{}
+	for _, name := range known {
+		if !slices.Contains(written, name) && strings.HasPrefix(before+name, toComplete) {
+			lists = append(lists, before+name)
+		}
+	}
+	return lists
+}
+
+// ForContext returns the same environment for the cluster of another context.
+func (e *Env) ForContext(name string) *Env {
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.CacheDir, flags.DisableCompression = nil, nil
+	flags.KubeConfig, flags.Namespace, flags.Timeout, flags.Insecure, flags.ProxyURL = e.Flags.KubeConfig, e.Flags.Namespace, e.Flags.Timeout, e.Flags.Insecure, e.Flags.ProxyURL
+	flags.Impersonate, flags.ImpersonateUID = e.Flags.Impersonate, e.Flags.ImpersonateUID
+	flags.ImpersonateGroup, flags.ImpersonateUserExtra = e.Flags.ImpersonateGroup, e.Flags.ImpersonateUserExtra
+	flags.Context = &name
+	one := *e
+	one.Flags = flags
+	return &one
+}
+
+// Answer is what one of several clusters has answered.
+type Answer[T any] struct {
+	Context string
+	Value   T
+	// Problem says why there is no value, "" if there is one.
+	Problem string
+}
+
+// Problem is a cluster that cannot be shown, and why.
+type Problem struct {
+	Context string `json:"context"`
+	Error   string `json:"error"`
+}
+
+// AskContexts asks the clusters of all contexts at once, and returns their answers in the order
+// of the contexts. No cluster waits for another, and none is waited for longer than
+// --request-timeout, or ten seconds. What is noted about a cluster names its context. The
+// error is that of ctx.
+func AskContexts[T any](ctx context.Context, e *Env, contexts []string, ask func(context.Context, *Env) (T, error)) ([]Answer[T], error) {
+	within, err := e.answerWithin()
+	if err != nil {
+		return nil, err
+	}
+	return AskContextsWithin(ctx, e, within, contexts, ask)
+}
+
+// AskContextsWithin is [AskContexts] with another time.
+func AskContextsWithin[T any](ctx context.Context, e *Env, within time.Duration, contexts []string, ask func(context.Context, *Env) (T, error)) ([]Answer[T], error) {
+	type reply struct {
+		value T
+		notes bytes.Buffer
+		err   error
+	}
+	answers, notes := make([]Answer[T], len(contexts)), make([]string, len(contexts))
+	var asking sync.WaitGroup
+	for i, name := range contexts {
+		asking.Go(func() {
+			bounded, cancel := context.WithTimeout(ctx, within)
+			defer cancel()
+			// A helper for credentials may hang, too, and it knows no context.
+			replies := make(chan *reply, 1)
+			go func() {
+				r := &reply{}
+				env := e.ForContext(name)
+				env.ErrOut = &r.notes
+				r.value, r.err = ask(bounded, env)
+				replies <- r
+			}()
+			answers[i].Context = name
+			select {
+			case r := <-replies:
+				notes[i] = r.notes.String()
+				if answers[i].Value = r.value; r.err != nil {
+					answers[i].Problem = problemOf(r.err, within)
+				}
+			case <-bounded.Done():
+				answers[i].Problem = noAnswer(within)
+			}
+		})
+	}
+	asking.Wait()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	for i, text := range notes {
+		for line := range strings.Lines(text) {
+			e.Note(contexts[i] + ": " + line)
+		}
+	}
+	return answers, nil
+}
+
+// answerWithin is how long a cluster may take.
+func (e *Env) answerWithin() (time.Duration, error) {
+	timeout, err := clientcmd.ParseTimeout(*e.Flags.Timeout)
+	if err != nil {
+		return 0, fmt.Errorf("--request-timeout: %w", err)
+	}
+	if timeout > 0 {
+		return timeout, nil
+	}
+	return answerWithin, nil
+}
+
+func noAnswer(within time.Duration) string { return fmt.Sprintf("no answer within %s", within) }
+
+// problemOf puts the error of a cluster into one line.
+func problemOf(err error, within time.Duration) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return noAnswer(within)
+	}
+	_, message := ExplainError(err)
+	return text.Shorten(strings.Join(strings.Fields(message), " "), longestAnswer)
+}
+
+// ProblemsOf returns the clusters that cannot be shown.
+func ProblemsOf[T any](answers []Answer[T]) []Problem {
+	var problems []Problem
+	for _, a := range answers {
+		if a.Problem != "" {
+			problems = append(problems, Problem{a.Context, a.Problem})
+		}
+	}
+	return problems
+}
+
+// Unanswered is the error if some clusters cannot be shown. As with kubectl, what the others have
+// answered is printed all the same, and the exit code is 1.
+func Unanswered(problems []Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	said := make([]string, len(problems))
+	for i, p := range problems {
+		said[i] = p.Context + ": " + p.Error
+	}
+	return &CodedError{Code: ExitError, Err: errors.New(strings.Join(said, "; "))}
+}

@@ -1,0 +1,73 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+)
+
+// FollowContexts follows the clusters of several contexts at once, each with its own follower.
+// One that may no longer be followed is noted, and the others go on; the error is that of all of
+// them, or of the output, which ends them all.
+func (e *Env) FollowContexts(ctx context.Context, followers []*Follower) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var mu sync.Mutex
+	var problems []Problem
+	var following sync.WaitGroup
+	for _, f := range followers {
+		env := e.ForContext(f.Context)
+		env.Out = &sharedWriter{mu: &mu, to: e.Out}
+		env.ErrOut = &sharedWriter{mu: &mu, to: e.ErrOut, prefix: f.Context + ": "}
+		following.Go(func() {
+			err := env.Follow(ctx, f)
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+			code, message := ExplainError(err)
+			if code == ExitError {
+				stop(err)
+				return
+			}
+			env.Note("error: " + message)
+			mu.Lock()
+			defer mu.Unlock()
+			problems = append(problems, Problem{f.Context, message})
+		})
+	}
+	following.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return &CodedError{Code: ExitError, Err: errors.New("no cluster can be followed any longer")}
+	}
+	return nil
+}
+
+// sharedWriter lets several goroutines write whole lines to the same place.
+type sharedWriter struct {
+	mu     *sync.Mutex
+	to     io.Writer
+	prefix string // of each line
+}
+
+// Write is part of io.Writer.
+func (w *sharedWriter) Write(text []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.prefix == "" {
+		return w.to.Write(text)
+	}
+	for line := range strings.Lines(string(text)) {
+		if _, err := io.WriteString(w.to, w.prefix+line); err != nil {
+			return 0, err
+		}
+	}
+	return len(text), nil
+}

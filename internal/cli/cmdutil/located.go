@@ -1,0 +1,110 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+)
+
+// Located is an object of one of several clusters.
+type Located[T any] struct {
+	Context string
+	Value   T
+}
+
+// Locate returns the objects of all clusters, in the order of the contexts.
+func Locate[T, I any](answers []Answer[T], items func(T) []I) []Located[I] {
+	var all []Located[I]
+	for _, a := range answers {
+		if a.Problem != "" {
+			continue
+		}
+		for _, item := range items(a.Value) {
+			all = append(all, Located[I]{a.Context, item})
+		}
+	}
+	return all
+}
+
+// ValidateContexts refuses formats that do not say which cluster an object is from.
+func (o *ObjectOutput) ValidateContexts() error {
+	if o.Format() == "name" {
+		return fmt.Errorf("-o name does not say which cluster: write json, yaml or custom-columns=CONTEXT:.context,NAME:.metadata.name")
+	}
+	return nil
+}
+
+// SortLocated sorts the objects of all clusters as --sort-by says.
+func SortLocated[I any](o *ObjectOutput, all []Located[I], object func(*I) runtime.Object) error {
+	if o.sortBy == "" {
+		return nil
+	}
+	items := make([]runtime.Object, len(all))
+	for i := range all {
+		items[i] = object(&all[i].Value)
+	}
+	places, err := order(items, o.sortBy)
+	if err != nil {
+		return fmt.Errorf("--sort-by %s: %w", o.sortBy, err)
+	}
+	before := slices.Clone(all)
+	for i, place := range places {
+		all[i] = before[place]
+	}
+	return nil
+}
+
+// PrintLocated prints the objects of all clusters for programs: a list in which each has the
+// field context, and which has the field errors if some clusters cannot be shown. fields are
+// those of an object.
+func PrintLocated[I any](o *ObjectOutput, out io.Writer, list schema.GroupVersionKind, all []Located[I], problems []Problem, fields func(*I) (map[string]any, error)) error {
+	printed := &unstructured.UnstructuredList{}
+	printed.SetUnstructuredContent(map[string]any{"metadata": map[string]any{}})
+	printed.SetGroupVersionKind(list)
+	printed.Items = make([]unstructured.Unstructured, len(all))
+	for i := range all {
+		object, err := fields(&all[i].Value)
+		if err != nil {
+			return err
+		}
+		object["context"] = all[i].Context
+		printed.Items[i].Object = object
+	}
+	if len(problems) > 0 {
+		errors := make([]any, len(problems))
+		for i, p := range problems {
+			errors[i] = map[string]any{"context": p.Context, "error": p.Error}
+		}
+		printed.Object["errors"] = errors
+	}
+	return o.Print(printed, out)
+}
+
+// AddContexts puts a column before those of a table that says which cluster each row is from.
+func AddContexts[I any](t *term.Table, rows []Located[I]) {
+	t.Columns = append([]term.Column{{Header: "CONTEXT", Name: true}}, t.Columns...)
+	for i := range t.Rows {
+		t.Rows[i] = append([]term.Cell{term.Text(rows[i].Context)}, t.Rows[i]...)
+	}
+}
+
+// AddOthers adds a row for each cluster that has none: those in which nothing was found, and
+// those that cannot be shown.
+func AddOthers[T, I any](t *term.Table, answers []Answer[T], rows []Located[I], nothing string) {
+	for _, a := range answers {
+		if a.Problem != "" {
+			t.Rows = append(t.Rows, []term.Cell{term.Text(a.Context), {Text: a.Problem, Color: term.Red, Span: true}})
+		} else if !slices.ContainsFunc(rows, func(l Located[I]) bool { return l.Context == a.Context }) {
+			t.Rows = append(t.Rows, []term.Cell{term.Text(a.Context), {Text: nothing, Span: true}})
+		}
+	}
+}

@@ -1,0 +1,151 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// clusterRestarts are the ScheduledRestarts of one cluster, and the options that they were read
+// with: the namespace, and which of them restart the same workload, are those of the cluster.
+type clusterRestarts struct {
+	list    *tidekeeperv1.ScheduledRestartList
+	options *listOptions
+}
+
+// sharedRestart is a ScheduledRestart, and which ones of its cluster restart the same workload.
+type sharedRestart struct {
+	restart tidekeeperv1.ScheduledRestart
+	shared  view.Shared
+}
+
+func (c clusterRestarts) restarts() []sharedRestart {
+	all := make([]sharedRestart, len(c.list.Items))
+	for i := range all {
+		all[i] = sharedRestart{c.list.Items[i], c.options.shared}
+	}
+	return all
+}
+
+// runContexts lists the ScheduledRestarts of several clusters.
+func (o *listOptions) runContexts(ctx context.Context) error {
+	answers, err := cmdutil.AskContexts(ctx, o.Env, o.contexts.Names, o.readCluster)
+	if err != nil {
+		return err
+	}
+	rows, problems := cmdutil.Locate(answers, clusterRestarts.restarts), cmdutil.ProblemsOf(answers)
+	if err := cmdutil.SortLocated(&o.output, rows, func(r *sharedRestart) runtime.Object { return &r.restart }); err != nil {
+		return err
+	}
+	if !o.output.IsTable() {
+		list := tidekeeperv1.SchemeGroupVersion.WithKind(restartKind.Name + "List")
+		if err := cmdutil.PrintLocated(&o.output, o.Out, list, rows, problems, (*sharedRestart).fields); err != nil {
+			return err
+		}
+		return cmdutil.Unanswered(problems)
+	}
+	namespaces := o.namespacesDiffer(answers)
+	t := o.contextsTable(rows, namespaces, o.Now())
+	nothing := "no scheduled restarts"
+	if o.olderThan.Duration > 0 || !o.selector.Empty() {
+		nothing += " that match"
+	}
+	cmdutil.AddOthers(t, answers, rows, nothing)
+	layout := t.Layout(o.Screen, nil)
+	if err := t.WriteLayout(o.Out, o.Screen, layout); err != nil {
+		return err
+	}
+	if !o.watch {
+		return cmdutil.Unanswered(problems)
+	}
+	return o.followContexts(ctx, answers, namespaces, layout)
+}
+
+// ofCluster returns the options for one cluster.
+func (o *listOptions) ofCluster(e *cmdutil.Env) (*listOptions, error) {
+	one := *o
+	one.Env, one.cmd = e, nil // A command is not for several goroutines.
+	var err error
+	one.namespace, err = e.Namespace(o.allNamespaces)
+	return &one, err
+}
+
+// readCluster reads the ScheduledRestarts of one cluster.
+func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clusterRestarts, err error) {
+	if read.options, err = o.ofCluster(e); err != nil {
+		return read, err
+	}
+	c, err := e.Client()
+	if err != nil {
+		return read, err
+	}
+	if read.list, err = read.options.list(ctx, c); err != nil {
+		return read, err
+	}
+	return read, read.options.noteOutdated(ctx, c, read.list.Items)
+}
+
+// namespacesDiffer reports whether the rows are of several namespaces.
+func (o *listOptions) namespacesDiffer(answers []cmdutil.Answer[clusterRestarts]) bool {
+	namespaces := map[string]bool{}
+	for _, a := range answers {
+		if a.Problem == "" {
+			namespaces[a.Value.options.namespace] = true
+		}
+	}
+	return o.allNamespaces || len(namespaces) > 1
+}
+
+// fields are those of a ScheduledRestart for programs.
+func (r *sharedRestart) fields() (map[string]any, error) {
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(&r.restart)
+}
+
+// contextsTable is the list of several clusters for people.
+func (o *listOptions) contextsTable(rows []cmdutil.Located[sharedRestart], namespaces bool, now time.Time) *term.Table {
+	shown := make([]view.Restart, len(rows))
+	for i := range rows {
+		r := &rows[i].Value
+		shown[i] = view.RestartOf(&r.restart, r.shared)
+	}
+	t := o.output.Table(listTable(shown, namespaces, o.output.Wide(), now, o.Local))
+	cmdutil.AddContexts(t, rows)
+	return t
+}
+
+// followContexts prints a line for each change in one of several clusters.
+func (o *listOptions) followContexts(ctx context.Context, answers []cmdutil.Answer[clusterRestarts], namespaces bool, layout *term.Layout) error {
+	followers := make([]*cmdutil.Follower, len(answers))
+	for i, a := range answers {
+		f := &cmdutil.Follower{Context: a.Context, Kind: restartKind.Name, Empty: emptyList, Layout: layout}
+		one := a.Value.options
+		if a.Problem == "" {
+			f.List = a.Value.list
+		} else {
+			var err error
+			if one, err = o.ofCluster(o.ForContext(a.Context)); err != nil {
+				return err
+			}
+		}
+		if !namespaces {
+			f.Namespace = one.namespace
+		}
+		f.Options = client.ListOptions{Namespace: one.namespace, LabelSelector: o.selector}
+		f.Table = func(object client.Object, now time.Time) *term.Table {
+			row := sharedRestart{*object.(*tidekeeperv1.ScheduledRestart), one.shared}
+			return o.contextsTable([]cmdutil.Located[sharedRestart]{{Context: a.Context, Value: row}}, namespaces, now)
+		}
+		followers[i] = f
+	}
+	return o.FollowContexts(ctx, followers)
+}

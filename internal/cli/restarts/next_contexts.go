@@ -1,0 +1,92 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// clusterCalendar is what starts in one cluster.
+type clusterCalendar struct {
+	planner   *view.Planner
+	namespace string // "": all
+}
+
+// runContexts prints the calendar of several clusters.
+func (o *nextOptions) runContexts(ctx context.Context) error {
+	now := o.Now()
+	answers, err := cmdutil.AskContexts(ctx, o.Env, o.contexts.Names, func(ctx context.Context, e *cmdutil.Env) (read clusterCalendar, err error) {
+		one := *o
+		one.Env = e
+		if one.namespace, err = e.Namespace(o.allNamespaces); err != nil {
+			return read, err
+		}
+		read = clusterCalendar{view.NewPlanner(now, now.Add(o.ahead.Duration)), one.namespace}
+		return read, one.eachRestart(ctx, read.planner.Add)
+	})
+	if err != nil {
+		return err
+	}
+	planner, namespaces, problems := view.NewPlanner(now, now.Add(o.ahead.Duration)), map[string]bool{}, cmdutil.ProblemsOf(answers)
+	for _, a := range answers {
+		if a.Problem == "" {
+			planner.Join(a.Context, a.Value.planner)
+			namespaces[a.Value.namespace] = true
+		}
+	}
+	calendar, err := o.calendar(ctx, planner)
+	if err != nil {
+		return err
+	}
+	done, err := o.output.Print(o.Out, calendar.Minutes)
+	if err != nil {
+		return err
+	}
+	if !done {
+		if len(calendar.Minutes) == 0 && len(problems) < len(answers) {
+			o.nothingStarts()
+		}
+		if t := o.contextsTable(calendar, o.allNamespaces || len(namespaces) > 1, problems, now); len(t.Rows) > 0 {
+			if err := o.Write(t); err != nil {
+				return err
+			}
+		}
+	}
+	return cmdutil.Unanswered(problems)
+}
+
+// contextsTable is the calendar of several clusters for people: a row for each minute and
+// cluster in which something starts, and one for each cluster that cannot be shown.
+func (o *nextOptions) contextsTable(c view.Calendar, namespaces bool, problems []cmdutil.Problem, now time.Time) *term.Table {
+	t := newMinuteTable(mostStarts(c), now, o.Local, o.Screen, term.Column{Header: "CONTEXT", Name: true}, term.Column{Header: "HERE"}, term.Column{Header: "RESTARTS", Text: 8})
+	ofMinute := len(t.Columns) - 3 // The columns that are the same for all clusters.
+	for _, m := range c.Minutes {
+		if len(m.Starts) == 0 {
+			t.add(m.Time, m.Count, term.Text("-"), term.Text("-"), term.Text(startNames(m, namespaces)))
+		}
+		again := false
+		for _, name := range o.contexts.Names {
+			here := m.Of(name)
+			if here.Count == 0 {
+				continue
+			}
+			t.add(m.Time, m.Count, term.Text(name), term.Text(fmt.Sprint(here.Count)), term.Text(startNames(here, namespaces)))
+			if again && t.terminal {
+				clear(t.Rows[len(t.Rows)-1][:ofMinute])
+			}
+			again = true
+		}
+	}
+	for _, p := range problems {
+		row := make([]term.Cell, ofMinute, ofMinute+2)
+		t.Rows = append(t.Rows, append(row, term.Text(p.Context), term.Cell{Text: p.Error, Color: term.Red, Span: true}))
+	}
+	return &t.Table
+}

@@ -1,0 +1,131 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// Several clusters are shown at once. Those that do not answer have a row that says why, and
+// delay no other.
+func TestSeveralClusters(t *testing.T) {
+	kubeconfig := cluster.FleetKubeconfig(t, "fleet", "fleet-2")
+	cluster.Apply(t, framework.Pool("fleet"))
+	for _, namespace := range []string{"fleet", "fleet-2"} {
+		aNamespace(t, namespace)
+	}
+	aRestart(t, "fleet", "web", "0 3 * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.TimeZone = "UTC" })
+	aRestart(t, "fleet-2", "api", "0 3 * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.TimeZone = "UTC" })
+	run := func(args string) result {
+		t.Helper()
+		return command{kubeconfig: kubeconfig, args: strings.Fields(args)}.run(t)
+	}
+	const all = " --contexts here,closed,silent,again --request-timeout 3s"
+	const down = `error: closed: the cluster at http://127\.0\.0\.1:\d+ cannot be reached: connection refused; silent: no answer within 3s\n$`
+	// expect checks the rows of a table that are those of contexts, stderr and the exit code.
+	expect := func(args string, patterns ...string) {
+		t.Helper()
+		began := time.Now()
+		r := run(args + all)
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("%s took %s", args, took)
+		}
+		var rows []string
+		for line := range strings.Lines(r.stdout) {
+			rows = append(rows, strings.Join(strings.Fields(line), " "))
+		}
+		for _, pattern := range patterns {
+			if !slices.ContainsFunc(rows, regexp.MustCompile("^"+pattern+"$").MatchString) {
+				t.Errorf("%s has no row %q:\n%s", args, pattern, r.stdout)
+			}
+		}
+		if len(rows) != len(patterns) || r.code != 1 || !regexp.MustCompile(down).MatchString(r.stderr) {
+			t.Errorf("%s: exit code %d, %d rows, want 1 and %d\n%s%s", args, r.code, len(rows), len(patterns), r.stdout, r.stderr)
+		}
+	}
+	const refused, silent = `closed the cluster at http://\S+ cannot be reached: connection refused`, `silent no answer within 3s`
+	expect("pools fleet", "CONTEXT NAME STATUS .*", "here fleet .*", "again fleet .*", refused, silent)
+	expect("restarts", "CONTEXT NAMESPACE NAME TARGET .*", "here fleet web Deployment/web .*", "again fleet-2 api Deployment/api .*", refused, silent)
+	expect("restarts -n fleet --sort-by .metadata.name", "CONTEXT NAME TARGET .*", "here web .*", "again web .*", refused, silent)
+	expect("restarts next --for 24h", `DAY TIME \(UTC\) STARTS CONTEXT HERE RESTARTS`, `\S+ \d+ \S+ 03:00 2 here 1 fleet/web`, `\S+ \d+ \S+ 03:00 2 again 1 fleet-2/api`, refused, silent)
+
+	// For programs each object names its cluster.
+	var pools struct {
+		Items []struct {
+			Context  string
+			Metadata struct{ Name string }
+		}
+		Errors []struct{ Context, Error string }
+	}
+	r := run("pools fleet -o json" + all)
+	if err := json.Unmarshal([]byte(r.stdout), &pools); err != nil || r.code != 1 {
+		t.Fatalf("-o json: exit code %d, %v\n%s", r.code, err, r.stdout)
+	}
+	if len(pools.Items) != 2 || pools.Items[0].Context != "here" || pools.Items[1].Context != "again" || pools.Items[1].Metadata.Name != "fleet" || len(pools.Errors) != 2 || pools.Errors[1].Error != "no answer within 3s" {
+		t.Errorf("-o json has %+v", pools)
+	}
+	if r := run("restarts -o custom-columns=C:.context,N:.metadata.name --contexts here,again"); r.code != 0 || r.stdout != "C       N\nhere    web\nagain   api\n" {
+		t.Errorf("columns: %+v", r)
+	}
+	if r := run("restarts next -o json --contexts here,again"); r.code != 0 || strings.Count(r.stdout, `"context": "again"`) != 1 || strings.Count(r.stdout, `"context": "here"`) != 1 {
+		t.Errorf("the calendar: %+v", r)
+	}
+	if r := run("pools none --contexts here"); r.code != 1 || !strings.HasSuffix(r.stderr, `error: here: there is no NodePool "none"`+"\n") {
+		t.Errorf("a name that no cluster has: %+v", r)
+	}
+}
+
+// Changes in all clusters are followed, and what does not answer is said once.
+func TestSeveralClustersAreFollowed(t *testing.T) {
+	kubeconfig := cluster.FleetKubeconfig(t, "fleet", "fleet-2")
+	cluster.Apply(t, framework.Pool("followed"))
+	f := follow(t, command{kubeconfig: kubeconfig, args: strings.Fields("pools followed -w --contexts here,closed,again")})
+	f.await(t, `^closed +the cluster at http`)
+	if out, err := cluster.Kubectl("", "patch", "nodepools.tidekeeper.dev", "followed", "--subresource=status", "--type=merge", "-p", `{"status":{"nodeCount":7,"readyNodes":6}}`); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	came := append(f.stdout.await(t, 1, `6/7`), f.stdout.await(t, 1, `6/7`)...)
+	if out, err := cluster.Kubectl("", "delete", "nodepools.tidekeeper.dev", "followed"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	came = append(came, append(f.stdout.await(t, 1, `was deleted$`), f.stdout.await(t, 1, `was deleted$`)...)...)
+	for _, want := range []string{`^here +followed `, `^again +followed `, `^here: followed was deleted$`, `^again: followed was deleted$`} {
+		if !slices.ContainsFunc(came, regexp.MustCompile(want).MatchString) {
+			t.Errorf("it did not print %s, but\n%s", want, strings.Join(came, "\n"))
+		}
+	}
+	if code := f.interrupt(t); code != 130 {
+		t.Errorf("interrupted, the exit code is %d, want 130", code)
+	}
+}
+
+// A mistake in --contexts is one line that names the contexts.
+func TestMistakesInContexts(t *testing.T) {
+	kubeconfig := cluster.FleetKubeconfig(t, "fleet", "fleet-2")
+	for args, want := range map[string]string{
+		"pools --contexts here,none":                 `error: --contexts: there is no context "none": the kubeconfig has again, closed, here, `,
+		"restarts --contexts here,here":              `error: --contexts: the context "here" is there twice: the kubeconfig has `,
+		"restarts next --contexts=":                  "error: --contexts: write the names of contexts, such as prod,edge: the kubeconfig has ",
+		"pools --contexts here,again --context here": "error: write either --contexts or --context: the kubeconfig has ",
+		"pools -o name --contexts here,again":        "error: -o name does not say which cluster: ",
+	} {
+		r := command{kubeconfig: kubeconfig, args: strings.Fields(args)}.run(t)
+		if r.code != 1 || r.stdout != "" || !strings.HasPrefix(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("%s: %+v, want %s", args, r, want)
+		}
+	}
+	p := command{kubeconfig: kubeconfig}.process()
+	p.Args = append([]string{p.Args[0]}, "__complete", "tide", "pools", "--contexts", "here,a")
+	if out, err := p.Output(); err != nil || string(out) != "here,again\n:6\n" {
+		t.Errorf("completed: %q, %v", out, err)
+	}
+}

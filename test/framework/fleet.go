@@ -1,0 +1,48 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"net"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// FleetKubeconfig writes a kubeconfig with four contexts, and returns its path: here and again,
+// which are of this cluster with these two namespaces; closed, whose port no one listens on; and
+// silent, which accepts connections and never answers.
+func (c *Cluster) FleetKubeconfig(t testing.TB, here, again string) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen := func() net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	silent, closed := listen(), listen()
+	_ = closed.Close()
+	known := config.Contexts[config.CurrentContext]
+	for name, l := range map[string]net.Listener{"silent": silent, "closed": closed} {
+		config.Clusters[name] = &clientcmdapi.Cluster{Server: "http://" + l.Addr().String()}
+		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: known.AuthInfo}
+	}
+	for name, namespace := range map[string]string{"here": here, "again": again} {
+		config.Contexts[name] = &clientcmdapi.Context{Cluster: known.Cluster, AuthInfo: known.AuthInfo, Namespace: namespace}
+	}
+	config.CurrentContext = "here"
+	path := filepath.Join(t.TempDir(), "config")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
