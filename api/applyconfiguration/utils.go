@@ -19,6 +19,8 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=tidekeeper.dev, Version=v1
+	case v1.SchemeGroupVersion.WithKind("ActiveEviction"):
+		return &apiv1.ActiveEvictionApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ActiveRestart"):
 		return &apiv1.ActiveRestartApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Freeze"):

@@ -83,6 +83,9 @@ const (
 	ReasonProgressDeadline = "ProgressDeadlineExceeded"
 	// ReasonTimeout means that spec.progressDeadlineSeconds have passed. Failed.
 	ReasonTimeout = "Timeout"
+	// ReasonEvictionRefused means that spec.progressDeadlineSeconds have passed while the
+	// API server refused to evict a pod, mostly because of a PodDisruptionBudget. Failed.
+	ReasonEvictionRefused = "EvictionRefused"
 	// ReasonReverted means that the restart was reverted during its rollout. Failed.
 	ReasonReverted = "Reverted"
 )

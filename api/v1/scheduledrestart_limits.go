@@ -31,6 +31,8 @@ const (
 	MaxHistoryLimit = 100
 	// MaxRecordMessageLength is the maximum length of the message of a [RestartRecord].
 	MaxRecordMessageLength = 1024
+	// MaxRefusalLength is the maximum length of status.active.eviction.refused.
+	MaxRefusalLength = 512
 )
 
 // MaxEarlierTicks is the number at which earlierTicks of a [RestartRecord] stops

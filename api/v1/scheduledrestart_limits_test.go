@@ -32,20 +32,21 @@ func TestScheduledRestartLimits(t *testing.T) {
 	const maxLength, maximum = "maxLength", "maximum"
 	type schema struct{ field, what string }
 	for at, want := range map[schema]any{
-		{"spec.schedule", "default"}:                nil, // It depends on other fields.
-		{"spec.schedule", maxLength}:                float64(tidekeeperv1.MaxScheduleLength),
-		{"spec.timeZone", "default"}:                tidekeeperv1.DefaultTimeZone,
-		{"spec.timeZone", maxLength}:                float64(tidekeeperv1.MaxTimeZoneLength),
-		{"spec.targetRef.apiVersion", "default"}:    tidekeeperv1.DefaultTargetAPIVersion,
-		{"spec.startingDeadlineSeconds", maximum}:   float64(tidekeeperv1.MaxDeadlineSeconds),
-		{"spec.progressDeadlineSeconds", maximum}:   float64(tidekeeperv1.MaxDeadlineSeconds),
-		{"spec.spreadSeconds", maximum}:             float64(tidekeeperv1.MaxDeadlineSeconds),
-		{"spec.maxPodAgeSeconds", "minimum"}:        float64(tidekeeperv1.MinPodAgeSeconds),
-		{"spec.maxPodAgeSeconds", maximum}:          float64(tidekeeperv1.MaxPodAgeSeconds),
-		{"spec.failureLimit", maximum}:              float64(tidekeeperv1.MaxFailureLimit),
-		{"spec.historyLimit", maximum}:              float64(tidekeeperv1.MaxHistoryLimit),
-		{"status.history", "maxItems"}:              float64(tidekeeperv1.MaxHistoryLimit),
-		{"status.history.items.message", maxLength}: float64(tidekeeperv1.MaxRecordMessageLength),
+		{"spec.schedule", "default"}:                  nil, // It depends on other fields.
+		{"spec.schedule", maxLength}:                  float64(tidekeeperv1.MaxScheduleLength),
+		{"spec.timeZone", "default"}:                  tidekeeperv1.DefaultTimeZone,
+		{"spec.timeZone", maxLength}:                  float64(tidekeeperv1.MaxTimeZoneLength),
+		{"spec.targetRef.apiVersion", "default"}:      tidekeeperv1.DefaultTargetAPIVersion,
+		{"spec.startingDeadlineSeconds", maximum}:     float64(tidekeeperv1.MaxDeadlineSeconds),
+		{"spec.progressDeadlineSeconds", maximum}:     float64(tidekeeperv1.MaxDeadlineSeconds),
+		{"spec.spreadSeconds", maximum}:               float64(tidekeeperv1.MaxDeadlineSeconds),
+		{"spec.maxPodAgeSeconds", "minimum"}:          float64(tidekeeperv1.MinPodAgeSeconds),
+		{"spec.maxPodAgeSeconds", maximum}:            float64(tidekeeperv1.MaxPodAgeSeconds),
+		{"spec.failureLimit", maximum}:                float64(tidekeeperv1.MaxFailureLimit),
+		{"spec.historyLimit", maximum}:                float64(tidekeeperv1.MaxHistoryLimit),
+		{"status.history", "maxItems"}:                float64(tidekeeperv1.MaxHistoryLimit),
+		{"status.history.items.message", maxLength}:   float64(tidekeeperv1.MaxRecordMessageLength),
+		{"status.active.eviction.refused", maxLength}: float64(tidekeeperv1.MaxRefusalLength),
 	} {
 		path := []string{"schema", "openAPIV3Schema"}
 		for name := range strings.SplitSeq(at.field, ".") {

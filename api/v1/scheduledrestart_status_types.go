@@ -127,6 +127,29 @@ type ActiveRestart struct {
 	//
 	// +optional
 	TargetRef *TargetRef `json:"targetRef,omitempty"`
+
+	// eviction is present if the pods are evicted. An edit of spec.method does not change
+	// that.
+	//
+	// +optional
+	Eviction *ActiveEviction `json:"eviction,omitempty"`
+}
+
+// ActiveEviction is what is remembered of a restart that evicts pods.
+type ActiveEviction struct {
+	// createdBefore says which pods are evicted: those that were created before it. It is
+	// the tick, or just after the creation of the youngest pod that was older than the
+	// tick when the restart was started, if that is earlier: so no pod is evicted that was
+	// created since, even if the clock of the API server is behind.
+	CreatedBefore metav1.Time `json:"createdBefore"`
+
+	// refused is why the API server does not let the next pod be evicted, such as the
+	// PodDisruptionBudget that does not allow it. Absent if the last eviction was
+	// accepted.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Refused string `json:"refused,omitempty"`
 }
 
 // Trigger is what triggered a restart.

@@ -5,9 +5,14 @@ package v1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // ScheduledRestartSpec says what is restarted, and when.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || has(self.method) && self.method == 'Evict'",message="maxUnavailable is only for method: Evict; the workload has its own for a rollout"
+// +kubebuilder:validation:XValidation:rule="has(self.method) && self.method == 'Evict' || (self.targetRef.apiVersion + '/' + self.targetRef.kind) in ['apps/v1/Deployment', 'apps/v1/StatefulSet', 'apps/v1/DaemonSet', 'argoproj.io/v1alpha1/Rollout']",message="apiVersion and kind must be apps/v1 and Deployment, StatefulSet or DaemonSet, or argoproj.io/v1alpha1 and Rollout; any other kind that has a scale subresource needs method: Evict"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxPodAgeSeconds) || (self.targetRef.apiVersion + '/' + self.targetRef.kind) in ['apps/v1/Deployment', 'apps/v1/StatefulSet', 'apps/v1/DaemonSet', 'argoproj.io/v1alpha1/Rollout']",message="maxPodAgeSeconds is not for a kind that is known by its scale subresource only"
 type ScheduledRestartSpec struct {
 	// targetRef names the workload, in the same namespace.
 	TargetRef TargetRef `json:"targetRef"`
@@ -89,6 +94,24 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:items:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="after must have names of ScheduledRestarts: lower-case letters, digits, '-' and '.'"
 	After []string `json:"after,omitempty"`
 
+	// method is Rollout, by a change of the pod template as kubectl rollout restart makes
+	// it, or Evict: the pods that are older than the tick are evicted one after the other,
+	// so that PodDisruptionBudgets hold and no template changes. Default: Rollout.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=Rollout;Evict
+	Method Method `json:"method,omitempty"`
+
+	// maxUnavailable is how many pods may be unavailable at a time because they are evicted:
+	// a number, or a percentage of the pods that there should be, rounded down and at least
+	// one pod. Only with the method Evict. Default: 1.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : self.matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable must be a number from 1 on, or a percentage from 1% to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
 	// precondition is Healthy, so that a workload that is already broken is not
 	// restarted, or None. Default: Healthy.
 	//
@@ -148,20 +171,21 @@ type RestartWindow struct {
 }
 
 // TargetRef names a workload in the same namespace.
-//
-// +kubebuilder:validation:XValidation:rule="(self.apiVersion + '/' + self.kind) in ['apps/v1/Deployment', 'apps/v1/StatefulSet', 'apps/v1/DaemonSet', 'argoproj.io/v1alpha1/Rollout']",message="apiVersion and kind must be apps/v1 and Deployment, StatefulSet or DaemonSet, or argoproj.io/v1alpha1 and Rollout"
 type TargetRef struct {
 	// apiVersion is the group and version of the kind: apps/v1, or
 	// argoproj.io/v1alpha1 for a Rollout. Default: apps/v1.
 	//
 	// +optional
 	// +kubebuilder:default="apps/v1"
-	// +kubebuilder:validation:Enum=apps/v1;argoproj.io/v1alpha1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[a-z0-9]+$')",message="apiVersion must be the group and version of a kind, for instance apps/v1"
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// kind is Deployment, StatefulSet, DaemonSet or Rollout.
+	// kind is Deployment, StatefulSet, DaemonSet or Rollout. With the method Evict it may also
+	// be any other kind that has a scale subresource, which names its pods.
 	//
-	// +kubebuilder:validation:Enum=Deployment;StatefulSet;DaemonSet;Rollout
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9]*$')",message="kind must be the name of a kind, for instance Deployment"
 	Kind string `json:"kind"`
 
 	// name of the workload.
@@ -180,6 +204,17 @@ const (
 	PreconditionHealthy Precondition = "Healthy"
 	// PreconditionNone restarts the target whatever its state.
 	PreconditionNone Precondition = "None"
+)
+
+// Method is how a workload is restarted.
+type Method string
+
+const (
+	// MethodRollout changes the pod template, so that the workload's controller replaces the
+	// pods. An empty method means the same.
+	MethodRollout Method = "Rollout"
+	// MethodEvict evicts the pods that are older than the tick.
+	MethodEvict Method = "Evict"
 )
 
 // ScheduledRestart restarts a workload on a schedule, once for each tick, or when its pods

@@ -37,8 +37,8 @@ type Definition struct {
 	// cluster serves them: their CRDs may be installed and removed at any time.
 	Optional []client.Object
 
-	// Borrows are kinds that the controller uses only where another one watches
-	// them. It has no rights to them: it reads them by those of the other.
+	// Borrows are kinds that the controller reads from the cache only where another one
+	// watches them. It has no right to watch them itself.
 	Borrows []Borrowed
 
 	// Indexes are those on the cache that the controller lists by. An index on a

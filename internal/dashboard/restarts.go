@@ -282,7 +282,10 @@ func (r *request) restartPanel(row *restartRow) *restartPanel {
 		return nil, nil
 	})
 	kind, err := workload.Get(row.object.Spec.TargetRef)
-	if err == nil {
+	switch {
+	case err != nil && decision.Evicts(row.object):
+		err = errors.New("only the scale subresource of its target is known, which this page does not read: ask kubectl tide restarts gates")
+	case err == nil:
 		if problem := r.snapshot.problem(kind.Resource); problem != "" {
 			err = errors.New(problem)
 		} else {

@@ -60,6 +60,13 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 	if d.Outlived {
 		r.enqueue(r.budget.Outlive(key))
 	}
+	if !d.Started.IsZero() {
+		r.rememberSent(key, restart.UID, d.Started)
+		r.metrics.lateness.Observe(max(0, r.clock.Since(d.Due).Seconds()))
+	}
+	if len(d.Evict) > 0 {
+		return use, r.evict(ctx, key, restart, d.Evict, written)
+	}
 	if d.Send.IsZero() {
 		ctrl.LoggerFrom(ctx).V(1).Info("Nothing to send", "reason", ready.Reason, "message", ready.Message, "next", d.Wake)
 		return use, nil

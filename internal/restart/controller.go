@@ -49,6 +49,8 @@ type reconciler struct {
 	leadingSince time.Time
 	// sent is the tick that this process sent last, for each restart in progress.
 	sent map[types.NamespacedName]sentTick
+	// evictions are what is remembered of each restart in progress that evicts pods.
+	evictions map[types.NamespacedName]evictions
 	// reportedRequests are the invalid requests for which an event was recorded.
 	reportedRequests map[types.NamespacedName]string
 }
@@ -135,6 +137,7 @@ func (r *reconciler) forget(key types.NamespacedName) {
 	r.metrics.overdue.forget(key)
 	r.mu.Lock()
 	delete(r.sent, key)
+	delete(r.evictions, key)
 	delete(r.reportedRequests, key)
 	r.mu.Unlock()
 	r.misses.forget(key)

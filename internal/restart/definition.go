@@ -28,7 +28,7 @@ func Controller() controller.Definition {
 		Watches:    append([]client.Object{&tidekeeperv1.ScheduledRestart{}}, controller.Objects(workload.Required())...),
 		Optional:   controller.Objects(workload.Optional()),
 		Borrows: []controller.Borrowed{
-			{Object: &corev1.Pod{}, Reason: "Finds out when pods become too old, and records how long the new pods of a restart took to become ready. They are read from the cache, and listed from the API server where the cache lags, and before a restart for their age."},
+			{Object: &corev1.Pod{}, Reason: "Finds out when pods become too old, and records how long the new pods of a restart took to become ready. They are read from the cache."},
 			{Object: &tidekeeperv1.Freeze{}, Reason: "Starts no restart while a Freeze is in force."},
 			{Object: &corev1.Namespace{}, Reason: "Finds out whether a Freeze is about the namespace of a restart."},
 			{Object: &corev1.Node{}, Reason: "Leaves nodes that are not ready out of the rollout of a DaemonSet."},
@@ -53,6 +53,14 @@ var rules = append(
 	controller.Rule{
 		Group: appsv1.GroupName, Resources: []string{"replicasets"}, Verbs: []string{"list"},
 		Reason: "Finds out whether a restart that a Deployment no longer shows was rolled out. Used only if a manager died while it started the restart.",
+	},
+	controller.Rule{
+		Group: corev1.GroupName, Resources: []string{"pods"}, Verbs: []string{"list"},
+		Reason: "Looks at the pods of a workload before each eviction, and where the cache lags: before a restart for their age, and for how long the new pods of a restart took.",
+	},
+	controller.Rule{
+		Group: corev1.GroupName, Resources: []string{"pods/eviction"}, Verbs: []string{"create"},
+		Reason: "Evicts pods that are older than a tick, where a ScheduledRestart has the method Evict. Never deletes pods.",
 	},
 	controller.Rule{
 		Group: tidekeeperv1.GroupName, Resources: []string{"scheduledrestarts"}, Verbs: []string{"get", "list", "watch"},

@@ -23,6 +23,7 @@
 //	pods.go            how long the new pods took to become ready
 //	pod_ages.go        how old the pods are
 //	act.go             writes the status, sends the tick
+//	evictions.go       looks at the pods of a restart that evicts them, and evicts them
 //	claims.go          ticks that are claimed before they are due
 //	recheck.go         whether the API server still has what was decided about
 //	slot.go            when a slot of the budget is released
@@ -31,7 +32,9 @@
 //	overdue.go         the metric of schedules that are overdue
 //	schedule_gauge.go  the metric of schedules by their status
 //
-// The package forecast plays the coming time through the same decisions and the same budget.
+// The package forecast plays the coming time through the same decisions and the same budget. The
+// package evict chooses the pods that are evicted next, and the package scale reads targets of
+// which only the scale subresource is known.
 //
 // internal/wakeup wakes the controller when something is due. The reasons of conditions,
 // ticks and events are constants of api/v1.

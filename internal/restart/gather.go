@@ -18,6 +18,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/scale"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -43,6 +44,7 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 	in.Offset = decision.Offset(restart, in.Now)
 	in.ClaimAhead = r.claims.ahead(key)
 	in.BeforeClaim = r.claims.before(key, restart)
+	in.Attempts = r.attempts(key, restart)
 	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&restart.Spec)
 	t, err := r.readTarget(ctx, r.client, restart, &in)
 	if err != nil {
@@ -68,6 +70,8 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 			in.PodAges, err = r.podAges(ctx, restart.Namespace, in.Target)
 		case decision.NeedLivePodAges:
 			in.PodAges, err = r.livePodAges(ctx, restart.Namespace, in.Target)
+		case decision.NeedPods:
+			in.Pods, err = r.lookAtPods(ctx, key, restart, in.Target)
 		case decision.NeedSlot:
 			in.HasSlot = r.budget.Take(key, d.WaitingSince)
 		case decision.NeedSpareSlot:
@@ -93,9 +97,12 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 
 // readTarget reads the target, and puts its state into the input.
 func (r *reconciler) readTarget(ctx context.Context, from client.Reader, restart *tidekeeperv1.ScheduledRestart, in *decision.Input) (*target, error) {
-	in.Target, in.Unserved = nil, false
+	in.Target, in.Unserved, in.Unreadable, in.Polled = nil, false, "", false
 	ref := decision.TargetRef(restart.Status.Active, &restart.Spec)
 	kind, err := workload.Get(ref)
+	if err != nil && decision.Evicts(restart) {
+		return &target{}, scale.Read(ctx, r.client, restart.Namespace, ref, in)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -39,22 +39,28 @@ func (r *reconciler) excludeNodes(ctx context.Context, t *target, state *workloa
 // absent counts the nodes that are not ready and have a pod of the workload. Its pods are
 // looked at only if the cluster has such nodes.
 func (r *reconciler) absent(ctx context.Context, object client.Object, state *workload.State, active *tidekeeperv1.ActiveRestart) (workload.Absence, error) {
-	nodes := &corev1.NodeList{}
-	if err := r.cache.List(ctx, nodes, client.MatchingFields{index.NodeNotReady: "true"}, client.UnsafeDisableDeepCopy); err != nil {
-		return workload.Absence{}, fmt.Errorf("list the nodes that are not ready: %w", err)
-	}
-	if len(nodes.Items) == 0 {
-		return workload.Absence{}, nil
-	}
-	notReady := map[string]*corev1.Node{}
-	for i := range nodes.Items {
-		notReady[nodes.Items[i].Name] = &nodes.Items[i]
+	notReady, err := r.notReady(ctx)
+	if err != nil || len(notReady) == 0 {
+		return workload.Absence{}, err
 	}
 	pods := &corev1.PodList{}
 	if err := r.cache.List(ctx, pods, client.InNamespace(object.GetNamespace()), client.MatchingFields{index.PodDaemonSet: string(object.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
 		return workload.Absence{}, fmt.Errorf("list the pods of %s: %w", state, err)
 	}
 	return absenceOf(pods.Items, notReady, active), nil
+}
+
+// notReady returns the nodes that are not ready, by their names.
+func (r *reconciler) notReady(ctx context.Context) (map[string]*corev1.Node, error) {
+	nodes := &corev1.NodeList{}
+	if err := r.cache.List(ctx, nodes, client.MatchingFields{index.NodeNotReady: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the nodes that are not ready: %w", err)
+	}
+	notReady := map[string]*corev1.Node{}
+	for i := range nodes.Items {
+		notReady[nodes.Items[i].Name] = &nodes.Items[i]
+	}
+	return notReady, nil
 }
 
 // absenceOf counts the nodes that are not ready and have one of the pods.

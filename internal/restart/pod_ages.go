@@ -41,9 +41,6 @@ func (r *reconciler) podAges(ctx context.Context, namespace string, t *workload.
 }
 
 // livePodAges returns the same according to the API server.
-//
-// The rights to list pods are those of the controller that watches them, see the definition
-// of this one.
 func (r *reconciler) livePodAges(ctx context.Context, namespace string, t *workload.State) (*decision.PodAges, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()

@@ -47,9 +47,6 @@ func (r *reconciler) podStartups(ctx context.Context, namespace string, kind *wo
 // listPodStartups returns how long the pods that the last restart of a workload created
 // took to become ready, of those that are ready now and are not being deleted. Where no
 // controller watches pods there are none, as pods are not watched for this alone.
-//
-// The rights to list pods are those of the controller that watches them, see the
-// definition of this one.
 func (r *reconciler) listPodStartups(ctx context.Context, namespace string, t *workload.State) ([]time.Duration, error) {
 	key := index.RestartKey(t.Kind, t.Name, t.RestartedAt)
 	cached := &corev1.PodList{}

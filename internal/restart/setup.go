@@ -47,7 +47,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cache: mgr.GetCache(), recorder: mgr.GetEventRecorder("tidekeeper"),
 		freezes: freeze.NewReader(mgr, c),
 		budget:  b, slotAge: options.SlotAge, misses: newMissLimiter(), claims: newClaims(options.MaxConcurrent), wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
-		sent: map[types.NamespacedName]sentTick{}, reportedRequests: map[types.NamespacedName]string{},
+		sent: map[types.NamespacedName]sentTick{}, evictions: map[types.NamespacedName]evictions{}, reportedRequests: map[types.NamespacedName]string{},
 	}
 	builder := ctrl.NewControllerManagedBy(mgr).
 		For(&tidekeeperv1.ScheduledRestart{}).

@@ -33,7 +33,7 @@ func daemonSetState(d *appsv1.DaemonSet) *State {
 	s.Pods = d.Status.DesiredNumberScheduled
 	s.Updates = s.Pods
 	s.PerNode = true
-	s.Rollout = daemonSetProgress(d, Absence{})
+	setDaemonSetProgress(s, d, Absence{})
 	return s
 }
 
@@ -49,7 +49,8 @@ type Absence struct {
 }
 
 func excludeNodes(d *appsv1.DaemonSet, s *State, absent Absence) {
-	s.Rollout, s.Excluded = daemonSetProgress(d, absent), absent.Nodes
+	setDaemonSetProgress(s, d, absent)
+	s.Excluded = absent.Nodes
 	s.Pods, s.Updates = max(0, s.Pods-absent.Desired), max(0, s.Updates-absent.Desired)
 	s.Stalled = absent.Nodes > 0 && !rollsPast(d, absent.Nodes)
 }
@@ -71,13 +72,26 @@ func rollsPast(d *appsv1.DaemonSet, unavailable int32) bool {
 	return err != nil || int(unavailable) < max(most, 1)
 }
 
+func setDaemonSetProgress(s *State, d *appsv1.DaemonSet, absent Absence) {
+	s.Rollout = daemonSetProgress(d, absent)
+	if s.OnDelete {
+		s.Availability = daemonSetAvailability(d, absent)
+	}
+}
+
 func daemonSetProgress(d *appsv1.DaemonSet, absent Absence) Progress {
+	if s := &d.Status; d.Generation <= s.ObservedGeneration && s.UpdatedNumberScheduled+absent.Old < s.DesiredNumberScheduled {
+		return Progress{Updating: true, Message: fmt.Sprintf("%d of %d pods are updated", s.UpdatedNumberScheduled, s.DesiredNumberScheduled)}
+	}
+	return daemonSetAvailability(d, absent)
+}
+
+// daemonSetAvailability is the progress whatever the templates of the pods.
+func daemonSetAvailability(d *appsv1.DaemonSet, absent Absence) Progress {
 	if d.Generation > d.Status.ObservedGeneration {
 		return notObserved()
 	}
 	switch s := &d.Status; {
-	case s.UpdatedNumberScheduled+absent.Old < s.DesiredNumberScheduled:
-		return Progress{Updating: true, Message: fmt.Sprintf("%d of %d pods are updated", s.UpdatedNumberScheduled, s.DesiredNumberScheduled)}
 	case s.NumberAvailable+absent.Desired < s.DesiredNumberScheduled:
 		return Progress{Message: fmt.Sprintf("%d of %d pods are available", s.NumberAvailable, s.DesiredNumberScheduled)}
 	default:

@@ -14,6 +14,7 @@
 //	statefulset.go
 //	daemonset.go
 //	rollout.go      Argo's Rollout, an optional kind
+//	scale.go        any other kind, by its scale subresource
 //
 // To add a kind, see "Add a kind of workload" in CONTRIBUTING.md.
 package workload

@@ -66,6 +66,37 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// If pods are left as they are until they are deleted, those of an earlier template count.
+func TestAvailability(t *testing.T) {
+	three := int32(3)
+	statefulSet := func(ready int32) Object {
+		return &appsv1.StatefulSet{
+			Spec:   appsv1.StatefulSetSpec{Replicas: &three, UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}},
+			Status: appsv1.StatefulSetStatus{ObservedGeneration: 1, ReadyReplicas: ready, UpdatedReplicas: 1, CurrentRevision: "a", UpdateRevision: "b"},
+		}
+	}
+	daemonSet := func(available int32) Object {
+		return &appsv1.DaemonSet{
+			Spec:   appsv1.DaemonSetSpec{UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}},
+			Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 3, UpdatedNumberScheduled: 1, NumberAvailable: available},
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		o    Object
+		want Progress
+	}{
+		{"StatefulSet", statefulSet(3), Progress{Available: true}},
+		{"StatefulSet: not ready", statefulSet(2), Progress{Message: "2 of 3 pods are ready"}},
+		{"DaemonSet", daemonSet(3), Progress{Available: true}},
+		{"DaemonSet: not available", daemonSet(2), Progress{Message: "2 of 3 pods are available"}},
+	} {
+		if s := read(t, tt.o); s.Availability != tt.want || !s.Rollout.Updating {
+			t.Errorf("%s: %+v, want %+v in the middle of a rollout", tt.name, s, tt.want)
+		}
+	}
+}
+
 // The numbers are those of Kubernetes' own DaemonSet controller.
 func TestRollsPast(t *testing.T) {
 	amount := func(text string) *intstr.IntOrString { return new(intstr.Parse(text)) }
@@ -115,7 +146,10 @@ func TestState(t *testing.T) {
 	} {
 		want.Name, want.UID, want.LastTick, want.RestartedAt = "web", "1", "tick", "template"
 		got := *read(t, o)
-		got.Rollout, got.Updates = Progress{}, 0
+		if got.OnDelete == (got.Availability == Progress{}) {
+			t.Errorf("%s: OnDelete is %t, and its availability %+v", want.Kind, got.OnDelete, got.Availability)
+		}
+		got.Rollout, got.Availability, got.Updates = Progress{}, Progress{}, 0
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", want.Kind, diff)
 		}

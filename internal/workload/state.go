@@ -42,6 +42,13 @@ type State struct {
 	Selector *metav1.LabelSelector
 	// Rollout is the progress of the latest pod template and the latest restart.
 	Rollout Progress
+	// Availability is the same without regard to which template a pod has, for a workload
+	// that is OnDelete.
+	Availability Progress
+
+	// Scaled says that only the scale subresource of the workload is known: it selects its
+	// pods, and does not say whether they are ready.
+	Scaled bool
 }
 
 // String returns the kind and the name.

@@ -33,10 +33,14 @@ func statefulSetState(o *appsv1.StatefulSet) *State {
 	s.Updates = s.Pods - partitionOf(o)
 	s.Partitioned = partitionOf(o) > 0 && s.Updates <= 0
 	s.Rollout = statefulSetProgress(o)
+	if s.OnDelete {
+		s.Availability = statefulSetAvailability(o)
+	}
 	return s
 }
 
-func statefulSetProgress(s *appsv1.StatefulSet) Progress {
+// statefulSetAvailability is the progress whatever the templates of the pods.
+func statefulSetAvailability(s *appsv1.StatefulSet) Progress {
 	if s.Status.ObservedGeneration == 0 || s.Generation > s.Status.ObservedGeneration {
 		return notObserved()
 	}
@@ -44,6 +48,14 @@ func statefulSetProgress(s *appsv1.StatefulSet) Progress {
 	p := Progress{Available: s.Status.ReadyReplicas >= replicas}
 	if !p.Available {
 		p.Message = fmt.Sprintf("%d of %d pods are ready", s.Status.ReadyReplicas, replicas)
+	}
+	return p
+}
+
+func statefulSetProgress(s *appsv1.StatefulSet) Progress {
+	p, replicas := statefulSetAvailability(s), desired(s.Spec.Replicas)
+	if p.Updating {
+		return p
 	}
 	// Below the partition, pods keep the old template on purpose.
 	if partition := partitionOf(s); partition > 0 {

@@ -26,9 +26,21 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: dev.tidekeeper.tidekeeper.api.v1.ActiveEviction
+  map:
+    fields:
+    - name: createdBefore
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: refused
+      type:
+        scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.ActiveRestart
   map:
     fields:
+    - name: eviction
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.ActiveEviction
     - name: scheduledTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
@@ -168,6 +180,8 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
+- name: dev.tidekeeper.tidekeeper.api.v1.Method
+  scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.NamespaceSelector
   map:
     fields:
@@ -448,6 +462,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: maxPodAgeSeconds
       type:
         scalar: numeric
+    - name: maxUnavailable
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+    - name: method
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.Method
     - name: precondition
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.Precondition
@@ -744,6 +764,16 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: untyped
 - name: io.k8s.apimachinery.pkg.types.UID
   scalar: string
+- name: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+  scalar: untyped
+  list:
+    elementType:
+      namedType: __untyped_atomic_
+    elementRelationship: atomic
+  map:
+    elementType:
+      namedType: __untyped_deduced_
+    elementRelationship: separable
 - name: __untyped_atomic_
   scalar: untyped
   list:

@@ -49,6 +49,10 @@ func (o *forecastOptions) read(ctx context.Context, c client.Client) (*forecastR
 	for _, restart := range r.restarts {
 		for _, ref := range []tidekeeperv1.TargetRef{restart.Spec.TargetRef, decision.TargetRef(restart.Status.Active, &restart.Spec)} {
 			kind, err := workload.Get(ref)
+			if err != nil && decision.Evicts(restart) {
+				// It is taken to be healthy.
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}

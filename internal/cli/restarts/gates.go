@@ -16,6 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/freezes"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/scale"
 	"tidekeeper.dev/tidekeeper/internal/view"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
@@ -73,7 +74,7 @@ func (o *gatesOptions) Run(ctx context.Context) error {
 	}
 	in := decision.Input{Restart: r, Offset: view.OffsetOf(r), Now: o.Now()}
 	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&r.Spec)
-	if in.Target, in.Unserved, err = targetOf(ctx, c, r); err != nil {
+	if err := readTarget(ctx, c, r, &in); err != nil {
 		return err
 	}
 	if err := o.readFreezes(ctx, c, &in); err != nil {
@@ -134,6 +135,15 @@ func (o *gatesOptions) print(out view.Gates) error {
 	}
 	fmt.Fprintln(o.Out, "\n"+says)
 	return nil
+}
+
+// readTarget reads the workload.
+func readTarget(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, in *decision.Input) (err error) {
+	if _, unknown := workload.Get(r.Spec.TargetRef); unknown != nil && decision.Evicts(r) {
+		return scale.Read(ctx, c, r.Namespace, r.Spec.TargetRef, in)
+	}
+	in.Target, in.Unserved, err = targetOf(ctx, c, r)
+	return err
 }
 
 // targetOf returns the state of the workload, nil if it does not exist, and whether the cluster

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
 // nodesInterval is how often a workload with a pod on each node is looked at during a
@@ -21,6 +22,9 @@ func (d *decider) track() {
 	active := d.out.Status.Active
 	tick := active.ScheduledTime.Time
 	at, restarted := d.restarted(tick)
+	if active.Eviction != nil {
+		restarted = false
+	}
 	// Windows that were edited meanwhile may open only much later, and it has a slot.
 	edited := active.Trigger != tidekeeperv1.TriggerSchedule && d.in.Restart.Status.ObservedGeneration != d.in.Restart.Generation
 	if due, _ := d.times(tick, active.Trigger); !restarted && !edited && d.in.Now.Before(due) {
@@ -46,6 +50,8 @@ func (d *decider) track() {
 		return
 	}
 	switch {
+	case active.Eviction != nil:
+		d.followEviction()
 	case !restarted:
 		d.resend(tick)
 	case t.Deleting:
@@ -103,6 +109,8 @@ func (d *decider) targetLost(tick time.Time) {
 	switch {
 	case !d.in.Live:
 		d.out.Needs = NeedLiveTarget
+	case d.in.Unreadable != "":
+		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, text.Shorten("during the restart: "+d.in.Unreadable, tidekeeperv1.MaxRecordMessageLength))
 	case d.in.Sent.Equal(tick):
 		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, "the workload was deleted during the restart")
 	default:
@@ -147,6 +155,8 @@ func (d *decider) sendUnlessObsolete(tick time.Time) {
 		d.complete(tidekeeperv1.OutcomeSkipped, d.stopped(), "the schedule was stopped before the restart was sent")
 	case !TargetRef(active, d.spec).Equal(d.spec.TargetRef):
 		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the target was edited before the restart was sent")
+	case evicts(d.spec):
+		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the method was edited before the restart was sent")
 	case scheduled && !d.hasTick(tick):
 		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the schedule or its windows were edited before the restart was sent, and no longer have this tick")
 	case !scheduled && d.in.Now.Before(due):

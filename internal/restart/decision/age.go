@@ -91,7 +91,8 @@ func (d *decider) blocked(reason string) bool {
 
 // limitsAge reports whether pods that are too old are to be restarted, and can be.
 func (d *decider) limitsAge() bool {
-	return d.spec.MaxPodAgeSeconds > 0 && d.stopped() == "" && d.in.Target != nil && !d.in.Target.Deleting && !d.in.Target.OnDelete && !d.in.Target.Partitioned
+	return d.spec.MaxPodAgeSeconds > 0 && d.stopped() == "" && d.in.Target != nil && !d.in.Target.Deleting && !d.in.Polled &&
+		(evicts(d.spec) || !d.in.Target.OnDelete && !d.in.Target.Partitioned)
 }
 
 // AgeLimit returns the age of the oldest pod at which a restart is due: that of the spec, less
@@ -110,7 +111,12 @@ func (d *decider) ageTick() time.Time {
 		return time.Time{}
 	}
 	since := d.in.PodAges.Oldest.UTC().Truncate(time.Second)
-	for _, mark := range []string{d.in.Target.RestartedAt, d.in.Target.LastTick} {
+	marks := []string{d.in.Target.RestartedAt, d.in.Target.LastTick}
+	if evicts(d.spec) {
+		// A template that has changed says nothing of pods that are left as they are.
+		marks = nil
+	}
+	for _, mark := range marks {
 		if at, ok := parseTime(mark); ok && !at.After(d.in.Now.Add(clockSkew)) {
 			since = later(since, at.UTC())
 		}
@@ -156,7 +162,7 @@ func (d *decider) sendForAge(tick time.Time) {
 	active := d.out.Status.Active
 	due, _ := d.times(tick, active.Trigger)
 	switch {
-	case !d.limitsAge() || !TargetRef(active, d.spec).Equal(d.spec.TargetRef) || d.in.Now.Before(due) || d.blocker(d.in.Now) != nil:
+	case !d.limitsAge() || evicts(d.spec) || !TargetRef(active, d.spec).Equal(d.spec.TargetRef) || d.in.Now.Before(due) || d.blocker(d.in.Now) != nil:
 		d.out.Status.Active = nil
 	case d.in.PodAges == nil || !d.in.PodAges.Live:
 		d.out.Needs = NeedLivePodAges

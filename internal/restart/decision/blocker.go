@@ -25,7 +25,7 @@ type blocker struct {
 // nil. The order is that in which a person has to solve them: that a workload is not
 // healthy does not matter while its pods cannot be replaced anyway.
 func (d *decider) blocker(at time.Time) *blocker {
-	if b := unusable(d.spec, d.in.Target, d.in.Unserved); b != nil {
+	if b := unusable(d.spec, &d.in); b != nil {
 		return b
 	}
 	if b := d.frozen(at); b != nil {
@@ -41,12 +41,16 @@ func (d *decider) blocker(at time.Time) *blocker {
 }
 
 // unusable returns what is wrong with a target whenever it is restarted, or nil.
-func unusable(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State, unserved bool) *blocker {
+func unusable(spec *tidekeeperv1.ScheduledRestartSpec, in *Input) *blocker {
+	t := in.Target
 	switch {
 	case t == nil:
-		return &blocker{reason: tidekeeperv1.ReasonTargetNotFound, message: notFound(spec.TargetRef, unserved)}
+		return &blocker{reason: tidekeeperv1.ReasonTargetNotFound, message: notFound(spec.TargetRef, in)}
 	case t.Deleting:
 		return &blocker{reason: tidekeeperv1.ReasonTargetNotFound, message: fmt.Sprintf("%s is being deleted", t)}
+	case evicts(spec):
+		// Pods are replaced whatever the update strategy.
+		return nil
 	case t.OnDelete:
 		return &blocker{reason: tidekeeperv1.ReasonStrategyOnDelete, message: onDeleteMessage(t), permanent: true}
 	case t.Partitioned:
@@ -58,6 +62,7 @@ func unusable(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State, unserv
 
 // unready returns what keeps the target from being restarted now, or nil.
 func unready(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State) *blocker {
+	t = asEvicted(spec, t)
 	switch {
 	case t.Paused:
 		return &blocker{reason: tidekeeperv1.ReasonTargetPaused, message: fmt.Sprintf("%s is paused", t)}
@@ -65,7 +70,7 @@ func unready(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State) *blocke
 		return &blocker{reason: tidekeeperv1.ReasonTargetRolling, message: fmt.Sprintf("%s is already being rolled out", t)}
 	case spec.Precondition != tidekeeperv1.PreconditionNone && (!t.Rollout.Complete() || t.Rollout.Exceeded):
 		return &blocker{reason: tidekeeperv1.ReasonTargetUnhealthy, message: fmt.Sprintf("%s is not healthy", t)}
-	case spec.Precondition != tidekeeperv1.PreconditionNone && t.Stalled:
+	case spec.Precondition != tidekeeperv1.PreconditionNone && t.Stalled && !evicts(spec):
 		return &blocker{reason: tidekeeperv1.ReasonTargetUnhealthy, message: fmt.Sprintf(
 			"%s has pods on %d nodes that are not Ready; its maxUnavailable or maxSurge allows no more, so that no other pod would be replaced", t, t.Excluded)}
 	default:
@@ -74,8 +79,11 @@ func unready(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State) *blocke
 }
 
 // notFound returns the message for a target that does not exist.
-func notFound(ref tidekeeperv1.TargetRef, unserved bool) string {
-	if unserved {
+func notFound(ref tidekeeperv1.TargetRef, in *Input) string {
+	if in.Unreadable != "" {
+		return in.Unreadable
+	}
+	if in.Unserved {
 		return fmt.Sprintf("there is no %s %s: the cluster does not serve the kind %s of %s; is its CRD installed?", ref.Kind, ref.Name, ref.Kind, ref.GetAPIVersion())
 	}
 	return fmt.Sprintf("there is no %s %s in this namespace", ref.Kind, ref.Name)

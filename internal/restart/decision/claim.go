@@ -30,6 +30,10 @@ func (d *decider) claim(c *candidate) {
 		d.wakeAt(started)
 		return
 	}
+	if evicts(d.spec) {
+		d.startEviction(due)
+		return
+	}
 	d.send(due)
 }
 
@@ -47,7 +51,7 @@ func (d *decider) send(due time.Time) {
 // when it is due. Whatever is in its way now may be gone by then.
 func (d *decider) claimAhead() {
 	c := d.upcoming()
-	if c == nil || d.in.ClaimAhead == 0 {
+	if c == nil || d.in.ClaimAhead == 0 || evicts(d.spec) {
 		return
 	}
 	due, _ := d.times(c.tick, c.trigger)

@@ -30,6 +30,7 @@ var TickReasons = map[tidekeeperv1.Outcome][]string{
 	tidekeeperv1.OutcomeSucceeded: {""},
 	tidekeeperv1.OutcomeFailed: {
 		tidekeeperv1.ReasonTimeout, tidekeeperv1.ReasonProgressDeadline, tidekeeperv1.ReasonTargetNotFound, tidekeeperv1.ReasonReverted,
+		tidekeeperv1.ReasonEvictionRefused,
 	},
 	tidekeeperv1.OutcomeSkipped: {
 		tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit,
@@ -79,15 +80,13 @@ func (d *decider) setConditions() {
 	}
 	set(tidekeeperv1.ConditionReady, is.ready)
 	// kstatus wants these two only while they are true.
-	setWhile := func(conditionType string, value bool) {
+	for conditionType, value := range map[string]bool{tidekeeperv1.ConditionStalled: is.stalled, tidekeeperv1.ConditionReconciling: is.reconciling} {
 		if value {
 			set(conditionType, true)
-		} else if meta.FindStatusCondition(d.out.Status.Conditions, conditionType) != nil {
+		} else {
 			meta.RemoveStatusCondition(&d.out.Status.Conditions, conditionType)
 		}
 	}
-	setWhile(tidekeeperv1.ConditionStalled, is.stalled)
-	setWhile(tidekeeperv1.ConditionReconciling, is.reconciling)
 }
 
 // diagnose returns what the conditions say. The order of the cases is that of what a
@@ -115,10 +114,10 @@ func (d *decider) diagnose() diagnosis {
 		return stalled(tidekeeperv1.ReasonFailureLimit,
 			fmt.Sprintf("%d restarts in a row have failed; the schedule resumes when the spec is edited", status.ConsecutiveFailures))
 	case d.in.Target == nil || d.in.Target.Deleting:
-		return stalled(tidekeeperv1.ReasonTargetNotFound, notFound(d.spec.TargetRef, d.in.Unserved))
-	case d.in.Target.OnDelete:
+		return stalled(tidekeeperv1.ReasonTargetNotFound, notFound(d.spec.TargetRef, &d.in))
+	case d.in.Target.OnDelete && !evicts(d.spec):
 		return stalled(tidekeeperv1.ReasonStrategyOnDelete, onDeleteMessage(d.in.Target))
-	case d.in.Target.Partitioned:
+	case d.in.Target.Partitioned && !evicts(d.spec):
 		return stalled(tidekeeperv1.ReasonStrategyPartition, partitionMessage(d.in.Target))
 	case d.spec.Suspend:
 		return idle(tidekeeperv1.ReasonSuspended, "the schedule is suspended; to resume it, set spec.suspend to false")
@@ -154,6 +153,12 @@ func (d *decider) restartingMessage() string {
 	active := d.out.Status.Active
 	ref := TargetRef(active, d.spec)
 	message := fmt.Sprintf("restarting %s %s for the tick of %s", ref.Kind, ref.Name, formatTime(active.ScheduledTime.Time))
+	if active.Eviction != nil {
+		message = fmt.Sprintf("evicting the pods of %s %s for the tick of %s", ref.Kind, ref.Name, formatTime(active.ScheduledTime.Time))
+		if active.Eviction.Refused != "" {
+			message += "; " + active.Eviction.Refused
+		}
+	}
 	if d.out.Outlived {
 		message += fmt.Sprintf("; this takes longer than %s, and other restarts may start meanwhile", d.in.SlotAge)
 	}

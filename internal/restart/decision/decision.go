@@ -4,13 +4,13 @@
 package decision
 
 import (
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
+	"tidekeeper.dev/tidekeeper/internal/restart/evict"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
@@ -42,6 +42,10 @@ type Input struct {
 	Target *workload.State
 	// Unserved says that the cluster does not serve the kind of the target.
 	Unserved bool
+	// Unreadable is why the target cannot be used although it may exist; empty if it can.
+	Unreadable string
+	// Polled says that no event reports changes of the target.
+	Polled bool
 
 	// Live says that Target was read from the API server and not from the cache.
 	Live bool
@@ -53,6 +57,10 @@ type Input struct {
 	PodStartups []time.Duration
 	// PodAges is how old the pods of Target are; nil if that is unknown.
 	PodAges *PodAges
+	// Pods are the pods of Target, for a restart that evicts them; nil if they are unknown.
+	Pods *Pods
+	// Attempts is what this process remembers of evictions for the restart in progress.
+	Attempts Attempts
 	// HasSlot says that the restart has a slot of the budget.
 	HasSlot bool
 
@@ -102,6 +110,8 @@ const (
 	// before a tick is sent: the cache may not show one that has begun. Output.Due says when
 	// they must have been read at the earliest.
 	NeedLiveFreezes
+	// NeedPods asks for Input.Pods.
+	NeedPods
 )
 
 // Output is what to do: first write the status, if it differs, then send the tick. If it does
@@ -120,6 +130,11 @@ type Output struct {
 	// Send is the tick to send to the target; zero means none. Due is when its restart
 	// was due.
 	Send, Due time.Time
+	// Started is the tick for which a restart by eviction is started by the write of Status,
+	// zero if none is. It has no tick to send.
+	Started time.Time
+	// Evict are the pods to evict now.
+	Evict []evict.Pod
 	// BeforeClaim is the status without the claim, if the tick of the restart in progress was
 	// claimed just now and is not due yet.
 	BeforeClaim *tidekeeperv1.ScheduledRestartStatus
@@ -162,7 +177,7 @@ func Decide(in Input) Output {
 		d.in.Restart = &tidekeeperv1.ScheduledRestart{ObjectMeta: in.Restart.ObjectMeta, Spec: in.Restart.Spec, Status: *in.BeforeClaim}
 		d.in.BeforeClaim = nil
 	}
-	d.out.Status = copyOf(&d.in.Restart.Status)
+	d.out.Status = *d.in.Restart.Status.DeepCopy()
 	if d.in.BeforeClaim != nil {
 		d.keepClaim()
 		return d.out
@@ -192,18 +207,10 @@ func Decide(in Input) Output {
 	d.notePendingRequest()
 	d.trimHistory()
 	d.wakeAtNext()
+	d.poll()
 	d.setConditions()
 	d.setNextStart()
 	return d.out
-}
-
-// copyOf returns a status to change: it shares with the other what a decision replaces and
-// never writes to, such as the records of the history, which are most of it.
-func copyOf(status *tidekeeperv1.ScheduledRestartStatus) tidekeeperv1.ScheduledRestartStatus {
-	out := *status
-	out.Active = status.Active.DeepCopy()
-	out.Conditions = slices.Clone(status.Conditions)
-	return out
 }
 
 // TargetRef returns the workload that is being restarted, or that would be.
@@ -218,8 +225,7 @@ func TargetRef(active *tidekeeperv1.ActiveRestart, spec *tidekeeperv1.ScheduledR
 func (d *decider) record(r tidekeeperv1.RestartRecord) {
 	r.CompletedTime = metav1.Time{Time: d.in.Now}
 	d.out.Records = append(d.out.Records, r)
-	history := make([]tidekeeperv1.RestartRecord, 0, len(d.out.Status.History)+1)
-	d.out.Status.History = append(append(history, r), d.out.Status.History...)
+	d.out.Status.History = append([]tidekeeperv1.RestartRecord{r}, d.out.Status.History...)
 }
 
 // trimHistory drops the oldest records.

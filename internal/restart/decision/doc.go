@@ -14,6 +14,7 @@
 //	request.go      restarts that an annotation requests
 //	freeze.go       the freezes during which none is started
 //	age.go          pods that are too old
+//	evict.go        restarts that evict pods
 //	order.go        those that come first
 //	window.go       the times at which restarts may be started
 //	gates.go        what must allow a restart, each by itself

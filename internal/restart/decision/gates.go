@@ -49,7 +49,7 @@ func Gates(in Input) []Gate {
 		return Gate{Name: name, Reason: b.reason, Message: b.message, Opens: b.until}
 	}
 	gates := []Gate{d.scheduleGate()}
-	unusable := unusable(d.spec, in.Target, in.Unserved)
+	unusable := unusable(d.spec, &in)
 	gates = append(gates, closed(GateTarget, unusable, fmt.Sprintf("%s %s exists", d.spec.TargetRef.Kind, d.spec.TargetRef.Name)))
 	gates = append(gates, closed(GateFreeze, d.frozen(in.Now), "no Freeze is in force"))
 	gates = append(gates, closed(GateWindow, d.closed(in.Now), d.openMessage()))

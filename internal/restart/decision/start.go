@@ -83,6 +83,9 @@ func (d *decider) start() {
 		}
 		d.resolve(first, tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonSuperseded, "one restart serves this tick and the tick of "+formatTime(c.tick))
 	}
+	if evicts(d.spec) && !d.mayEvict(c) {
+		return
+	}
 	d.claim(c)
 }
 
@@ -115,7 +118,8 @@ func (d *decider) resolved(c *candidate, blocked *blocker) bool {
 
 // alreadyRestarted reports whether the target was restarted for the candidate or later.
 func (d *decider) alreadyRestarted(c *candidate) bool {
-	if d.in.Target == nil {
+	if d.in.Target == nil || evicts(d.spec) {
+		// A pod template does not say how old the pods are.
 		return false
 	}
 	_, restarted := restartedFor(d.in.Target, c.tick, d.in.Now)

@@ -9,6 +9,7 @@
 //   - simulation.go: the objects, one decision after the other
 //   - order.go: those that come after others
 //   - target.go: the workloads, and how restarts change them
+//   - evict.go: the pods of those that are restarted by eviction
 //   - wakeups.go: what happens next
 //   - report.go: what is kept of the decisions
 package forecast

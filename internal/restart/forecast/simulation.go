@@ -26,8 +26,6 @@ type object struct {
 	ticks   *schedule.Schedule
 	windows schedule.Windows
 	invalid error
-	// target is the one of the spec.
-	target *target
 
 	// duration is how long its restarts take, and assumed says that this is not known.
 	duration time.Duration
@@ -56,8 +54,6 @@ type simulation struct {
 	report  report
 	// followers are those that come after others, by the keys of these.
 	followers map[types.NamespacedName][]*object
-	// schedules are those that were parsed, by expression and time zone.
-	schedules map[[2]string]*schedule.Schedule
 }
 
 func newSimulation(in *Input) *simulation {
@@ -69,7 +65,7 @@ func newSimulation(in *Input) *simulation {
 		budget:  budget.New(in.Limits.MaxConcurrent, in.Limits.NamespaceShare),
 		byKey:   make(map[types.NamespacedName]*object, len(in.Restarts)),
 		targets: make(map[TargetKey]*target, len(in.Restarts)),
-		report:  newReport(in), followers: map[types.NamespacedName][]*object{}, schedules: map[[2]string]*schedule.Schedule{},
+		report:  newReport(in), followers: map[types.NamespacedName][]*object{},
 	}
 }
 
@@ -82,7 +78,7 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	o := &object{
 		key: types.NamespacedName{Namespace: restart.Namespace, Name: restart.Name}, order: len(s.objects), restart: restart, started: -1,
 	}
-	s.parse(o)
+	o.ticks, o.windows, o.invalid = decision.ParseSchedule(&restart.Spec)
 	if o.invalid != nil && s.report.shows(o) {
 		s.report.Problems = append(s.report.Problems, fmt.Sprintf("%s: %s", o.key, o.invalid))
 	}
@@ -107,21 +103,6 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	s.wakeObject(o, s.in.Now)
 }
 
-// parse parses the schedule of an object. Objects with the same one share it, and what it has
-// found last.
-func (s *simulation) parse(o *object) {
-	spec := &o.restart.Spec
-	key := [2]string{string(spec.GetSchedule()), spec.TimeZone}
-	if shared := s.schedules[key]; shared != nil && len(spec.Windows) == 0 {
-		o.ticks = shared
-		return
-	}
-	o.ticks, o.windows, o.invalid = decision.ParseSchedule(spec)
-	if o.ticks != nil {
-		s.schedules[key] = o.ticks
-	}
-}
-
 // step does what happens next, and returns false at the end.
 func (s *simulation) step() bool {
 	w, ok := s.next()
@@ -129,10 +110,8 @@ func (s *simulation) step() bool {
 		s.report.pass(s.now, s.in.Until.Add(time.Minute)) // The last minute ends here.
 		return false
 	}
-	if at := time.Unix(0, w.at).UTC(); !at.Equal(s.now) {
-		s.report.pass(s.now, at)
-		s.now = at
-	}
+	s.report.pass(s.now, w.at)
+	s.now = w.at
 	if w.target != nil {
 		s.complete(w.target)
 		return true
@@ -191,6 +170,11 @@ func (s *simulation) reconcile(o *object) {
 		o.sent = d.Send
 		s.send(o, t, d.Send)
 	}
+	if !d.Started.IsZero() {
+		// Its pods are replaced from now on, whether it evicts them or not.
+		o.sent = d.Started
+		s.send(o, t, d.Started)
+	}
 }
 
 // decide decides about an object. It also returns what the decision depends on.
@@ -212,6 +196,8 @@ func (s *simulation) decide(o *object, t *target) (decision.Input, decision.Outp
 			in.PodStartups = []time.Duration{}
 		case decision.NeedPodAges, decision.NeedLivePodAges:
 			in.PodAges = &decision.PodAges{Oldest: t.Oldest, Live: true}
+		case decision.NeedPods:
+			in.Pods = s.pods(o, t)
 		case decision.NeedSlot:
 			in.HasSlot = s.budget.Take(o.key, d.WaitingSince)
 		}

@@ -49,11 +49,7 @@ type target struct {
 
 // targetOf returns the workload that an object restarts or is restarting.
 func (s *simulation) targetOf(o *object) *target {
-	ref := decision.TargetRef(o.restart.Status.Active, &o.restart.Spec)
-	if ref == o.restart.Spec.TargetRef {
-		return o.target
-	}
-	return s.targets[KeyOf(o.key.Namespace, ref)]
+	return s.targets[KeyOf(o.key.Namespace, decision.TargetRef(o.restart.Status.Active, &o.restart.Spec))]
 }
 
 // use takes in a workload that an object restarts or is restarting.
@@ -63,13 +59,15 @@ func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 	if t == nil {
 		t = &target{Target: s.initial(key, o), began: s.in.Now}
 		s.targets[key] = t
+		if active := o.restart.Status.Active; t.State != nil && active != nil && active.Eviction != nil {
+			// The workload itself does not show that its pods are being evicted.
+			markRestarted(t.State, active.ScheduledTime.Time, o.duration)
+		}
 		if t.State != nil && t.State.Rollout.Updating && !t.State.Rollout.Exceeded {
 			s.wakeTarget(t, s.completion(o))
 		}
 	}
-	if t.users = append(t.users, o); ref == o.restart.Spec.TargetRef {
-		o.target = t
-	}
+	t.users = append(t.users, o)
 	if next := o.restart.Status.NextAgeTime; next != nil && t.Oldest.IsZero() && o.restart.Spec.MaxPodAgeSeconds > 0 {
 		t.Oldest = next.Add(-decision.AgeLimit(o.restart))
 	}
@@ -87,7 +85,7 @@ func (s *simulation) initial(key TargetKey, o *object) Target {
 	state := *known.State
 	if state.PerNode {
 		// The manager leaves out nodes that are not ready, which are not known here.
-		state.PerNode, state.Rollout.Available = false, true
+		state.PerNode, state.Rollout.Available, state.Availability.Available = false, true, true
 	}
 	return Target{State: &state, Oldest: known.Oldest}
 }
@@ -129,12 +127,13 @@ func markRestarted(state *workload.State, tick time.Time, duration time.Duration
 	at := workload.FormatTime(tick)
 	state.RestartedAt, state.LastTick = at, at
 	state.Rollout = workload.Progress{Updating: true, Message: fmt.Sprintf("its last restart took %s", duration)}
+	state.Availability = workload.Progress{Message: state.Rollout.Message}
 }
 
 // complete completes the rollout of a workload.
 func (s *simulation) complete(t *target) {
 	state := *t.State
-	state.Rollout = workload.Progress{Available: true}
+	state.Rollout, state.Availability = workload.Progress{Available: true}, workload.Progress{Available: true}
 	t.State = &state
 	if !t.Oldest.IsZero() {
 		t.Oldest = t.began

@@ -150,3 +150,11 @@ func outcome(t Tick) string {
 func after(name string) func(*tidekeeperv1.ScheduledRestart) {
 	return spec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.After = append(s.After, name) })
 }
+
+// evicting has it evict pods.
+func evicting(r *tidekeeperv1.ScheduledRestart) { r.Spec.Method = tidekeeperv1.MethodEvict }
+
+// evictionInProgress makes the restart in progress one that evicts pods.
+func evictionInProgress(r *tidekeeperv1.ScheduledRestart) {
+	r.Status.Active.Eviction = &tidekeeperv1.ActiveEviction{CreatedBefore: r.Status.Active.ScheduledTime}
+}

@@ -33,7 +33,7 @@ var restarts = []map[string]any{
 		"schedule":  "* * * * *", "timeZone": "America/St_Johns", "suspend": true,
 		"startingDeadlineSeconds": 1, "spreadSeconds": 0, "precondition": "None", "maxPodAgeSeconds": 3600,
 		"windows":                 []any{map[string]any{"schedule": "@weekly", "durationSeconds": 60}},
-		"progressDeadlineSeconds": 1, "failureLimit": 1, "historyLimit": 1, "after": []any{"standing", mutate.Placeholder + "-first"},
+		"progressDeadlineSeconds": 1, "failureLimit": 1, "historyLimit": 1, "method": "Evict", "maxUnavailable": "50%", "after": []any{"standing", mutate.Placeholder + "-first"},
 	},
 }
 

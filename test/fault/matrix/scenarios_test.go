@@ -196,20 +196,16 @@ var scenarios = []scenario{
 		again:   restartAgain,
 	},
 	{
-		name: "restart that comes after another", sparse: true,
-		prepare: func(w *scenarioRun) { w.orderedRestarts() },
-		act: func(w *scenarioRun) {
-			w.requestRestart()
-			w.underWay()
-			w.requestAs(w.name+"-next", w.tick)
+		name: "restart by eviction", sparse: true,
+		prepare: func(w *scenarioRun) {
+			w.restartOf("")
+			w.byEviction()
 		},
+		act: func(w *scenarioRun) { w.requestRestart() },
 		done: func(w *scenarioRun) error {
-			return errors.Join(w.restartedAs(w.name, "Suspended"), w.restartedAs(w.name+"-next", "Suspended"))
+			return errors.Join(w.restarted("Suspended"), w.evictedOnce())
 		},
-		again: func(w *scenarioRun) {
-			w.restartOnceMore(w.name)
-			w.restartOnceMore(w.name + "-next")
-		},
+		again: restartAgain,
 	},
 	{
 		name: "schedule edited mid-restart", sparse: true,

@@ -6,7 +6,9 @@ package matrix
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -154,23 +156,6 @@ func (w *scenarioRun) scheduled(name, kind string) {
 	w.eventually("it waits to be enabled", func() error { return w.restartNamedIs(name, "Suspended") })
 }
 
-// orderedRestarts creates two Deployments with suspended ScheduledRestarts, of which one comes
-// after the other.
-func (w *scenarioRun) orderedRestarts() {
-	w.restartOf("1s")
-	name := w.name + "-next"
-	w.Apply(w, framework.Deployment(name, 2, framework.App))
-	if out, err := w.Kubectl("", "rollout", "status", "deployment/"+name, "--timeout=60s"); err != nil {
-		w.Fatalf("%v\n%s", err, out)
-	}
-	r := framework.ScheduledRestart(name)
-	r.Spec = tidekeeperv1.ScheduledRestartSpec{
-		TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Suspend: true, After: []string{w.name},
-	}
-	w.Apply(w, r)
-	w.eventually("the next one waits to be enabled", func() error { return w.restartNamedIs(name, "Suspended") })
-}
-
 // scale sets the replicas of the Deployment.
 func (w *scenarioRun) scale(replicas int32) {
 	d := framework.Deployment(w.name, 0, framework.App)
@@ -272,4 +257,40 @@ func (w *scenarioRun) restartedAs(name, reason string) error {
 		return fmt.Errorf("it has %s: %s", r.Status.History[0].Outcome, r.Status.History[0].Message)
 	}
 	return w.restartNamedIs(name, reason)
+}
+
+// byEviction has the pods of the workload evicted from now on, and makes them older than any tick
+// to come: the creation of a pod is in whole seconds.
+func (w *scenarioRun) byEviction() {
+	r := framework.ScheduledRestart(w.name)
+	w.Change(w, r, func() { r.Spec.Method = tidekeeperv1.MethodEvict })
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+	for _, pod := range w.pods() {
+		w.own = append(w.own, pod.Name)
+	}
+}
+
+// evictedOnce returns nil unless another pod was evicted than those from before the tick, or one
+// of these is left.
+func (w *scenarioRun) evictedOnce() error {
+	for _, p := range w.proxy.PassedSince(w, w.begun) {
+		if p.Verb == "create" && strings.HasSuffix(p.Path, "/eviction") && p.Upstream == http.StatusCreated && !slices.Contains(w.own, p.Name) {
+			w.Errorf("pod %s was evicted, which is younger than the tick", p.Name)
+		}
+	}
+	for _, pod := range w.pods() {
+		if slices.Contains(w.own, pod.Name) {
+			return fmt.Errorf("pod %s is still there", pod.Name)
+		}
+	}
+	return nil
+}
+
+// pods returns the pods of the workload.
+func (w *scenarioRun) pods() []corev1.Pod {
+	list := &corev1.PodList{}
+	if err := w.List(w.Context(), list, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{"app": w.name}); err != nil {
+		w.Fatal(err)
+	}
+	return list.Items
 }

@@ -29,6 +29,9 @@ type ActiveRestartApplyConfiguration struct {
 	// targetRef names that workload. If it is absent, that is the workload of
 	// spec.targetRef. An edit of the spec does not change it.
 	TargetRef *TargetRefApplyConfiguration `json:"targetRef,omitempty"`
+	// eviction is present if the pods are evicted. An edit of spec.method does not change
+	// that.
+	Eviction *ActiveEvictionApplyConfiguration `json:"eviction,omitempty"`
 }
 
 // ActiveRestartApplyConfiguration constructs a declarative configuration of the ActiveRestart type for use with
@@ -74,5 +77,13 @@ func (b *ActiveRestartApplyConfiguration) WithTargetUID(value string) *ActiveRes
 // If called multiple times, the TargetRef field is set to the value of the last call.
 func (b *ActiveRestartApplyConfiguration) WithTargetRef(value *TargetRefApplyConfiguration) *ActiveRestartApplyConfiguration {
 	b.TargetRef = value
+	return b
+}
+
+// WithEviction sets the Eviction field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Eviction field is set to the value of the last call.
+func (b *ActiveRestartApplyConfiguration) WithEviction(value *ActiveEvictionApplyConfiguration) *ActiveRestartApplyConfiguration {
+	b.Eviction = value
 	return b
 }

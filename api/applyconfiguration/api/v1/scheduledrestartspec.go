@@ -6,6 +6,7 @@
 package v1
 
 import (
+	intstr "k8s.io/apimachinery/pkg/util/intstr"
 	apiv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
@@ -50,6 +51,14 @@ type ScheduledRestartSpecApplyConfiguration struct {
 	// waits until its deadline. ScheduledRestarts that come after each other restart
 	// nothing.
 	After []string `json:"after,omitempty"`
+	// method is Rollout, by a change of the pod template as kubectl rollout restart makes
+	// it, or Evict: the pods that are older than the tick are evicted one after the other,
+	// so that PodDisruptionBudgets hold and no template changes. Default: Rollout.
+	Method *apiv1.Method `json:"method,omitempty"`
+	// maxUnavailable is how many pods may be unavailable at a time because they are evicted:
+	// a number, or a percentage of the pods that there should be, rounded down and at least
+	// one pod. Only with the method Evict. Default: 1.
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// precondition is Healthy, so that a workload that is already broken is not
 	// restarted, or None. Default: Healthy.
 	Precondition *apiv1.Precondition `json:"precondition,omitempty"`
@@ -145,6 +154,22 @@ func (b *ScheduledRestartSpecApplyConfiguration) WithAfter(values ...string) *Sc
 	for i := range values {
 		b.After = append(b.After, values[i])
 	}
+	return b
+}
+
+// WithMethod sets the Method field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Method field is set to the value of the last call.
+func (b *ScheduledRestartSpecApplyConfiguration) WithMethod(value apiv1.Method) *ScheduledRestartSpecApplyConfiguration {
+	b.Method = &value
+	return b
+}
+
+// WithMaxUnavailable sets the MaxUnavailable field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxUnavailable field is set to the value of the last call.
+func (b *ScheduledRestartSpecApplyConfiguration) WithMaxUnavailable(value intstr.IntOrString) *ScheduledRestartSpecApplyConfiguration {
+	b.MaxUnavailable = &value
 	return b
 }
 

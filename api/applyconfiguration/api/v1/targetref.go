@@ -13,7 +13,8 @@ type TargetRefApplyConfiguration struct {
 	// apiVersion is the group and version of the kind: apps/v1, or
 	// argoproj.io/v1alpha1 for a Rollout. Default: apps/v1.
 	APIVersion *string `json:"apiVersion,omitempty"`
-	// kind is Deployment, StatefulSet, DaemonSet or Rollout.
+	// kind is Deployment, StatefulSet, DaemonSet or Rollout. With the method Evict it may also
+	// be any other kind that has a scale subresource, which names its pods.
 	Kind *string `json:"kind,omitempty"`
 	// name of the workload.
 	Name *string `json:"name,omitempty"`

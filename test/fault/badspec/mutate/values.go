@@ -29,6 +29,8 @@ func valuesOf(schema *apiextensionsv1.JSONSchemaProps, current any) []value {
 		return texts(schema, current.(string))
 	case schema.Type == "integer":
 		return numbers(schema)
+	case schema.XIntOrString:
+		return append(texts(schema, current.(string)), numbers(schema)...)
 	case schema.Type == "boolean":
 		return []value{{"its opposite", !current.(bool)}}
 	case schema.Type == "array":

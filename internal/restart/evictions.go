@@ -1,0 +1,197 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/pods"
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/evict"
+	"tidekeeper.dev/tidekeeper/internal/text"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// evictTimeout bounds one eviction: while the API server has not observed a PodDisruptionBudget
+// yet, client-go would try again for longer.
+const evictTimeout = 5 * time.Second
+
+// evictions is what this process remembers of the restart in progress of a ScheduledRestart that
+// evicts pods.
+type evictions struct {
+	uid      types.UID
+	tick     time.Time
+	attempts decision.Attempts
+}
+
+// attempts returns what this process remembers of the restart in progress.
+func (r *reconciler) attempts(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) decision.Attempts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	active := restart.Status.Active
+	if e, ok := r.evictions[key]; ok && active != nil && e.uid == restart.UID && e.tick.Equal(active.ScheduledTime.Time) {
+		return e.attempts
+	}
+	delete(r.evictions, key)
+	return decision.Attempts{}
+}
+
+// remember changes what is remembered of the restart in progress; there is nothing to remember
+// before one is.
+func (r *reconciler) remember(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, change func(*decision.Attempts)) {
+	if restart.Status.Active == nil {
+		return
+	}
+	a := r.attempts(key, restart)
+	change(&a)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.evictions[key] = evictions{restart.UID, restart.Status.Active.ScheduledTime.Time, a}
+}
+
+// lookAtPods returns the pods of a workload as the API server has them: by a cache that lags,
+// more pods could be evicted than may be unavailable.
+func (r *reconciler) lookAtPods(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, t *workload.State) (*decision.Pods, error) {
+	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
+	defer cancel()
+	var leftOut map[string]*corev1.Node
+	if t.PerNode {
+		var err error
+		leftOut, err = r.notReady(ctx)
+		if notCached := (*cache.ErrResourceNotCached)(nil); err != nil && !errors.As(err, &notCached) {
+			return nil, err
+		}
+	}
+	found := &decision.Pods{Startups: map[string]time.Duration{}}
+	err := r.eachPodPage(ctx, key.Namespace, t, func(page []corev1.Pod) {
+		for i := range page {
+			pod := &page[i]
+			if !pods.IsActive(pod) || leftOut[pod.Spec.NodeName] != nil {
+				continue
+			}
+			// Of another kind, nothing but the selector says which pods are its own.
+			if kind, name := pods.Workload(pod); !t.Scaled && (kind != t.Kind || name != t.Name) {
+				continue
+			}
+			found.Active = append(found.Active, evict.Pod{
+				Name: pod.Name, UID: pod.UID, Created: pod.CreationTimestamp.Time, Ready: pods.IsConditionTrue(pod, corev1.PodReady),
+			})
+			if summary := podtimeline.Summarize(pod); summary != nil {
+				pod.Status.Conditions = append(pod.Status.Conditions, *summary)
+			}
+			if took, ok := podtimeline.TimeToReady(pod); ok {
+				found.Startups[pod.Name] = took
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.remember(key, restart, func(a *decision.Attempts) { a.LookedAt = r.clock.Now() })
+	return found, nil
+}
+
+// evict evicts pods through the API server, which keeps PodDisruptionBudgets. It stops at the
+// first one that is refused. written says that the status was written just now, which shows that
+// no other leader has ended the restart.
+func (r *reconciler) evict(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, next []evict.Pod, written bool) error {
+	if !written {
+		if err := r.recheckVersion(ctx, key, restart); err != nil {
+			return err
+		}
+	}
+	for _, pod := range next {
+		refusal, err := r.evictPod(ctx, key.Namespace, pod)
+		if err != nil {
+			return err
+		}
+		now := r.clock.Now()
+		r.remember(key, restart, func(a *decision.Attempts) {
+			if a.Evicted = refusal == ""; a.Evicted || a.Refusal == "" {
+				a.RefusedSince = now
+			}
+			a.Refusal, a.RefusedAt = refusal, now
+		})
+		if refusal != "" {
+			ctrl.LoggerFrom(ctx).Info("The eviction of a pod was refused", "pod", pod.Name, "why", refusal)
+			r.wakeups.Enqueue(reconcile.Request{NamespacedName: key})
+			return nil
+		}
+		ctrl.LoggerFrom(ctx).Info("Evicted a pod", "pod", pod.Name, "target", restart.Status.Active.TargetRef, "tick", workload.FormatTime(restart.Status.Active.ScheduledTime.Time))
+	}
+	return nil
+}
+
+// evictPod evicts a pod, and no other one of its name. It returns why that was refused, or "".
+func (r *reconciler) evictPod(ctx context.Context, namespace string, pod evict.Pod) (refusal string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
+	defer cancel()
+	about := metav1.ObjectMeta{Namespace: namespace, Name: pod.Name}
+	err = r.client.SubResource("eviction").Create(ctx, &corev1.Pod{ObjectMeta: about}, &policyv1.Eviction{
+		ObjectMeta: about, DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
+	})
+	switch {
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		// The pod is gone, or is another one of that name: the next look shows it.
+		return "", nil
+	}
+	if why := refusalOf(err); why != "" {
+		return text.Shorten("an eviction is refused: "+why, tidekeeperv1.MaxRefusalLength), nil
+	}
+	return "", fmt.Errorf("evict pod %s: %w", pod.Name, err)
+}
+
+// refusalOf returns why an eviction is refused and will be until something changes, or "" if it
+// has failed for another reason.
+func refusalOf(err error) string {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return ""
+	}
+	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok {
+		return cmp.Or(cause.Message, status.Status().Message)
+	}
+	switch status.Status().Reason {
+	case metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest:
+		return status.Status().Message
+	case metav1.StatusReasonUnknown:
+		// A pod with more than one PodDisruptionBudget is answered so.
+		return status.Status().Message
+	default:
+		return ""
+	}
+}
+
+// recheckVersion returns a conflict if the ScheduledRestart is no longer as the decision saw it.
+// What was decided by a leader that is none any more would evict pods for a restart that has
+// ended.
+func (r *reconciler) recheckVersion(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"))
+	if err := r.apiReader.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read whether the restart has changed before pods are evicted: %w", err)
+	}
+	if live.UID != restart.UID || live.ResourceVersion != restart.ResourceVersion {
+		return apierrors.NewConflict(schema.GroupResource{Group: tidekeeperv1.GroupName, Resource: "scheduledrestarts"}, restart.Name,
+			errors.New("it has changed since it was decided which pods to evict"))
+	}
+	return nil
+}
