@@ -96,7 +96,7 @@ no container ever runs.`,
 	})
 	cmd.AddCommand(
 		newUp(r), newDown(r), newStatus(r), newKubectl(r), newKubeconfig(r),
-		newAddNodes(r), newNode(r), newComponent(r), newRun(r), newExplore(), newReplay(), newReport(), newProxy(r), newLinks(),
+		newAddNodes(r), newNode(r), newComponent(r), newRun(r), newExplore(), newFuzz(), newReplay(), newReport(), newProxy(r), newLinks(),
 	)
 	return cmd
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz"
 )
 
 // exploreFlags are the flags of explore, as they are given.
@@ -89,11 +91,16 @@ be explored. What was played is kept in --dir: started again, it goes on.`,
 
 // addJudging adds the flags that say when a run is wrong.
 func addJudging(cmd *cobra.Command, f *exploreFlags) {
+	addSettling(cmd, f)
+	cmd.Flags().DurationVar(&f.hold, "hold", 330*time.Second, "how long events are held back to see what an operator does when its expectations expire")
+}
+
+// addSettling adds the flags that say when all is at rest, and when the operator has failed.
+func addSettling(cmd *cobra.Command, f *exploreFlags) {
 	flags := cmd.Flags()
 	flags.DurationVar(&f.quiet, "quiet", 5*time.Second, "in an undisturbed run, all is at rest when nothing happened for so long")
-	flags.DurationVar(&f.settle, "settle", 2*time.Minute, "how long a step of an undisturbed run may take to come to rest")
-	flags.DurationVar(&f.patience, "patience", 30*time.Second, "how much longer than undisturbed a step may take with a fault")
-	flags.DurationVar(&f.hold, "hold", 330*time.Second, "how long events are held back to see what an operator does when its expectations expire")
+	flags.DurationVar(&f.settle, "settle", 2*time.Minute, "how long it may take to come to rest undisturbed")
+	flags.DurationVar(&f.patience, "patience", 30*time.Second, "how much longer than undisturbed it may take with a fault or an edit")
 	flags.StringVar(&f.failOnLog, "fail-on-log", "", "a regular expression: a line of the operator's output that matches is a failure, beside panics")
 }
 
@@ -162,8 +169,16 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 	return errors.Join(err, tell(cmd, result, e.Dir, f.html, f.junit))
 }
 
+// result is what came of exploring or fuzzing.
+type result interface {
+	HTML(file string) error
+	JUnit(file string) error
+	Text(w io.Writer, dir string)
+	Confirmed() int
+}
+
 // tell reports a result, and returns the exit code.
-func tell(cmd *cobra.Command, result *explore.Result, dir, html, junit string) error {
+func tell(cmd *cobra.Command, result result, dir, html, junit string) error {
 	if html == "" {
 		html = filepath.Join(dir, "report.html")
 	}
@@ -199,8 +214,8 @@ func newReplay() *cobra.Command {
 	var f exploreFlags
 	cmd := &cobra.Command{
 		Use:   "replay FILE [-- PROGRAM [ARGUMENTS...]]",
-		Short: "Play a finding of 'sandbox explore' again",
-		Long: `Play a finding of 'sandbox explore' again: with the operator that it was found in, or
+		Short: "Play a finding of 'sandbox explore' or 'sandbox fuzz' again",
+		Long: `Play a finding of 'sandbox explore' or 'sandbox fuzz' again: with the operator that it was found in, or
 with another, such as one in which the mistake is fixed.
 
 It ends with exit code 0 if it is not found any more, and 2 if it is.`,
@@ -220,6 +235,9 @@ It ends with exit code 0 if it is not found any more, and 2 if it is.`,
 }
 
 func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []string) error {
+	if fuzz.IsFinding(args[0]) {
+		return replayFuzz(ctx, cmd, f, args[0], args[1:])
+	}
 	finding, err := explore.ReadFinding(args[0])
 	if err != nil {
 		return err
@@ -252,7 +270,7 @@ func newReport() *cobra.Command {
 	var html, junit string
 	cmd := &cobra.Command{
 		Use:     "report DIR...",
-		Short:   "Report what 'sandbox explore' has found, in one or several directories",
+		Short:   "Report what 'sandbox explore' or 'sandbox fuzz' has found, in one or several directories",
 		Example: "  sandbox report results-*/ --html report.html",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -261,6 +279,13 @@ func newReport() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if fuzz.IsResult(args[0]) {
+				result, err := fuzz.Merge(args)
+				if err != nil {
+					return err
+				}
+				return tell(cmd, result, args[0], html, junit)
+			}
 			result, err := explore.Merge(args)
 			if err != nil {
 				return err

@@ -16,10 +16,12 @@
 //	inject.go     injects them
 //	plan.go       which faults there are to play, most promising first
 //	run.go        one run
+//	session.go    the same sandbox and operator, for tools that play something else
 //	settle.go     when all is at rest
 //	check.go      what is wrong with a run
 //	explore.go    learns, plays, confirms
 //	book.go       keeps what was played
 //	finding.go    what is found, and the file that replays it
 //	report.go     says it: text, HTML, JUnit
+//	junit.go      writes JUnit's format
 package explore

@@ -97,17 +97,28 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	return result, err
 }
 
+// Prepare makes the state that all runs begin with, if that was not done.
+func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) error {
+	if e.lab != nil {
+		return nil
+	}
+	lab, err := newLab(filepath.Join(e.Dir, "lab"), e.Workload)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(progress, "Installing.")
+	if err := lab.prepare(ctx, e.Installed); err != nil {
+		return err
+	}
+	e.lab = lab
+	return nil
+}
+
 // learnBaseline plays the workload twice without a fault.
 func (e *Explorer) learnBaseline(ctx context.Context, progress io.Writer) (*Baseline, *Outcome, error) {
-	var err error
-	if e.lab == nil {
-		if e.lab, err = newLab(filepath.Join(e.Dir, "lab"), e.Workload); err != nil {
-			return nil, nil, err
-		}
-		fmt.Fprintln(progress, "Installing.")
-		if err := e.lab.prepare(ctx); err != nil {
-			return nil, nil, err
-		}
+	err := e.Prepare(ctx, progress)
+	if err != nil {
+		return nil, nil, err
 	}
 	var runs [2]*Outcome
 	for i := range runs {

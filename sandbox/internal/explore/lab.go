@@ -17,6 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
@@ -67,8 +68,8 @@ func newLab(dir string, w *Workload) (*lab, error) {
 func (l *lab) path() string { return l.bin + string(os.PathListSeparator) + os.Getenv("PATH") }
 
 // prepare makes the state that all runs begin with: what is to be installed is, and all is
-// at rest.
-func (l *lab) prepare(ctx context.Context) error {
+// at rest. Unless it is nil, installed is called with what then is there, and may refuse it.
+func (l *lab) prepare(ctx context.Context, installed func(context.Context, dynamic.Interface) error) error {
 	s, err := l.up(ctx, l.base(), true)
 	if err != nil {
 		return err
@@ -89,6 +90,11 @@ func (l *lab) prepare(ctx context.Context) error {
 		// What comes next may need it.
 		if err := r.established(ctx); err != nil {
 			return fmt.Errorf("install %s: %w", path, err)
+		}
+	}
+	if installed != nil {
+		if err := installed(ctx, r.client); err != nil {
+			return err
 		}
 	}
 	for time.Since(r.quietSince()) < 2*time.Second {

@@ -6,7 +6,6 @@ package explore
 import (
 	"cmp"
 	_ "embed"
-	"encoding/xml"
 	"fmt"
 	"html/template"
 	"io"
@@ -161,28 +160,9 @@ func (r *Result) HTML(file string) error {
 
 // JUnit writes the result for CI: a test case for each fault.
 func (r *Result) JUnit(file string) error {
-	type failure struct {
-		Message string `xml:"message,attr"`
-		Text    string `xml:",chardata"`
-	}
-	type testCase struct {
-		Name    string   `xml:"name,attr"`
-		Class   string   `xml:"classname,attr"`
-		Time    float64  `xml:"time,attr"`
-		Failure *failure `xml:"failure,omitempty"`
-		Error   *failure `xml:"error,omitempty"`
-		Skipped *failure `xml:"skipped,omitempty"`
-	}
-	suite := struct {
-		XMLName  xml.Name   `xml:"testsuite"`
-		Name     string     `xml:"name,attr"`
-		Tests    int        `xml:"tests,attr"`
-		Failures int        `xml:"failures,attr"`
-		Time     float64    `xml:"time,attr"`
-		Cases    []testCase `xml:"testcase"`
-	}{Name: "sandbox explore", Time: r.Took.Seconds()}
+	cases := make([]JUnitCase, 0, len(r.Played))
 	for _, p := range r.Played {
-		c := testCase{Name: p.Name, Class: "explore", Time: p.Seconds}
+		c := JUnitCase{Name: p.Name, Class: "explore", Time: p.Seconds}
 		i := slices.IndexFunc(r.Findings, func(f *Finding) bool { return f.Fault != nil && f.Fault.id() == p.ID && f.confirmed() })
 		switch {
 		case i >= 0:
@@ -190,21 +170,15 @@ func (r *Result) JUnit(file string) error {
 			for _, problem := range r.Findings[i].Problems {
 				text.WriteString(string(problem.Oracle) + ":\n" + strings.Join(problem.Lines, "\n") + "\n")
 			}
-			c.Failure = &failure{Message: r.Findings[i].title(), Text: text.String()}
-			suite.Failures++
+			c.Failure = &JUnitText{Message: r.Findings[i].title(), Text: text.String()}
 		case p.Error != "":
-			c.Error = &failure{Message: oneLine(p.Error), Text: p.Error}
+			c.Error = &JUnitText{Message: oneLine(p.Error), Text: p.Error}
 		case !p.Reached:
-			c.Skipped = &failure{Message: "the fault was not reached"}
+			c.Skipped = &JUnitText{Message: "the fault was not reached"}
 		}
-		suite.Cases = append(suite.Cases, c)
+		cases = append(cases, c)
 	}
-	suite.Tests = len(suite.Cases)
-	text, err := xml.MarshalIndent(suite, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append([]byte(xml.Header), append(text, '\n')...), 0o600)
+	return WriteJUnit(file, "sandbox explore", r.Took, cases)
 }
 
 // Merge reads the results of several directories as one.

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/client-go/dynamic"
+
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
@@ -78,36 +80,62 @@ func (r *run) note(format string, args ...any) {
 	r.outcome.Notes = append(r.outcome.Notes, note{time.Now(), fmt.Sprintf(format, args...)})
 }
 
-// play plays the workload, with a fault or without.
-func (e *Explorer) play(ctx context.Context, name string, f *Fault, b *Baseline) (*Outcome, error) {
-	r := &run{Explorer: e, fault: f, baseline: b, outcome: &Outcome{}, log: &requestLog{}}
-	var err error
-	if r.sandbox, err = e.lab.begin(ctx, name); err != nil {
-		return nil, err
+// open makes a run in a sandbox of its own: all is there but the operator's process, which
+// is not started. It lasts until what it returns is called.
+func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline) (r *run, end func(), err error) {
+	var undo []func()
+	undoAll := func() {
+		for _, do := range slices.Backward(undo) {
+			do()
+		}
 	}
-	defer r.sandbox.remove()
+	defer func() {
+		if err != nil {
+			undoAll()
+		}
+	}()
+	r = &run{Explorer: e, fault: f, baseline: b, outcome: &Outcome{}, log: &requestLog{}}
+	if r.sandbox, err = e.lab.begin(ctx, name); err != nil {
+		return nil, nil, err
+	}
+	undo = append(undo, r.sandbox.remove)
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	undo = append(undo, cancel)
 	if r.recorder, err = record(ctx, r.sandbox.config, r.log.addLock); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r.proxy, err = proxy.Start(proxy.Options{Upstream: r.sandbox.config, Namespace: "default", Listen: "127.0.0.1:0", Control: "127.0.0.1:0", Log: r.log})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer r.proxy.Close()
+	undo = append(undo, func() { _ = r.proxy.Close() })
 	kubeconfig := filepath.Join(e.lab.dir, name+".kubeconfig")
 	if err := os.WriteFile(kubeconfig, r.proxy.Kubeconfig, 0o600); err != nil {
+		return nil, nil, err
+	}
+	undo = append(undo, func() { _ = os.Remove(kubeconfig) })
+	r.operator = e.process(kubeconfig)
+	undo = append(undo, func() { r.operator.close() })
+	return r, undoAll, nil
+}
+
+// process is the operator's, not started.
+func (e *Explorer) process(kubeconfig string) *operator {
+	return &operator{command: e.Command, kubeconfig: kubeconfig, bin: e.lab.bin, path: e.lab.path(), output: &output{fail: e.FailOnLog}}
+}
+
+// play plays the workload, with a fault or without.
+func (e *Explorer) play(ctx context.Context, name string, f *Fault, b *Baseline) (*Outcome, error) {
+	r, end, err := e.open(ctx, name, f, b)
+	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(kubeconfig)
+	defer end()
 	if b != nil {
 		for key := range b.Locks {
 			r.log.addLock(key)
 		}
 	}
-	r.operator = &operator{command: e.Command, kubeconfig: kubeconfig, bin: e.lab.bin, path: e.lab.path(), output: &output{fail: e.FailOnLog}}
-	defer r.operator.close()
 	r.began = time.Now()
 	r.outcome.Began = r.began
 	err = r.playSteps(ctx)
@@ -247,6 +275,8 @@ type Explorer struct {
 	// Hold is how long FreezeLong holds events back.
 	Hold      time.Duration
 	FailOnLog *regexp.Regexp
+	// Installed, unless it is nil, looks at what was installed, and may refuse it.
+	Installed func(context.Context, dynamic.Interface) error
 
 	lab *lab
 }

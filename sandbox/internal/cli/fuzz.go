@@ -1,0 +1,166 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz"
+)
+
+// fuzzFlags are the flags of fuzz, as they are given.
+type fuzzFlags struct {
+	exploreFlags
+	install, ignore []string
+	object          string
+	nodes           int
+}
+
+func newFuzz() *cobra.Command {
+	var f fuzzFlags
+	cmd := &cobra.Command{
+		Use:   "fuzz --install FILE --object FILE [flags] -- PROGRAM [ARGUMENTS...]",
+		Short: "Edit a custom resource in all ways that its schema suggests, and find what its operator does not survive",
+		Long: `Edit a custom resource in all ways that its schema suggests, and find what its operator
+does not survive.
+
+The operator is any program, unchanged, in any language: it finds the API server by
+$KUBECONFIG, or by an argument in which $KUBECONFIG is replaced. For each property of the
+object, the schema in its CustomResourceDefinition suggests values: plausible ones, those
+at the limits and beyond, wrong, empty, absent and hostile ones. One property is edited at
+a time, and then several at once. The API server must refuse an edit, and then nothing may
+change; or the operator must come to rest with it, must come back when the edit is taken
+back, and must come to the same as with a new object. It must not panic, end, or loop.
+'sandbox replay' plays a finding again.
+
+It ends with exit code 0 if nothing was found, 2 if something was, and 1 if it could not
+be played. What was played is kept in --dir: started again, it goes on.`,
+		Example: `  # Ten minutes.
+  sandbox fuzz --install config/crd --object sample.yaml --for 10m -- ./my-operator
+
+  # Only one property; what is found again, with the operator fixed.
+  sandbox fuzz --install config/crd --object sample.yaml --only spec.replicas -- ./my-operator
+  sandbox replay fuzz/finding-1a2b3c4d.yaml -- ./my-operator`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("requires a program, after --: see '%s --help'", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runFuzz(cmd, f, args) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.SetInterspersed(false)
+	flags.StringArrayVar(&f.install, "install", nil, "a file or directory of manifests to install, the CustomResourceDefinition among them (required); may be given several times")
+	flags.StringVar(&f.object, "object", "", "the file with the object to edit (required); objects before it in the file are what it needs")
+	flags.DurationVar(&f.runFor, "for", 0, "how long to play, most promising edits first (default until all is played)")
+	flags.StringArrayVar(&f.only, "only", nil, "play only edits with this in their name, such as spec.replicas or 'negative'; may be given several times")
+	flags.StringVar(&f.shard, "shard", "", "I/N: play the I-th of N parts of the edits")
+	flags.StringArrayVar(&f.ignore, "ignore", nil, "what does not count: a resource like jobs.batch, or a field like 'deployments.apps metadata.annotations'; may be given several times")
+	flags.StringVar(&f.dir, "dir", "fuzz", "the directory for what was played and found")
+	flags.StringVar(&f.html, "html", "", "write a report as one HTML page to this file (default report.html in --dir)")
+	flags.StringVar(&f.junit, "junit", "", "write a JUnit report to this file (default junit.xml in --dir)")
+	flags.IntVar(&f.jobs, "jobs", runtime.NumCPU(), "how many sandboxes play side by side")
+	flags.IntVar(&f.nodes, "nodes", 3, "how many simulated nodes there are")
+	addSettling(cmd, &f.exploreFlags)
+	return cmd
+}
+
+func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
+	switch {
+	case len(f.install) == 0:
+		return errors.New("--install is missing: name the file of the CustomResourceDefinition, and of all else that the operator needs")
+	case f.object == "":
+		return errors.New("--object is missing: name the file of the object to edit")
+	case f.nodes < 0:
+		return fmt.Errorf("--nodes %d: there cannot be fewer than 0", f.nodes)
+	case f.jobs < 1:
+		return fmt.Errorf("--jobs %d: at least 1 is needed", f.jobs)
+	}
+	sample, others, err := fuzz.ReadSample(f.object)
+	if err != nil {
+		return err
+	}
+	fuzzer, err := f.fuzzer(f.install, f.nodes, program)
+	if err != nil {
+		return err
+	}
+	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore = sample, others, f.ignore
+	p := fuzz.Plan{For: f.runFor, Only: f.only, Jobs: f.jobs, Progress: cmd.ErrOrStderr()}
+	if p.Shard, p.Shards, err = shard(f.shard); err != nil {
+		return err
+	}
+	if fuzzer.Explorer.Dir, err = filepath.Abs(f.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(fuzzer.Explorer.Dir, 0o700); err != nil {
+		return fmt.Errorf("--dir: %w", err)
+	}
+	defer os.RemoveAll(filepath.Join(fuzzer.Explorer.Dir, "lab"))
+	result, err := fuzzer.Run(cmd.Context(), p)
+	if result == nil {
+		return err
+	}
+	return errors.Join(err, tell(cmd, result, fuzzer.Explorer.Dir, f.html, f.junit))
+}
+
+// fuzzer makes one without a sample.
+func (f exploreFlags) fuzzer(install []string, nodes int, program []string) (*fuzz.Fuzzer, error) {
+	w := &explore.Workload{Nodes: &nodes}
+	for _, name := range install {
+		path, err := filepath.Abs(name)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("--install: %w", err)
+		}
+		w.Install = append(w.Install, path)
+	}
+	if f.hold == 0 {
+		f.hold = time.Second // No events are held back.
+	}
+	e, err := f.explorer(w, program)
+	return &fuzz.Fuzzer{Explorer: e}, err
+}
+
+// replayFuzz plays a finding of fuzz again.
+func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file string, program []string) error {
+	finding, err := fuzz.ReadFinding(file)
+	if err != nil {
+		return err
+	}
+	if len(program) == 0 {
+		program = finding.Command
+	}
+	fuzzer, err := f.fuzzer(finding.Install, finding.Nodes, program)
+	if err != nil {
+		return err
+	}
+	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore = finding.Object, finding.Others, finding.Ignore
+	if fuzzer.Explorer.Dir, err = os.MkdirTemp("", "sandbox-replay-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(fuzzer.Explorer.Dir)
+	again, err := fuzzer.Replay(ctx, finding, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if again == nil {
+		fmt.Fprintln(cmd.OutOrStdout(), "It is not found any more: the operator survives this edit.")
+		return nil
+	}
+	(&fuzz.Result{Findings: []*fuzz.Finding{again}}).Text(cmd.OutOrStdout(), filepath.Dir(file))
+	return errFound
+}

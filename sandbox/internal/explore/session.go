@@ -1,0 +1,206 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+// Session is an operator in a sandbox of its own, for tools that judge it by something
+// other than a workload.
+type Session struct {
+	run *run
+	end func()
+	// from is the first request, and began the time, of what is looked at.
+	from  int
+	began time.Time
+}
+
+// Begin makes a session with that name. Prepare must have been called.
+func (e *Explorer) Begin(ctx context.Context, name string) (*Session, error) {
+	r, end, err := e.open(ctx, name, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{run: r, end: end}
+	s.Mark()
+	return s, nil
+}
+
+// End ends the operator and the sandbox.
+func (s *Session) End() { s.end() }
+
+// Client reaches the API server as the administrator, not through the proxy.
+func (s *Session) Client() dynamic.Interface { return s.run.recorder.client }
+
+// Start starts the operator, or another process of it if there was one.
+func (s *Session) Start() error {
+	s.run.operator.close()
+	s.run.operator = s.run.process(s.run.operator.kubeconfig)
+	return s.run.operator.start()
+}
+
+// Kill kills the operator, and returns when it has ended.
+func (s *Session) Kill() { s.run.operator.close() }
+
+// Watched returns the resources that the operator watches.
+func (s *Session) Watched() []string { return s.run.watches() }
+
+// Mark begins something new: what is looked at is what comes from now on.
+func (s *Session) Mark() {
+	s.began, s.from = time.Now(), s.run.log.len()
+	s.run.stepBegan = s.began
+	s.run.outcome.Notes = nil
+}
+
+// Began is when the last mark was made.
+func (s *Session) Began() time.Time { return s.began }
+
+// Act notes something that the kit does. The time of quiet begins again with it.
+func (s *Session) Act(format string, args ...any) {
+	s.run.note(format, args...)
+	s.run.stepBegan = time.Now()
+}
+
+// Activity is what has happened since the mark.
+type Activity struct {
+	// Quiet is for how long nothing has changed: no object has another version, and no
+	// write of the operator was successful.
+	Quiet time.Duration
+	// Requests are the operator's that are not watches, and do not elect a leader, in
+	// the last while.
+	Requests int
+	// Last are the last of them, a line each.
+	Last []string
+}
+
+// Activity returns what has happened since the mark, and counts the requests of the last
+// while.
+func (s *Session) Activity(while time.Duration) Activity {
+	last := s.run.stepBegan
+	if at := s.run.recorder.quietSince(); at.After(last) {
+		last = at
+	}
+	locks := s.run.log.lockKeys()
+	a := Activity{}
+	since := time.Now().Add(-while)
+	for _, r := range s.run.log.since(s.from) {
+		reads := (r.Verb == "get" || r.Verb == "list") && r.Resource != "" && !slices.Contains(election, r.Resource) && !locks[nameKey(r.Resource, r.Namespace, r.Name)]
+		writes := r.writes(locks)
+		if !reads && !writes {
+			continue
+		}
+		ended := r.Time.Add(time.Duration(r.Seconds * float64(time.Second)))
+		if writes && r.succeeded() && ended.After(last) {
+			last = ended
+		}
+		if ended.After(since) {
+			a.Requests++
+			a.Last = append(a.Last, r.String())
+		}
+	}
+	a.Last = a.Last[max(0, len(a.Last)-5):]
+	a.Quiet = time.Since(last)
+	return a
+}
+
+// lockKeys returns the objects by which the operator elects its leader, beside Leases.
+func (l *requestLog) lockKeys() map[string]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	keys := make(map[string]bool, len(l.locks))
+	for key := range l.locks {
+		keys[key] = true
+	}
+	return keys
+}
+
+// State describes all objects, but those that are left out.
+func (s *Session) State(leaveOut func(resource string, object *unstructured.Unstructured) bool) State {
+	objects := slices.DeleteFunc(s.run.recorder.objects(), func(v Version) bool { return leaveOut(v.Resource, v.Object) })
+	return anonymizer{}.state(objects, s.run.log.lockKeys())
+}
+
+// Find returns an object as it was last seen, nil if it is not there.
+func (s *Session) Find(resource, namespace, name string) *unstructured.Unstructured {
+	return s.run.recorder.find(Target{Resource: resource, Namespace: namespace, Name: name})
+}
+
+// Failures returns what the operator did wrong since it was started: panics, lines that
+// must not be in its output, and its end.
+func (s *Session) Failures() []string {
+	lines := s.run.operator.output.failures()
+	for _, end := range s.run.operator.ends() {
+		lines = append(lines, "the operator ended by itself: "+end)
+	}
+	return lines
+}
+
+// Crashed returns the crash of a component of the sandbox, nil if there was none.
+func (s *Session) Crashed() error {
+	select {
+	case err := <-s.run.sandbox.crashed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// Broken returns the invariants of all clusters that did not hold since the mark.
+func (s *Session) Broken() ([]string, error) {
+	versions, err := s.run.recorder.all()
+	var lines []string
+	for _, p := range brokenInvariants(nil, versions) {
+		if !p.At.Before(s.began) {
+			lines = append(lines, p.Lines...)
+		}
+	}
+	return lines, err
+}
+
+// Output returns how the output of the operator ends.
+func (s *Session) Output(lines int) []string { return s.run.operator.output.tail(lines) }
+
+// Timeline returns what has happened since the mark.
+func (s *Session) Timeline() []Moment {
+	o := &Outcome{Began: s.began, Notes: s.run.outcome.Notes, Requests: s.run.log.since(s.from)}
+	versions, _ := s.run.recorder.all()
+	for _, v := range versions {
+		if !v.Time.Before(s.began) {
+			o.Versions = append(o.Versions, v)
+		}
+	}
+	return timeline(o, nil)
+}
+
+// Objects returns how many objects there are.
+func (s *Session) Objects() int {
+	s.run.recorder.mu.Lock()
+	defer s.run.recorder.mu.Unlock()
+	return len(s.run.recorder.current)
+}
+
+// String describes a moment in a line.
+func (m Moment) String() string { return fmt.Sprintf("%8.2f  %-8s  %s", m.Seconds, m.Lane, m.Text) }
+
+// Indent writes lines below another.
+func Indent(lines []string) string { return indent(lines) }
+
+// OneLine makes a line of a text.
+func OneLine(text string) string { return oneLine(text) }
+
+// AnyIndex replaces the names of items in the path of a field by nothing.
+func AnyIndex(path string) string { return anyIndex(path) }
+
+// Values returns the values of a path in all objects of an entry of a State, as one text.
+func Values(group []Fields, path string) string { return values(group, path) }
+
+// Shown is a value as reports have it.
+func Shown(value string) string { return shown(value) }

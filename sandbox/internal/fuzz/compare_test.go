@@ -1,0 +1,96 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fuzz
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+)
+
+const (
+	web   = "deployments.apps default/web"
+	claim = "persistentvolumeclaims default/data"
+)
+
+func TestCompare(t *testing.T) {
+	fields := func(pairs ...string) []explore.Fields {
+		f := explore.Fields{}
+		for i := 0; i < len(pairs); i += 2 {
+			f[pairs[i]] = pairs[i+1]
+		}
+		return []explore.Fields{f}
+	}
+	for _, tc := range []struct {
+		name      string
+		want, got explore.State
+		says      []string
+	}{
+		{"the same", explore.State{web: fields("spec.replicas", "3")}, explore.State{web: fields("spec.replicas", "3")}, nil},
+		{"another value", explore.State{web: fields("spec.replicas", "3")}, explore.State{web: fields("spec.replicas", "4")}, []string{web + ": spec.replicas is 4, not 3"}},
+		{"a field that is missing", explore.State{web: fields("spec.replicas", "3")}, explore.State{web: fields()}, []string{web + ": spec.replicas is missing, not 3"}},
+		{"an object that is missing", explore.State{web: fields()}, explore.State{}, []string{web + ": it is missing"}},
+		{"an object too many", explore.State{}, explore.State{web: fields()}, []string{web + ": it is there, and should not be"}},
+		{"more of them", explore.State{web: fields()}, explore.State{web: append(fields(), fields()...)}, []string{web + ": there are 2, not 1"}},
+		{"what a condition has observed", explore.State{web: fields("status.conditions[Ready].observedGeneration", "1")}, explore.State{web: fields("status.conditions[Ready].observedGeneration", "3")}, nil},
+		{"the number of a rollout", explore.State{web: fields("metadata.annotations.deployment.kubernetes.io/revision", "1")}, explore.State{web: fields("metadata.annotations.deployment.kubernetes.io/revision", "3")}, nil},
+		{"what is masked", explore.State{web: fields("status.counter", "1")}, explore.State{web: fields("status.counter", "2")}, nil},
+		{"what is masked in a list", explore.State{web: fields("status.list[a].counter", "1")}, explore.State{web: fields("status.list[a].counter", "2")}, nil},
+		{"what the user masks", explore.State{web: fields("metadata.annotations.a", "1", "metadata.annotationsB", "1")}, explore.State{web: fields("metadata.annotations.a", "2", "metadata.annotationsB", "2")}, []string{web + ": metadata.annotationsB is 2, not 1"}},
+		{"a resource that the user masks", explore.State{}, explore.State{"jobs.batch default/old": fields()}, nil},
+		{"an object that is masked", explore.State{}, explore.State{"secrets default/left": fields()}, nil},
+		{"a claim that is kept", explore.State{}, explore.State{claim: fields()}, nil},
+		{"a claim that is gone", explore.State{claim: fields()}, explore.State{}, []string{claim + ": it is missing"}},
+		{"a claim that cannot shrink", explore.State{claim: fields("spec.resources.requests.storage", "1Gi")}, explore.State{claim: fields("spec.resources.requests.storage", "1500Mi")}, nil},
+		{"a claim that has not grown", explore.State{claim: fields("spec.resources.requests.storage", "2Gi")}, explore.State{claim: fields("spec.resources.requests.storage", "1Gi")}, []string{claim + ": spec.resources.requests.storage is 1Gi, not 2Gi"}},
+	} {
+		m := NewMask([]string{"jobs.batch", "deployments.apps metadata.annotations"})
+		m.Learn([]Difference{{Object: web, Path: "status.counter"}, {Object: web, Path: "status.list[b].counter"}, {Object: "secrets default/left"}})
+		if got := lines(m.Compare(tc.want, tc.got)); !slices.Equal(got, tc.says) {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.says)
+		}
+	}
+}
+
+// A counter has another value each time; what an edit has left behind has the same.
+func TestChanging(t *testing.T) {
+	differences := []Difference{
+		{Object: web, Path: "status.restarts", Want: "1", Got: "2"},
+		{Object: web, Path: "spec.paused", Want: "", Got: "true"},
+		{Object: web, Path: "spec.toggled", Want: "a", Got: "b"},
+		{Object: "secrets default/left", Text: "it is there, and should not be"},
+	}
+	again := explore.State{web: {explore.Fields{"status.restarts": "3", "spec.paused": "true", "spec.toggled": "a"}}}
+	got := changing(differences, again)
+	if len(got) != 1 || got[0].Path != "status.restarts" {
+		t.Errorf("%v; want only status.restarts", got)
+	}
+}
+
+func TestLeftOut(t *testing.T) {
+	replicaSet := func(replicas int64, owner string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": owner, "name": "web", "uid": "1", "controller": true}}},
+			"spec":     map[string]any{"replicas": replicas},
+		}}
+	}
+	for _, tc := range []struct {
+		name, resource string
+		object         *unstructured.Unstructured
+		want           bool
+	}{
+		{"an old ReplicaSet", "replicasets.apps", replicaSet(0, "Deployment"), true},
+		{"the present one", "replicasets.apps", replicaSet(2, "Deployment"), false},
+		{"one of another owner", "replicasets.apps", replicaSet(0, "Rollout"), false},
+		{"an old revision", "controllerrevisions.apps", replicaSet(1, "StatefulSet"), true},
+		{"a Deployment", "deployments.apps", replicaSet(0, "Deployment"), false},
+	} {
+		if got := leftOut(tc.resource, tc.object); got != tc.want {
+			t.Errorf("%s: %t", tc.name, got)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package edits
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+)
+
+// named values of a rule in CEL: the fields that it selects, and its constants.
+type rule struct {
+	fields    map[string]bool
+	constants []any
+}
+
+// rulesOf reads the rules of a schema. One that cannot be read has nothing to say here:
+// the API server has its own opinion.
+func rulesOf(s *Schema) []rule {
+	var rules []rule
+	environment, err := cel.NewEnv()
+	if err != nil {
+		return nil
+	}
+	for _, validation := range s.XValidations {
+		tree, issues := environment.Parse(validation.Rule)
+		if issues.Err() != nil {
+			continue
+		}
+		r := rule{fields: map[string]bool{}}
+		ast.PostOrderVisit(tree.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) { r.visit(e) }))
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+func (r *rule) visit(e ast.Expr) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		r.fields[e.AsSelect().FieldName()] = true
+	case ast.LiteralKind:
+		switch constant := e.AsLiteral().Value().(type) {
+		case int64, string, float64:
+			r.constants = append(r.constants, constant)
+		case uint64:
+			r.constants = append(r.constants, int64(constant))
+		}
+	case ast.CallKind:
+		// -5 is a call of a function.
+		call := e.AsCall()
+		if call.FunctionName() == operators.Negate && len(call.Args()) == 1 && call.Args()[0].Kind() == ast.LiteralKind {
+			if number, is := call.Args()[0].AsLiteral().Value().(int64); is {
+				r.constants = append(r.constants, -number)
+			}
+		}
+	}
+}
+
+// fromRules returns values that rules name: rules of the property itself, and those of
+// objects around it that mention it.
+func fromRules(own, around []rule, name string, now any) []value {
+	var values []value
+	add := func(r rule) {
+		for _, constant := range r.constants {
+			switch now.(type) {
+			case int64:
+				if n, is := constant.(int64); is {
+					for _, v := range []int64{n - 1, n, n + 1} {
+						values = append(values, value{Limit, fmt.Sprintf("%d, as a rule has %d", v, n), v})
+					}
+				}
+			case string:
+				if text, is := constant.(string); is {
+					values = append(values, value{Limit, fmt.Sprintf("%.40q, as in a rule", text), text})
+				}
+			}
+		}
+	}
+	for _, r := range own {
+		add(r)
+	}
+	for _, r := range around {
+		if r.fields[name] {
+			add(r)
+		}
+	}
+	return values
+}

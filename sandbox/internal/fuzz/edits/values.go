@@ -1,0 +1,236 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package edits
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// valuesOf returns the values that a property's name, type and bounds suggest, if it has
+// that one now.
+func valuesOf(s *Schema, name string, now any) []value {
+	values := slices.Clone(knownValues(s, name))
+	known := len(values) > 0
+	for _, allowed := range s.Enum {
+		if v, is := decoded(&allowed); is {
+			values = append(values, value{Plausible, fmt.Sprintf("%.40v", v), v})
+		}
+	}
+	switch now := now.(type) {
+	case string:
+		values = append(values, texts(s, now, known)...)
+	case int64:
+		values = append(values, numbers(s, name, now, known)...)
+	case float64:
+		values = append(values, value{Plausible, "twice as much", 2 * now}, value{Empty, "zero", float64(0)}, value{Beyond, "negative", -1.5}, value{Beyond, "huge", 1e300})
+	case bool:
+		values = append(values, value{Plausible, "its opposite", !now})
+	case []any:
+		values = append(values, lists(s, now)...)
+	case map[string]any:
+		values = append(values, objects(s, now)...)
+	}
+	return values
+}
+
+// texts returns texts. Where the property is known, there are plausible ones already.
+func texts(s *Schema, now string, known bool) []value {
+	values := []value{{Empty, "empty", ""}}
+	if !known && len(s.Enum) == 0 {
+		if s.Pattern == "" && s.Format == "" {
+			values = append(values, value{Plausible, "with a suffix", now + "2"})
+		}
+		if text, ok := plausibleText(s); ok {
+			values = append(values, value{Plausible, "another text", text})
+		}
+	}
+	if s.MaxLength != nil && *s.MaxLength <= mostText {
+		values = append(values, value{Limit, "as long as may be", lengthened(now, int(*s.MaxLength))},
+			value{Beyond, "one too long", lengthened(now, int(*s.MaxLength)+1)})
+	}
+	if s.MinLength != nil && *s.MinLength > 0 && *s.MinLength <= mostText {
+		values = append(values, value{Limit, "as short as may be", lengthened("", int(*s.MinLength))},
+			value{Beyond, "one too short", lengthened("", int(*s.MinLength)-1)})
+	}
+	return append(values,
+		value{Hostile, "a blank", " "},
+		value{Hostile, "upper case", strings.ToUpper(now) + "X"},
+		value{Hostile, "in another script", "水位-潮汐-🌊"},
+		value{Hostile, "with a line end", now + "\nkind: Other"},
+		value{Hostile, "with control characters", "a\x1b[31m\x07"},
+		value{Hostile, "a path", "../../etc/passwd"},
+		value{Hostile, "a template", "${x}{{.x}}%s%n$(x)`x`"},
+		value{Hostile, "a number", "-1"},
+		value{Hostile, "with a slash", now + "/" + now},
+		value{Hostile, "huge", strings.Repeat("x", mostText)},
+	)
+}
+
+// lengthened returns a text of that length that begins like another.
+func lengthened(text string, length int) string {
+	if len(text) >= length {
+		return text[:length]
+	}
+	return text + strings.Repeat("x", length-len(text))
+}
+
+func numbers(s *Schema, name string, now int64, known bool) []value {
+	least, most := bounds(s)
+	values := []value{{Empty, "zero", int64(0)}, {Beyond, "negative", int64(-1)}}
+	if now < most {
+		values = append(values, value{Plausible, "one more", now + 1})
+	}
+	if now > least {
+		values = append(values, value{Plausible, "one less", now - 1})
+	}
+	if s.Minimum != nil {
+		values = append(values, value{Limit, "the least", least}, value{Beyond, "below the least", least - 1})
+	}
+	few := counted.MatchString(name)
+	if s.Maximum != nil && (!few || most <= 50) {
+		values = append(values, value{Limit, "the most", most})
+	}
+	if s.Maximum != nil {
+		values = append(values, value{Beyond, "above the most", most + 1})
+	}
+	if !few && !known {
+		values = append(values, value{Beyond, "the most of 32 bits", int64(math.MaxInt32)}, value{Beyond, "the least of 32 bits", int64(math.MinInt32)})
+	}
+	return append(values, value{Beyond, "more than 32 bits hold", int64(math.MaxInt32) + 1}, value{Beyond, "the most of 64 bits", int64(math.MaxInt64)},
+		value{Wrong, "a fraction", 1.5})
+}
+
+// mostItems bounds lists that are as long as may be.
+const mostItems = 50
+
+func lists(s *Schema, now []any) []value {
+	values := []value{{Empty, "empty", []any{}}, {Wrong, "with an item that is null", append(slices.Clone(now), nil)}}
+	if item, ok := another(s, now); ok {
+		values = append(values, value{Plausible, "one more item", append(slices.Clone(now), item)})
+	}
+	if len(now) > 1 {
+		reversed := slices.Clone(now)
+		slices.Reverse(reversed)
+		values = append(values, value{Plausible, "without its first item", slices.Clone(now[1:])}, value{Plausible, "the other way round", reversed})
+	}
+	if len(now) > 0 {
+		values = append(values, value{Wrong, "an item twice", append(slices.Clone(now), now[0])})
+		if s.MaxItems != nil && *s.MaxItems <= mostItems {
+			values = append(values, value{Limit, "as many as may be", many(s, now, int(*s.MaxItems))}, value{Beyond, "one too many", many(s, now, int(*s.MaxItems)+1)})
+		}
+	}
+	return values
+}
+
+// many returns a list of that length of different items.
+func many(s *Schema, now []any, length int) []any {
+	list := slices.Clone(now[:min(len(now), length)])
+	for len(list) < length {
+		list = append(list, distinct(s, now[0], len(list)))
+	}
+	return list
+}
+
+// another returns an item that a list has not.
+func another(s *Schema, now []any) (any, bool) {
+	if len(now) > 0 {
+		return distinct(s, now[0], len(now)), true
+	}
+	if s.Items == nil || s.Items.Schema == nil {
+		return "added", true
+	}
+	return plausible(s.Items.Schema, "", deepest)
+}
+
+// distinct returns an item like another, with other keys.
+func distinct(s *Schema, item any, number int) any {
+	switch item := item.(type) {
+	case string:
+		return fmt.Sprintf("%s%d", item, number)
+	case int64:
+		return item + int64(number)
+	case map[string]any:
+		item = maps.Clone(item)
+		keys := s.XListMapKeys
+		if len(keys) == 0 {
+			keys = []string{"name", "key", "id"}
+		}
+		for _, key := range keys {
+			if v, has := item[key]; has && !isObject(v) {
+				item[key] = distinct(s, v, number)
+			}
+		}
+		return item
+	}
+	return item
+}
+
+func isObject(v any) bool {
+	_, is := v.(map[string]any)
+	return is
+}
+
+func objects(s *Schema, now map[string]any) []value {
+	values := []value{{Empty, "empty", map[string]any{}}}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		return append(values, entries(s, now)...)
+	}
+	if s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields {
+		more := maps.Clone(now)
+		more["noSuchField"] = map[string]any{"deep": []any{int64(1), "a", nil}}
+		values = append(values, value{Hostile, "with a field that no one knows", more})
+	}
+	return values
+}
+
+// entries returns maps.
+func entries(s *Schema, now map[string]any) []value {
+	names := slices.Sorted(maps.Keys(now))
+	with, ok := plausible(s.AdditionalProperties.Schema, "", deepest)
+	if len(names) > 0 {
+		with, ok = now[names[0]], true
+	}
+	if !ok {
+		return nil
+	}
+	plus := func(key string) map[string]any {
+		more := maps.Clone(now)
+		more[key] = with
+		return more
+	}
+	values := []value{
+		{Plausible, "one more entry", plus("added")},
+		{Plausible, "one more entry with a prefix", plus("example.com/added")},
+		{Hostile, "a key that is empty", plus("")},
+		{Hostile, "a key with blanks", plus("a b")},
+		{Hostile, "a key with two slashes", plus("a/b/c")},
+		{Hostile, "a key of Kubernetes", plus("kubernetes.io/hostname")},
+		{Hostile, "a key in another script", plus("水位")},
+		{Hostile, "a long key", plus(strings.Repeat("x", 300))},
+	}
+	if len(names) > 1 {
+		fewer := maps.Clone(now)
+		delete(fewer, names[0])
+		values = append(values, value{Plausible, "without its first entry", fewer})
+	}
+	return values
+}
+
+// ofOtherTypes returns a value of each type that a property is not of.
+func ofOtherTypes(now any) []value {
+	values := []value{{Absent, "null", nil}}
+	for _, v := range []value{
+		{Wrong, "a text", "text"}, {Wrong, "a number", int64(7)}, {Wrong, "a truth value", true},
+		{Wrong, "a list", []any{"text"}}, {Wrong, "an object", map[string]any{"text": "text"}},
+	} {
+		if fmt.Sprintf("%T", v.value) != fmt.Sprintf("%T", now) {
+			values = append(values, v)
+		}
+	}
+	return values
+}

@@ -1,0 +1,269 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fuzz
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
+)
+
+// Fuzzer edits a sample.
+type Fuzzer struct {
+	// Explorer has the sandboxes, the operator, and how long to wait.
+	Explorer *explore.Explorer
+	// Sample is the object, and Others a manifest of what it needs.
+	Sample map[string]any
+	Others string
+	// Ignore are resources and fields that do not count: see NewMask.
+	Ignore []string
+
+	target *target
+	base   *baseline
+}
+
+// baseline is what was learnt without an edit.
+type baseline struct {
+	// before are all objects without the sample, and state those with it.
+	before, state explore.State
+	mask          *Mask
+	// quiet is how long nothing happens when all is at rest, and took how long the sample
+	// takes.
+	quiet, took time.Duration
+	// busy is how many requests a second are a loop.
+	busy float64
+	// observed: the operator writes status.observedGeneration.
+	observed bool
+	// fresh: the sample can be deleted and made again.
+	fresh bool
+	// reports is what the operator says of the sample.
+	reports string
+}
+
+// Plan says what to play.
+type Plan struct {
+	// For is how long to play; 0 is until all is played.
+	For time.Duration
+	// Only are parts of the names of edits; none is all.
+	Only []string
+	// Shard and Shards divide the edits among machines: this one plays those with the
+	// number Shard, from 1 on.
+	Shard, Shards int
+	// Jobs is how many sandboxes play side by side.
+	Jobs int
+	// Progress gets a line for each edit.
+	Progress io.Writer
+}
+
+// Result is what came of it.
+type Result struct {
+	Played   []Played
+	Findings []*Finding
+	// Planned is how many edits of one property there are, and Left how many of this
+	// shard were not played.
+	Planned, Left int
+	Took          time.Duration
+	Learnt        string
+}
+
+// Run learns what the sample comes to, and plays edits of it.
+func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
+	began := time.Now()
+	over := ctx
+	if p.For > 0 {
+		var cancel context.CancelFunc
+		over, cancel = context.WithDeadline(ctx, began.Add(p.For))
+		defer cancel()
+	}
+	book, err := openBook(f)
+	if err != nil {
+		return nil, err
+	}
+	defer book.close()
+	w, err := f.learn(ctx, p.Progress)
+	if err != nil {
+		return nil, err
+	}
+	all := chosen(edits.Of(f.target.schema, f.sample(f.Sample).Object), p)
+	if len(all) == 0 {
+		w.session.End()
+		return nil, errors.New("no edit to play: --only matches nothing, such as the name of a property or a part of it")
+	}
+	result := &Result{Planned: len(all), Learnt: f.base.describe(), Played: book.played, Findings: book.findings}
+	fmt.Fprintf(p.Progress, "Learnt: %s. There are %d edits of one property.\n", result.Learnt, len(all))
+	q := &queue{fuzzer: f, plan: p, book: book, result: result, over: over, began: began}
+	q.fill(all)
+	err = q.run(ctx, w)
+	result.Left, result.Took = len(q.edits), time.Since(began)
+	return result, err
+}
+
+// chosen returns the edits that are to be played here.
+func chosen(all []edits.Edit, p Plan) []edits.Edit {
+	all = slices.DeleteFunc(all, func(e edits.Edit) bool {
+		return len(p.Only) > 0 && !slices.ContainsFunc(p.Only, func(part string) bool { return strings.Contains(e.String(), part) || id(e) == part })
+	})
+	var mine []edits.Edit
+	for i, e := range all {
+		if p.Shards <= 1 || i%p.Shards == p.Shard-1 {
+			mine = append(mine, e)
+		}
+	}
+	return mine
+}
+
+// describe says what was learnt.
+func (b *baseline) describe() string {
+	text := fmt.Sprintf("the sample comes to %d more objects in %s, and all is at rest when nothing happens for %s",
+		len(b.state)-len(b.before)-1, b.took.Round(100*time.Millisecond), b.quiet.Round(100*time.Millisecond))
+	if !b.observed {
+		text += "; the operator writes no status.observedGeneration"
+	}
+	if !b.fresh {
+		text += "; it does not let the sample be deleted, so no new objects are compared"
+	}
+	return text
+}
+
+// prepare installs what is needed.
+func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
+	if f.Others != "" {
+		file := filepath.Join(f.Explorer.Dir, "others.yaml")
+		if err := os.WriteFile(file, []byte(f.Others), 0o600); err != nil {
+			return err
+		}
+		workload := *f.Explorer.Workload
+		workload.Install = append(slices.Clone(workload.Install), file)
+		f.Explorer.Workload = &workload
+	}
+	f.Explorer.Installed = func(ctx context.Context, client dynamic.Interface) (err error) {
+		f.target, err = find(ctx, client, f.sample(f.Sample))
+		return err
+	}
+	return f.Explorer.Prepare(ctx, progress)
+}
+
+// learn plays the sample without an edit: twice, as what differs then does not count.
+func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err error) {
+	if err := f.prepare(ctx, progress); err != nil {
+		return nil, err
+	}
+	s, err := f.Explorer.Begin(ctx, "learn")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.End()
+		}
+	}()
+	f.base = &baseline{mask: NewMask(f.Ignore), quiet: f.Explorer.Quiet, busy: mostBusy}
+	w := &world{Fuzzer: f, session: s, quiet: f.Explorer.Quiet}
+	fmt.Fprintln(progress, "Learning what the sample comes to.")
+	if err := s.Start(); err != nil {
+		return nil, err
+	}
+	if f.base.before, err = w.learnNext(ctx, "the operator was started", goal{learns: true}); err != nil {
+		return nil, err
+	}
+	w.gap = 0 // That a process takes a moment to start says nothing about what it does then.
+	if f.base.state, err = w.learnSample(ctx); err != nil {
+		return nil, err
+	}
+	w.objects = s.Objects()
+	f.base.busy = max(busy, 2*float64(s.Activity(w.quiet).Requests)/w.quiet.Seconds())
+	if o := w.find(); o != nil {
+		f.base.observed, f.base.reports = observed(o) > 0, reports(o)
+	}
+	f.base.quiet = min(max(w.gap+w.gap/2+500*time.Millisecond, time.Second), f.Explorer.Quiet)
+	w.quiet = f.base.quiet
+	return w, w.learnAgain(ctx)
+}
+
+// learnNext waits until what was done has settled.
+func (w *world) learnNext(ctx context.Context, what string, g goal) (explore.State, error) {
+	state, problem, err := w.settle(ctx, g, w.Explorer.Settle)
+	if err == nil && problem != nil {
+		err = undisturbed(what, problem, nil)
+		if output := explore.Indent(w.session.Output(10)); strings.TrimSpace(output) != "" {
+			err = fmt.Errorf("%w; the operator's output ends with\n%s", err, output)
+		}
+	}
+	return state, err
+}
+
+// learnSample creates the sample, and returns what it comes to.
+func (w *world) learnSample(ctx context.Context) (explore.State, error) {
+	w.session.Mark()
+	if err := w.create(ctx, w.Sample); err != nil {
+		return nil, fmt.Errorf("--object: create it: %w", err)
+	}
+	state, err := w.learnNext(ctx, "the sample was created", goal{learns: true})
+	w.base.took = max(w.base.took, time.Since(w.session.Began()))
+	return state, err
+}
+
+// learnAgain deletes the sample and creates it again. What the first has left behind, and
+// what differs, does not count.
+func (w *world) learnAgain(ctx context.Context) error {
+	if err := w.remove(ctx); err != nil {
+		return err
+	}
+	w.session.Act("the sample is deleted")
+	state, problem, err := w.settle(ctx, goal{gone: true, state: w.base.before}, w.limit())
+	switch {
+	case err != nil:
+		return err
+	case problem != nil && problem.Oracle == explore.Failed:
+		return undisturbed("the sample was deleted", problem, nil)
+	case problem != nil && problem.Oracle != explore.OtherState:
+		return w.renew(ctx)
+	}
+	w.base.fresh = true
+	w.base.mask.Learn(w.base.mask.Compare(w.base.before, state))
+	again, err := w.learnSample(ctx)
+	if err != nil {
+		return err
+	}
+	w.base.mask.Learn(w.base.mask.Compare(w.base.state, again))
+	return nil
+}
+
+// limit is how long what comes of an edit may take.
+func (w *world) limit() time.Duration { return w.base.took + w.Explorer.Patience }
+
+// Replay plays a finding again, and returns what came of it: nil if it is not found any
+// more.
+func (f *Fuzzer) Replay(ctx context.Context, found *Finding, progress io.Writer) (*Finding, error) {
+	w, err := f.learn(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer w.session.End()
+	w.quiet = f.Explorer.Quiet
+	fmt.Fprintf(progress, "Playing %s.\n", found.where())
+	came, problem, err := w.play(ctx, found.Edits)
+	switch {
+	case err != nil:
+		return nil, err
+	case problem == nil && came != accepted && found.Outcome == accepted:
+		return nil, fmt.Errorf("the edit was not made (%s): the definition or the sample is another than that of the finding", came)
+	case problem == nil:
+		return nil, nil
+	}
+	again := f.newFinding(found.Edits, came, problem, w)
+	again.Repeated, again.Tries = 1, 1
+	return again, nil
+}

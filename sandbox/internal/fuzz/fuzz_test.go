@@ -1,0 +1,177 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fuzz
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
+)
+
+func TestParseSample(t *testing.T) {
+	sample, others, err := parseSample([]byte("# a comment\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\napiVersion: example.com/v1\nkind: App\nmetadata: {name: a}\nspec: {count: 1}\n"))
+	if err != nil || sample["kind"] != "App" || !strings.Contains(others, "kind: Secret") || strings.Contains(others, "App") {
+		t.Fatalf("%v, others %q, %v", sample, others, err)
+	}
+	if n, _, _ := unstructured.NestedInt64(sample, "spec", "count"); n != 1 {
+		t.Errorf("whole numbers do not stay whole: %v", sample)
+	}
+	for text, says := range map[string]string{
+		"":                        "it has no object",
+		"# nothing":               "it has no object",
+		"[1]":                     "apiVersion and kind are missing",
+		"kind: App":               "apiVersion and kind are missing",
+		"a: [":                    "it is not YAML",
+		"apiVersion: v1\nkind: A": "the object that is to be edited has no metadata.name",
+	} {
+		if _, _, err := parseSample([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %s", text, err, says)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	crd := apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: "example.com", Scope: apiextensionsv1.NamespaceScoped, Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "App", Plural: "apps"},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
+			{Name: "v1", Served: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &edits.Schema{
+				Properties: map[string]edits.Schema{"spec": {}, "status": {}},
+			}}},
+			{Name: "v2", Served: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &edits.Schema{
+				Properties: map[string]edits.Schema{"kind": {}, "status": {}},
+			}}},
+			{Name: "v3"},
+		},
+	}}
+	crd.Name = "apps.example.com"
+	for _, tc := range []struct{ version, kind, says string }{
+		{"v1", "App", ""},
+		{"v2", "App", "the CustomResourceDefinition apps.example.com has no schema for the version v2"},
+		{"v3", "App", "has no schema for the version v3"},
+		{"v4", "App", "that of App of example.com/v4: there are App of example.com/v1, App of example.com/v2, App of example.com/v3"},
+		{"v1", "Other", "that of Other of example.com/v1: there are"},
+	} {
+		got, err := choose([]apiextensionsv1.CustomResourceDefinition{crd}, schema.GroupVersionKind{Group: "example.com", Version: tc.version, Kind: tc.kind})
+		if tc.says == "" {
+			if err != nil || got.resource.Resource != "apps" || !got.namespaced {
+				t.Errorf("%+v, %v", got, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s %s: %v, want %s", tc.version, tc.kind, err, tc.says)
+		}
+	}
+	if _, err := choose(nil, schema.GroupVersionKind{Kind: "App"}); err == nil || !strings.Contains(err.Error(), "there is none") {
+		t.Errorf("without a definition: %v", err)
+	}
+}
+
+func TestFindingIsReadAsWritten(t *testing.T) {
+	f := &Finding{
+		Command: []string{"./op"}, Install: []string{"/crds"}, Nodes: 3, Object: object{"kind": "App", "spec": map[string]any{"n": int64(1)}},
+		Edits:   []edits.Edit{{Field: "spec.n", Class: edits.Beyond, What: "the most", Path: edits.Path{"spec", "n"}, Value: int64(9223372036854775807)}},
+		Outcome: accepted, Problem: Problem{Oracle: NotHealed, When: "after", Lines: []string{"a: b"}}, Timeline: []explore.Moment{{Seconds: 1, Lane: "kit", Text: "x"}},
+	}
+	dir := t.TempDir()
+	if err := f.save(dir); err != nil {
+		t.Fatal(err)
+	}
+	read, err := ReadFinding(f.file(dir))
+	if err != nil || !reflect.DeepEqual(read, f) || !IsFinding(f.file(dir)) {
+		t.Errorf("read as %+v, %v", read, err)
+	}
+	for _, text := range []string{"", "a: b", "edits: []", "command: [a]\nobject: {a: b}", "edits: 7", "command: [a]\nobject: {a: b}\nedits: [{path: 'a..b', value: 1}]", "command: [a]\nnodes: -1\nobject: {a: b}\nedits: [{path: a, value: 1}]"} {
+		file := filepath.Join(dir, "other.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadFinding(file); err == nil || !strings.Contains(err.Error(), "other.yaml is not a finding of sandbox fuzz: ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// What a file of a finding has is never reason for a panic.
+func FuzzParseFinding(f *testing.F) {
+	f.Add([]byte("command: [a]\nobject: {a: b}\nedits: [{path: 'spec.a[0]', value: [1]}]"))
+	f.Add([]byte("edits: [{remove: true}]\nobject: []"))
+	f.Fuzz(func(_ *testing.T, text []byte) {
+		finding, err := parseFinding(text)
+		if err != nil {
+			return
+		}
+		_, _, _ = finding.kind(), finding.where(), finding.title()
+		for _, e := range finding.Edits {
+			_, _ = e.Apply(finding.Object)
+		}
+	})
+}
+
+// Sequences are of edits that were survived one by one and do not touch the same.
+func TestSequences(t *testing.T) {
+	q := &queue{result: &Result{}}
+	at := func(what string, path ...any) edits.Edit {
+		return edits.Edit{Field: edits.Path(path).String(), What: what, Path: path}
+	}
+	q.survive(at("a", "spec"))
+	q.survive(at("b", "spec", "n"))
+	q.survive(at("c", "other"))
+	if len(q.sequences) > 0 {
+		t.Fatalf("too early: %v", q.sequences)
+	}
+	q.survive(at("d", "third", 0))
+	if len(q.sequences) != 1 || name(q.sequences[0]) != "spec: a; at once other: c; at once third[0]: d" {
+		t.Errorf("%v", q.sequences)
+	}
+	for range inSequence {
+		q.survive(at("e", "spec"))
+	}
+	if len(q.sequences) != 1 {
+		t.Errorf("a sequence of edits of the same: %v", q.sequences)
+	}
+}
+
+// What was played is not played again, and findings are known.
+func TestQueueGoesOn(t *testing.T) {
+	one, two := edits.Edit{Field: "spec.a", What: "x"}, edits.Edit{Field: "spec.b", What: "y"}
+	found := &Finding{Edits: []edits.Edit{one}, Problem: Problem{Oracle: NotUndone, Lines: []string{"configmaps default/a: data.b is 1, not 2"}}}
+	q := &queue{over: t.Context(), book: &book{findings: []*Finding{found}}, result: &Result{Played: []Played{{ID: id(one)}}}}
+	q.fill([]edits.Edit{one, two})
+	next, ok := q.take()
+	if !ok || name(next) != "spec.b: y" {
+		t.Errorf("%v is played next", next)
+	}
+	if next, ok := q.take(); ok {
+		t.Errorf("%v is played at last", next)
+	}
+	if !q.known["not undone configmaps default/a: data.b"] {
+		t.Errorf("known are %v", q.known)
+	}
+}
+
+func TestReports(t *testing.T) {
+	object := func(status map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"status": status}}
+	}
+	ready := map[string]any{"type": "Ready", "status": "True", "message": "all is well", "observedGeneration": int64(1)}
+	again := map[string]any{"type": "Ready", "status": "True", "message": "all is well again", "observedGeneration": int64(2)}
+	not := map[string]any{"type": "Ready", "status": "False"}
+	a := reports(object(map[string]any{"phase": "Running", "conditions": []any{ready}}))
+	if b := reports(object(map[string]any{"phase": "Running", "conditions": []any{again}})); a != b {
+		t.Errorf("%s and %s are the same", a, b)
+	}
+	for _, other := range []map[string]any{{"phase": "Failed", "conditions": []any{ready}}, {"phase": "Running", "conditions": []any{not}}, {}, {"conditions": "x"}} {
+		if b := reports(object(other)); a == b {
+			t.Errorf("%s is not what %v reports", b, other)
+		}
+	}
+}

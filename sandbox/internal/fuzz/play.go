@@ -1,0 +1,324 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fuzz
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
+)
+
+// Oracles, beside those of explore.
+const (
+	// NotUndone: an edit was taken back, and yet not all is as before.
+	NotUndone explore.Oracle = "not undone"
+	// NotHealed: the same, of an edit that is wrong.
+	NotHealed explore.Oracle = "does not heal"
+	// OtherThanFresh: an edited object comes to something else than a new one.
+	OtherThanFresh explore.Oracle = "other than a new one"
+	// Changed: the API server refused an edit, and yet something has changed.
+	Changed explore.Oracle = "refused, and yet changed"
+)
+
+// Problem is what is wrong.
+type Problem struct {
+	Oracle explore.Oracle `json:"oracle"`
+	// When is what had been done.
+	When  string   `json:"when,omitempty"`
+	Lines []string `json:"lines"`
+
+	differences []Difference
+}
+
+// certain reports whether it has happened for sure, so that it need not be found twice.
+func (p *Problem) certain() bool {
+	return p.Oracle == explore.Failed || p.Oracle == explore.Broken || p.Oracle == Changed
+}
+
+// summary is the problem in one line.
+func (p *Problem) summary() string {
+	text := string(p.Oracle)
+	if len(p.Lines) > 0 {
+		text += ": " + explore.OneLine(p.Lines[0])
+	}
+	if len(p.Lines) > 1 {
+		text += fmt.Sprintf(" (and %d more)", len(p.Lines)-1)
+	}
+	return text
+}
+
+// outcome is what came of edits.
+type outcome string
+
+// Outcomes.
+const (
+	// accepted: the operator had something to do.
+	accepted outcome = "accepted"
+	// denied: the API server refused them.
+	denied outcome = "refused"
+	// same: the API server makes nothing of them.
+	same outcome = "no change"
+)
+
+// play plays edits, one after the other, on the sample at rest. The world is as before if
+// there is no problem and no error.
+func (w *world) play(ctx context.Context, all []edits.Edit) (outcome, *Problem, error) {
+	w.session.Mark()
+	content := w.Sample
+	came := same
+	for i, e := range all {
+		next, ok := e.Apply(content)
+		if !ok {
+			return denied, nil, nil
+		}
+		now, problem, err := w.edit(ctx, e, next, i > 0)
+		if err != nil || problem != nil {
+			return now, problem, err
+		}
+		if now == denied && i == 0 {
+			return now, nil, nil
+		}
+		if now == accepted {
+			content, came = next, accepted
+		}
+	}
+	if came == same {
+		return same, nil, nil
+	}
+	after, problem, err := w.settle(ctx, goal{}, w.limit())
+	if err != nil || problem != nil {
+		return came, problem.when(w.describe(all)), err
+	}
+	edited := w.find()
+	problem, err = w.back(ctx, content, meant(all))
+	if err != nil || problem != nil {
+		return came, problem, err
+	}
+	if len(all) == 1 && all[0].Class.Meant() && w.base.fresh && reports(edited) == w.base.reports {
+		if problem, err = w.fresh(ctx, content, after); err != nil || problem != nil {
+			return came, problem, err
+		}
+	}
+	broken, err := w.session.Broken()
+	if len(broken) > 0 {
+		return came, &Problem{Oracle: explore.Broken, Lines: broken}, err
+	}
+	return came, nil, err
+}
+
+// describe says what was done.
+func (w *world) describe(all []edits.Edit) string {
+	names := make([]string, 0, len(all))
+	for _, e := range all {
+		names = append(names, e.String())
+	}
+	return "after " + strings.Join(names, ", then ")
+}
+
+// when returns the problem with what had been done.
+func (p *Problem) when(text string) *Problem {
+	if p != nil {
+		p.When = text
+	}
+	return p
+}
+
+// meant reports whether users may want all edits.
+func meant(all []edits.Edit) bool {
+	for _, e := range all {
+		if !e.Class.Meant() {
+			return false
+		}
+	}
+	return true
+}
+
+// edit makes an edit, if the API server allows it. While others are under way, it does not
+// matter if one changes nothing.
+func (w *world) edit(ctx context.Context, e edits.Edit, content map[string]any, underWay bool) (outcome, *Problem, error) {
+	was, would, err := w.put(ctx, content, true)
+	switch {
+	case refused(err):
+		if underWay {
+			return denied, nil, nil
+		}
+		return w.refuses(ctx, e, content, was)
+	case err != nil:
+		return "", nil, fmt.Errorf("try %s: %w", e, err)
+	case sameContent(was, would):
+		return same, nil, nil
+	}
+	w.session.Act("EDIT %s", e)
+	if _, _, err := w.put(ctx, content, false); refused(err) {
+		return denied, nil, nil
+	} else if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", e, err)
+	}
+	return accepted, nil, nil
+}
+
+// refuses makes an edit that was refused in a dry run, which must not change anything.
+func (w *world) refuses(ctx context.Context, e edits.Edit, content map[string]any, was *unstructured.Unstructured) (outcome, *Problem, error) {
+	_, _, err := w.put(ctx, content, false)
+	switch {
+	case err == nil:
+		return accepted, &Problem{Oracle: Changed, Lines: []string{"it was refused in a dry run, and then accepted"}}, nil
+	case !refused(err):
+		return "", nil, fmt.Errorf("%s: %w", e, err)
+	}
+	now, err := w.client().Get(ctx, was.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return "", nil, err
+	}
+	if !sameContent(was, now) || was.GetGeneration() != now.GetGeneration() {
+		return denied, &Problem{Oracle: Changed, Lines: []string{"it was refused, and the object is another: " + explore.OneLine(e.String())}}, nil
+	}
+	if lines := w.session.Failures(); len(lines) > 0 {
+		return denied, &Problem{Oracle: explore.Failed, Lines: lines}, nil
+	}
+	return denied, nil, nil
+}
+
+// back makes the object the sample again, and compares.
+func (w *world) back(ctx context.Context, content map[string]any, meant bool) (*Problem, error) {
+	state, problem, err := w.restore(ctx)
+	if err != nil || problem == nil || problem.Oracle != explore.OtherState {
+		return problem.when("after the sample was restored"), err
+	}
+	// What is another each time, such as a counter, is not what an edit has left behind.
+	if slices.ContainsFunc(problem.differences, func(d Difference) bool { return d.Path != "" }) {
+		if repeated, err := w.again(ctx, content); err == nil && repeated != nil {
+			w.base.mask.Learn(changing(problem.differences, repeated))
+		}
+	}
+	differences := w.base.mask.Compare(w.base.state, state)
+	if len(differences) == 0 {
+		return nil, nil
+	}
+	oracle := NotHealed
+	if meant {
+		oracle = NotUndone
+	}
+	return &Problem{Oracle: oracle, When: "after the sample was restored", Lines: lines(differences), differences: differences}, nil
+}
+
+// restore makes the object the sample again. If the API server refuses that, as some
+// things can only be set once, the object is made again.
+func (w *world) restore(ctx context.Context) (explore.State, *Problem, error) {
+	w.session.Act("the sample is restored")
+	_, _, err := w.put(ctx, w.Sample, false)
+	if refused(err) {
+		w.session.Act("that is refused, so the object is made again")
+		if problem, err := w.replace(ctx, w.Sample); err != nil || problem != nil {
+			return nil, problem, err
+		}
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("restore the sample: %w", err)
+	}
+	return w.settle(ctx, goal{state: w.base.state}, w.limit())
+}
+
+// again makes an edit once more and takes it back, and returns the state then.
+func (w *world) again(ctx context.Context, content map[string]any) (explore.State, error) {
+	w.session.Act("the same again")
+	if _, _, err := w.put(ctx, content, false); err != nil {
+		return nil, err
+	}
+	if _, problem, err := w.settle(ctx, goal{}, w.limit()); err != nil || problem != nil {
+		return nil, err
+	}
+	w.session.Act("the sample is restored")
+	if _, _, err := w.put(ctx, w.Sample, false); err != nil {
+		return nil, err
+	}
+	state, _, err := w.settle(ctx, goal{}, w.limit())
+	return state, err
+}
+
+// replace deletes the object and creates another with that content.
+func (w *world) replace(ctx context.Context, content map[string]any) (*Problem, error) {
+	if err := w.remove(ctx); err != nil {
+		return nil, err
+	}
+	_, problem, err := w.settle(ctx, goal{gone: true, state: w.base.before}, w.limit())
+	if err != nil || problem != nil && problem.Oracle != explore.OtherState {
+		return problem.when("after the object was deleted"), err
+	}
+	return nil, w.create(ctx, content)
+}
+
+// fresh makes a new object of edited content, compares with the edited one, and makes it
+// the sample again.
+func (w *world) fresh(ctx context.Context, content map[string]any, want explore.State) (*Problem, error) {
+	w.session.Act("the object is deleted, and made again as edited")
+	problem, err := w.replace(ctx, content)
+	if refused(err) {
+		// It is only allowed as a change.
+		if err := w.create(ctx, w.Sample); err != nil {
+			return nil, err
+		}
+		_, problem, err := w.settle(ctx, goal{state: w.base.state}, w.limit())
+		return problem.when("after the sample was made again"), err
+	}
+	if err != nil || problem != nil {
+		return problem, err
+	}
+	_, problem, err = w.settle(ctx, goal{state: want}, w.limit())
+	if problem != nil && problem.Oracle == explore.OtherState {
+		if fresh := w.find(); fresh != nil && reports(fresh) != w.base.reports {
+			problem = nil // A new one is refused by the operator, which says so.
+		} else {
+			// What was compared with is the edited object: it is the one that is wrong.
+			problem.Oracle, problem.Lines = OtherThanFresh, reversed(problem.differences)
+		}
+	}
+	if err != nil || problem != nil {
+		return problem.when("a new object with the edit, compared with the edited one"), err
+	}
+	_, problem, err = w.restore(ctx)
+	if problem != nil && problem.Oracle == explore.OtherState {
+		problem.Oracle = NotUndone
+	}
+	return problem.when("after a new object with the edit became the sample"), err
+}
+
+// reversed describes differences from the side of what they were compared with.
+func reversed(differences []Difference) []string {
+	all := make([]string, 0, len(differences))
+	for _, d := range differences {
+		if d.Path != "" {
+			d.Want, d.Got = d.Got, d.Want
+			all = append(all, "edited, "+d.String())
+		} else {
+			all = append(all, "a new one, "+d.String())
+		}
+	}
+	return all
+}
+
+// reports returns what an operator says of how an object is: its conditions, and its
+// phase or state.
+func reports(o *unstructured.Unstructured) string {
+	if o == nil {
+		return ""
+	}
+	status, _, _ := unstructured.NestedMap(o.Object, "status")
+	said := map[string]any{"phase": status["phase"], "state": status["state"]}
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		if condition, is := c.(map[string]any); is {
+			said["condition "+textOf(condition, "type")] = condition["status"]
+		}
+	}
+	maps.DeleteFunc(said, func(_ string, value any) bool { return value == nil })
+	return fmt.Sprint(said)
+}

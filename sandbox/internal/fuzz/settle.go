@@ -1,0 +1,111 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fuzz
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+)
+
+// goal is what must be true, beside that nothing happens, for all to be settled.
+type goal struct {
+	// state is what all objects must be like; nil: anything.
+	state explore.State
+	// gone: the edited object must be gone.
+	gone bool
+	// learns: the operator was just started, or is being learnt about: it must watch
+	// something, and what is said if it does not settle is an error of the input.
+	learns bool
+}
+
+const (
+	// look is how often it is looked whether all is settled.
+	look = 50 * time.Millisecond
+	// busy is how many requests a second are a loop, if they go on: client-go allows 5 by
+	// default. With twice as many at rest with the sample, more are one.
+	busy = 4
+	// mostBusy is how many are a loop even with the sample.
+	mostBusy = 20
+	// most is how many objects more than with the sample there may be. More say nothing
+	// about the operator, and only keep the machine busy.
+	most = 300
+)
+
+// tooMany says that an edit cannot be judged.
+type tooMany int
+
+func (n tooMany) Error() string {
+	return fmt.Sprintf("there are %d objects, which is too many to judge the edit on one machine", int(n))
+}
+
+// settle waits until all is settled, and returns the state. The problem is nil if that
+// came within the limit.
+func (w *world) settle(ctx context.Context, g goal, limit time.Duration) (explore.State, *Problem, error) {
+	over := time.After(limit)
+	var before time.Duration
+	for {
+		a := w.session.Activity(w.quiet)
+		if a.Quiet < before {
+			w.gap = max(w.gap, min(before, w.quiet))
+		}
+		before = a.Quiet
+		calm := float64(a.Requests) <= w.base.busy*w.quiet.Seconds()
+		if lines := w.session.Failures(); len(lines) > 0 {
+			return nil, &Problem{Oracle: explore.Failed, Lines: lines}, nil
+		}
+		if n := w.session.Objects(); w.objects > 0 && n > w.objects+most {
+			return nil, nil, tooMany(n)
+		}
+		var state explore.State
+		var missing *Problem
+		if a.Quiet >= w.quiet && calm {
+			state = w.state()
+			if missing = w.missing(g, state); missing == nil {
+				return state, nil, nil
+			}
+		}
+		select {
+		case <-time.After(look):
+		case <-over:
+			switch {
+			case missing != nil:
+				return state, missing, nil
+			case !calm:
+				missing = &Problem{Oracle: explore.NotAtRest, Lines: append([]string{
+					fmt.Sprintf("%d requests in %s, and it goes on; the last are", a.Requests, w.quiet.Round(100*time.Millisecond)),
+				}, a.Last...)}
+			default:
+				missing = &Problem{Oracle: explore.NotAtRest, Lines: append([]string{"objects go on changing; the last requests of the operator are"}, a.Last...)}
+			}
+			return w.state(), missing, nil
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+// missing returns what is not as it should be when nothing happens.
+func (w *world) missing(g goal, state explore.State) *Problem {
+	object := w.find()
+	switch {
+	case g.learns && len(w.session.Watched()) == 0:
+		return &Problem{Oracle: explore.NotReached, Lines: []string{"the operator has not opened a watch"}}
+	case g.gone && object != nil:
+		return &Problem{Oracle: explore.NotReached, Lines: []string{fmt.Sprintf("it was deleted, and is still there, with the finalizers %q", object.GetFinalizers())}}
+	case !g.gone && !g.learns && w.base.observed && object != nil && observed(object) != object.GetGeneration():
+		return &Problem{Oracle: explore.NotReached, Lines: []string{
+			fmt.Sprintf("status.observedGeneration is %d, and metadata.generation %d", observed(object), object.GetGeneration()),
+		}}
+	}
+	if g.state == nil {
+		return nil
+	}
+	if differences := w.base.mask.Compare(g.state, state); len(differences) > 0 {
+		return &Problem{Oracle: explore.OtherState, Lines: lines(differences), differences: differences}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fuzz
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+)
+
+// world is a sandbox in which the operator runs, and the sample is there and at rest.
+type world struct {
+	*Fuzzer
+	session *explore.Session
+	// quiet is how long nothing must happen for all to be at rest, gap the longest time
+	// in which nothing happened before something did.
+	quiet, gap time.Duration
+	// objects is how many there are with the sample; 0: not known yet.
+	objects int
+}
+
+func (w *world) state() explore.State { return w.session.State(leftOut) }
+
+// sample returns the object that is edited, with the fields of common from the sample.
+func (f *Fuzzer) sample(content map[string]any) *unstructured.Unstructured {
+	o := (&unstructured.Unstructured{Object: content}).DeepCopy()
+	unstructured.RemoveNestedField(o.Object, "status")
+	if f.target != nil {
+		if !f.target.namespaced {
+			o.SetNamespace("")
+		} else if o.GetNamespace() == "" {
+			o.SetNamespace(metav1.NamespaceDefault)
+		}
+	}
+	return o
+}
+
+// client reaches the objects of the sample's kind.
+func (w *world) client() dynamic.ResourceInterface {
+	all := w.session.Client().Resource(w.target.resource)
+	if !w.target.namespaced {
+		return all
+	}
+	return all.Namespace(w.sample(w.Sample).GetNamespace())
+}
+
+// find returns the edited object, nil if it is not there.
+func (w *world) find() *unstructured.Unstructured {
+	o := w.sample(w.Sample)
+	return w.session.Find(w.target.resource.GroupResource().String(), o.GetNamespace(), o.GetName())
+}
+
+// observed returns the status.observedGeneration of an object, 0 if there is none.
+func observed(o *unstructured.Unstructured) int64 {
+	generation, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	return generation
+}
+
+// create creates the object.
+func (w *world) create(ctx context.Context, content map[string]any) error {
+	_, err := w.client().Create(ctx, w.sample(content), metav1.CreateOptions{})
+	return err
+}
+
+// put replaces what users write of the object, and returns what the API server makes of it.
+// In a dry run, nothing is changed.
+func (w *world) put(ctx context.Context, content map[string]any, dryRun bool) (before, after *unstructured.Unstructured, err error) {
+	options := metav1.UpdateOptions{}
+	if dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	for {
+		if before, err = w.client().Get(ctx, w.sample(content).GetName(), metav1.GetOptions{}); err != nil {
+			return nil, nil, err
+		}
+		after, err = w.client().Update(ctx, with(before, content), options)
+		if !apierrors.IsConflict(err) {
+			return before, after, err
+		}
+	}
+}
+
+// with returns an object with other content: all but what is common to all objects.
+func with(o *unstructured.Unstructured, content map[string]any) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	maps.DeleteFunc(o.Object, func(field string, _ any) bool { return !slices.Contains(common, field) })
+	for field, value := range (&unstructured.Unstructured{Object: content}).DeepCopy().Object {
+		if !slices.Contains(common, field) {
+			o.Object[field] = value
+		}
+	}
+	return o
+}
+
+// sameContent reports whether two objects are the same but for what is common to all.
+func sameContent(a, b *unstructured.Unstructured) bool {
+	content := func(o *unstructured.Unstructured) map[string]any {
+		fields := maps.Clone(o.Object)
+		maps.DeleteFunc(fields, func(field string, _ any) bool { return slices.Contains(common, field) })
+		return fields
+	}
+	return reflect.DeepEqual(content(a), content(b))
+}
+
+// remove deletes the object. It is not gone yet when this returns.
+func (w *world) remove(ctx context.Context) error {
+	err := w.client().Delete(ctx, w.sample(w.Sample).GetName(), metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// refused reports whether an error is the answer that the object is not allowed. That the
+// API server is busy, or another client was faster, says nothing about the object.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := int(status.Status().Code); code {
+	case http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests, http.StatusUnauthorized:
+		return false
+	default:
+		return code >= 400 && code < 500
+	}
+}
+
+// begin makes a world: a new sandbox with the operator, and the sample in it.
+func (f *Fuzzer) begin(ctx context.Context, name string) (*world, error) {
+	s, err := f.Explorer.Begin(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{Fuzzer: f, session: s, quiet: f.base.quiet}
+	if err := w.fill(ctx); err != nil {
+		s.End()
+		return nil, err
+	}
+	return w, nil
+}
+
+// fill starts the operator and creates the sample. Where all settles in another state than
+// it did at first, that does not count from now on.
+func (w *world) fill(ctx context.Context) error {
+	w.session.Mark()
+	if err := w.session.Start(); err != nil {
+		return err
+	}
+	limit := w.base.took + w.Explorer.Patience
+	if _, problem, err := w.settle(ctx, goal{learns: true}, limit); err != nil || problem != nil {
+		return undisturbed("the operator was started", problem, err)
+	}
+	w.session.Act("the sample is created")
+	if err := w.create(ctx, w.Sample); err != nil {
+		return err
+	}
+	state, problem, err := w.settle(ctx, goal{state: w.base.state}, limit)
+	switch {
+	case err != nil:
+		return err
+	case problem != nil && problem.Oracle == explore.OtherState:
+		w.base.mask.Learn(w.base.mask.Compare(w.base.state, state))
+	case problem != nil:
+		return undisturbed("the sample was created", problem, nil)
+	}
+	w.objects = w.session.Objects()
+	return nil
+}
+
+// undisturbed says what went wrong though nothing was edited.
+func undisturbed(when string, problem *Problem, err error) error {
+	if err != nil || problem == nil {
+		return err
+	}
+	return fmt.Errorf("when %s, though nothing was edited: %s", when, problem.summary())
+}
+
+// renew makes all as it was when the world was new, without another sandbox: the operator
+// is another process, and the sample another object.
+func (w *world) renew(ctx context.Context) error {
+	w.session.Kill()
+	if err := w.remove(ctx); err != nil {
+		return err
+	}
+	// What the operator has to do before the object may go, it does not do any more.
+	_, err := w.client().Patch(ctx, w.sample(w.Sample).GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	w.session.Mark()
+	over := time.After(w.base.took + w.Explorer.Patience)
+	for {
+		differences := w.base.mask.Compare(w.base.before, w.state())
+		if len(differences) == 0 && w.session.Activity(w.quiet).Quiet >= w.quiet/2 {
+			return w.fill(ctx)
+		}
+		select {
+		case <-time.After(look):
+		case <-over:
+			return fmt.Errorf("what the edit has left behind does not go: %v", lines(differences))
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,178 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// stallBinary builds the operator that fuzz is tried on once.
+var stallBinary = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(testDir, "stall")
+	build := exec.Command("go", "build", "-trimpath", "-o", path, "./stall")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the stall: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func stall(t *testing.T) string {
+	t.Helper()
+	path, err := stallBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// fuzzStall runs sandbox fuzz on the Stall with those flags and mistakes.
+func fuzzStall(t *testing.T, dir, mistakes string, flags ...string) result {
+	t.Helper()
+	args := append([]string{"fuzz", "--install", "testdata/stall-crd.yaml", "--object", "testdata/stall.yaml", "--dir", dir, "--nodes", "0", "--quiet", "1s", "--patience", "5s"}, flags...)
+	return command(t, append(args, "--", stall(t), "--mistakes", mistakes)...)
+}
+
+// Each mistake that an operator makes is found, by one edit that shows it, and no other;
+// and it replays until it is fixed.
+func TestFuzzFindsMistakes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := fuzzStall(t, dir, "panic,stuck,leftover,loop,sticky",
+		"--only", "spec.items: empty", "--only", "spec.interval: a duration without a unit", "--only", "spec.interval: a longer duration", "--only", "spec.extra: added",
+		"--only", "spec.replicas: negative", "--only", "spec.message: with a suffix", "--only", "spec.message: one too long", "--only", "as in a rule")
+	if r.code != 2 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	for _, line := range []string{
+		`spec\.items: empty \(.* s\): FOUND: operator failed: panic: runtime error: index out of range`,
+		`spec\.interval: a duration without a unit \(.* s\): FOUND: does not heal: .*stuck`,
+		`spec\.interval: a longer duration \(.* s\): ok`,
+		`spec\.extra: added \(.* s\): FOUND: not undone: configmaps default/market-extra: it is there, and should not be`,
+		`spec\.replicas: negative \(.* s\): FOUND: not at rest: `,
+		`spec\.message: with a suffix \(.* s\): FOUND: other than a new one: edited, configmaps default/market: data\.message is open, not open2`,
+		`spec\.message: one too long \(.* s\): refused`,
+		`spec\.message: "closed", as in a rule \(.* s\): refused`,
+	} {
+		if !regexp.MustCompile(line).MatchString(r.stderr) {
+			t.Errorf("no line matches %s", line)
+		}
+	}
+	if !strings.Contains(r.stdout, "Found: 5.") {
+		t.Error("there are not five findings")
+	}
+	if t.Failed() {
+		t.Fatalf("%s\n%s", r.stdout, r.stderr)
+	}
+	for _, file := range []string{"report.html", "junit.xml"} {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil || !strings.Contains(string(text), "spec.interval: a duration without a unit") {
+			t.Errorf("%s: %v\n%s", file, err, text)
+		}
+	}
+	if merged := command(t, "report", dir); merged.code != 2 || !strings.Contains(merged.stdout, "Found: 5.") {
+		t.Errorf("report: exit code %d\n%s%s", merged.code, merged.stdout, merged.stderr)
+	}
+	file := regexp.MustCompile(`(?s)does not heal.*?again: sandbox replay (\S+)`).FindStringSubmatch(r.stdout)
+	if file == nil {
+		t.Fatalf("the report does not say how to play it again:\n%s", r.stdout)
+	}
+	flags := []string{"replay", "--quiet", "1s", "--patience", "3s", file[1]}
+	t.Run("again", func(t *testing.T) {
+		t.Parallel()
+		if r := command(t, flags...); r.code != 2 || !strings.Contains(r.stdout, "does not heal") {
+			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+	})
+	t.Run("fixed", func(t *testing.T) {
+		t.Parallel()
+		if r := command(t, append(slices.Clone(flags), "--", stall(t))...); r.code != 0 || !strings.Contains(r.stdout, "It is not found any more") {
+			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+	})
+}
+
+// An operator without a mistake survives all edits that are tried, also several at once,
+// and its results are not mixed with those of another.
+func TestFuzzWithoutMistakes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	only := []string{"--jobs", "1", "--patience", "20s"}
+	for _, edit := range []string{
+		"spec.items: empty", "spec.interval: a duration without a unit", "spec.extra: added", "spec.replicas: negative",
+		"spec.message: with a suffix", "spec.items: as many as may be", "spec.message: a path",
+	} {
+		only = append(only, "--only", edit)
+	}
+	r := fuzzStall(t, dir, "", only...)
+	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if ok := strings.Count(r.stderr, ": ok\n"); ok < 8 || !strings.Contains(r.stderr, "; at once ") {
+		t.Errorf("%d edits were played:\n%s", ok, r.stderr)
+	}
+	if other := fuzzStall(t, dir, "panic", only...); other.code != 1 || !strings.Contains(other.stderr, "has the results of another object or operator") {
+		t.Errorf("exit code %d\n%s", other.code, other.stderr)
+	}
+}
+
+// What is wrong with the input is said in one line, before anything is started or as soon
+// as it is known.
+func TestFuzzInput(t *testing.T) {
+	write := func(text string) string {
+		file := filepath.Join(t.TempDir(), "file.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	const crd, sample = "testdata/stall-crd.yaml", "testdata/stall.yaml"
+	noSchema := write(strings.NewReplacer("NAME", "nothings.example.com").Replace(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: NAME}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {kind: Nothing, plural: nothings}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`))
+	nothing := write("apiVersion: example.com/v1\nkind: Nothing\nmetadata: {name: a}\n")
+	for _, tc := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"no program", []string{"--install", crd, "--object", sample}, "requires a program, after --"},
+		{"nothing to install", []string{"--object", sample, "--", "true"}, "--install is missing: name the file of the CustomResourceDefinition"},
+		{"no object", []string{"--install", crd, "--", "true"}, "--object is missing: name the file"},
+		{"a file that is not there", []string{"--install", "missing.yaml", "--object", sample, "--", "true"}, "--install: stat "},
+		{"an object that is not there", []string{"--install", crd, "--object", "missing.yaml", "--", "true"}, "--object: open missing.yaml: no such file"},
+		{"an object without a name", []string{"--install", crd, "--object", write("apiVersion: a/v1\nkind: A\n"), "--", "true"}, "has no metadata.name"},
+		{"a program that is not there", []string{"--install", crd, "--object", sample, "--", "./missing"}, "the operator: "},
+		{"no jobs", []string{"--install", crd, "--object", sample, "--jobs", "0", "--", "true"}, "--jobs 0: at least 1 is needed"},
+		{"fewer than no nodes", []string{"--install", crd, "--object", sample, "--nodes", "-1", "--", "true"}, "--nodes -1: there cannot be fewer than 0"},
+		{"a wrong shard", []string{"--install", crd, "--object", sample, "--shard", "0/4", "--", "true"}, `--shard "0/4": want I/N`},
+		{"a definition without a schema", []string{"--install", noSchema, "--object", nothing, "--nodes", "0", "--", "true"}, "the CustomResourceDefinition nothings.example.com has no schema for the version v1"},
+		{"an object of another kind", []string{"--install", crd, "--object", nothing, "--nodes", "0", "--", "true"}, "no CustomResourceDefinition that --install installs is that of Nothing of example.com/v1: there are Stall of example.com/v1"},
+		{"an operator that does not start", []string{"--install", crd, "--object", sample, "--nodes", "0", "--settle", "10s", "--", "false"}, "when the operator was started, though nothing was edited: operator failed: the operator ended by itself: exit status 1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := command(t, append([]string{"fuzz", "--dir", t.TempDir()}, tc.args...)...)
+			said := strings.ReplaceAll(strings.ReplaceAll(r.stderr, "Installing.\n", ""), "Learning what the sample comes to.\n", "")
+			if r.code != 1 || !strings.Contains(said, tc.says) || strings.Count(strings.TrimSpace(said), "\n") > 0 {
+				t.Errorf("exit code %d\n%s%s, want %q", r.code, r.stdout, r.stderr, tc.says)
+			}
+		})
+	}
+}

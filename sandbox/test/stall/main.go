@@ -1,0 +1,206 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command stall is an operator for the tests of sandbox fuzz. For each Stall it keeps a
+// ConfigMap with what is on it, and a second one if the Stall asks for more. It comes to
+// what any spec asks for, and says in a condition if that is not possible, unless a flag
+// has it make mistakes that operators make.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/workqueue"
+)
+
+var mistakes = flag.String("mistakes", "", `mistakes to make, with commas: "panic" with an empty list; "stuck" forever after a wrong interval; `+
+	`"leftover" never deletes the second ConfigMap; "loop" with a negative number; "sticky" never changes the message`)
+
+func makes(mistake string) bool { return slices.Contains(strings.Split(*mistakes, ","), mistake) }
+
+var resource = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "stalls"}
+
+func main() {
+	flag.Parse()
+	fmt.Fprintln(os.Stderr, "stall:", run(context.Background()))
+	os.Exit(1)
+}
+
+type operator struct {
+	stalls dynamic.Interface
+	client kubernetes.Interface
+	stuck  map[types.UID]bool
+}
+
+// run keeps stalls until it cannot.
+func run(ctx context.Context) error {
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return err
+	}
+	o := &operator{stuck: map[types.UID]bool{}}
+	if o.client, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if o.stalls, err = dynamic.NewForConfig(config); err != nil {
+		return err
+	}
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(o.stalls, 0)
+	informer := factory.ForResource(resource)
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](20*time.Millisecond, time.Second))
+	add := func(object any) {
+		if name, err := cache.ObjectToName(object); err == nil {
+			queue.Add(name)
+		}
+	}
+	_, err = informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: add, UpdateFunc: func(_, now any) { add(now) },
+	})
+	if err != nil {
+		return err
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	for {
+		name, _ := queue.Get()
+		object, err := informer.Lister().ByNamespace(name.Namespace).Get(name.Name)
+		if err == nil {
+			err = o.keep(ctx, object.(*unstructured.Unstructured))
+		}
+		queue.Done(name)
+		if err != nil && !apierrors.IsNotFound(err) {
+			fmt.Fprintln(os.Stderr, "stall:", name, err)
+			queue.AddRateLimited(name)
+			continue
+		}
+		queue.Forget(name)
+	}
+}
+
+// spec is that of a Stall.
+type spec struct {
+	Message  string `json:"message"`
+	Interval string `json:"interval"`
+	Replicas int64  `json:"replicas"`
+	Items    []any  `json:"items"`
+	Extra    bool   `json:"extra"`
+}
+
+func (o *operator) keep(ctx context.Context, stall *unstructured.Unstructured) error {
+	var s struct{ Spec spec }
+	text, err := json.Marshal(stall.Object)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	if makes("panic") {
+		_ = s.Spec.Items[0]
+	}
+	if o.stuck[stall.GetUID()] {
+		return o.report(ctx, stall, "stuck")
+	}
+	if _, err := time.ParseDuration(s.Spec.Interval); s.Spec.Interval != "" && err != nil {
+		o.stuck[stall.GetUID()] = makes("stuck")
+		return o.report(ctx, stall, err.Error())
+	}
+	if s.Spec.Replicas < 0 {
+		if makes("loop") {
+			_, err := o.client.CoreV1().ConfigMaps(stall.GetNamespace()).Get(ctx, "none", metav1.GetOptions{})
+			time.AfterFunc(5*time.Millisecond, func() { _ = o.keep(ctx, stall) })
+			if !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+		return o.report(ctx, stall, "replicas is negative")
+	}
+	if err := o.write(ctx, stall, s.Spec); err != nil {
+		return err
+	}
+	return o.report(ctx, stall, "")
+}
+
+// write writes the ConfigMaps of a Stall.
+func (o *operator) write(ctx context.Context, stall *unstructured.Unstructured, s spec) error {
+	items, err := json.Marshal(s.Items)
+	if err != nil {
+		return err
+	}
+	data := map[string]string{"message": s.Message, "interval": s.Interval, "replicas": fmt.Sprint(s.Replicas), "items": string(items)}
+	if err := o.apply(ctx, stall, stall.GetName(), data); err != nil {
+		return err
+	}
+	if s.Extra {
+		return o.apply(ctx, stall, stall.GetName()+"-extra", map[string]string{"of": stall.GetName()})
+	}
+	if makes("leftover") {
+		return nil
+	}
+	err = o.client.CoreV1().ConfigMaps(stall.GetNamespace()).Delete(ctx, stall.GetName()+"-extra", metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (o *operator) apply(ctx context.Context, stall *unstructured.Unstructured, name string, data map[string]string) error {
+	maps := o.client.CoreV1().ConfigMaps(stall.GetNamespace())
+	now, err := maps.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = maps.Create(ctx, &corev1.ConfigMap{Data: data, ObjectMeta: metav1.ObjectMeta{
+			Name: name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(stall, stall.GroupVersionKind())},
+		}}, metav1.CreateOptions{})
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if makes("sticky") && now.Data["message"] != "" {
+		data["message"] = now.Data["message"]
+	}
+	if reflect.DeepEqual(now.Data, data) {
+		return nil
+	}
+	now.Data = data
+	_, err = maps.Update(ctx, now, metav1.UpdateOptions{})
+	return err
+}
+
+// report writes the status of a Stall, with a counter of how often that was needed.
+func (o *operator) report(ctx context.Context, stall *unstructured.Unstructured, problem string) error {
+	before, _, _ := unstructured.NestedMap(stall.Object, "status")
+	ready := map[string]any{"type": "Ready", "status": "True", "message": problem}
+	if problem != "" {
+		ready["status"] = "False"
+	}
+	after := map[string]any{"observedGeneration": stall.GetGeneration(), "conditions": []any{ready}}
+	updates, _ := before["updates"].(int64)
+	if after["updates"] = updates; reflect.DeepEqual(before, after) {
+		return nil
+	}
+	after["updates"] = updates + 1
+	stall = stall.DeepCopy()
+	stall.Object["status"] = after
+	_, err := o.stalls.Resource(resource).Namespace(stall.GetNamespace()).UpdateStatus(ctx, stall, metav1.UpdateOptions{})
+	return err
+}
