@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package schedule turns a cron expression and a time zone into ticks: the
-// instants at which something is due. It reads no clock and keeps no state, so the
-// same arguments always give the same result.
+// instants at which something is due. It reads no clock, and what it keeps of its last
+// search changes no answer: the same arguments always give the same result.
 //
 // Ticks are computed in two steps. The expression is a calendar of wall clock
 // times, and go-cron finds the next or previous one on a clock that never changes

@@ -6,6 +6,7 @@ package schedule
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/netresearch/go-cron"
@@ -16,7 +17,7 @@ const MaxMissed = 1000
 
 var epoch = time.Unix(0, 0).UTC()
 
-// Schedule is the ticks of a cron expression in a time zone. It is immutable and
+// Schedule is the ticks of a cron expression in a time zone. They never change, and it is
 // safe for concurrent use. [Parse] returns one.
 type Schedule struct {
 	expression string
@@ -24,6 +25,8 @@ type Schedule struct {
 	calendar   *cron.SpecSchedule // wall clock times, represented as if they were UTC
 	times      fieldValues
 	everyHour  bool
+	// recent is what was found last, nil at first.
+	recent atomic.Pointer[gap]
 }
 
 // Parse parses a cron expression and the name of a time zone.
@@ -64,23 +67,8 @@ func (s *Schedule) Location() *time.Location { return s.location }
 // String returns the expression and the zone.
 func (s *Schedule) String() string { return s.expression + " " + s.Zone() }
 
-// Next returns the first tick strictly after a time, in UTC, and false if there is
-// none. A schedule that Parse returned always has one.
-//
-// A schedule that names every hour of the day is an interval: it ticks whenever the
-// zone's clock shows one of its times. When the clock is put back, it keeps ticking
-// through the repeated hour. When the clock is put forward, the skipped times are
-// not made up for: the next tick is the next time that the clock shows.
-//
-// Every other schedule has fixed times, each of which ticks once: at the first
-// instant at which the zone's clock shows that time or a later one. A time in the
-// spring gap therefore ticks at the end of the gap, together with all other times in
-// it, and a time in the autumn overlap ticks in the first pass only.
-//
-// Vixie cron makes the same distinction (crontab(5), cron(8)), except that there a *
-// in the minute field, or a * with a step, is enough for an interval.
-func (s *Schedule) Next(after time.Time) (time.Time, bool) {
-	after = after.UTC() // also drops the monotonic clock reading, which a tick must not have
+// findNext searches for the first tick strictly after a time, which is in UTC.
+func (s *Schedule) findNext(after time.Time) (time.Time, bool) {
 	if !s.everyHour {
 		wall := s.calendar.Next(shown(s.location, after))
 		if wall.IsZero() {
@@ -124,8 +112,8 @@ func (s *Schedule) Latest(after, upTo time.Time) (tick time.Time, missed int, ok
 	return tick, missed, true
 }
 
-// last returns the latest tick not after upTo.
-func (s *Schedule) last(upTo time.Time) (time.Time, bool) {
+// findLast searches for the latest tick not after upTo, which is in UTC.
+func (s *Schedule) findLast(upTo time.Time) (time.Time, bool) {
 	if !s.everyHour {
 		wall := s.previous(shown(s.location, upTo))
 		if wall.IsZero() {

@@ -69,6 +69,9 @@ func (t Ticks) Latest(after, upTo time.Time) (tick time.Time, missed int, ok boo
 
 // LeftOut returns the tick of the schedule before a tick, if it does not count.
 func (t Ticks) LeftOut(before time.Time) (time.Time, bool) {
+	if len(t.Windows) == 0 {
+		return time.Time{}, false
+	}
 	tick, ok := t.Schedule.last(before.UTC().Add(-1))
 	if !ok {
 		return time.Time{}, false

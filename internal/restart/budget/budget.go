@@ -31,15 +31,24 @@ type Budget struct {
 	// limit is how many restarts may run at once, share how many of them in one namespace.
 	limit, share int
 
-	mu     sync.Mutex
-	held   map[types.NamespacedName]bool
-	spaces map[string]int
+	mu   sync.Mutex
+	held map[types.NamespacedName]bool
+	// spaces are the namespaces that use slots or wait for them.
+	spaces map[string]*space
 	// outlived are restarts in progress that no longer have a slot.
 	outlived map[types.NamespacedName]bool
-	// queues are the waiting restarts of each namespace, in order, and since is when each
-	// began to wait.
-	queues map[string][]waiter
-	since  map[types.NamespacedName]time.Time
+	// since is when each of the waiting restarts began to wait.
+	since map[types.NamespacedName]time.Time
+	// waiting is the room in which a search has its namespaces.
+	waiting []*space
+}
+
+// space is a namespace: how many slots it uses, its waiting restarts, in order, and of these
+// those that a search has given a slot.
+type space struct {
+	held  int
+	queue []waiter
+	given int
 }
 
 type waiter struct {
@@ -57,8 +66,8 @@ func byTurn(a, b waiter) int {
 func New(limit, percent int) *Budget {
 	return &Budget{
 		limit: limit, share: Share(limit, percent),
-		held: map[types.NamespacedName]bool{}, spaces: map[string]int{}, outlived: map[types.NamespacedName]bool{},
-		queues: map[string][]waiter{}, since: map[types.NamespacedName]time.Time{},
+		held: map[types.NamespacedName]bool{}, spaces: map[string]*space{}, outlived: map[types.NamespacedName]bool{},
+		since: map[types.NamespacedName]time.Time{},
 	}
 }
 
@@ -85,9 +94,9 @@ func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 	}
 	delete(b.outlived, key)
 	if _, waits := b.since[key]; !waits {
-		queue := b.queues[key.Namespace]
-		i, _ := slices.BinarySearchFunc(queue, waiter{since, key}, byTurn)
-		b.queues[key.Namespace] = slices.Insert(queue, i, waiter{since, key})
+		in := b.space(key.Namespace)
+		i, _ := slices.BinarySearchFunc(in.queue, waiter{since, key}, byTurn)
+		in.queue = slices.Insert(in.queue, i, waiter{since, key})
 		b.since[key] = since
 	}
 	if !slices.Contains(b.next(), key) {
@@ -104,7 +113,7 @@ func (b *Budget) Spare(key types.NamespacedName) bool {
 	if b.held[key] {
 		return true
 	}
-	if len(b.since) > 0 || len(b.held) >= b.limit || b.spaces[key.Namespace] >= b.share {
+	if len(b.since) > 0 || len(b.held) >= b.limit || b.uses(key.Namespace) >= b.share {
 		return false
 	}
 	delete(b.outlived, key)
@@ -161,7 +170,7 @@ func (b *Budget) occupy(key types.NamespacedName) {
 	b.leave(key)
 	if !b.held[key] {
 		b.held[key] = true
-		b.spaces[key.Namespace]++
+		b.space(key.Namespace).held++
 	}
 }
 
@@ -170,9 +179,8 @@ func (b *Budget) vacate(key types.NamespacedName) bool {
 		return false
 	}
 	delete(b.held, key)
-	if b.spaces[key.Namespace]--; b.spaces[key.Namespace] == 0 {
-		delete(b.spaces, key.Namespace)
-	}
+	b.spaces[key.Namespace].held--
+	b.tidy(key.Namespace)
 	return true
 }
 
@@ -183,37 +191,70 @@ func (b *Budget) leave(key types.NamespacedName) bool {
 		return false
 	}
 	delete(b.since, key)
-	queue := b.queues[key.Namespace]
-	i, _ := slices.BinarySearchFunc(queue, waiter{since, key}, byTurn)
-	if queue = slices.Delete(queue, i, i+1); len(queue) == 0 {
-		delete(b.queues, key.Namespace)
-	} else {
-		b.queues[key.Namespace] = queue
-	}
+	in := b.spaces[key.Namespace]
+	i, _ := slices.BinarySearchFunc(in.queue, waiter{since, key}, byTurn)
+	in.queue = slices.Delete(in.queue, i, i+1)
+	b.tidy(key.Namespace)
 	return true
+}
+
+// space returns a namespace, which it adds.
+func (b *Budget) space(namespace string) *space {
+	if b.spaces[namespace] == nil {
+		b.spaces[namespace] = &space{}
+	}
+	return b.spaces[namespace]
+}
+
+// uses returns how many slots a namespace uses.
+func (b *Budget) uses(namespace string) int {
+	if in := b.spaces[namespace]; in != nil {
+		return in.held
+	}
+	return 0
+}
+
+// tidy forgets a namespace that neither uses a slot nor waits for one.
+func (b *Budget) tidy(namespace string) {
+	if in := b.spaces[namespace]; in.held == 0 && len(in.queue) == 0 {
+		delete(b.spaces, namespace)
+	}
 }
 
 // next returns the waiting keys for which slots are free.
 func (b *Budget) next() []types.NamespacedName {
+	if len(b.held) >= b.limit || len(b.since) == 0 {
+		return nil
+	}
 	var next []types.NamespacedName
-	taken := map[string]int{}
+	waiting := b.waiting[:0]
+	for _, in := range b.spaces {
+		if in.given = 0; len(in.queue) > 0 && in.held < b.share {
+			waiting = append(waiting, in)
+		}
+	}
+	b.waiting = waiting
 	for free := b.limit - len(b.held); free > 0; free-- {
-		var first *waiter
-		fewest := b.share
-		for namespace, queue := range b.queues {
-			has := b.spaces[namespace] + taken[namespace]
-			if has > fewest || has >= b.share || taken[namespace] == len(queue) {
+		var first *space
+		for _, in := range waiting {
+			if in.given == len(in.queue) || in.held+in.given >= b.share {
 				continue
 			}
-			if w := &queue[taken[namespace]]; first == nil || has < fewest || byTurn(*w, *first) < 0 {
-				first, fewest = w, has
+			if first == nil || in.before(first) {
+				first = in
 			}
 		}
 		if first == nil {
 			break
 		}
-		next = append(next, first.key)
-		taken[first.key.Namespace]++
+		next = append(next, first.queue[first.given].key)
+		first.given++
 	}
 	return next
+}
+
+// before reports whether the next slot goes to this namespace and not to the other.
+func (s *space) before(other *space) bool {
+	has, others := s.held+s.given, other.held+other.given
+	return has < others || has == others && byTurn(s.queue[s.given], other.queue[other.given]) < 0
 }

@@ -130,14 +130,14 @@ func TestBudgetHolds(t *testing.T) {
 					}
 				}
 				waiting := 0
-				for _, line := range b.queues {
-					waiting += len(line)
-					if !slices.IsSortedFunc(line, byTurn) || len(line) == 0 {
-						t.Fatalf("the queue is not in order: %v", line)
+				for namespace, in := range b.spaces {
+					waiting += len(in.queue)
+					if !slices.IsSortedFunc(in.queue, byTurn) || in.held+len(in.queue) == 0 || in.held != perNamespace[namespace] {
+						t.Fatalf("namespace %s uses %d slots for %d, and its queue is %v", namespace, in.held, perNamespace[namespace], in.queue)
 					}
 				}
 				if waiting != len(b.since) {
-					t.Fatalf("the queues are inconsistent: %v, %v", b.queues, b.since)
+					t.Fatalf("the queues have %d, and %v wait", waiting, b.since)
 				}
 				if used, _, _ := b.Usage(); used != len(running) {
 					t.Fatalf("%d slots are used by %d", used, len(running))

@@ -80,13 +80,15 @@ func (d *decider) setConditions() {
 	}
 	set(tidekeeperv1.ConditionReady, is.ready)
 	// kstatus wants these two only while they are true.
-	for conditionType, value := range map[string]bool{tidekeeperv1.ConditionStalled: is.stalled, tidekeeperv1.ConditionReconciling: is.reconciling} {
+	setWhile := func(conditionType string, value bool) {
 		if value {
 			set(conditionType, true)
-		} else {
+		} else if meta.FindStatusCondition(d.out.Status.Conditions, conditionType) != nil {
 			meta.RemoveStatusCondition(&d.out.Status.Conditions, conditionType)
 		}
 	}
+	setWhile(tidekeeperv1.ConditionStalled, is.stalled)
+	setWhile(tidekeeperv1.ConditionReconciling, is.reconciling)
 }
 
 // diagnose returns what the conditions say. The order of the cases is that of what a

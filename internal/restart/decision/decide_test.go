@@ -37,7 +37,11 @@ func check(t *testing.T, rows []row) {
 	t.Helper()
 	for _, tt := range rows {
 		t.Run(tt.name, func(t *testing.T) {
+			before := tt.in.Restart.DeepCopy()
 			d := Decide(tt.in)
+			if diff := cmp.Diff(before, tt.in.Restart); diff != "" {
+				t.Errorf("the input was changed (-before +after):\n%s", diff)
+			}
 			if tt.in.RolledOut == nil && d.Needs == NeedRolledOut {
 				t.Fatal("it needs to know whether the tick was rolled out")
 			}

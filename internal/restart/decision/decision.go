@@ -4,6 +4,7 @@
 package decision
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -177,7 +178,7 @@ func Decide(in Input) Output {
 		d.in.Restart = &tidekeeperv1.ScheduledRestart{ObjectMeta: in.Restart.ObjectMeta, Spec: in.Restart.Spec, Status: *in.BeforeClaim}
 		d.in.BeforeClaim = nil
 	}
-	d.out.Status = *d.in.Restart.Status.DeepCopy()
+	d.out.Status = copyOf(&d.in.Restart.Status)
 	if d.in.BeforeClaim != nil {
 		d.keepClaim()
 		return d.out
@@ -213,6 +214,15 @@ func Decide(in Input) Output {
 	return d.out
 }
 
+// copyOf returns a status to change: it shares with the other what a decision replaces and
+// never writes to, such as the records of the history, which are most of it.
+func copyOf(status *tidekeeperv1.ScheduledRestartStatus) tidekeeperv1.ScheduledRestartStatus {
+	out := *status
+	out.Active = status.Active.DeepCopy()
+	out.Conditions = slices.Clone(status.Conditions)
+	return out
+}
+
 // TargetRef returns the workload that is being restarted, or that would be.
 func TargetRef(active *tidekeeperv1.ActiveRestart, spec *tidekeeperv1.ScheduledRestartSpec) tidekeeperv1.TargetRef {
 	if active != nil && active.TargetRef != nil {
@@ -225,7 +235,8 @@ func TargetRef(active *tidekeeperv1.ActiveRestart, spec *tidekeeperv1.ScheduledR
 func (d *decider) record(r tidekeeperv1.RestartRecord) {
 	r.CompletedTime = metav1.Time{Time: d.in.Now}
 	d.out.Records = append(d.out.Records, r)
-	d.out.Status.History = append([]tidekeeperv1.RestartRecord{r}, d.out.Status.History...)
+	history := make([]tidekeeperv1.RestartRecord, 0, len(d.out.Status.History)+1)
+	d.out.Status.History = append(append(history, r), d.out.Status.History...)
 }
 
 // trimHistory drops the oldest records.

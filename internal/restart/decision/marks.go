@@ -45,6 +45,9 @@ func notBefore(tick time.Time, text string, now time.Time) (at time.Time, ok boo
 }
 
 func parseTime(text string) (at time.Time, ok bool) {
+	if text == "" {
+		return time.Time{}, false // The error would have to be made up, for each decision.
+	}
 	at, err := time.Parse(time.RFC3339, text)
 	return at, err == nil
 }

@@ -5,6 +5,7 @@ package forecast
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -13,6 +14,40 @@ import (
 
 // A day of 10,000 objects in 100 namespaces: all at the same time each night, over the night,
 // or every hour.
+// hourly returns a forecast of a day for that many objects, each of which is due once an hour.
+// The budget is far too small for them, so that most ticks wait, and are missed.
+func hourly(objects int) Input {
+	in := Input{
+		Limits: Limits{MaxConcurrent: 20, NamespaceShare: 50, SlotAge: 10 * time.Minute}, AssumedDuration: time.Minute,
+		Now: at("00:00:00"), Until: at("00:00:00").AddDate(0, 0, 1), MostListed: 100_000,
+	}
+	for i := range objects {
+		in.Restarts = append(in.Restarts, nightly(fmt.Sprintf("team-%02d", i%100), fmt.Sprintf("web-%04d", i), took(time.Minute),
+			spec(func(s *tidekeeperv1.ScheduledRestartSpec) {
+				s.Schedule = tidekeeperv1.CronExpression(fmt.Sprintf("%d * * * *", i%60))
+			})))
+	}
+	return in
+}
+
+// What a tick costs is bounded: a forecast of ten thousand objects is one of hundreds of
+// thousands of ticks, and two thirds of its time went into copies of what does not change.
+func TestATickCostsLittle(t *testing.T) {
+	const objects, mostAllocations, mostBytes = 3000, 46, 6500
+	in := hourly(objects)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f := Run(t.Context(), in)
+	runtime.ReadMemStats(&after)
+	ticks := uint64(f.Summary.Started + f.Summary.Missed + f.Summary.Skipped)
+	if ticks < 20*objects {
+		t.Fatalf("%d ticks of %d objects: %+v", ticks, objects, f.Summary)
+	}
+	if allocations, bytes := (after.Mallocs-before.Mallocs)/ticks, (after.TotalAlloc-before.TotalAlloc)/ticks; allocations > mostAllocations || bytes > mostBytes {
+		t.Errorf("each of %d ticks takes %d allocations of %d bytes, want at most %d of %d", ticks, allocations, bytes, mostAllocations, mostBytes)
+	}
+}
+
 func BenchmarkRun(b *testing.B) {
 	for name, schedule := range map[string]func(i int) string{
 		"at once":    func(int) string { return "0 3 * * *" },

@@ -26,6 +26,8 @@ type object struct {
 	ticks   *schedule.Schedule
 	windows schedule.Windows
 	invalid error
+	// target is the one of the spec.
+	target *target
 
 	// duration is how long its restarts take, and assumed says that this is not known.
 	duration time.Duration
@@ -54,6 +56,8 @@ type simulation struct {
 	report  report
 	// followers are those that come after others, by the keys of these.
 	followers map[types.NamespacedName][]*object
+	// schedules are those that were parsed, by expression and time zone.
+	schedules map[[2]string]*schedule.Schedule
 }
 
 func newSimulation(in *Input) *simulation {
@@ -65,7 +69,7 @@ func newSimulation(in *Input) *simulation {
 		budget:  budget.New(in.Limits.MaxConcurrent, in.Limits.NamespaceShare),
 		byKey:   make(map[types.NamespacedName]*object, len(in.Restarts)),
 		targets: make(map[TargetKey]*target, len(in.Restarts)),
-		report:  newReport(in), followers: map[types.NamespacedName][]*object{},
+		report:  newReport(in), followers: map[types.NamespacedName][]*object{}, schedules: map[[2]string]*schedule.Schedule{},
 	}
 }
 
@@ -78,7 +82,7 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	o := &object{
 		key: types.NamespacedName{Namespace: restart.Namespace, Name: restart.Name}, order: len(s.objects), restart: restart, started: -1,
 	}
-	o.ticks, o.windows, o.invalid = decision.ParseSchedule(&restart.Spec)
+	s.parse(o)
 	if o.invalid != nil && s.report.shows(o) {
 		s.report.Problems = append(s.report.Problems, fmt.Sprintf("%s: %s", o.key, o.invalid))
 	}
@@ -103,6 +107,21 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	s.wakeObject(o, s.in.Now)
 }
 
+// parse parses the schedule of an object. Objects with the same one share it, and what it has
+// found last.
+func (s *simulation) parse(o *object) {
+	spec := &o.restart.Spec
+	key := [2]string{string(spec.GetSchedule()), spec.TimeZone}
+	if shared := s.schedules[key]; shared != nil && len(spec.Windows) == 0 {
+		o.ticks = shared
+		return
+	}
+	o.ticks, o.windows, o.invalid = decision.ParseSchedule(spec)
+	if o.ticks != nil {
+		s.schedules[key] = o.ticks
+	}
+}
+
 // step does what happens next, and returns false at the end.
 func (s *simulation) step() bool {
 	w, ok := s.next()
@@ -110,8 +129,10 @@ func (s *simulation) step() bool {
 		s.report.pass(s.now, s.in.Until.Add(time.Minute)) // The last minute ends here.
 		return false
 	}
-	s.report.pass(s.now, w.at)
-	s.now = w.at
+	if at := time.Unix(0, w.at).UTC(); !at.Equal(s.now) {
+		s.report.pass(s.now, at)
+		s.now = at
+	}
 	if w.target != nil {
 		s.complete(w.target)
 		return true

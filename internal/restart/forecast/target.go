@@ -49,7 +49,11 @@ type target struct {
 
 // targetOf returns the workload that an object restarts or is restarting.
 func (s *simulation) targetOf(o *object) *target {
-	return s.targets[KeyOf(o.key.Namespace, decision.TargetRef(o.restart.Status.Active, &o.restart.Spec))]
+	ref := decision.TargetRef(o.restart.Status.Active, &o.restart.Spec)
+	if ref == o.restart.Spec.TargetRef {
+		return o.target
+	}
+	return s.targets[KeyOf(o.key.Namespace, ref)]
 }
 
 // use takes in a workload that an object restarts or is restarting.
@@ -67,7 +71,9 @@ func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 			s.wakeTarget(t, s.completion(o))
 		}
 	}
-	t.users = append(t.users, o)
+	if t.users = append(t.users, o); ref == o.restart.Spec.TargetRef {
+		o.target = t
+	}
 	if next := o.restart.Status.NextAgeTime; next != nil && t.Oldest.IsZero() && o.restart.Spec.MaxPodAgeSeconds > 0 {
 		t.Oldest = next.Add(-decision.AgeLimit(o.restart))
 	}

@@ -4,71 +4,93 @@
 package forecast
 
 import (
-	"cmp"
-	"container/heap"
 	"time"
 )
 
 // wakeup is when something has to be looked at: a target whose rollout completes, or an
 // object that has to be decided about. One that has got another time since is ignored.
 type wakeup struct {
-	at     time.Time
+	// at is in nanoseconds since 1970, and order its place among those of the same time: they are
+	// compared a million times.
+	at     int64
+	order  int
 	target *target
 	object *object
 }
+
+// targetsFirst is the order of targets.
+const targetsFirst = -1
 
 // wakeups are a heap of them. At the same time, targets come first, and objects in the order
 // of their names: the same input has to have the same forecast.
 type wakeups []wakeup
 
-func (w wakeups) Len() int      { return len(w) }
-func (w wakeups) Swap(i, j int) { w[i], w[j] = w[j], w[i] }
-func (w *wakeups) Push(x any)   { *w = append(*w, x.(wakeup)) }
-
-func (w wakeups) Less(i, j int) bool {
-	return cmp.Or(w[i].at.Compare(w[j].at), cmp.Compare(w[i].order(), w[j].order())) < 0
+func (w wakeups) before(i, j int) bool {
+	a, b := &w[i], &w[j]
+	return a.at < b.at || a.at == b.at && a.order < b.order
 }
 
-func (w *wakeups) Pop() any {
-	last := len(*w) - 1
-	x := (*w)[last]
-	*w = (*w)[:last]
-	return x
-}
-
-func (w *wakeup) order() int {
-	if w.target != nil {
-		return -1
+// push adds a wake-up. container/heap does the same, but allocates for each.
+func (w *wakeups) push(x wakeup) {
+	*w = append(*w, x)
+	all := *w
+	for i := len(all) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !all.before(i, parent) {
+			break
+		}
+		all[i], all[parent] = all[parent], all[i]
+		i = parent
 	}
-	return w.object.order
+}
+
+// pop removes the first wake-up.
+func (w *wakeups) pop() wakeup {
+	all := *w
+	first, last := all[0], len(all)-1
+	all[0], all[last] = all[last], wakeup{}
+	all = all[:last]
+	for i := 0; ; {
+		child := 2*i + 1
+		if child+1 < last && all.before(child+1, child) {
+			child++
+		}
+		if child >= last || !all.before(child, i) {
+			break
+		}
+		all[i], all[child] = all[child], all[i]
+		i = child
+	}
+	*w = all
+	return first
 }
 
 // outdated reports whether the target or object is to be looked at another time instead.
 func (w *wakeup) outdated() bool {
 	if w.target != nil {
-		return !w.target.completes.Equal(w.at)
+		return w.target.completes.UnixNano() != w.at
 	}
-	return !w.object.wake.Equal(w.at)
+	return w.object.wake.IsZero() || w.object.wake.UnixNano() != w.at
 }
 
 // wakeObject has an object decided about at a time; zero means never.
 func (s *simulation) wakeObject(o *object, at time.Time) {
 	if o.wake = at; !at.IsZero() && !at.After(s.in.Until) {
-		heap.Push(&s.wakeups, wakeup{at: at, object: o})
+		s.wakeups.push(wakeup{at: at.UnixNano(), order: o.order, object: o})
 	}
 }
 
 // wakeTarget completes the rollout of a target at a time.
 func (s *simulation) wakeTarget(t *target, at time.Time) {
 	if t.completes = at; !at.After(s.in.Until) {
-		heap.Push(&s.wakeups, wakeup{at: at, target: t})
+		s.wakeups.push(wakeup{at: at.UnixNano(), order: targetsFirst, target: t})
 	}
 }
 
 // next returns what has to be looked at next, and false if that is nothing.
 func (s *simulation) next() (wakeup, bool) {
 	for len(s.wakeups) > 0 {
-		if w := heap.Pop(&s.wakeups).(wakeup); !w.outdated() {
+		if w := s.wakeups.pop(); !w.outdated() {
 			return w, true
 		}
 	}

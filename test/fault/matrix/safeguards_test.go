@@ -140,8 +140,14 @@ var safeguards = []safeguard{
 		noticed:  []string{"of one workload, one restart at a time: "},
 	},
 	{
+		name:     "a restart that comes first is waited for",
+		out:      []edit{{"internal/restart/decision/order.go", `case status.Active != nil && !status.Active.ScheduledTime.After(due):`, `case false:`}},
+		scenario: "restart that comes after another",
+		noticed:  []string{"a restart comes after those that come first: "},
+	},
+	{
 		name:     "one record of a tick",
-		out:      []edit{{"internal/restart/decision/decision.go", `append([]tidekeeperv1.RestartRecord{r}, d.out.Status.History...)`, `append([]tidekeeperv1.RestartRecord{r, r}, d.out.Status.History...)`}},
+		out:      []edit{{"internal/restart/decision/decision.go", `append(append(history, r), d.out`, `append(append(history, r, r), d.out`}},
 		scenario: "restart from tick to finish",
 		noticed:  []string{"a tick is recorded once: "},
 	},

@@ -208,6 +208,22 @@ var scenarios = []scenario{
 		again: restartAgain,
 	},
 	{
+		name: "restart that comes after another", sparse: true,
+		prepare: func(w *scenarioRun) { w.orderedRestarts() },
+		act: func(w *scenarioRun) {
+			w.requestRestart()
+			w.underWay()
+			w.requestAs(w.name+"-next", w.tick)
+		},
+		done: func(w *scenarioRun) error {
+			return errors.Join(w.restartedAs(w.name, "Suspended"), w.restartedAs(w.name+"-next", "Suspended"))
+		},
+		again: func(w *scenarioRun) {
+			w.restartOnceMore(w.name)
+			w.restartOnceMore(w.name + "-next")
+		},
+	},
+	{
 		name: "schedule edited mid-restart", sparse: true,
 		prepare: func(w *scenarioRun) { w.restartOf("1s") },
 		act: func(w *scenarioRun) {

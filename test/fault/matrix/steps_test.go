@@ -156,6 +156,23 @@ func (w *scenarioRun) scheduled(name, kind string) {
 	w.eventually("it waits to be enabled", func() error { return w.restartNamedIs(name, "Suspended") })
 }
 
+// orderedRestarts creates two Deployments with suspended ScheduledRestarts, of which one comes
+// after the other.
+func (w *scenarioRun) orderedRestarts() {
+	w.restartOf("1s")
+	name := w.name + "-next"
+	w.Apply(w, framework.Deployment(name, 2, framework.App))
+	if out, err := w.Kubectl("", "rollout", "status", "deployment/"+name, "--timeout=60s"); err != nil {
+		w.Fatalf("%v\n%s", err, out)
+	}
+	r := framework.ScheduledRestart(name)
+	r.Spec = tidekeeperv1.ScheduledRestartSpec{
+		TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: name}, Suspend: true, After: []string{w.name},
+	}
+	w.Apply(w, r)
+	w.eventually("the next one waits to be enabled", func() error { return w.restartNamedIs(name, "Suspended") })
+}
+
 // scale sets the replicas of the Deployment.
 func (w *scenarioRun) scale(replicas int32) {
 	d := framework.Deployment(w.name, 0, framework.App)

@@ -94,6 +94,7 @@ var Checks = []Check{
 	{"a pool goes after all of it has gone from the nodes", cleanBeforeGone},
 	{"a template is written for a tick, and once for each", tickOnce},
 	{"of one workload, one restart at a time", oneAtATime},
+	{"a restart comes after those that come first", afterTheFirst},
 	{"a tick is recorded once", recordedOnce},
 	{"a tick is reported once", reportedOnce},
 }

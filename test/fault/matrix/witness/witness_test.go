@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -239,6 +240,34 @@ func TestOneAtATime(t *testing.T) {
 		"after the other":   {newStory().user(deployment("", 2)).ours(deployment(tick1, 2)).ours(deployment(tick1, 1)).ours(deployment(tick1, 2)).ours(deployment(tick2, 2)), ""},
 		"in the midst":      {newStory().user(deployment("", 2)).ours(deployment(tick1, 2)).ours(deployment(tick1, 1)).ours(deployment(tick2, 1)), "while a rollout was under way"},
 		"in a user's midst": {newStory().user(deployment("", 1)).ours(deployment(tick1, 1)), "while a rollout was under way"},
+	})
+}
+
+func TestAfterTheFirst(t *testing.T) {
+	at, err := time.Parse(time.RFC3339, tick1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	active := func(r *tidekeeperv1.ScheduledRestart) *tidekeeperv1.ScheduledRestart {
+		r.Status.Active = &tidekeeperv1.ActiveRestart{ScheduledTime: metav1.Time{Time: at}}
+		return r
+	}
+	first := func() *tidekeeperv1.ScheduledRestart {
+		r := asks(tick1)
+		r.Name, r.Spec.TargetRef.Name = "first", "other"
+		return r
+	}
+	next := func() *tidekeeperv1.ScheduledRestart {
+		r := asks(tick1)
+		r.Spec.After = []string{"first"}
+		return r
+	}
+	expect(t, "a restart comes after those that come first", stories{
+		"after it":      {newStory().user(deployment("", 2)).ours(active(first())).user(next()).ours(first()).ours(active(next())).ours(deployment(tick1, 2)), ""},
+		"meanwhile":     {newStory().user(deployment("", 2)).ours(active(first())).ours(active(next())).ours(deployment(tick1, 2)), "restarted by w while first was restarting"},
+		"by a user":     {newStory().user(deployment("", 2)).ours(active(first())).ours(active(next())).user(deployment(tick1, 2)), ""},
+		"it is deleted": {newStory().user(deployment("", 2)).ours(active(first())).gone(active(first())).ours(active(next())).ours(deployment(tick1, 2)), ""},
+		"without order": {newStory().user(deployment("", 2)).ours(active(first())).ours(active(asks(tick1))).ours(deployment(tick1, 2)), ""},
 	})
 }
 

@@ -1,0 +1,78 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import "time"
+
+// gap is a time without ticks: there is none after from and before to. A schedule keeps the one
+// that it found last, as it is asked about the same time again and again while a tick is due,
+// and a search costs more than all else that is decided then.
+type gap struct {
+	from, to time.Time
+	// fromTick and toTick say that there is a tick at its ends.
+	fromTick, toTick bool
+}
+
+func (g *gap) contains(t time.Time) bool { return g != nil && !t.Before(g.from) && t.Before(g.to) }
+
+// Next returns the first tick strictly after a time, in UTC, and false if there is
+// none. A schedule that Parse returned always has one.
+//
+// A schedule that names every hour of the day is an interval: it ticks whenever the
+// zone's clock shows one of its times. When the clock is put back, it keeps ticking
+// through the repeated hour. When the clock is put forward, the skipped times are
+// not made up for: the next tick is the next time that the clock shows.
+//
+// Every other schedule has fixed times, each of which ticks once: at the first
+// instant at which the zone's clock shows that time or a later one. A time in the
+// spring gap therefore ticks at the end of the gap, together with all other times in
+// it, and a time in the autumn overlap ticks in the first pass only.
+//
+// Vixie cron makes the same distinction (crontab(5), cron(8)), except that there a *
+// in the minute field, or a * with a step, is enough for an interval.
+func (s *Schedule) Next(after time.Time) (time.Time, bool) {
+	after = after.UTC() // also drops the monotonic clock reading, which a tick must not have
+	known := s.recent.Load()
+	if known.contains(after) && known.toTick {
+		return known.to, true
+	}
+	next, ok := s.findNext(after)
+	if !ok {
+		return time.Time{}, false
+	}
+	found := &gap{from: after, to: next, toTick: true}
+	switch {
+	case known.contains(after):
+		found.from, found.fromTick = known.from, known.fromTick
+	case known != nil && known.toTick && known.to.Equal(after):
+		found.fromTick = true
+	}
+	s.recent.Store(found)
+	return next, true
+}
+
+// last returns the latest tick not after upTo, which is in UTC.
+func (s *Schedule) last(upTo time.Time) (time.Time, bool) {
+	known := s.recent.Load()
+	if known.contains(upTo) && known.fromTick {
+		return known.from, true
+	}
+	if known != nil && known.toTick && !upTo.Before(known.to) {
+		// Mostly the tick that was the next one has just become due.
+		if next, ok := s.findNext(known.to); ok && upTo.Before(next) {
+			s.recent.Store(&gap{from: known.to, to: next, fromTick: true, toTick: true})
+			return known.to, true
+		}
+	}
+	last, ok := s.findLast(upTo)
+	if !ok {
+		return time.Time{}, false
+	}
+	found := &gap{from: last, to: upTo.Add(1), fromTick: true}
+	if known.contains(upTo) {
+		found.to, found.toTick = known.to, known.toTick
+	}
+	s.recent.Store(found)
+	return last, true
+}
