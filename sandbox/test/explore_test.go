@@ -36,6 +36,25 @@ func shop(t *testing.T) string {
 
 const shopWorkload = "testdata/shop.yaml"
 
+// longShopWorkload is shopWorkload with a first step that nothing depends on.
+func longShopWorkload(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(shopWorkload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workloadFile(t, strings.Replace(string(text), "steps:\n", "steps:\n- run: kubectl create namespace other\n", 1))
+}
+
+func workloadFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "workload.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // Each mistake that an operator makes is found, by the faults that show it, and replays; and
 // an operator without it survives the same.
 func TestExploreFindsMistakes(t *testing.T) {
@@ -45,16 +64,19 @@ func TestExploreFindsMistakes(t *testing.T) {
 		says []string
 	}{
 		{
-			mistake: "done-first", only: "CrashAfter at step 1, update configmaps",
-			says: []string{"secrets default/receipt-bread: it is missing", "killed when it is done and not answered", "can it happen: A process can be killed at any moment"},
+			mistake: "done-first", only: "CrashAfter at step 2, update configmaps",
+			says: []string{"secrets default/receipt-bread: it is missing", "in step 1 (an order is made)", "its workload: 1 of 2 steps were left out", "killed when it is done and not answered", "can it happen: A process can be killed at any moment"},
 		},
 		{mistake: "panic", only: "Conflict at step 1", says: []string{"operator failed", "panic: "}},
 		{mistake: "restless", only: "ServerError at step 1", says: []string{"not at rest"}},
 	} {
 		t.Run(tc.mistake, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			r := command(t, "explore", "--workload", shopWorkload, "--quiet", "1500ms", "--patience", "5s", "--dir", dir, "--jobs", "1",
+			dir, workload := t.TempDir(), shopWorkload
+			if tc.mistake == "done-first" {
+				workload = longShopWorkload(t)
+			}
+			r := command(t, "explore", "--workload", workload, "--quiet", "1500ms", "--patience", "5s", "--dir", dir, "--jobs", "1",
 				"--only", tc.only, "--", shop(t), "--mistake", tc.mistake)
 			if r.code != 2 {
 				t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -116,13 +138,7 @@ func TestExploreWithoutMistakes(t *testing.T) {
 // What is wrong with the input is said in one line, before anything is started or as soon
 // as it is known.
 func TestExploreInput(t *testing.T) {
-	workload := func(text string) string {
-		file := filepath.Join(t.TempDir(), "workload.yaml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
+	workload := func(text string) string { return workloadFile(t, text) }
 	good := workload("nodes: 0\nsteps: [{run: 'true'}]")
 	for _, tc := range []struct {
 		name string
@@ -138,6 +154,7 @@ func TestExploreInput(t *testing.T) {
 		{"no jobs", []string{"--workload", good, "--jobs", "0", "--", "true"}, "--jobs 0: at least 1 is needed"},
 		{"no time to settle", []string{"--workload", good, "--quiet", "5s", "--settle", "5s", "--", "true"}, "--settle 5s: it must be more than --quiet 5s, or no step ever comes to rest"},
 		{"no patience", []string{"--workload", good, "--patience", "0s", "--", "true"}, "--patience 0s: it must be more than 0"},
+		{"a wrong account", []string{"--workload", good, "--service-account", "shop", "--", "true"}, `--service-account "shop": want NAMESPACE/NAME`},
 		{"a wrong expression", []string{"--workload", good, "--fail-on-log", "(", "--", "true"}, "--fail-on-log: "},
 		{"a report of nothing", []string{"REPORT"}, "has no results of sandbox explore"},
 		{"a replay of something else", []string{"REPLAY", good}, "is not a finding of sandbox explore"},
@@ -165,15 +182,13 @@ func TestExploreOperatorsThatDoNotWork(t *testing.T) {
 		{"it watches nothing", "nodes: 0\nsteps: [{run: 'true'}]", "sleep 1000", "the operator has not opened a watch in 5s"},
 		{"it does not do what is waited for", "nodes: 0\nsteps: [{wait: {resource: configmaps, namespace: default, name: never, for: 'true', timeout: 1s}}]", "SHOP", "wait for configmaps default/never: true: not after 1s (it is not there), though nothing was disturbed"},
 		{"a step that fails", "nodes: 0\nsteps: [{run: 'echo oh; exit 3'}]", "SHOP", "step 1 (echo oh; exit 3): exit status 3: oh"},
+		{"an account that is not there", "nodes: 0\nserviceAccount: shop/operator\nsteps: [{run: 'true'}]", "SHOP", "there is no ServiceAccount shop/operator"},
+		{"an account without rights", "nodes: 0\nserviceAccount: default/default\nsteps: [{run: 'true'}]", "SHOP", "it may not: list configmaps"},
 		{"a resource that is not there", "nodes: 0\nsteps: [{delete: {resource: boats, name: a}}]", "SHOP", `the API server has no resource "boats"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			file := filepath.Join(t.TempDir(), "workload.yaml")
-			if err := os.WriteFile(file, []byte(tc.workload), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			args := []string{"explore", "--dir", t.TempDir(), "--workload", file, "--quiet", "1s", "--settle", "5s", "--"}
+			args := []string{"explore", "--dir", t.TempDir(), "--workload", workloadFile(t, tc.workload), "--quiet", "1s", "--settle", "5s", "--"}
 			if tc.operator == "SHOP" {
 				args = append(args, shop(t))
 			} else {
@@ -183,5 +198,26 @@ func TestExploreOperatorsThatDoNotWork(t *testing.T) {
 				t.Errorf("exit code %d\n%s%s, want %q", r.code, r.stdout, r.stderr, tc.says)
 			}
 		})
+	}
+}
+
+// An operator has the rights of the account that its Deployment has, and no others.
+func TestExploreRights(t *testing.T) {
+	t.Parallel()
+	rights, err := filepath.Abs("testdata/shop-rights.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(shopWorkload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := command(t, "explore", "--workload", workloadFile(t, fmt.Sprintf("install: [%s]\n%s", rights, text)), "--quiet", "1500ms", "--dir", t.TempDir(),
+		"--only", "CrashAfter at step 1, update configmaps", "--", shop(t))
+	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") || !strings.Contains(r.stderr, "The operator has the rights of the ServiceAccount default/shop, as Deployment default/shop has.") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if strings.Contains(r.stderr, "may not") || !strings.Contains(r.stderr, ": ok\n") {
+		t.Errorf("it was not played as it should:\n%s", r.stderr)
 	}
 }

@@ -11,6 +11,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -24,6 +25,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sigs.k8s.io/yaml"
 )
 
 //go:embed *.yaml
@@ -36,29 +39,40 @@ type row struct {
 	module, version, crds string
 	workload              string
 	command               []string
-	// known are the mistakes that it has, by what the report says of each.
-	known map[string]string
+	known                 []mistake
+}
+
+// mistake is a known one.
+type mistake struct {
+	name string
+	// fault is the kind of fault that shows it, empty for any; says are parts of a line of
+	// what is found then.
+	fault string
+	says  []string
 }
 
 var rows = []row{
 	{
 		name: "replicaset-false", workload: "replicaset.yaml", command: replicaSets(false),
-		known: map[string]string{"kubernetes#129795: more pods than wanted": "has more pods than the 5 replicas"},
+		known: []mistake{{name: "kubernetes#129795: more pods than wanted", says: []string{"has more pods than the 5 replicas"}}},
 	},
 	{name: "replicaset-true", workload: "replicaset.yaml", command: replicaSets(true)},
 	{
-		name: "rabbitmq-1.6.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.6.0", crds: "config/crd/bases", command: rabbitmqCommand,
-		known: map[string]string{
-			"#782: a claim never grows":           "persistentvolumeclaims default/persistence-hare-server",
-			"#648: a live StatefulSet is deleted": "statefulsets.apps default/hare-server",
+		name: "rabbitmq-1.6.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.6.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-addr"),
+		known: []mistake{
+			{name: "#782: a claim never grows", says: []string{"persistentvolumeclaims default/persistence-hare-server", "requests.storage is 1Gi, not 2Gi"}},
+			{name: "#648: a live StatefulSet is deleted", fault: "StaleStart", says: []string{"statefulsets.apps default/hare-server: deleted"}},
+			{name: "#758: a scale-down that is refused is done", says: []string{"statefulsets.apps default/hare-server: spec.replicas is 2, not 3"}},
 		},
 	},
-	{name: "rabbitmq-1.10.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.10.0", crds: "config/crd/bases", command: rabbitmqCommand},
+	{name: "rabbitmq-1.10.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.10.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-bind-address")},
 }
 
 const rabbitmq = "github.com/rabbitmq/cluster-operator"
 
-var rabbitmqCommand = []string{"env", "KUBE_CONFIG=$KUBECONFIG", "OPERATOR_NAMESPACE=default", "OPERATOR", "--metrics-addr=127.0.0.1:0"}
+func rabbitmqCommand(metricsFlag string) []string {
+	return []string{"env", "KUBE_CONFIG=$KUBECONFIG", "OPERATOR_NAMESPACE=default", "OPERATOR", metricsFlag + "=127.0.0.1:0"}
+}
 
 func replicaSets(consistent bool) []string {
 	return []string{
@@ -139,7 +153,15 @@ func (r row) play(ctx context.Context, sandbox, dir string) (string, error) {
 	if err := explore.Run(); err != nil && explore.ProcessState.ExitCode() != 2 {
 		return "", err
 	}
-	return r.line(report.String(), results, time.Since(began))
+	found, err := readFindings(results)
+	if err != nil {
+		return "", err
+	}
+	played, err := os.ReadFile(filepath.Join(results, "played.jsonl"))
+	if err != nil {
+		return "", err
+	}
+	return r.line(found, shown(report.String()), bytes.Count(played, []byte("\n")), time.Since(began)), nil
 }
 
 // source copies the source of the module, which is read-only where Go keeps it.
@@ -164,28 +186,85 @@ func (r row) source(ctx context.Context, dir string) (string, error) {
 	})
 }
 
-// line judges a report: which known mistakes it reports, and how much else.
-func (r row) line(report, results string, took time.Duration) (string, error) {
-	var found, missed []string
-	titles := titlesOf(report)
-	others := len(titles)
-	for name, says := range r.known {
-		told := slices.IndexFunc(titles, func(title string) bool { return strings.Contains(title, says) })
-		if told < 0 {
-			missed = append(missed, name)
-			continue
-		}
-		found = append(found, name)
-		others--
-	}
-	slices.Sort(found)
-	known := append(slices.Clone(found), missed...)
-	played, err := os.ReadFile(filepath.Join(results, "played.jsonl"))
+// finding is what the table needs of the file of a finding.
+type finding struct {
+	file  string
+	After float64 `json:"after"`
+	Fault struct {
+		Kind string `json:"kind"`
+	} `json:"fault"`
+	Problems []struct {
+		Lines []string `json:"lines"`
+	} `json:"problems"`
+}
+
+// readFindings reads what was found, in the order of time.
+func readFindings(dir string) ([]finding, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "finding-*.yaml"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return fmt.Sprintf("| %s | %s | %s | %d | %d | %s |", r.name, or(strings.Join(known, "; ")), or(strings.Join(found, "; ")), max(others, 0),
-		bytes.Count(played, []byte("\n")), took.Round(time.Second)), nil
+	var findings []finding
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Clean(file))
+		if err != nil {
+			return nil, err
+		}
+		f := finding{file: file}
+		if err := yaml.Unmarshal(text, &f); err != nil {
+			return nil, err
+		}
+		findings = append(findings, f)
+	}
+	slices.SortFunc(findings, func(a, b finding) int { return cmp.Compare(a.After, b.After) })
+	return findings, nil
+}
+
+// shows reports whether a finding shows a mistake.
+func (f *finding) shows(m mistake) bool {
+	if m.fault != "" && m.fault != f.Fault.Kind {
+		return false
+	}
+	for _, p := range f.Problems {
+		for _, line := range p.Lines {
+			if !slices.ContainsFunc(m.says, func(part string) bool { return !strings.Contains(line, part) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// shown returns the files of the findings that a report lists: one for each mistake that it
+// tells from others.
+func shown(report string) []string {
+	var files []string
+	for line := range strings.Lines(report) {
+		if file, is := strings.CutPrefix(strings.TrimSpace(line), "again: sandbox replay "); is {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// line is that of the table: which known mistakes were found, and after how long, and how
+// much else was.
+func (r row) line(findings []finding, shown []string, played int, took time.Duration) string {
+	var known, found []string
+	for _, m := range r.known {
+		known = append(known, m.name)
+		if i := slices.IndexFunc(findings, func(f finding) bool { return f.shows(m) }); i >= 0 {
+			number, _, _ := strings.Cut(m.name, ":")
+			found = append(found, fmt.Sprintf("%s after %.0f s", number, findings[i].After))
+		}
+	}
+	others := 0
+	for _, f := range findings {
+		if slices.Contains(shown, f.file) && !slices.ContainsFunc(r.known, f.shows) {
+			others++
+		}
+	}
+	return fmt.Sprintf("| %s | %s | %s | %d | %d | %s |", r.name, or(strings.Join(known, "; ")), or(strings.Join(found, "; ")), others, played, took.Round(time.Second))
 }
 
 func or(text string) string {
@@ -193,15 +272,4 @@ func or(text string) string {
 		return "none"
 	}
 	return text
-}
-
-// titlesOf returns the lines of a report that begin with a number: each a finding.
-func titlesOf(report string) []string {
-	var titles []string
-	for line := range strings.Lines(report) {
-		if number, title, is := strings.Cut(line, ". "); is && strings.Trim(number, "0123456789") == "" && number != "" {
-			titles = append(titles, strings.TrimSpace(title))
-		}
-	}
-	return titles
 }

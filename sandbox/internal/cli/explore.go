@@ -26,9 +26,11 @@ import (
 // exploreFlags are the flags of explore, as they are given.
 type exploreFlags struct {
 	workload, dir, shard, failOnLog, html, junit string
+	serviceAccount                               string
 	runFor, quiet, settle, patience, hold        time.Duration
 	only                                         []string
 	jobs                                         int
+	shrink                                       bool
 }
 
 // errFound is the exit code of explore and replay when the operator does not survive
@@ -85,6 +87,7 @@ be explored. What was played is kept in --dir: started again, it goes on.`,
 	flags.StringVar(&f.html, "html", "", "write a report as one HTML page to this file (default report.html in --dir)")
 	flags.StringVar(&f.junit, "junit", "", "write a JUnit report to this file (default junit.xml in --dir)")
 	flags.IntVar(&f.jobs, "jobs", runtime.NumCPU(), "how many sandboxes play side by side, beside two that mostly wait")
+	flags.BoolVar(&f.shrink, "shrink", true, "leave out the steps that a finding does not need, in the last fifth of --for")
 	addJudging(cmd, &f)
 	return cmd
 }
@@ -98,6 +101,7 @@ func addJudging(cmd *cobra.Command, f *exploreFlags) {
 // addSettling adds the flags that say when all is at rest, and when the operator has failed.
 func addSettling(cmd *cobra.Command, f *exploreFlags) {
 	flags := cmd.Flags()
+	flags.StringVar(&f.serviceAccount, "service-account", "", "NAMESPACE/NAME of the account whose rights the operator has, or none for an administrator's (default the one that a Deployment or StatefulSet among what is installed names, if it is the only one)")
 	flags.DurationVar(&f.quiet, "quiet", 5*time.Second, "in an undisturbed run, all is at rest when nothing happened for so long")
 	flags.DurationVar(&f.settle, "settle", 2*time.Minute, "how long it may take to come to rest undisturbed")
 	flags.DurationVar(&f.patience, "patience", 30*time.Second, "how much longer than undisturbed it may take with a fault or an edit")
@@ -119,6 +123,14 @@ func (f exploreFlags) explorer(w *explore.Workload, program []string) (*explore.
 		if e.FailOnLog, err = regexp.Compile(f.failOnLog); err != nil {
 			return nil, fmt.Errorf("--fail-on-log: %w", err)
 		}
+	}
+	if f.serviceAccount != "" {
+		if f.serviceAccount != explore.Administrator {
+			if _, err := namespacedName("--service-account", f.serviceAccount); err != nil {
+				return nil, err
+			}
+		}
+		w.ServiceAccount = f.serviceAccount
 	}
 	e.Command = append([]string{}, program...)
 	switch program[0] {
@@ -148,7 +160,7 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 	if err != nil {
 		return err
 	}
-	p := explore.Plan{For: f.runFor, Only: f.only, Jobs: f.jobs, Progress: cmd.ErrOrStderr()}
+	p := explore.Plan{For: f.runFor, Only: f.only, Jobs: f.jobs, Shrink: f.shrink, Progress: cmd.ErrOrStderr()}
 	if p.Jobs < 1 {
 		return fmt.Errorf("--jobs %d: at least 1 is needed", p.Jobs)
 	}

@@ -117,7 +117,7 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 
 // fuzzer makes one without a sample.
 func (f exploreFlags) fuzzer(install []string, nodes int, program []string) (*fuzz.Fuzzer, error) {
-	w := &explore.Workload{Nodes: &nodes}
+	w := &explore.Workload{Nodes: &nodes, ServiceAccount: explore.Administrator}
 	for _, name := range install {
 		path, err := filepath.Abs(name)
 		if err != nil {

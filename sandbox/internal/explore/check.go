@@ -191,7 +191,7 @@ func brokenInvariants(own []Invariant, versions []Version) []Problem {
 			if v.Old != nil {
 				old = v.Old.Object
 			}
-			if is, why := holds(rule.program, v.Object.Object, old); !is {
+			if is, why := rule.condition.Holds(v.Object.Object, old); !is {
 				text := fmt.Sprintf("%s: %s does not hold", v.key(), rule.Name)
 				if why != "" {
 					text += " (" + why + ")"

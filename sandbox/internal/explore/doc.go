@@ -9,17 +9,22 @@
 //	steps.go      performs a step
 //	lab.go        a sandbox for each run, from a snapshot
 //	operator.go   the operator's process
+//	rights.go     with whose rights it runs
 //	requests.go   what the operator asked for, from the proxy's log
 //	recorder.go   every version of every object
 //	state.go      what is compared at the end, without what differs anyway
 //	fault.go      the faults of one run, and where they are injected
 //	inject.go     injects them
-//	plan.go       which faults there are to play, most promising first
+//	baseline.go   what is learnt from undisturbed runs
+//	plan.go       which faults there are to play, and how promising each is
+//	order.go      which is next, after those that were played
 //	run.go        one run
 //	session.go    the same sandbox and operator, for tools that play something else
 //	settle.go     when all is at rest
 //	check.go      what is wrong with a run
-//	explore.go    learns, plays, confirms
+//	explore.go    learns, plays
+//	queue.go      plays faults side by side, and confirms what they find
+//	shrink.go     leaves out steps that a finding does not need
 //	book.go       keeps what was played
 //	finding.go    what is found, and the file that replays it
 //	report.go     says it: text, HTML, JUnit

@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Plan says what of all faults to play.
@@ -25,6 +26,9 @@ type Plan struct {
 	Shard, Shards int
 	// Jobs is how many sandboxes play side by side.
 	Jobs int
+	// Shrink leaves out the steps of the workload that a finding does not need: in the
+	// last fifth of For, if that is limited.
+	Shrink bool
 	// Progress gets a line for each run.
 	Progress io.Writer
 }
@@ -66,7 +70,7 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 		return nil, err
 	}
 	defer book.close()
-	base, a, err := e.learnBaseline(ctx, p.Progress)
+	base, a, err := e.learnBaseline(ctx, p.Jobs, p.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -84,15 +88,19 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	result.Played, result.Findings = book.played, book.findings
 	if len(a.Problems) > 0 && !slices.ContainsFunc(book.findings, func(f *Finding) bool { return f.Fault == nil }) {
 		found := e.newFinding(nil, a, base)
+		found.After = time.Since(began).Seconds()
 		result.Findings = append(result.Findings, found)
 		if err := book.found(found); err != nil {
 			return nil, err
 		}
 	}
-	q := &queue{explorer: e, plan: p, base: base, book: book, result: result, over: over, began: began}
+	q := &queue{explorer: e, plan: p, base: base, book: book, result: result, over: over, began: began, history: newHistory()}
 	q.fill(faults)
 	err = q.run(ctx)
 	result.Left = q.left()
+	if err == nil && p.Shrink {
+		err = q.shrink(over)
+	}
 	result.Took = time.Since(began)
 	return result, err
 }
@@ -110,24 +118,34 @@ func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) error {
 	if err := lab.prepare(ctx, e.Installed); err != nil {
 		return err
 	}
+	fmt.Fprintln(progress, lab.why)
 	e.lab = lab
 	return nil
 }
 
-// learnBaseline plays the workload twice without a fault.
-func (e *Explorer) learnBaseline(ctx context.Context, progress io.Writer) (*Baseline, *Outcome, error) {
-	err := e.Prepare(ctx, progress)
-	if err != nil {
+// learnBaseline plays the workload twice without a fault, side by side if there is more
+// than one job, as faults are played then.
+func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writer) (*Baseline, *Outcome, error) {
+	if err := e.Prepare(ctx, progress); err != nil {
 		return nil, nil, err
 	}
+	fmt.Fprintln(progress, "Learning from two undisturbed runs.")
 	var runs [2]*Outcome
+	learning, ctx := errgroup.WithContext(ctx)
+	learning.SetLimit(max(1, jobs))
 	for i := range runs {
-		fmt.Fprintf(progress, "Learning from undisturbed run %d of %d.\n", i+1, len(runs))
-		if runs[i], err = e.play(ctx, fmt.Sprintf("learn-%d", i+1), nil, nil); err != nil {
-			return nil, nil, err
-		}
+		learning.Go(func() (err error) {
+			runs[i], err = e.play(ctx, fmt.Sprintf("learn-%d", i+1), nil, nil)
+			return err
+		})
 	}
-	base, err := learnFrom(runs[0], runs[1], e.Quiet)
+	if err := learning.Wait(); err != nil {
+		return nil, nil, err
+	}
+	if asked := forbidden(runs[0].Requests); len(asked) > 0 {
+		fmt.Fprintf(progress, "warning: the operator may not: %s\n", strings.Join(asked, ", "))
+	}
+	base, err := learnFrom(runs[0], runs[1], e.Quiet, nil)
 	return base, runs[0], err
 }
 
@@ -143,8 +161,8 @@ func (b *Baseline) describe() string {
 }
 
 // choose returns the faults that are to be played here.
-func choose(faults []Fault, p Plan) []Fault {
-	var chosen []Fault
+func choose(faults []planned, p Plan) []planned {
+	var chosen []planned
 	for _, f := range faults {
 		if len(p.Only) > 0 && !slices.ContainsFunc(p.Only, func(part string) bool { return strings.Contains(f.name(), part) || f.id() == part }) {
 			continue
@@ -154,7 +172,7 @@ func choose(faults []Fault, p Plan) []Fault {
 	if p.Shards <= 1 {
 		return chosen
 	}
-	var mine []Fault
+	var mine []planned
 	for i, f := range chosen {
 		if i%p.Shards == p.Shard-1 {
 			mine = append(mine, f)
@@ -163,163 +181,10 @@ func choose(faults []Fault, p Plan) []Fault {
 	return mine
 }
 
-// queue plays faults, some side by side. Those that wait for minutes have sandboxes of
-// their own, because they need no processor meanwhile.
-type queue struct {
-	explorer *Explorer
-	plan     Plan
-	base     *Baseline
-	book     *book
-	result   *Result
-	over     context.Context
-	began    time.Time
-
-	mu          sync.Mutex
-	short, long []Fault
-	err         error
-}
-
-// longLanes is how many sandboxes wait side by side.
-const longLanes = 2
-
-func (q *queue) fill(faults []Fault) {
-	for _, f := range faults {
-		switch {
-		case slices.ContainsFunc(q.book.played, func(p Played) bool { return p.ID == f.id() }):
-		case f.Kind == FreezeLong:
-			q.long = append(q.long, f)
-		default:
-			q.short = append(q.short, f)
-		}
-	}
-}
-
-// left returns how many faults were not played.
-func (q *queue) left() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.short) + len(q.long)
-}
-
-// take returns the next fault for a lane.
-func (q *queue) take(long bool) (Fault, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	from := &q.short
-	if long {
-		from = &q.long
-		// There must be time for it to end.
-		if end, limited := q.over.Deadline(); limited && time.Until(end) < q.explorer.Hold+30*time.Second {
-			return Fault{}, false
-		}
-	}
-	if q.over.Err() != nil || q.err != nil || len(*from) == 0 {
-		return Fault{}, false
-	}
-	f := (*from)[0]
-	*from = (*from)[1:]
-	return f, true
-}
-
-func (q *queue) run(ctx context.Context) error {
-	var lanes sync.WaitGroup
-	lane := func(name string, long bool) {
-		lanes.Go(func() {
-			for {
-				f, ok := q.take(long)
-				if !ok {
-					return
-				}
-				q.playOne(ctx, name, f)
-			}
-		})
-	}
-	for i := range max(1, q.plan.Jobs) {
-		lane(fmt.Sprintf("lane-%d", i+1), false)
-	}
-	for i := range longLanes {
-		lane(fmt.Sprintf("long-%d", i+1), true)
-	}
-	lanes.Wait()
-	// If it was interrupted, the report has what was played.
-	return q.err
-}
-
-// playOne plays a fault, again if that makes a finding certain, and notes what came of it.
-func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
-	limit, cancel := context.WithCancel(ctx)
-	defer cancel()
-	begun := time.Now()
-	o, err := q.explorer.play(limit, lane, &f, q.base)
-	if ctx.Err() != nil {
-		return
-	}
-	played := Played{ID: f.id(), Name: f.name()}
-	var found *Finding
-	switch {
-	case err != nil:
-		played.Error = err.Error()
-	case len(o.Problems) > 0 && !o.Reached && !slices.ContainsFunc(o.Problems, func(p Problem) bool { return p.certain() }):
-		// It is not the fault's doing: the machine may be too slow.
-		played.Error = "the fault was not reached, and yet " + o.Problems[0].summary()
-	case len(o.Problems) > 0:
-		played.Found = true
-		found = q.explorer.newFinding(&f, o, q.base)
-	}
-	if o != nil {
-		played.Reached = o.Reached
-	}
-	if found != nil && !found.confirmed() {
-		found.Tries = 1
-		if again, err := q.explorer.play(limit, lane, &f, q.base); err == nil && len(again.Problems) > 0 {
-			found.Repeated = 1
-		}
-		if ctx.Err() != nil {
-			return
-		}
-	}
-	played.Seconds = time.Since(begun).Seconds()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.result.Played = append(q.result.Played, played)
-	if found != nil {
-		q.result.Findings = append(q.result.Findings, found)
-		if err := q.book.found(found); err != nil && q.err == nil {
-			q.err = err
-		}
-	}
-	if err := q.book.note(played); err != nil && q.err == nil {
-		q.err = err
-	}
-	q.progress(played, found)
-}
-
-// progress says what came of a fault, and how long the rest takes.
-func (q *queue) progress(played Played, found *Finding) {
-	result := "ok"
-	switch {
-	case played.Error != "":
-		result = "error: " + oneLine(played.Error)
-	case found != nil && found.confirmed():
-		result = "FOUND: " + found.title()
-	case found != nil:
-		result = "found once, and not again: " + found.title()
-	case !played.Reached:
-		result = "not reached"
-	}
-	left := len(q.short) + len(q.long)
-	done := len(q.result.Played)
-	rest := time.Duration(float64(time.Since(q.began)) / float64(max(done, 1)) * float64(left)).Round(time.Second)
-	if end, limited := q.over.Deadline(); limited {
-		rest = min(rest, max(time.Until(end), 0).Round(time.Second))
-	}
-	fmt.Fprintf(q.plan.Progress, "[%d of %d, %s to go] %s (%.0f s): %s\n", done, done+left, rest, played.Name, played.Seconds, result)
-}
-
 // Replay plays a finding again, once, and returns what came of it: nil if it is not found
 // any more.
 func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (*Finding, error) {
-	base, a, err := e.learnBaseline(ctx, progress)
+	base, a, err := e.learnBaseline(ctx, 2, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -340,6 +205,6 @@ func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (
 		return nil, nil
 	}
 	again := e.newFinding(f.Fault, o, base)
-	again.Repeated, again.Tries = 1, 1
+	again.ID, again.Repeated, again.Tries = f.ID, 1, 1
 	return again, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,8 @@ import (
 
 // Finding is a fault that the operator does not survive. As a file it can be replayed.
 type Finding struct {
+	// ID is that of the fault that was played; its steps may have other numbers since.
+	ID       string    `json:"id,omitempty"`
 	Command  []string  `json:"command"`
 	Workload *Workload `json:"workload"`
 	// Fault is nil if it needs none.
@@ -26,6 +29,15 @@ type Finding struct {
 	// that is certain from what has happened is not tried again.
 	Repeated int `json:"repeated"`
 	Tries    int `json:"tries"`
+	// Like is the ID of a finding that shows probably the same mistake and is certain. Then
+	// it was not tried again either.
+	Like string `json:"like,omitempty"`
+	// After is how many seconds after the beginning it was found.
+	After float64 `json:"after,omitempty"`
+	// Shrunk: each step of the workload is needed. Shrinking says what came of leaving
+	// steps out.
+	Shrunk    bool   `json:"shrunk,omitempty"`
+	Shrinking string `json:"shrinking,omitempty"`
 	// Timeline is what happened around the fault.
 	Timeline []Moment `json:"timeline,omitempty"`
 	// Output is how the operator's output ended.
@@ -50,7 +62,7 @@ const (
 
 // confirmed reports whether it is certain, or was found more than once.
 func (f *Finding) confirmed() bool {
-	return f.Repeated > 0 || slices.ContainsFunc(f.Problems, func(p Problem) bool { return p.certain() })
+	return f.Repeated > 0 || f.Like != "" || slices.ContainsFunc(f.Problems, func(p Problem) bool { return p.certain() })
 }
 
 // title says what is wrong, in a line.
@@ -64,7 +76,10 @@ func (f *Finding) where() string {
 	return f.Fault.describe(f.Workload)
 }
 
-// kind identifies findings that are probably of the same mistake.
+var numbers = regexp.MustCompile(`\d+`)
+
+// kind identifies findings that are probably of the same mistake: they say the same, other
+// than numbers and what a field is instead of what it should be.
 func (f *Finding) kind() string {
 	p := f.Problems[0]
 	text := string(p.Oracle)
@@ -73,7 +88,7 @@ func (f *Finding) kind() string {
 		path, _, _ := strings.Cut(what, " is ")
 		text += " " + object + " " + path
 	}
-	return text
+	return numbers.ReplaceAllString(text, "N")
 }
 
 // newFinding describes the problems of a run. What comes after the step at which they were
@@ -89,8 +104,21 @@ func (e *Explorer) newFinding(f *Fault, o *Outcome, b *Baseline) *Finding {
 	}
 	w := *e.Workload
 	w.Steps = w.Steps[:min(max(last, 1), len(w.Steps))]
-	return &Finding{Command: e.Command, Workload: &w, Fault: f, Problems: o.Problems, Timeline: timeline(o, b), Output: o.Output[max(0, len(o.Output)-20):]}
+	found := &Finding{Command: e.Command, Workload: &w, Fault: f, Problems: o.Problems, Timeline: timeline(o, b), Output: o.Output[max(0, len(o.Output)-20):]}
+	found.ID = found.id()
+	return found
 }
+
+// id is that of its fault.
+func (f *Finding) id() string {
+	if f.Fault == nil {
+		return "undisturbed"
+	}
+	return f.Fault.id()
+}
+
+// file is the name of the file that replays it.
+func (f *Finding) file() string { return "finding-" + f.ID + ".yaml" }
 
 // rank orders oracles by how much they tell.
 func rank(o Oracle) int {
@@ -179,15 +207,11 @@ func timeline(o *Outcome, b *Baseline) []Moment {
 
 // save writes the file that replays it, and returns its name.
 func (f *Finding) save(dir string) (string, error) {
-	name := "finding-undisturbed.yaml"
-	if f.Fault != nil {
-		name = "finding-" + f.Fault.id() + ".yaml"
-	}
 	text, err := yaml.Marshal(f)
 	if err != nil {
 		return "", err
 	}
-	file := filepath.Join(dir, name)
+	file := filepath.Join(dir, f.file())
 	return file, os.WriteFile(file, text, 0o600)
 }
 
@@ -212,6 +236,9 @@ func ReadFinding(file string) (*Finding, error) {
 			return nil, fmt.Errorf("%s: there is no fault %q", file, f.Fault.Kind)
 		}
 		f.Fault.Until = max(f.Fault.Until, f.Fault.Step)
+	}
+	if f.ID == "" {
+		f.ID = f.id()
 	}
 	return f, nil
 }

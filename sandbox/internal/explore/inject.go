@@ -118,17 +118,12 @@ func (r *run) inject(ctx context.Context, step int, injected <-chan struct{}) er
 	case f.Step != step:
 		return nil
 	case f.Kind == Restart, f.Kind == StaleStart:
-		r.rest(ctx, r.baseline.Steps[step].Took+r.Patience)
+		r.rest(ctx, step, r.baseline.Steps[step].Took+r.Patience)
 		r.outcome.Reached = true
 		return r.restart(ctx, step)
 	}
-	// The write comes within the time that the step takes undisturbed, and some.
-	select {
-	case <-injected:
-	case <-time.After(r.baseline.Steps[step].Took + 2*r.baseline.Quiet + 3*time.Second):
+	if !r.reaches(ctx, step, injected) {
 		r.remove(faultRule)
-		return nil
-	case <-ctx.Done():
 		return ctx.Err()
 	}
 	r.outcome.Reached = true
@@ -139,6 +134,27 @@ func (r *run) inject(ctx context.Context, step int, injected <-chan struct{}) er
 		return r.crash(ctx)
 	}
 	return nil
+}
+
+// reaches waits until the fault was injected, and reports whether that came: within the
+// time that the step takes undisturbed and some, and, once the operator has started, not
+// after nothing has happened for long.
+func (r *run) reaches(ctx context.Context, step int, injected <-chan struct{}) bool {
+	over := time.After(r.baseline.Steps[step].Took + 2*r.baseline.Quiet + 3*time.Second)
+	for {
+		select {
+		case <-injected:
+			return true
+		case <-time.After(look):
+			if step > 0 && r.quietFor() > max(2*r.baseline.Steps[step].Quiet, 3*shortQuiet) {
+				return false
+			}
+		case <-over:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // crash kills the operator and starts it again at once, as if the lease of a dead leader
@@ -189,7 +205,7 @@ func (r *run) restart(ctx context.Context, step int) error {
 	}
 	r.note("the operator is killed, and started again")
 	r.stepBegan = time.Now()
-	r.restUp(ctx, r.baseline.Steps[0].Took+r.baseline.Steps[step].Took)
+	r.restUp(ctx, step, r.baseline.Steps[0].Took+r.baseline.Steps[step].Took)
 	r.remove(faultRule)
 	r.remove(freezeRule)
 	r.note("the events arrive")
@@ -199,11 +215,11 @@ func (r *run) restart(ctx context.Context, step int) error {
 
 // restUp waits until the operator watches what it does, and all is at rest, or the time is
 // over.
-func (r *run) restUp(ctx context.Context, limit time.Duration) {
+func (r *run) restUp(ctx context.Context, step int, limit time.Duration) {
 	for end := time.Now().Add(limit); len(r.missingWatches()) > 0 && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(look)
 	}
-	r.rest(ctx, limit)
+	r.rest(ctx, step, limit)
 }
 
 // moment returns the revision of a moment of this run.
@@ -241,7 +257,7 @@ func (r *run) moment(asOf string) (int64, error) {
 // thaw ends that events are held back, after the step has come to rest without them.
 func (r *run) thaw(ctx context.Context) error {
 	f := r.fault
-	r.rest(ctx, r.baseline.Steps[f.Until].Took+2*r.baseline.Quiet)
+	r.rest(ctx, f.Until, r.baseline.Steps[f.Until].Took+2*r.baseline.Quiet)
 	if f.Kind == FreezeLong {
 		r.note("nothing is done for %s", r.Hold)
 		select {
@@ -250,7 +266,7 @@ func (r *run) thaw(ctx context.Context) error {
 			return ctx.Err()
 		}
 		r.touch(ctx)
-		r.rest(ctx, 2*r.baseline.Quiet+5*time.Second)
+		r.rest(ctx, f.Until, 2*r.baseline.Quiet+5*time.Second)
 	}
 	for _, rule := range r.rules() {
 		if rule.Name == faultRule {

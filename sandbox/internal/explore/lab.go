@@ -32,6 +32,9 @@ type lab struct {
 	workload *Workload
 	// bin is a directory in which kubectl is.
 	bin string
+	// account is the ServiceAccount that the operator has, empty for all rights; why says
+	// which that is.
+	account, why string
 }
 
 // sandbox is one that runs.
@@ -104,7 +107,8 @@ func (l *lab) prepare(ctx context.Context, installed func(context.Context, dynam
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	return nil
+	l.account, l.why, err = accountFor(ctx, s.config, l.workload.ServiceAccount)
+	return err
 }
 
 // establishing is how long a CustomResourceDefinition may take.

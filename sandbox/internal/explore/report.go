@@ -101,11 +101,10 @@ func (g *group) text(w io.Writer, dir string) {
 	if len(g.Also) > 0 {
 		fmt.Fprintf(w, "   the same with %d other faults, such as: %s\n", len(g.Also), g.Also[0].where())
 	}
-	name := "finding-undisturbed.yaml"
-	if g.Fault != nil {
-		name = "finding-" + g.Fault.id() + ".yaml"
+	if g.Shrinking != "" {
+		fmt.Fprintf(w, "   its workload: %s\n", g.Shrinking)
 	}
-	fmt.Fprintf(w, "   again: sandbox replay %s\n", filepath.Join(dir, name))
+	fmt.Fprintf(w, "   again: sandbox replay %s\n", filepath.Join(dir, g.file()))
 }
 
 // nearest returns the moments around the fault.
@@ -163,7 +162,7 @@ func (r *Result) JUnit(file string) error {
 	cases := make([]JUnitCase, 0, len(r.Played))
 	for _, p := range r.Played {
 		c := JUnitCase{Name: p.Name, Class: "explore", Time: p.Seconds}
-		i := slices.IndexFunc(r.Findings, func(f *Finding) bool { return f.Fault != nil && f.Fault.id() == p.ID && f.confirmed() })
+		i := slices.IndexFunc(r.Findings, func(f *Finding) bool { return f.ID == p.ID && f.confirmed() })
 		switch {
 		case i >= 0:
 			var text strings.Builder

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/dynamic"
@@ -109,12 +110,16 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline)
 		return nil, nil, err
 	}
 	undo = append(undo, func() { _ = r.proxy.Close() })
-	kubeconfig := filepath.Join(e.lab.dir, name+".kubeconfig")
-	if err := os.WriteFile(kubeconfig, r.proxy.Kubeconfig, 0o600); err != nil {
+	access, err := kubeconfig(ctx, r.sandbox.config, r.proxy.Kubeconfig, e.lab.account)
+	if err != nil {
 		return nil, nil, err
 	}
-	undo = append(undo, func() { _ = os.Remove(kubeconfig) })
-	r.operator = e.process(kubeconfig)
+	file := filepath.Join(e.lab.dir, name+".kubeconfig")
+	if err := os.WriteFile(file, access, 0o600); err != nil {
+		return nil, nil, err
+	}
+	undo = append(undo, func() { _ = os.Remove(file) })
+	r.operator = e.process(file)
 	undo = append(undo, func() { r.operator.close() })
 	return r, undoAll, nil
 }
@@ -143,6 +148,9 @@ func (e *Explorer) play(ctx context.Context, name string, f *Fault, b *Baseline)
 	var incomplete error
 	if r.outcome.Versions, incomplete = r.recorder.all(); err == nil {
 		err = incomplete
+	}
+	if asked := forbidden(r.outcome.Requests); err != nil && f == nil && len(asked) > 0 {
+		err = fmt.Errorf("%w\n    it may not: %s", err, strings.Join(asked, ", "))
 	}
 	select {
 	case crash := <-r.sandbox.crashed:
@@ -200,7 +208,7 @@ func (r *run) playStep(ctx context.Context, step int) error {
 	switch {
 	case lasting:
 		// The objects of now are not those that the step comes to.
-		r.rest(ctx, r.baseline.Steps[step].Took+2*r.baseline.Quiet)
+		r.rest(ctx, step, r.baseline.Steps[step].Took+2*r.baseline.Quiet)
 	case r.baseline == nil:
 		if err := r.learn(ctx, step, &at); err != nil {
 			return err

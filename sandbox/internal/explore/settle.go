@@ -25,6 +25,41 @@ func (r *run) quietFor() time.Duration {
 // look is how often it is looked whether all is at rest.
 const look = 50 * time.Millisecond
 
+// shortQuiet is how long nothing happens when all is at rest, where nothing slower was
+// seen.
+const shortQuiet = time.Second
+
+// quiet returns how long nothing must happen in a step for all to be at rest. Where nothing
+// is disturbed, and the last write of the step has come, that is short. An operator that
+// waits before it goes on is otherwise given as long as it takes undisturbed.
+func (r *run) quiet(step int) time.Duration {
+	base := &r.baseline.Steps[step]
+	switch f := r.fault; {
+	case step == len(r.baseline.Steps)-1:
+		return r.baseline.Quiet
+	case f != nil && step >= f.Step && step <= f.Until:
+		return base.Quiet
+	case r.lastWriteCame(base):
+		return shortQuiet
+	}
+	return base.Quiet
+}
+
+// lastWriteCame reports whether the operator has written in this step what it writes last.
+func (r *run) lastWriteCame(base *BaseStep) bool {
+	if base.Lasts == 0 {
+		return false
+	}
+	n := 0
+	requests := r.log.since(r.lastIndex())
+	for i := range requests {
+		if requests[i].writes(r.baseline.Locks) && callOf(&requests[i], r.baseline.names.stable) == base.Last {
+			n++
+		}
+	}
+	return n >= base.Lasts
+}
+
 // learn waits, in an undisturbed run, until all is at rest, and for how long nothing
 // happens before that.
 func (r *run) learn(ctx context.Context, step int, at *StepOutcome) error {
@@ -57,10 +92,10 @@ func (r *run) learn(ctx context.Context, step int, at *StepOutcome) error {
 	}
 }
 
-// rest waits until all is at rest, or the time is over.
-func (r *run) rest(ctx context.Context, limit time.Duration) {
+// rest waits until all is at rest in a step, or the time is over.
+func (r *run) rest(ctx context.Context, step int, limit time.Duration) {
 	over := time.After(limit)
-	for r.quietFor() < r.baseline.Quiet {
+	for r.quietFor() < r.quiet(step) {
 		select {
 		case <-time.After(look):
 		case <-over:
@@ -78,7 +113,7 @@ func (r *run) settle(ctx context.Context, step int, at *StepOutcome) {
 	limit := time.After(base.Took + r.Patience)
 	for {
 		var missing, differences []string
-		quiet := r.quietFor() >= r.baseline.Quiet
+		quiet := r.quietFor() >= r.quiet(step)
 		if quiet {
 			if missing = r.missingWatches(); len(missing) == 0 {
 				differences = base.Mask.diff(base.State, r.baseline.names.state(r.recorder.objects(), r.baseline.Locks))

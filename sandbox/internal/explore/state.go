@@ -207,6 +207,13 @@ func (m *Mask) learn(a, b State) {
 	}
 }
 
+// add adds what another mask holds.
+func (m *Mask) add(other *Mask) {
+	maps.Copy(m.Paths, other.Paths)
+	maps.Copy(m.Objects, other.Objects)
+	maps.Copy(m.Numbers, other.Numbers)
+}
+
 func merged(a, b State) State {
 	all := maps.Clone(a)
 	maps.Copy(all, b)

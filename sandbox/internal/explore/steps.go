@@ -94,7 +94,7 @@ func (r *run) wait(ctx context.Context, s *Step, limit time.Duration) error {
 		case s.Wait.For == deleted:
 			reason = "it is still there"
 		case object != nil:
-			is, why := holds(s.Wait.program, object.Object, nil)
+			is, why := s.Wait.condition.Holds(object.Object, nil)
 			if is {
 				return nil
 			}

@@ -12,10 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/cel-go/cel"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 )
 
 // Workload is what users do while an operator runs.
@@ -23,6 +24,10 @@ type Workload struct {
 	// Install is applied before the operator starts: files and directories of
 	// manifests, in this order. A directory with a kustomization is built.
 	Install []string `json:"install,omitempty"`
+	// ServiceAccount is the NAMESPACE/NAME of the account whose rights the operator has, or
+	// "none" for all rights. Default: the one that the Deployment or StatefulSet among what
+	// is installed names, if it is the only one.
+	ServiceAccount string `json:"serviceAccount,omitempty"`
 	// Nodes is how many simulated nodes there are. Default 3.
 	Nodes *int `json:"nodes,omitempty"`
 	// WithoutControllers are those of the sandbox's own controller manager that do not
@@ -80,7 +85,7 @@ type Wait struct {
 	// Timeout is how long that may take in an undisturbed run. Default 60s.
 	Timeout metav1.Duration `json:"timeout,omitempty"`
 
-	program cel.Program
+	condition *condition.Condition
 }
 
 // deleted is what a Wait for the end of an object is for.
@@ -93,7 +98,7 @@ type Invariant struct {
 	Resource string `json:"resource"`
 	Rule     string `json:"rule"`
 
-	program cel.Program
+	condition *condition.Condition
 }
 
 // defaultNodes is how many nodes there are.
@@ -141,6 +146,10 @@ func (w *Workload) compile() error {
 	if w.Nodes == nil {
 		w.Nodes = new(defaultNodes)
 	}
+	if namespace, name, _ := strings.Cut(w.ServiceAccount, "/"); w.ServiceAccount != "" && w.ServiceAccount != Administrator &&
+		(namespace == "" || name == "" || strings.Contains(name, "/")) {
+		problem("serviceAccount: %q: want NAMESPACE/NAME, or %s for the rights of an administrator", w.ServiceAccount, Administrator)
+	}
 	if *w.Nodes < 0 {
 		problem("nodes: %d: there cannot be fewer than 0", *w.Nodes)
 	}
@@ -156,7 +165,7 @@ func (w *Workload) compile() error {
 		case v.Name == "" || v.Resource == "":
 			problem("invariants[%d]: name and resource are required", i)
 		default:
-			if v.program, err = compileRule(v.Rule); err != nil {
+			if v.condition, err = condition.Compile(v.Rule); err != nil {
 				problem("invariants[%d] (%s): %w", i, v.Name, err)
 			}
 		}
@@ -196,7 +205,7 @@ func (s *Step) compile() error {
 		}
 		var err error
 		if s.Wait.For != deleted {
-			if s.Wait.program, err = compileRule(s.Wait.For); err != nil {
+			if s.Wait.condition, err = condition.Compile(s.Wait.For); err != nil {
 				return fmt.Errorf("wait: for: %w", err)
 			}
 		}
@@ -282,37 +291,4 @@ func objectNames(manifest string) ([]string, error) {
 		}
 		names = append(names, object.Kind+" "+object.Name)
 	}
-}
-
-// compileRule compiles an expression in CEL over object and old.
-func compileRule(rule string) (cel.Program, error) {
-	environment, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.Variable("old", cel.DynType))
-	if err != nil {
-		return nil, err
-	}
-	ast, issues := environment.Compile(rule)
-	if issues.Err() != nil {
-		return nil, fmt.Errorf("%q is not an expression in CEL: %w", rule, issues.Err())
-	}
-	if ast.OutputType() != cel.BoolType && ast.OutputType() != cel.DynType {
-		return nil, fmt.Errorf("%q is not true or false, but a %s", rule, ast.OutputType())
-	}
-	return environment.Program(ast)
-}
-
-// holds evaluates a rule. A field that is not there makes it false, for a reason.
-func holds(program cel.Program, object, old map[string]any) (bool, string) {
-	arguments := map[string]any{"object": object, "old": nil}
-	if old != nil {
-		arguments["old"] = old
-	}
-	value, _, err := program.Eval(arguments)
-	if err != nil {
-		return false, err.Error()
-	}
-	result, is := value.Value().(bool)
-	if !is {
-		return false, fmt.Sprintf("it is %v, and not true or false", value.Value())
-	}
-	return result, ""
 }

@@ -25,6 +25,9 @@ func TestParseWorkload(t *testing.T) {
 		{name: "a condition that is a number", text: "steps: [{wait: {resource: pods, name: a, for: '1 + 1'}}]", problem: "is not true or false, but a int"},
 		{name: "a rule without a name", text: "steps: [{run: ls}]\ninvariants: [{resource: pods, rule: 'true'}]", problem: "invariants[0]: name and resource are required"},
 		{name: "too few nodes", text: "nodes: -1\nsteps: [{run: ls}]", problem: "nodes: -1: there cannot be fewer than 0"},
+		{name: "an account", text: "serviceAccount: shop/operator\nsteps: [{run: ls}]"},
+		{name: "all rights", text: "serviceAccount: none\nsteps: [{run: ls}]"},
+		{name: "an account without a namespace", text: "serviceAccount: operator\nsteps: [{run: ls}]", problem: `serviceAccount: "operator": want NAMESPACE/NAME, or none for`},
 		{name: "several mistakes", text: "nodes: -1\nsteps: []", problem: "steps: there are none: a workload needs at least one, such as {apply: FILE}\nnodes: -1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

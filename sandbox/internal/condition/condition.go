@@ -1,0 +1,51 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package condition evaluates conditions on objects: expressions in CEL over object and old,
+// which is the version before, or null.
+package condition
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+)
+
+// Condition is an expression that was compiled.
+type Condition struct{ program cel.Program }
+
+// Compile compiles an expression, whose type must be bool or not known before it is
+// evaluated.
+func Compile(text string) (*Condition, error) {
+	environment, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.Variable("old", cel.DynType))
+	if err != nil {
+		return nil, err
+	}
+	ast, issues := environment.Compile(text)
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("%q is not an expression in CEL: %w", text, issues.Err())
+	}
+	if ast.OutputType() != cel.BoolType && ast.OutputType() != cel.DynType {
+		return nil, fmt.Errorf("%q is not true or false, but a %s", text, ast.OutputType())
+	}
+	program, err := environment.Program(ast)
+	return &Condition{program}, err
+}
+
+// Holds evaluates the condition; old may be nil. One that cannot be evaluated, as a field is
+// not there, is false, for the reason that is returned.
+func (c *Condition) Holds(object, old map[string]any) (bool, string) {
+	arguments := map[string]any{"object": object, "old": nil}
+	if old != nil {
+		arguments["old"] = old
+	}
+	value, _, err := c.program.Eval(arguments)
+	if err != nil {
+		return false, err.Error()
+	}
+	result, is := value.Value().(bool)
+	if !is {
+		return false, fmt.Sprintf("it is %v, and not true or false", value.Value())
+	}
+	return result, ""
+}

@@ -1,0 +1,276 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Baseline is what was learnt from undisturbed runs.
+type Baseline struct {
+	Steps []BaseStep
+	// Locks are the objects by which the operator elects its leader, Roots those that it
+	// watches and that users made.
+	Locks, Roots map[string]bool
+	// Watched are the resources that the operator watches; Listed those of them whose
+	// first list may be stale: as of resourceVersion 0, which any API server may answer
+	// from its cache.
+	Watched []string
+	Listed  []string
+	// AtStart are those that it watches as soon as it has started.
+	AtStart []string
+	// MakesPods: the operator creates pods itself.
+	MakesPods bool
+	Counts    [2]Counts
+	// Uncounted are the keys that the two runs have different numbers of.
+	Uncounted map[string]bool
+	// Broken are invariants that do not hold undisturbed either.
+	Broken map[string]bool
+	// Quiet is how long nothing happens when all is at rest.
+	Quiet time.Duration
+
+	names anonymizer
+	// deletions are the keys of objects that were being deleted, with the step.
+	deletions map[string]int
+}
+
+// BaseStep is what a step comes to undisturbed.
+type BaseStep struct {
+	State State
+	Mask  *Mask
+	Took  time.Duration
+	Reads int
+	// Quiet is how long nothing happens in this step when all is at rest.
+	Quiet time.Duration
+	// Writes are those of the operator in this step.
+	Writes []Request
+	// Last is the last kind of write that both runs have in this step, and Lasts how many
+	// of it come in each: all may be at rest when they have. 0: there is none.
+	Last  Call
+	Lasts int
+	// Edited are the fields of roots that are changed in this step: KEY PATH.
+	Edited map[string]bool
+	// Dying: a root is deleted in this step, and is gone only when its finalizers are.
+	Dying bool
+	// Events counts the versions of each resource that the operator watches.
+	Events map[string]int
+}
+
+// learnFrom makes a baseline of two undisturbed runs. They may be one and the same, with
+// the baseline of a longer workload that has the same steps and more: then that one says
+// what differs from run to run.
+func learnFrom(a, b *Outcome, quiet time.Duration, longer *Baseline) (*Baseline, error) {
+	base := &Baseline{
+		Locks: map[string]bool{}, Roots: map[string]bool{}, Uncounted: map[string]bool{}, Broken: map[string]bool{}, deletions: map[string]int{},
+		Watched: a.Watches,
+	}
+	if len(a.Steps) != len(b.Steps) {
+		return nil, errors.New("two undisturbed runs differ")
+	}
+	for _, o := range []*Outcome{a, b} {
+		for key := range lockKeys(o.Requests, o.Versions) {
+			base.Locks[key] = true
+		}
+		for _, p := range o.Problems {
+			base.Broken[p.Lines[0]] = true
+		}
+		for i := range o.Requests {
+			r := &o.Requests[i]
+			base.MakesPods = base.MakesPods || r.Verb == "create" && r.Resource == "pods" && r.succeeded()
+		}
+	}
+	base.AtStart = slices.DeleteFunc(slices.Clone(a.Steps[0].Watches), func(resource string) bool { return !slices.Contains(b.Steps[0].Watches, resource) })
+	inB := map[string]bool{}
+	for i := range b.Versions {
+		inB[b.Versions[i].key()] = true
+	}
+	stable := map[string]bool{}
+	for i := range a.Versions {
+		if key := a.Versions[i].key(); inB[key] && (longer == nil || longer.names.stable[key]) {
+			stable[key] = true
+		}
+	}
+	base.names = anonymizer{stable: stable}
+	mask := newMask()
+	if longer != nil {
+		for i := range longer.Steps {
+			mask.add(longer.Steps[i].Mask)
+		}
+		maps.Copy(base.Locks, longer.Locks)
+		maps.Copy(base.Broken, longer.Broken)
+		maps.Copy(base.Uncounted, longer.Uncounted)
+	}
+	for i := range a.Steps {
+		s := base.step(a, b, i)
+		s.Mask.add(mask)
+		gap := max(a.Steps[i].Gap, b.Steps[i].Gap)
+		s.Quiet = min(max(gap+gap/2+500*time.Millisecond, shortQuiet), quiet)
+		base.Quiet = max(base.Quiet, s.Quiet)
+		base.Steps = append(base.Steps, s)
+	}
+	base.Counts = [2]Counts{countOf(base.names, a.Versions, base.Locks, base.MakesPods), countOf(base.names, b.Versions, base.Locks, base.MakesPods)}
+	for _, pair := range [][2]map[string]int{{base.Counts[0].Created, base.Counts[1].Created}, {base.Counts[0].Deleted, base.Counts[1].Deleted}} {
+		for key := range unite(pair[0], pair[1]) {
+			if pair[0][key] != pair[1][key] {
+				base.Uncounted[key] = true
+			}
+		}
+	}
+	base.findRoots(a)
+	base.findEdits(a)
+	base.findListed(a)
+	base.findDeletions(a)
+	return base, nil
+}
+
+// step compares a step of the two runs.
+func (b *Baseline) step(one, two *Outcome, i int) BaseStep {
+	x, y := one.Steps[i], two.Steps[i]
+	s := BaseStep{
+		State: b.names.state(x.Objects, b.Locks), Mask: newMask(), Took: max(x.Took, y.Took), Reads: max(x.Reads, y.Reads), Events: map[string]int{},
+	}
+	s.Mask.learn(s.State, b.names.state(y.Objects, b.Locks))
+	if i > 0 {
+		// What differs once may be equal by chance the next time.
+		for path := range b.Steps[i-1].Mask.Paths {
+			s.Mask.Paths[path] = true
+		}
+	}
+	s.Writes = one.writesIn(i, b.Locks)
+	s.Last, s.Lasts = lastOfBoth(s.Writes, two.writesIn(i, b.Locks), b.names.stable)
+	for j := range one.Versions {
+		if v := &one.Versions[j]; !v.Initial && one.isIn(i, v.Time) && slices.Contains(b.Watched, v.Resource) {
+			s.Events[v.Resource]++
+		}
+	}
+	return s
+}
+
+// isIn reports whether a moment is in the i-th step, which lasts until the next begins.
+func (o *Outcome) isIn(i int, at time.Time) bool {
+	end := o.Began.Add(o.Took)
+	if i+1 < len(o.Steps) {
+		end = o.Steps[i+1].Began
+	}
+	return !at.Before(o.Steps[i].Began) && at.Before(end)
+}
+
+// writesIn returns the writes of the operator in the i-th step.
+func (o *Outcome) writesIn(i int, locks map[string]bool) []Request {
+	var writes []Request
+	for j := range o.Requests {
+		if r := &o.Requests[j]; r.Resource != "" && o.isIn(i, r.Time) && r.writes(locks) {
+			writes = append(writes, *r)
+		}
+	}
+	return writes
+}
+
+// lastOfBoth returns the last kind of write in one that is in two as well, and how many
+// of that kind both have.
+func lastOfBoth(one, two []Request, stable map[string]bool) (Call, int) {
+	counts := [2]map[Call]int{{}, {}}
+	for i, writes := range [][]Request{one, two} {
+		for j := range writes {
+			counts[i][callOf(&writes[j], stable)]++
+		}
+	}
+	for i := range slices.Backward(one) {
+		call := callOf(&one[i], stable)
+		if n := min(counts[0][call], counts[1][call]); n > 0 {
+			return call, n
+		}
+	}
+	return Call{}, 0
+}
+
+// findRoots finds the objects that users made, of resources that the operator watches.
+func (b *Baseline) findRoots(o *Outcome) {
+	made := map[string]bool{}
+	for i := range o.Requests {
+		if r := &o.Requests[i]; r.Verb == "create" && r.succeeded() {
+			made[nameKey(r.Resource, r.Namespace, r.Name)] = true
+		}
+	}
+	for i := range o.Versions {
+		v := &o.Versions[i]
+		if key := v.key(); v.Type == watch.Added && !v.Initial && slices.Contains(b.Watched, v.Resource) && !made[key] && len(v.Object.GetOwnerReferences()) == 0 &&
+			v.Object.GetGenerateName() == "" && !leftOut(v, b.Locks) && v.Resource != "nodes" && v.Resource != "namespaces" {
+			b.Roots[key] = true
+		}
+	}
+}
+
+// findEdits finds the steps in which users change the roots, or delete them.
+func (b *Baseline) findEdits(o *Outcome) {
+	for step := range b.Steps {
+		b.Steps[step].Edited = map[string]bool{}
+		for i := range o.Versions {
+			if v := &o.Versions[i]; !v.Initial && b.Roots[v.key()] && o.isIn(step, v.Time) {
+				for _, path := range v.edits() {
+					b.Steps[step].Edited[v.key()+" "+path] = true
+				}
+				b.Steps[step].Dying = b.Steps[step].Dying || v.Type == watch.Modified && v.Object.GetDeletionTimestamp() != nil
+			}
+		}
+	}
+}
+
+// whole stands for all fields of an object: it is made or deleted.
+const whole = "*"
+
+// edits returns the fields that a version has changed, beside metadata and status.
+func (v *Version) edits() []string {
+	if v.Old == nil || v.Type != watch.Modified || (v.Old.GetDeletionTimestamp() == nil) != (v.Object.GetDeletionTimestamp() == nil) {
+		return []string{whole}
+	}
+	before, now := Fields{}, Fields{}
+	skip := func(path string) bool { return path == "metadata" || path == "status" }
+	flatten(before, "", v.Old.Object, skip)
+	flatten(now, "", v.Object.Object, skip)
+	var paths []string
+	for path := range valuesOf([]Fields{before, now}) {
+		if before[path] != now[path] {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// findListed finds the resources whose first list an API server may answer from a cache
+// that is behind. A streaming list is always current.
+func (b *Baseline) findListed(o *Outcome) {
+	streamed := map[string]bool{}
+	for i := range o.Requests {
+		if r := &o.Requests[i]; r.Verb == "watchlist" && r.Status == 200 {
+			streamed[r.Resource] = true
+		}
+	}
+	for i := range o.Requests {
+		if r := &o.Requests[i]; r.Verb == "list" && r.ResourceVersion == "0" && !streamed[r.Resource] && slices.Contains(b.Watched, r.Resource) && !slices.Contains(b.Listed, r.Resource) {
+			b.Listed = append(b.Listed, r.Resource)
+		}
+	}
+	slices.Sort(b.Listed)
+}
+
+// findDeletions finds when objects were being deleted that the operator watches.
+func (b *Baseline) findDeletions(o *Outcome) {
+	for i := range o.Versions {
+		v := &o.Versions[i]
+		if v.Object.GetDeletionTimestamp() == nil && v.Type != watch.Deleted || !slices.Contains(b.Listed, v.Resource) || !b.names.stable[v.key()] || v.Resource == "pods" {
+			continue
+		}
+		for step := range o.Steps {
+			if _, known := b.deletions[v.key()]; !known && !v.Time.Before(o.Steps[step].Began) && (step+1 == len(o.Steps) || v.Time.Before(o.Steps[step+1].Began)) {
+				b.deletions[v.key()] = step
+			}
+		}
+	}
+}

@@ -1,0 +1,195 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// queue plays faults, some side by side. Those that wait for minutes have sandboxes of
+// their own, because they need no processor meanwhile.
+type queue struct {
+	explorer *Explorer
+	plan     Plan
+	base     *Baseline
+	book     *book
+	result   *Result
+	over     context.Context
+	began    time.Time
+
+	mu          sync.Mutex
+	short, long []planned
+	history     *history
+	err         error
+}
+
+// longLanes is how many sandboxes wait side by side.
+const longLanes = 2
+
+// fill takes the faults that were not played before.
+func (q *queue) fill(faults []planned) {
+	for _, f := range faults {
+		i := slices.IndexFunc(q.book.played, func(p Played) bool { return p.ID == f.id() })
+		switch {
+		case i >= 0:
+			q.history.notePlayed(&f.Fault)
+			if q.book.played[i].Found {
+				q.history.noteFound(&f.Fault)
+			}
+		case f.Kind == FreezeLong:
+			q.long = append(q.long, f)
+		default:
+			q.short = append(q.short, f)
+		}
+	}
+}
+
+// left returns how many faults were not played.
+func (q *queue) left() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.short) + len(q.long)
+}
+
+// take returns the next fault for a lane.
+func (q *queue) take(long bool) (Fault, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	from := &q.short
+	if long {
+		from = &q.long
+	}
+	i := q.history.next(*from)
+	if q.over.Err() != nil || q.err != nil || i < 0 {
+		return Fault{}, false
+	}
+	if end, limited := q.over.Deadline(); limited {
+		left := time.Until(end)
+		switch {
+		case long && left < q.explorer.Hold+30*time.Second:
+			return Fault{}, false // There must be time for it to end.
+		case q.plan.Shrink && left < q.plan.For/5 && len(toShrink(q.result.Findings)) > 0:
+			return Fault{}, false
+		}
+	}
+	f := (*from)[i].Fault
+	*from = slices.Delete(*from, i, i+1)
+	q.history.notePlayed(&f)
+	return f, true
+}
+
+// run plays all faults, or as many as there is time for.
+func (q *queue) run(ctx context.Context) error {
+	var lanes sync.WaitGroup
+	lane := func(name string, long bool) {
+		lanes.Go(func() {
+			for {
+				f, ok := q.take(long)
+				if !ok {
+					return
+				}
+				q.playOne(ctx, name, f)
+			}
+		})
+	}
+	for i := range max(1, q.plan.Jobs) {
+		lane(fmt.Sprintf("lane-%d", i+1), false)
+	}
+	for i := range longLanes {
+		lane(fmt.Sprintf("long-%d", i+1), true)
+	}
+	lanes.Wait()
+	// If it was interrupted, the report has what was played.
+	return q.err
+}
+
+// playOne plays a fault, again if that makes a finding certain, and notes what came of it.
+func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
+	begun := time.Now()
+	o, err := q.explorer.play(ctx, lane, &f, q.base)
+	if ctx.Err() != nil {
+		return
+	}
+	played := Played{ID: f.id(), Name: f.name()}
+	var found *Finding
+	switch {
+	case err != nil:
+		played.Error = err.Error()
+	case len(o.Problems) > 0 && !o.Reached && !slices.ContainsFunc(o.Problems, func(p Problem) bool { return p.certain() }):
+		// It is not the fault's doing: the machine may be too slow.
+		played.Error = "the fault was not reached, and yet " + o.Problems[0].summary()
+	case len(o.Problems) > 0:
+		played.Found = true
+		found = q.explorer.newFinding(&f, o, q.base)
+	}
+	if o != nil {
+		played.Reached = o.Reached
+	}
+	if found != nil && !found.confirmed() {
+		if found.Like = q.like(found); found.Like == "" {
+			found.Tries = 1
+			if again, err := q.explorer.play(ctx, lane, &f, q.base); err == nil && len(again.Problems) > 0 {
+				found.Repeated = 1
+			}
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	}
+	played.Seconds = time.Since(begun).Seconds()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.result.Played = append(q.result.Played, played)
+	if found != nil {
+		found.After = time.Since(q.began).Seconds()
+		q.history.noteFound(&f)
+		q.result.Findings = append(q.result.Findings, found)
+		if err := q.book.found(found); err != nil && q.err == nil {
+			q.err = err
+		}
+	}
+	if err := q.book.note(played); err != nil && q.err == nil {
+		q.err = err
+	}
+	q.progress(played, found)
+}
+
+// like returns the ID of a finding that is certain and shows probably the same mistake, so
+// that time is better spent on others.
+func (q *queue) like(f *Finding) string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, other := range q.result.Findings {
+		if other.confirmed() && other.kind() == f.kind() {
+			return other.ID
+		}
+	}
+	return ""
+}
+
+// progress says what came of a fault, and how long the rest takes.
+func (q *queue) progress(played Played, found *Finding) {
+	result := "ok"
+	switch {
+	case played.Error != "":
+		result = "error: " + oneLine(played.Error)
+	case found != nil && found.confirmed():
+		result = "FOUND: " + found.title()
+	case found != nil:
+		result = "found once, and not again: " + found.title()
+	case !played.Reached:
+		result = "not reached"
+	}
+	left := len(q.short) + len(q.long)
+	done := len(q.result.Played)
+	rest := time.Duration(float64(time.Since(q.began)) / float64(max(done, 1)) * float64(left)).Round(time.Second)
+	if end, limited := q.over.Deadline(); limited {
+		rest = min(rest, max(time.Until(end), 0).Round(time.Second))
+	}
+	fmt.Fprintf(q.plan.Progress, "[%d of %d, %s to go] %s (%.0f s): %s\n", done, done+left, rest, played.Name, played.Seconds, result)
+}

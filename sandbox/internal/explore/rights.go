@@ -1,0 +1,143 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Administrator is the ServiceAccount of a workload whose operator has all rights.
+const Administrator = "none"
+
+// defaultAccount is the ServiceAccount of pods that name none. No operator is given its
+// rights there.
+const defaultAccount = "default"
+
+// tokenSeconds is the lifetime of a token, longer than any run.
+const tokenSeconds = int64(4 * 60 * 60)
+
+// accountFor returns the ServiceAccount, NAMESPACE/NAME, that an operator has: the one that
+// the workload names, or else the only one that what is installed gives to a Deployment or
+// a StatefulSet. It is empty for an operator that has all rights, and why says in a line
+// which it is.
+func accountFor(ctx context.Context, config *rest.Config, named string) (account, why string, err error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", "", err
+	}
+	if named == Administrator {
+		return "", "The operator has the rights of an administrator.", nil
+	}
+	if named != "" {
+		namespace, name, _ := strings.Cut(named, "/")
+		_, err := client.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return "", "", fmt.Errorf("there is no ServiceAccount %s: it, and what gives it its rights, must be among what is installed", named)
+		}
+		return named, fmt.Sprintf("The operator has the rights of the ServiceAccount %s.", named), err
+	}
+	accounts, err := accountsOfPods(ctx, client)
+	if err != nil {
+		return "", "", err
+	}
+	switch len(accounts) {
+	case 0:
+		return "", "The operator has the rights of an administrator: nothing that is installed has a ServiceAccount for it.", nil
+	case 1:
+		for account, of := range accounts {
+			return account, fmt.Sprintf("The operator has the rights of the ServiceAccount %s, as %s has.", account, of), nil
+		}
+	}
+	return "", fmt.Sprintf("The operator has the rights of an administrator, as there are several ServiceAccounts: %s. --service-account chooses one.",
+		strings.Join(slices.Sorted(maps.Keys(accounts)), ", ")), nil
+}
+
+// accountsOfPods returns the ServiceAccounts, other than those by default, of Deployments
+// and StatefulSets, with one that has it.
+func accountsOfPods(ctx context.Context, client kubernetes.Interface) (map[string]string, error) {
+	accounts := map[string]string{}
+	add := func(kind, namespace, name, account string) {
+		if account != "" && account != defaultAccount {
+			accounts[namespace+"/"+account] = kind + " " + namespace + "/" + name
+		}
+	}
+	deployments, err := client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		add("Deployment", d.Namespace, d.Name, d.Spec.Template.Spec.ServiceAccountName)
+	}
+	sets, err := client.AppsV1().StatefulSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range sets.Items {
+		s := &sets.Items[i]
+		add("StatefulSet", s.Namespace, s.Name, s.Spec.Template.Spec.ServiceAccountName)
+	}
+	return accounts, nil
+}
+
+// kubeconfig returns how the operator reaches the API server: as the proxy's kubeconfig
+// says, but with a token of the ServiceAccount, if there is one.
+func kubeconfig(ctx context.Context, config *rest.Config, proxied []byte, account string) ([]byte, error) {
+	if account == "" {
+		return proxied, nil
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	seconds := tokenSeconds
+	namespace, name, _ := strings.Cut(account, "/")
+	granted, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get a token of the ServiceAccount %s: %w", account, err)
+	}
+	c, err := clientcmd.Load(proxied)
+	if err != nil {
+		return nil, err
+	}
+	for user := range c.AuthInfos {
+		c.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: granted.Status.Token}
+	}
+	for _, context := range c.Contexts {
+		context.Namespace = namespace
+	}
+	return clientcmd.Write(*c)
+}
+
+// forbidden returns what the operator asked for and may not, each once.
+func forbidden(requests []Request) []string {
+	asked := map[string]bool{}
+	for i := range requests {
+		r := &requests[i]
+		if r.Upstream != http.StatusForbidden {
+			continue
+		}
+		text := r.Verb + " " + r.Resource
+		if r.Namespace != "" {
+			text += " in " + r.Namespace
+		}
+		asked[text] = true
+	}
+	return slices.Sorted(maps.Keys(asked))
+}

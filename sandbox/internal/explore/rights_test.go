@@ -1,0 +1,23 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestForbidden(t *testing.T) {
+	requests := []Request{
+		{Verb: "list", Resource: "secrets", Upstream: 403, Status: 403},
+		{Verb: "list", Resource: "secrets", Upstream: 403, Status: 403},
+		{Verb: "update", Resource: "leases.coordination.k8s.io", Namespace: "shop", Name: "a", Upstream: 403},
+		{Verb: "get", Resource: "pods", Upstream: 200, Status: 403},
+		{Verb: "get", Resource: "pods", Upstream: 404, Status: 404},
+	}
+	want := []string{"list secrets", "update leases.coordination.k8s.io in shop"}
+	if got := forbidden(requests); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

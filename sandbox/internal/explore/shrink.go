@@ -1,0 +1,159 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// toShrink returns the findings that a report shows and whose workload may have steps that
+// are not needed.
+func toShrink(findings []*Finding) []*Finding {
+	var long []*Finding
+	confirmed, _ := groups(findings)
+	for _, g := range confirmed {
+		if !g.Shrunk && len(g.Workload.Steps) > 1 {
+			long = append(long, g.Finding)
+		}
+	}
+	return long
+}
+
+// shrink leaves out the steps that findings do not need, until the context ends.
+func (q *queue) shrink(ctx context.Context) error {
+	var shrinking errgroup.Group
+	shrinking.SetLimit(max(1, q.plan.Jobs))
+	for i, f := range toShrink(q.result.Findings) {
+		shrinking.Go(func() error {
+			q.explorer.shrink(ctx, fmt.Sprintf("shrink-%d", i+1), f, q.base)
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			fmt.Fprintf(q.plan.Progress, "%s, %s: the workload: %s\n", f.title(), f.where(), f.Shrinking)
+			return q.book.found(f)
+		})
+	}
+	return shrinking.Wait()
+}
+
+// shrink leaves out the steps that a finding does not need: at first all that its fault
+// does not name, then each of them alone.
+func (e *Explorer) shrink(ctx context.Context, lane string, f *Finding, base *Baseline) {
+	whole := len(f.Workload.Steps)
+	try := func(steps []int) bool {
+		if len(steps) == 0 || ctx.Err() != nil {
+			return false
+		}
+		shorter := e.playShorter(ctx, lane, f.without(steps), f.kind(), base)
+		if shorter == nil {
+			return false
+		}
+		shorter.ID, shorter.After, shorter.Like, shorter.Tries, shorter.Repeated = f.ID, f.After, f.Like, f.Tries+1, f.Repeated+1
+		*f = *shorter
+		return true
+	}
+	if others := f.unnamed(); len(others) < 2 || !try(others) {
+		for _, step := range slices.Backward(others) {
+			try([]int{step})
+		}
+	}
+	left := len(f.Workload.Steps)
+	f.Shrunk = ctx.Err() == nil
+	switch {
+	case f.Shrunk && left == whole:
+		f.Shrinking = "each of its steps is needed"
+	case f.Shrunk:
+		f.Shrinking = fmt.Sprintf("%d of %d steps were left out, as they are not needed", whole-left, whole)
+	case left < whole:
+		f.Shrinking = fmt.Sprintf("%d of %d steps were left out, and then time ran out: perhaps more are not needed", whole-left, whole)
+	default:
+		f.Shrinking = "perhaps not all of its steps are needed: there was no time to find out"
+	}
+}
+
+// playShorter plays a finding with a shorter workload. It returns nil if the same is not
+// found with it.
+func (e *Explorer) playShorter(ctx context.Context, lane string, f *Finding, kind string, longer *Baseline) *Finding {
+	shorter := *e
+	shorter.Workload = f.Workload
+	undisturbed, err := shorter.play(ctx, lane, nil, nil)
+	if err != nil {
+		return nil // The steps that are left need the others.
+	}
+	base, err := learnFrom(undisturbed, undisturbed, e.Quiet, longer)
+	if err != nil {
+		return nil
+	}
+	o := undisturbed
+	if f.Fault != nil {
+		if o, err = shorter.play(ctx, lane, f.Fault, base); err != nil {
+			return nil
+		}
+	}
+	if len(o.Problems) == 0 {
+		return nil
+	}
+	if found := shorter.newFinding(f.Fault, o, base); found.kind() == kind {
+		return found
+	}
+	return nil
+}
+
+// momentStep is the beginning of the name of a moment: that at which a step begins.
+const momentStep = "step "
+
+// unnamed returns the steps that the fault of a finding does not name.
+func (f *Finding) unnamed() []int {
+	named := map[int]bool{}
+	if f.Fault != nil {
+		named[f.Fault.Step], named[f.Fault.Until] = true, true
+		if text, is := strings.CutPrefix(f.Fault.AsOf, momentStep); is {
+			step, _ := strconv.Atoi(text)
+			named[step] = true
+		}
+	}
+	var steps []int
+	for step := 1; step <= len(f.Workload.Steps); step++ {
+		if !named[step] {
+			steps = append(steps, step)
+		}
+	}
+	return steps
+}
+
+// without returns a finding without some steps, which its fault does not name.
+func (f *Finding) without(steps []int) *Finding {
+	renumbered := func(step int) int {
+		now := step
+		for _, left := range steps {
+			if left < step {
+				now--
+			}
+		}
+		return now
+	}
+	shorter, workload := *f, *f.Workload
+	workload.Steps = nil
+	for i := range f.Workload.Steps {
+		if !slices.Contains(steps, i+1) {
+			workload.Steps = append(workload.Steps, f.Workload.Steps[i])
+		}
+	}
+	shorter.Workload = &workload
+	if f.Fault != nil {
+		fault := *f.Fault
+		if text, is := strings.CutPrefix(fault.AsOf, momentStep); is {
+			step, _ := strconv.Atoi(text)
+			fault.AsOf = momentStep + strconv.Itoa(renumbered(step))
+		}
+		fault.Step, fault.Until = renumbered(fault.Step), renumbered(fault.Until)
+		shorter.Fault = &fault
+	}
+	return &shorter
+}
