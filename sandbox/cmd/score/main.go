@@ -62,11 +62,17 @@ var rows = []row{
 		known: []mistake{
 			{name: "#782: a claim never grows", says: []string{"persistentvolumeclaims default/persistence-hare-server", "requests.storage is 1Gi, not 2Gi"}},
 			{name: "#648: a live StatefulSet is deleted", fault: "StaleStart", says: []string{"statefulsets.apps default/hare-server: deleted"}},
-			{name: "#758: a scale-down that is refused is done", says: []string{"statefulsets.apps default/hare-server: spec.replicas is 2, not 3"}},
+			scaleDown,
 		},
 	},
-	{name: "rabbitmq-1.10.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.10.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-bind-address")},
+	{
+		// Two of the three are fixed there, and the third is not.
+		name: "rabbitmq-1.10.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.10.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-bind-address"),
+		known: []mistake{scaleDown},
+	},
 }
+
+var scaleDown = mistake{name: "#758: a scale-down that is refused is done", says: []string{"statefulsets.apps default/hare-server: spec.replicas is 2, not 3"}}
 
 const rabbitmq = "github.com/rabbitmq/cluster-operator"
 
