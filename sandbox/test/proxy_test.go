@@ -384,11 +384,58 @@ func TestProxyWrongInput(t *testing.T) {
 		"strangers may steer":    {[]string{"--write-kubeconfig", out, "--control", "0.0.0.0:0"}, "must be a loopback address"},
 		"listens anywhere":       {[]string{"--write-kubeconfig", out, "--listen", ":0"}, "name the address"},
 		"no port":                {[]string{"--write-kubeconfig", out, "--listen", "localhost"}, "want an address"},
+		"a program, and no log":  {[]string{"--write-kubeconfig", out, "--", "true"}, "--log is missing"},
+		"no program":             {[]string{"--write-kubeconfig", out, "--log", filepath.Join(dir, "log"), "--", filepath.Join(dir, "none")}, "the program: "},
+		"an argument":            {[]string{"--write-kubeconfig", out, "true"}, "requires no arguments, got 1"},
+		"nothing to crash":       {[]string{"--write-kubeconfig", out, "--scenario", write("crash", "rules: [{fault: {kind: Crash, at: after}}]")}, "Crash needs a program that the proxy has started"},
 		"log nowhere":            {[]string{"--write-kubeconfig", out, "--log", filepath.Join(dir, "no", "log")}, "--log"},
 	} {
 		t.Run(name, func(t *testing.T) { wantError(t, s.run(t, append([]string{"proxy"}, tc.args...)...), tc.want) })
 	}
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a kubeconfig was written anyway")
+	}
+}
+
+// TestProxyCrash: a program is killed before its write is sent, or when it is done and not
+// answered, and is started again.
+func TestProxyCrash(t *testing.T) {
+	t.Parallel()
+	s := sharedSandbox(t)
+	for at, created := range map[string]int{"before": 1, "after": 2} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			scenario := filepath.Join(dir, "crash.yaml")
+			if err := os.WriteFile(scenario, fmt.Appendf(nil, "rules: [{match: {verbs: [create], resources: [configmaps]}, count: {times: 1}, fault: {kind: Crash, at: %s}}]", at), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			// Each process makes an object of another name, and ends well when it is answered.
+			kubectl := filepath.Join(dir, "kubectl")
+			if err := os.Symlink(binary, kubectl); err != nil {
+				t.Fatal(err)
+			}
+			script := fmt.Sprintf("echo begun >> %s/begun; exec %s create configmap crash-%s-$$", dir, kubectl, at)
+			r := s.run(t, "proxy", "--write-kubeconfig", filepath.Join(dir, "proxied"), "--scenario", scenario, "--log", filepath.Join(dir, "log"), "--", "sh", "-c", script)
+			if r.code != 0 {
+				t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+			}
+			if begun, err := os.ReadFile(filepath.Join(dir, "begun")); err != nil || strings.Count(string(begun), "begun") != 2 {
+				t.Errorf("it was started %d times (%v), want twice", strings.Count(string(begun), "begun"), err)
+			}
+			maps, err := s.client(t).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for i := range maps.Items {
+				if strings.HasPrefix(maps.Items[i].Name, "crash-"+at+"-") {
+					n++
+				}
+			}
+			if n != created {
+				t.Errorf("%d objects were made, want %d", n, created)
+			}
+		})
 	}
 }

@@ -4,11 +4,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -27,7 +29,7 @@ type proxyFlags struct {
 func newProxy(r *root) *cobra.Command {
 	var f proxyFlags
 	cmd := &cobra.Command{
-		Use:   "proxy --write-kubeconfig FILE",
+		Use:   "proxy --write-kubeconfig FILE [-- PROGRAM [ARGUMENTS...]]",
 		Short: "Inject faults between an operator and an API server",
 		Long: `Inject faults between an operator and an API server.
 
@@ -36,18 +38,29 @@ the API server as the user of the kubeconfig that the proxy was given, those wit
 a bearer token as the token's user. Without a scenario, everything is passed on
 unchanged; rules can be added at any time through the proxy's own API, which
 every process on this machine can reach. Each request is a line of JSON in the
-log.`,
+log.
+
+A program after -- is started with that kubeconfig as its KUBECONFIG, and ends with
+the proxy. Rules can crash it; if it ends by itself, so does the proxy.`,
 		Example: `  # In front of the sandbox, or of any cluster.
   sandbox proxy --write-kubeconfig ./proxied
   sandbox proxy --kubeconfig ~/.kube/config --write-kubeconfig ./proxied --scenario bad-day.yaml
+
+  # An operator that rules can crash.
+  sandbox proxy --write-kubeconfig ./proxied --scenario crash.yaml --log proxy.log -- ./my-operator
 
   # The third patch of a node is committed, and its answer is lost.
   rules:
   - match: {verbs: [patch], resources: [nodes]}
     count: {from: 3, times: 1}
     fault: {kind: LoseAnswer}`,
-		Args: arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return r.runProxy(cmd, f) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() == 0 {
+				return nil
+			}
+			return arguments()(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return r.runProxy(cmd, f, args) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -60,10 +73,17 @@ log.`,
 	return cmd
 }
 
-func (r *root) runProxy(cmd *cobra.Command, f proxyFlags) error {
+func (r *root) runProxy(cmd *cobra.Command, f proxyFlags, arguments []string) error {
 	o, err := r.proxyOptions(f)
 	if err != nil {
 		return err
+	}
+	var crashing *program
+	if len(arguments) > 0 {
+		if crashing, err = f.program(arguments); err != nil {
+			return err
+		}
+		o.Crash = crashing.crash
 	}
 	log, err := openLog(cmd, f.log)
 	if err != nil {
@@ -88,7 +108,47 @@ func (r *root) runProxy(cmd *cobra.Command, f proxyFlags) error {
 	for _, warning := range server.Warnings(o.Rules) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
 	}
-	return server.Run(cmd.Context())
+	if crashing == nil {
+		return server.Run(cmd.Context())
+	}
+	return runWith(cmd.Context(), server, crashing)
+}
+
+// program is the one that the proxy starts.
+func (f proxyFlags) program(arguments []string) (*program, error) {
+	if f.log == "" {
+		return nil, errors.New("--log is missing: standard output is that of the program, so name the file for the log")
+	}
+	if _, err := exec.LookPath(arguments[0]); err != nil {
+		return nil, fmt.Errorf("the program: %w", err)
+	}
+	kubeconfig, err := filepath.Abs(f.write)
+	if err != nil {
+		return nil, err
+	}
+	return newProgram(arguments, []string{"KUBECONFIG=" + kubeconfig}), nil
+}
+
+// runWith runs the proxy until the program ends by itself, and returns its exit code.
+func runWith(ctx context.Context, server *proxy.Server, program *program) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if err := program.start(); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	defer program.close()
+	go func() {
+		select {
+		case code := <-program.over:
+			end(exitError(code))
+		case <-ctx.Done():
+		}
+	}()
+	err := server.Run(ctx)
+	if code := exitError(0); errors.As(context.Cause(ctx), &code) && code != 0 {
+		return code
+	}
+	return err
 }
 
 // proxyOptions checks what the flags say, before anything is written.

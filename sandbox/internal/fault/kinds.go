@@ -32,10 +32,20 @@ const (
 	// HangAnswer sends the request on and does not pass the answer on; it ends
 	// like Hang.
 	HangAnswer Kind = "HangAnswer"
-	// Stale answers a read as of ResourceVersion; without one, as of the first
-	// read of that kind that came when the rule was there, and which is let
-	// through.
+	// Crash kills the client, which must be the program that the proxy started: At before
+	// the request is sent on, or after it was and before the answer. It is started again
+	// at once, or after For.
+	Crash Kind = "Crash"
+	// Stale answers a read as of ResourceVersion, or as of the moment that the rule AsOf
+	// has marked, as soon as it has; without either, as of the first read of that kind
+	// that came when the rule was there, and which is let through.
 	Stale Kind = "Stale"
+)
+
+// The values of At.
+const (
+	Before = "before"
+	After  = "after"
 )
 
 // Faults of watches, injected into an event.
@@ -51,6 +61,9 @@ const (
 	DelayEvent Kind = "DelayEvent"
 	// CutWatch breaks the stream off before the event.
 	CutWatch Kind = "CutWatch"
+	// Mark does nothing but name the moment of the event: that of its resourceVersion,
+	// for Stale. A rule marks one moment, the first.
+	Mark Kind = "Mark"
 	// ExpireWatch sends the client 410 Expired instead of the event, and ends
 	// the stream.
 	ExpireWatch Kind = "ExpireWatch"
@@ -66,6 +79,8 @@ const (
 	fieldRetryAfter      field = "retryAfter"
 	fieldFor             field = "for"
 	fieldResourceVersion field = "resourceVersion"
+	fieldAsOf            field = "asOf"
+	fieldAt              field = "at"
 )
 
 // traits are what a kind can be injected into and the fields it has.
@@ -93,7 +108,8 @@ var kinds = map[Kind]traits{
 	Delay:      {fields: []field{fieldFor}},
 	LoseAnswer: {verbs: answered, fields: []field{fieldCode, fieldReason, fieldMessage}},
 	HangAnswer: {verbs: answered, fields: []field{fieldFor}},
-	Stale:      {verbs: []string{"get", "list", "watchlist"}, fields: []field{fieldResourceVersion}},
+	Crash:      {verbs: answered, fields: []field{fieldAt, fieldFor}, needs: []field{fieldAt}},
+	Stale:      {verbs: []string{"get", "list", "watchlist"}, fields: []field{fieldResourceVersion, fieldAsOf}},
 
 	Freeze:         {verbs: watches, events: true},
 	DropEvent:      {verbs: watches, events: true},
@@ -101,6 +117,7 @@ var kinds = map[Kind]traits{
 	DelayEvent:     {verbs: watches, events: true, fields: []field{fieldFor}, needs: []field{fieldFor}},
 	CutWatch:       {verbs: watches, events: true},
 	ExpireWatch:    {verbs: watches, events: true},
+	Mark:           {verbs: watches, events: true},
 }
 
 // Kinds returns the names of all faults, sorted.
@@ -111,7 +128,7 @@ func (f Fault) given() []field {
 	var given []field
 	for name, set := range map[field]bool{
 		fieldCode: f.Code != 0, fieldReason: f.Reason != "", fieldMessage: f.Message != "", fieldRetryAfter: f.RetryAfter != 0,
-		fieldFor: f.For != 0, fieldResourceVersion: f.ResourceVersion != "",
+		fieldFor: f.For != 0, fieldResourceVersion: f.ResourceVersion != "", fieldAsOf: f.AsOf != "", fieldAt: f.At != "",
 	} {
 		if set {
 			given = append(given, name)

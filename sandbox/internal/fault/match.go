@@ -35,7 +35,14 @@ type Event struct {
 	Namespace, Name string
 	// Initial: it belongs to the list at the beginning of a streaming list.
 	Initial bool
+	// ResourceVersion is that of its object.
+	ResourceVersion string
+	// Change is nil if no rule asks for it, or it could not be decoded.
+	Change *Change
 }
+
+// Change is an object and, if it is known, what it was before.
+type Change struct{ Object, Old map[string]any }
 
 // aliases are verbs that stand for several.
 var aliases = map[string][]string{

@@ -18,8 +18,12 @@ type Rule struct {
 	Name   string `json:"name" yaml:"name"`
 	Match  Match  `json:"match,omitzero" yaml:"match"`
 	Events Events `json:"events,omitzero" yaml:"events"`
-	Count  Count  `json:"count,omitzero" yaml:"count"`
-	Fault  Fault  `json:"fault" yaml:"fault"`
+	// When is an expression in CEL over object and old, the object of an event and that of
+	// the event before it in the same watch, or null. The rule applies to events for which
+	// it is true.
+	When  string `json:"when,omitempty" yaml:"when"`
+	Count Count  `json:"count,omitzero" yaml:"count"`
+	Fault Fault  `json:"fault" yaml:"fault"`
 }
 
 // Match chooses requests. A request must fit each of the lists that are not
@@ -73,8 +77,10 @@ type Fault struct {
 	RetryAfter Duration `json:"retryAfter,omitzero" yaml:"retryAfter"`
 
 	For Duration `json:"for,omitzero" yaml:"for"`
+	At  string   `json:"at,omitempty" yaml:"at"`
 
 	ResourceVersion string `json:"resourceVersion,omitempty" yaml:"resourceVersion"`
+	AsOf            string `json:"asOf,omitempty" yaml:"asOf"`
 }
 
 // Duration is written like 2s or 1m30s.

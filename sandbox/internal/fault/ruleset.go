@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 )
 
 // RuleSet holds the rules in force and their counters. Every rule counts all requests
@@ -23,7 +25,9 @@ type entry struct {
 	rule            Rule
 	matched, fired  int
 	resourceVersion string
-	removed         chan struct{}
+	// when is nil for a rule without one.
+	when    *condition.Condition
+	removed chan struct{}
 }
 
 // RuleStatus is a rule with its counters.
@@ -51,7 +55,8 @@ type Action struct {
 // NewRuleSet returns a set without rules.
 func NewRuleSet() *RuleSet { return &RuleSet{changed: make(chan struct{})} }
 
-// Add adds valid rules, or none of them if the name of one is taken.
+// Add adds valid rules, or none of them if the name of one is taken or one is as of a
+// moment that no rule marks.
 func (s *RuleSet) Add(rules ...Rule) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,9 +65,24 @@ func (s *RuleSet) Add(rules ...Rule) error {
 			return fmt.Errorf("there is a rule named %q already: remove it first, or choose another name", rule.Name)
 		}
 	}
-	for _, rule := range rules {
-		s.rules = append(s.rules, &entry{rule: rule, resourceVersion: rule.Fault.ResourceVersion, removed: make(chan struct{})})
+	added := make([]*entry, len(rules))
+	for i, rule := range rules {
+		e := &entry{rule: rule, resourceVersion: rule.Fault.ResourceVersion, removed: make(chan struct{})}
+		if rule.When != "" {
+			var err error
+			if e.when, err = condition.Compile(rule.When); err != nil {
+				return fmt.Errorf("rule %q: when: %w", rule.Name, err)
+			}
+		}
+		added[i] = e
 	}
+	all := slices.Concat(s.rules, added)
+	for _, rule := range rules {
+		if of := rule.Fault.AsOf; of != "" && !slices.ContainsFunc(all, func(e *entry) bool { return e.rule.Name == of && e.rule.Fault.Kind == Mark }) {
+			return fmt.Errorf("rule %q: fault.asOf: there is no rule %q with the fault Mark", rule.Name, of)
+		}
+	}
+	s.rules = all
 	s.notify()
 	return nil
 }
@@ -103,23 +123,75 @@ func (s *RuleSet) List() ([]RuleStatus, <-chan struct{}) {
 
 // Request counts a request and returns the fault to inject into it, nil for none.
 func (s *RuleSet) Request(r Request) *Action {
-	return s.first(func(rule Rule) bool { return !kinds[rule.Fault.Kind].events && rule.appliesTo(r) })
+	return s.first(func(e *entry) bool {
+		return !kinds[e.rule.Fault.Kind].events && e.rule.appliesTo(r) && (e.rule.Fault.AsOf == "" || s.marked(e.rule.Fault.AsOf) != "")
+	})
+}
+
+// marked returns the moment that a rule has marked, if it has. The caller holds the lock.
+func (s *RuleSet) marked(name string) string {
+	if i := s.index(name); i >= 0 {
+		return s.rules[i].resourceVersion
+	}
+	return ""
+}
+
+// NeedsChange reports whether a rule asks how the objects of the events of a watch change.
+func (s *RuleSet) NeedsChange(r Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.rules, func(e *entry) bool { return e.when != nil && e.rule.appliesTo(r) })
+}
+
+// Mark counts an event for the Mark rules, before it is held back or anything is done to
+// it, and returns those of which it is the moment.
+func (s *RuleSet) Mark(r Request, event Event) []*Action {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var marks []*Action
+	for _, e := range s.rules {
+		if e.rule.Fault.Kind != Mark || event.ResourceVersion == "" || !e.rule.appliesTo(r) || !e.rule.Events.Matches(event) || !e.holds(event) {
+			continue
+		}
+		e.matched++
+		s.notify()
+		if e.resourceVersion == "" && e.rule.Count.includes(e.matched, e.fired) {
+			e.resourceVersion = event.ResourceVersion
+			e.fired++
+			marks = append(marks, &Action{Rule: e.rule.Name, Fault: e.rule.Fault, Removed: e.removed})
+		}
+	}
+	return marks
+}
+
+// holds reports whether a rule's condition is true for an event.
+func (e *entry) holds(event Event) bool {
+	if e.when == nil {
+		return true
+	}
+	if event.Change == nil {
+		return false
+	}
+	is, _ := e.when.Holds(event.Change.Object, event.Change.Old)
+	return is
 }
 
 // Freezes counts an event for the Freeze rules and returns those that hold it back. A
-// rule that does not choose events holds back everything, bookmarks and the end of the
+// rule that does not choose events, by a condition or otherwise, holds back everything, bookmarks and the end of the
 // stream, too.
 func (s *RuleSet) Freezes(r Request, event Event) []*Action {
-	return s.actions(func(rule Rule) bool {
-		return rule.Fault.Kind == Freeze && rule.appliesTo(r) && (rule.Events.Matches(event) || rule.Events.all() && (rule.Events.Initial || !event.Initial))
+	return s.actions(func(e *entry) bool {
+		rule := e.rule
+		return rule.Fault.Kind == Freeze && rule.appliesTo(r) && e.holds(event) && (rule.Events.Matches(event) || rule.Events.all() && (rule.Events.Initial || !event.Initial))
 	}, -1)
 }
 
 // Event counts an event that is not held back and returns the fault to inject into it,
 // nil for none.
 func (s *RuleSet) Event(r Request, event Event) *Action {
-	return s.first(func(rule Rule) bool {
-		return kinds[rule.Fault.Kind].events && rule.Fault.Kind != Freeze && rule.appliesTo(r) && rule.Events.Matches(event)
+	return s.first(func(e *entry) bool {
+		kind := e.rule.Fault.Kind
+		return kinds[kind].events && kind != Freeze && kind != Mark && e.rule.appliesTo(r) && e.rule.Events.Matches(event) && e.holds(event)
 	})
 }
 
@@ -129,7 +201,7 @@ func (r Rule) appliesTo(request Request) bool {
 	return (verbs == nil || slices.Contains(verbs, request.Verb)) && r.Match.Matches(request)
 }
 
-func (s *RuleSet) first(applies func(Rule) bool) *Action {
+func (s *RuleSet) first(applies func(*entry) bool) *Action {
 	if actions := s.actions(applies, 1); len(actions) > 0 {
 		return actions[0]
 	}
@@ -138,12 +210,12 @@ func (s *RuleSet) first(applies func(Rule) bool) *Action {
 
 // actions counts for each rule that applies, and returns the faults that are due: at
 // most limit, unless that is negative.
-func (s *RuleSet) actions(applies func(Rule) bool, limit int) []*Action {
+func (s *RuleSet) actions(applies func(*entry) bool, limit int) []*Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var actions []*Action
 	for _, e := range s.rules {
-		if !applies(e.rule) {
+		if !applies(e) {
 			continue
 		}
 		e.matched++
@@ -153,7 +225,10 @@ func (s *RuleSet) actions(applies func(Rule) bool, limit int) []*Action {
 		}
 		action := &Action{Rule: e.rule.Name, Fault: e.rule.Fault, Removed: e.removed}
 		action.Fault.ResourceVersion = e.resourceVersion
-		if e.rule.Fault.Kind == Stale && e.resourceVersion == "" {
+		if of := e.rule.Fault.AsOf; of != "" {
+			action.Fault.ResourceVersion = s.marked(of)
+		}
+		if e.rule.Fault.Kind == Stale && action.Fault.ResourceVersion == "" {
 			action.SetResourceVersion = func(resourceVersion string) { s.setResourceVersion(e, resourceVersion) }
 		} else {
 			e.fired++
@@ -177,7 +252,7 @@ func (s *RuleSet) Holds(r Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.rules, func(e *entry) bool {
-		return e.rule.Fault.Kind == Freeze && e.rule.Events.all() && e.rule.appliesTo(r) && e.rule.Count.includes(e.matched+1, e.fired)
+		return e.rule.Fault.Kind == Freeze && e.when == nil && e.rule.Events.all() && e.rule.appliesTo(r) && e.rule.Count.includes(e.matched+1, e.fired)
 	})
 }
 

@@ -114,3 +114,79 @@ func TestHolds(t *testing.T) {
 		}
 	}
 }
+
+// event is one of a claim, which wants a size and wanted another before; 0 is none.
+func event(version string, size, before int64) Event {
+	e := Event{Type: "MODIFIED", Name: "a", ResourceVersion: version, Change: &Change{Object: map[string]any{"size": size}}}
+	if before > 0 {
+		e.Change.Old = map[string]any{"size": before}
+	}
+	return e
+}
+
+// TestWhen: a rule with a condition applies to the events for which it is true.
+func TestWhen(t *testing.T) {
+	b := ruleSet(t, "rules: [{name: a, when: 'old != null && object.size < old.size', fault: {kind: DropEvent}}, {name: f, when: object.size == 9, fault: {kind: Freeze}}]")
+	watch := request("watch", "claims", "", "")
+	if !b.NeedsChange(watch) || b.NeedsChange(request("get", "claims", "", "a")) {
+		t.Error("the objects of watches are needed, and no others")
+	}
+	if b.Holds(watch) {
+		t.Error("a Freeze with a condition does not hold what is not known")
+	}
+	for _, tc := range []struct {
+		name           string
+		event          Event
+		dropped, holds bool
+	}{
+		{name: "it shrinks", event: event("1", 3, 5), dropped: true},
+		{name: "it grows", event: event("1", 5, 3)},
+		{name: "it was not seen before", event: event("1", 3, 0)},
+		{name: "it is not known", event: Event{Type: "MODIFIED", Name: "a"}},
+		{name: "it is held back", event: event("1", 9, 3), holds: true},
+	} {
+		if action := b.Event(watch, tc.event); (action != nil) != tc.dropped {
+			t.Errorf("%s: the fault is %+v", tc.name, action)
+		}
+		if held := b.Freezes(watch, tc.event); (len(held) > 0) != tc.holds {
+			t.Errorf("%s: it is held back by %d", tc.name, len(held))
+		}
+	}
+}
+
+// TestAsOf: reads are as of the moment that another rule has marked, and current before.
+func TestAsOf(t *testing.T) {
+	b := ruleSet(t, "rules: [{name: moment, count: {from: 2}, when: object.size == 5, fault: {kind: Mark}}, {name: stale, fault: {kind: Stale, asOf: moment}}]")
+	watch, list := request("watch", "claims", "", ""), request("list", "claims", "", "")
+	for _, tc := range []struct {
+		event Event
+		marks int
+		asOf  string
+	}{
+		{event: event("7", 5, 0)},
+		{event: event("8", 4, 5)},
+		{event: event("9", 5, 4), marks: 1, asOf: "9"},
+		{event: event("10", 5, 5), asOf: "9"},
+	} {
+		if marks := b.Mark(watch, tc.event); len(marks) != tc.marks {
+			t.Errorf("%s marks %d moments, want %d", tc.event.ResourceVersion, len(marks), tc.marks)
+		}
+		if b.Event(watch, tc.event) != nil {
+			t.Error("a Mark does nothing to the event")
+		}
+		action := b.Request(list)
+		switch {
+		case tc.asOf == "" && action != nil:
+			t.Errorf("before the moment: %+v", action)
+		case tc.asOf != "" && (action == nil || action.Fault.ResourceVersion != tc.asOf || action.SetResourceVersion != nil):
+			t.Errorf("after the moment: %+v, want as of %s", action, tc.asOf)
+		}
+	}
+	other, err := Parse([]byte("rules: [{name: other, fault: {kind: Stale, asOf: stale}}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Add(other...); err == nil || !strings.Contains(err.Error(), `rule "other": fault.asOf: there is no rule "stale" with the fault Mark`) {
+		t.Errorf("a moment that nothing marks: %v", err)
+	}
+}

@@ -47,6 +47,13 @@ func TestMistakes(t *testing.T) {
 		"field of none":      {"rules: [{fault: {kind: Close, for: 1s}}]", "fault.for: Close has no such field"},
 		"duration":           {"rules:\n- fault:\n    kind: Delay\n    for: 5", `line 4: "5" is not a duration`},
 		"negative duration":  {"rules: [{fault: {kind: Delay, for: -1s}}]", `"-1s" is not a duration`},
+		"when of a request":  {"rules: [{when: object.a, fault: {kind: Close}}]", "when: Close is done to requests, and only events have an object"},
+		"when that is none":  {"rules: [{when: object., fault: {kind: DropEvent}}]", `when: "object." is not an expression in CEL`},
+		"two moments":        {"rules: [{fault: {kind: Stale, resourceVersion: '5', asOf: a}}]", "fault.asOf: leave it out, or resourceVersion"},
+		"as of for others":   {"rules: [{fault: {kind: Hang, asOf: a}}]", "fault.asOf: Hang has no such field, but for"},
+		"no side of a crash": {"rules: [{fault: {kind: Crash}}]", "fault.at: Crash needs it"},
+		"side of a crash":    {"rules: [{fault: {kind: Crash, at: during}}]", `fault.at "during": want before or after`},
+		"times of a mark":    {"rules: [{count: {times: 1}, fault: {kind: Mark}}]", "a Mark is of one moment: only from makes sense"},
 		"part of a second":   {"rules: [{fault: {kind: Error, code: 429, retryAfter: 1500ms}}]", "want whole seconds"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 )
 
 // MistakesError is all mistakes of a scenario, one line each.
@@ -53,8 +55,23 @@ func (r Rule) validate() MistakesError {
 		r.Match.validate(r.Fault.Kind, traits),
 		r.Events.validate(r.Fault.Kind, traits),
 		r.Count.validate(r.Fault.Kind),
+		r.validateWhen(traits),
 		r.Fault.validate(traits),
 	)
+}
+
+func (r Rule) validateWhen(traits traits) MistakesError {
+	var found MistakesError
+	if r.When == "" {
+		return nil
+	}
+	if !traits.events {
+		found.add("when: %s is done to requests, and only events have an object: leave it out", r.Fault.Kind)
+	}
+	if _, err := condition.Compile(r.When); err != nil {
+		found.add("when: %s", strings.Join(strings.Fields(err.Error()), " "))
+	}
+	return found
 }
 
 var verbs = append(slices.Clone(answered), "watch", VerbWatchList, "read", "write", "*")
@@ -125,6 +142,9 @@ func (c Count) validate(kind Kind) MistakesError {
 	if c.From < 0 || c.Every < 0 || c.Times < 0 {
 		found.add("count: from, every and times cannot be negative")
 	}
+	if kind == Mark && (c.Every > 0 || c.Times > 0) {
+		found.add("count: a Mark is of one moment: only from makes sense")
+	}
 	if kind == Freeze && (c.Every > 0 || c.Times > 0) {
 		found.add("count: a Freeze lasts until its rule is removed: only from makes sense")
 	}
@@ -138,6 +158,12 @@ func (f Fault) validate(traits traits) MistakesError {
 		if !slices.Contains(traits.fields, field) {
 			found.add("fault.%s: %s has no such field%s", field, f.Kind, but(traits.fields))
 		}
+	}
+	if slices.Contains(traits.fields, fieldAt) && f.At != "" && f.At != Before && f.At != After {
+		found.add("fault.at %q: want %s or %s", f.At, Before, After)
+	}
+	if f.ResourceVersion != "" && f.AsOf != "" {
+		found.add("fault.asOf: leave it out, or resourceVersion")
 	}
 	for _, field := range traits.needs {
 		if !slices.Contains(given, field) {

@@ -22,6 +22,8 @@ import (
 type frame struct {
 	bytes []byte
 	event fault.Event
+	// object is that of the event, encoded.
+	object []byte
 	// initialEnd: it is the bookmark that ends the list at the beginning.
 	initialEnd bool
 }
@@ -131,7 +133,8 @@ func (s *splitter) next() (frame, error) {
 	f := frame{event: fault.Event{Initial: s.initial}}
 	if kind, object, err := s.encoding.decode(raw); err == nil {
 		meta := metadata(object)
-		f.event.Type, f.event.Namespace, f.event.Name = kind, meta.Namespace, meta.Name
+		f.event.Type, f.event.Namespace, f.event.Name, f.event.ResourceVersion = kind, meta.Namespace, meta.Name, meta.ResourceVersion
+		f.object = object
 		if kind == "BOOKMARK" && meta.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
 			f.initialEnd, s.initial = true, false
 		}

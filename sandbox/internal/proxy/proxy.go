@@ -27,6 +27,8 @@ type Proxy struct {
 	streams  streams
 	requests atomic.Int64
 	reverse  *httputil.ReverseProxy
+	// crash kills the client and starts it again after some time; nil if that cannot be.
+	crash func(down time.Duration)
 	// writeTimeout is how long a client may not read its answer.
 	writeTimeout time.Duration
 	// detachedTimeout is how long the API server may take to answer a request that no
@@ -138,11 +140,13 @@ func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, x *exchange, acti
 		// that the client sent.
 		_, _ = io.Copy(io.Discard, r.Body)
 		pause(r.Context(), action)
+	case fault.Crash:
+		if action.Fault.At == fault.After {
+			p.detached(r)
+		}
+		p.crash(time.Duration(action.Fault.For))
 	case fault.LoseAnswer, fault.HangAnswer:
-		// Whether the write is committed must not depend on how long the client waits.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), p.detachedTimeout)
-		defer cancel()
-		p.reverse.ServeHTTP(&discard{header: http.Header{}}, r.WithContext(ctx))
+		p.detached(r)
 		switch {
 		case action.Fault.Kind == fault.HangAnswer:
 			pause(r.Context(), action)
@@ -152,6 +156,14 @@ func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, x *exchange, acti
 		}
 	}
 	panic(http.ErrAbortHandler)
+}
+
+// detached sends a request on and drops the answer. Whether a write is committed must not
+// depend on how long the client waits.
+func (p *Proxy) detached(r *http.Request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), p.detachedTimeout)
+	defer cancel()
+	p.reverse.ServeHTTP(&discard{header: http.Header{}}, r.WithContext(ctx))
 }
 
 // answered looks at the API server's answer before the client gets it.

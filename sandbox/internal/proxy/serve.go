@@ -38,6 +38,9 @@ type Options struct {
 	// Listen and Control are the addresses of the proxy and of its own API.
 	Listen, Control string
 	Rules           []fault.Rule
+	// Crash kills the program that the proxy is for, and starts it again after some time.
+	// Without it there can be no rule with the fault Crash.
+	Crash func(down time.Duration)
 	// Log is where the log goes.
 	Log io.Writer
 }
@@ -62,6 +65,10 @@ func Start(o Options) (*Server, error) {
 	}
 	handler, err := New(o.Upstream, rules, o.Log)
 	if err != nil {
+		return nil, err
+	}
+	handler.crash = o.Crash
+	if err := handler.possible(o.Rules); err != nil {
 		return nil, err
 	}
 	ca, err := pki.NewAuthority(ContextName + "-ca")
@@ -99,6 +106,16 @@ func Start(o Options) (*Server, error) {
 	go func() { s.failed <- s.proxy.ServeTLS(clients, "", "") }()
 	go func() { s.failed <- s.control.Serve(control) }()
 	return s, nil
+}
+
+// possible refuses rules for which the proxy would have to have started the client.
+func (p *Proxy) possible(rules []fault.Rule) error {
+	for _, rule := range rules {
+		if rule.Fault.Kind == fault.Crash && p.crash == nil {
+			return fmt.Errorf("rule %q: Crash needs a program that the proxy has started: sandbox proxy ... -- PROGRAM", rule.Name)
+		}
+	}
+	return nil
 }
 
 // Warnings returns what is odd about rules, a line each: they name resources that the

@@ -60,8 +60,18 @@ func (s *stream) cut(rule string) {
 }
 
 func (s *stream) receive(frames *splitter) {
+	var objects history
 	for {
 		f, err := frames.next()
+		if err == nil {
+			if s.proxy.rules.NeedsChange(s.exchange.request) {
+				f.event.Change = objects.change(f)
+			}
+			f.object = nil
+			for _, mark := range s.proxy.rules.Mark(s.exchange.request, f.event) {
+				s.logFault(f, mark)
+			}
+		}
 		s.waiting.push(received{frame: f, err: err})
 		if err != nil {
 			return

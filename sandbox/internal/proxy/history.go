@@ -1,0 +1,70 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+)
+
+// history holds the last object of each name that a watch has shown. It is kept only while
+// a rule asks for it, and begins empty then.
+type history struct{ objects map[string]map[string]any }
+
+// change returns the object of an event and what it was before; nil if the event has no
+// object, or one that cannot be decoded.
+func (h *history) change(f frame) *fault.Change {
+	switch f.event.Type {
+	case "ADDED", "MODIFIED", "DELETED":
+	default:
+		return nil
+	}
+	object := decoded(f.object)
+	if object == nil {
+		return nil
+	}
+	if h.objects == nil {
+		h.objects = map[string]map[string]any{}
+	}
+	key := f.event.Namespace + "/" + f.event.Name
+	change := &fault.Change{Object: object, Old: h.objects[key]}
+	h.objects[key] = object
+	if f.event.Type == "DELETED" {
+		delete(h.objects, key)
+	}
+	return change
+}
+
+// decoded returns an encoded object as its JSON is decoded, nil if it cannot be. In protobuf
+// these are objects of Kubernetes itself, or the metadata of any.
+func decoded(encoded []byte) map[string]any {
+	envelope, is := fromEnvelope(encoded)
+	if is {
+		object, err := fromProtobuf(encoded, envelope)
+		if err != nil {
+			return nil
+		}
+		if encoded, err = json.Marshal(object); err != nil {
+			return nil
+		}
+	}
+	var object map[string]any
+	if json.Unmarshal(encoded, &object) != nil {
+		return nil
+	}
+	return object
+}
+
+func fromProtobuf(encoded []byte, envelope runtime.Unknown) (runtime.Object, error) {
+	if envelope.Kind == "PartialObjectMetadata" {
+		object := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: envelope.APIVersion, Kind: envelope.Kind}}
+		return object, object.Unmarshal(envelope.Raw)
+	}
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(encoded, nil, nil)
+	return object, err
+}
