@@ -175,7 +175,7 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 	if err := s.Start(); err != nil {
 		return nil, err
 	}
-	if f.base.before, err = w.learnNext(ctx, "the operator was started", goal{learns: true}); err != nil {
+	if f.base.before, err = w.learnNext(ctx, "the operator was started"); err != nil {
 		return nil, err
 	}
 	w.gap = 0 // That a process takes a moment to start says nothing about what it does then.
@@ -193,8 +193,8 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 }
 
 // learnNext waits until what was done has settled.
-func (w *world) learnNext(ctx context.Context, what string, g goal) (explore.State, error) {
-	state, problem, err := w.settle(ctx, g, w.Explorer.Settle)
+func (w *world) learnNext(ctx context.Context, what string) (explore.State, error) {
+	state, problem, err := w.settle(ctx, goal{learns: true}, w.Explorer.Settle)
 	if err == nil && problem != nil {
 		err = undisturbed(what, problem, nil)
 		if output := explore.Indent(w.session.Output(10)); strings.TrimSpace(output) != "" {
@@ -210,7 +210,7 @@ func (w *world) learnSample(ctx context.Context) (explore.State, error) {
 	if err := w.create(ctx, w.Sample); err != nil {
 		return nil, fmt.Errorf("--object: create it: %w", err)
 	}
-	state, err := w.learnNext(ctx, "the sample was created", goal{learns: true})
+	state, err := w.learnNext(ctx, "the sample was created")
 	w.base.took = max(w.base.took, time.Since(w.session.Began()))
 	return state, err
 }
