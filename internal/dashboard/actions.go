@@ -6,23 +6,35 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Actions are what may be done, with --allow-actions.
+// Right is what an access review asks for: a verb on an object of Tidekeeper's.
+type Right struct{ Verb, Resource, Namespace, Name string }
+
+// Actions are what may be done, with --allow-actions. Each but the first returns what it did,
+// in a sentence.
 type Actions interface {
-	// Allowed reports whether the user may change a ScheduledRestart, by an access review.
-	Allowed(ctx context.Context, namespace, name string) (bool, error)
-	// RestartNow requests a restart, Suspend and Resume change the schedule. Each returns what
-	// it did, in a sentence.
+	// Allowed reports whether the user has a right, by an access review.
+	Allowed(ctx context.Context, right Right) (bool, error)
+	// RestartNow requests a restart, Suspend and Resume change the schedule.
 	RestartNow(ctx context.Context, namespace, name string) (string, error)
 	Suspend(ctx context.Context, namespace, name string) (string, error)
 	Resume(ctx context.Context, namespace, name string) (string, error)
+	// Freeze creates a Freeze in these namespaces, none being all, until a time or for a length.
+	Freeze(ctx context.Context, namespaces []string, until, reason string) (string, error)
+	// Thaw lifts the Freeze with this name and UID.
+	Thaw(ctx context.Context, name string, uid types.UID) (string, error)
 }
 
 // The names of the actions.
@@ -30,33 +42,135 @@ const (
 	actNow     = "now"
 	actSuspend = "suspend"
 	actResume  = "resume"
+	actFreeze  = "freeze"
+	actThaw    = "thaw"
 )
 
-// action is a button, with what its dialog asks.
-type action struct{ Name, Text, Question, Key string }
+// action is a button, with what its dialog asks and what is sent after a yes.
+type action struct {
+	Name, Text, Question string
+	// Object names the object, as JSON.
+	Object string
+	// Asks says that the dialog asks for the fields of a freeze, and Namespaces what is in the
+	// field of that name first.
+	Asks       bool
+	Namespaces string
+}
+
+// asked is what a dialog was confirmed for.
+type asked struct {
+	Action    string    `json:"action"`
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name,omitempty"`
+	UID       types.UID `json:"uid,omitempty"`
+	// Namespaces of a freeze, separated by commas.
+	Namespaces string `json:"namespaces,omitempty"`
+	Until      string `json:"until,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+}
 
 // actionTimeout is how long the API server is waited for.
 const actionTimeout = 10 * time.Second
 
+// rightsAge is how old the answer of an access review may be for a button to be shown. Before
+// something is done it is asked for again.
+const rightsAge = 15 * time.Second
+
+// mayDo reports whether actions are allowed, and the user has the right.
+func (r *request) mayDo(right Right) bool {
+	actions := r.site.cluster.Actions
+	if actions == nil {
+		return false
+	}
+	known := r.models.rights[right]
+	if !known.fresh("", r.now(), rightsAge) {
+		ctx, cancel := context.WithTimeout(r.ctx, actionTimeout)
+		defer cancel()
+		allowed, err := actions.Allowed(ctx, right)
+		if len(r.models.rights) >= mostEvents {
+			clear(r.models.rights)
+		}
+		known = timed[bool]{at: r.now(), value: allowed && err == nil}
+		r.models.rights[right] = known
+	}
+	return known.value
+}
+
+// objectText is an object as it is sent back after a yes.
+func objectText(of asked) string {
+	text, _ := json.Marshal(of) // Strings always can be.
+	return string(text)
+}
+
+func restartRight(namespace, name string) Right {
+	return Right{"patch", kindRestarts, namespace, name}
+}
+
 // actionsFor returns what the user may do with a ScheduledRestart: nothing without
 // --allow-actions, or without the right to patch it.
 func (r *request) actionsFor(of *tidekeeperv1.ScheduledRestart) []action {
-	actions := r.site.cluster.Actions
-	if actions == nil {
+	if !r.mayDo(restartRight(of.Namespace, of.Name)) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, actionTimeout)
-	defer cancel()
-	if allowed, err := actions.Allowed(ctx, of.Namespace, of.Name); err != nil || !allowed {
-		return nil
-	}
-	key, target := of.Namespace+"/"+of.Name, of.Spec.TargetRef.Kind+" "+of.Spec.TargetRef.Name
+	target := of.Spec.TargetRef.Kind + " " + of.Spec.TargetRef.Name
 	where := fmt.Sprintf("ScheduledRestart %s in the namespace %s, context %s", of.Name, of.Namespace, r.site.about.Context)
-	change := action{actSuspend, "Suspend", "No tick is started until it is resumed: " + where, key}
-	if of.Spec.Suspend {
-		change = action{actResume, "Resume", "The schedule goes on: " + where, key}
+	button := func(name, text, question string) action {
+		return action{Name: name, Text: text, Question: question + where, Object: objectText(asked{Action: name, Namespace: of.Namespace, Name: of.Name})}
 	}
-	return []action{{actNow, "Restart now", "All pods of " + target + " are replaced, as the strategy of the workload says: " + where, key}, change}
+	change := button(actSuspend, "Suspend", "No tick is started until it is resumed: ")
+	if of.Spec.Suspend {
+		change = button(actResume, "Resume", "The schedule goes on: ")
+	}
+	return []action{button(actNow, "Restart now", "All pods of "+target+" are replaced, as the strategy of the workload says: "), change}
+}
+
+// freezeActions returns the button that creates a Freeze, if the user may.
+func (r *request) freezeActions() []action {
+	if r.snapshot.unserved[kindFreezes] || !r.mayDo(Right{Verb: "create", Resource: kindFreezes}) {
+		return nil
+	}
+	return []action{{
+		Name: actFreeze, Text: "Freeze", Asks: true, Namespaces: r.site.about.Namespace, Object: objectText(asked{Action: actFreeze}),
+		Question: "Until it ends, no restart is started in these namespaces, and no pool puts a NoExecute taint on a node: a Freeze, context " + r.site.about.Context,
+	}}
+}
+
+// thawActions returns the button that lifts a Freeze, if the user may.
+func (r *request) thawActions(f *view.Freeze) []action {
+	if !r.mayDo(Right{Verb: "delete", Resource: kindFreezes, Name: f.Name}) {
+		return nil
+	}
+	return []action{{
+		Name: actThaw, Text: "Lift", Object: objectText(asked{Action: actThaw, Name: f.Name, UID: types.UID(f.UID)}),
+		Question: "What it holds back and is not missed yet starts now, as the budget allows: Freeze " + f.Name + " (" + f.Where + ": " + f.Reason + "), context " + r.site.about.Context,
+	}}
+}
+
+// do returns what is to be done, and the right that it needs.
+func (a *asked) do(actions Actions) (Right, func(context.Context) (string, error), error) {
+	restarts := map[string]func(context.Context, string, string) (string, error){
+		actNow: actions.RestartNow, actSuspend: actions.Suspend, actResume: actions.Resume,
+	}
+	switch do := restarts[a.Action]; {
+	case do != nil && (a.Namespace == "" || a.Name == ""):
+		return Right{}, nil, errors.New("send action, namespace and name")
+	case do != nil:
+		return restartRight(a.Namespace, a.Name), func(ctx context.Context) (string, error) { return do(ctx, a.Namespace, a.Name) }, nil
+	case a.Action == actThaw && (a.Name == "" || a.UID == ""):
+		return Right{}, nil, errors.New("send action, name and uid")
+	case a.Action == actThaw:
+		return Right{Verb: "delete", Resource: kindFreezes, Name: a.Name}, func(ctx context.Context) (string, error) { return actions.Thaw(ctx, a.Name, a.UID) }, nil
+	case a.Action == actFreeze:
+		var namespaces []string
+		if text := strings.ReplaceAll(a.Namespaces, " ", ""); text != "" {
+			namespaces = strings.Split(text, ",")
+		}
+		return Right{Verb: "create", Resource: kindFreezes}, func(ctx context.Context) (string, error) {
+			return actions.Freeze(ctx, namespaces, strings.TrimSpace(a.Until), strings.TrimSpace(a.Reason))
+		}, nil
+	default:
+		return Right{}, nil, errors.New("there is no such action")
+	}
 }
 
 // serveAction does what a dialog was confirmed for.
@@ -69,27 +183,25 @@ func (s *Site) serveAction(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "send application/json", http.StatusUnsupportedMediaType)
 		return
 	}
-	var asked struct{ Action, Namespace, Name string }
+	var what asked
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&asked); err != nil || asked.Namespace == "" || asked.Name == "" {
-		http.Error(w, "send action, namespace and name", http.StatusBadRequest)
+	if err := decoder.Decode(&what); err != nil {
+		http.Error(w, "send an action as one JSON object", http.StatusBadRequest)
 		return
 	}
-	do := map[string]func(context.Context, string, string) (string, error){
-		actNow: s.cluster.Actions.RestartNow, actSuspend: s.cluster.Actions.Suspend, actResume: s.cluster.Actions.Resume,
-	}[asked.Action]
-	if do == nil {
-		http.Error(w, "there is no such action", http.StatusBadRequest)
+	right, do, err := what.do(s.cluster.Actions)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
 	defer cancel()
-	if allowed, err := s.cluster.Actions.Allowed(ctx, asked.Namespace, asked.Name); err != nil || !allowed {
-		http.Error(w, "you may not change this ScheduledRestart", http.StatusForbidden)
+	if allowed, err := s.cluster.Actions.Allowed(ctx, right); err != nil || !allowed {
+		http.Error(w, "you may not "+right.Verb+" this "+strings.TrimSuffix(right.Resource, "s"), http.StatusForbidden)
 		return
 	}
-	done, err := do(ctx, asked.Namespace, asked.Name)
+	done, err := do(ctx)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return

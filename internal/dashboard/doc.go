@@ -14,6 +14,7 @@
 //   - page.go, render.go: from an address to HTML
 //   - overview.go, pool.go, capacity.go, restarts.go, startup.go: the five pages
 //   - draw.go, strip.go: the measures of bars, maps, strips and lanes
+//   - freezes.go: freezes, on the page of restarts
 //   - actions.go: what may be done, with --allow-actions
 //   - templates/, assets/: HTML, style and script, embedded
 package dashboard

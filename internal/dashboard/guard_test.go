@@ -15,7 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -213,79 +212,5 @@ func TestShellHasNoDataAndIsSmall(t *testing.T) {
 	}
 	if a, b := send(s, "GET", "/", ourHost, nil, "").Body.String(), send(s, "GET", "/pools/any", ourHost, nil, "").Body.String(); a != b {
 		t.Error("the shell depends on the address")
-	}
-}
-
-// fakeActions notes what is done.
-type fakeActions struct {
-	allowed bool
-	done    []string
-}
-
-func (f *fakeActions) Allowed(context.Context, string, string) (bool, error) { return f.allowed, nil }
-func (f *fakeActions) RestartNow(_ context.Context, namespace, name string) (string, error) {
-	f.done = append(f.done, "now "+namespace+"/"+name)
-	return "requested", nil
-}
-func (f *fakeActions) Suspend(_ context.Context, namespace, name string) (string, error) {
-	f.done = append(f.done, "suspend "+namespace+"/"+name)
-	return "suspended", nil
-}
-func (f *fakeActions) Resume(_ context.Context, namespace, name string) (string, error) {
-	f.done = append(f.done, "resume "+namespace+"/"+name)
-	return "resumed", nil
-}
-
-func TestActions(t *testing.T) {
-	const now = `{"action":"now","namespace":"shop","name":"web"}`
-	json := "application/json"
-	for _, tc := range []struct {
-		name    string
-		actions Actions
-		method  string
-		kind    string
-		body    string
-		code    int
-		done    int
-	}{
-		{"read-only", nil, "POST", json, now, http.StatusForbidden, 0},
-		{"allowed", &fakeActions{allowed: true}, "POST", json, now, http.StatusOK, 1},
-		{"with a charset", &fakeActions{allowed: true}, "POST", json + "; charset=utf-8", now, http.StatusOK, 1},
-		{"suspend", &fakeActions{allowed: true}, "POST", json, strings.Replace(now, "now", "suspend", 1), http.StatusOK, 1},
-		{"no right", &fakeActions{}, "POST", json, now, http.StatusForbidden, 0},
-		{"a form", &fakeActions{allowed: true}, "POST", "text/plain", now, http.StatusUnsupportedMediaType, 0},
-		{"no type", &fakeActions{allowed: true}, "POST", "", now, http.StatusUnsupportedMediaType, 0},
-		{"another action", &fakeActions{allowed: true}, "POST", json, strings.Replace(now, "now", "delete", 1), http.StatusBadRequest, 0},
-		{"no name", &fakeActions{allowed: true}, "POST", json, `{"action":"now","namespace":"shop"}`, http.StatusBadRequest, 0},
-		{"more fields", &fakeActions{allowed: true}, "POST", json, `{"action":"now","namespace":"shop","name":"web","force":true}`, http.StatusBadRequest, 0},
-		{"too large", &fakeActions{allowed: true}, "POST", json, `{"action":"` + strings.Repeat("x", maxBody) + `"}`, http.StatusBadRequest, 0},
-		{"GET changes nothing", &fakeActions{allowed: true}, "GET", json, now, http.StatusNotFound, 0},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			headers := merge(bearer(testToken), "Content-Type", tc.kind)
-			w := send(newTestSite(t, tc.actions), tc.method, "/-/act", ourHost, headers, tc.body)
-			done := 0
-			if f, ok := tc.actions.(*fakeActions); ok {
-				done = len(f.done)
-			}
-			if w.Code != tc.code || done != tc.done {
-				t.Errorf("%d %s, and %d done, want %d and %d", w.Code, w.Body, done, tc.code, tc.done)
-			}
-		})
-	}
-}
-
-// Without --allow-actions, or without the right, the page has no button.
-func TestButtonsNeedTheRight(t *testing.T) {
-	restart := &tidekeeperv1.ScheduledRestart{}
-	restart.Namespace, restart.Name = "shop", "web"
-	for _, tc := range []struct {
-		actions Actions
-		want    int
-	}{{nil, 0}, {&fakeActions{}, 0}, {&fakeActions{allowed: true}, 2}} {
-		r := &request{ctx: t.Context(), site: newTestSite(t, tc.actions)}
-		if got := r.actionsFor(restart); len(got) != tc.want {
-			t.Errorf("%+v: %d buttons, want %d", tc.actions, len(got), tc.want)
-		}
 	}
 }

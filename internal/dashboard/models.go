@@ -50,6 +50,8 @@ type models struct {
 	metrics   timed[view.NodeMetrics]
 	events    map[ObjectRef]timed[[]corev1.Event]
 	leader    timed[string]
+	// rights are the answers of access reviews.
+	rights map[Right]timed[bool]
 }
 
 // timed is something that was computed or read at a time.
@@ -65,7 +67,7 @@ func (t *timed[T]) fresh(key string, now time.Time, age time.Duration) bool {
 }
 
 func newModels(cluster Cluster, now func() time.Time) *models {
-	return &models{cluster: cluster, now: now, forecasts: map[time.Duration]timed[forecastOf]{}, events: map[ObjectRef]timed[[]corev1.Event]{}}
+	return &models{cluster: cluster, now: now, forecasts: map[time.Duration]timed[forecastOf]{}, events: map[ObjectRef]timed[[]corev1.Event]{}, rights: map[Right]timed[bool]{}}
 }
 
 // version is the same as long as nothing of the kinds has changed.

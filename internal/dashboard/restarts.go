@@ -36,11 +36,14 @@ type restartsData struct {
 	Namespace string
 	Strip     *strip
 	Herd      *herd
-	Summary   forecast.Summary
-	Settings  string
-	Minutes   []minuteRow
-	MoreMin   int
-	Unserved  []unservedRow
+	// Freezes are those that have not ended, and FreezeActions creates one.
+	Freezes       []freezeRow
+	FreezeActions []action
+	Summary       forecast.Summary
+	Settings      string
+	Minutes       []minuteRow
+	MoreMin       int
+	Unserved      []unservedRow
 	// MoreUnserved is how many ticks the list leaves out.
 	MoreUnserved int
 	Rows         []restartRow
@@ -103,6 +106,7 @@ func restartsPage(r *request) (*page, error) {
 	for _, o := range []string{"", "Succeeded", "Failed", "Missed", "Skipped"} {
 		d.Outcomes = append(d.Outcomes, choice{cmp.Or(o, "any"), r.with("outcome", o), o == only})
 	}
+	d.Freezes, d.FreezeActions = r.freezeRows(), r.freezeActions()
 	f := r.forecast(ahead.Duration)
 	p := &page{title: "Restarts", template: "restarts", data: d, json: f, command: append([]string{"restarts", "forecast", "--for", ahead.text}, r.namespaceFlags()...)}
 	if r.snapshot.problem(kindRestarts) != "" {

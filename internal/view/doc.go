@@ -16,5 +16,6 @@
 //   - room.go, room_text.go: what fits, what would be lost, and what is pending
 //   - used.go: what nodes use
 //   - gates.go: whether a restart would start now
+//   - freeze.go: freezes that have not ended
 //   - event.go: events about an object
 package view

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	authenticationv1client "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
@@ -23,6 +24,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/freezes"
 	"tidekeeper.dev/tidekeeper/internal/cli/pools"
 	"tidekeeper.dev/tidekeeper/internal/cli/restarts"
 	"tidekeeper.dev/tidekeeper/internal/dashboard"
@@ -169,7 +171,7 @@ func keep(o any) (any, error) {
 func (c *cluster) source(withActions bool) dashboard.Cluster {
 	s := dashboard.Cluster{Metrics: c.metrics, Events: c.events, NoLeader: c.noLeader}
 	if withActions {
-		s.Actions = &actions{restarts.Actions{Env: c.Env, Client: c.client}}
+		s.Actions = &actions{restarts.Actions{Env: c.Env, Client: c.client}, freezes.Actions{Env: c.Env, Client: c.client}}
 	}
 	return s
 }
@@ -206,12 +208,25 @@ func (c *cluster) noLeader(ctx context.Context) string {
 }
 
 // actions are those of the commands, with the question whether they are allowed.
-type actions struct{ restarts.Actions }
+type actions struct {
+	restarts.Actions
+	freezes freezes.Actions
+}
+
+// Freeze is part of [dashboard.Actions].
+func (a *actions) Freeze(ctx context.Context, namespaces []string, until, reason string) (string, error) {
+	return a.freezes.Freeze(ctx, namespaces, until, reason)
+}
+
+// Thaw is part of [dashboard.Actions].
+func (a *actions) Thaw(ctx context.Context, name string, uid types.UID) (string, error) {
+	return a.freezes.Thaw(ctx, name, uid)
+}
 
 // Allowed is part of [dashboard.Actions].
-func (a *actions) Allowed(ctx context.Context, namespace, name string) (bool, error) {
+func (a *actions) Allowed(ctx context.Context, right dashboard.Right) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Group: tidekeeperv1.SchemeGroupVersion.Group, Resource: "scheduledrestarts", Verb: "patch", Namespace: namespace, Name: name,
+		Group: tidekeeperv1.SchemeGroupVersion.Group, Resource: right.Resource, Verb: right.Verb, Namespace: right.Namespace, Name: right.Name,
 	}}}
 	err := a.Client.Create(ctx, review)
 	return review.Status.Allowed, err

@@ -49,7 +49,7 @@ no data is sent; it is another one in each run. From another machine: ssh -L 812
 and --port 8123 there.
 
 Nothing can be changed on the pages, unless --allow-actions is given: then restarts can
-be requested, suspended and resumed, by those who may.
+be requested, suspended and resumed, and freezes be created and lifted, by those who may.
 
 Restarts and pods are those of all namespaces, or of the one that -n names. What you may
 not list is named, and the rest is shown. It ends with Ctrl-C, or with the terminal.`,
@@ -61,7 +61,7 @@ not list is named, and the rest is shown. It ends with Ctrl-C, or with the termi
 	}
 	cmd.Flags().IntVar(&o.port, "port", 0, "the port on 127.0.0.1; 0 is one that is free")
 	cmd.Flags().BoolVar(&o.noBrowser, "no-browser", false, "do not open a browser, only print the link")
-	cmd.Flags().BoolVar(&o.allowActions, "allow-actions", false, "let the page request, suspend and resume restarts")
+	cmd.Flags().BoolVar(&o.allowActions, "allow-actions", false, "let the page request, suspend and resume restarts, and freeze and thaw")
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "restarts and pods of all namespaces, which is the default without -n")
 	return cmd
 }

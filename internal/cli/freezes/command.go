@@ -6,6 +6,7 @@
 //   - command.go: what both share
 //   - freeze.go: makes a Freeze
 //   - thaw.go: lifts one
+//   - actions.go: both, for the page
 //   - read.go: reads freezes for other commands
 package freezes
 

@@ -148,9 +148,19 @@ func (o *freezeOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	f, err := o.create(ctx, c)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(o.Out, o.done(f))
+	return o.NoteNoLeader(ctx, c)
+}
+
+// create creates the Freeze.
+func (o *freezeOptions) create(ctx context.Context, c client.Client) (*tidekeeperv1.Freeze, error) {
 	for _, namespace := range o.namespaces {
 		if err := cmdutil.NamespaceExists(ctx, c, namespace); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	f := &tidekeeperv1.Freeze{ObjectMeta: metav1.ObjectMeta{Name: o.name}, Spec: o.spec}
@@ -162,8 +172,13 @@ func (o *freezeOptions) Run(ctx context.Context) error {
 		options = append(options, client.DryRunAll)
 	}
 	if err := c.Create(ctx, f, options...); err != nil {
-		return cmdutil.AboutKind(err, freezeKind.Name, "", o.name)
+		return nil, cmdutil.AboutKind(err, freezeKind.Name, "", o.name)
 	}
+	return f, nil
+}
+
+// done says what was created.
+func (o *freezeOptions) done(f *tidekeeperv1.Freeze) string {
 	now := o.Now()
 	where := "all namespaces"
 	if len(o.namespaces) > 0 {
@@ -173,6 +188,5 @@ func (o *freezeOptions) Run(ctx context.Context) error {
 	if f.Spec.From != nil {
 		from = "from " + term.ComingInZone(f.Spec.From.Time, now, o.Local) + " "
 	}
-	fmt.Fprintf(o.Out, "%s created: no restart is started in %s %suntil %s%s\n", displayName(f.Name), where, from, term.ComingInZone(f.Spec.Until.Time, now, o.Local), o.dryRun.suffix())
-	return o.NoteNoLeader(ctx, c)
+	return fmt.Sprintf("%s created: no restart is started in %s %suntil %s%s", displayName(f.Name), where, from, term.ComingInZone(f.Spec.Until.Time, now, o.Local), o.dryRun.suffix())
 }

@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -20,6 +22,8 @@ type thawOptions struct {
 	*cmdutil.Env
 	dryRun dryRun
 	name   string
+	// uid is that of the Freeze that is meant; empty is any of that name.
+	uid types.UID
 }
 
 func newThawCommand(e *cmdutil.Env) *cobra.Command {
@@ -62,27 +66,40 @@ func (o *thawOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	done, err := o.lift(ctx, c)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(o.Out, done)
+	return nil
+}
+
+// lift deletes the Freeze, and says so.
+func (o *thawOptions) lift(ctx context.Context, c client.Client) (string, error) {
 	f := &tidekeeperv1.Freeze{}
+	var err error
 	if o.name == "" {
 		if f, err = o.only(ctx, c); err != nil {
-			return err
+			return "", err
 		}
 	} else if err := c.Get(ctx, client.ObjectKey{Name: o.name}, f); err != nil {
-		return cmdutil.AboutKind(err, freezeKind.Name, "", o.name)
+		return "", cmdutil.AboutKind(err, freezeKind.Name, "", o.name)
+	}
+	if o.uid != "" && f.UID != o.uid {
+		return "", fmt.Errorf("%s is another one now, which was created at %s: nothing was lifted", displayName(f.Name), f.CreationTimestamp.UTC().Format(time.RFC3339))
 	}
 	options := []client.DeleteOption{client.Preconditions{UID: &f.UID}}
 	if o.dryRun == "server" {
 		options = append(options, client.DryRunAll)
 	}
 	if err := c.Delete(ctx, f, options...); err != nil {
-		return cmdutil.AboutKind(err, freezeKind.Name, "", f.Name)
+		return "", cmdutil.AboutKind(err, freezeKind.Name, "", f.Name)
 	}
 	done := "lifted"
 	if !o.Now().Before(f.Spec.Until.Time) {
 		done = "deleted; it had ended"
 	}
-	fmt.Fprintf(o.Out, "%s %s%s\n", displayName(f.Name), done, o.dryRun.suffix())
-	return nil
+	return displayName(f.Name) + " " + done + o.dryRun.suffix(), nil
 }
 
 // only returns the one Freeze that has not ended.

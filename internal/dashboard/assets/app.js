@@ -10,7 +10,7 @@ const main = $("main"), banner = $("banner"), dialog = $("dialog");
 const policy = window.trustedTypes ? trustedTypes.createPolicy("tide", { createHTML: html => html }) : { createHTML: html => html };
 const tabs = new BroadcastChannel("tide");
 const key = "tide-token";
-let token = "", stream = null, paused = false, streaming = "", retry = 0, asOf = 0, at = "";
+let token = "", stream = null, paused = false, streaming = "", retry = 0, asOf = 0, at = "", held = 0;
 
 // The token comes in the fragment, which no browser sends, and leaves the address bar at once.
 // sessionStorage is of this tab and of this address with its port.
@@ -32,7 +32,10 @@ tabs.onmessage = ({ data }) => {
   }
 };
 
-function say(text, bad) {
+// say shows a line. What was done is held for a while, as the next update has nothing to say.
+function say(text, bad, hold) {
+  if (!text && Date.now() < held) return;
+  held = hold ? Date.now() + 8000 : 0;
   if (banner.textContent === text) return;
   banner.textContent = text;
   banner.className = bad ? "bad" : "";
@@ -208,17 +211,25 @@ function setPaused(yes) {
   tick();
 }
 
+// act asks in a dialog, with the fields of a freeze where a button has namespaces, and does it.
 async function act(button) {
-  const [namespace, name] = button.dataset.key.split("/");
-  $("ask").textContent = button.textContent + "?";
-  $("question").textContent = button.dataset.question;
-  dialog.querySelector(".do").textContent = button.textContent;
+  const { object, question, namespaces } = button.dataset, form = dialog.firstChild, fields = $("fields"), text = button.textContent;
+  $("ask").textContent = text + "?";
+  $("question").textContent = question;
+  dialog.querySelector(".do").textContent = text;
   dialog.returnValue = "";
+  form.reset();
+  fields.hidden = fields.disabled = namespaces === undefined;
   dialog.showModal();
+  if (!fields.hidden) {
+    form.elements.namespaces.value = namespaces;
+    form.elements.until.focus();
+  }
   await new Promise(done => dialog.addEventListener("close", done, { once: true }));
   if (dialog.returnValue !== "yes") return;
-  const answer = await ask("/-/act", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ action: button.dataset.act, namespace, name }) });
-  say(answer.ok ? (await answer.json()).done : await answer.text(), !answer.ok);
+  const body = JSON.stringify({ ...JSON.parse(object), ...Object.fromEntries(new FormData(form)) });
+  const answer = await ask("/-/act", { method: "POST", headers: { "Content-Type": "application/json" }, body });
+  say(answer.ok ? (await answer.json()).done : await answer.text(), !answer.ok, true);
 }
 
 async function save() {
@@ -232,7 +243,7 @@ document.addEventListener("click", event => {
   const target = event.target.closest("a, button");
   if (!target || event.defaultPrevented) return;
   const { copy, act: action } = target.dataset;
-  if (copy !== undefined) { navigator.clipboard.writeText(copy).then(() => say("Copied: " + copy)); return; }
+  if (copy !== undefined) { navigator.clipboard.writeText(copy).then(() => say("Copied: " + copy, false, true)); return; }
   if (target.dataset.json !== undefined) { save(); return; }
   if (action) { act(target); return; }
   const href = target.getAttribute("href");

@@ -1,0 +1,42 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package freezes
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+)
+
+// Actions do what the commands freeze and thaw do. Each returns what it did, in a sentence.
+type Actions struct {
+	*cmdutil.Env
+	Client client.Client
+}
+
+// Freeze creates a Freeze in these namespaces; none are all. until is a length from now or a
+// time with its zone, as for the command.
+func (a *Actions) Freeze(ctx context.Context, namespaces []string, until, reason string) (string, error) {
+	o := &freezeOptions{Env: a.Env, until: until, reason: reason, namespaces: namespaces, dryRun: "none"}
+	if err := o.Validate(); err != nil {
+		return "", errors.New(strings.TrimLeft(err.Error(), "-")) // The names of the fields are those of the flags.
+	}
+	f, err := o.create(ctx, a.Client)
+	if err != nil {
+		return "", err
+	}
+	return o.done(f), nil
+}
+
+// Thaw lifts the Freeze with this name and UID. One that was created later with the same name
+// is another one, and stays.
+func (a *Actions) Thaw(ctx context.Context, name string, uid types.UID) (string, error) {
+	o := &thawOptions{Env: a.Env, name: name, uid: uid, dryRun: "none"}
+	return o.lift(ctx, a.Client)
+}

@@ -1,0 +1,55 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"strings"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// freezeRow is a Freeze in the table.
+type freezeRow struct {
+	view.Freeze
+	State       string
+	Is          view.Severity
+	Begin, End  string
+	HeldBackNow string
+	Actions     []action
+}
+
+// freezeRows returns the Freezes that have not ended, of all namespaces: the taints of nodes
+// wait for each of them.
+func (r *request) freezeRows() []freezeRow {
+	var rows []freezeRow
+	for _, f := range view.FreezesOf(listOf[*tidekeeperv1.Freeze](r.snapshot, kindFreezes), r.now()) {
+		row := freezeRow{Freeze: f, State: "coming", End: term.Coming(f.Until, r.now(), r.site.local), Begin: term.Moment(f.From, r.now(), r.site.local), Actions: r.thawActions(&f)}
+		if f.InForce {
+			row.State, row.Is = "in force", view.Warning
+		}
+		row.HeldBackNow = heldBackText(f.HeldBack)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// heldBackText says what a Freeze holds back.
+func heldBackText(h tidekeeperv1.HeldBack) string {
+	var parts []string
+	for _, part := range []struct {
+		n    int32
+		noun string
+		verb string
+	}{{h.Restarts, "restart", " waiting"}, {h.MissedTicks, "tick", " missed"}, {h.Nodes, "node", " without a taint"}} {
+		if part.n > 0 {
+			parts = append(parts, plural(int(part.n), part.noun)+part.verb)
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,80 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// actions are done only where they are allowed, after a dialog.
+func actions(ctx context.Context, t *testing.T) {
+	readOnly := startDashboard(t, cluster.Kubeconfig)
+	other := tab(ctx, t)
+	open(other, t, readOnly.base+"/restarts?restart=shop/web#"+readOnly.token)
+	shows(other, t, "What became of the ticks")
+	if n := value[int](other, t, `document.querySelectorAll("[data-act]").length`); n > 0 {
+		t.Errorf("a read-only page has %d buttons", n)
+	}
+	d := startDashboard(t, cluster.Kubeconfig, "--allow-actions")
+	open(other, t, d.base+"/restarts?restart=shop/web#"+d.token)
+	until(other, t, "there is a button", `document.querySelector('[data-act=suspend]')`)
+	value[bool](other, t, `(document.querySelector('[data-act=suspend]').click(), true)`)
+	until(other, t, "a dialog names the object and the context", `document.getElementById("dialog").open && /web.*shop.*context/.test(document.getElementById("question").textContent)`)
+	press(other, t, kb.Escape)
+	until(other, t, "Escape closes the dialog", `!document.getElementById("dialog").open`)
+	if s := kubectl(t, "", "get", "srestart", "web", "-n", "shop", "-o", "jsonpath={.spec.suspend}"); s == "true" {
+		t.Fatal("it was suspended without a yes")
+	}
+	value[bool](other, t, `(document.querySelector('[data-act=suspend]').click(), document.querySelector("#dialog .do").click(), true)`)
+	shows(other, t, "suspended")
+	until(other, t, "it can be resumed", `document.querySelector('[data-act=resume]')`)
+	if s := kubectl(t, "", "get", "srestart", "web", "-n", "shop", "-o", "jsonpath={.spec.suspend}"); s != "true" {
+		t.Error("it was not suspended")
+	}
+	value[bool](other, t, `(document.querySelector('[data-act=resume]').click(), document.querySelector("#dialog .do").click(), true)`)
+	until(other, t, "it can be suspended again", `document.querySelector('[data-act=suspend]')`)
+	freezesAndThaws(other, t)
+}
+
+// freezesAndThaws is on the page of a restart. A freeze closes its gate, and can be lifted.
+func freezesAndThaws(ctx context.Context, t *testing.T) {
+	list := func() string { return kubectl(t, "", "get", "freezes", "-o", "jsonpath={.items[*].spec}") }
+	dialog := func(button, names string) {
+		until(ctx, t, "there is a button", `document.querySelector('`+button+`')`)
+		value[bool](ctx, t, `(document.querySelector('`+button+`').click(), true)`)
+		until(ctx, t, "a dialog names the object and the context", `document.getElementById("dialog").open && /`+names+`.*context/.test(document.getElementById("question").textContent)`)
+	}
+	dialog("[data-act=freeze]", "Freeze")
+	until(ctx, t, "the dialog has the fields, and the first has the focus", `document.activeElement.name === "until"`)
+	press(ctx, t, kb.Enter) // Nothing is sent without what is required.
+	press(ctx, t, "4x"+kb.Tab+"migration <b>"+kb.Tab+"shop"+kb.Enter)
+	shows(ctx, t, "until=4x: write a length")
+	if got := list(); got != "" {
+		t.Fatalf("there are freezes: %s", got)
+	}
+	dialog("[data-act=freeze]", "Freeze")
+	press(ctx, t, "4h"+kb.Tab+"migration <b>"+kb.Tab+"shop"+kb.Enter)
+	shows(ctx, t, "created: no restart is started in shop until")
+	until(ctx, t, "it is listed, and its gate is closed", `/in force[^]*shop[^]*migration <b>/.test(document.getElementById("h-freezes").closest("section").innerText) && /Freeze\s+✖ closed/.test(document.getElementById("panel").innerText)`)
+	if got := list(); !strings.Contains(got, `"values":["shop"]`) || !strings.Contains(got, "migration <b>") {
+		t.Errorf("the freeze is %s", got)
+	}
+	dialog("[data-act=thaw]", "migration <b>")
+	press(ctx, t, kb.Escape)
+	until(ctx, t, "Escape closes the dialog", `!document.getElementById("dialog").open`)
+	if list() == "" {
+		t.Fatal("it was lifted without a yes")
+	}
+	dialog("[data-act=thaw]", "migration <b>")
+	value[bool](ctx, t, `(document.querySelector("#dialog .do").click(), true)`)
+	shows(ctx, t, "lifted")
+	until(ctx, t, "it is no longer listed", `!document.querySelector('[data-act=thaw]')`)
+	if got := list(); got != "" {
+		t.Errorf("there are freezes: %s", got)
+	}
+}
