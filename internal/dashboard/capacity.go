@@ -21,7 +21,12 @@ import (
 type whatIf struct {
 	Problems []string
 	Fields   []field
-	Mistake  string
+	// Like is the workload whose copies are meant, and Workloads those that can be chosen.
+	Like      string
+	Workloads []string
+	Mistake   string
+	// Lacks says what the copy of a workload is evaluated without.
+	Lacks    string
 	Requests string
 	Fits     []fitRow
 	AtMost   string
@@ -33,8 +38,10 @@ type whatIf struct {
 // field is a field of the form.
 type field struct {
 	Name, Label, Value, Example string
-	resource                    corev1.ResourceName
-	flag                        string
+	// Off says that it shows what a workload requests, and cannot be written into.
+	Off      bool
+	resource corev1.ResourceName
+	flag     string
 }
 
 // formFields are what a copy may request, with the flags of the twin.
@@ -105,7 +112,7 @@ func pendingRows(room *view.Room) []pendingRow {
 // capacityPage is the page about what fits, and what would be lost.
 func capacityPage(r *request) (*page, error) {
 	d := &whatIf{Problems: r.problems(capacityKinds...)}
-	requests, command, err := d.read(r.query)
+	pod, command, err := r.podAskedFor(d)
 	if err != nil {
 		d.Mistake = err.Error()
 	}
@@ -114,10 +121,10 @@ func capacityPage(r *request) (*page, error) {
 	if room == nil {
 		return p, nil
 	}
-	if len(requests) > 0 {
-		pod := view.PodOf(requests)
+	d.Workloads = r.workloadNames()
+	if pod != nil {
 		d.Requests = resources.Text(capacity.RequestsOf(pod))
-		fits := room.Fit(pod, true)
+		fits := room.Fit(pod, d.Like == "")
 		p.json = fits
 		for _, fit := range fits {
 			row := fitRow{PoolFit: fit, Text: fit.CopiesText(), LimitedBy: view.CountsText(fit.LimitedBy), Refused: view.CountsText(fit.Refused), Href: "/pools/" + url.PathEscape(fit.Pool), Is: view.Good}
@@ -139,7 +146,20 @@ func capacityPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// read reads the form.
+// podAskedFor returns the pod whose copies the form asks for, nil if it asks for none, and the
+// twin in the terminal.
+func (r *request) podAskedFor(d *whatIf) (*corev1.Pod, []string, error) {
+	if d.Like = strings.TrimSpace(r.query.Get("like")); d.Like != "" {
+		return r.podLike(d)
+	}
+	requests, command, err := d.read(r.query)
+	if err != nil || len(requests) == 0 {
+		return nil, command, err
+	}
+	return view.PodOf(requests), command, nil
+}
+
+// read reads the amounts of the form.
 func (d *whatIf) read(query url.Values) (corev1.ResourceList, []string, error) {
 	d.Fields = slices.Clone(formFields)
 	asked := false

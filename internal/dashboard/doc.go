@@ -13,6 +13,7 @@
 //   - models.go: what is computed from that, once per change
 //   - page.go, render.go: from an address to HTML
 //   - overview.go, pool.go, capacity.go, restarts.go, startup.go: the five pages
+//   - like.go: a workload as what the form asks for
 //   - draw.go, strip.go: the measures of bars, maps, strips and lanes
 //   - freezes.go: freezes, on the page of restarts
 //   - actions.go: what may be done, with --allow-actions

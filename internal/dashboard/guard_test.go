@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -30,6 +31,9 @@ func newTestSite(t *testing.T, actions Actions, kinds ...Kind) *Site {
 		Events:   func(context.Context, ObjectRef) ([]corev1.Event, error) { return nil, nil },
 		NoLeader: func(context.Context) string { return "" },
 		Actions:  actions,
+		PodLike: func(context.Context, string, string) (*corev1.Pod, string, error) {
+			return nil, "", errors.New("no workload")
+		},
 	}
 	return NewSite(world, cluster, Options{About: About{Context: "test"}, Token: testToken, Now: func() time.Time { return noon }, Local: time.UTC})
 }

@@ -50,6 +50,8 @@ type models struct {
 	metrics   timed[view.NodeMetrics]
 	events    map[ObjectRef]timed[[]corev1.Event]
 	leader    timed[string]
+	// likes are copies of the pods of workloads.
+	likes map[likeName]timed[podOfLike]
 	// rights are the answers of access reviews.
 	rights map[Right]timed[bool]
 }
@@ -67,7 +69,7 @@ func (t *timed[T]) fresh(key string, now time.Time, age time.Duration) bool {
 }
 
 func newModels(cluster Cluster, now func() time.Time) *models {
-	return &models{cluster: cluster, now: now, forecasts: map[time.Duration]timed[forecastOf]{}, events: map[ObjectRef]timed[[]corev1.Event]{}, rights: map[Right]timed[bool]{}}
+	return &models{cluster: cluster, now: now, forecasts: map[time.Duration]timed[forecastOf]{}, events: map[ObjectRef]timed[[]corev1.Event]{}, likes: map[likeName]timed[podOfLike]{}, rights: map[Right]timed[bool]{}}
 }
 
 // version is the same as long as nothing of the kinds has changed.

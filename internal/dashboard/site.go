@@ -38,6 +38,9 @@ type Cluster struct {
 	Metrics func(ctx context.Context) view.NodeMetrics
 	// Events returns the events about an object. An error says why there are none.
 	Events func(ctx context.Context, about ObjectRef) ([]corev1.Event, error)
+	// PodLike returns a copy of the pods of a workload that TYPE/NAME names, in the namespace of
+	// the context if none is named. lacks says what it is evaluated without.
+	PodLike func(ctx context.Context, namespace, like string) (pod *corev1.Pod, lacks string, err error)
 	// Leader says that no manager leads, and why; "" if one does, or it is not known.
 	NoLeader func(ctx context.Context) string
 	// Actions are what may be done; nil without --allow-actions.

@@ -197,6 +197,18 @@ func asksWhatIf(ctx context.Context, t *testing.T, d *dashboard) {
 	shows(ctx, t, "larger than the node: cpu")
 	press(ctx, t, "x")
 	shows(ctx, t, "write an amount")
+
+	// As a workload: what its pods request is in the fields, and they cannot be changed.
+	value[bool](ctx, t, `(document.getElementById("f-like").focus(), true)`)
+	press(ctx, t, "shop/deployment/train")
+	shows(ctx, t, "A copy of the pods of shop/deployment/train requests 7 CPU, 3Gi memory, with its own tolerations")
+	until(ctx, t, "the fields have what it requests, and the command is that of it",
+		`document.getElementById("f-cpu").value === "7" && document.getElementById("f-cpu").disabled && document.getElementById("command").textContent.includes("pools fit --like deployment/train -n shop") && document.activeElement.id === "f-like"`)
+	press(ctx, t, "er")
+	shows(ctx, t, "no Deployment")
+	value[bool](ctx, t, `(document.getElementById("f-like").select(), true)`)
+	press(ctx, t, kb.Backspace)
+	until(ctx, t, "without it the amounts are there again", `document.getElementById("f-cpu").value === "1000x" && !document.getElementById("f-cpu").disabled`)
 }
 
 // unnamed returns what has no name for those who do not see it, and what is there too often.

@@ -78,17 +78,22 @@ func sameNumbers(t *testing.T, d *dashboard) {
 			return nil
 		})
 	}
-	framework.Eventually(t, "the page has the numbers of pools fit", func() error {
-		var page, command []any
-		d.get(t, "/capacity.json?cpu=1&memory=2Gi", &page)
-		if err := json.Unmarshal([]byte(kubectlTide(t, "pools", "fit", "--cpu", "1", "--memory", "2Gi", "-o", "json")), &command); err != nil {
-			return err
-		}
-		if diff := cmp.Diff(command, page); diff != "" || len(page) != 2 {
-			return fmt.Errorf("(-command +page):\n%s", diff)
-		}
-		return nil
-	})
+	for query, flags := range map[string][]string{
+		"cpu=1&memory=2Gi":           {"--cpu", "1", "--memory", "2Gi"},
+		"like=shop/deployment/train": {"--like", "deployment/train", "-n", "shop"},
+	} {
+		framework.Eventually(t, "the page has the numbers of pools fit for "+query, func() error {
+			var page, command []any
+			d.get(t, "/capacity.json?"+query, &page)
+			if err := json.Unmarshal([]byte(kubectlTide(t, append([]string{"pools", "fit", "-o", "json"}, flags...)...)), &command); err != nil {
+				return err
+			}
+			if diff := cmp.Diff(command, page); diff != "" || len(page) != 2 {
+				return fmt.Errorf("(-command +page):\n%s", diff)
+			}
+			return nil
+		})
+	}
 	framework.Eventually(t, "the page has the ticks of restarts forecast", func() error {
 		var page, command map[string]any
 		d.get(t, "/restarts.json", &page)

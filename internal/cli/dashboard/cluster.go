@@ -6,6 +6,8 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -169,7 +171,7 @@ func keep(o any) (any, error) {
 
 // source is what the pages ask beside the watches.
 func (c *cluster) source(withActions bool) dashboard.Cluster {
-	s := dashboard.Cluster{Metrics: c.metrics, Events: c.events, NoLeader: c.noLeader}
+	s := dashboard.Cluster{Metrics: c.metrics, Events: c.events, NoLeader: c.noLeader, PodLike: c.podLike}
 	if withActions {
 		s.Actions = &actions{restarts.Actions{Env: c.Env, Client: c.client}, freezes.Actions{Env: c.Env, Client: c.client}}
 	}
@@ -194,6 +196,24 @@ func (c *cluster) events(ctx context.Context, about dashboard.ObjectRef) ([]core
 	list := &corev1.EventList{}
 	err := c.client.List(ctx, list, client.InNamespace(about.Namespace), fields)
 	return list.Items, err
+}
+
+// podLike returns the pod that pools fit --like asks for. A dry run changes nothing.
+func (c *cluster) podLike(ctx context.Context, namespace, like string) (*corev1.Pod, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	var err error
+	if namespace == "" {
+		if namespace, err = c.Namespace(false); err != nil {
+			return nil, "", err
+		}
+	}
+	pod, lacks, err := pools.PodLike(ctx, c.client, namespace, like)
+	if err != nil {
+		_, message := cmdutil.ExplainError(err)
+		return nil, "", errors.New(text.Shorten(strings.TrimLeft(message, "-"), longestProblem))
+	}
+	return pod, lacks, nil
 }
 
 // noLeader says that no manager leads, as the commands that write do.

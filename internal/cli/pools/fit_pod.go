@@ -36,9 +36,29 @@ func (o *fitOptions) pod(ctx context.Context, c client.Client) (*corev1.Pod, err
 	if err != nil {
 		return nil, err
 	}
-	pod, err := podOf(object)
+	pod, lacks, err := copyOf(ctx, c, object, namespace)
+	if lacks != "" {
+		o.Note(lacks)
+	}
+	return pod, err
+}
+
+// PodLike returns a copy of the pods of a workload, or of a pod, that --like names as TYPE/NAME.
+// lacks is not empty if the API server could not be asked to complete it, and says what that
+// means.
+func PodLike(ctx context.Context, c client.Client, namespace, like string) (pod *corev1.Pod, lacks string, err error) {
+	object, err := readLike(ctx, c, namespace, like)
 	if err != nil {
-		return nil, err
+		return nil, "", err
+	}
+	return copyOf(ctx, c, object, namespace)
+}
+
+// copyOf returns a copy of the pods that an object makes; namespace is that of an object that
+// names none.
+func copyOf(ctx context.Context, c client.Client, object *unstructured.Unstructured, namespace string) (pod *corev1.Pod, lacks string, err error) {
+	if pod, err = podOf(object); err != nil {
+		return nil, "", err
 	}
 	if object.GetNamespace() != "" {
 		namespace = object.GetNamespace()
@@ -46,7 +66,7 @@ func (o *fitOptions) pod(ctx context.Context, c client.Client) (*corev1.Pod, err
 	pod.ObjectMeta = metav1.ObjectMeta{GenerateName: "fit-", Namespace: namespace, Labels: pod.Labels, Annotations: pod.Annotations}
 	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{}
 	pod.Spec.EphemeralContainers = nil // They request nothing, and no pod is created with them.
-	return o.complete(ctx, c, pod)
+	return complete(ctx, c, pod)
 }
 
 // object returns the object that --like or -f names.
@@ -62,7 +82,12 @@ func (o *fitOptions) object(ctx context.Context, c client.Client, namespace stri
 		}
 		return found[0], nil
 	}
-	kind, name, err := likeKind(o.like)
+	return readLike(ctx, c, namespace, o.like)
+}
+
+// readLike returns the workload or pod that TYPE/NAME names.
+func readLike(ctx context.Context, c client.Client, namespace, like string) (*unstructured.Unstructured, error) {
+	kind, name, err := likeKind(like)
 	if err != nil {
 		return nil, err
 	}
@@ -129,20 +154,19 @@ func addClaims(pod *corev1.Pod, object *unstructured.Unstructured) {
 
 // complete returns the pod as the API server would create it, with the scheduling and overhead
 // of its RuntimeClass and the defaults of LimitRanges. Nothing is created.
-func (o *fitOptions) complete(ctx context.Context, c client.Client, pod *corev1.Pod) (*corev1.Pod, error) {
+func complete(ctx context.Context, c client.Client, pod *corev1.Pod) (completed *corev1.Pod, lacks string, err error) {
 	created := pod.DeepCopy()
-	err := c.Create(ctx, created, client.DryRunAll)
+	err = c.Create(ctx, created, client.DryRunAll)
 	switch {
 	case apierrors.IsForbidden(err):
-		o.Note("the pod is evaluated as it is written, without what its RuntimeClass and LimitRanges add: " + err.Error())
-		return pod, nil
+		return pod, "the pod is evaluated as it is written, without what its RuntimeClass and LimitRanges add: " + err.Error(), nil
 	case apierrors.IsNotFound(err):
-		return nil, cmdutil.NotFound("Namespace", "", pod.Namespace)
+		return nil, "", cmdutil.NotFound("Namespace", "", pod.Namespace)
 	case apierrors.IsInvalid(err):
-		return nil, fmt.Errorf("the API server would refuse the pod: %w", err)
+		return nil, "", fmt.Errorf("the API server would refuse the pod: %w", err)
 	case err != nil:
-		return nil, err
+		return nil, "", err
 	}
 	created.Spec.NodeName = ""
-	return created, nil
+	return created, "", nil
 }

@@ -1,0 +1,103 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/pods"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+const (
+	// likeAge is how old the copy of a workload's pod may be. It takes two requests to the API
+	// server to make one.
+	likeAge = 30 * time.Second
+	// longestLike is how long the name of a workload with its namespace may be: longer ones do
+	// not exist.
+	longestLike = 400
+	// mostWorkloads is how many workloads the form suggests.
+	mostWorkloads = 300
+)
+
+// podOfLike is a copy of the pods of a workload, or why there is none.
+type podOfLike struct {
+	pod   *corev1.Pod
+	lacks string
+	err   error
+}
+
+// likeName is the name of a workload as the form has it: [NAMESPACE/]TYPE/NAME.
+type likeName struct{ namespace, like string }
+
+// likeNameOf reads a workload's name; namespace is that of a name without one.
+func likeNameOf(text, namespace string) (likeName, error) {
+	parts := strings.Split(text, "/")
+	if len(parts) == 3 {
+		namespace, parts = parts[0], parts[1:]
+	}
+	if len(text) > longestLike || len(parts) != 2 || slices.Contains(parts, "") || namespace == "" && strings.HasPrefix(text, "/") {
+		return likeName{}, errors.New("As workload: write NAMESPACE/TYPE/NAME, such as shop/deployment/web")
+	}
+	return likeName{namespace, strings.Join(parts, "/")}, nil
+}
+
+// podLike returns a copy of the pods of the workload that the form names. The fields show what
+// it requests.
+func (r *request) podLike(d *whatIf) (*corev1.Pod, []string, error) {
+	d.Fields = slices.Clone(formFields)
+	for i := range d.Fields {
+		d.Fields[i].Off = true
+	}
+	name, err := likeNameOf(d.Like, r.site.about.Namespace)
+	if err != nil {
+		return nil, []string{"pools", "fit"}, err
+	}
+	command := []string{"pools", "fit", "--like", name.like}
+	if name.namespace != "" {
+		command = append(command, "-n", name.namespace)
+	}
+	m := r.models
+	known := m.likes[name]
+	if !known.fresh("", r.now(), likeAge) {
+		pod, lacks, err := m.cluster.PodLike(r.ctx, name.namespace, name.like)
+		if len(m.likes) >= mostEvents {
+			clear(m.likes)
+		}
+		known = timed[podOfLike]{at: r.now(), value: podOfLike{pod, lacks, err}}
+		m.likes[name] = known
+	}
+	of := known.value
+	if of.err != nil {
+		return nil, command, of.err
+	}
+	d.Lacks = of.lacks
+	requests := capacity.RequestsOf(of.pod)
+	for i := range d.Fields {
+		if amount, asks := requests[d.Fields[i].resource]; asks {
+			d.Fields[i].Value = amount.String()
+		}
+	}
+	return of.pod, command, nil
+}
+
+// workloadNames are the workloads that have pods, as the form has them.
+func (r *request) workloadNames() []string {
+	names := map[string]bool{}
+	for _, pod := range r.pods() {
+		kind, name := pods.Workload(pod)
+		if k := workload.Named(kind); k != nil && r.isShown(pod.Namespace) {
+			names[pod.Namespace+"/"+strings.ToLower(k.Kind)+"/"+name] = true
+		}
+	}
+	sorted := slices.Sorted(maps.Keys(names))
+	return sorted[:min(len(sorted), mostWorkloads)]
+}
