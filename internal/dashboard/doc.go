@@ -14,7 +14,9 @@
 //   - page.go, render.go: from an address to HTML
 //   - overview.go, pool.go, capacity.go, restarts.go, startup.go: the five pages
 //   - like.go: a workload as what the form asks for
-//   - draw.go, strip.go: the measures of bars, maps, strips and lanes
+//   - draw.go, strip.go, lanes.go, stages.go: the measures of bars, maps, strips, lanes and
+//     histograms
+//   - gates.go: which gates of a restart are closed
 //   - freezes.go: freezes, on the page of restarts
 //   - actions.go: what may be done, with --allow-actions
 //   - templates/, assets/: HTML, style and script, embedded

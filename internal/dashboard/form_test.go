@@ -8,12 +8,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
-	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 )
 
 func TestForm(t *testing.T) {
@@ -68,27 +66,4 @@ func FuzzForm(f *testing.F) {
 			t.Errorf("%q is taken for this machine", host)
 		}
 	})
-}
-
-// A strip has all ticks of a forecast, also those of its last minute.
-func TestStripHasAllTicks(t *testing.T) {
-	f := &forecast.Forecast{From: noon, Until: noon.Add(24 * time.Hour)}
-	starts := 0
-	for i := range 24 * 60 {
-		f.Minutes = append(f.Minutes, forecast.Minute{Time: noon.Add(time.Duration(i) * time.Minute), Started: i % 7, Waiting: i % 3})
-		starts += i % 7
-	}
-	f.NotStarted = []forecast.Tick{{Tick: noon.Add(-time.Hour)}, {Tick: f.Until, EarlierTicks: 4}}
-	s := stripOf(f, nil, time.UTC)
-	gotStarts, gotMissed := 0, 0
-	for _, c := range s.Columns {
-		gotStarts += c.Starts
-		gotMissed += c.Miss
-		if c.StartedY < 0 || c.WaitY < 0 || c.Missed > stripDown || c.X+c.Width > stripWidth || c.Starts > 0 && c.Started == 0 {
-			t.Errorf("a column is outside of the strip, or too small to be seen: %+v", c)
-		}
-	}
-	if gotStarts != starts || gotMissed != 6 {
-		t.Errorf("%d starts and %d missed, want %d and 6", gotStarts, gotMissed, starts)
-	}
 }

@@ -172,6 +172,9 @@ func copies(list []*tidekeeperv1.ScheduledRestart) []*tidekeeperv1.ScheduledRest
 // freezes returns the periods of the freezes that are about each namespace. Without the right to
 // read the labels of namespaces, those by label are not counted.
 func (r *request) freezes() map[string][]period.Period {
+	if r.periods != nil {
+		return r.periods
+	}
 	var list []tidekeeperv1.Freeze
 	for _, f := range listOf[*tidekeeperv1.Freeze](r.snapshot, kindFreezes) {
 		list = append(list, *f)
@@ -192,6 +195,7 @@ func (r *request) freezes() map[string][]period.Period {
 			periods[name] = in
 		}
 	}
+	r.periods = periods
 	return periods
 }
 

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
 // The kinds that pages need, by their names in rights.
@@ -36,6 +37,9 @@ type request struct {
 	query    url.Values
 	snapshot *snapshot
 	models   *models
+	// What is asked for often is sorted and selected once.
+	restartList []*tidekeeperv1.ScheduledRestart
+	periods     map[string][]period.Period
 }
 
 // page is what is shown.
@@ -90,7 +94,10 @@ func (r *request) pods() []*corev1.Pod { return listOf[*corev1.Pod](r.snapshot, 
 
 // restarts returns the ScheduledRestarts of all namespaces.
 func (r *request) restarts() []*tidekeeperv1.ScheduledRestart {
-	return listOf[*tidekeeperv1.ScheduledRestart](r.snapshot, kindRestarts)
+	if r.restartList == nil {
+		r.restartList = listOf[*tidekeeperv1.ScheduledRestart](r.snapshot, kindRestarts)
+	}
+	return r.restartList
 }
 
 // isShown reports whether objects of a namespace are shown: those of the one that was chosen for

@@ -5,17 +5,14 @@ package dashboard
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
-	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 	"tidekeeper.dev/tidekeeper/internal/view"
-	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // The bounds of what the page lists.
@@ -32,6 +29,7 @@ type restartsData struct {
 	Zone      string
 	Ahead     []choice
 	Outcomes  []choice
+	Triggers  []choice
 	Filter    string
 	Namespace string
 	Strip     *strip
@@ -77,7 +75,9 @@ type restartRow struct {
 	Next   string
 	Lane   *lane
 	Chosen bool
-	object *tidekeeperv1.ScheduledRestart
+	// Closed names the gates that are closed now, "" if all are open, and ClosedWhy says why.
+	Closed, ClosedWhy string
+	object            *tidekeeperv1.ScheduledRestart
 }
 
 // aheads are how far the page looks ahead.
@@ -107,6 +107,10 @@ func restartsPage(r *request) (*page, error) {
 		d.Outcomes = append(d.Outcomes, choice{cmp.Or(o, "any"), r.with("outcome", o), o == only})
 	}
 	d.Freezes, d.FreezeActions = r.freezeRows(), r.freezeActions()
+	trigger := r.query.Get("trigger")
+	for _, t := range []tidekeeperv1.Trigger{"", tidekeeperv1.TriggerSchedule, tidekeeperv1.TriggerRequest, tidekeeperv1.TriggerAge} {
+		d.Triggers = append(d.Triggers, choice{cmp.Or(string(t), "any"), r.with("trigger", string(t)), string(t) == trigger})
+	}
 	f := r.forecast(ahead.Duration)
 	p := &page{title: "Restarts", template: "restarts", data: d, json: f, command: append([]string{"restarts", "forecast", "--for", ahead.text}, r.namespaceFlags()...)}
 	if r.snapshot.problem(kindRestarts) != "" {
@@ -134,7 +138,8 @@ func restartsPage(r *request) (*page, error) {
 		}
 	}
 	for i := range d.Rows {
-		d.Rows[i].Lane = d.Axis.lane(d.Rows[i].object, coming[d.Rows[i].Key])
+		d.Rows[i].Lane = d.Axis.lane(d.Rows[i].object, coming[d.Rows[i].Key], trigger)
+		d.Rows[i].Closed, d.Rows[i].ClosedWhy = closedText(r.gatesOf(d.Rows[i].object))
 	}
 	if key := r.query.Get("restart"); key != "" {
 		i := slices.IndexFunc(rows, func(row restartRow) bool { return row.Key == key })
@@ -261,7 +266,7 @@ type historyRow struct {
 }
 
 func (r *request) restartPanel(row *restartRow) *restartPanel {
-	p := &restartPanel{restartRow: *row, Close: r.with("restart", ""), Actions: r.actionsFor(row.object)}
+	p := &restartPanel{restartRow: *row, Words: wordsOf(row.object), Close: r.with("restart", ""), Actions: r.actionsFor(row.object)}
 	for _, e := range view.HistoryOf(row.object, r.now()) {
 		h := historyRow{Tick: e.Tick.In(r.site.local).Format("2 Jan 15:04:05"), Waited: "-", Took: "-", HistoryEntry: e}
 		if e.Waited != nil {
@@ -270,52 +275,11 @@ func (r *request) restartPanel(row *restartRow) *restartPanel {
 		h.Median, h.Worst = e.StartupTexts()
 		p.History = append(p.History, h)
 	}
-	in := decision.Input{Restart: row.object, Offset: view.OffsetOf(row.object), Now: r.now()}
-	in.Freezes = r.freezes()[row.object.Namespace]
-	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&row.object.Spec)
-	if in.Ticks != nil {
-		p.Words = in.Ticks.Describe()
-	}
-	// They are read without errors.
-	_ = in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
-		for _, other := range r.restarts() {
-			if other.Namespace == row.object.Namespace && other.Name == name {
-				return other, nil
-			}
-		}
-		return nil, nil
-	})
-	kind, err := workload.Get(row.object.Spec.TargetRef)
-	switch {
-	case err != nil && decision.Evicts(row.object):
-		err = errors.New("only the scale subresource of its target is known, which this page does not read: ask kubectl tide restarts gates")
-	case err == nil:
-		if problem := r.snapshot.problem(kind.Resource); problem != "" {
-			err = errors.New(problem)
-		} else {
-			in.Unserved = r.snapshot.unserved[kind.Resource]
-			in.Target, err = r.targetOf(kind, row.object)
-		}
-	}
+	gates, err := r.gatesOf(row.object)
 	if err != nil {
 		p.NoGates = err.Error()
 		return p
 	}
-	slots := view.Slots{Of: row.object, MaxConcurrent: limits.MaxConcurrent, NamespaceShare: limits.NamespaceShare, SlotAge: limits.SlotAge}
-	for _, other := range r.restarts() {
-		slots.Add(other, r.now())
-	}
-	gates := view.GatesOf(in, slots.Gate(""))
-	p.Gates = &gates
+	p.Gates = gates
 	return p
-}
-
-// targetOf returns the state of the workload of a restart, nil if it does not exist.
-func (r *request) targetOf(kind *workload.Kind, of *tidekeeperv1.ScheduledRestart) (*workload.State, error) {
-	for _, o := range r.snapshot.objects[kind.Resource] {
-		if object, ok := o.(workload.Object); ok && object.GetNamespace() == of.Namespace && object.GetName() == of.Spec.TargetRef.Name {
-			return kind.State(object)
-		}
-	}
-	return nil, nil
 }

@@ -5,6 +5,7 @@ package dashboard
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,9 @@ type startupData struct {
 	Stages    []stageKey
 	Rows      []startupRow
 	Pod       *podPanel
+	// Histograms are how long each stage takes, and ByStage is their twin in the terminal.
+	Histograms []stageHistogram
+	ByStage    string
 }
 
 // stageKey is a stage in the legend.
@@ -80,6 +84,7 @@ func podsPage(r *request) (*page, error) {
 		summary := view.SummaryOf(all)
 		d.Summary, d.Median, d.Worst = &summary, view.FormatLength(view.Seconds(summary.MedianSeconds)), view.FormatLength(view.Seconds(summary.Worst.Seconds))
 	}
+	d.Histograms = stageHistogramsOf(all)
 	slowest := view.Slowest(all, mostStartups)
 	d.Rows = r.startupRows(slowest, mostExplained)
 	if key := r.query.Get("pod"); key != "" {
@@ -89,6 +94,7 @@ func podsPage(r *request) (*page, error) {
 	if since.Duration > 0 {
 		command = append(command, "--since", since.text)
 	}
+	d.ByStage = r.site.command(append(slices.Clone(command), "--by-stage"))
 	return &page{title: "Start-up", template: "pods", data: d, json: slowest, command: command}, nil
 }
 

@@ -9,10 +9,8 @@ import (
 	"slices"
 	"time"
 
-	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
-	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -37,6 +35,8 @@ type strip struct {
 	Title string
 	// Freezes are when a freeze is in force, in units.
 	Freezes []freezeSpan
+	// Clocks says when the clocks change.
+	Clocks []string
 }
 
 // freezeSpan is the part of a strip in which a freeze is in force.
@@ -126,7 +126,31 @@ func stripOf(f *forecast.Forecast, freezes map[string][]period.Period, local *ti
 	}
 	s.Title = fmt.Sprintf("the coming %s: %s, %d missed or skipped", span, plural(starts, "start"), misses)
 	s.addFreezes(freezes, f, local)
+	s.Clocks = clockChanges(f.From, f.Until, local)
 	return s
+}
+
+// clockChanges says when the clocks of a place change within a time. The columns of a strip are
+// all of the same length: an hour that comes twice has its columns twice, and one that is left
+// out has none.
+func clockChanges(from, until time.Time, local *time.Location) []string {
+	var list []string
+	for at := from; ; {
+		_, end := at.In(local).ZoneBounds()
+		if end.IsZero() || !end.Before(until) {
+			return list
+		}
+		_, before := end.Add(-time.Second).In(local).Zone()
+		_, after := end.In(local).Zone()
+		if change := time.Duration(after-before) * time.Second; change != 0 {
+			direction := "forward"
+			if change < 0 {
+				direction = "back"
+			}
+			list = append(list, fmt.Sprintf("The clocks go %s by %s %s", direction, view.FormatLength(change.Abs()), term.Moment(end, from, local)))
+		}
+		at = end
+	}
 }
 
 // height is a number as a height: 0 is nothing, and all others can be seen.
@@ -167,113 +191,4 @@ func herdOf(f *forecast.Forecast, local *time.Location) *herd {
 	}
 	h.Names = tickNames(ticks)
 	return h
-}
-
-// laneSpan is how far a lane goes back, and ahead.
-const laneSpan = 24 * time.Hour
-
-// laneAxis is the time of all lanes.
-type laneAxis struct {
-	From, Now, Until time.Time
-	local            *time.Location
-}
-
-// lane is what happened to one ScheduledRestart, and what will.
-type lane struct {
-	Windows []span
-	Bars    []laneBar
-	Title   string
-}
-
-// span is a time, in thousandths of the width.
-type span struct{ X, Width int64 }
-
-// laneBar is one tick: thin while it waited, thick while it took.
-type laneBar struct {
-	Wait, Take span
-	Is         string // done, failed, missed, coming or active
-	Title      string
-}
-
-func (a *laneAxis) x(t time.Time) int64 {
-	return min(1000, max(0, int64(1000*t.Sub(a.From).Seconds()/a.Until.Sub(a.From).Seconds())))
-}
-
-func (a *laneAxis) span(from, to time.Time, least int64) span {
-	x := a.x(from)
-	width := max(least, a.x(to)-x)
-	return span{min(x, 1000-width), width}
-}
-
-// mostLaneParts bounds how many bars and windows a lane has.
-const mostLaneParts = 100
-
-// lane returns the lane of a ScheduledRestart with its coming ticks.
-func (a *laneAxis) lane(r *tidekeeperv1.ScheduledRestart, coming []forecast.Tick) *lane {
-	l := &lane{Windows: a.windows(r)}
-	done := 0
-	for _, e := range view.HistoryOf(r, a.Now) {
-		if e.Tick.Before(a.From) || len(l.Bars) >= mostLaneParts/2 {
-			continue
-		}
-		start, end := e.Tick, e.Tick
-		b := laneBar{Is: "missed", Title: e.Tick.In(a.local).Format("15:04") + " " + e.Trigger + ": " + e.Outcome.Text}
-		if e.Waited != nil {
-			start = e.Tick.Add(*e.Waited)
-			end = start.Add(*e.Took)
-			b.Title += fmt.Sprintf(", waited %s, took %s", *e.Waited, *e.Took)
-			b.Is = "done"
-			if e.Outcome.Severity == view.Bad {
-				b.Is = "failed"
-			} else if e.Outcome.Severity != view.Good {
-				b.Is = "active"
-			}
-		}
-		b.Wait, b.Take = a.span(e.Tick, start, 0), a.span(start, end, 5)
-		l.Bars = append(l.Bars, b)
-		done++
-	}
-	for _, t := range coming {
-		if len(l.Bars) >= mostLaneParts || t.Tick.After(a.Until) {
-			break
-		}
-		b := laneBar{Is: "coming", Title: t.Tick.In(a.local).Format("15:04") + " coming"}
-		if t.Start.IsZero() {
-			b.Is, b.Title = "missed", b.Title+": "+string(t.Outcome)+" "+t.Reason
-			b.Take = a.span(t.Tick, t.Tick, 5)
-		} else {
-			if t.Start.Before(a.Now) {
-				continue // It is in the history as active.
-			}
-			b.Wait, b.Take = a.span(t.Tick, t.Start, 0), a.span(t.Start, t.Completion, 5)
-		}
-		l.Bars = append(l.Bars, b)
-	}
-	l.Title = fmt.Sprintf("%s/%s: %s in the last 24 h, %d coming", r.Namespace, r.Name, plural(done, "tick"), len(l.Bars)-done)
-	return l
-}
-
-// windows returns when the windows of a ScheduledRestart are open; none if they always are.
-func (a *laneAxis) windows(r *tidekeeperv1.ScheduledRestart) []span {
-	_, windows, err := decision.ParseSchedule(&r.Spec)
-	if err != nil || len(windows) == 0 {
-		return nil
-	}
-	var spans []span
-	for at := a.From; len(spans) < mostLaneParts; {
-		opens, ok := windows.OpensAt(at)
-		if !ok || opens.After(a.Until) {
-			break
-		}
-		closes, open := windows.ClosesAt(opens)
-		if !open || closes.IsZero() {
-			closes = a.Until
-		}
-		spans = append(spans, a.span(opens, closes, 1))
-		if !closes.After(at) {
-			break
-		}
-		at = closes
-	}
-	return spans
 }

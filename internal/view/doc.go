@@ -11,7 +11,8 @@
 //   - restart.go, history.go, pod_ages.go: ScheduledRestarts, and what became of their ticks
 //   - calendar.go, forecast.go, explain.go: the coming starts, what is not restarted, and a
 //     schedule in words
-//   - startup.go, startup_waits.go: how pods came up
+//   - startup.go, startup_waits.go, startup_stages.go: how pods came up, and how long each
+//     stage takes
 //   - manager.go: which manager leads, and whether what is shown may be out of date
 //   - room.go, room_text.go: what fits, what would be lost, and what is pending
 //   - used.go: what nodes use

@@ -8,7 +8,7 @@
 //   - selection.go: which pods a command is about
 //   - watch.go, lines.go: each transition as it happens
 //   - timeline.go: where the time went
-//   - slow.go: the slowest
+//   - slow.go, stages.go: the slowest, and how long each stage takes
 package pods
 
 import (

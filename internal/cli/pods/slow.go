@@ -6,6 +6,7 @@ package pods
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,9 +23,10 @@ import (
 type slowOptions struct {
 	*cmdutil.Env
 	selection
-	top    int
-	since  cmdutil.Duration
-	output cmdutil.DataOutput
+	top     int
+	since   cmdutil.Duration
+	byStage bool
+	output  cmdutil.DataOutput
 }
 
 func newSlowCommand(e *cmdutil.Env) *cobra.Command {
@@ -42,15 +44,21 @@ for the first 20 rows.
 A pod keeps only the last change of a condition: one that was not ready for some
 time and became ready again, as after a restart, looks as if it had taken until
 then. --since leaves out pods created before. Durations are in whole seconds, and
-can be off by one either way.`,
+can be off by one either way.
+
+With --by-stage it shows how long the pods took for each stage instead: how many took
+how long, the median and the worst. Stages that a pod has not completed, or of which it
+does not say when they ended, are left out.`,
 		Example: `  kubectl tide pods slow --top 20 -A
   kubectl tide pods slow -A --since 1h        # of the last hour
+  kubectl tide pods slow -A --by-stage
   kubectl tide pods slow -l app=web -o name | xargs kubectl tide pods timeline`,
 		Args: cmdutil.NoArguments,
 		RunE: cmdutil.RunE(o),
 	}
 	o.addTo(cmd)
 	cmd.Flags().IntVar(&o.top, "top", 20, "how many pods")
+	cmd.Flags().BoolVar(&o.byStage, "by-stage", false, "how many pods took how long for each stage, instead of the slowest pods")
 	cmd.Flags().Var(&o.since, "since", "only those created within this time, such as 1h or 7d")
 	o.output.AddTo(cmd, "name", "wide")
 	return cmd
@@ -64,6 +72,9 @@ func (o *slowOptions) Validate() error {
 	if o.top < 1 {
 		return fmt.Errorf("--top %d: write 1 or more", o.top)
 	}
+	if o.byStage && o.output.Format == "name" {
+		return errors.New("--by-stage has no names: write -o json or yaml, or nothing")
+	}
 	return o.output.Validate()
 }
 
@@ -72,6 +83,9 @@ func (o *slowOptions) Run(ctx context.Context) error {
 	c, err := o.Client()
 	if err != nil {
 		return err
+	}
+	if o.byStage {
+		return o.stages(ctx, c)
 	}
 	startups, pods, err := o.slowest(ctx, c)
 	if err != nil {
@@ -102,7 +116,7 @@ func (o *slowOptions) slowest(ctx context.Context, c client.Client) (startups []
 	err = o.each(ctx, c, func(pod *corev1.Pod) {
 		pods++
 		s := view.StartupOf(pod, nil, o.Now())
-		if s.Ended || o.since.Duration > 0 && !s.Created.After(o.Now().Add(-o.since.Duration)) {
+		if !o.counts(&s) {
 			return
 		}
 		if startups = append(startups, s); len(startups) >= 2*o.top+cmdutil.PageSize {
@@ -110,6 +124,11 @@ func (o *slowOptions) slowest(ctx context.Context, c client.Client) (startups []
 		}
 	})
 	return view.Slowest(startups, o.top), pods, err
+}
+
+// counts reports whether a start-up is one of those that are asked for.
+func (o *slowOptions) counts(s *view.Startup) bool {
+	return !s.Ended && (o.since.Duration == 0 || s.Created.After(o.Now().Add(-o.since.Duration)))
 }
 
 // mostExplained bounds for how many pods events are read, one request each.

@@ -1,0 +1,83 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"errors"
+	"strings"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/view"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// wordsOf is the schedule in words, "" if it has none.
+func wordsOf(of *tidekeeperv1.ScheduledRestart) string {
+	if ticks, _, _ := decision.ParseSchedule(&of.Spec); ticks != nil {
+		return ticks.Describe()
+	}
+	return ""
+}
+
+// gatesOf returns the gates of a ScheduledRestart as they are now. The error says why they are
+// not known.
+func (r *request) gatesOf(of *tidekeeperv1.ScheduledRestart) (*view.Gates, error) {
+	in := decision.Input{Restart: of, Offset: view.OffsetOf(of), Now: r.now()}
+	in.Freezes = r.freezes()[of.Namespace]
+	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&of.Spec)
+	// They are read without errors.
+	_ = in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
+		for _, other := range r.restarts() {
+			if other.Namespace == of.Namespace && other.Name == name {
+				return other, nil
+			}
+		}
+		return nil, nil
+	})
+	kind, err := workload.Get(of.Spec.TargetRef)
+	switch {
+	case err != nil && decision.Evicts(of):
+		return nil, errors.New("only the scale subresource of its target is known, which this page does not read: ask kubectl tide restarts gates")
+	case err != nil:
+		return nil, err
+	}
+	if problem := r.snapshot.problem(kind.Resource); problem != "" {
+		return nil, errors.New(problem)
+	}
+	in.Unserved = r.snapshot.unserved[kind.Resource]
+	if in.Target, err = r.targetOf(kind, of); err != nil {
+		return nil, err
+	}
+	slots := view.Slots{Of: of, MaxConcurrent: limits.MaxConcurrent, NamespaceShare: limits.NamespaceShare, SlotAge: limits.SlotAge}
+	for _, other := range r.restarts() {
+		slots.Add(other, r.now())
+	}
+	gates := view.GatesOf(in, slots.Gate(""))
+	return &gates, nil
+}
+
+// closedText names the gates that are closed, and says why.
+func closedText(gates *view.Gates, err error) (names, why string) {
+	if err != nil {
+		return "not known", err.Error()
+	}
+	var closed, messages []string
+	for _, gate := range gates.Gates {
+		if !gate.Open {
+			closed, messages = append(closed, string(gate.Name)), append(messages, string(gate.Name)+": "+gate.Message)
+		}
+	}
+	return strings.Join(closed, ", "), strings.Join(messages, "; ")
+}
+
+// targetOf returns the state of the workload of a restart, nil if it does not exist.
+func (r *request) targetOf(kind *workload.Kind, of *tidekeeperv1.ScheduledRestart) (*workload.State, error) {
+	for _, o := range r.snapshot.objects[kind.Resource] {
+		if object, ok := o.(workload.Object); ok && object.GetNamespace() == of.Namespace && object.GetName() == of.Spec.TargetRef.Name {
+			return kind.State(object)
+		}
+	}
+	return nil, nil
+}

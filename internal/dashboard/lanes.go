@@ -1,0 +1,133 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"fmt"
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// laneSpan is how far a lane goes back, and ahead.
+const laneSpan = 24 * time.Hour
+
+// laneAxis is the time of all lanes.
+type laneAxis struct {
+	From, Now, Until time.Time
+	local            *time.Location
+}
+
+// lane is what happened to one ScheduledRestart, and what will.
+type lane struct {
+	Windows []span
+	Bars    []laneBar
+	Title   string
+}
+
+// span is a time, in thousandths of the width.
+type span struct{ X, Width int64 }
+
+// laneBar is one tick: thin while it waited, thick while it took.
+type laneBar struct {
+	Wait, Take span
+	Is         string // done, failed, missed, coming or active
+	// Flag is above the bar of a request, and below that of pods that became too old.
+	Flag  string // request, age or "" for the schedule
+	Title string
+}
+
+// flags are the marks of the triggers.
+var flags = map[string]string{string(tidekeeperv1.TriggerRequest): "request", string(tidekeeperv1.TriggerAge): "age"}
+
+func (a *laneAxis) x(t time.Time) int64 {
+	return min(1000, max(0, int64(1000*t.Sub(a.From).Seconds()/a.Until.Sub(a.From).Seconds())))
+}
+
+func (a *laneAxis) span(from, to time.Time, least int64) span {
+	x := a.x(from)
+	width := max(least, a.x(to)-x)
+	return span{min(x, 1000-width), width}
+}
+
+// mostLaneParts bounds how many bars and windows a lane has.
+const mostLaneParts = 100
+
+// lane returns the lane of a ScheduledRestart with its coming ticks: those of one trigger, or of
+// all if it is "".
+func (a *laneAxis) lane(r *tidekeeperv1.ScheduledRestart, coming []forecast.Tick, trigger string) *lane {
+	l := &lane{Windows: a.windows(r)}
+	done := 0
+	for _, e := range view.HistoryOf(r, a.Now) {
+		if e.Tick.Before(a.From) || len(l.Bars) >= mostLaneParts/2 || trigger != "" && e.Trigger != trigger {
+			continue
+		}
+		start, end := e.Tick, e.Tick
+		b := laneBar{Is: "missed", Flag: flags[e.Trigger], Title: term.Clock(e.Tick, a.Now, a.local) + " " + e.Trigger + ": " + e.Outcome.Text}
+		if e.Waited != nil {
+			start = e.Tick.Add(*e.Waited)
+			end = start.Add(*e.Took)
+			b.Title += fmt.Sprintf(", waited %s, took %s", *e.Waited, *e.Took)
+			b.Is = "done"
+			if e.Outcome.Severity == view.Bad {
+				b.Is = "failed"
+			} else if e.Outcome.Severity != view.Good {
+				b.Is = "active"
+			}
+		}
+		b.Wait, b.Take = a.span(e.Tick, start, 0), a.span(start, end, 5)
+		l.Bars = append(l.Bars, b)
+		done++
+	}
+	for _, t := range coming {
+		if len(l.Bars) >= mostLaneParts || t.Tick.After(a.Until) {
+			break
+		}
+		if trigger != "" && string(t.Trigger) != trigger {
+			continue
+		}
+		b := laneBar{Is: "coming", Flag: flags[string(t.Trigger)], Title: term.Clock(t.Tick, a.Now, a.local) + " " + string(t.Trigger) + ": coming"}
+		if t.Start.IsZero() {
+			b.Is, b.Title = "missed", b.Title+", "+string(t.Outcome)+" "+t.Reason
+			b.Take = a.span(t.Tick, t.Tick, 5)
+		} else {
+			if t.Start.Before(a.Now) {
+				continue // It is in the history as active.
+			}
+			b.Wait, b.Take = a.span(t.Tick, t.Start, 0), a.span(t.Start, t.Completion, 5)
+		}
+		l.Bars = append(l.Bars, b)
+	}
+	l.Title = fmt.Sprintf("%s/%s: %s in the last 24 h, %d coming", r.Namespace, r.Name, plural(done, "tick"), len(l.Bars)-done)
+	return l
+}
+
+// windows returns when the windows of a ScheduledRestart are open; none if they always are.
+func (a *laneAxis) windows(r *tidekeeperv1.ScheduledRestart) []span {
+	_, windows, err := decision.ParseSchedule(&r.Spec)
+	if err != nil || len(windows) == 0 {
+		return nil
+	}
+	var spans []span
+	for at := a.From; len(spans) < mostLaneParts; {
+		opens, ok := windows.OpensAt(at)
+		if !ok || opens.After(a.Until) {
+			break
+		}
+		closes, open := windows.ClosesAt(opens)
+		if !open || closes.IsZero() {
+			closes = a.Until
+		}
+		spans = append(spans, a.span(opens, closes, 1))
+		if !closes.After(at) {
+			break
+		}
+		at = closes
+	}
+	return spans
+}

@@ -1,0 +1,69 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"fmt"
+
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// The measures of a histogram: a column for each class, in these units.
+const (
+	histogramHeight = 60
+	histogramColumn = 20
+)
+
+// stageHistogram is how long pods took for a stage.
+type stageHistogram struct {
+	view.StageSummary
+	Number        int
+	Text          string
+	Median, Worst string
+	Title         string
+	Width         int
+	Bars          []stageBar
+}
+
+// stageBar is a column of a histogram.
+type stageBar struct {
+	view.StageClass
+	Label, Title        string
+	X, Y, Width, Height int
+}
+
+// stageHistogramsOf returns the histograms of the stages, all to the same scale, so that they
+// can be compared; none if there are no pods.
+func stageHistogramsOf(startups []view.Startup) []stageHistogram {
+	var times view.StageTimes
+	for i := range startups {
+		times.Add(&startups[i])
+	}
+	summaries, most := times.Summaries(), 0
+	for _, s := range summaries {
+		for _, class := range s.Classes {
+			most = max(most, class.Pods)
+		}
+	}
+	if most == 0 {
+		return nil
+	}
+	var list []stageHistogram
+	for i, s := range summaries {
+		h := stageHistogram{StageSummary: s, Number: i, Text: stageText(s.Stage), Median: "-", Worst: "-", Width: len(s.Classes) * histogramColumn}
+		if s.Pods > 0 {
+			h.Median, h.Worst = view.FormatLength(view.Seconds(s.MedianSeconds)), view.FormatLength(view.Seconds(s.MaxSeconds))
+		}
+		h.Title = fmt.Sprintf("%s: %s, median %s, worst %s", h.Text, plural(s.Pods, "pod"), h.Median, h.Worst)
+		for j, class := range s.Classes {
+			height := height(class.Pods, most, histogramHeight)
+			h.Bars = append(h.Bars, stageBar{
+				StageClass: class, Label: class.From(), Title: class.Text() + ": " + plural(class.Pods, "pod"),
+				X: j * histogramColumn, Y: histogramHeight - height, Width: histogramColumn - 2, Height: height,
+			})
+		}
+		list = append(list, h)
+	}
+	return list
+}

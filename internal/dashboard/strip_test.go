@@ -1,0 +1,140 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+)
+
+// A strip has all ticks of a forecast, also those of its last minute.
+func TestStripHasAllTicks(t *testing.T) {
+	f := &forecast.Forecast{From: noon, Until: noon.Add(24 * time.Hour)}
+	starts := 0
+	for i := range 24 * 60 {
+		f.Minutes = append(f.Minutes, forecast.Minute{Time: noon.Add(time.Duration(i) * time.Minute), Started: i % 7, Waiting: i % 3})
+		starts += i % 7
+	}
+	f.NotStarted = []forecast.Tick{{Tick: noon.Add(-time.Hour)}, {Tick: f.Until, EarlierTicks: 4}}
+	s := stripOf(f, nil, time.UTC)
+	gotStarts, gotMissed := 0, 0
+	for _, c := range s.Columns {
+		gotStarts += c.Starts
+		gotMissed += c.Miss
+		if c.StartedY < 0 || c.WaitY < 0 || c.Missed > stripDown || c.X+c.Width > stripWidth || c.Starts > 0 && c.Started == 0 {
+			t.Errorf("a column is outside of the strip, or too small to be seen: %+v", c)
+		}
+	}
+	if gotStarts != starts || gotMissed != 6 {
+		t.Errorf("%d starts and %d missed, want %d and 6", gotStarts, gotMissed, starts)
+	}
+}
+
+// In a night in which the clocks change, columns stay as long as they are: an hour that comes
+// twice is drawn twice, with its zone, one that is left out is not, and the change is named.
+func TestStripInANightOfAnotherClock(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name   string
+		from   string
+		hours  string
+		clocks []string
+		// at is how the columns of a local time are named.
+		at   string
+		want []string
+	}{
+		{
+			"autumn", "2026-10-24T20:00:00+02:00", "20:00 23:00 02:00 04:00 CET 07:00 CET 10:00 CET 13:00 CET 16:00 CET",
+			[]string{"The clocks go back by 60m tomorrow 02:00 CET"}, "02:30", []string{"tomorrow 02:30", "tomorrow 02:30 CET"},
+		},
+		{
+			"spring", "2027-03-27T20:00:00+01:00", "20:00 23:00 03:00 CEST 06:00 CEST 09:00 CEST 12:00 CEST 15:00 CEST 18:00 CEST",
+			[]string{"The clocks go forward by 60m tomorrow 03:00 CEST"}, "02:30", nil,
+		},
+		{"another night", "2026-11-24T20:00:00+01:00", "20:00 23:00 02:00 05:00 08:00 11:00 14:00 17:00", nil, "02:30", []string{"tomorrow 02:30"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			from, err := time.Parse(time.RFC3339, tc.from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &forecast.Forecast{From: from, Until: from.Add(24 * time.Hour)}
+			for i := range stripColumns {
+				f.Minutes = append(f.Minutes, forecast.Minute{Time: from.Add(time.Duration(i) * 15 * time.Minute), Started: 1})
+			}
+			s := stripOf(f, nil, berlin)
+			var hours, found []string
+			for _, h := range s.Hours {
+				hours = append(hours, h.Text)
+			}
+			for _, c := range s.Columns {
+				if c.Starts != 1 {
+					t.Errorf("the column %s has %d starts, want 1", c.Title, c.Starts)
+				}
+				if when, _, _ := strings.Cut(c.Title, ": "); strings.Contains(when, tc.at) {
+					found = append(found, when)
+				}
+			}
+			if diff := cmp.Diff(tc.hours, strings.Join(hours, " ")) + cmp.Diff(tc.want, found) + cmp.Diff(tc.clocks, s.Clocks); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A lane has what waited and what took how long, by its trigger.
+func TestLane(t *testing.T) {
+	at := func(hours float64) time.Time { return noon.Add(time.Duration(hours * float64(time.Hour))) }
+	record := func(trigger tidekeeperv1.Trigger, tick, start, end float64, outcome tidekeeperv1.Outcome) tidekeeperv1.RestartRecord {
+		r := tidekeeperv1.RestartRecord{Trigger: trigger, ScheduledTime: metav1.Time{Time: at(tick)}, CompletedTime: metav1.Time{Time: at(end)}, Outcome: outcome}
+		if start != 0 {
+			r.StartedTime = &metav1.Time{Time: at(start)}
+		}
+		return r
+	}
+	object := &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	object.Spec.Schedule, object.Spec.TimeZone = "0 0 * * *", "UTC"
+	object.Status.History = []tidekeeperv1.RestartRecord{
+		record(tidekeeperv1.TriggerSchedule, -12, -9.6, -4.8, tidekeeperv1.OutcomeSucceeded),
+		record(tidekeeperv1.TriggerRequest, -14.4, -14.4, -13, tidekeeperv1.OutcomeFailed),
+		record(tidekeeperv1.TriggerSchedule, -19.2, 0, -18, tidekeeperv1.OutcomeMissed),
+		record(tidekeeperv1.TriggerSchedule, -30, -30, -29, tidekeeperv1.OutcomeSucceeded),
+	}
+	coming := []forecast.Tick{
+		{Tick: at(12), Start: at(12), Completion: at(13), Trigger: tidekeeperv1.TriggerSchedule},
+		{Tick: at(14.4), Start: at(14.4), Completion: at(15), Trigger: tidekeeperv1.TriggerAge},
+		{Tick: at(30), Start: at(30), Completion: at(31), Trigger: tidekeeperv1.TriggerSchedule},
+	}
+	axis := &laneAxis{From: at(-24), Now: noon, Until: at(24), local: time.UTC}
+	type bar struct {
+		Is, Flag, Title string
+		Wait, Take      span
+	}
+	done := bar{"done", "", "00:00 Schedule: Succeeded, waited 2h24m0s, took 4h48m0s", span{250, 50}, span{300, 100}}
+	failed := bar{"failed", "request", "21:36 Request: Failed, waited 0s, took 1h24m0s", span{200, 0}, span{200, 29}}
+	missed := bar{"missed", "", "16:48 Schedule: Missed", span{100, 0}, span{100, 5}}
+	next := bar{"coming", "", "00:00 Schedule: coming", span{750, 0}, span{750, 20}}
+	byAge := bar{"coming", "age", "02:24 Age: coming", span{800, 0}, span{800, 12}}
+	for trigger, want := range map[string][]bar{
+		"": {done, failed, missed, next, byAge}, "Schedule": {done, missed, next}, "Request": {failed}, "Age": {byAge}, "Nothing": nil,
+	} {
+		var got []bar
+		for _, b := range axis.lane(object, coming, trigger).Bars {
+			got = append(got, bar{b.Is, b.Flag, b.Title, b.Wait, b.Take})
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("trigger %q (-want +got):\n%s", trigger, diff)
+		}
+	}
+}

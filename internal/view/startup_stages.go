@@ -1,0 +1,113 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+)
+
+// StageTimes counts how long pods took for each stage of their start-up. The zero value has
+// counted none. What it needs grows with the number of different lengths, not of pods.
+type StageTimes struct {
+	pods map[podtimeline.StageName]map[int64]int // by seconds
+}
+
+// StageSummary is how long pods took for a stage. Lengths are in whole seconds, and can be off
+// by one either way.
+type StageSummary struct {
+	Stage podtimeline.StageName `json:"stage"`
+	// Pods is how many have completed the stage, and say when.
+	Pods          int   `json:"pods"`
+	MedianSeconds int64 `json:"medianSeconds"`
+	MaxSeconds    int64 `json:"maxSeconds"`
+	// Classes are how many took how long. Together they are all Pods.
+	Classes []StageClass `json:"classes"`
+}
+
+// StageClass is pods that took a similar time for a stage: from a number of seconds, and less
+// than another, which is 0 in the last class.
+type StageClass struct {
+	FromSeconds int64 `json:"fromSeconds"`
+	ToSeconds   int64 `json:"toSeconds,omitempty"`
+	Pods        int   `json:"pods"`
+}
+
+// stageClasses are where the classes begin, in seconds.
+var stageClasses = []int64{0, 1, 2, 5, 10, 30, 60, 300}
+
+// Add counts the stages that a pod has completed. One whose start or end the pod does not say
+// is left out, as in the manager's metrics.
+func (t *StageTimes) Add(s *Startup) {
+	startEstimated := false
+	for _, stage := range s.Stages {
+		if stage.Done && !stage.Estimated && !startEstimated {
+			t.count(stage.Name, stage.Seconds)
+		}
+		startEstimated = stage.Estimated
+	}
+}
+
+func (t *StageTimes) count(stage podtimeline.StageName, seconds int64) {
+	if t.pods == nil {
+		t.pods = map[podtimeline.StageName]map[int64]int{}
+	}
+	if t.pods[stage] == nil {
+		t.pods[stage] = map[int64]int{}
+	}
+	t.pods[stage][seconds]++
+}
+
+// Summaries returns how long the pods took, for each stage in its order.
+func (t *StageTimes) Summaries() []StageSummary {
+	var list []StageSummary
+	for _, name := range podtimeline.StageNames() {
+		s := StageSummary{Stage: name}
+		for i, from := range stageClasses {
+			c := StageClass{FromSeconds: from}
+			if i+1 < len(stageClasses) {
+				c.ToSeconds = stageClasses[i+1]
+			}
+			s.Classes = append(s.Classes, c)
+		}
+		for _, n := range t.pods[name] {
+			s.Pods += n
+		}
+		counted, class := 0, 0
+		for _, seconds := range slices.Sorted(maps.Keys(t.pods[name])) {
+			n := t.pods[name][seconds]
+			if half := (s.Pods + 1) / 2; counted < half && counted+n >= half {
+				s.MedianSeconds = seconds
+			}
+			counted += n
+			s.MaxSeconds = seconds
+			for class+1 < len(s.Classes) && seconds >= s.Classes[class+1].FromSeconds {
+				class++
+			}
+			s.Classes[class].Pods += n
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// From says where the class begins, such as 5s.
+func (c *StageClass) From() string { return FormatLength(Seconds(c.FromSeconds)) }
+
+// Text says which times the class has, such as 2–4s.
+func (c *StageClass) Text() string {
+	switch {
+	case c.ToSeconds == 0:
+		return c.From() + " or more"
+	case c.ToSeconds-c.FromSeconds == 1:
+		return c.From()
+	case c.ToSeconds > 60:
+		return c.From() + " to " + FormatLength(Seconds(c.ToSeconds))
+	default:
+		return fmt.Sprintf("%d–%ds", c.FromSeconds, c.ToSeconds-1)
+	}
+}
