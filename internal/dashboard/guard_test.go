@@ -218,3 +218,16 @@ func TestShellHasNoDataAndIsSmall(t *testing.T) {
 		t.Error("the shell depends on the address")
 	}
 }
+
+// There are no other paths: no profiler, no variables, none of the API server, and no files.
+func TestNoOtherPaths(t *testing.T) {
+	s := newTestSite(t, nil)
+	for _, path := range []string{
+		"/debug/pprof/", "/debug/pprof/heap", "/debug/vars", "/metrics", "/healthz", "/api", "/api/v1/pods", "/apis/tidekeeper.dev/v1/nodepools", "/version",
+		"/-/shell.html", "/-/assets/app.js", "/-/page/api/v1/pods", "/-/page/pools/a/b", "/-/stream/nowhere", "/-/..%2fguard.go", "/pools/a%2fb/c", "/api.json", "/debug/pprof/heap.json",
+	} {
+		if w := send(s, "GET", path, ourHost, bearer(testToken), ""); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d with %d bytes, want 404", path, w.Code, w.Body.Len())
+		}
+	}
+}

@@ -4,69 +4,24 @@
 package dashboard
 
 import (
-	"fmt"
 	"runtime"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/test/largeworld"
 )
 
-// The large world.
-const (
-	manyNodes    = 1_000
-	manyPods     = 20_000
-	manyRestarts = 2_000
-)
-
-// largeWorld returns the kinds of the large world: one pool in three zones, pods of 200
-// Deployments, and restarts of which many start in the same minute.
+// largeWorld returns the kinds of the large world.
 func largeWorld() []Kind {
-	amount := func(cpu, memory string) corev1.ResourceList {
-		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "pods": resource.MustParse("110")}
-	}
-	pools := &tidekeeperv1.NodePoolList{Items: []tidekeeperv1.NodePool{{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}}}
-	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
-	for i := range manyNodes {
-		nodes.Items = append(nodes.Items, corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%04d", i), Labels: map[string]string{"node-role.kubernetes.io/worker": "", corev1.LabelTopologyZone: fmt.Sprint("zone-", i%3)}},
-			Status:     corev1.NodeStatus{Capacity: amount("16", "64Gi"), Allocatable: amount("16", "64Gi"), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
-		})
-	}
-	controller := true
-	for i := range manyPods {
-		set := i % 200
-		created := metav1.Time{Time: noon.Add(-time.Duration(i) * time.Second)}
-		requests := corev1.ResourceList{"cpu": resource.MustParse(fmt.Sprintf("%dm", 300+50*(set%10))), "memory": resource.MustParse("2Gi")}
-		pods.Items = append(pods.Items, corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: fmt.Sprint("team-", set%20), Name: fmt.Sprintf("app-%d-%d", set, i), CreationTimestamp: created,
-				OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: fmt.Sprintf("app-%d-5d8f", set), UID: types.UID(fmt.Sprint(set)), Controller: &controller}},
-			},
-			Spec: corev1.PodSpec{NodeName: fmt.Sprintf("node-%04d", i%manyNodes), Containers: []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{Requests: requests}}}},
-			Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
-				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: created}, {Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: created.Add(9 * time.Second)}},
-			}},
-		})
-	}
-	restarts := &tidekeeperv1.ScheduledRestartList{}
-	for i := range manyRestarts {
-		r := tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("team-", i%20), Name: fmt.Sprint("app-", i), UID: types.UID(fmt.Sprint("r", i))}}
-		r.Spec.Schedule, r.Spec.TimeZone = "0 3 * * *", "UTC"
-		r.Spec.TargetRef = tidekeeperv1.TargetRef{Kind: "Deployment", Name: r.Name}
-		r.Spec.StartingDeadlineSeconds, r.Spec.FailureLimit = 3600, 3
-		restarts.Items = append(restarts.Items, r)
-	}
+	w := largeworld.New(noon)
 	var f fakeKind
 	kinds := []Kind{
-		f.kind(kindPools, &tidekeeperv1.NodePool{}, pools, nil), f.kind(kindNodes, &corev1.Node{}, nodes, nil), f.kind(kindPods, &corev1.Pod{}, pods, nil),
-		f.kind(kindRestarts, &tidekeeperv1.ScheduledRestart{}, restarts, nil),
+		f.kind(kindPools, &tidekeeperv1.NodePool{}, w.Pools, nil), f.kind(kindNodes, &corev1.Node{}, w.Nodes, nil), f.kind(kindPods, &corev1.Pod{}, w.Pods, nil),
+		f.kind(kindRestarts, &tidekeeperv1.ScheduledRestart{}, w.Restarts, nil),
 	}
 	for _, name := range restartsKinds[1:] {
 		if name == kindPods {

@@ -86,10 +86,15 @@ func (w *World) use(names []string) []*feed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
+	// While the API server cannot be reached, what it has said last holds.
+	lost := false
+	for _, f := range w.feeds {
+		lost = lost || f.lost != ""
+	}
 	list := make([]*feed, len(names))
 	for i, name := range names {
 		f := w.feeds[name]
-		if f != nil && (f.refused != "" || f.unserved) && now.Sub(f.since) > refusedLimit {
+		if f != nil && !lost && (f.refused != "" || f.unserved) && now.Sub(f.since) > refusedLimit {
 			f.stop()
 			f = nil
 		}

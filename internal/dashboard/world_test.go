@@ -123,6 +123,24 @@ func TestWatchesEndWithTheLastViewer(t *testing.T) {
 	}
 }
 
+// What was refused, or is not served, is asked for again after a while, but not in an outage:
+// each page would wait for the answer.
+func TestRefusalsAreAskedForAgain(t *testing.T) {
+	for _, lost := range []string{"", "connection refused"} {
+		var f fakeKind
+		w := NewWorld([]Kind{f.kind("rollouts", &corev1.Pod{}, &corev1.PodList{}, nil), f.kind("nodes", &corev1.Node{}, &corev1.NodeList{}, nil)}, func() time.Time { return noon })
+		before := &feed{unserved: true, since: noon.Add(-refusedLimit - time.Second), stop: func() {}, done: make(chan struct{}), synced: make(chan struct{})}
+		nodes := &feed{lost: lost, stop: func() {}, done: make(chan struct{}), synced: make(chan struct{})}
+		close(before.done)
+		close(nodes.done)
+		w.feeds["rollouts"], w.feeds["nodes"] = before, nodes
+		if again := w.use([]string{"rollouts"})[0] != before; again != (lost == "") {
+			t.Errorf("with an outage %q it is asked for again: %v", lost, again)
+		}
+		w.stopAll()
+	}
+}
+
 // What may not be listed is said in its place, and is not 0; the rest is shown.
 func TestWithoutTheRightToListPods(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", fmt.Errorf("no"))

@@ -265,6 +265,17 @@ func TestPodsTimelineAndSlow(t *testing.T) {
 		t.Errorf("-A --since 1h:\n%s", out)
 	}
 
+	wantLike("--by-stage", tide(t, "pods", "slow", "-n", "slow", "--by-stage"), `^STAGE +PODS +MEDIAN +WORST +<1s +1s +2–4s +5–9s +10–29s +30–59s +60s to 5m +5m or more\n`,
+		`\nscheduled +4 +`, `\ncontainers ready +3 +\S+ +([4-9]|\d\d)s( +\d+){8}\n`)
+	var stages []struct {
+		Stage   string
+		Pods    int
+		Classes []struct{ Pods int }
+	}
+	if err := json.Unmarshal([]byte(tide(t, "pods", "slow", "-n", "slow", "--by-stage", "-o", "json")), &stages); err != nil || len(stages) != 5 || stages[0].Pods != 4 || len(stages[0].Classes) != 8 {
+		t.Errorf("--by-stage -o json: %+v, %v", stages, err)
+	}
+
 	// kubectl completes the names of pods, but no name twice.
 	p := command{}.process()
 	p.Args = []string{p.Args[0], "__complete", "tide", "pods", "timeline", "-n", "slow", top[0].Pod, ""}
@@ -286,6 +297,7 @@ func TestPodsErrors(t *testing.T) {
 		"pods watch -n none":                                    {code: 3, stderr: "error: there is no Namespace \"none\"\n"},
 		"pods slow -n none":                                     {code: 3, stderr: "error: there is no Namespace \"none\"\n"},
 		"pods timeline -l app=web -n none":                      {code: 3, stderr: "error: there is no Namespace \"none\"\n"},
+		"pods slow --by-stage -o name":                          {code: 1, stderr: "error: --by-stage has no names: write -o json or yaml, or nothing\n"},
 		"pods timeline none":                                    {code: 3, stderr: "error: there is no Pod \"none\" in the namespace \"default\"\n"},
 		"pods timeline":                                         {code: 1, stderr: "error: write the names of pods, or select them with -l; kubectl tide pods slow looks at all\n"},
 		"pods watch web -A":                                     {code: 1, stderr: "error: names go with -n NAMESPACE, not with -A\n"},

@@ -60,8 +60,8 @@ func freezesAndThaws(ctx context.Context, t *testing.T) {
 	dialog("[data-act=freeze]", "Freeze")
 	press(ctx, t, "4h"+kb.Tab+"migration <b>"+kb.Tab+"shop"+kb.Enter)
 	shows(ctx, t, "created: no restart is started in shop until")
-	until(ctx, t, "it is listed, and its gate is closed", `/in force[^]*shop[^]*migration <b>/.test(document.getElementById("h-freezes").closest("section").innerText) && /Freeze\s+✖ closed/.test(document.getElementById("panel").innerText)`)
-	if got := list(); !strings.Contains(got, `"values":["shop"]`) || !strings.Contains(got, "migration <b>") {
+	until(ctx, t, "it is listed, and its gate is closed", `/in force[^]*shop[^]*migration <b>/.test(document.getElementById("h-freezes").closest("section").innerText) && /Freeze\s+✖ closed/.test(document.getElementById("panel").innerText) && /▲ [^]*Freeze/.test(document.getElementById("restart-shop/web").innerText)`)
+	if got := list(); !strings.Contains(got, `"values":["shop"]`) || !strings.Contains(got, "migration") {
 		t.Errorf("the freeze is %s", got)
 	}
 	dialog("[data-act=thaw]", "migration <b>")

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
@@ -37,11 +38,14 @@ func TestPage(t *testing.T) {
 	t.Run("what if", func(t *testing.T) { asksWhatIf(ctx, t, d) })
 	t.Run("scripts and styles of others are refused", func(t *testing.T) { policyHolds(ctx, t, d) })
 	t.Run("names, headers and contrast", func(t *testing.T) { accessible(ctx, t, d) })
-	t.Run("400 px", func(t *testing.T) { narrow(ctx, t, d) })
+	t.Run("400 px, and 200 %", func(t *testing.T) { small(ctx, t, d) })
+	t.Run("forced colours", func(t *testing.T) { forcedColours(ctx, t, d) })
+	t.Run("without colour", func(t *testing.T) { withoutColour(ctx, t, d) })
+	t.Run("without motion", func(t *testing.T) { withoutMotion(ctx, t, d) })
 	t.Run("numbers are those of the commands", func(t *testing.T) { sameNumbers(t, d) })
 	t.Run("nothing leaves the machine", func(t *testing.T) {
 		for _, url := range said.requests {
-			if !strings.HasPrefix(url, d.base+"/") && !strings.HasPrefix(url, "about:") && !strings.HasPrefix(url, "blob:") {
+			if !strings.HasPrefix(url, d.base+"/") && !strings.HasPrefix(url, "about:") && !strings.HasPrefix(url, "blob:") && !strings.HasPrefix(url, "data:") {
 				t.Errorf("the page has asked for %s", url)
 			}
 			if strings.Contains(url, d.token) {
@@ -53,6 +57,9 @@ func TestPage(t *testing.T) {
 		}
 	})
 	t.Run("without the token there is nothing", func(t *testing.T) { withoutToken(t, d) })
+	t.Run("secrets stay in the cluster", func(t *testing.T) { secretsStay(t, d) })
+	t.Run("the network gets nothing", func(t *testing.T) { networkGetsNothing(t, d) })
+	t.Run("a slow or a long request", func(t *testing.T) { slowRequests(t, d) })
 	t.Run("another origin gets nothing", func(t *testing.T) { otherOrigin(ctx, t, d) })
 	t.Run("a name that leads here gets nothing", func(t *testing.T) { rebound(t, d) })
 	t.Run("a user without rights", func(t *testing.T) { withoutRights(ctx, t) })
@@ -274,24 +281,6 @@ func accessible(ctx context.Context, t *testing.T, d *dashboard) {
 	}
 }
 
-func narrow(ctx context.Context, t *testing.T, d *dashboard) {
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(400, 800)); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := chromedp.Do(ctx, chromedp.EmulateViewport(1360, 1000)); err != nil {
-			t.Fatal(err)
-		}
-	}()
-	for _, page := range pages {
-		open(ctx, t, d.base+page.path)
-		shows(ctx, t, page.shows)
-		if wide := value[int](ctx, t, "document.documentElement.scrollWidth"); wide > 400 {
-			t.Errorf("%s is %d px wide: %v", page.path, wide, value[[]string](ctx, t, `[...document.querySelectorAll("body *")].filter(e => !e.closest(".wide") && e.getBoundingClientRect().right > 401).slice(0, 5).map(e => e.outerHTML.slice(0, 120))`))
-		}
-	}
-}
-
 // manyTabs opens more tabs than are kept up to date: all have data, and the oldest says that it
 // is paused.
 func manyTabs(ctx context.Context, t *testing.T, d *dashboard) {
@@ -323,6 +312,16 @@ func outage(ctx context.Context, t *testing.T, d *dashboard) {
 	cluster.Component(t, "kill", "kube-apiserver")
 	t.Cleanup(func() { cluster.AwaitAPIServer(t) })
 	until(ctx, t, "the page says since when, and keeps the numbers", `document.getElementById("banner").textContent.includes("trying again") && document.body.innerText.includes("worker")`)
+	// Its own clock goes on while the API server is gone, and what it says does not.
+	const since = `document.getElementById("banner").textContent.match(/As of ([\d:]+), trying again/)?.[1]`
+	from := value[string](ctx, t, since)
+	untilWithin(ctx, t, time.Minute, "20 s later it says the same", `(() => { const [h, m, s] = `+since+`.split(":").map(Number), now = new Date(); return ((now.getUTCHours() * 60 + now.getUTCMinutes()) * 60 + now.getUTCSeconds() - ((h * 60 + m) * 60 + s) + 86400) % 86400 >= 20; })()`)
+	if now := value[string](ctx, t, since); now != from || from == "" {
+		t.Errorf("the page is as of %s, and then as of %s", from, now)
+	}
+	if !value[bool](ctx, t, `document.getElementById("main").classList.contains("stale") && document.body.innerText.includes("worker")`) {
+		t.Error("the numbers are gone, or not grey")
+	}
 	cluster.Component(t, "start", "kube-apiserver")
-	until(ctx, t, "all is right again, and nothing is there twice", `!document.getElementById("banner").textContent && document.querySelectorAll("tr[id='pool-worker']").length === 1`)
+	untilWithin(ctx, t, 2*time.Minute, "all is right again, and nothing is there twice", `!document.getElementById("banner").textContent && document.querySelectorAll("tr[id='pool-worker']").length === 1`)
 }

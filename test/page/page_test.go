@@ -147,7 +147,13 @@ func awaited(p *runtime.EvaluateParams) { yes := true; p.AwaitPromise = &yes }
 // until waits until a script is true in a tab.
 func until(ctx context.Context, t *testing.T, what, script string) {
 	t.Helper()
-	framework.Eventually(t, what, func() error {
+	untilWithin(ctx, t, framework.Patience, what, script)
+}
+
+// untilWithin is until with another timeout.
+func untilWithin(ctx context.Context, t *testing.T, timeout time.Duration, what, script string) {
+	t.Helper()
+	framework.EventuallyWithin(t, timeout, what, func() error {
 		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+script+")", awaited))
 		if err == nil && !ok {
 			text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText.slice(0, 1500)"))

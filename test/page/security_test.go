@@ -10,8 +10,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
 // policyHolds tries in the page what a script of another would.
@@ -23,6 +28,14 @@ func policyHolds(ctx context.Context, t *testing.T, d *dashboard) {
 		try { s.textContent = "window.ran = 2"; document.head.append(s); done(window.ran === 2 ? "ran" : "blocked"); } catch { done("blocked"); }
 	})`); got != "blocked" {
 		t.Errorf("an inline script %s", got)
+	}
+	// DevTools evaluate in spite of the policy of a page, unless this is switched off.
+	evaluated, err := chromedp.Run(ctx, chromedp.Evaluate[string](`(() => { try { return eval("'ran'"); } catch { return "refused"; } })()`, func(p *runtime.EvaluateParams) {
+		no := false
+		p.AllowUnsafeEvalBlockedByCSP = &no
+	}))
+	if err != nil || evaluated != "refused" {
+		t.Errorf("eval: %s, %v", evaluated, err)
 	}
 	if got := value[string](ctx, t, `(() => { try { document.body.insertAdjacentHTML("beforeend", "<b>x</b>"); return "put in"; } catch { return "refused"; } })()`); got != "refused" {
 		t.Errorf("HTML of no policy was %s", got)
@@ -76,6 +89,7 @@ func otherOrigin(ctx context.Context, t *testing.T, d *dashboard) {
 		got.token = await within(new Promise(r => { const c = new BroadcastChannel("tide"); c.onmessage = e => r("read"); c.postMessage("who has the token?"); }));
 		return got;
 	})(%q, %q)`, d.base, d.token))
+	framed(other, t, d)
 	for what, outcome := range got {
 		if outcome != "nothing" {
 			t.Errorf("%s: %s", what, outcome)
@@ -86,6 +100,30 @@ func otherOrigin(ctx context.Context, t *testing.T, d *dashboard) {
 	}
 	if after := kubectl(t, "", "get", "scheduledrestarts", "-A", "-o", "jsonpath={.items[*].metadata.resourceVersion}"); after != before {
 		t.Error("a ScheduledRestart has changed")
+	}
+}
+
+// framed puts the page into a frame of another one, which is refused.
+func framed(other context.Context, t *testing.T, d *dashboard) {
+	statuses := make(chan int64, 10)
+	if err := chromedp.Listen(other, func(event any) {
+		if e, ok := event.(*network.EventResponseReceived); ok && strings.HasPrefix(e.Response.URL, d.base) {
+			statuses <- int64(e.Response.Status)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Call(other, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	value[bool](other, t, fmt.Sprintf(`new Promise(done => { const e = document.createElement("iframe"); e.onload = () => done(true); e.src = %q; document.body.append(e); })`, d.base+"/"))
+	select {
+	case status := <-statuses:
+		if status != http.StatusForbidden {
+			t.Errorf("the page in a frame: %d, want 403", status)
+		}
+	case <-time.After(framework.Patience):
+		t.Error("the frame has asked for nothing: is this test looking?")
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// workload is a Deployment of the world.
-const workload = `---
+// deployment is a Deployment of the world.
+const deployment = `---
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -26,8 +26,11 @@ spec:
     metadata: {labels: {app: %[1]s}, annotations: {%[5]s}}
     spec:
       runtimeClassName: node-pool-%[3]s
-      containers: [{name: app, image: "example.com/%[1]s:1", resources: {requests: {cpu: %[6]s, memory: 3Gi}}}]
+      containers: [{name: app, image: "example.com/%[1]s:1", env: [{name: PASSWORD, value: ` + secretValue + `}], resources: {requests: {cpu: %[6]s, memory: 3Gi}}}]
 `
+
+// secretValue is in the environment of all pods, and nowhere on a page.
+const secretValue = "s3cret-of-the-shop"
 
 const (
 	nightly = `tidekeeper.dev/scheduled-restart: "true", tidekeeper.dev/restart-schedule: "0 3 * * *"`
@@ -72,10 +75,10 @@ func buildWorld(t *testing.T) {
 	var manifests strings.Builder
 	manifests.WriteString("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
 	for _, name := range []string{"api", "cart", "mail", "search", "web"} {
-		fmt.Fprintf(&manifests, workload, name, 4, "worker", nightly, "", "1500m")
+		fmt.Fprintf(&manifests, deployment, name, 4, "worker", nightly, "", "1500m")
 	}
-	fmt.Fprintf(&manifests, workload, "train", 3, "gpu", "", "", "7")
-	fmt.Fprintf(&manifests, workload, "broken", 2, "worker", often, "sandbox.tidekeeper.dev/behavior: never-ready", "100m")
+	fmt.Fprintf(&manifests, deployment, "train", 3, "gpu", "", "", "7")
+	fmt.Fprintf(&manifests, deployment, "broken", 2, "worker", often, "sandbox.tidekeeper.dev/behavior: never-ready", "100m")
 	kubectl(t, manifests.String(), "apply", "-f", "-")
 	kubectl(t, "", "cordon", "node-3")
 	kubectl(t, "", "wait", "-n", "shop", "deployment/web", "--for=condition=Available", "--timeout=60s")

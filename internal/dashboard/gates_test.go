@@ -1,0 +1,55 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// Each restart in the list names the gates that are closed now, as restarts gates does, or that
+// they are not known.
+func TestClosedGates(t *testing.T) {
+	restart := &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	restart.Spec.Schedule, restart.Spec.TimeZone, restart.Spec.FailureLimit = "0 3 * * *", "UTC", 3
+	restart.Spec.TargetRef = tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}
+	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	web.Status.Replicas, web.Status.UpdatedReplicas, web.Status.AvailableReplicas = 1, 1, 1
+	suspended := restart.DeepCopy()
+	suspended.Spec.Suspend = true
+	freeze := &tidekeeperv1.Freeze{ObjectMeta: metav1.ObjectMeta{Name: "christmas"}}
+	freeze.Spec = tidekeeperv1.FreezeSpec{Until: metav1.Time{Time: noon.AddDate(0, 0, 1)}, Reason: "holidays"}
+	site := newTestSite(t, nil)
+	for _, tc := range []struct {
+		name     string
+		restart  *tidekeeperv1.ScheduledRestart
+		objects  map[string][]any
+		problems map[string]string
+		want     string
+		why      string
+	}{
+		{"all open", restart, map[string][]any{"deployments": {web}}, nil, "", ""},
+		{"without its workload", restart, nil, nil, "Target, Health", "there is no workload"},
+		{"suspended", suspended, map[string][]any{"deployments": {web}}, nil, "Schedule", "it is suspended"},
+		{"a freeze", restart, map[string][]any{"deployments": {web}, kindFreezes: {freeze}}, nil, "Freeze", "holidays"},
+		{"not allowed", restart, nil, map[string]string{"deployments": "not allowed to list deployments"}, "not known", "not allowed to list deployments"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			objects := map[string][]any{kindRestarts: {tc.restart}}
+			for kind, list := range tc.objects {
+				objects[kind] = list
+			}
+			r := &request{ctx: t.Context(), site: site, models: site.models, snapshot: &snapshot{now: noon, objects: objects, problems: tc.problems}}
+			closed, why := closedText(r.gatesOf(tc.restart))
+			if closed != tc.want || !strings.Contains(why, tc.why) {
+				t.Errorf("%q, because %q; want %q, because %q", closed, why, tc.want, tc.why)
+			}
+		})
+	}
+}

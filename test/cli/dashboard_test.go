@@ -1,0 +1,116 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// fakeBrowser notes its arguments, who may read the file, and what is in it.
+const fakeBrowser = `#!/bin/sh
+printf '%%s\n' "$@" >%[1]s/args
+stat -c %%a "$1" "$(dirname "$1")" >%[1]s/modes
+cp "$1" %[1]s/page
+mv %[1]s/args %[1]s/opened
+`
+
+// On a terminal with a desktop the page is opened. The arguments of the browser can be read by
+// all users of a machine: they name a file that only this user can read, and that is gone once
+// the link in it was used. With the terminal, all of it ends.
+func TestDashboardOpensABrowser(t *testing.T) {
+	dir := t.TempDir()
+	files, browser := filepath.Join(dir, "tmp"), filepath.Join(dir, "bin")
+	for _, d := range []string{files, browser} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(browser, "xdg-open"), fmt.Appendf(nil, fakeBrowser, dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := terminal(t, 300)
+	p := command{env: []string{"PATH=" + path + ":" + browser + ":/usr/bin:/bin", "DISPLAY=:0", "TMPDIR=" + files}, args: []string{"dashboard"}}.process()
+	p.Stdin, p.Stdout, p.Stderr = theirs, theirs, theirs
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.Wait() }()
+	t.Cleanup(func() { _ = p.Process.Kill() })
+	theirs.Close()
+	first, err := bufio.NewReader(ours).ReadString('\n')
+	link := strings.TrimSpace(first)
+	base, token, found := strings.Cut(link, "/#")
+	if err != nil || !found || len(token) != 43 {
+		t.Fatalf("it prints %q: %v", first, err)
+	}
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	framework.Eventually(t, "the browser is opened", func() error {
+		if read("opened") == "" {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	opened := strings.TrimSpace(read("opened"))
+	if strings.Contains(opened, "\n") || strings.Contains(opened, token) || filepath.Dir(filepath.Dir(opened)) != files {
+		t.Errorf("the arguments of the browser are %q", opened)
+	}
+	if modes := read("modes"); modes != "600\n700\n" {
+		t.Errorf("the modes of the file and its directory are %q", modes)
+	}
+	if page := read("page"); !regexp.MustCompile(`http-equiv="refresh" content="0; url=`+regexp.QuoteMeta(link)+`"`).MatchString(page) {
+		t.Errorf("the file does not lead to the link: %q", page)
+	}
+	if arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Process.Pid)); err != nil || bytes.Contains(arguments, []byte(token)) {
+		t.Errorf("the arguments of the plugin are %q, %v", arguments, err)
+	}
+	if _, err := os.Stat(opened); err != nil {
+		t.Errorf("the file is gone before the link was used: %v", err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/-/page/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	answer.Body.Close()
+	framework.Eventually(t, "the file is removed", func() error {
+		if left, err := os.ReadDir(files); err != nil || len(left) > 0 {
+			return fmt.Errorf("there is %v, %w", left, err)
+		}
+		return nil
+	})
+
+	ours.Close()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("without its terminal it ends with %v", err)
+		}
+	case <-time.After(framework.Patience):
+		t.Error("it goes on without its terminal")
+	}
+}

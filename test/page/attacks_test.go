@@ -1,0 +1,133 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// body reads what an address answers, with the token.
+func (d *dashboard) body(t *testing.T, path string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.base+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+d.token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %s %v", path, answer.Status, text, err)
+	}
+	return string(text)
+}
+
+// secretsStay looks for what pods get as their environment, and for what the plugin shows the
+// API server, in all that is sent: pages, data, and what a workload's form reads.
+func secretsStay(t *testing.T, d *dashboard) {
+	kubeconfig, err := os.ReadFile(cluster.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := []string{secretValue}
+	for _, found := range regexp.MustCompile(`(?m)^\s*(?:token|client-key-data|client-certificate-data|password): "?([\w+/=.-]{16,})`).FindAllStringSubmatch(string(kubeconfig), -1) {
+		secrets = append(secrets, found[1])
+	}
+	if len(secrets) < 2 {
+		t.Fatalf("the kubeconfig has no credentials that this test knows:\n%s", regexp.MustCompile(`: .*`).ReplaceAllString(string(kubeconfig), ": …"))
+	}
+	for _, path := range []string{
+		"/-/page/", "/-/page/pools/worker?node=node-1", "/-/page/capacity?like=shop/deployment/web", "/-/page/restarts?restart=shop/web", "/-/page/pods?since=all",
+		"/overview.json", "/pools/worker.json", "/capacity.json?like=shop/deployment/web", "/restarts.json", "/pods.json?since=all",
+	} {
+		text := d.body(t, path)
+		for i, secret := range secrets {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s has secret %d of %d in it", path, i+1, len(secrets))
+			}
+		}
+	}
+	if text := d.body(t, "/pods.json?since=all"); !strings.Contains(text, `"web-`) {
+		t.Errorf("there is no pod of web, whose environment has the secret: is this test looking?\n%.300s", text)
+	}
+}
+
+// networkGetsNothing tries the port at the other addresses of this machine.
+func networkGetsNothing(t *testing.T, d *dashboard) {
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(d.base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses := []string{"127.0.0.2", "::1"}
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() {
+			addresses = append(addresses, n.IP.String())
+		}
+	}
+	dialer := net.Dialer{Timeout: 2 * time.Second}
+	for _, address := range addresses {
+		if c, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort(address, port)); err == nil {
+			c.Close()
+			t.Errorf("it listens on %s", address)
+		}
+	}
+	c, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", port))
+	if err != nil {
+		t.Fatalf("it does not listen on 127.0.0.1: %v", err)
+	}
+	c.Close()
+}
+
+// slowRequests sends requests that never end, and those that are too long: neither is waited for
+// or kept.
+func slowRequests(t *testing.T, d *dashboard) {
+	address := strings.TrimPrefix(d.base, "http://")
+	for name, tc := range map[string]struct {
+		sent string
+		want string // what it answers; "" if it hangs up
+	}{
+		"half a request": {"GET / HTTP/1.1\r\nHost: " + address + "\r\nX-Slow: ", ""},
+		"a long header":  {"GET / HTTP/1.1\r\nHost: " + address + "\r\nX-Long: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", "HTTP/1.1 431 "},
+		"a long body": {fmt.Sprintf("POST /-/act HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			address, d.token, 1<<20, strings.Repeat("x", 1<<20)), "HTTP/1.1 403 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			// It may hang up before it has read all.
+			_, _ = io.WriteString(c, tc.sent)
+			answer, err := io.ReadAll(c)
+			if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+				t.Fatalf("the connection is still open after 30 s: %q", answer)
+			}
+			if err == nil && !strings.HasPrefix(string(answer), tc.want) && tc.want != "" || tc.want == "" && len(answer) > 0 && !strings.HasPrefix(string(answer), "HTTP/1.1 408") {
+				t.Errorf("it answers %.200q, want %q", answer, tc.want)
+			}
+		})
+	}
+}
