@@ -79,7 +79,7 @@ const rightsAge = 15 * time.Second
 // mayDo reports whether actions are allowed, and the user has the right.
 func (r *request) mayDo(right Right) bool {
 	actions := r.site.cluster.Actions
-	if actions == nil {
+	if actions == nil || r.amongOthers {
 		return false
 	}
 	known := r.models.rights[right]

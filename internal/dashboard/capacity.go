@@ -127,7 +127,7 @@ func capacityPage(r *request) (*page, error) {
 		fits := room.Fit(pod, d.Like == "")
 		p.json = fits
 		for _, fit := range fits {
-			row := fitRow{PoolFit: fit, Text: fit.CopiesText(), LimitedBy: view.CountsText(fit.LimitedBy), Refused: view.CountsText(fit.Refused), Href: "/pools/" + url.PathEscape(fit.Pool), Is: view.Good}
+			row := fitRow{PoolFit: fit, Text: fit.CopiesText(), LimitedBy: view.CountsText(fit.LimitedBy), Refused: view.CountsText(fit.Refused), Href: r.site.poolHref(fit.Pool), Is: view.Good}
 			if fit.Copies == 0 {
 				row.Is = view.Warning
 			}

@@ -14,6 +14,7 @@
 //   - page.go, render.go: from an address to HTML
 //   - overview.go, pool.go, capacity.go, restarts.go, startup.go: the five pages
 //   - like.go: a workload as what the form asks for
+//   - fleet.go, fleet_pages.go: several clusters on one site
 //   - draw.go, strip.go, lanes.go, stages.go: the measures of bars, maps, strips, lanes and
 //     histograms
 //   - gates.go: which gates of a restart are closed

@@ -5,9 +5,13 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"tidekeeper.dev/tidekeeper/internal/reconnect"
@@ -16,7 +20,7 @@ import (
 // start starts to watch a kind. The mutex must be held.
 func (w *World) start(kind Kind) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &feed{stop: cancel, done: make(chan struct{}), synced: make(chan struct{}), lastUsed: w.now()}
+	f := &feed{stop: cancel, done: make(chan struct{}), synced: make(chan struct{}), failed: make(chan struct{}), lastUsed: w.now()}
 	note := func(set func()) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -25,8 +29,16 @@ func (w *World) start(kind Kind) *feed {
 	}
 	nothing := func() {}
 	read := sync.OnceFunc(func() { close(f.synced) })
+	failed := sync.OnceFunc(func() { close(f.failed) })
+	source := observed{cache.ToListerWatcherWithContext(kind.Source), func(err error) {
+		// What the API server has answered is handled below.
+		if status := apierrors.APIStatus(nil); ctx.Err() == nil && !isClosed(f.synced) && !errors.As(err, &status) {
+			note(func() { f.unreached = kind.Explain(err) })
+			failed()
+		}
+	}}
 	connection := &reconnect.Connection{
-		Source:     cache.ToListerWatcherWithContext(kind.Source),
+		Source:     source,
 		OnLost:     func(err error) { note(func() { f.lost, f.lostAt = kind.Explain(err), w.now() }) },
 		OnRegained: func() { note(func() { f.lost = "" }) },
 		Stop: func(err error) {
@@ -66,4 +78,28 @@ func (w *World) start(kind Kind) *feed {
 		running.Wait()
 	}()
 	return f
+}
+
+// observed reports the errors of what lists and watches.
+type observed struct {
+	cache.ListerWatcherWithContext
+	onError func(error)
+}
+
+// ListWithContext is part of cache.ListerWatcherWithContext.
+func (o observed) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list, err := o.ListerWatcherWithContext.ListWithContext(ctx, options)
+	if err != nil {
+		o.onError(err)
+	}
+	return list, err
+}
+
+// WatchWithContext is part of cache.ListerWatcherWithContext.
+func (o observed) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	w, err := o.ListerWatcherWithContext.WatchWithContext(ctx, options)
+	if err != nil {
+		o.onError(err)
+	}
+	return w, err
 }

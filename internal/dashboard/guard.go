@@ -106,6 +106,7 @@ func (s *Site) withToken(next http.HandlerFunc) http.HandlerFunc {
 			http.Error(w, "no token, or that of another run: use the link that kubectl tide dashboard has printed", http.StatusUnauthorized)
 			return
 		}
+		s.usedOnce.Do(func() { close(s.used) })
 		next(w, r)
 	}
 }

@@ -4,7 +4,7 @@
 package dashboard
 
 import (
-	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -45,7 +45,7 @@ func likeNameOf(text, namespace string) (likeName, error) {
 		namespace, parts = parts[0], parts[1:]
 	}
 	if len(text) > longestLike || len(parts) != 2 || slices.Contains(parts, "") || namespace == "" && strings.HasPrefix(text, "/") {
-		return likeName{}, errors.New("As workload: write NAMESPACE/TYPE/NAME, such as shop/deployment/web")
+		return likeName{}, fmt.Errorf("%s: write NAMESPACE/TYPE/NAME, such as shop/deployment/web", "As workload")
 	}
 	return likeName{namespace, strings.Join(parts, "/")}, nil
 }

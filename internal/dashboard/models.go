@@ -133,7 +133,7 @@ func (r *request) eventsAbout(ref ObjectRef) []corev1.Event {
 // noLeader says that no manager leads, and why.
 func (r *request) noLeader() string {
 	m := r.models
-	if !m.leader.fresh("", r.now(), metricsAge) {
+	if r.snapshot.lost == "" && !m.leader.fresh("", r.now(), metricsAge) {
 		m.leader = timed[string]{at: r.now(), value: m.cluster.NoLeader(r.ctx)}
 	}
 	return m.leader.value

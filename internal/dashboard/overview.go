@@ -45,13 +45,18 @@ type overview struct {
 	Filter   string
 	Sorts    []choice
 	Pools    []poolRow
-	NoPods   string // why there is nothing about pods
-	Pending  int
-	Strip    *strip
-	Herd     *herd
-	NoHerd   string
-	Trouble  []restartRow
-	Slow     []startupRow
+	// Others are the clusters of which there is no pool, on a page of several.
+	Others  []otherCluster
+	Several bool   // clusters
+	NoPods  string // why there is nothing about pods
+	Pending int
+	// PendingIn are the links to the pending pods.
+	PendingIn []choice
+	Strip     *strip
+	Herd      *herd
+	NoHerd    string
+	Trouble   []restartRow
+	Slow      []startupRow
 }
 
 // choice is one of several values of a parameter.
@@ -63,12 +68,15 @@ type choice struct {
 // poolRow is a pool in the table.
 type poolRow struct {
 	view.Pool
-	Levels  []levelBar
-	Usable  string
-	Slot    string
-	Loss    string
-	LossIs  view.Severity
-	Pending string
+	// Context is that of its cluster, on a page of several.
+	Context        string
+	Href, LossHref string
+	Levels         []levelBar
+	Usable         string
+	Slot           string
+	Loss           string
+	LossIs         view.Severity
+	Pending        string
 }
 
 // overviewPage is the page of all pools, and of what goes wrong.
@@ -77,9 +85,7 @@ func overviewPage(r *request) (*page, error) {
 	d.Pools = r.poolRows()
 	sort := cmp.Or(r.query.Get("sort"), "fullest")
 	sortPools(d.Pools, sort)
-	for _, by := range []string{"fullest", "name", "status", "cpu", "memory", "pods"} {
-		d.Sorts = append(d.Sorts, choice{by, r.with("sort", by), by == sort})
-	}
+	d.Sorts = r.sortChoices(sort)
 	if room := r.roomOf(); room != nil {
 		for _, g := range room.Pending() {
 			d.Pending += len(g.Pods)
@@ -95,6 +101,9 @@ func overviewPage(r *request) (*page, error) {
 		}
 		d.Trouble = d.Trouble[:min(len(d.Trouble), mostTrouble)]
 	}
+	if d.Pending > 0 {
+		d.PendingIn = []choice{{Text: "which pool could take them", Href: r.site.href("/capacity#pending")}}
+	}
 	d.Slow = r.slowest(time.Hour, mostSlow)
 	shown := []view.Pool{}
 	for _, row := range d.Pools {
@@ -103,12 +112,20 @@ func overviewPage(r *request) (*page, error) {
 	return &page{title: "Overview", template: "overview", data: d, json: shown, command: []string{"pools", "-o", "wide"}}, nil
 }
 
+func (r *request) sortChoices(chosen string) []choice {
+	var list []choice
+	for _, by := range []string{"fullest", "name", "status", "cpu", "memory", "pods"} {
+		list = append(list, choice{by, r.with("sort", by), by == chosen})
+	}
+	return list
+}
+
 // poolRows returns the pools that match the filter.
 func (r *request) poolRows() []poolRow {
 	rows := []poolRow{}
 	room := r.roomOf()
 	for _, pool := range r.pools() {
-		row := poolRow{Pool: view.PoolOf(pool, r.now()), Usable: "-", Slot: "-", Loss: "-"}
+		row := poolRow{Pool: view.PoolOf(pool, r.now()), Href: r.site.poolHref(pool.Name), LossHref: r.site.href("/capacity#losses"), Usable: "-", Slot: "-", Loss: "-"}
 		if q := r.query.Get("q"); q != "" && !strings.Contains(row.Name+" "+row.Status.Reason, q) {
 			continue
 		}

@@ -37,6 +37,8 @@ type request struct {
 	query    url.Values
 	snapshot *snapshot
 	models   *models
+	// amongOthers says that the page is about several clusters, of which this is one.
+	amongOthers bool
 	// What is asked for often is sorted and selected once.
 	restartList []*tidekeeperv1.ScheduledRestart
 	periods     map[string][]period.Period

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
@@ -32,11 +32,13 @@ var shell = func() []byte {
 	return text
 }()
 
-// templates escape all that comes from the cluster, by where it is put.
+// templates escape all that comes from the cluster, by where it is put. Each site has a copy, in
+// which links are those of its cluster.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"sign":   sign,
 	"class":  func(severity any) string { return "is-" + strings.ToLower(fmt.Sprint(severity)) },
-	"pool":   func(name string) string { return "/pools/" + url.PathEscape(name) },
+	"pool":   (&Site{}).poolHref,
+	"page":   (&Site{}).href,
 	"plural": plural,
 	"stage":  stageText,
 	"dict":   dict,
@@ -77,13 +79,16 @@ type pageContext struct {
 // render returns the HTML of a page.
 func (p *page) render(s *Site) (string, error) {
 	var out bytes.Buffer
-	err := templates.ExecuteTemplate(&out, p.template, &pageContext{p.data, s.command(p.command)})
+	err := s.templates.ExecuteTemplate(&out, p.template, &pageContext{p.data, s.command(p.command)})
 	return out.String(), err
 }
 
 // command returns a command as a person types it.
 func (s *Site) command(args []string) string {
 	words := []string{"kubectl", "tide"}
+	if s.context != "" {
+		args = append(slices.Clone(args), "--context", s.context)
+	}
 	for _, arg := range args {
 		if arg == "" || strings.ContainsAny(arg, " \t\n'\"\\$`&;|<>()*?[]{}#~!") {
 			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"

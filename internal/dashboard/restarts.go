@@ -11,6 +11,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -80,51 +81,33 @@ type restartRow struct {
 	object            *tidekeeperv1.ScheduledRestart
 }
 
-// aheads are how far the page looks ahead.
-var aheads = []struct {
+// assumedSettings is what the forecast assumes.
+const assumedSettings = "restarts take as long as the last one, or 1m; the manager's settings are taken to be its defaults"
+
+// ahead is how far the page looks ahead.
+type ahead struct {
 	text string
 	time.Duration
-}{{"24h", 24 * time.Hour}, {"48h", 48 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
+}
+
+var aheads = []ahead{{"24h", 24 * time.Hour}, {"48h", 48 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
 
 // restartsPage is the page of restarts, past and coming.
 func restartsPage(r *request) (*page, error) {
 	now, local := r.now(), r.site.local
 	d := &restartsData{
 		Problems: r.restartProblems(), NoLeader: r.noLeader(), Zone: term.Zone(now, local), Filter: r.query.Get("q"), Namespace: r.query.Get("namespace"),
-		Settings: "restarts take as long as the last one, or 1m; the manager's settings are taken to be its defaults",
+		Settings: assumedSettings,
 	}
-	ahead := aheads[0]
-	for _, a := range aheads {
-		if r.query.Get("for") == a.text {
-			ahead = a
-		}
-	}
-	for _, a := range aheads {
-		d.Ahead = append(d.Ahead, choice{a.text, r.with("for", a.text), a == ahead})
-	}
-	only := r.query.Get("outcome")
-	for _, o := range []string{"", "Succeeded", "Failed", "Missed", "Skipped"} {
-		d.Outcomes = append(d.Outcomes, choice{cmp.Or(o, "any"), r.with("outcome", o), o == only})
-	}
+	ahead := r.ahead()
+	only, trigger := r.addChoices(d, ahead)
 	d.Freezes, d.FreezeActions = r.freezeRows(), r.freezeActions()
-	trigger := r.query.Get("trigger")
-	for _, t := range []tidekeeperv1.Trigger{"", tidekeeperv1.TriggerSchedule, tidekeeperv1.TriggerRequest, tidekeeperv1.TriggerAge} {
-		d.Triggers = append(d.Triggers, choice{cmp.Or(string(t), "any"), r.with("trigger", string(t)), string(t) == trigger})
-	}
 	f := r.forecast(ahead.Duration)
 	p := &page{title: "Restarts", template: "restarts", data: d, json: f, command: append([]string{"restarts", "forecast", "--for", ahead.text}, r.namespaceFlags()...)}
 	if r.snapshot.problem(kindRestarts) != "" {
 		return p, nil
 	}
-	d.Strip, d.Herd, d.Summary = stripOf(&f, r.freezes(), local), herdOf(&f, local), f.Summary
-	d.addMinutes(&f, local)
-	for _, u := range view.UnservedIn(&f) {
-		if len(d.Unserved) == mostUnserved {
-			d.MoreUnserved += u.Count
-		} else {
-			d.Unserved = append(d.Unserved, unservedRow{term.Moment(u.Tick, now, local), tickNames(u.Ticks), u.Message, u.Count, u.Outcome})
-		}
-	}
+	r.addForecast(d, &f, r.freezes())
 	rows := slices.DeleteFunc(r.restartRows(), func(row restartRow) bool {
 		return only != "" && !strings.HasPrefix(row.Outcome.Text, only)
 	})
@@ -148,6 +131,41 @@ func restartsPage(r *request) (*page, error) {
 		}
 	}
 	return p, nil
+}
+
+// ahead is how far the address looks ahead.
+func (r *request) ahead() ahead {
+	i := max(0, slices.IndexFunc(aheads, func(a ahead) bool { return a.text == r.query.Get("for") }))
+	return aheads[i]
+}
+
+// addChoices adds what may be chosen, and returns the outcome and the trigger that are.
+func (r *request) addChoices(d *restartsData, chosen ahead) (outcome, trigger string) {
+	for _, a := range aheads {
+		d.Ahead = append(d.Ahead, choice{a.text, r.with("for", a.text), a == chosen})
+	}
+	outcome, trigger = r.query.Get("outcome"), r.query.Get("trigger")
+	for _, o := range []string{"", "Succeeded", "Failed", "Missed", "Skipped"} {
+		d.Outcomes = append(d.Outcomes, choice{cmp.Or(o, "any"), r.with("outcome", o), o == outcome})
+	}
+	for _, t := range []tidekeeperv1.Trigger{"", tidekeeperv1.TriggerSchedule, tidekeeperv1.TriggerRequest, tidekeeperv1.TriggerAge} {
+		d.Triggers = append(d.Triggers, choice{cmp.Or(string(t), "any"), r.with("trigger", string(t)), string(t) == trigger})
+	}
+	return outcome, trigger
+}
+
+// addForecast adds what is coming.
+func (r *request) addForecast(d *restartsData, f *forecast.Forecast, freezes map[string][]period.Period) {
+	local := r.site.local
+	d.Strip, d.Herd, d.Summary = stripOf(f, freezes, local), herdOf(f, local), f.Summary
+	d.addMinutes(f, local)
+	for _, u := range view.UnservedIn(f) {
+		if len(d.Unserved) == mostUnserved {
+			d.MoreUnserved += u.Count
+		} else {
+			d.Unserved = append(d.Unserved, unservedRow{term.Moment(u.Tick, r.now(), local), tickNames(u.Ticks), u.Message, u.Count, u.Outcome})
+		}
+	}
 }
 
 // restartProblems are the problems of the page. Pods are needed only where their age is limited.
@@ -223,10 +241,13 @@ func (r *request) restartRows() []restartRow {
 		}
 		rows = append(rows, row)
 	}
-	slices.SortStableFunc(rows, func(a, b restartRow) int {
-		return cmp.Or(cmp.Compare(trouble(&b), trouble(&a)), compareTimes(a.NextStart, b.NextStart))
-	})
+	slices.SortStableFunc(rows, compareRestarts)
 	return rows
+}
+
+// compareRestarts puts what is in trouble first, and then what starts first.
+func compareRestarts(a, b restartRow) int {
+	return cmp.Or(cmp.Compare(trouble(&b), trouble(&a)), compareTimes(a.NextStart, b.NextStart))
 }
 
 // trouble is greater for what needs a person more.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"html/template"
 	"io"
 	"log"
 	"net"
@@ -71,6 +72,13 @@ type Site struct {
 	cluster Cluster
 	models  *models
 	streams streams
+	// templates make the links of the site's cluster.
+	templates *template.Template
+	// members are the clusters of a site that shows several, each as a site of its own; it has no
+	// world, cluster and models then. context is how addresses name a member.
+	members []*Site
+	context string
+	changes changes
 	// used is closed with the first request that shows the token.
 	used     chan struct{}
 	usedOnce sync.Once
@@ -80,7 +88,7 @@ type Site struct {
 func NewSite(world *World, cluster Cluster, o Options) *Site {
 	return &Site{
 		about: o.About, token: o.Token, now: o.Now, local: o.Local, world: world, cluster: cluster,
-		models: newModels(cluster, o.Now), streams: streams{most: mostStreams}, used: make(chan struct{}),
+		models: newModels(cluster, o.Now), streams: streams{most: mostStreams}, used: make(chan struct{}), templates: template.Must(templates.Clone()),
 	}
 }
 
@@ -111,7 +119,7 @@ func (s *Site) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /-/page/", s.withToken(s.servePage))
 	mux.HandleFunc("GET /-/stream/", s.withToken(s.serveStream))
-	mux.HandleFunc("POST /-/act", s.withToken(s.serveAction))
+	mux.HandleFunc("POST /-/act", s.withToken(s.serveActionOf))
 	mux.HandleFunc("GET /-/{asset}", serveAsset)
 	mux.HandleFunc("GET /", s.serveShell)
 	return s.guard(mux)
@@ -143,6 +151,8 @@ type envelope struct {
 	Title string `json:"title"`
 	HTML  string `json:"html"`
 	About About  `json:"about"`
+	// Context is that of the cluster of the page, if the site shows several.
+	Context string `json:"context,omitempty"`
 	// AsOf is the time of what is shown, on the clock of the terminal.
 	AsOf string `json:"asOf"`
 	// Lost says that the API server cannot be reached, and why.
@@ -157,7 +167,9 @@ func (s *Site) build(ctx context.Context, path string, query url.Values) (*page,
 	if !found {
 		return nil, nil, errNoPage
 	}
-	s.usedOnce.Do(func() { close(s.used) })
+	if len(s.members) > 0 {
+		return s.buildFleet(ctx, path, build, query)
+	}
 	r := &request{ctx: ctx, site: s, argument: argument, query: query, snapshot: s.read(ctx, build), models: s.models}
 	s.models.mu.Lock()
 	defer s.models.mu.Unlock()
@@ -191,15 +203,23 @@ var errNoPage = errors.New("there is no such page")
 
 // render returns a page as the script gets it.
 func (s *Site) render(ctx context.Context, path string, query url.Values) (*envelope, error) {
-	p, snapshot, err := s.build(ctx, path, query)
+	on, query, err := s.of(path, query)
 	if err != nil {
 		return nil, err
 	}
-	html, err := p.render(s)
+	p, snapshot, err := on.build(ctx, path, query)
 	if err != nil {
 		return nil, err
 	}
-	e := &envelope{Title: p.title, HTML: html, About: s.about, AsOf: snapshot.now.In(s.local).Format(time.TimeOnly), Command: s.command(p.command)}
+	html, err := p.render(on)
+	if err != nil {
+		return nil, err
+	}
+	choices, err := s.contextChoices(on, path, query)
+	if err != nil {
+		return nil, err
+	}
+	e := &envelope{Title: p.title, HTML: choices + html, About: on.about, Context: on.context, AsOf: snapshot.now.In(s.local).Format(time.TimeOnly), Command: on.command(p.command)}
 	if snapshot.lost != "" {
 		e.AsOf = snapshot.lostAt.In(s.local).Format(time.TimeOnly)
 		e.Lost = snapshot.lost
@@ -217,7 +237,12 @@ func (s *Site) serveJSON(w http.ResponseWriter, r *http.Request) {
 	if path == "/overview" {
 		path = "/"
 	}
-	p, _, err := s.build(r.Context(), path, r.URL.Query())
+	on, query, err := s.of(path, r.URL.Query())
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
+	p, _, err := on.build(r.Context(), path, query)
 	if err != nil {
 		answer(w, nil, err)
 		return
@@ -228,7 +253,7 @@ func (s *Site) serveJSON(w http.ResponseWriter, r *http.Request) {
 // answer sends a value as JSON, or an error as one line.
 func answer(w http.ResponseWriter, value any, err error) {
 	switch {
-	case errors.Is(err, errNoPage), errors.Is(err, errNotFound):
+	case errors.Is(err, errNoPage), errors.Is(err, errNotFound), errors.Is(err, errNoContext):
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	case err != nil:

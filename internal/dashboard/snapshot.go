@@ -6,6 +6,7 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -28,14 +29,16 @@ type snapshot struct {
 }
 
 // read returns the objects of the kinds. It waits for the first list of each, but not for
-// long: a kind that is not there by then has a problem.
+// long, and only once: a kind that is not there by then has a problem, and a later page has it,
+// once it is there.
 func (w *World) read(ctx context.Context, names []string) *snapshot {
 	feeds := w.use(names)
 	ctx, cancel := context.WithTimeout(ctx, firstRead)
 	defer cancel()
-	for _, f := range feeds {
+	for _, f := range w.awaited(feeds) {
 		select {
 		case <-f.synced:
+		case <-f.failed:
 		case <-ctx.Done():
 		}
 	}
@@ -44,6 +47,7 @@ func (w *World) read(ctx context.Context, names []string) *snapshot {
 	s := &snapshot{now: w.now(), versions: map[string]int64{}, objects: map[string][]any{}, problems: map[string]string{}, unserved: map[string]bool{}}
 	for i, name := range names {
 		f := feeds[i]
+		f.waited = f.waited || errors.Is(ctx.Err(), context.DeadlineExceeded)
 		s.versions[name] = f.version
 		switch {
 		case f.unserved:
@@ -53,7 +57,7 @@ func (w *World) read(ctx context.Context, names []string) *snapshot {
 			s.problems[name] = f.refused
 			continue
 		case !isClosed(f.synced):
-			s.problems[name] = "the API server has not sent the " + name + " yet"
+			s.problems[name] = cmp.Or(f.unreached, "the API server has not sent the "+name+" yet")
 			continue
 		}
 		s.objects[name] = f.store.List()
@@ -62,6 +66,13 @@ func (w *World) read(ctx context.Context, names []string) *snapshot {
 		}
 	}
 	return s
+}
+
+// awaited returns the feeds whose first list a page waits for.
+func (w *World) awaited(feeds []*feed) []*feed {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(feeds), func(f *feed) bool { return f.waited })
 }
 
 func isClosed(c <-chan struct{}) bool {

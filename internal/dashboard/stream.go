@@ -75,6 +75,11 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, errNoPage)
 		return
 	}
+	on, _, err := s.of(path, query)
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
 	ctx, remove := s.streams.add(r.Context())
 	defer remove()
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -94,7 +99,7 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 	last := ""
 	for {
-		_, changed := s.world.changes()
+		changed := on.nextChange()
 		began := time.Now()
 		e, err := s.render(ctx, path, query)
 		if err != nil && ctx.Err() == nil {
@@ -112,7 +117,7 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 		if send("page", e) != nil {
 			return
 		}
-		if !s.await(ctx, changed, max(coalesce, 4*time.Since(began)), s.kindsOf(build)) {
+		if !on.await(ctx, changed, max(coalesce, 4*time.Since(began)), build) {
 			break
 		}
 	}
@@ -122,9 +127,9 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 }
 
 // await waits for the next change, or for a beat, but at least for a pause. It returns false if
-// the context ends. The kinds stay in use meanwhile.
-func (s *Site) await(ctx context.Context, changed <-chan struct{}, pause time.Duration, kinds []string) bool {
-	s.world.touch(kinds)
+// the context ends. The kinds that the page needs stay in use meanwhile.
+func (s *Site) await(ctx context.Context, changed <-chan struct{}, pause time.Duration, b builder) bool {
+	s.touch(b)
 	select {
 	case <-ctx.Done():
 		return false

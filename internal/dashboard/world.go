@@ -49,6 +49,8 @@ type World struct {
 	// version counts the changes, and changed is closed at the next one.
 	version int64
 	changed chan struct{}
+	// onChange is called with each change; nil for nothing.
+	onChange func()
 }
 
 // feed is the watch of one kind. Its fields are guarded by the mutex of the world.
@@ -60,8 +62,11 @@ type feed struct {
 	lastUsed time.Time
 	// version is that of the world at the last change of an object.
 	version int64
-	// synced is closed with the first list, or the refusal.
-	synced chan struct{}
+	// synced is closed with the first list, or the refusal, and failed with the first error before
+	// that. unreached is that error, and waited says that a page has waited for the list long enough.
+	synced, failed chan struct{}
+	unreached      string
+	waited         bool
 	// unserved says that the cluster does not serve the kind, which is no problem.
 	unserved bool
 	// refused says why the kind cannot be read, since when.
@@ -167,6 +172,9 @@ func (w *World) change(f *feed) {
 	f.version = w.version
 	close(w.changed)
 	w.changed = make(chan struct{})
+	if w.onChange != nil {
+		w.onChange()
+	}
 }
 
 // changes returns the version, and a channel that is closed when there is a later one.

@@ -117,6 +117,7 @@ func TestMistakesInContexts(t *testing.T) {
 		"restarts next --contexts=":                  "error: --contexts: write the names of contexts, such as prod,edge: the kubeconfig has ",
 		"pools --contexts here,again --context here": "error: write either --contexts or --context: the kubeconfig has ",
 		"pools -o name --contexts here,again":        "error: -o name does not say which cluster: ",
+		"dashboard --contexts here,none":             `error: --contexts: there is no context "none": the kubeconfig has `,
 	} {
 		r := command{kubeconfig: kubeconfig, args: strings.Fields(args)}.run(t)
 		if r.code != 1 || r.stdout != "" || !strings.HasPrefix(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 {

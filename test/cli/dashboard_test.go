@@ -78,7 +78,7 @@ func TestDashboardOpensABrowser(t *testing.T) {
 	if modes := read("modes"); modes != "600\n700\n" {
 		t.Errorf("the modes of the file and its directory are %q", modes)
 	}
-	if page := read("page"); !regexp.MustCompile(`http-equiv="refresh" content="0; url=`+regexp.QuoteMeta(link)+`"`).MatchString(page) {
+	if page := read("page"); !regexp.MustCompile(`http-equiv="refresh" content="0; url=` + regexp.QuoteMeta(link) + `"`).MatchString(page) {
 		t.Errorf("the file does not lead to the link: %q", page)
 	}
 	if arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Process.Pid)); err != nil || bytes.Contains(arguments, []byte(token)) {

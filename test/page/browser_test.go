@@ -65,6 +65,7 @@ func TestPage(t *testing.T) {
 	t.Run("a user without rights", func(t *testing.T) { withoutRights(ctx, t) })
 	t.Run("a user of one namespace", func(t *testing.T) { ofNamespace(ctx, t) })
 	t.Run("actions", func(t *testing.T) { actions(ctx, t) })
+	t.Run("several clusters", func(t *testing.T) { severalClusters(ctx, t) })
 	t.Run("five tabs", func(t *testing.T) { manyTabs(ctx, t, d) })
 	t.Run("an outage of the API server", func(t *testing.T) { outage(ctx, t, d) })
 }

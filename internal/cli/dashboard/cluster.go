@@ -43,35 +43,40 @@ type cluster struct {
 	*cmdutil.Env
 	client client.WithWatch
 	about  dashboard.About
+	config *rest.Config
+	// timeout is --request-timeout.
+	timeout time.Duration
 }
 
-// connect asks the API server who the user is, so that what is wrong with the connection is said
-// at once.
-func (o *options) connect(ctx context.Context) (*cluster, error) {
-	config, err := o.Config()
+// newCluster returns the cluster of an environment, without asking it for anything.
+func (o *options) newCluster(e *cmdutil.Env) (*cluster, error) {
+	config, err := e.Config()
 	if err != nil {
 		return nil, err
 	}
 	// A watch is one request, and may last.
 	config, timeout := cmdutil.WithoutTimeout(config)
-	c := &cluster{Env: o.Env}
+	c := &cluster{Env: e, config: config, timeout: timeout}
 	if c.client, err = cmdutil.ClientFor(config); err != nil {
 		return nil, err
 	}
 	c.about = dashboard.About{Server: config.Host}
-	if raw, err := o.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil {
-		c.about.Context = cmp.Or(*o.Flags.Context, raw.CurrentContext)
+	if raw, err := e.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil {
+		c.about.Context = cmp.Or(*e.Flags.Context, raw.CurrentContext)
 	}
 	if !o.allNamespaces {
-		c.about.Namespace = *o.Flags.Namespace
+		c.about.Namespace = *e.Flags.Namespace
 	}
-	bounded, cancel := context.WithTimeout(ctx, cmp.Or(timeout, 10*time.Second))
-	defer cancel()
-	if err := cmdutil.NamespaceExists(bounded, c.client, c.about.Namespace); err != nil {
-		return nil, err
+	return c, nil
+}
+
+// user asks the API server who the user is, so that what is wrong with the connection is said at
+// once.
+func (c *cluster) user(ctx context.Context) (string, error) {
+	if err := cmdutil.NamespaceExists(ctx, c.client, c.about.Namespace); err != nil {
+		return "", err
 	}
-	c.about.User, err = userOf(bounded, config)
-	return c, err
+	return userOf(ctx, c.config)
 }
 
 // userOf returns the name that the API server knows the user by.

@@ -14,7 +14,9 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +31,7 @@ type options struct {
 	noBrowser     bool
 	allowActions  bool
 	allNamespaces bool
+	contexts      cmdutil.Contexts
 }
 
 // NewCommand returns the command dashboard.
@@ -52,10 +55,15 @@ Nothing can be changed on the pages, unless --allow-actions is given: then resta
 be requested, suspended and resumed, and freezes be created and lifted, by those who may.
 
 Restarts and pods are those of all namespaces, or of the one that -n names. What you may
-not list is named, and the rest is shown. It ends with Ctrl-C, or with the terminal.`,
+not list is named, and the rest is shown. It ends with Ctrl-C, or with the terminal.
+
+With --contexts the pages are about several clusters: Overview and Restarts have all of
+them, and a cluster that does not answer has a line that says why. The other pages are
+about one of them, which their address names.`,
 		Example: `  kubectl tide dashboard
   kubectl tide dashboard -n shop --port 8123 --no-browser
-  kubectl tide dashboard --allow-actions`,
+  kubectl tide dashboard --allow-actions
+  kubectl tide dashboard --contexts prod,edge`,
 		Args: cmdutil.NoArguments,
 		RunE: cmdutil.RunE(o),
 	}
@@ -63,11 +71,14 @@ not list is named, and the rest is shown. It ends with Ctrl-C, or with the termi
 	cmd.Flags().BoolVar(&o.noBrowser, "no-browser", false, "do not open a browser, only print the link")
 	cmd.Flags().BoolVar(&o.allowActions, "allow-actions", false, "let the page request, suspend and resume restarts, and freeze and thaw")
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "restarts and pods of all namespaces, which is the default without -n")
+	o.contexts.AddTo(e, cmd)
 	return cmd
 }
 
 // Complete is part of [cmdutil.Options].
-func (o *options) Complete(*cobra.Command, []string) error { return nil }
+func (o *options) Complete(cmd *cobra.Command, _ []string) error {
+	return o.contexts.Complete(o.Env, cmd)
+}
 
 // Validate is part of [cmdutil.Options].
 func (o *options) Validate() error {
@@ -79,7 +90,7 @@ func (o *options) Validate() error {
 
 // Run is part of [cmdutil.Options].
 func (o *options) Run(ctx context.Context) error {
-	c, err := o.connect(ctx)
+	clusters, err := o.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,17 +100,14 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	world := dashboard.NewWorld(c.kinds(), o.Now)
-	site := dashboard.NewSite(world, c.source(o.allowActions), dashboard.Options{About: c.about, Token: dashboard.NewToken(), Now: o.Now, Local: o.Local})
+	site, worlds := o.site(clusters)
 	link := site.Link(listener.Addr())
 	fmt.Fprintf(o.Out, "%s\n", link)
-	mode := "read-only"
-	if o.allowActions {
-		mode = "with actions"
-	}
-	o.Note(fmt.Sprintf("Context %s, as %s, %s. Keep the link to yourself: it opens the page for everyone on this machine. Ctrl-C ends it.", c.about.Context, cmp.Or(c.about.User, "an unknown user"), mode))
+	o.Note(o.introduction(clusters))
 	var running sync.WaitGroup
-	running.Go(func() { world.Run(ctx) })
+	for _, world := range worlds {
+		running.Go(func() { world.Run(ctx) })
+	}
 	running.Go(func() { awaitHangup(ctx, o.In, stop) })
 	if !o.noBrowser && o.Screen.Terminal {
 		running.Go(func() { openBrowser(ctx, link, site.Used(), o.Note) })
@@ -108,4 +116,75 @@ func (o *options) Run(ctx context.Context) error {
 	stop()
 	running.Wait()
 	return err
+}
+
+// connect connects to the cluster. What is wrong with the connection is said at once.
+func (o *options) connect(ctx context.Context) ([]*cluster, error) {
+	if o.contexts.Given() {
+		return o.connectAll(ctx)
+	}
+	c, err := o.newCluster(o.Env)
+	if err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, cmp.Or(c.timeout, 10*time.Second))
+	defer cancel()
+	c.about.User, err = c.user(bounded)
+	return []*cluster{c}, err
+}
+
+// connectAll connects to the clusters of --contexts. Those that do not answer are noted, and are
+// on the page all the same.
+func (o *options) connectAll(ctx context.Context) ([]*cluster, error) {
+	var clusters []*cluster
+	byContext := map[string]*cluster{}
+	for _, name := range o.contexts.Names {
+		c, err := o.newCluster(o.ForContext(name))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		clusters, byContext[name] = append(clusters, c), c
+	}
+	answers, err := cmdutil.AskContextsWithin(ctx, o.Env, askWithin, o.contexts.Names, func(ctx context.Context, e *cmdutil.Env) (string, error) {
+		return byContext[*e.Flags.Context].user(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range answers {
+		if clusters[i].about.User = a.Value; a.Problem != "" {
+			o.Note("note: " + a.Context + ": " + a.Problem)
+		}
+	}
+	return clusters, nil
+}
+
+// site returns the site of the clusters, and what it reads of each.
+func (o *options) site(clusters []*cluster) (*dashboard.Site, []*dashboard.World) {
+	settings := dashboard.Options{Token: dashboard.NewToken(), Now: o.Now, Local: o.Local}
+	sites, worlds := make([]*dashboard.Site, len(clusters)), make([]*dashboard.World, len(clusters))
+	for i, c := range clusters {
+		of := settings
+		of.About = c.about
+		worlds[i] = dashboard.NewWorld(c.kinds(), o.Now)
+		sites[i] = dashboard.NewSite(worlds[i], c.source(o.allowActions), of)
+	}
+	if !o.contexts.Given() {
+		return sites[0], worlds
+	}
+	settings.About.Namespace = clusters[0].about.Namespace
+	return dashboard.NewFleet(sites, settings), worlds
+}
+
+// introduction says what the page shows.
+func (o *options) introduction(clusters []*cluster) string {
+	mode := "read-only"
+	if o.allowActions {
+		mode = "with actions"
+	}
+	shown := fmt.Sprintf("Context %s, as %s", clusters[0].about.Context, cmp.Or(clusters[0].about.User, "an unknown user"))
+	if o.contexts.Given() {
+		shown = "Contexts " + strings.Join(o.contexts.Names, ", ")
+	}
+	return fmt.Sprintf("%s, %s. Keep the link to yourself: it opens the page for everyone on this machine. Ctrl-C ends it.", shown, mode)
 }

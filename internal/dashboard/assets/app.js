@@ -10,7 +10,7 @@ const main = $("main"), banner = $("banner"), dialog = $("dialog");
 const policy = window.trustedTypes ? trustedTypes.createPolicy("tide", { createHTML: html => html }) : { createHTML: html => html };
 const tabs = new BroadcastChannel("tide");
 const key = "tide-token";
-let token = "", stream = null, paused = false, streaming = "", retry = 0, asOf = 0, at = "", held = 0;
+let token = "", stream = null, paused = false, streaming = "", retry = 0, asOf = 0, at = "", held = 0, context = "";
 
 // The token comes in the fragment, which no browser sends, and leaves the address bar at once.
 // sessionStorage is of this tab and of this address with its port.
@@ -59,6 +59,8 @@ function put(e) {
     morph(main, next);
     roving();
   }
+  context = e.context ? "?context=" + encodeURIComponent(e.context) : "";
+  for (const a of document.querySelectorAll("nav a")) a.search = context;
   document.title = e.title + " – " + (e.about.context || e.about.server) + " – Tidekeeper";
   $("about").textContent = [e.about.context || e.about.server, e.about.user, e.about.namespace && "namespace " + e.about.namespace].filter(Boolean).join(" · ");
   at = e.asOf;
@@ -213,7 +215,7 @@ function setPaused(yes) {
 
 // act asks in a dialog, with the fields of a freeze where a button has namespaces, and does it.
 async function act(button) {
-  const { object, question, namespaces } = button.dataset, form = dialog.firstChild, fields = $("fields"), text = button.textContent;
+  const { object, question, namespaces } = button.dataset, form = dialog.firstChild, fields = $("fields"), text = button.textContent, where = context;
   $("ask").textContent = text + "?";
   $("question").textContent = question;
   dialog.querySelector(".do").textContent = text;
@@ -228,7 +230,7 @@ async function act(button) {
   await new Promise(done => dialog.addEventListener("close", done, { once: true }));
   if (dialog.returnValue !== "yes") return;
   const body = JSON.stringify({ ...JSON.parse(object), ...Object.fromEntries(new FormData(form)) });
-  const answer = await ask("/-/act", { method: "POST", headers: { "Content-Type": "application/json" }, body });
+  const answer = await ask("/-/act" + where, { method: "POST", headers: { "Content-Type": "application/json" }, body });
   say(answer.ok ? (await answer.json()).done : await answer.text(), !answer.ok, true);
 }
 

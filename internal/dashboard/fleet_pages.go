@@ -1,0 +1,231 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// otherCluster is a cluster that has no row of its own in a table.
+type otherCluster struct {
+	Context, Href, Text string
+	Is                  view.Severity
+}
+
+// clusterError is a cluster that cannot be shown, for programs.
+type clusterError struct {
+	Context string `json:"context"`
+	Error   string `json:"error"`
+}
+
+// fleetPool is a pool with its cluster, for programs.
+type fleetPool struct {
+	Context string `json:"context"`
+	view.Pool
+}
+
+// fleetForecast is the forecast of one cluster, for programs.
+type fleetForecast struct {
+	Context string `json:"context"`
+	forecast.Forecast
+}
+
+// fleetData is what a page about several clusters has for programs, and those that cannot be shown.
+type fleetData[T any] struct {
+	Items  []T            `json:"items"`
+	Errors []clusterError `json:"errors,omitempty"`
+}
+
+// problemsOf are the sentences about one of several clusters, each with its name. What is old is
+// among them.
+func (p *part) problemsOf(problems []string, noLeader, local string) []string {
+	var list []string
+	if p.snapshot.lost != "" {
+		list = append(list, fmt.Sprintf("%s: as of %s, trying again: %s. Its numbers are old.", p.site.context, local, p.snapshot.lost))
+	}
+	for _, problem := range problems {
+		list = append(list, p.site.context+": "+problem)
+	}
+	if noLeader != "" {
+		list = append(list, p.site.context+": no manager leads: "+noLeader+". What is shown of its pools and restarts may be out of date.")
+	}
+	return list
+}
+
+func (p *part) lostAt() string { return p.snapshot.lostAt.In(p.site.local).Format(time.TimeOnly) }
+
+// fleetOverview is the page of the pools of all clusters.
+func fleetOverview(r *request, parts []part, kinds []string) *page {
+	d := &overview{Several: true, Filter: r.query.Get("q")}
+	data := fleetData[fleetPool]{Items: []fleetPool{}}
+	noRestarts := []string{}
+	for i := range parts {
+		p := &parts[i]
+		if silent := p.silent(kinds); silent != "" {
+			d.Others = append(d.Others, otherCluster{p.site.context, p.site.href("/"), silent, view.Bad})
+			data.Errors = append(data.Errors, clusterError{p.site.context, silent})
+			continue
+		}
+		of, _ := p.page.data.(*overview)
+		d.add(p.site, of)
+		d.Problems = append(d.Problems, p.problemsOf(of.Problems, of.NoLeader, p.lostAt())...)
+		if of.NoHerd != "" {
+			noRestarts = append(noRestarts, p.site.context)
+		}
+		if len(of.Pools) == 0 && p.snapshot.problem(kindPools) == "" {
+			d.Others = append(d.Others, otherCluster{Context: p.site.context, Href: p.site.href("/"), Text: "no node pools" + matching(d.Filter)})
+		}
+	}
+	sort := cmp.Or(r.query.Get("sort"), "fullest")
+	sortPools(d.Pools, sort)
+	d.Sorts = r.sortChoices(sort)
+	d.finish()
+	for _, row := range d.Pools {
+		data.Items = append(data.Items, fleetPool{row.Context, row.Pool})
+	}
+	f, freezes := mergeForecasts(parts, kinds, r.now(), 24*time.Hour)
+	d.Strip, d.Herd = stripOf(&f, freezes, r.site.local), herdOf(&f, r.site.local)
+	if len(noRestarts)+len(data.Errors) == len(parts) {
+		d.Strip, d.Herd, d.NoHerd = nil, nil, "no restarts can be read"
+	}
+	return &page{title: "Overview", template: "overview", data: d, json: data, command: []string{"pools", "-o", "wide", "--contexts", strings.Join(r.site.contexts(), ",")}}
+}
+
+func matching(filter string) string {
+	if filter == "" {
+		return ""
+	}
+	return " that match the filter"
+}
+
+// add adds what one cluster has.
+func (d *overview) add(of *Site, other *overview) {
+	for _, row := range other.Pools {
+		row.Context = of.context
+		d.Pools = append(d.Pools, row)
+	}
+	for _, row := range other.Trouble {
+		row.Key = of.context + ": " + row.Key
+		d.Trouble = append(d.Trouble, row)
+	}
+	for _, row := range other.Slow {
+		row.Key = of.context + ": " + row.Key
+		d.Slow = append(d.Slow, row)
+	}
+	if d.Pending += other.Pending; other.Pending > 0 {
+		d.PendingIn = append(d.PendingIn, choice{Text: fmt.Sprintf("%d in %s", other.Pending, of.context), Href: of.href("/capacity#pending")})
+	}
+}
+
+// finish keeps the worst of what all clusters have, to one scale.
+func (d *overview) finish() {
+	slices.SortStableFunc(d.Trouble, func(a, b restartRow) int { return cmp.Compare(trouble(&b), trouble(&a)) })
+	d.Trouble = d.Trouble[:min(len(d.Trouble), mostTrouble)]
+	slices.SortStableFunc(d.Slow, func(a, b startupRow) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	d.Slow = d.Slow[:min(len(d.Slow), mostSlow)]
+	for i := range d.Slow {
+		d.Slow[i].Segments = segmentsOf(&d.Slow[i].Startup, max(1, d.Slow[0].Seconds))
+	}
+}
+
+// fleetRestarts is the page of the restarts of all clusters.
+func fleetRestarts(r *request, parts []part, kinds []string) *page {
+	local, data := r.site.local, fleetData[fleetForecast]{Items: []fleetForecast{}}
+	ahead := r.ahead()
+	d := &restartsData{Zone: term.Zone(r.now(), local), Filter: r.query.Get("q"), Namespace: r.query.Get("namespace"), Settings: assumedSettings}
+	r.addChoices(d, ahead)
+	for i := range parts {
+		p := &parts[i]
+		if silent := p.silent(kinds); silent != "" {
+			d.Problems = append(d.Problems, p.site.context+" is not counted: "+silent)
+			data.Errors = append(data.Errors, clusterError{p.site.context, silent})
+			continue
+		}
+		of, _ := p.page.data.(*restartsData)
+		d.Problems = append(d.Problems, p.problemsOf(of.Problems, of.NoLeader, p.lostAt())...)
+		for _, row := range of.Rows {
+			row.Key = p.site.context + ": " + row.Key
+			d.Rows = append(d.Rows, row)
+		}
+		d.More += of.More
+		for _, row := range of.Freezes {
+			row.Name = p.site.context + ": " + row.Name
+			d.Freezes = append(d.Freezes, row)
+		}
+		if f, ok := p.page.json.(forecast.Forecast); ok {
+			data.Items = append(data.Items, fleetForecast{p.site.context, f})
+		}
+	}
+	f, freezes := mergeForecasts(parts, kinds, r.now(), ahead.Duration)
+	r.addForecast(d, &f, freezes)
+	slices.SortStableFunc(d.Rows, compareRestarts)
+	d.More += max(0, len(d.Rows)-mostRestartRows)
+	d.Rows = d.Rows[:min(len(d.Rows), mostRestartRows)]
+	command := append([]string{"restarts", "next", "--for", ahead.text}, r.namespaceFlags()...)
+	return &page{title: "Restarts", template: "restarts", data: d, json: data, command: append(command, "--contexts", strings.Join(r.site.contexts(), ","))}
+}
+
+// mergeForecasts returns the forecast of all clusters, in which each namespace has the name of its
+// cluster before it, and the freezes in the same form. Each cluster has a budget of its own.
+func mergeForecasts(parts []part, kinds []string, now time.Time, ahead time.Duration) (forecast.Forecast, map[string][]period.Period) {
+	var all forecast.Forecast
+	freezes, minutes := map[string][]period.Period{}, map[time.Time]forecast.Minute{}
+	for i := range parts {
+		p := &parts[i]
+		if p.silent(kinds) != "" {
+			continue
+		}
+		p.site.models.mu.Lock()
+		f, periods := p.request.forecast(ahead), p.request.freezes()
+		p.site.models.mu.Unlock()
+		if all.From.IsZero() || f.From.Before(all.From) {
+			all.From, all.Until = f.From, f.Until
+		}
+		for _, m := range f.Minutes {
+			known := minutes[m.Time]
+			minutes[m.Time] = forecast.Minute{Time: m.Time, Started: known.Started + m.Started, Waiting: known.Waiting + m.Waiting}
+		}
+		in := func(ticks []forecast.Tick) []forecast.Tick {
+			named := slices.Clone(ticks)
+			for i := range named {
+				named[i].Namespace = p.site.context + ": " + named[i].Namespace
+			}
+			return named
+		}
+		all.Started = append(all.Started, in(f.Started)...)
+		all.NotStarted = append(all.NotStarted, in(f.NotStarted)...)
+		all.Waiting = append(all.Waiting, in(f.Waiting)...)
+		addSummary(&all.Summary, &f.Summary)
+		for namespace, list := range periods {
+			for _, one := range list {
+				one.Name = p.site.context + ": " + one.Name
+				freezes[p.site.context+": "+namespace] = append(freezes[p.site.context+": "+namespace], one)
+			}
+		}
+	}
+	if all.From.IsZero() {
+		all.From, all.Until = now, now.Add(ahead)
+	}
+	for _, t := range slices.SortedFunc(maps.Keys(minutes), time.Time.Compare) {
+		all.Minutes = append(all.Minutes, minutes[t])
+	}
+	slices.SortStableFunc(all.Started, func(a, b forecast.Tick) int { return a.Start.Compare(b.Start) })
+	return all, freezes
+}
+
+// addSummary adds the numbers of one cluster.
+func addSummary(all, of *forecast.Summary) {
+	all.Started, all.Missed, all.Skipped, all.Failed = all.Started+of.Started, all.Missed+of.Missed, all.Skipped+of.Skipped, all.Failed+of.Failed
+	all.InProgress, all.Waiting, all.Assumed, all.Unlisted = all.InProgress+of.InProgress, all.Waiting+of.Waiting, all.Assumed+of.Assumed, all.Unlisted+of.Unlisted
+}
