@@ -41,7 +41,7 @@ TOOL := $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
-MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus
+MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/kubelet hack/containerd
 GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference
 
 # $(call build,name,command): says what is built, and how long it took.
@@ -97,6 +97,12 @@ build-prometheus: $(BIN)/promtool
 $(BIN)/promtool: hack/prometheus/go.mod hack/prometheus/go.sum
 	$(call build,prometheus and bin/promtool,cd hack/prometheus && CGO_ENABLED=0 $(GO) build -trimpath -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/ \
 		github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool && touch $@)
+
+# What real nodes of the sandbox run, once for each version: sandbox up --real-nodes.
+.PHONY: build-node
+build-node: $(BIN)/node/pause ## Build what runs on real nodes of the sandbox into bin/node/: a kubelet, containerd, runc. It takes minutes.
+$(BIN)/node/pause: hack/build-node hack/kubelet/go.mod hack/kubelet/go.sum hack/containerd/go.mod hack/containerd/go.sum $(wildcard sandbox/cmd/pause/*.go sandbox/cmd/runc-without-seccomp/*.go)
+	$(call build,node,GO=$(GO) hack/build-node $(BIN)/node && touch $@)
 
 # Its tests are run against an installation, too.
 .PHONY: build-e2e-test
