@@ -43,6 +43,9 @@ func TestWrongInput(t *testing.T) {
 		"argument too many":       {[]string{"up", "now"}, "requires no arguments"},
 		"nodes not a number":      {[]string{"up", "--nodes=many"}, `--nodes "many": want a whole number`},
 		"negative nodes":          {[]string{"up", "--nodes=-1"}, "fewer than 0"},
+		"negative real nodes":     {[]string{"up", "--real-nodes=-1"}, "--real-nodes -1: want a number from 0 to"},
+		"real nodes nowhere":      {[]string{"up", "--real-nodes=1", "--data-dir", "/proc/sandbox"}, "real nodes "},
+		"images without nodes":    {[]string{"image", "load", "app", file, "--data-dir", running}, "has no real nodes: stop it"},
 		"negative delay":          {[]string{"up", "--pod-ready-after=-1s"}, "cannot be negative"},
 		"delay without unit":      {[]string{"up", "--pod-ready-after=5"}, `--pod-ready-after "5": want a duration like`},
 		"foreign directory":       {[]string{"up", "--data-dir", foreign}, "not a sandbox's"},
@@ -105,7 +108,7 @@ func TestVersion(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"--help"}, {"up", "--help"}, {"down", "-h"}, {"status", "-h"}, {"kubeconfig", "-h"}, {"add-nodes", "-h"},
-		{"node"}, {"node", "ready", "-h"}, {"component", "pause", "-h"}, {"run", "-h"}, {"links", "-h"}, {"proxy", "-h"},
+		{"node"}, {"node", "ready", "-h"}, {"component", "pause", "-h"}, {"run", "-h"}, {"links", "-h"}, {"image", "load", "-h"}, {"proxy", "-h"},
 	} {
 		r := command(t, args...)
 		if r.code != 0 || !strings.Contains(r.stdout, "Usage:") || r.stderr != "" {

@@ -72,7 +72,7 @@ func newRoot() *cobra.Command {
 etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl are
 the upstream programs, compiled into this binary. Nodes and what runs on them
 are simulated: pods become ready, crash or hang as their annotations say, and
-no container ever runs.`,
+no container ever runs, except on the nodes of 'up --real-nodes'.`,
 		Example: `  # Start a sandbox, use it, stop it.
   sandbox up --detach
   sandbox kubectl get nodes
@@ -96,7 +96,7 @@ no container ever runs.`,
 	})
 	cmd.AddCommand(
 		newUp(r), newDown(r), newStatus(r), newKubectl(r), newKubeconfig(r),
-		newAddNodes(r), newNode(r), newComponent(r), newRun(r), newExplore(), newFuzz(), newReplay(), newReport(), newProxy(r), newLinks(),
+		newAddNodes(r), newNode(r), newComponent(r), newImage(r), newRun(r), newExplore(), newFuzz(), newReplay(), newReport(), newProxy(r), newLinks(),
 	)
 	return cmd
 }

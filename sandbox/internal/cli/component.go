@@ -38,7 +38,9 @@ func newComponent(r *root) *cobra.Command {
 		Use:   "component",
 		Short: "Kill, pause, resume and start the components of a sandbox",
 		Long: `Kill, pause, resume and start the components of a sandbox, which are
-` + strings.Join(cluster.Components, ", ") + `.`,
+` + strings.Join(cluster.Components, ", ") + `,
+and the real nodes, which are named real-1, real-2 ...; killing one is like
+cutting its power.`,
 	},
 		action("kill", "Kill a component (SIGKILL)", "was killed"),
 		action("pause", "Pause a component (SIGSTOP)", "is paused"),

@@ -45,6 +45,8 @@ func sameAs(cmd *cobra.Command, o cluster.Options, s cluster.Status) error {
 		switch f.Name {
 		case "nodes":
 			same = o.Nodes <= s.Nodes
+		case "real-nodes":
+			same = o.RealNodes == s.RealNodes
 		case "kubeconfig":
 			same = o.Kubeconfig == s.Kubeconfig || o.Kubeconfig == ""
 		case "audit":

@@ -18,6 +18,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
@@ -51,6 +52,9 @@ by annotations of its pod template:
   # For a test or a script: gone when that is, even if it is killed.
   sandbox up --detach --data-dir "$(mktemp -d)" --owner $$
 
+  # With a node that runs containers, as root.
+  sandbox up --nodes 0 --real-nodes 1
+
   # From an empty state, with pods that take their time.
   sandbox up --fresh --pod-initialized-after 2s --pod-containers-ready-after 5s`,
 		Args: arguments(),
@@ -60,6 +64,9 @@ by annotations of its pod template:
 			}
 			if o.Nodes < 0 {
 				return fmt.Errorf("--nodes %d: a sandbox cannot have fewer than 0 nodes", o.Nodes)
+			}
+			if o.RealNodes < 0 || o.RealNodes > realnode.Most {
+				return fmt.Errorf("--real-nodes %d: want a number from 0 to %d", o.RealNodes, realnode.Most)
 			}
 			if err := o.Delays.Validate(); err != nil {
 				return err
@@ -88,6 +95,7 @@ by annotations of its pod template:
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.IntVar(&o.Nodes, "nodes", o.Nodes, "minimum number of nodes")
+	flags.IntVar(&o.RealNodes, "real-nodes", 0, "how many more nodes have a real kubelet and run containers; needs root and 'make build-node'")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "also write the kubeconfig of the administrator to this file")
 	flags.BoolVar(&o.Audit, "audit", false, "log each request to the API server to audit.log in the data directory")
 	flags.BoolVar(&o.Fresh, "fresh", false, "remove what an earlier run left in the data directory")
@@ -190,7 +198,7 @@ func upDetached(cmd *cobra.Command, o cluster.Options) error {
 	}
 	defer log.Close()
 	args := []string{
-		"sandbox", "up", "--data-dir", string(o.Dir), fmt.Sprintf("--nodes=%d", o.Nodes), "--kubeconfig=" + o.Kubeconfig,
+		"sandbox", "up", "--data-dir", string(o.Dir), fmt.Sprintf("--nodes=%d", o.Nodes), fmt.Sprintf("--real-nodes=%d", o.RealNodes), "--kubeconfig=" + o.Kubeconfig,
 		fmt.Sprintf("--audit=%t", o.Audit), fmt.Sprintf("--fresh=%t", o.Fresh), fmt.Sprintf("--pod-events=%t", o.PodEvents),
 		"--emulated-version=" + o.EmulatedVersion,
 	}

@@ -57,7 +57,7 @@ func etcd(d Dir, port int) supervisor.Spec {
 	}
 }
 
-func apiServer(d Dir, port, etcdPort int, audit bool, emulated string) supervisor.Spec {
+func apiServer(d Dir, port, etcdPort int, audit bool, emulated string, realNodes int) supervisor.Spec {
 	args := []string{
 		fmt.Sprintf("--etcd-servers=https://%s:%d", ports.Loopback, etcdPort),
 		"--etcd-cafile=" + d.certFile(etcdCA),
@@ -81,6 +81,9 @@ func apiServer(d Dir, port, etcdPort int, audit bool, emulated string) superviso
 		"--service-account-signing-key-file=" + d.keyFile(serviceAccountKey),
 		"--profiling=false",
 		"--egress-selector-config-file=" + d.path("egress.yaml"),
+	}
+	if realNodes > 0 {
+		args = append(args, "--kubelet-client-certificate="+d.certFile(kubeletClientCert), "--kubelet-client-key="+d.keyFile(kubeletClientCert))
 	}
 	if audit {
 		args = append(args,
@@ -138,12 +141,16 @@ func scheduler(d Dir, emulated string) supervisor.Spec {
 	}, emulating(emulated)...)}
 }
 
-func kubelets(d Dir, events bool, delays kubelet.Delays) supervisor.Spec {
+func kubelets(d Dir, events bool, delays kubelet.Delays, realNodes int) supervisor.Spec {
+	args := delays.Args()
+	for i := range realNodes {
+		args = append(args, "--real-node="+d.nodeSocket(i+1))
+	}
 	return supervisor.Spec{Name: component.Kubelets, Args: append([]string{
 		"--kubeconfig=" + d.kubeconfigOf("sandbox:"+component.Kubelets),
 		fmt.Sprintf("--pod-events=%t", events),
 		"--streaming-socket=" + d.shortPath("kubelets.sock"),
-	}, delays.Args()...)}
+	}, args...)}
 }
 
 // Components are the names of what runs in a sandbox, in the order in which

@@ -38,6 +38,7 @@ type Status struct {
 
 	// What it was started with.
 	Nodes           int            `json:"nodes"`
+	RealNodes       int            `json:"realNodes,omitempty"`
 	Owner           int            `json:"owner,omitempty"`
 	EmulatedVersion string         `json:"emulatedVersion,omitempty"`
 	PodEvents       bool           `json:"podEvents"`
@@ -94,6 +95,7 @@ func (c *cluster) status() Status {
 		Kubeconfig:      c.Dir.Kubeconfig(),
 		Version:         KubernetesVersion(),
 		Nodes:           c.Nodes,
+		RealNodes:       c.RealNodes,
 		EmulatedVersion: c.EmulatedVersion,
 		PodEvents:       c.PodEvents,
 		Delays:          c.Delays,
@@ -257,8 +259,14 @@ func (d Dir) Act(ctx context.Context, component, action string) error {
 // reports whether there was one.
 func (d Dir) Stop(ctx context.Context) (bool, error) {
 	if !d.Running() {
-		return false, nil
+		// It may have been killed.
+		return false, d.removeCgroups()
 	}
+	ran, err := d.stop(ctx)
+	return ran, errors.Join(err, d.removeCgroups())
+}
+
+func (d Dir) stop(ctx context.Context) (bool, error) {
 	pid, err := d.process(ctx)
 	if err != nil || pid == 0 {
 		return pid != 0, err

@@ -42,10 +42,15 @@ const (
 	etcdCert          = "etcd"
 	etcdClientCert    = "etcd-client"
 	serviceAccountKey = "service-accounts"
+	// kubeletClientCert is what the API server shows real kubelets.
+	kubeletClientCert = "kube-apiserver-kubelet"
 )
 
 // serviceIP is what the API server is called inside of the cluster.
 const serviceIP = "10.96.0.1"
+
+// dnsIP is where pods on real nodes ask for names: an address of the range of services.
+const dnsIP = "10.96.0.10"
 
 // makePKI issues what is missing of the certificates and keys: all of them in a
 // new directory, and in one of an earlier release those that it did not have.
@@ -69,6 +74,7 @@ func (d Dir) makePKI() error {
 		etcdCert:          func() (pki.Pair, error) { return etcd.Peer(component.Etcd, []string{"localhost"}, loopback) },
 		etcdClientCert:    func() (pki.Pair, error) { return etcd.Client(component.APIServer) },
 		serviceAccountKey: pki.NewSigningKey,
+		kubeletClientCert: func() (pki.Pair, error) { return ca.Client("kube-apiserver-kubelet-client", superusers) },
 	} {
 		// What an authority has issued that is not there any more is of no use.
 		if pki.Exists(dir, name) && !newCA && !newEtcd {
@@ -107,6 +113,11 @@ func (d Dir) NewKubeconfig(user string, groups []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return d.kubeconfigFor(s.apiServer(), user, groups)
+}
+
+// kubeconfigFor makes a kubeconfig with another URL of the API server.
+func (d Dir) kubeconfigFor(server, user string, groups []string) ([]byte, error) {
 	ca, err := pki.LoadAuthority(d.pki(), clusterCA)
 	if err != nil {
 		return nil, err
@@ -117,7 +128,7 @@ func (d Dir) NewKubeconfig(user string, groups []string) ([]byte, error) {
 	}
 	return clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{contextName: {
-			Server: s.apiServer(), CertificateAuthorityData: ca.Cert,
+			Server: server, CertificateAuthorityData: ca.Cert,
 		}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{user: {
 			ClientCertificateData: pair.Cert, ClientKeyData: pair.Key,
@@ -129,8 +140,10 @@ func (d Dir) NewKubeconfig(user string, groups []string) ([]byte, error) {
 	})
 }
 
-func (s settings) apiServer() string {
-	return fmt.Sprintf("https://%s:%d", ports.Loopback, s.APIServerPort)
+func (s settings) apiServer() string { return "https://" + s.hostPort() }
+
+func (s settings) hostPort() string {
+	return fmt.Sprintf("%s:%d", ports.Loopback, s.APIServerPort)
 }
 
 // AdminKubeconfig makes the kubeconfig of the administrator.

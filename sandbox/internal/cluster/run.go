@@ -34,6 +34,8 @@ type Options struct {
 	Dir Dir
 	// Nodes is the minimum number of nodes.
 	Nodes int
+	// RealNodes is how many more nodes have a real kubelet and run containers.
+	RealNodes int
 	// Kubeconfig gets a copy of the kubeconfig of the administrator.
 	Kubeconfig string
 	// Audit turns the audit log of the API server on.
@@ -89,7 +91,7 @@ type cluster struct {
 // Run runs a sandbox until the context or its owner ends or it is stopped through its
 // control socket.
 func Run(ctx context.Context, o Options) error {
-	if err := mayOverwrite(o.Kubeconfig); err != nil {
+	if err := errors.Join(mayOverwrite(o.Kubeconfig), o.checkRealNodes()); err != nil {
 		return err
 	}
 	lock, err := o.Dir.acquire(o.keeping())
@@ -103,6 +105,7 @@ func Run(ctx context.Context, o Options) error {
 			o.Dir.remove()
 		}
 	}()
+	defer func() { _ = o.Dir.removeCgroups() }()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go o.Owner.wait(ctx, stop)
@@ -163,6 +166,9 @@ func (c *cluster) prepare() error {
 		}
 	}
 	// What a run left behind that was killed.
+	if err := d.removeCgroups(); err != nil {
+		return err
+	}
 	for _, name := range []string{"logs", "audit.log"} {
 		if err := os.RemoveAll(d.path(name)); err != nil {
 			return err
@@ -234,12 +240,15 @@ func (c *cluster) bringUp(ctx context.Context) error {
 	c.mu.Lock()
 	c.times.APIServerReady = metav1.Duration{Duration: time.Since(c.started)}
 	c.mu.Unlock()
-	for _, spec := range []supervisor.Spec{controllerManager(c.Dir, c.WithoutControllers, c.EmulatedVersion), scheduler(c.Dir, c.EmulatedVersion), kubelets(c.Dir, c.PodEvents, c.Delays)} {
+	for _, spec := range []supervisor.Spec{controllerManager(c.Dir, c.WithoutControllers, c.EmulatedVersion), scheduler(c.Dir, c.EmulatedVersion), kubelets(c.Dir, c.PodEvents, c.Delays, c.RealNodes)} {
 		if err := c.launch(spec); err != nil {
 			return err
 		}
 	}
 	if err := c.addMissingNodes(ctx, client); err != nil {
+		return err
+	}
+	if err := c.startRealNodes(ctx, client); err != nil {
 		return err
 	}
 	if err := storage.EnsureClass(ctx, client); err != nil {
@@ -277,7 +286,7 @@ func (c *cluster) startControlPlane() error {
 	if err := c.launch(etcd(c.Dir, etcdPort.Number())); err != nil {
 		return err
 	}
-	return c.launch(apiServer(c.Dir, apiServerPort.Number(), etcdPort.Number(), c.Audit, c.EmulatedVersion))
+	return c.launch(apiServer(c.Dir, apiServerPort.Number(), etcdPort.Number(), c.Audit, c.EmulatedVersion, c.RealNodes))
 }
 
 func (c *cluster) launch(spec supervisor.Spec) error {
@@ -307,7 +316,7 @@ func (c *cluster) addMissingNodes(ctx context.Context, client kubernetes.Interfa
 	if err != nil {
 		return err
 	}
-	if missing := c.Nodes - len(list.Items); missing > 0 {
+	if missing := c.Nodes - simulated(list.Items); missing > 0 {
 		_, err = node.Add(ctx, client, "node", missing, node.Template{})
 	}
 	return err

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package component holds the programs that are compiled into the sandbox
-// binary: the Kubernetes control plane, etcd, kubectl and the simulated kubelets.
+// binary: the Kubernetes control plane, etcd, kubectl, the simulated kubelets and the
+// process of a real node.
 //
-// All but the last are the upstream programs, started through the upstream
+// All but the last two are the upstream programs, started through the upstream
 // command; only their main functions are written here.
 package component
 
@@ -17,6 +18,8 @@ const (
 	Scheduler         = "kube-scheduler"
 	Kubectl           = "kubectl"
 	Kubelets          = "kubelets"
+	// RealNode is the first process of a real node, which is named after the node.
+	RealNode = "sandbox-real-node"
 )
 
 // Main is the entry point of a compiled-in program. It reads os.Args, like the
@@ -30,6 +33,7 @@ var mains = map[string]Main{
 	Scheduler:         schedulerMain,
 	Kubectl:           kubectlMain,
 	Kubelets:          kubeletsMain,
+	RealNode:          realNodeMain,
 }
 
 // Lookup returns the program of that name, or nil if there is none.

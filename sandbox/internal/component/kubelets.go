@@ -35,6 +35,7 @@ func runKubelets() error {
 	kubeconfig := flags.String("kubeconfig", "", "how to reach the API server")
 	events := flags.Bool("pod-events", true, "write the events of kubelets about pods")
 	socket := flags.String("streaming-socket", "", "where the API server asks for logs, exec and the like")
+	realNodes := flags.StringArray("real-node", nil, "the socket of a real node, in the order of their numbers")
 	delays := kubelet.DefaultDelays()
 	delays.AddFlags(flags)
 	if err := flags.Parse(os.Args[1:]); err != nil {
@@ -61,7 +62,7 @@ func runKubelets() error {
 	// What provides volumes is simulated in the same process.
 	provided, streamed := make(chan error, 1), make(chan error, 1)
 	go func() { provided <- storage.Run(ctx, client) }()
-	go func() { streamed <- streaming.Serve(ctx, client, *socket) }()
+	go func() { streamed <- streaming.Serve(ctx, client, *socket, *realNodes) }()
 	return errors.Join(kubelet.Run(ctx, client, writer, delays), <-provided, <-streamed)
 }
 

@@ -41,7 +41,7 @@ func (r *run) mount(webhooks bool) error {
 		}
 	}
 	for _, dir := range dirs {
-		if err := makePrivate(dir); err != nil {
+		if err := MakePrivate(dir); err != nil {
 			return fmt.Errorf("mount %s for the program: %w", dir, err)
 		}
 	}
@@ -49,10 +49,10 @@ func (r *run) mount(webhooks bool) error {
 	return os.Chdir(wd)
 }
 
-// makePrivate makes an empty directory that exists for this process and its children
+// MakePrivate makes an empty directory that exists for this process and its children
 // only. No directory is made outside: if it does not exist there, the nearest one that
 // does is covered by another with the same entries.
-func makePrivate(dir string) error {
+func MakePrivate(dir string) error {
 	existing, rest, err := split(dir)
 	if err != nil {
 		return err

@@ -157,6 +157,10 @@ func work[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 }
 
 func (k *Kubelets) nodeChanged(old, n *corev1.Node) {
+	if isReal(n) {
+		k.leases.forget(n.Name)
+		return
+	}
 	k.leases.keep(n)
 	k.nodeQueue.Add(n.Name)
 	// A kubelet that appears, or comes back, looks after the pods it finds.
@@ -184,9 +188,15 @@ func (k *Kubelets) podChanged(pod *corev1.Pod) {
 func (k *Kubelets) podGone(pod *corev1.Pod) {
 	k.addresses.release(pod.UID)
 	last := k.clocks.forget(pod.UID)
-	if n, err := k.nodes.Get(pod.Spec.NodeName); err == nil && !silent(n) && last != string(terminate) {
+	if n, err := k.nodes.Get(pod.Spec.NodeName); err == nil && !isReal(n) && !silent(n) && last != string(terminate) {
 		k.events.record(n.Name, pod, killingOf(pod))
 	}
+}
+
+// isReal reports whether a node has a kubelet of its own.
+func isReal(n *corev1.Node) bool {
+	_, marked := n.Labels[node.RealLabel]
+	return marked
 }
 
 // silent reports whether the kubelet of a node leaves its pods alone, as an
@@ -199,7 +209,7 @@ func silent(n *corev1.Node) bool {
 // syncNode reports the status of a node if it is not what it should be.
 func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, error) {
 	n, err := k.nodes.Get(name)
-	if err != nil {
+	if err != nil || isReal(n) {
 		return 0, ignoreNotFound(err)
 	}
 	if node.Reported(n) && node.Ready(n) != silent(n) {
@@ -222,7 +232,7 @@ func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.
 	}
 	pod := obj.(*corev1.Pod)
 	n, err := k.nodes.Get(pod.Spec.NodeName)
-	if err != nil || silent(n) {
+	if err != nil || isReal(n) || silent(n) {
 		// No simulated kubelet runs this pod.
 		return 0, ignoreNotFound(err)
 	}

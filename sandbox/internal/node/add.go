@@ -128,12 +128,19 @@ func waitSchedulable(ctx context.Context, client kubernetes.Interface, names []s
 // SetNotReady makes the kubelet of a node report that it is not ready, or that
 // it is ready again, and waits until it has.
 func SetNotReady(ctx context.Context, client kubernetes.Interface, name string, notReady bool, message string) error {
+	n, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if _, marked := n.Labels[RealLabel]; marked {
+		return fmt.Errorf("node %s has a real kubelet, which reports what is true: see 'sandbox component kill %s'", name, name)
+	}
 	value := "null"
 	if notReady {
 		value = fmt.Sprintf("%q", message)
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, NotReadyAnnotation, value)
-	_, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,9 @@ import (
 // the pods of the node alone, until the annotation is taken away again.
 const NotReadyAnnotation = "sandbox.tidekeeper.dev/not-ready"
 
+// RealLabel is on the nodes that have a real kubelet, which simulated ones leave alone.
+const RealLabel = "sandbox.tidekeeper.dev/real-node"
+
 // RolePrefix is the prefix of the label that puts a node in a pool.
 const RolePrefix = "node-role.kubernetes.io/"
 

@@ -5,7 +5,7 @@
 // waits: logs, exec, attach and port-forward. There are no containers, so the annotations
 // of the pod say what they would answer.
 //
-// All nodes are behind one socket, to which the API server sends what is for a node
+// All simulated nodes are behind one socket, to which the API server sends what is for a node
 // (HTTP CONNECT, its egress to the cluster), so that no node needs an address or a port.
 package streaming
 
@@ -33,6 +33,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/pki"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
 // Annotations of a pod.
@@ -61,8 +62,9 @@ const (
 // server answers for all nodes.
 type server struct{ client kubernetes.Interface }
 
-// Serve answers on a Unix socket until the context ends.
-func Serve(ctx context.Context, client kubernetes.Interface, socket string) error {
+// Serve answers on a Unix socket until the context ends. What is for real nodes is passed on
+// to their sockets.
+func Serve(ctx context.Context, client kubernetes.Interface, socket string, realNodes []string) error {
 	_ = os.Remove(socket)
 	// Clients that may write to the socket can run commands in pods.
 	mask := unix.Umask(0o177)
@@ -77,7 +79,7 @@ func Serve(ctx context.Context, client kubernetes.Interface, socket string) erro
 	}
 	inner := &http.Server{Handler: (&server{client: client}).handler(), ReadHeaderTimeout: 30 * time.Second}
 	tunnels := &queue{connections: make(chan net.Conn), closed: ctx.Done(), address: listener.Addr()}
-	outer := &http.Server{Handler: connect(tunnels), ReadHeaderTimeout: 30 * time.Second}
+	outer := &http.Server{Handler: connect(tunnels, realNodes), ReadHeaderTimeout: 30 * time.Second}
 	context.AfterFunc(ctx, func() {
 		_ = outer.Close()
 		_ = inner.Close()
@@ -105,13 +107,21 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.X509KeyPair(pair.Cert, pair.Key)
 }
 
-// connect opens a tunnel to the kubelet of a node. Nothing else in the cluster can be
-// reached.
-func connect(tunnels *queue) http.Handler {
+// connect opens a tunnel to the kubelet of a node, or to a real node and what runs on it.
+// Nothing else in the cluster can be reached.
+func connect(tunnels *queue, realNodes []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, port, err := net.SplitHostPort(r.Host)
+		host, port, err := net.SplitHostPort(r.Host)
+		if number := realnode.NumberOf(host); r.Method == http.MethodConnect && err == nil && number > 0 && number <= len(realNodes) {
+			address := r.Host
+			if host == realnode.Name(number) {
+				address = net.JoinHostPort(realnode.NetworkOf(number).Node.String(), port)
+			}
+			passOn(w, r, realNodes[number-1], address)
+			return
+		}
 		if r.Method != http.MethodConnect || err != nil || port != kubeletPort {
-			http.Error(w, fmt.Sprintf("%s: pods and services of a sandbox cannot be reached", r.Host), http.StatusBadGateway)
+			http.Error(w, fmt.Sprintf("%s: pods and services on simulated nodes cannot be reached", r.Host), http.StatusBadGateway)
 			return
 		}
 		connection, buffered, err := http.NewResponseController(w).Hijack()
@@ -125,6 +135,26 @@ func connect(tunnels *queue) http.Handler {
 		}
 		tunnels.push(&tunnel{Conn: connection, buffered: buffered.Reader})
 	})
+}
+
+// passOn opens a tunnel through the socket of a real node, which does the rest.
+func passOn(w http.ResponseWriter, r *http.Request, socket, address string) {
+	node, err := (&net.Dialer{}).DialContext(r.Context(), "unix", socket)
+	if err == nil {
+		defer node.Close()
+		_, err = fmt.Fprintf(node, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", address, address)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	connection, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer connection.Close()
+	realnode.Join(connection, node, buffered.Reader)
 }
 
 // tunnel is a connection of which some was read ahead.

@@ -6,6 +6,7 @@ package supervisor
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -40,8 +41,12 @@ const (
 
 // Spec describes a process.
 type Spec struct {
-	// Name identifies the process; it is also its argv[0].
+	// Name identifies the process; it is also its argv[0], unless Program is given.
 	Name string
+	// Program is the argv[0] of the process.
+	Program string
+	// Namespaces are those that the process gets of its own, as flags of clone(2).
+	Namespaces uintptr
 	// Args follow the name on the command line.
 	Args []string
 	// Log is the file that standard output and error are appended to.
@@ -127,12 +132,12 @@ func (s *Supervisor) launch(p *process) error {
 		// The file this process was started from, even if another was put in
 		// its place since.
 		Path:   "/proc/self/exe",
-		Args:   append([]string{p.spec.Name}, p.spec.Args...),
+		Args:   append([]string{cmp.Or(p.spec.Program, p.spec.Name)}, p.spec.Args...),
 		Stdout: log,
 		Stderr: log,
 		// Ctrl-C in the terminal must reach the supervisor only, which stops the
 		// children in order.
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Cloneflags: p.spec.Namespaces},
 	}
 	// Children never outlive the supervisor, however it ends.
 	if err := child.Start(cmd); err != nil {

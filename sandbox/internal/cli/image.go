@@ -1,0 +1,56 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
+)
+
+func newImage(r *root) *cobra.Command {
+	load := &cobra.Command{
+		Use:   "load NAME PROGRAM",
+		Short: "Make an image of one program, and give it to the real nodes",
+		Long: `Make an image of one program, which must need nothing but itself, and give it to
+the real nodes. The program is the entry point of the image, and runs as user
+` + realnode.ImageUser + ` unless its pod says otherwise. An image of that name that is there is
+replaced. Nodes have no other images, and cannot pull any.`,
+		Example: `  CGO_ENABLED=0 go build -o /tmp/operator ./cmd/operator
+  sandbox image load operator:dev /tmp/operator
+  sandbox kubectl create deployment operator --image=operator:dev`,
+		Args: arguments("NAME", "PROGRAM"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, err := r.dir()
+			if err != nil {
+				return err
+			}
+			s, err := dir.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if s.RealNodes == 0 {
+				return fmt.Errorf("the sandbox in %s has no real nodes: stop it, and start it with 'sandbox up --real-nodes 1'", dir)
+			}
+			file, err := realnode.StoreImage(dir.Images(), args[0], args[1])
+			if err != nil {
+				return err
+			}
+			for _, socket := range s.NodeSockets() {
+				if err := realnode.Load(cmd.Context(), socket, file); err != nil {
+					return err
+				}
+			}
+			name, err := realnode.FullName(args[0])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "The real nodes have %s.\n", name)
+			return nil
+		},
+	}
+	return group(&cobra.Command{Use: "image", Short: "Give images to real nodes"}, load)
+}

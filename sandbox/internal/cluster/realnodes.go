@@ -1,0 +1,185 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/pki"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
+)
+
+// Images is the directory of the images that real nodes have.
+func (d Dir) Images() string { return d.path("images") }
+
+func (d Dir) nodeDir(number int) string { return d.path("nodes", realnode.Name(number)) }
+
+// nodeSocket is where a real node can be spoken to.
+func (d Dir) nodeSocket(number int) string {
+	return d.shortPath(filepath.Join("nodes", realnode.Name(number), "node.sock"))
+}
+
+// NodeSockets are where the real nodes of the running sandbox can be spoken to.
+func (s Status) NodeSockets() []string {
+	var list []string
+	for i := range s.RealNodes {
+		list = append(list, s.DataDir.nodeSocket(i+1))
+	}
+	return list
+}
+
+// checkRealNodes returns an error if this machine cannot run the real nodes that are
+// wanted.
+func (o Options) checkRealNodes() error {
+	if o.RealNodes == 0 {
+		return nil
+	}
+	return realnode.Check(string(o.Dir))
+}
+
+// removeCgroups removes what real nodes leave behind when they have ended.
+func (d Dir) removeCgroups() error { return realnode.RemoveCgroup(realnode.CgroupOf(string(d))) }
+
+// startRealNodes starts the real nodes, and returns when they are ready.
+func (c *cluster) startRealNodes(ctx context.Context, client kubernetes.Interface) error {
+	if err := removeStrayNodes(ctx, client, c.RealNodes); err != nil || c.RealNodes == 0 {
+		return err
+	}
+	programs, err := realnode.Programs()
+	if err != nil {
+		return err
+	}
+	if _, err := realnode.StoreImage(c.Dir.Images(), realnode.PauseImage, filepath.Join(programs, "pause")); err != nil {
+		return err
+	}
+	started := time.Now()
+	for i := range c.RealNodes {
+		if err := c.startRealNode(i+1, programs); err != nil {
+			return fmt.Errorf("node %s: %w", realnode.Name(i+1), err)
+		}
+	}
+	return waitRealNodes(ctx, client, c.RealNodes, started)
+}
+
+// removeStrayNodes removes real nodes of an earlier run that had more.
+func removeStrayNodes(ctx context.Context, client kubernetes.Interface, most int) error {
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: node.RealLabel})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if !slices.Contains(realNames(most), list.Items[i].Name) {
+			if err := client.CoreV1().Nodes().Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func realNames(count int) []string {
+	var names []string
+	for i := range count {
+		names = append(names, realnode.Name(i+1))
+	}
+	return names
+}
+
+func (c *cluster) startRealNode(number int, programs string) error {
+	d, name := c.Dir, realnode.Name(number)
+	dir, socket := d.nodeDir(number), d.nodeSocket(number)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if parent := filepath.Dir(socket); parent != dir {
+		if err := makePrivate(parent); err != nil {
+			return err
+		}
+	}
+	spec := realnode.Spec{
+		Name: name, Number: number, Dir: dir, Programs: programs, Images: d.Images(), Logs: d.Logs(),
+		Cgroup:      filepath.Join(realnode.CgroupOf(string(d)), name),
+		HostNetwork: fmt.Sprintf("/proc/%d/ns/net", os.Getpid()),
+		APIServer:   c.settings.hostPort(), Service: serviceIP, DNS: dnsIP, Socket: socket,
+	}
+	if err := d.writeNodeCredentials(spec); err != nil {
+		return err
+	}
+	if err := spec.Write(); err != nil {
+		return err
+	}
+	return c.launch(supervisor.Spec{
+		Name: name, Program: component.RealNode, Args: []string{filepath.Join(dir, realnode.SpecFile)}, Namespaces: realnode.Namespaces,
+	})
+}
+
+// writeNodeCredentials writes what the kubelet of a node is known by.
+func (d Dir) writeNodeCredentials(spec realnode.Spec) error {
+	ca, err := pki.LoadAuthority(d.pki(), clusterCA)
+	if err != nil {
+		return err
+	}
+	user := "system:node:" + spec.Name
+	serving, err := ca.Server(user, []string{spec.Name}, []net.IP{realnode.NetworkOf(spec.Number).Node.AsSlice()})
+	if err != nil {
+		return err
+	}
+	// As pods reach it: the node has no other way.
+	kubeconfig, err := d.kubeconfigFor(fmt.Sprintf("https://%s:443", spec.Service), user, []string{"system:nodes"})
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{
+		realnode.Kubeconfig: kubeconfig, realnode.Authority: ca.Cert, realnode.ServingCert: serving.Cert, realnode.ServingKey: serving.Key,
+	} {
+		if err := writeSecret(filepath.Join(spec.Dir, name), data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitRealNodes waits until the kubelets of all real nodes have reported, since they were
+// started, that they are ready.
+func waitRealNodes(ctx context.Context, client kubernetes.Interface, count int, since time.Time) error {
+	since = since.Truncate(time.Second) // As exact as times of the API are.
+	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: node.RealLabel})
+		if err != nil {
+			return false, nil //nolint:nilerr // It is asked again.
+		}
+		ready := 0
+		for i := range list.Items {
+			if n := &list.Items[i]; node.Schedulable(n) && !node.Heartbeat(n).Before(since) {
+				ready++
+			}
+		}
+		return ready >= count, nil
+	})
+}
+
+// simulated counts the nodes that are not real.
+func simulated(nodes []corev1.Node) int {
+	count := 0
+	for i := range nodes {
+		if _, marked := nodes[i].Labels[node.RealLabel]; !marked {
+			count++
+		}
+	}
+	return count
+}

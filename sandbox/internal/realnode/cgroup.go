@@ -1,0 +1,135 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realnode
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// wanted are the controllers that a kubelet needs.
+var wanted = []string{"cpu", "cpuset", "memory", "pids"}
+
+// hierarchy is where cgroups are mounted.
+type hierarchy struct {
+	mount string
+	// controllers of version 1; a hierarchy of version 2 has none here.
+	controllers []string
+}
+
+// hierarchies returns the hierarchies of cgroups in the text of /proc/PID/mountinfo.
+func hierarchies(mountinfo string) []hierarchy {
+	var list []hierarchy
+	for line := range strings.Lines(mountinfo) {
+		before, after, ok := strings.Cut(line, " - ")
+		fields, kind := strings.Fields(before), strings.Fields(after)
+		if !ok || len(fields) < 5 || len(kind) < 3 {
+			continue
+		}
+		switch kind[0] {
+		case "cgroup":
+			list = append(list, hierarchy{mount: fields[4], controllers: strings.Split(kind[2], ",")})
+		case "cgroup2":
+			list = append(list, hierarchy{mount: fields[4]})
+		}
+	}
+	return list
+}
+
+func mounted() ([]hierarchy, error) {
+	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
+	return hierarchies(string(mountinfo)), err
+}
+
+// checkCgroups returns an error that says what controllers are missing.
+func checkCgroups() error {
+	list, err := mounted()
+	if err != nil {
+		return err
+	}
+	var have []string
+	for _, h := range list {
+		controllers := h.controllers
+		if len(controllers) == 0 && h.mount == "/sys/fs/cgroup" {
+			// They are not turned on here, as that is for the whole machine.
+			text, _ := os.ReadFile(filepath.Join(h.mount, "cgroup.subtree_control"))
+			controllers = strings.Fields(string(text))
+		}
+		if unix.Access(h.mount, unix.W_OK) == nil {
+			have = append(have, controllers...)
+		}
+	}
+	var missing []string
+	for _, c := range wanted {
+		if !slices.Contains(have, c) {
+			missing = append(missing, c)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("real nodes need cgroups, and cannot use the controller %s here", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// makeCgroup makes a cgroup of that name in all hierarchies.
+func makeCgroup(name string) error {
+	list, err := mounted()
+	if err != nil {
+		return err
+	}
+	for _, h := range list {
+		if err := os.MkdirAll(filepath.Join(h.mount, name), 0o755); err != nil {
+			return fmt.Errorf("make a cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// RemoveCgroup removes a cgroup of that name from all hierarchies, with those below it.
+// Processes in it that are about to end get some seconds.
+func RemoveCgroup(name string) error {
+	list, err := mounted()
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		var failed error
+		for _, h := range list {
+			failed = errors.Join(failed, removeTree(filepath.Join(h.mount, name)))
+		}
+		if failed == nil || time.Now().After(end) {
+			return failed
+		}
+	}
+}
+
+// removeTree removes a cgroup after those below it. Its files go with it.
+func removeTree(path string) error {
+	entries, err := os.ReadDir(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			if err := removeTree(filepath.Join(path, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := unix.Rmdir(path); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("remove the cgroup %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// gateway is the way into the network of a node, and out of it.
+type gateway struct {
+	spec Spec
+	// outside is the network namespace of the API server.
+	outside *os.File
+	// load takes an image archive.
+	load func(file string) error
+}
+
+// serveAPI passes on what pods and the kubelet send to the service of the API server.
+func (g *gateway) serveAPI(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort(g.spec.Service, "443"))
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			inside, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer inside.Close()
+				outside, err := dialOutside(ctx, g.outside, g.spec.APIServer)
+				if err != nil {
+					return // The client sees that there is no API server.
+				}
+				Join(inside, outside, inside)
+			}()
+		}
+	}()
+	return nil
+}
+
+// serveSocket answers on the node's socket: connections to the kubelet and to pods, which
+// the API server asks for, and images, which a command brings.
+func (g *gateway) serveSocket(ctx context.Context) error {
+	_ = os.Remove(g.spec.Socket)
+	// Clients that may write to the socket can run what they like on the node.
+	mask := unix.Umask(0o177)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", g.spec.Socket)
+	unix.Umask(mask)
+	if err != nil {
+		return fmt.Errorf("the socket of the node: %w", err)
+	}
+	server := &http.Server{ReadHeaderTimeout: 30 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodConnect:
+			g.connect(w, r)
+		case r.Method == http.MethodPost && r.URL.Path == "/images":
+			if err := g.load(r.URL.Query().Get("file")); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+			}
+		default:
+			http.NotFound(w, r)
+		}
+	})}
+	go func() { _ = server.Serve(listener) }()
+	return nil
+}
+
+// connect opens a tunnel to an address of the node or of its pods.
+func (g *gateway) connect(w http.ResponseWriter, r *http.Request) {
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil || !NetworkOf(g.spec.Number).Has(host) {
+		http.Error(w, r.Host+" is not on this node", http.StatusBadGateway)
+		return
+	}
+	inside, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(r.Context(), "tcp4", r.Host)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer inside.Close()
+	connection, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer connection.Close()
+	if _, err := io.WriteString(connection, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+		return
+	}
+	Join(connection, inside, buffered.Reader)
+}
+
+// Join copies between two connections until one of them ends. What comes from the first is
+// read from its reader, which may have read ahead.
+func Join(a, b net.Conn, fromA io.Reader) {
+	done := make(chan error, 2)
+	go func() { done <- passOn(b, fromA) }()
+	go func() { done <- passOn(a, b) }()
+	// One side may have said all it has to say while the other still speaks.
+	if err := <-done; err == nil {
+		<-done
+	}
+	a.Close()
+	b.Close()
+}
+
+// passOn copies, and says so to the other side when nothing more comes.
+func passOn(to net.Conn, from io.Reader) error {
+	_, err := io.Copy(to, from)
+	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
+		return half.CloseWrite()
+	}
+	return errors.Join(err, io.EOF)
+}

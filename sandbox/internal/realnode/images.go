@@ -1,0 +1,192 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realnode
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/distribution/reference"
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ociv1 "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// PauseImage is the image of the first container of each pod.
+const PauseImage = "sandbox.tidekeeper.dev/pause:1"
+
+// ImageUser is the user that an image's program runs as: not root, and by number, as there
+// is no /etc/passwd in it.
+const ImageUser = "65532:65532"
+
+// FullName returns the name of an image as containerd knows it: with a registry and a tag.
+func FullName(name string) (string, error) {
+	named, err := reference.ParseDockerRef(name)
+	if err != nil {
+		return "", fmt.Errorf("the image %q: %w", name, err)
+	}
+	return named.String(), nil
+}
+
+// ArchiveName is the file name of the archive of an image.
+func ArchiveName(fullName string) string {
+	sum := sha256.Sum256([]byte(fullName))
+	return hex.EncodeToString(sum[:8]) + ".tar"
+}
+
+// checkStatic returns an error if a program needs more than is in its image.
+func checkStatic(program string) error {
+	f, err := elf.Open(program)
+	if err != nil {
+		return fmt.Errorf("%s is no program for Linux: %w", program, err)
+	}
+	defer f.Close()
+	for _, part := range f.Progs {
+		if part.Type == elf.PT_INTERP {
+			return fmt.Errorf("%s needs shared libraries, and there are none in its image: build it with CGO_ENABLED=0", program)
+		}
+	}
+	return nil
+}
+
+// WriteImage writes an archive with an image of that name which has one program in it, the
+// same bytes for the same program. The name must be a full one.
+func WriteImage(w io.Writer, name, program string) error {
+	if err := checkStatic(program); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(filepath.Clean(program))
+	if err != nil {
+		return err
+	}
+	inside := "/" + filepath.Base(program)
+	var layer bytes.Buffer
+	if err := writeTar(&layer, []entry{{name: strings.TrimPrefix(inside, "/"), mode: 0o755, data: data}}); err != nil {
+		return err
+	}
+	config, err := json.Marshal(ociv1.Image{
+		Platform: ociv1.Platform{Architecture: runtime.GOARCH, OS: "linux"},
+		Config:   ociv1.ImageConfig{User: ImageUser, Entrypoint: []string{inside}},
+		RootFS:   ociv1.RootFS{Type: "layers", DiffIDs: []digest.Digest{digest.FromBytes(layer.Bytes())}},
+	})
+	if err != nil {
+		return err
+	}
+	manifest, err := json.Marshal(ociv1.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2},
+		MediaType: ociv1.MediaTypeImageManifest,
+		Config:    descriptor(ociv1.MediaTypeImageConfig, config),
+		Layers:    []ociv1.Descriptor{descriptor(ociv1.MediaTypeImageLayer, layer.Bytes())},
+	})
+	if err != nil {
+		return err
+	}
+	root := descriptor(ociv1.MediaTypeImageManifest, manifest)
+	// containerd takes the name from the first, other programs from the second.
+	root.Annotations = map[string]string{"io.containerd.image.name": name, ociv1.AnnotationRefName: name}
+	root.Platform = &ociv1.Platform{Architecture: runtime.GOARCH, OS: "linux"}
+	index, err := json.Marshal(ociv1.Index{
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ociv1.MediaTypeImageIndex, Manifests: []ociv1.Descriptor{root},
+	})
+	if err != nil {
+		return err
+	}
+	layout, err := json.Marshal(ociv1.ImageLayout{Version: ociv1.ImageLayoutVersion})
+	if err != nil {
+		return err
+	}
+	entries := []entry{{name: ociv1.ImageLayoutFile, mode: 0o644, data: layout}, {name: ociv1.ImageIndexFile, mode: 0o644, data: index}}
+	for _, blob := range [][]byte{manifest, config, layer.Bytes()} {
+		entries = append(entries, entry{name: "blobs/sha256/" + digest.FromBytes(blob).Encoded(), mode: 0o644, data: blob})
+	}
+	return writeTar(w, entries)
+}
+
+func descriptor(mediaType string, data []byte) ociv1.Descriptor {
+	return ociv1.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
+}
+
+// entry is a file in an archive.
+type entry struct {
+	name string
+	mode int64
+	data []byte
+}
+
+func writeTar(w io.Writer, entries []entry) error {
+	archive := tar.NewWriter(w)
+	for _, e := range entries {
+		if err := archive.WriteHeader(&tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data)), Typeflag: tar.TypeReg}); err != nil {
+			return err
+		}
+		if _, err := archive.Write(e.data); err != nil {
+			return err
+		}
+	}
+	return archive.Close()
+}
+
+// StoreImage writes an archive of a program's image into a directory of images, and
+// returns its file. An image of that name that is there is replaced.
+func StoreImage(dir, name, program string) (string, error) {
+	full, err := FullName(name)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	temporary, err := os.CreateTemp(dir, ".image.*")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, ArchiveName(full))
+	err = errors.Join(WriteImage(temporary, full, program), temporary.Close())
+	if err == nil {
+		err = os.Rename(temporary.Name(), file)
+	}
+	if err != nil {
+		return "", errors.Join(err, os.Remove(temporary.Name()))
+	}
+	return file, nil
+}
+
+// Load makes the node behind a socket take in an archive of its directory of images.
+func Load(ctx context.Context, socket, file string) error {
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://node/images?file="+url.QueryEscape(file), nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(response.Body)
+		return errors.New(strings.TrimSpace(string(text)))
+	}
+	return nil
+}

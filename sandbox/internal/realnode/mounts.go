@@ -1,0 +1,72 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realnode
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
+)
+
+// kernelSettings are those of the whole machine that a kubelet sets unless they are as it
+// wants them.
+var kernelSettings = map[string]string{
+	"vm/overcommit_memory":      "1",
+	"vm/panic_on_oom":           "0",
+	"kernel/panic":              "10",
+	"kernel/panic_on_oops":      "1",
+	"kernel/keys/root_maxkeys":  "1000000",
+	"kernel/keys/root_maxbytes": "25000000",
+}
+
+// fixed are directories at fixed places that the programs write to.
+var fixed = []string{"/run", "/var/run", "/var/lib/kubelet", "/var/lib/cni", "/var/log/containers"}
+
+// mount gives the node directories of its own in place of those of the machine that it
+// would write to. It is called in a mount namespace of the node.
+func (s Spec) mount() error {
+	// Mounts of the node are not seen outside. Among themselves the containers of the node
+	// may share mounts, as they ask for.
+	for _, flags := range []uintptr{unix.MS_REC | unix.MS_PRIVATE, unix.MS_REC | unix.MS_SHARED} {
+		if err := unix.Mount("", "/", "", flags, ""); err != nil {
+			return fmt.Errorf("a mount namespace: %w", err)
+		}
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	for _, dir := range fixed {
+		if target, err := filepath.EvalSymlinks(dir); dir == "/var/run" && err == nil && target != dir {
+			continue // It is /run.
+		}
+		if err := incluster.MakePrivate(dir); err != nil {
+			return fmt.Errorf("a %s of the node: %w", dir, err)
+		}
+	}
+	return s.pretendKernelSettings()
+}
+
+// pretendKernelSettings shows the kubelet the settings that it wants, in files that are
+// not the kernel's.
+func (s Spec) pretendKernelSettings() error {
+	for name, value := range kernelSettings {
+		setting := filepath.Join("/proc/sys", name)
+		if _, err := os.Stat(setting); err != nil {
+			continue
+		}
+		file := s.state(strings.ReplaceAll(name, "/", "."))
+		if err := os.WriteFile(file, []byte(value+"\n"), 0o600); err != nil {
+			return err
+		}
+		if err := unix.Mount(file, setting, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("cover %s: %w", setting, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realnode
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// dialTimeout is how long a connection may take that goes no further than this machine.
+const dialTimeout = 10 * time.Second
+
+// setUpLoopback gives the loopback device of this network namespace addresses, beside
+// 127.0.0.1.
+func setUpLoopback(addresses ...netip.Addr) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	request, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request); err != nil {
+		return fmt.Errorf("the loopback device: %w", err)
+	}
+	for i, address := range addresses {
+		if err := addAddress(fd, fmt.Sprintf("lo:%d", i+1), address); err != nil {
+			return fmt.Errorf("the address %s: %w", address, err)
+		}
+	}
+	return nil
+}
+
+// addAddress adds one address, under a label.
+func addAddress(fd int, label string, address netip.Addr) error {
+	for _, step := range []struct {
+		ioctl uint
+		value net.IP
+	}{
+		{unix.SIOCSIFADDR, address.AsSlice()},
+		// Else it is that of the class of the address, all of which would be here.
+		{unix.SIOCSIFNETMASK, net.IPv4bcast.To4()},
+	} {
+		request, err := unix.NewIfreq(label)
+		if err != nil {
+			return err
+		}
+		if err := request.SetInet4Addr(step.value); err != nil {
+			return err
+		}
+		if err := unix.IoctlIfreq(fd, step.ioctl, request); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dialOutside connects to an address in another network namespace.
+func dialOutside(ctx context.Context, namespace *os.File, address string) (net.Conn, error) {
+	type result struct {
+		connection net.Conn
+		err        error
+	}
+	done := make(chan result, 1)
+	go func() {
+		// The thread ends with the goroutine, as it is not unlocked: no other code runs in
+		// that namespace. A connection stays in the one in which it was made.
+		runtime.LockOSThread()
+		if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
+			done <- result{err: err}
+			return
+		}
+		c, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp4", address)
+		done <- result{c, err}
+	}()
+	r := <-done
+	return r.connection, r.err
+}

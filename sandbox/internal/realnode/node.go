@@ -1,0 +1,254 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Namespaces are those that the process of a node must be started in.
+const Namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
+
+const (
+	// startTimeout is how long containerd may take to answer.
+	startTimeout = time.Minute
+	// restartAfter is when a program is started again that has ended.
+	restartAfter = time.Second
+)
+
+// running is a node in its own process.
+type running struct {
+	Spec
+	reaper *reaper
+}
+
+// Run is the process of a node, the first one in its namespaces. It ends when it is asked
+// to, and all of the node with it.
+func Run(file string) error {
+	if os.Getpid() != 1 {
+		return errors.New("this is the process of a node, which 'sandbox up --real-nodes' starts")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	s, err := readSpec(file)
+	if err != nil {
+		return err
+	}
+	n := &running{Spec: s, reaper: newReaper()}
+	// By its number in the namespace outside, which is seen until /proc is mounted.
+	outside, err := os.Open(s.HostNetwork)
+	if err != nil {
+		return err
+	}
+	if err := n.prepare(); err != nil {
+		return err
+	}
+	if err := n.serveNames(ctx); err != nil {
+		return err
+	}
+	g := &gateway{spec: s, outside: outside, load: n.load}
+	if err := g.serveAPI(ctx); err != nil {
+		return err
+	}
+	go n.keep("containerd", "--config", s.file("containerd.toml"))
+	if err := n.waitContainerd(ctx); err != nil {
+		return err
+	}
+	if err := n.loadAll(); err != nil {
+		return err
+	}
+	if err := g.serveSocket(ctx); err != nil {
+		return err
+	}
+	go n.keep("kubelet", s.kubeletArgs()...)
+	<-ctx.Done()
+	return nil
+}
+
+// prepare makes what the programs need.
+func (n *running) prepare() error {
+	if err := os.RemoveAll(n.file("state")); err != nil {
+		return err
+	}
+	for _, name := range []string{"", "kubelet", "pods", "containerd"} {
+		if err := os.MkdirAll(n.state(name), 0o700); err != nil {
+			return err
+		}
+	}
+	// What is left of the same node, if it was killed.
+	if err := RemoveCgroup(n.Cgroup); err != nil {
+		return err
+	}
+	if err := makeCgroup(n.Cgroup); err != nil {
+		return err
+	}
+	if err := n.mount(); err != nil {
+		return err
+	}
+	if err := unix.Sethostname([]byte(n.Name)); err != nil {
+		return err
+	}
+	return n.configure()
+}
+
+// serveNames gives the node its addresses, and serves the names of the cluster.
+func (n *running) serveNames(ctx context.Context) error {
+	service, err := netip.ParseAddr(n.Service)
+	if err != nil {
+		return err
+	}
+	dns, err := netip.ParseAddr(n.DNS)
+	if err != nil {
+		return err
+	}
+	if err := setUpLoopback(NetworkOf(n.Number).Node, service, dns); err != nil {
+		return err
+	}
+	return serveDNS(ctx, dns, service)
+}
+
+// configure writes the configuration of the programs.
+func (n *running) configure() error {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return err
+	}
+	runc, err := n.runc()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(n.file("cni"), 0o700); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{
+		"kubelet.yaml":            n.kubeletConfig(),
+		"containerd.toml":         n.containerdConfig(n.snapshotter(), runc, !mayRaise(string(status))),
+		"cni/10-sandbox.conflist": n.cniConfig(),
+		"resolv.conf":             "",
+	} {
+		if err := os.WriteFile(n.file(name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// snapshotter is how the file systems of containers are made: as layers, unless the file
+// system of the data directory cannot be one of them.
+func (n *running) snapshotter() string {
+	dir := n.state("overlay")
+	for _, name := range []string{"lower", "upper", "work", "merged"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			return "native"
+		}
+	}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", in("lower"), in("upper"), in("work"))
+	if err := unix.Mount("overlay", in("merged"), "overlay", 0, options); err != nil {
+		return "native"
+	}
+	_ = unix.Unmount(in("merged"), 0)
+	return "overlayfs"
+}
+
+// runc is the program that starts containers. One that was built without libseccomp
+// refuses containers that ask for a filter of system calls, so these get none.
+func (n *running) runc() (string, error) {
+	runc := n.program("runc")
+	out := n.state("runc-version")
+	if err := n.logged(out, runc, "--version"); err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(out)
+	if err != nil || strings.Contains(string(text), "libseccomp") {
+		return runc, err
+	}
+	return n.program("runc-without-seccomp"), nil
+}
+
+// command returns a command that writes to a file.
+func command(log *os.File, program string, args ...string) *exec.Cmd {
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	return cmd
+}
+
+// logged runs a program and appends what it writes to a file.
+func (n *running) logged(file, program string, args ...string) error {
+	log, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	return n.reaper.run(command(log, program, args...))
+}
+
+// keep runs a program, again and again if it ends.
+func (n *running) keep(name string, args ...string) {
+	for ; ; time.Sleep(restartAfter) {
+		err := n.once(name, args...)
+		fmt.Fprintf(os.Stderr, "%s ended (%v), and is started again in %s\n", name, err, restartAfter)
+	}
+}
+
+func (n *running) once(name string, args ...string) error {
+	log, err := os.OpenFile(filepath.Join(n.Logs, n.Name+"-"+name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := command(log, n.program(name), args...)
+	// containerd finds the shim there, and that finds runc.
+	cmd.Env = append(os.Environ(), "PATH="+n.Programs+":"+os.Getenv("PATH"))
+	return n.reaper.run(cmd)
+}
+
+func (n *running) waitContainerd(ctx context.Context) error {
+	for end := time.Now().Add(startTimeout); ; time.Sleep(50 * time.Millisecond) {
+		c, err := (&net.Dialer{}).DialContext(ctx, "unix", containerdSocket)
+		if err == nil {
+			return c.Close()
+		}
+		if ctx.Err() != nil || time.Now().After(end) {
+			return fmt.Errorf("containerd does not answer: %w", err)
+		}
+	}
+}
+
+// loadAll takes in all images that there are.
+func (n *running) loadAll() error {
+	archives, err := filepath.Glob(filepath.Join(n.Images, "*.tar"))
+	if err != nil {
+		return err
+	}
+	for _, archive := range archives {
+		if err := n.load(archive); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load takes in the images of one archive.
+func (n *running) load(archive string) error {
+	log := filepath.Join(n.Logs, n.Name+"-images.log")
+	err := n.logged(log, n.program("ctr"), "--address", containerdSocket, "--namespace", "k8s.io", "images", "import", "--no-unpack", archive)
+	if err != nil {
+		return fmt.Errorf("load %s: %w: see %s", archive, err, log)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realnode
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// reaper waits for all children of this process, those that it has started and those that
+// the end of their parent made its own: it is the first process of its namespace.
+type reaper struct {
+	mu      sync.Mutex
+	waiting map[int]chan syscall.WaitStatus
+}
+
+func newReaper() *reaper {
+	r := &reaper{waiting: map[int]chan syscall.WaitStatus{}}
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	go func() {
+		for range ended {
+			r.reap()
+		}
+	}()
+	return r
+}
+
+// reap takes the result of each child that has ended.
+func (r *reaper) reap() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		if wait, ours := r.waiting[pid]; ours {
+			delete(r.waiting, pid)
+			wait <- status
+		}
+	}
+}
+
+// start starts a command, and returns a channel with its result once it has ended. Its
+// method Wait must not be called.
+func (r *reaper) start(cmd *exec.Cmd) (<-chan syscall.WaitStatus, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	wait := make(chan syscall.WaitStatus, 1)
+	r.waiting[cmd.Process.Pid] = wait
+	return wait, nil
+}
+
+// run starts a command and waits for its end.
+func (r *reaper) run(cmd *exec.Cmd) error {
+	wait, err := r.start(cmd)
+	if err != nil {
+		return err
+	}
+	if status := <-wait; status != 0 {
+		return fmt.Errorf("%s: %s", cmd.Path, describe(status))
+	}
+	return nil
+}
+
+func describe(status syscall.WaitStatus) string {
+	if status.Signaled() {
+		return status.Signal().String()
+	}
+	return fmt.Sprintf("exit code %d", status.ExitStatus())
+}
