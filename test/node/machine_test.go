@@ -1,0 +1,153 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// process is one that belongs to a sandbox.
+type process struct {
+	pid     int
+	program string
+}
+
+func (p process) kill(t *testing.T) {
+	t.Helper()
+	if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil {
+		t.Fatalf("%s: %v", p.program, err)
+	}
+}
+
+// processesOf returns the processes that have a file of the data directory in their
+// arguments, or are in a cgroup of its nodes.
+func processesOf(t *testing.T, dir string) []process {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []process
+	for _, file := range files {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		cmdline, _ := os.ReadFile(file)
+		if cgroups, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)); pid != os.Getpid() &&
+			(strings.Contains(string(cmdline), dir) || strings.Contains(string(cgroups), "tidekeeper-sandbox-")) {
+			program, _, _ := strings.Cut(string(cmdline), "\x00")
+			found = append(found, process{pid, program})
+		}
+	}
+	return found
+}
+
+// kernelSettings are some that a kubelet on a machine of its own changes.
+var kernelSettings = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/hostname", "net/ipv4/ip_forward"}
+
+// directories are some that a kubelet or containerd makes.
+var directories = []string{"/var/lib/kubelet", "/var/lib/cni", "/var/lib/containerd", "/run/containerd", "/var/log/pods", "/var/log/containers", "/opt/containerd", "/opt/cni", "/etc/cni", "/usr/libexec/kubernetes"}
+
+// machine returns what a node could have changed on this machine. If a data directory is
+// given, what names it is listed.
+func machine(t *testing.T, dir string) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	devices, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, device := range devices {
+		all["devices"] = append(all["devices"], device.Name)
+	}
+	for _, name := range kernelSettings {
+		value, err := os.ReadFile(filepath.Join("/proc/sys", name))
+		all["settings"] = append(all["settings"], fmt.Sprintf("%s %s %v", name, value, err))
+	}
+	for _, name := range directories {
+		if _, err := os.Stat(name); err == nil {
+			all["directories"] = append(all["directories"], name)
+		}
+	}
+	for _, name := range []string{"/proc/self/net/route", "/proc/self/net/ip_tables_names"} {
+		text, _ := os.ReadFile(name)
+		all["network"] = append(all["network"], string(text))
+	}
+	if dir == "" {
+		return all
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, dir) {
+			all["mounts"] = append(all["mounts"], line)
+		}
+	}
+	for _, p := range processesOf(t, dir) {
+		all["processes"] = append(all["processes"], p.program)
+	}
+	for _, pattern := range []string{"/sys/fs/cgroup/tidekeeper-sandbox-*", "/sys/fs/cgroup/*/tidekeeper-sandbox-*"} {
+		cgroups, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all["cgroups"] = slices.Concat(all["cgroups"], cgroups)
+	}
+	return all
+}
+
+// nothingLeft waits until this machine is as it was before a sandbox. Of a process that
+// was killed, the kernel removes the rest in the background.
+func nothingLeft(t *testing.T, before map[string][]string, dir string) {
+	t.Helper()
+	framework.Eventually(t, "the machine is as before", func() error {
+		after := machine(t, dir)
+		for name, list := range after {
+			if len(list) == 0 {
+				delete(after, name)
+			}
+		}
+		if d := cmp.Diff(before, after); d != "" {
+			return fmt.Errorf("-before +after:\n%s", d)
+		}
+		return nil
+	})
+}
+
+// TestKilled: a sandbox that is killed takes its node with it, and the next command
+// removes the rest.
+func TestKilled(t *testing.T) {
+	before := machine(t, "")
+	cluster := framework.StartReal(t)
+	var killed bool
+	for _, p := range processesOf(t, cluster.Dir) {
+		if p.program == "sandbox" {
+			p.kill(t)
+			killed = true
+		}
+	}
+	if !killed {
+		t.Fatal("the sandbox was not found")
+	}
+	framework.Eventually(t, "its processes are gone", func() error {
+		if left := processesOf(t, cluster.Dir); len(left) > 0 {
+			return fmt.Errorf("%v run", left)
+		}
+		return nil
+	})
+	cluster.Sandbox(t, "down")
+	nothingLeft(t, before, cluster.Dir)
+}
