@@ -160,17 +160,19 @@ func waitRealNodes(ctx context.Context, client kubernetes.Interface, count int, 
 	since = since.Truncate(time.Second) // As exact as times of the API are.
 	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: node.RealLabel})
-		if err != nil {
-			return false, nil //nolint:nilerr // It is asked again.
-		}
-		ready := 0
-		for i := range list.Items {
-			if n := &list.Items[i]; node.Schedulable(n) && !node.Heartbeat(n).Before(since) {
-				ready++
-			}
-		}
-		return ready >= count, nil
+		return err == nil && readySince(list.Items, since) >= count, nil
 	})
+}
+
+// readySince counts the nodes whose kubelet has reported since a time that they are ready.
+func readySince(nodes []corev1.Node, since time.Time) int {
+	ready := 0
+	for i := range nodes {
+		if n := &nodes[i]; node.Schedulable(n) && !node.Heartbeat(n).Before(since) {
+			ready++
+		}
+	}
+	return ready
 }
 
 // simulated counts the nodes that are not real.
