@@ -213,7 +213,7 @@ func TestRestartWrongInput(t *testing.T) {
 		"a zone in the schedule": {`{targetRef: {kind: Deployment, name: web}, schedule: "TZ=UTC 0 3 * * *"}`, "the time zone does not belong into the schedule: set timeZone"},
 		"no such hour":           {`{targetRef: {kind: Deployment, name: web}, schedule: "0 25 * * *"}`, "a field of schedule is wrong: minute is 0-59, hour 0-23"},
 		"no schedule":            {`{targetRef: {kind: Deployment, name: web}, schedule: ""}`, "schedule must have the five fields of cron"},
-		"a kind we cannot roll":  {`{targetRef: {kind: CronJob, name: web}}`, `spec.targetRef.kind: Unsupported value: "CronJob": supported values: "Deployment", "StatefulSet", "DaemonSet"`},
+		"a kind we cannot roll":  {`{targetRef: {kind: CronJob, name: web}}`, "apiVersion and kind must be apps/v1 and Deployment, StatefulSet or DaemonSet, or argoproj.io/v1alpha1 and Rollout"},
 		"a name that is none":    {`{targetRef: {kind: Deployment, name: Web_1}}`, "name must be the name of a workload"},
 		"no target":              {`{schedule: "0 3 * * *"}`, "spec.targetRef: Required value"},
 		"negative deadline":      {`{targetRef: {kind: Deployment, name: web}, startingDeadlineSeconds: -1}`, "spec.startingDeadlineSeconds in body should be greater than or equal to 1"},
