@@ -25,6 +25,9 @@ const (
 	// ReasonPodsNotWatched means that maxPodAgeSeconds cannot be kept, as no controller of the
 	// manager watches pods. Not ready.
 	ReasonPodsNotWatched = "PodsNotWatched"
+	// ReasonConfigNotWatched means that nothing is known of the ConfigMaps or Secrets that
+	// onConfigChange is about: the manager may not read them, or they are too many. Not ready.
+	ReasonConfigNotWatched = "ConfigNotWatched"
 	// ReasonOutsideWindows means that no tick of the schedule is inside a window. Not ready.
 	ReasonOutsideWindows = "OutsideWindows"
 	// ReasonOrderCycle means that by spec.after some ScheduledRestarts come after each

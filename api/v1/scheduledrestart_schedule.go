@@ -8,7 +8,7 @@ import "time"
 // GetSchedule returns the schedule, [DefaultSchedule] if nothing triggers restarts otherwise,
 // and "" if something else does.
 func (s *ScheduledRestartSpec) GetSchedule() CronExpression {
-	if s.Schedule == "" && s.MaxPodAgeSeconds == 0 {
+	if s.Schedule == "" && s.MaxPodAgeSeconds == 0 && s.OnConfigChange == "" {
 		return DefaultSchedule
 	}
 	return s.Schedule

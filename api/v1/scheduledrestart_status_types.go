@@ -40,6 +40,21 @@ type ScheduledRestartStatus struct {
 	// +optional
 	LastAgeTime *metav1.Time `json:"lastAgeTime,omitempty"`
 
+	// configHash is a hash of the content of the ConfigMaps and Secrets that counts for
+	// onConfigChange: as it was when it was first seen, or when the last restart was
+	// started. That of Secrets is hashed with their UIDs, so that nobody can find out a
+	// value by trying.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ConfigHash string `json:"configHash,omitempty"`
+
+	// nextChangeTime is when the restart for a change of that content is due. If it is in
+	// the past, the restart waits for something. It is absent if nothing has changed.
+	//
+	// +optional
+	NextChangeTime *metav1.Time `json:"nextChangeTime,omitempty"`
+
 	// lastScheduleTime is the last tick that was started.
 	//
 	// +optional
@@ -115,9 +130,15 @@ type ActiveRestart struct {
 	StartedTime metav1.Time `json:"startedTime"`
 
 	// trigger is Schedule, Request if the restart was requested by the
-	// annotation tidekeeper.dev/restart-now, or Age if the oldest pod reached
-	// maxPodAgeSeconds.
+	// annotation tidekeeper.dev/restart-now, Age if the oldest pod reached
+	// maxPodAgeSeconds, or Change if the content changed that onConfigChange is about.
 	Trigger Trigger `json:"trigger"`
+
+	// configHash is the hash of the content for onConfigChange with which its pods start.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ConfigHash string `json:"configHash,omitempty"`
 
 	// targetUID is the UID of the workload that is restarted.
 	TargetUID string `json:"targetUID"`
@@ -154,7 +175,7 @@ type ActiveEviction struct {
 
 // Trigger is what triggered a restart.
 //
-// +kubebuilder:validation:Enum=Schedule;Request;Age
+// +kubebuilder:validation:Enum=Schedule;Request;Age;Change
 type Trigger string
 
 const (
@@ -165,6 +186,9 @@ const (
 	// TriggerAge is the age of the oldest pod. Its tick is the time at which the restart
 	// is due.
 	TriggerAge Trigger = "Age"
+	// TriggerChange is a change of the ConfigMaps and Secrets that the pods use. Its tick is
+	// when it is due.
+	TriggerChange Trigger = "Change"
 )
 
 // RestartRecord is the record of a tick.
@@ -174,6 +198,12 @@ type RestartRecord struct {
 
 	// trigger of the restart.
 	Trigger Trigger `json:"trigger"`
+
+	// configHash is, for the trigger Change, the hash of the content that the tick is about.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ConfigHash string `json:"configHash,omitempty"`
 
 	// startedTime is when it was started, if it was sent to its target.
 	//

@@ -13,6 +13,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || has(self.method) && self.method == 'Evict'",message="maxUnavailable is only for method: Evict; the workload has its own for a rollout"
 // +kubebuilder:validation:XValidation:rule="has(self.method) && self.method == 'Evict' || (self.targetRef.apiVersion + '/' + self.targetRef.kind) in ['apps/v1/Deployment', 'apps/v1/StatefulSet', 'apps/v1/DaemonSet', 'argoproj.io/v1alpha1/Rollout']",message="apiVersion and kind must be apps/v1 and Deployment, StatefulSet or DaemonSet, or argoproj.io/v1alpha1 and Rollout; any other kind that has a scale subresource needs method: Evict"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxPodAgeSeconds) || (self.targetRef.apiVersion + '/' + self.targetRef.kind) in ['apps/v1/Deployment', 'apps/v1/StatefulSet', 'apps/v1/DaemonSet', 'argoproj.io/v1alpha1/Rollout']",message="maxPodAgeSeconds is not for a kind that is known by its scale subresource only"
+// +kubebuilder:validation:XValidation:rule="!has(self.onConfigChange) || (self.targetRef.apiVersion + '/' + self.targetRef.kind) in ['apps/v1/Deployment', 'apps/v1/StatefulSet', 'apps/v1/DaemonSet', 'argoproj.io/v1alpha1/Rollout']",message="onConfigChange is not for a kind that is known by its scale subresource only"
 type ScheduledRestartSpec struct {
 	// targetRef names the workload, in the same namespace.
 	TargetRef TargetRef `json:"targetRef"`
@@ -20,7 +21,7 @@ type ScheduledRestartSpec struct {
 	// schedule defines the ticks: the five fields of cron (minute, hour,
 	// day-of-month, month, day-of-week), or one of @hourly, @daily,
 	// @midnight, @weekly, @monthly, @yearly, @annually. Default: "0 0 * * *", or no
-	// schedule if maxPodAgeSeconds is given.
+	// schedule if maxPodAgeSeconds or onConfigChange is given.
 	//
 	// +optional
 	Schedule CronExpression `json:"schedule,omitempty"`
@@ -34,6 +35,18 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:Minimum=300
 	// +kubebuilder:validation:Maximum=31536000
 	MaxPodAgeSeconds int32 `json:"maxPodAgeSeconds,omitempty"`
+
+	// onConfigChange is ConfigMaps if a change of the content of the ConfigMaps that the pods
+	// use is to restart the workload, or ConfigMapsAndSecrets for that of Secrets, too. What
+	// counts is what the pod template uses in env, envFrom and volumes; of single keys only
+	// these. A restart is due when the content has not changed for ten seconds and is not
+	// what the pods were started with. It has no deadline: it waits until it can be started.
+	// The manager needs the right to read them, which an administrator grants by its
+	// controllers configmap-change and secret-change. Default: a change triggers nothing.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=ConfigMaps;ConfigMapsAndSecrets
+	OnConfigChange ConfigChange `json:"onConfigChange,omitempty"`
 
 	// timeZone of the schedule, by its IANA name, for example Europe/Berlin. Default: UTC.
 	//

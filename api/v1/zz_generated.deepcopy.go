@@ -717,6 +717,10 @@ func (in *ScheduledRestartStatus) DeepCopyInto(out *ScheduledRestartStatus) {
 		in, out := &in.LastAgeTime, &out.LastAgeTime
 		*out = (*in).DeepCopy()
 	}
+	if in.NextChangeTime != nil {
+		in, out := &in.NextChangeTime, &out.NextChangeTime
+		*out = (*in).DeepCopy()
+	}
 	if in.LastScheduleTime != nil {
 		in, out := &in.LastScheduleTime, &out.LastScheduleTime
 		*out = (*in).DeepCopy()

@@ -57,7 +57,7 @@ current-context: c
 		{"no server there", []string{"--kubeconfig=" + unreachable}, nil, "Error: cannot reach the API server at https://127.0.0.1:1: …"},
 		{"out of range", []string{"--no-execute-share=101"}, nil, "Error: --no-execute-share=101: must be from 1 to 100"},
 		{"not a number", []string{"--node-concurrency=many"}, nil, `Error: invalid argument "many" for "--node-concurrency" flag: …`},
-		{"unknown controller", []string{"--controllers=foo"}, nil, `Error: --controllers=foo: there is no controller "foo"; there are: nodepool, scheduled-restart, restart-opt-in, pod-startup, pod-count, freeze`},
+		{"unknown controller", []string{"--controllers=foo"}, nil, `Error: --controllers=foo: there is no controller "foo"; there are: nodepool, scheduled-restart, restart-opt-in, pod-startup, pod-count, freeze, configmap-change, secret-change`},
 		{"unknown flag", []string{"--foo"}, nil, "Error: unknown flag: --foo: see tidekeeper --help"},
 		{"an argument", []string{"start"}, nil, `Error: unknown argument "start": tidekeeper takes only flags, see tidekeeper --help`},
 		{"not a namespace", []string{"--namespaces=shop,Shop"}, nil, `Error: --namespaces=shop,Shop: "Shop" is not the name of a namespace: …`},

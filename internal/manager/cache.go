@@ -22,6 +22,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/optional"
 	"tidekeeper.dev/tidekeeper/internal/podcache"
+	"tidekeeper.dev/tidekeeper/internal/podconfig"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
 	"tidekeeper.dev/tidekeeper/internal/pods"
 	"tidekeeper.dev/tidekeeper/internal/workload"
@@ -109,6 +110,8 @@ func transformOf(object client.Object) toolscache.TransformFunc {
 		return transformRestart
 	case *corev1.Namespace:
 		return transformNamespace
+	case *corev1.ConfigMap, *corev1.Secret:
+		return transformConfig
 	}
 	if kind, err := workload.Of(object); err == nil {
 		return transformWorkload(kind)
@@ -208,6 +211,10 @@ func transformRestart(in any) (any, error) {
 	slimMetadata(restart)
 	return restart, nil
 }
+
+// transformConfig keeps hashes of the content of a ConfigMap or Secret. What the cache has of
+// them is no object of the kind, so that nothing can read one from it.
+func transformConfig(in any) (any, error) { return podconfig.RecordOf(in) }
 
 // keptAnnotations are those that controllers read of workloads, of their pod
 // templates and of ScheduledRestarts, and keptLabels the labels.

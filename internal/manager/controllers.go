@@ -31,6 +31,8 @@ func controllers() []controller.Definition {
 		podstartup.Controller(),
 		podcount.Controller(),
 		freeze.Controller(),
+		restart.ConfigMapController(),
+		restart.SecretController(),
 	}
 }
 

@@ -37,11 +37,14 @@ type reconciler struct {
 	misses   *missLimiter
 	claims   *claims
 	freezes  *freeze.Reader
+	configs  *configReader
 	// slotAge is how long a restart uses a slot of the budget.
 	slotAge time.Duration
-	wakeups *wakeup.Wakeups[reconcile.Request]
-	metrics *metrics
-	clock   clock.PassiveClock
+	// changeSettle is how long the content that pods use must not have changed.
+	changeSettle time.Duration
+	wakeups      *wakeup.Wakeups[reconcile.Request]
+	metrics      *metrics
+	clock        clock.PassiveClock
 
 	mu sync.Mutex
 	// leadingSince is when this process began to decide, with a budget that includes the
@@ -135,6 +138,7 @@ func (r *reconciler) forget(key types.NamespacedName) {
 	r.wakeups.Set(reconcile.Request{NamespacedName: key}, time.Time{})
 	r.metrics.schedules.set(key, "")
 	r.metrics.overdue.forget(key)
+	r.configs.forget(key)
 	r.mu.Lock()
 	delete(r.sent, key)
 	delete(r.evictions, key)

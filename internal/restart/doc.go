@@ -22,6 +22,9 @@
 //	nodes.go           the nodes that a DaemonSet is restarted without
 //	pods.go            how long the new pods took to become ready
 //	pod_ages.go        how old the pods are
+//	configs.go         the content of ConfigMaps and Secrets, by hashes, and to whom it matters
+//	config_reader.go   what of it a decision depends on
+//	config_controllers.go  the controllers that have ConfigMaps and Secrets watched
 //	act.go             writes the status, sends the tick
 //	evictions.go       looks at the pods of a restart that evicts them, and evicts them
 //	claims.go          ticks that are claimed before they are due

@@ -37,6 +37,7 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 	in := decision.Input{
 		Restart:      restart,
 		SlotAge:      r.slotAge,
+		ChangeSettle: r.changeSettle,
 		Sent:         r.lastSent(key, restart.UID),
 		LeadingSince: r.leader(),
 		Now:          r.clock.Now().Round(0),
@@ -56,12 +57,17 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 	if err := r.readOrder(ctx, &in); err != nil {
 		return decision.Output{}, nil, err
 	}
+	if err := r.readConfig(ctx, &in, false); err != nil {
+		return decision.Output{}, nil, err
+	}
 	for {
 		d := decision.Decide(in)
 		switch d.Needs {
 		case decision.NeedLiveTarget:
 			in.Live = true
-			t, err = r.readTarget(ctx, r.apiReader, restart, &in)
+			if t, err = r.readTarget(ctx, r.apiReader, restart, &in); err == nil {
+				err = r.readConfig(ctx, &in, false)
+			}
 		case decision.NeedRolledOut:
 			in.RolledOut, err = r.wasRolledOut(ctx, t, in.Target, restart.Status.Active.ScheduledTime.Time)
 		case decision.NeedPodStartups:
@@ -72,6 +78,8 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 			in.PodAges, err = r.livePodAges(ctx, restart.Namespace, in.Target)
 		case decision.NeedPods:
 			in.Pods, err = r.lookAtPods(ctx, key, restart, in.Target)
+		case decision.NeedLiveConfig:
+			err = r.readConfig(ctx, &in, true)
 		case decision.NeedSlot:
 			in.HasSlot = r.budget.Take(key, d.WaitingSince)
 		case decision.NeedSpareSlot:

@@ -38,7 +38,7 @@ func newMetrics(registry prometheus.Registerer, b *budget.Budget) (*metrics, err
 	m := &metrics{
 		ticks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidekeeper_restart_ticks_total",
-			Help: "Ticks that were decided, by trigger (Schedule, Request, Age), outcome (Succeeded, Failed, Skipped, Missed) and reason.",
+			Help: "Ticks that were decided, by trigger (Schedule, Request, Age, Change), outcome (Succeeded, Failed, Skipped, Missed) and reason.",
 		}, []string{"trigger", "outcome", "reason"}),
 		schedules: newScheduleGauge(prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidekeeper_restart_schedules",

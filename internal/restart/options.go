@@ -8,6 +8,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/internal/options"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
 // Options are the settings of scheduled restarts.
@@ -26,6 +27,9 @@ type Options struct {
 	// that never complete cannot use up the budget. Raise it if restarts take longer and must
 	// not overlap; a tick with a shorter startingDeadlineSeconds can then be missed.
 	SlotAge time.Duration
+	// ChangeSettle is how long the content of the ConfigMaps and Secrets that pods use must not
+	// have changed before they are restarted for it, so that a burst of edits is one restart.
+	ChangeSettle time.Duration
 }
 
 // group declares the options.
@@ -39,5 +43,7 @@ func (o *Options) group() *options.Group {
 		"maximum `percent` of the restart budget that one namespace may use; at least one restart")
 	g.Duration(&o.SlotAge, "restart-slot-age", budget.DefaultSlotAge, options.Between(time.Second, 24*time.Hour),
 		"how long a restart counts towards the restart budget; a restart that takes longer continues, and others may start beside it")
+	g.Duration(&o.ChangeSettle, "restart-change-settle", decision.DefaultChangeSettle, options.Between(time.Second, 10*time.Minute),
+		"how long the content of ConfigMaps and Secrets must not have changed before pods are restarted for it")
 	return g
 }

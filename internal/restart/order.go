@@ -20,7 +20,7 @@ import (
 
 // readOrder reads those that a ScheduledRestart comes after into the input.
 func (r *reconciler) readOrder(ctx context.Context, in *decision.Input) error {
-	return in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
+	err := in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
 		other := &tidekeeperv1.ScheduledRestart{}
 		err := r.client.Get(ctx, client.ObjectKey{Namespace: in.Restart.Namespace, Name: name}, other)
 		if apierrors.IsNotFound(err) || err == nil && !other.DeletionTimestamp.IsZero() {
@@ -28,6 +28,10 @@ func (r *reconciler) readOrder(ctx context.Context, in *decision.Input) error {
 		}
 		return other, err
 	})
+	if err != nil {
+		return err
+	}
+	return r.readChanges(ctx, in)
 }
 
 // followers returns a function that maps a ScheduledRestart to those that come after it.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -21,7 +22,7 @@ import (
 // never succeed gets one series for each of its namespaces.
 const overdueRows = 20
 
-const overdueHelp = "ScheduledRestarts that have not succeeded for two of their own intervals, or since their pods reached maxPodAgeSeconds, and the time that their spec gives a restart, by namespace: of the 20 namespaces that have most of them, and of all others together as the namespace that has no name. Suspended ones do not count. Counted by the leader."
+const overdueHelp = "ScheduledRestarts that have not succeeded for two of their own intervals, or since their pods reached maxPodAgeSeconds or the content for onConfigChange changed, and the time that their spec gives a restart, by namespace: of the 20 namespaces that have most of them, and of all others together as the namespace that has no name. Suspended ones do not count. Counted by the leader."
 
 var overdueDesc = prometheus.NewDesc("tidekeeper_restart_overdue", overdueHelp, []string{"namespace"}, nil)
 
@@ -56,8 +57,11 @@ func (o *overdue) observe(key types.NamespacedName, restart *tidekeeperv1.Schedu
 	}
 	first := decision.FirstUnserved(&restart.Spec, status, in.InWindows())
 	var age time.Time
-	if status.NextAgeTime != nil {
-		age = status.NextAgeTime.Time
+	// A change has no deadline, as the age of pods has none.
+	for _, next := range []*metav1.Time{status.NextAgeTime, status.NextChangeTime} {
+		if next != nil && (age.IsZero() || next.Time.Before(age)) {
+			age = next.Time
+		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -46,8 +46,11 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 	r := &reconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cache: mgr.GetCache(), recorder: mgr.GetEventRecorder("tidekeeper"),
 		freezes: freeze.NewReader(mgr, c),
-		budget:  b, slotAge: options.SlotAge, misses: newMissLimiter(), claims: newClaims(options.MaxConcurrent), wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
+		budget:  b, slotAge: options.SlotAge, changeSettle: options.ChangeSettle, misses: newMissLimiter(), claims: newClaims(options.MaxConcurrent), wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
 		sent: map[types.NamespacedName]sentTick{}, evictions: map[types.NamespacedName]evictions{}, reportedRequests: map[types.NamespacedName]string{},
+	}
+	if r.configs, err = newConfigReader(mgr, r.enqueue); err != nil {
+		return fmt.Errorf("scheduled restarts: %w", err)
 	}
 	builder := ctrl.NewControllerManagedBy(mgr).
 		For(&tidekeeperv1.ScheduledRestart{}).

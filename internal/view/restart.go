@@ -79,8 +79,10 @@ func RestartOf(r *tidekeeperv1.ScheduledRestart, shared Shared) Restart {
 		start := next.Add(shown.Offset)
 		shown.NextStart = &start
 	}
-	if age := r.Status.NextAgeTime; age != nil && r.Status.Active == nil && (shown.NextStart == nil || age.Time.Before(*shown.NextStart)) {
-		shown.NextStart, shown.Offset, shown.Spread = &age.Time, 0, false
+	for _, next := range []*metav1.Time{r.Status.NextAgeTime, r.Status.NextChangeTime} {
+		if next != nil && r.Status.Active == nil && (shown.NextStart == nil || next.Time.Before(*shown.NextStart)) {
+			shown.NextStart, shown.Offset, shown.Spread = &next.Time, 0, false
+		}
 	}
 	return shown
 }

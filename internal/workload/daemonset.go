@@ -18,7 +18,7 @@ var DaemonSet = &Kind{
 	New:              func() Object { return &appsv1.DaemonSet{} },
 	State:            state(daemonSetState),
 	Restart:          restartTemplate,
-	Trim:             typed(func(d *appsv1.DaemonSet) { TrimTemplate(&d.Spec.Template) }),
+	Trim:             typed(func(d *appsv1.DaemonSet) { trimTemplate(&d.Spec.Template) }),
 	MarksPods:        true,
 	Exclude: func(o Object, s *State, absent Absence) error {
 		return typed(func(d *appsv1.DaemonSet) { excludeNodes(d, s, absent) })(o)
@@ -28,6 +28,7 @@ var DaemonSet = &Kind{
 func daemonSetState(d *appsv1.DaemonSet) *State {
 	s := stateOf("DaemonSet", d)
 	s.RestartedAt = restartedAt(&d.Spec.Template)
+	s.Config = config(&d.Spec.Template)
 	s.Selector = d.Spec.Selector
 	s.OnDelete = d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 	s.Pods = d.Status.DesiredNumberScheduled

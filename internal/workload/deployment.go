@@ -17,7 +17,7 @@ var Deployment = &Kind{
 	New:               func() Object { return &appsv1.Deployment{} },
 	State:             state(deploymentState),
 	Restart:           restartTemplate,
-	Trim:              typed(func(d *appsv1.Deployment) { TrimTemplate(&d.Spec.Template) }),
+	Trim:              typed(func(d *appsv1.Deployment) { trimTemplate(&d.Spec.Template) }),
 	MarksPods:         true,
 	TemplateHashLabel: appsv1.DefaultDeploymentUniqueLabelKey,
 	UndoHidesRestart:  true,
@@ -26,6 +26,7 @@ var Deployment = &Kind{
 func deploymentState(d *appsv1.Deployment) *State {
 	s := stateOf("Deployment", d)
 	s.RestartedAt = restartedAt(&d.Spec.Template)
+	s.Config = config(&d.Spec.Template)
 	s.Selector = d.Spec.Selector
 	s.Paused = d.Spec.Paused
 	s.Pods = desired(d.Spec.Replicas)

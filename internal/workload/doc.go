@@ -10,6 +10,7 @@
 //	kinds.go        the list of the kinds
 //	state.go        what a restart needs to know about a workload
 //	template.go     what the kinds of the group apps have in common
+//	config.go       what their pods use of ConfigMaps and Secrets
 //	deployment.go
 //	statefulset.go
 //	daemonset.go

@@ -72,6 +72,7 @@ func rolloutState(o Object) (*State, error) {
 	}
 	s := stateOf(rolloutKind.Kind, u)
 	s.RestartedAt = r.Spec.RestartAt
+	s.Config = rolloutConfig(u)
 	s.Selector = r.Spec.Selector
 	s.Paused = r.Spec.Paused
 	s.Pods = desired(r.Spec.Replicas)
@@ -128,7 +129,7 @@ var rolloutKept = map[string][]string{
 	"status": {"observedGeneration", "updatedReplicas", "availableReplicas", "phase", "message", "restartedAt"},
 }
 
-// trimRollout keeps the metadata, and what the type rollout has.
+// trimRollout keeps the metadata, what the type rollout has, and what the pods use.
 func trimRollout(u *unstructured.Unstructured) {
 	kept := map[string]any{"apiVersion": u.Object["apiVersion"], "kind": u.Object["kind"], "metadata": u.Object["metadata"]}
 	for part, fields := range rolloutKept {
@@ -144,5 +145,6 @@ func trimRollout(u *unstructured.Unstructured) {
 		}
 		kept[part] = some
 	}
+	keepConfig(rolloutConfig(u), kept["spec"])
 	u.Object = kept
 }

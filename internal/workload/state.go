@@ -38,6 +38,9 @@ type State struct {
 	// longer ready is then no event of the workload.
 	PerNode bool
 
+	// Config is what its pods use of ConfigMaps and Secrets, as podconfig.Parse reads it.
+	Config string
+
 	// Selector selects the pods.
 	Selector *metav1.LabelSelector
 	// Rollout is the progress of the latest pod template and the latest restart.

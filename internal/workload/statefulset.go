@@ -18,7 +18,7 @@ var StatefulSet = &Kind{
 	State:            state(statefulSetState),
 	Restart:          restartTemplate,
 	Trim: typed(func(s *appsv1.StatefulSet) {
-		TrimTemplate(&s.Spec.Template)
+		trimTemplate(&s.Spec.Template)
 		s.Spec.VolumeClaimTemplates = nil
 	}),
 	MarksPods: true,
@@ -27,6 +27,7 @@ var StatefulSet = &Kind{
 func statefulSetState(o *appsv1.StatefulSet) *State {
 	s := stateOf("StatefulSet", o)
 	s.RestartedAt = restartedAt(&o.Spec.Template)
+	s.Config = config(&o.Spec.Template)
 	s.Selector = o.Spec.Selector
 	s.OnDelete = o.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
 	s.Pods = desired(o.Spec.Replicas)

@@ -23,7 +23,7 @@ var askedInside = []framework.Right{
 func TestRightsToList(t *testing.T) {
 	t.Setenv("KUBE_FEATURE_WatchListClient", "false")
 	audit := cluster.Audit(t, "tidekeeper/")
-	cluster.StartManager(t, "--controllers=*,pod-count")
+	cluster.StartManager(t, "--controllers=*,pod-count,configmap-change,secret-change")
 	framework.Eventually(t, "each kind is listed once", func() error {
 		lists := map[string]int{}
 		for _, r := range audit.Requests(t) {
@@ -34,6 +34,7 @@ func TestRightsToList(t *testing.T) {
 		return diff(map[string]int{
 			"nodepools": 1, "nodes": 1, "pods": 1, "runtimeclasses": 1, "customresourcedefinitions": 1, "freezes": 1, "namespaces": 1,
 			"scheduledrestarts": 1, "deployments": 1, "statefulsets": 1, "daemonsets": 1, "replicasets": 1,
+			"configmaps": 1, "secrets": 1,
 		}, lists)
 	})
 }

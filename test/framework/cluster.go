@@ -183,6 +183,8 @@ func (c *Cluster) install() error {
 		{"apply", "-f", filepath.Join(config, "manager", "namespace.yaml")},
 		{"apply", "-k", filepath.Join(config, "rbac")},
 		{"apply", "-k", filepath.Join(config, "rbac", "pod_count")},
+		{"apply", "-k", filepath.Join(config, "rbac", "configmap_change")},
+		{"apply", "-k", filepath.Join(config, "rbac", "secret_change")},
 		{"apply", "-k", filepath.Join(config, "policy")},
 		{"wait", "--for=condition=Established", "crd", "--all"},
 	} {

@@ -233,7 +233,8 @@ func TestChartGrantsWhatIsChosen(t *testing.T) {
 		want [][]string
 	}{
 		{"by default", "", [][]string{everywhere("events", "freeze", "nodepool", "pod-startup", "restart-opt-in", "scheduled-restart")}},
-		{"all", "controllers={*,pod-count}", [][]string{everywhere("events", "freeze", "nodepool", "pod-count", "pod-startup", "restart-opt-in", "scheduled-restart")}},
+		{"all", "controllers={*,pod-count,configmap-change,secret-change}", [][]string{everywhere("configmap-change", "events", "freeze", "nodepool", "pod-count", "pod-startup", "restart-opt-in", "scheduled-restart", "secret-change")}},
+		{"ConfigMaps, in a namespace", "controllers={scheduled-restart,configmap-change},namespaces={a}", [][]string{in("a", "configmap-change", "events", "scheduled-restart")}},
 		{"one", "controllers={nodepool}", [][]string{everywhere("events", "nodepool")}},
 		{"not that one", "controllers={*,-nodepool,-pod-startup}", [][]string{everywhere("events", "freeze", "restart-opt-in", "scheduled-restart")}},
 		{"the first counts", "controllers={-nodepool,nodepool,scheduled-restart}", [][]string{everywhere("events", "scheduled-restart")}},
@@ -267,7 +268,7 @@ func TestChartGrantsWhatIsChosen(t *testing.T) {
 // The chart knows every controller that has a role.
 func TestChartKnowsAllControllers(t *testing.T) {
 	all := renderChart(t, "--no-hooks")
-	bound := renderChart(t, "--no-hooks", "--set=controllers={*,pod-count}")
+	bound := renderChart(t, "--no-hooks", "--set=controllers={*,pod-count,configmap-change,secret-change}")
 	text, err := os.ReadFile(filepath.Join(framework.Root(), "config", "rbac", "role.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -38,6 +38,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.tidekeeper.tidekeeper.api.v1.ActiveRestart
   map:
     fields:
+    - name: configHash
+      type:
+        scalar: string
     - name: eviction
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.ActiveEviction
@@ -57,6 +60,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.Trigger
 - name: dev.tidekeeper.tidekeeper.api.v1.AnnotationValue
+  scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.ConfigChange
   scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.CronExpression
   scalar: string
@@ -385,6 +390,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: completedTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: configHash
+      type:
+        scalar: string
     - name: earlierTicks
       type:
         scalar: numeric
@@ -468,6 +476,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: method
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.Method
+    - name: onConfigChange
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.ConfigChange
     - name: precondition
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.Precondition
@@ -518,6 +529,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: configHash
+      type:
+        scalar: string
     - name: consecutiveFailures
       type:
         scalar: numeric
@@ -543,6 +557,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: nextAgeTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: nextChangeTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: nextScheduleTime

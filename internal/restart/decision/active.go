@@ -143,8 +143,12 @@ func (d *decider) resend(tick time.Time) {
 // no longer wanted, or must not start now.
 func (d *decider) sendUnlessObsolete(tick time.Time) {
 	active := d.out.Status.Active
-	if active.Trigger == tidekeeperv1.TriggerAge {
+	switch active.Trigger {
+	case tidekeeperv1.TriggerAge:
 		d.sendForAge(tick)
+		return
+	case tidekeeperv1.TriggerChange:
+		d.sendForChange(tick)
 		return
 	}
 	due, deadline := d.times(tick, active.Trigger)
@@ -190,6 +194,12 @@ func (d *decider) complete(outcome tidekeeperv1.Outcome, reason, message string)
 	}
 	record := tidekeeperv1.RestartRecord{
 		ScheduledTime: active.ScheduledTime, Trigger: active.Trigger, Outcome: outcome, Reason: reason, Message: message,
+	}
+	if active.Trigger == tidekeeperv1.TriggerChange {
+		record.ConfigHash = active.ConfigHash
+	}
+	if outcome == tidekeeperv1.OutcomeSucceeded || outcome == tidekeeperv1.OutcomeFailed {
+		d.serveChange(active, reason)
 	}
 	switch outcome {
 	case tidekeeperv1.OutcomeSucceeded:

@@ -23,6 +23,7 @@ func (d *decider) claim(c *candidate) {
 		ScheduledTime: metav1.Time{Time: c.tick}, StartedTime: metav1.Time{Time: started}, Trigger: c.trigger,
 		TargetUID: string(d.in.Target.UID), TargetRef: &ref,
 	}
+	d.noteConfig()
 	d.out.Status.LastScheduleTime = &metav1.Time{Time: c.tick}
 	d.out.Status.ConsecutiveMisses = 0
 	d.advancePast(c)

@@ -20,10 +20,11 @@ var ReadyReasons = []string{
 	tidekeeperv1.ReasonOutOfOrder, tidekeeperv1.ReasonPredecessorFailed, tidekeeperv1.ReasonPredecessorNotFound, tidekeeperv1.ReasonOrderCycle,
 	tidekeeperv1.ReasonFrozen, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonOutsideWindows, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonTargetNotFound,
 	tidekeeperv1.ReasonStrategyOnDelete, tidekeeperv1.ReasonStrategyPartition, tidekeeperv1.ReasonPodsNotWatched,
+	tidekeeperv1.ReasonConfigNotWatched,
 }
 
 // Triggers are all triggers of restarts.
-var Triggers = []tidekeeperv1.Trigger{tidekeeperv1.TriggerSchedule, tidekeeperv1.TriggerRequest, tidekeeperv1.TriggerAge}
+var Triggers = []tidekeeperv1.Trigger{tidekeeperv1.TriggerSchedule, tidekeeperv1.TriggerRequest, tidekeeperv1.TriggerAge, tidekeeperv1.TriggerChange}
 
 // TickReasons are the reasons of each outcome of a tick.
 var TickReasons = map[tidekeeperv1.Outcome][]string{
@@ -125,8 +126,10 @@ func (d *decider) diagnose() diagnosis {
 		return idle(tidekeeperv1.ReasonSuspended, "the schedule is suspended; to resume it, set spec.suspend to false")
 	case d.in.PodAges != nil && d.in.PodAges.Unwatched:
 		return stalled(tidekeeperv1.ReasonPodsNotWatched, "maxPodAgeSeconds cannot be kept, as the manager does not watch pods: enable its controller nodepool, pod-startup or pod-count")
+	case d.in.Config != nil && d.in.Config.Problem != "":
+		return stalled(d.in.Config.Problem, d.in.Config.Message)
 	case d.in.Ticks == nil:
-		return idle(tidekeeperv1.ReasonScheduled, d.ageMessage())
+		return idle(tidekeeperv1.ReasonScheduled, d.triggersMessage())
 	case status.NextScheduleTime == nil && len(d.in.Windows) > 0:
 		return stalled(tidekeeperv1.ReasonOutsideWindows, "no tick of the schedule is inside a window, so that it restarts nothing")
 	case status.NextScheduleTime == nil:
@@ -145,8 +148,8 @@ func (d *decider) scheduledMessage(next time.Time) string {
 	if leftOut, ok := d.ticks().LeftOut(next); ok {
 		message += fmt.Sprintf("; the tick of %s before it is outside all windows and does not count", formatTime(leftOut))
 	}
-	if age := d.ageMessage(); age != "" {
-		message += "; " + age
+	if triggers := d.triggersMessage(); triggers != "" {
+		message += "; " + triggers
 	}
 	return message
 }

@@ -62,6 +62,12 @@ type Input struct {
 	Pods *Pods
 	// Attempts is what this process remembers of evictions for the restart in progress.
 	Attempts Attempts
+	// Config is what is known of the content that counts for onConfigChange; nil if nothing
+	// counts, or there is no target.
+	Config *Config
+	// ChangeSettle is how long that content must not have changed before a restart for it is
+	// due, so that a burst of edits is one restart.
+	ChangeSettle time.Duration
 	// HasSlot says that the restart has a slot of the budget.
 	HasSlot bool
 
@@ -101,6 +107,8 @@ const (
 	NeedPodAges
 	// NeedLivePodAges asks for Input.PodAges as the API server has them.
 	NeedLivePodAges
+	// NeedLiveConfig asks for Input.Config as the API server has it.
+	NeedLiveConfig
 	// NeedSlot asks for Input.HasSlot. If there is no slot, the decision is complete:
 	// the restart waits.
 	NeedSlot
@@ -163,6 +171,8 @@ type decider struct {
 	waitsUntil time.Time
 	// tooOld is the tick of the age of the pods, if it is due.
 	tooOld *candidate
+	// changed is the tick of a change of the content that the pods use, if it is due.
+	changed *candidate
 }
 
 // Decide decides what to do about a ScheduledRestart.
@@ -192,7 +202,7 @@ func Decide(in Input) Output {
 	}
 	d.setNext(base)
 	same := wasActive == nil || TargetRef(wasActive, d.spec).Equal(d.spec.TargetRef)
-	if d.out.Status.Active == nil && same && !d.observeAge(wasActive != nil) {
+	if d.out.Status.Active == nil && same && !(d.observeAge(wasActive != nil) && d.observeChange()) {
 		return d.out
 	}
 	switch {
@@ -201,7 +211,7 @@ func Decide(in Input) Output {
 	case d.out.Status.Active == nil:
 		// A restart that is due now is decided next: with a slot of its own, after
 		// those that have waited longer, and with the target of the spec.
-		if d.requested() != nil || d.scheduled() != nil || d.tooOld != nil || !same {
+		if d.requested() != nil || d.scheduled() != nil || d.tooOld != nil || d.changed != nil || !same {
 			d.wakeAt(d.in.Now)
 		}
 	}
@@ -247,15 +257,21 @@ func (d *decider) trimHistory() {
 }
 
 // times returns when the restart for a tick is due, and its deadline; zero if it has none, as
-// one for the age of pods. Only a tick of the schedule is due while no window is open.
+// one for the age of pods or a change. Only a tick of the schedule is due while no window is open.
 func (d *decider) times(tick time.Time, trigger tidekeeperv1.Trigger) (due, deadline time.Time) {
 	due = tick
-	if trigger == tidekeeperv1.TriggerSchedule {
+	switch trigger {
+	case tidekeeperv1.TriggerSchedule:
 		due = due.Add(d.in.Offset)
+	case tidekeeperv1.TriggerChange:
+		due = due.Add(place(d.in.Restart))
+	}
+	if trigger == tidekeeperv1.TriggerSchedule {
+		// Its ticks are inside a window.
 	} else if opens, ok := d.in.Windows.OpensAt(due); ok {
 		due = opens
 	}
-	if trigger == tidekeeperv1.TriggerAge {
+	if trigger == tidekeeperv1.TriggerAge || trigger == tidekeeperv1.TriggerChange {
 		return due, time.Time{}
 	}
 	return due, due.Add(seconds(d.spec.StartingDeadlineSeconds))

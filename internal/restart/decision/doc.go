@@ -13,6 +13,7 @@
 //	active.go       the restart in progress
 //	request.go      restarts that an annotation requests
 //	freeze.go       the freezes during which none is started
+//	change.go       the trigger Change: other content of ConfigMaps or Secrets than the pods were started with
 //	age.go          pods that are too old
 //	evict.go        restarts that evict pods
 //	order.go        those that come first

@@ -66,15 +66,15 @@ func (d *decider) scheduleGate() Gate {
 	switch g.Reason {
 	case "":
 		g.Open, g.Message = true, "it has no upcoming tick"
-		age := d.ageMessage()
+		triggers := d.triggersMessage()
 		switch next := d.out.Status.NextScheduleTime; {
 		case next != nil:
 			g.Message = "the next tick is " + formatTime(next.Time)
-		case d.in.Ticks == nil && age != "":
+		case d.in.Ticks == nil && triggers != "":
 			g.Message = "there is no schedule"
 		}
-		if age != "" {
-			g.Message += "; " + age
+		if triggers != "" {
+			g.Message += "; " + triggers
 		}
 	case tidekeeperv1.ReasonInvalidSchedule:
 		g.Message = d.in.Invalid.Error()

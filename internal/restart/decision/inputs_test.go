@@ -43,7 +43,7 @@ func makeInputs(changes ...func(*Input)) Input {
 		},
 		Ticks:   ticks,
 		Target:  &workload.State{Kind: "Deployment", Name: "web", UID: "t", Pods: 3, Rollout: workload.Progress{Available: true}},
-		HasSlot: true, FreezesLive: true,
+		HasSlot: true, FreezesLive: true, ChangeSettle: DefaultChangeSettle,
 		Now: at("03:00:01"),
 	}
 	for _, change := range changes {

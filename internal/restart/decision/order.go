@@ -19,6 +19,8 @@ type Predecessor struct {
 	Name string
 	// Restart is nil if it does not exist.
 	Restart *tidekeeperv1.ScheduledRestart
+	// Changed says that it has a change to restart for, as [ChangePending] has it.
+	Changed bool
 }
 
 // outOfOrder returns a blocker if one of those that come first keeps a restart from being
@@ -50,7 +52,7 @@ func (d *decider) lastDue(at time.Time) time.Time {
 		return due
 	}
 	var last time.Time
-	for _, c := range []*candidate{d.requested(), d.scheduled(), d.tooOld} {
+	for _, c := range []*candidate{d.requested(), d.scheduled(), d.tooOld, d.changed} {
 		if c != nil {
 			due, _ := d.times(c.tick, c.trigger)
 			last = later(last, due)
@@ -76,6 +78,8 @@ func (p *Predecessor) blocks(due, now time.Time) *blocker {
 		return waits("whose spec has changed just now")
 	case status.Active != nil && !status.Active.ScheduledTime.After(due):
 		return waits("which is being restarted")
+	case p.Changed:
+		return waits("for which the content of ConfigMaps or Secrets has changed")
 	case p.isDue(due, now):
 		return waits("which is due and has not started")
 	}
@@ -102,7 +106,7 @@ func (p *Predecessor) isDue(due, now time.Time) bool {
 	if status.NextStartTime != nil {
 		start = status.NextStartTime
 	}
-	for _, at := range []*metav1.Time{start, status.NextAgeTime} {
+	for _, at := range []*metav1.Time{start, status.NextAgeTime, status.NextChangeTime} {
 		if at != nil && !at.After(due) {
 			return true
 		}

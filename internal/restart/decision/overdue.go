@@ -55,7 +55,7 @@ func isIrrelevant(record *tidekeeperv1.RestartRecord) bool {
 		(record.Reason == tidekeeperv1.ReasonSuperseded || record.Reason == tidekeeperv1.ReasonEdited)
 }
 
-// TooOldAt returns when a restart for the age of pods that is due at a time is overdue: when it
+// TooOldAt returns when a restart that has no deadline and is due at a time is overdue: when it
 // should be complete. Zero means never.
 func TooOldAt(spec *tidekeeperv1.ScheduledRestartSpec, due time.Time) time.Time {
 	if due.IsZero() {

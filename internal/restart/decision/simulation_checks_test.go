@@ -60,7 +60,7 @@ func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeper
 		panic(fmt.Sprintf("the tick of %s was started while no window was open", formatTime(tick)))
 	case s.now.Before(due):
 		panic(fmt.Sprintf("the tick of %s was started too early", formatTime(tick)))
-	case trigger != tidekeeperv1.TriggerAge && s.now.After(due.Add(seconds(s.restart.Spec.StartingDeadlineSeconds))):
+	case trigger != tidekeeperv1.TriggerAge && trigger != tidekeeperv1.TriggerChange && s.now.After(due.Add(seconds(s.restart.Spec.StartingDeadlineSeconds))):
 		panic(fmt.Sprintf("the tick of %s was started after its deadline", formatTime(tick)))
 	case t.Paused || t.Deleting || !t.Rollout.Complete():
 		panic(fmt.Sprintf("the tick of %s was started on %+v", formatTime(tick), t))
@@ -167,20 +167,21 @@ func TestEveryTickOnce(t *testing.T) {
 			})
 		}
 	})
-	if sum.started == 0 || sum.recorded == 0 || sum.claimed == 0 || sum.takenBack == 0 || sum.frozen == 0 || sum.aged == 0 {
+	if sum.started == 0 || sum.recorded == 0 || sum.claimed == 0 || sum.takenBack == 0 || sum.frozen == 0 || sum.aged == 0 || sum.changed == 0 {
 		t.Fatalf("nothing was tested: %+v", sum)
 	}
 	t.Logf("%d cases: %+v", cases, sum)
 }
 
 // tally counts what happened in cases: ticks that were started, of them those for the age of
-// pods, records, claims before the tick was due, those that were taken back, and ticks that
+// pods and for changes, records, claims before the tick was due, those that were taken back, and ticks that
 // were frozen at the last moment.
-type tally struct{ started, aged, recorded, claimed, takenBack, frozen int }
+type tally struct{ started, aged, changed, recorded, claimed, takenBack, frozen int }
 
 func (t *tally) add(n tally) {
 	t.started += n.started
 	t.aged += n.aged
+	t.changed += n.changed
 	t.recorded += n.recorded
 	t.claimed += n.claimed
 	t.takenBack += n.takenBack
@@ -205,9 +206,15 @@ func playCase(t *testing.T, seed uint64) tally {
 		if key.trigger == tidekeeperv1.TriggerAge {
 			n.aged++
 		}
+		if key.trigger == tidekeeperv1.TriggerChange {
+			n.changed++
+		}
 	}
 	if seed%8 == 1 {
 		s.staysYoung()
+	}
+	if seed%8 == 2 {
+		s.staysFresh()
 	}
 	return n
 }
@@ -215,7 +222,7 @@ func playCase(t *testing.T, seed uint64) tally {
 // mustBeStorable panics if the API server would refuse the status because of a time: it
 // requires years with four digits, in UTC.
 func mustBeStorable(status *tidekeeperv1.ScheduledRestartStatus) {
-	times := []*metav1.Time{status.NextScheduleTime, status.NextAgeTime, status.LastAgeTime, status.LastScheduleTime, status.LastSuccessfulTime, status.LastRequestTime, status.PendingRequestTime}
+	times := []*metav1.Time{status.NextScheduleTime, status.NextAgeTime, status.LastAgeTime, status.NextChangeTime, status.LastScheduleTime, status.LastSuccessfulTime, status.LastRequestTime, status.PendingRequestTime}
 	if status.Active != nil {
 		times = append(times, &status.Active.ScheduledTime, &status.Active.StartedTime)
 	}

@@ -25,7 +25,7 @@ func (s *simulation) roll() {
 	if s.unsound(5) {
 		t.Rollout = workload.Progress{Exceeded: true, Message: "it is broken"}
 	} else if s.target.Rollout.Updating {
-		s.olderPods, s.pods = s.pods, s.rolling
+		s.olderPods, s.pods, s.podsContent = s.pods, s.rolling, s.rollingContent
 	}
 	s.change(&t)
 	s.log("the target becomes %+v", t.Rollout)
@@ -123,7 +123,8 @@ func (s *simulation) undo() {
 		s.reverted[parsed(mark)] = true
 	}
 	t := *s.target
-	t.RestartedAt, t.LastTick, s.rolling = s.before.RestartedAt, s.before.LastTick, s.now
+	t.RestartedAt, t.LastTick = s.before.RestartedAt, s.before.LastTick
+	s.rolling, s.rollingContent = s.now, s.content
 	t.Rollout = workload.Progress{Updating: true}
 	s.before = nil
 	s.change(&t)
@@ -142,7 +143,7 @@ func (s *simulation) disturb() {
 	case 6:
 		// With a clock that is ahead.
 		s.before = s.target
-		s.rolling = s.now
+		s.rolling, s.rollingContent = s.now, s.content
 		t.RestartedAt = formatTime(s.offMinute(time.Duration(s.random.IntN(240)) * time.Second))
 		t.Rollout = workload.Progress{Updating: true}
 	case 7:
@@ -154,7 +155,7 @@ func (s *simulation) disturb() {
 		t.Rollout.Available = !t.Rollout.Available
 	case 2:
 		s.before = s.target
-		s.rolling = s.now
+		s.rolling, s.rollingContent = s.now, s.content
 		t.RestartedAt = formatTime(s.offMinute(0))
 		t.Rollout = workload.Progress{Updating: true}
 	case 3:
@@ -176,6 +177,7 @@ func (s *simulation) offMinute(after time.Duration) time.Time {
 	at := s.now.Add(after)
 	second, status := at.Truncate(time.Second), &s.restart.Status
 	if at.Truncate(time.Minute).Equal(second) || status.NextAgeTime != nil && status.NextAgeTime.Time.Equal(second) ||
+		status.NextChangeTime != nil && status.NextChangeTime.Time.Equal(second) ||
 		status.Active != nil && status.Active.ScheduledTime.Time.Equal(second) {
 		return at.Add(time.Second)
 	}

@@ -72,6 +72,7 @@ type simulation struct {
 	// pods is when the oldest pod of the target was created, olderPods what a stale cache
 	// shows, and rolling when the rollout in progress began.
 	pods, olderPods, rolling time.Time
+	contents
 	// sound means that nothing goes wrong any more, and wake is when to decide next.
 	sound bool
 	wake  time.Time
@@ -144,6 +145,7 @@ func newSimulation(seed uint64) *simulation {
 		s.restart.Spec.After = []string{"first"}
 		s.lead()
 	}
+	s.drawChange()
 	s.olderRestart = s.restart
 	s.create()
 	return s
@@ -170,7 +172,7 @@ func (s *simulation) counted() schedule.Ticks {
 
 func (s *simulation) create() {
 	s.rolled, s.before = map[time.Time]bool{}, nil
-	s.pods, s.olderPods = s.now, s.now
+	s.pods, s.olderPods, s.podsContent = s.now, s.now, s.content
 	s.change(&workload.State{Kind: "Deployment", Name: "web", UID: types.UID(fmt.Sprint("uid-", s.version)), Pods: 3, Rollout: workload.Progress{Available: true}})
 }
 
@@ -196,7 +198,9 @@ func (s *simulation) log(format string, args ...any) {
 
 // step makes one thing happen.
 func (s *simulation) step() {
-	switch s.random.IntN(16) {
+	switch s.random.IntN(17) {
+	case 16:
+		s.write()
 	case 0, 1, 2:
 		s.now = s.now.Add(time.Duration(s.random.IntN(120)) * time.Second)
 	case 3:
@@ -204,6 +208,7 @@ func (s *simulation) step() {
 	case 4:
 		// A clock is set, or a new leader's clock differs.
 		s.now = s.now.Add(time.Duration(s.random.IntN(7200)-3600) * time.Second)
+		s.clockSet = true
 		s.log("the clock was set")
 	case 14, 15:
 		// Shortly before the next tick, or just when its restart is due.
@@ -256,6 +261,7 @@ func (s *simulation) reconcile() {
 	if s.random.IntN(4) == 0 {
 		in.Freezes = s.olderFreezes
 	}
+	in.Config, in.ChangeSettle = s.cachedConfig(), DefaultChangeSettle
 	if s.first != nil {
 		in.After = []Predecessor{{Name: "first", Restart: s.first}}
 	}
@@ -299,10 +305,7 @@ func (s *simulation) reconcile() {
 		in.HasSlot = true
 		d = Decide(in)
 	}
-	if d.Needs == NeedLivePodAges {
-		in.PodAges = &PodAges{Oldest: s.pods, Live: true}
-		d = Decide(in)
-	}
+	d = s.readLive(&in, d)
 	if d.Needs == NeedLiveFreezes {
 		in.Freezes, in.FreezesLive = s.freezes, true
 		if d = Decide(in); d.Send.IsZero() {
@@ -363,8 +366,12 @@ func (s *simulation) reconcile() {
 		s.starts[start{d.Send, s.restart.Status.Active.Trigger}]++
 		s.log("the tick of %s is sent", formatTime(d.Send))
 		s.check(d.Send, &t, s.restart.Status.Active.Trigger)
+		if s.restart.Status.Active.Trigger == tidekeeperv1.TriggerChange {
+			s.checkChange(d.Send)
+		}
 	}
-	s.rolled[d.Send], s.before, s.rolling = true, s.target, s.now
+	s.rolled[d.Send], s.before = true, s.target
+	s.rolling, s.rollingContent = s.now, s.content
 	t.RestartedAt, t.LastTick = formatTime(d.Send), formatTime(d.Send)
 	t.Rollout = workload.Progress{Updating: true}
 	s.change(&t)

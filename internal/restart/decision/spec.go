@@ -32,8 +32,9 @@ func (d *decider) observeSpec() (base time.Time) {
 	status.ObservedGeneration = d.in.Restart.Generation
 	d.noteTarget()
 	status.ConsecutiveFailures, status.ConsecutiveMisses, status.NextAgeTime = 0, 0, nil
+	status.NextChangeTime = nil
 	if retargeted {
-		status.LastAgeTime = nil
+		status.LastAgeTime, status.ConfigHash = nil, ""
 	}
 	next := status.NextScheduleTime
 	switch {

@@ -54,8 +54,10 @@ func (d *decider) start() {
 			due = append(due, c)
 		}
 	}
-	if len(due) == 0 && d.tooOld != nil {
-		// Any other restart serves it.
+	// Any other restart serves a change, and the age of the pods.
+	if len(due) == 0 && d.changed != nil {
+		due = append(due, d.changed)
+	} else if len(due) == 0 && d.tooOld != nil {
 		due = append(due, d.tooOld)
 	}
 	if len(due) == 0 {
@@ -71,9 +73,7 @@ func (d *decider) start() {
 		return
 	}
 	c := due[0]
-	if c.trigger == tidekeeperv1.TriggerAge && (d.in.PodAges == nil || !d.in.PodAges.Live) {
-		// The cache may not show yet that the pods were replaced.
-		d.out.Needs = NeedLivePodAges
+	if d.needsLive(c.trigger) {
 		return
 	}
 	if len(due) > 1 {

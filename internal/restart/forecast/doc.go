@@ -7,6 +7,7 @@
 //
 //   - forecast.go: what is played, and what comes of it
 //   - simulation.go: the objects, one decision after the other
+//   - change.go: changes of ConfigMaps and Secrets that wait
 //   - order.go: those that come after others
 //   - target.go: the workloads, and how restarts change them
 //   - evict.go: the pods of those that are restarted by eviction

@@ -28,7 +28,7 @@ func (s *simulation) wakeFollowers(o *object, d *decision.Output) {
 	}
 	before := &o.restart.Status
 	if len(d.Records) == 0 && (before.Active == nil) == (d.Status.Active == nil) && before.NextScheduleTime.Equal(d.Status.NextScheduleTime) &&
-		before.NextAgeTime.Equal(d.Status.NextAgeTime) && before.ObservedGeneration == d.Status.ObservedGeneration {
+		before.NextAgeTime.Equal(d.Status.NextAgeTime) && before.NextChangeTime.Equal(d.Status.NextChangeTime) && before.ObservedGeneration == d.Status.ObservedGeneration {
 		return
 	}
 	for _, follower := range s.followers[o.key] {

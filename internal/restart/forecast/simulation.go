@@ -33,6 +33,10 @@ type object struct {
 	duration time.Duration
 	assumed  bool
 
+	// config is the content that counts for onConfigChange, which stays as it is now; nil if none
+	// does.
+	config *decision.Config
+
 	// sent is the tick that was sent last.
 	sent time.Time
 	// wake is when to decide about it again; zero means never.
@@ -94,6 +98,7 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	if o.duration, known = decision.LastDuration(restart.Status.History); !known {
 		o.duration, o.assumed = s.in.AssumedDuration, true
 	}
+	o.config = configOf(restart)
 	s.objects, s.byKey[o.key] = append(s.objects, o), o
 	s.use(o, restart.Spec.TargetRef)
 	active := restart.Status.Active
@@ -173,7 +178,7 @@ func (s *simulation) reconcile(o *object) {
 		return next != nil && !next.Add(offset).After(s.now)
 	}
 	o.scheduled = isDue(status.NextScheduleTime, in.Offset)
-	s.report.waits(o, status.Active == nil && (status.PendingRequestTime != nil || o.scheduled || isDue(status.NextAgeTime, 0)))
+	s.report.waits(o, status.Active == nil && (status.PendingRequestTime != nil || o.scheduled || isDue(status.NextAgeTime, 0) || isDue(status.NextChangeTime, 0)))
 
 	if d.Outlived {
 		s.enqueue(s.budget.Outlive(o.key))
@@ -203,7 +208,7 @@ func (s *simulation) decide(o *object, t *target) (decision.Input, decision.Outp
 	in := decision.Input{
 		Restart: o.restart, Ticks: o.ticks, Windows: o.windows, Invalid: o.invalid, Offset: decision.Offset(o.restart, s.now),
 		Freezes: s.in.Freezes[o.key.Namespace], FreezesLive: true,
-		Target: t.State, Unserved: t.Unserved, SlotAge: s.in.Limits.SlotAge, Sent: o.sent, Now: s.now,
+		Target: t.State, Unserved: t.Unserved, Config: o.config, ChangeSettle: decision.DefaultChangeSettle, SlotAge: s.in.Limits.SlotAge, Sent: o.sent, Now: s.now,
 	}
 	s.order(o, &in)
 	for {
@@ -216,7 +221,7 @@ func (s *simulation) decide(o *object, t *target) (decision.Input, decision.Outp
 		case decision.NeedPodStartups:
 			in.PodStartups = []time.Duration{}
 		case decision.NeedPodAges, decision.NeedLivePodAges:
-			in.PodAges = &decision.PodAges{Oldest: t.Oldest, Live: true}
+			in.PodAges = &decision.PodAges{Oldest: o.oldest(t), Live: true}
 		case decision.NeedPods:
 			in.Pods = s.pods(o, t)
 		case decision.NeedSlot:

@@ -61,6 +61,15 @@ func young(limit time.Duration) func(*tidekeeperv1.ScheduledRestart) {
 	})
 }
 
+// changed has the content of ConfigMaps changed, so that a restart is due at a time. There is no
+// schedule.
+func changed(due string) func(*tidekeeperv1.ScheduledRestart) {
+	return func(r *tidekeeperv1.ScheduledRestart) {
+		r.Spec.Schedule, r.Spec.OnConfigChange = "", tidekeeperv1.ConfigMapsOnly
+		r.Status.NextScheduleTime, r.Status.ConfigHash, r.Status.NextChangeTime = nil, "c1-0", metaAt(due)
+	}
+}
+
 // aged returns a healthy Deployment of the namespace shop, and when its oldest pod was created.
 func aged(oldest, name string) map[TargetKey]Target {
 	all := targets(func(*workload.State) {}, name)

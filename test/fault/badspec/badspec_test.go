@@ -53,6 +53,8 @@ type kind struct {
 	examples []map[string]any
 	// standing is an idle object with the first example.
 	standing client.Object
+	// args are arguments of the manager.
+	args []string
 	// play edits an object of its own, and heals it.
 	play func(testing.TB, edit)
 }
@@ -69,7 +71,7 @@ type edit struct {
 // run sends all mutations of a kind, and plays those that are accepted.
 func (k kind) run(t *testing.T) {
 	t.Helper()
-	manager := cluster.StartManager(t)
+	manager := cluster.StartManager(t, k.args...)
 	mutations := k.mutations(t)
 	var accepted []mutate.Mutation
 	for _, m := range mutations {

@@ -24,6 +24,7 @@ var restarts = []map[string]any{
 		// Does not tick while the test is running.
 		"schedule": "0 3 29 2 *", "timeZone": "Europe/Berlin", "suspend": false,
 		"startingDeadlineSeconds": 600, "spreadSeconds": 60, "precondition": "Healthy", "maxPodAgeSeconds": 86400,
+		"onConfigChange": "ConfigMaps",
 		// Together always open.
 		"windows":                 []any{map[string]any{"schedule": "0 */2 * * *", "durationSeconds": 7200}, map[string]any{"schedule": "0 1-23/2 * * *", "durationSeconds": 7200}},
 		"progressDeadlineSeconds": 600, "failureLimit": 3, "historyLimit": 10, "after": []any{"at-rest"},
@@ -32,6 +33,7 @@ var restarts = []map[string]any{
 		"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": mutate.Placeholder + "-other"},
 		"schedule":  "* * * * *", "timeZone": "America/St_Johns", "suspend": true,
 		"startingDeadlineSeconds": 1, "spreadSeconds": 0, "precondition": "None", "maxPodAgeSeconds": 3600,
+		"onConfigChange":          "ConfigMapsAndSecrets",
 		"windows":                 []any{map[string]any{"schedule": "@weekly", "durationSeconds": 60}},
 		"progressDeadlineSeconds": 1, "failureLimit": 1, "historyLimit": 1, "method": "Evict", "maxUnavailable": "50%", "after": []any{"standing", mutate.Placeholder + "-first"},
 	},
@@ -44,7 +46,7 @@ func TestScheduledRestart(t *testing.T) {
 	create(t, framework.ScheduledRestart("at-rest"), first)
 	standing := framework.ScheduledRestart("standing")
 	create(t, standing, restarts[0])
-	kind{crd: "tidekeeper.dev_scheduledrestarts.yaml", examples: restarts, standing: standing, play: playRestart}.run(t)
+	kind{crd: "tidekeeper.dev_scheduledrestarts.yaml", args: []string{"--controllers=*,configmap-change,secret-change"}, examples: restarts, standing: standing, play: playRestart}.run(t)
 }
 
 // playRestart edits a ScheduledRestart with its own Deployment, during a restart or

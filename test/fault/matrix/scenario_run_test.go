@@ -203,6 +203,7 @@ func add(annotations map[string]string, key, value string) map[string]string {
 
 var (
 	timestamps = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?`)
+	hashes     = regexp.MustCompile(`\bc1-[0-9a-f]{32}\b`)
 	durations  = regexp.MustCompile(`\b\d+(\.\d+)?(ms|s|m)\b`)
 )
 
@@ -216,6 +217,7 @@ func (w *scenarioRun) anonymous(text string) string {
 			text = strings.ReplaceAll(text, tick.Format(time.RFC3339), "TICK")
 		}
 	}
+	text = hashes.ReplaceAllString(text, "HASH")
 	return durations.ReplaceAllString(timestamps.ReplaceAllString(text, "TIME"), "DURATION")
 }
 

@@ -224,6 +224,14 @@ var scenarios = []scenario{
 		},
 	},
 	{
+		name: "restart for a changed ConfigMap", sparse: true,
+		args:    followsChanges,
+		prepare: func(w *scenarioRun) { w.configuredRestart() },
+		act:     func(w *scenarioRun) { w.changeConfig() },
+		done:    func(w *scenarioRun) error { return w.restarted("Scheduled") },
+		again:   restartAgain,
+	},
+	{
 		name: "schedule edited mid-restart", sparse: true,
 		prepare: func(w *scenarioRun) { w.restartOf("1s") },
 		act: func(w *scenarioRun) {

@@ -223,7 +223,7 @@ func (w *scenarioRun) limitAge() {
 	w.own = []string{limit.String(), opens, fmt.Sprint(int(limit / time.Second))}
 	r := framework.ScheduledRestart(w.name)
 	w.Change(w, r, func() {
-		metav1.SetMetaDataAnnotation(&r.ObjectMeta, witness.AgeTick, w.tick.Format(time.RFC3339))
+		metav1.SetMetaDataAnnotation(&r.ObjectMeta, witness.OwnTick, w.tick.Format(time.RFC3339))
 		r.Spec.Suspend, r.Spec.MaxPodAgeSeconds = false, int32(limit/time.Second)
 		r.Spec.Windows = []tidekeeperv1.RestartWindow{{Schedule: tidekeeperv1.CronExpression(opens), DurationSeconds: 3600}}
 	})

@@ -21,9 +21,11 @@ type ActiveRestartApplyConfiguration struct {
 	// startedTime is when it was started, or is started, up to a minute from now.
 	StartedTime *metav1.Time `json:"startedTime,omitempty"`
 	// trigger is Schedule, Request if the restart was requested by the
-	// annotation tidekeeper.dev/restart-now, or Age if the oldest pod reached
-	// maxPodAgeSeconds.
+	// annotation tidekeeper.dev/restart-now, Age if the oldest pod reached
+	// maxPodAgeSeconds, or Change if the content changed that onConfigChange is about.
 	Trigger *apiv1.Trigger `json:"trigger,omitempty"`
+	// configHash is the hash of the content for onConfigChange with which its pods start.
+	ConfigHash *string `json:"configHash,omitempty"`
 	// targetUID is the UID of the workload that is restarted.
 	TargetUID *string `json:"targetUID,omitempty"`
 	// targetRef names that workload. If it is absent, that is the workload of
@@ -61,6 +63,14 @@ func (b *ActiveRestartApplyConfiguration) WithStartedTime(value metav1.Time) *Ac
 // If called multiple times, the Trigger field is set to the value of the last call.
 func (b *ActiveRestartApplyConfiguration) WithTrigger(value apiv1.Trigger) *ActiveRestartApplyConfiguration {
 	b.Trigger = &value
+	return b
+}
+
+// WithConfigHash sets the ConfigHash field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ConfigHash field is set to the value of the last call.
+func (b *ActiveRestartApplyConfiguration) WithConfigHash(value string) *ActiveRestartApplyConfiguration {
+	b.ConfigHash = &value
 	return b
 }
 

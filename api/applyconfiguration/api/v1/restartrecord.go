@@ -19,6 +19,8 @@ type RestartRecordApplyConfiguration struct {
 	ScheduledTime *metav1.Time `json:"scheduledTime,omitempty"`
 	// trigger of the restart.
 	Trigger *apiv1.Trigger `json:"trigger,omitempty"`
+	// configHash is, for the trigger Change, the hash of the content that the tick is about.
+	ConfigHash *string `json:"configHash,omitempty"`
 	// startedTime is when it was started, if it was sent to its target.
 	StartedTime *metav1.Time `json:"startedTime,omitempty"`
 	// completedTime is when it was decided: completed, failed, skipped or missed.
@@ -62,6 +64,14 @@ func (b *RestartRecordApplyConfiguration) WithScheduledTime(value metav1.Time) *
 // If called multiple times, the Trigger field is set to the value of the last call.
 func (b *RestartRecordApplyConfiguration) WithTrigger(value apiv1.Trigger) *RestartRecordApplyConfiguration {
 	b.Trigger = &value
+	return b
+}
+
+// WithConfigHash sets the ConfigHash field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ConfigHash field is set to the value of the last call.
+func (b *RestartRecordApplyConfiguration) WithConfigHash(value string) *RestartRecordApplyConfiguration {
+	b.ConfigHash = &value
 	return b
 }
 

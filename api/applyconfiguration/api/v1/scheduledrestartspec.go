@@ -20,13 +20,21 @@ type ScheduledRestartSpecApplyConfiguration struct {
 	// schedule defines the ticks: the five fields of cron (minute, hour,
 	// day-of-month, month, day-of-week), or one of @hourly, @daily,
 	// @midnight, @weekly, @monthly, @yearly, @annually. Default: "0 0 * * *", or no
-	// schedule if maxPodAgeSeconds is given.
+	// schedule if maxPodAgeSeconds or onConfigChange is given.
 	Schedule *apiv1.CronExpression `json:"schedule,omitempty"`
 	// maxPodAgeSeconds is how old a pod of the workload may become, from its creation. A
 	// restart is due when the oldest pod reaches that age, or in a window, if it would reach
 	// it before the next one opens. Such a restart has no deadline: it waits until it can be
 	// started. Default: no limit.
 	MaxPodAgeSeconds *int32 `json:"maxPodAgeSeconds,omitempty"`
+	// onConfigChange is ConfigMaps if a change of the content of the ConfigMaps that the pods
+	// use is to restart the workload, or ConfigMapsAndSecrets for that of Secrets, too. What
+	// counts is what the pod template uses in env, envFrom and volumes; of single keys only
+	// these. A restart is due when the content has not changed for ten seconds and is not
+	// what the pods were started with. It has no deadline: it waits until it can be started.
+	// The manager needs the right to read them, which an administrator grants by its
+	// controllers configmap-change and secret-change. Default: a change triggers nothing.
+	OnConfigChange *apiv1.ConfigChange `json:"onConfigChange,omitempty"`
 	// timeZone of the schedule, by its IANA name, for example Europe/Berlin. Default: UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
 	// suspend stops the schedule. A restart in progress continues. Default: false.
@@ -99,6 +107,14 @@ func (b *ScheduledRestartSpecApplyConfiguration) WithSchedule(value apiv1.CronEx
 // If called multiple times, the MaxPodAgeSeconds field is set to the value of the last call.
 func (b *ScheduledRestartSpecApplyConfiguration) WithMaxPodAgeSeconds(value int32) *ScheduledRestartSpecApplyConfiguration {
 	b.MaxPodAgeSeconds = &value
+	return b
+}
+
+// WithOnConfigChange sets the OnConfigChange field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OnConfigChange field is set to the value of the last call.
+func (b *ScheduledRestartSpecApplyConfiguration) WithOnConfigChange(value apiv1.ConfigChange) *ScheduledRestartSpecApplyConfiguration {
+	b.OnConfigChange = &value
 	return b
 }
 

@@ -30,6 +30,14 @@ type ScheduledRestartStatusApplyConfiguration struct {
 	// lastAgeTime is the tick of the last restart that was started for
 	// maxPodAgeSeconds, and has ended.
 	LastAgeTime *metav1.Time `json:"lastAgeTime,omitempty"`
+	// configHash is a hash of the content of the ConfigMaps and Secrets that counts for
+	// onConfigChange: as it was when it was first seen, or when the last restart was
+	// started. That of Secrets is hashed with their UIDs, so that nobody can find out a
+	// value by trying.
+	ConfigHash *string `json:"configHash,omitempty"`
+	// nextChangeTime is when the restart for a change of that content is due. If it is in
+	// the past, the restart waits for something. It is absent if nothing has changed.
+	NextChangeTime *metav1.Time `json:"nextChangeTime,omitempty"`
 	// lastScheduleTime is the last tick that was started.
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 	// lastSuccessfulTime is when a restart was last completed.
@@ -103,6 +111,22 @@ func (b *ScheduledRestartStatusApplyConfiguration) WithNextAgeTime(value metav1.
 // If called multiple times, the LastAgeTime field is set to the value of the last call.
 func (b *ScheduledRestartStatusApplyConfiguration) WithLastAgeTime(value metav1.Time) *ScheduledRestartStatusApplyConfiguration {
 	b.LastAgeTime = &value
+	return b
+}
+
+// WithConfigHash sets the ConfigHash field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ConfigHash field is set to the value of the last call.
+func (b *ScheduledRestartStatusApplyConfiguration) WithConfigHash(value string) *ScheduledRestartStatusApplyConfiguration {
+	b.ConfigHash = &value
+	return b
+}
+
+// WithNextChangeTime sets the NextChangeTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NextChangeTime field is set to the value of the last call.
+func (b *ScheduledRestartStatusApplyConfiguration) WithNextChangeTime(value metav1.Time) *ScheduledRestartStatusApplyConfiguration {
+	b.NextChangeTime = &value
 	return b
 }
 

@@ -91,9 +91,9 @@ func (h History) restarts(see func(*Event), restart func(e *Event, before, after
 	}
 }
 
-// AgeTick on a ScheduledRestart is when the user wants the pods to be restarted for their age,
-// as the limit and the windows say.
-const AgeTick = "example.com/age-tick"
+// OwnTick on a ScheduledRestart is when the pods have to be restarted for a reason of their own:
+// for their age, as the limit and the windows say, or for what they are configured with.
+const OwnTick = "example.com/own-tick"
 
 // tickOnce: each value of restartedAt is a requested tick, and no workload gets the same
 // one twice.
@@ -105,7 +105,7 @@ func tickOnce(h History) (broken []string) {
 		if !ok {
 			return
 		}
-		for _, asked := range []string{tidekeeperv1.RestartNowAnnotation, AgeTick} {
+		for _, asked := range []string{tidekeeperv1.RestartNowAnnotation, OwnTick} {
 			tick, err := time.Parse(time.RFC3339, r.Annotations[asked])
 			if err != nil {
 				continue

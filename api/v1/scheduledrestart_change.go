@@ -1,0 +1,14 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// ConfigChange is which objects restart a workload when their content changes.
+type ConfigChange string
+
+const (
+	// ConfigMapsOnly means the ConfigMaps that the pods use.
+	ConfigMapsOnly ConfigChange = "ConfigMaps"
+	// ConfigMapsAndSecrets means the Secrets that the pods use, too.
+	ConfigMapsAndSecrets ConfigChange = "ConfigMapsAndSecrets"
+)

@@ -1,0 +1,87 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podconfig
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The beginning of a hash says what it is of, so that those of ConfigMaps alone and of
+// ConfigMaps and Secrets, or of another version of this package, are not compared.
+const (
+	ofConfigMaps = "c1-"
+	ofBoth       = "s1-"
+)
+
+// Scope returns those of the uses that count: without the Secrets, unless they are included.
+func Scope(uses []Use, secrets bool) []Use {
+	if secrets {
+		return uses
+	}
+	return slices.DeleteFunc(slices.Clone(uses), func(u Use) bool { return u.Kind == Secret })
+}
+
+// Content is the content of all that a pod template uses.
+type Content struct {
+	// Hash is the same as long as the content is.
+	Hash string
+	// Modified is when one of the objects was modified last, whatever was modified of it; zero
+	// if that is not known, as an object that is not there may have been deleted at any time.
+	Modified time.Time
+}
+
+// ContentOf returns the content of what is used in a namespace. get returns the record of an
+// object, nil if it does not exist.
+func ContentOf(namespace string, uses []Use, secrets bool, get func(ID) *Record) Content {
+	c := Content{Hash: ofConfigMaps}
+	if secrets {
+		c.Hash = ofBoth
+	}
+	known := true
+	h := sha256.New()
+	for _, use := range Scope(uses, secrets) {
+		r := get(ID{use.Kind, namespace, use.Name})
+		fmt.Fprintf(h, "%c %s\n", use.Kind, use.Name)
+		if r == nil {
+			known = false
+			continue
+		}
+		r.addTo(h, use.Keys)
+		modified := r.Modified()
+		if known = known && !modified.IsZero(); modified.After(c.Modified) {
+			c.Modified = modified
+		}
+	}
+	if !known {
+		c.Modified = time.Time{}
+	}
+	c.Hash += hex.EncodeToString(h.Sum(nil)[:sumSize])
+	return c
+}
+
+// addTo adds some keys to a hash; nil means all.
+func (r *Record) addTo(h hash.Hash, keys []string) {
+	r.each(func(key, sum string) bool {
+		if keys == nil || slices.Contains(keys, key) {
+			fmt.Fprintf(h, "%s %x\n", key, sum)
+		}
+		return true
+	})
+}
+
+// SameScope reports whether two hashes are of the same kinds of objects, so that they differ only
+// if the content does.
+func SameScope(a, b string) bool {
+	scope := func(hash string) string {
+		before, _, _ := strings.Cut(hash, "-")
+		return before
+	}
+	return a != "" && b != "" && scope(a) == scope(b)
+}

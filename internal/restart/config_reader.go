@@ -1,0 +1,186 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze"
+	"tidekeeper.dev/tidekeeper/internal/informers"
+	"tidekeeper.dev/tidekeeper/internal/podconfig"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// configReader tells decisions about the ConfigMaps and Secrets that targets use.
+type configReader struct {
+	*configs
+	apiReader client.Reader
+	// synced has, for each kind that is watched, whether all its objects are known.
+	synced map[podconfig.Kind]func() bool
+	// podsWatched says that pods are watched.
+	podsWatched bool
+}
+
+// configKinds are the kinds, with an empty object and an empty list of each, and the controller
+// that watches it.
+var configKinds = []struct {
+	kind       podconfig.Kind
+	name       string
+	controller string
+	object     func() client.Object
+	list       client.ObjectList
+}{
+	{podconfig.ConfigMap, "ConfigMaps", configMapController, func() client.Object { return &corev1.ConfigMap{} }, &corev1.ConfigMapList{}},
+	{podconfig.Secret, "Secrets", secretController, func() client.Object { return &corev1.Secret{} }, &corev1.SecretList{}},
+}
+
+// newConfigReader returns a reader that follows those kinds that a controller of the manager
+// watches.
+func newConfigReader(mgr ctrl.Manager, changed func([]types.NamespacedName)) (*configReader, error) {
+	r := &configReader{
+		configs: newConfigs(changed), apiReader: mgr.GetAPIReader(), synced: map[podconfig.Kind]func() bool{},
+		podsWatched: freeze.Watched(mgr.GetCache(), &corev1.PodList{}),
+	}
+	for _, k := range configKinds {
+		if !freeze.Watched(mgr.GetCache(), k.list) {
+			continue
+		}
+		informer, err := mgr.GetCache().GetInformer(context.Background(), k.object(), cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("get the informer of %s: %w", k.name, err)
+		}
+		registration, err := informer.AddEventHandler(informers.Handler[*podconfig.Record]{
+			Add:    func(record *podconfig.Record, _ bool) { r.set(record) },
+			Update: func(_, record *podconfig.Record) { r.set(record) },
+			Delete: func(record *podconfig.Record, _ bool) { r.remove(record.ID) },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("follow %s: %w", k.name, err)
+		}
+		r.synced[k.kind] = registration.HasSynced
+	}
+	return r, nil
+}
+
+// cached returns what is known of the content that a ScheduledRestart with the given target
+// depends on; nil if it depends on none.
+func (r *configReader) cached(restart *tidekeeperv1.ScheduledRestart, t *workload.State, now time.Time) *decision.Config {
+	key := client.ObjectKeyFromObject(restart)
+	mode := restart.Spec.OnConfigChange
+	if mode == "" || t == nil {
+		r.forget(key)
+		return nil
+	}
+	c := &decision.Config{}
+	if c.Problem, c.Message = r.problem(mode, t); c.Problem != "" || !r.isSynced() {
+		return c
+	}
+	c.Hash, c.Changed = r.content(key, t.Config, mode == tidekeeperv1.ConfigMapsAndSecrets, now)
+	return c
+}
+
+// problem returns why nothing is known of the content, as a reason and a message; "" if it is.
+func (r *configReader) problem(mode tidekeeperv1.ConfigChange, t *workload.State) (reason, message string) {
+	for _, k := range configKinds {
+		if k.kind == podconfig.Secret && mode != tidekeeperv1.ConfigMapsAndSecrets || r.synced[k.kind] != nil {
+			continue
+		}
+		return tidekeeperv1.ReasonConfigNotWatched, fmt.Sprintf(
+			"onConfigChange is %s, but the manager may not read %s: enable its controller %s, or change onConfigChange", mode, k.name, k.controller)
+	}
+	if _, ok := podconfig.Parse(t.Config); !ok {
+		return tidekeeperv1.ReasonConfigNotWatched, fmt.Sprintf("%s uses more ConfigMaps and Secrets than the %d that onConfigChange can follow", t, podconfig.MaxUses)
+	}
+	if !r.podsWatched {
+		return tidekeeperv1.ReasonPodsNotWatched, "onConfigChange cannot be followed, as the manager does not watch pods: enable its controller nodepool, pod-startup or pod-count"
+	}
+	return "", ""
+}
+
+func (r *configReader) isSynced() bool {
+	for _, synced := range r.synced {
+		if !synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// live returns the same according to the API server. Where that is not known, the content has
+// changed when known has it, or now.
+//
+// The rights to get ConfigMaps and Secrets are those of the controllers that watch them, see the
+// definition of this one.
+func (r *configReader) live(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, t *workload.State, known *decision.Config, now time.Time) (*decision.Config, error) {
+	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
+	defer cancel()
+	secrets := restart.Spec.OnConfigChange == tidekeeperv1.ConfigMapsAndSecrets
+	uses, _ := podconfig.Parse(t.Config)
+	records := map[podconfig.ID]*podconfig.Record{}
+	for _, use := range podconfig.Scope(uses, secrets) {
+		for _, k := range configKinds {
+			if k.kind != use.Kind {
+				continue
+			}
+			object := k.object()
+			err := r.apiReader.Get(ctx, client.ObjectKey{Namespace: restart.Namespace, Name: use.Name}, object)
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read whether %s %s has changed: %w", k.name, use.Name, err)
+			}
+			record, err := podconfig.RecordOf(object)
+			if err != nil {
+				return nil, err
+			}
+			records[podconfig.ID{Kind: use.Kind, Namespace: restart.Namespace, Name: use.Name}] = record
+		}
+	}
+	content := podconfig.ContentOf(restart.Namespace, uses, secrets, func(id podconfig.ID) *podconfig.Record { return records[id] })
+	c := &decision.Config{Hash: content.Hash, Changed: changedAt(content, now), Live: true}
+	if known != nil && known.Hash == c.Hash {
+		c.Changed = known.Changed
+	}
+	return c, nil
+}
+
+// readConfig puts what is known of the content into the input, after the target.
+func (r *reconciler) readConfig(ctx context.Context, in *decision.Input, live bool) (err error) {
+	if !live || in.Config == nil || in.Target == nil {
+		in.Config = r.configs.cached(in.Restart, in.Target, in.Now)
+		return nil
+	}
+	in.Config, err = r.configs.live(ctx, in.Restart, in.Target, in.Config, in.Now)
+	return err
+}
+
+// readChanges finds out which of those that come first have a change to restart for that their
+// status does not show yet.
+func (r *reconciler) readChanges(ctx context.Context, in *decision.Input) error {
+	for i := range in.After {
+		first := in.After[i].Restart
+		if first == nil || first.Spec.OnConfigChange == "" {
+			continue
+		}
+		other := &decision.Input{Restart: first, Now: in.Now}
+		if _, err := r.readTarget(ctx, r.client, first, other); err != nil {
+			return err
+		}
+		config := r.configs.cached(first, other.Target, in.Now)
+		in.After[i].Changed = config != nil && config.Problem == "" && decision.ChangePending(first, config.Hash)
+	}
+	return nil
+}

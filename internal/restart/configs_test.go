@@ -1,0 +1,165 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"tidekeeper.dev/tidekeeper/internal/podconfig"
+)
+
+func configRecord(t testing.TB, namespace, name, value string, modified time.Time) *podconfig.Record {
+	t.Helper()
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: fmt.Sprint(modified.Unix())}, Data: map[string]string{"a": value, "b": "2"}}
+	c.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: modified}}}
+	r, err := podconfig.RecordOf(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestConfigs(t *testing.T) {
+	noon := time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC)
+	var told []types.NamespacedName
+	c := newConfigs(func(keys []types.NamespacedName) { told = append(told, keys...) })
+	web, api := types.NamespacedName{Namespace: "shop", Name: "web"}, types.NamespacedName{Namespace: "shop", Name: "api"}
+	c.set(configRecord(t, "shop", "one", "1", noon))
+	c.set(configRecord(t, "shop", "two", "1", noon))
+
+	now := noon.Add(time.Hour)
+	first, since := c.content(web, "c/one c/two/a", false, now)
+	if !since.Equal(noon) {
+		t.Errorf("before it was known, it changed at %s", since)
+	}
+	c.content(api, "c/two", false, now)
+	expect := func(what string, want ...types.NamespacedName) {
+		t.Helper()
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Errorf("%s (-want +told):\n%s", what, diff)
+		}
+		told = nil
+	}
+	expect("at first")
+	c.set(configRecord(t, "shop", "one", "1", now))
+	expect("other fields are modified")
+	if hash, since := c.content(web, "c/one c/two/a", false, now); hash != first || !since.Equal(noon) {
+		t.Errorf("what was modified is no content: %s since %s", hash, since)
+	}
+	c.set(configRecord(t, "elsewhere", "one", "2", now))
+	expect("in another namespace")
+	c.set(configRecord(t, "shop", "one", "2", now))
+	expect("the content changes", web)
+	second, since := c.content(web, "c/one c/two/a", false, now.Add(time.Second))
+	if second == first || !since.Equal(now) {
+		t.Errorf("it changed at %s", since)
+	}
+	c.set(configRecord(t, "shop", "one", "1", now.Add(time.Minute)))
+	expect("it is taken back", web)
+	if hash, _ := c.content(web, "c/one c/two/a", false, now.Add(time.Minute)); hash != first {
+		t.Errorf("%s, want again %s", hash, first)
+	}
+	c.remove(podconfig.ID{Kind: podconfig.ConfigMap, Namespace: "shop", Name: "one"})
+	expect("it is deleted", web)
+	if _, since := c.content(web, "c/one c/two/a", false, now.Add(time.Hour)); !since.Equal(now.Add(time.Hour)) {
+		t.Errorf("it was deleted at %s", since)
+	}
+
+	c.content(web, "c/other", false, now)
+	c.set(configRecord(t, "shop", "two", "5", now))
+	expect("it is used by one only", api)
+	c.forget(api)
+	c.set(configRecord(t, "shop", "two", "6", now))
+	expect("it is not used any more")
+	c.forget(web)
+	if len(c.users) != 0 || len(c.used) != 0 {
+		t.Errorf("users are left: %v %v", c.users, c.used)
+	}
+}
+
+// The time of a change that is not to be believed is when it was seen.
+func TestChangedAt(t *testing.T) {
+	now := time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC)
+	for modified, want := range map[time.Time]time.Time{
+		{}: now, now.Add(-time.Hour): now.Add(-time.Hour), now.Add(time.Minute): now.Add(time.Minute), now.Add(time.Hour): now,
+	} {
+		if got := changedAt(podconfig.Content{Modified: modified}, now); !got.Equal(want) {
+			t.Errorf("modified at %s: changed at %s, want %s", modified, got, want)
+		}
+	}
+}
+
+const (
+	manyConfigMaps = 20_000
+	// mostConfigMemory is what they may take.
+	mostConfigMemory = 10 << 20
+)
+
+// 20,000 ConfigMaps of a kilobyte take at most 10 MiB, in the store of an informer and here.
+func TestConfigMemory(t *testing.T) {
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	before := heap()
+	c := newConfigs(func([]types.NamespacedName) {})
+	store := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+	for i := range manyConfigMaps {
+		object := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("namespace-%d", i%200), Name: fmt.Sprintf("configuration-of-application-%d", i), ResourceVersion: fmt.Sprint(1_000_000 + i)},
+			Data:       map[string]string{},
+		}
+		for key := range 3 {
+			object.Data[fmt.Sprintf("application-%d.yaml", key)] = strings.Repeat(fmt.Sprint(i), 60)
+		}
+		r, err := podconfig.RecordOf(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Add(r); err != nil {
+			t.Fatal(err)
+		}
+		c.set(r)
+	}
+	used := heap() - before
+	t.Logf("%d ConfigMaps take %.1f MiB, %d bytes each", manyConfigMaps, float64(used)/(1<<20), used/manyConfigMaps)
+	if used > mostConfigMemory {
+		t.Errorf("that is more than %d MiB", mostConfigMemory>>20)
+	}
+	runtime.KeepAlive(store)
+	runtime.KeepAlive(c)
+}
+
+// An event costs a look at those that use its object, however many others there are.
+func BenchmarkConfigEvent(b *testing.B) {
+	for _, others := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(others), func(b *testing.B) {
+			c := newConfigs(func([]types.NamespacedName) {})
+			for i := range others {
+				name := fmt.Sprint("other-", i)
+				c.set(configRecord(b, "shop", name, "1", time.Unix(1, 0)))
+				c.content(types.NamespacedName{Namespace: "shop", Name: name}, "c/"+name, false, time.Unix(1, 0))
+			}
+			key := types.NamespacedName{Namespace: "shop", Name: "web"}
+			records := []*podconfig.Record{configRecord(b, "shop", "web", "1", time.Unix(1, 0)), configRecord(b, "shop", "web", "2", time.Unix(2, 0))}
+			for i := 0; b.Loop(); i++ {
+				c.set(records[i%2])
+				c.content(key, "c/web", false, time.Unix(3, 0))
+			}
+		})
+	}
+}

@@ -1,0 +1,151 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"fmt"
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// content is what the ConfigMaps have that the target uses, and since when: a content that was
+// there before is another one, with the same text.
+type content struct {
+	text string
+	at   time.Time
+}
+
+// contents are those that the target uses, one after the other.
+type contents struct {
+	// content is what it uses now, and olderContent what a stale cache has of it; podsContent is
+	// what the oldest pod was started with, and rollingContent that of the rollout in progress.
+	content, olderContent       content
+	podsContent, rollingContent content
+	// written counts the contents, changes the restarts for each of them, and clockSet says
+	// that times cannot be compared any more.
+	written  int
+	changes  map[content]int
+	clockSet bool
+}
+
+// drawChange has a change of the content restart the target, in some cases.
+func (s *simulation) drawChange() {
+	s.changes = map[content]int{}
+	s.content = content{"c1-0", s.now}
+	s.olderContent = s.content
+	if s.random.IntN(3) > 0 {
+		return
+	}
+	s.restart.Spec.OnConfigChange = tidekeeperv1.ConfigMapsOnly
+	if s.edits && s.random.IntN(2) == 0 {
+		s.ticks = nil
+	}
+}
+
+// write changes the content, or takes a change back.
+func (s *simulation) write() {
+	text := s.olderContent.text
+	if s.random.IntN(3) > 0 || text == s.content.text {
+		s.written++
+		text = fmt.Sprint("c1-", s.written)
+	}
+	// The API server notes whole seconds.
+	s.olderContent, s.content = s.content, content{text, s.now.Truncate(time.Second)}
+	s.log("the content becomes %s", text)
+}
+
+// cachedConfig returns what a manager knows of the content.
+func (s *simulation) cachedConfig() *Config {
+	seen := s.content
+	switch {
+	case s.restart.Spec.OnConfigChange == "" || s.target == nil:
+		return nil
+	case s.unsound(8):
+		return &Config{} // It has just begun to watch.
+	case s.unsound(4):
+		seen = s.olderContent
+	}
+	return &Config{Hash: seen.text, Changed: seen.at}
+}
+
+// readLive answers what a decision needs to know from the API server before a tick is sent.
+func (s *simulation) readLive(in *Input, d Output) Output {
+	for {
+		switch d.Needs {
+		case NeedLiveConfig:
+			in.Config = &Config{Hash: s.content.text, Changed: s.content.at, Live: true}
+		case NeedLivePodAges, NeedPodAges:
+			in.PodAges = &PodAges{Oldest: s.pods, Live: true}
+		case NeedSlot:
+			if !s.sound && s.random.IntN(3) == 0 {
+				return d
+			}
+			in.HasSlot = true
+		default:
+			return d
+		}
+		d = Decide(*in)
+	}
+}
+
+// checkChange panics if the target must not be restarted for a change.
+func (s *simulation) checkChange(tick time.Time) {
+	s.changes[s.content]++
+	switch {
+	case s.restart.Spec.OnConfigChange == "" || s.restart.Spec.Suspend:
+		panic(fmt.Sprintf("the tick of %s was started for a change that does not count", formatTime(tick)))
+	case s.changes[s.content] > 1:
+		panic(fmt.Sprintf("the content %s was restarted for twice", s.content.text))
+	case !s.clockSet && s.podsContent == s.content && s.pods.After(s.content.at):
+		panic(fmt.Sprintf("the tick of %s was started, but the pods have the content %s", formatTime(tick), s.content.text))
+	case !s.clockSet && s.now.Sub(s.content.at) < DefaultChangeSettle:
+		panic(fmt.Sprintf("the tick of %s was started %s after the last change", formatTime(tick), s.now.Sub(s.content.at)))
+	}
+}
+
+// staysFresh ends all trouble, and panics if a change does not reach the pods all the same:
+// nothing but the event of the change and the wake-ups of the decisions makes the manager look.
+func (s *simulation) staysFresh() {
+	s.sound = true
+	after := s.restart.DeepCopy()
+	after.Generation++
+	after.Annotations, after.Spec.Suspend, after.Spec.MaxPodAgeSeconds = nil, false, 0
+	if after.Spec.OnConfigChange == "" {
+		return
+	}
+	s.restart, s.olderRestart, s.windows, s.freezes, s.olderFreezes, s.ticks = after, after, nil, nil, nil, nil
+	if s.first != nil {
+		s.first = nil
+	}
+	after.Spec.After = nil
+	// Clocks are right from now on, as they may have been set back before.
+	s.now = s.now.Add(48 * time.Hour)
+	s.create()
+	for range 3 {
+		s.reconcile()
+		s.roll()
+	}
+	for range 3 {
+		s.written++
+		s.now = s.now.Add(time.Minute)
+		s.content = content{fmt.Sprint("c1-", s.written), s.now.Truncate(time.Second)}
+		s.log("the content becomes %s", s.content.text)
+		for end := s.now.Add(5 * time.Minute); s.podsContent != s.content; {
+			s.reconcile()
+			switch {
+			case s.target.Rollout.Updating:
+				s.now = s.now.Add(time.Second)
+				s.roll()
+			case s.wake.IsZero():
+				panic("nothing wakes the manager to restart for a change")
+			case s.wake.After(s.now):
+				s.now = s.wake
+			}
+			if s.now.After(end) {
+				panic(fmt.Sprintf("the pods have %s, and not %s, after five minutes", s.podsContent.text, s.content.text))
+			}
+		}
+	}
+}

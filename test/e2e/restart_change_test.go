@@ -1,0 +1,285 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// withConfig are the arguments of a manager that may read ConfigMaps and Secrets, and waits no
+// longer than necessary for the end of a burst of edits.
+var withConfig = []string{"--controllers=*,configmap-change,secret-change", "--restart-change-settle=2s"}
+
+// configMap creates a ConfigMap.
+func configMap(t *testing.T, name string, data map[string]string) *corev1.ConfigMap {
+	t.Helper()
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}, Data: data}
+	cluster.Apply(t, c)
+	return c
+}
+
+// configured creates a workload that is configured, and a ScheduledRestart without a schedule
+// that follows its ConfigMaps and Secrets, and waits until it knows their content.
+func configured(t *testing.T, o client.Object, kind, name string, configure func(*corev1.PodSpec)) *tidekeeperv1.ScheduledRestart {
+	t.Helper()
+	cluster.Change(t, o, func() {
+		switch o := o.(type) {
+		case *appsv1.Deployment:
+			configure(&o.Spec.Template.Spec)
+		case *appsv1.StatefulSet:
+			configure(&o.Spec.Template.Spec)
+		case *appsv1.DaemonSet:
+			configure(&o.Spec.Template.Spec)
+		}
+	})
+	rolledOut(t, kind, name)
+	r := restartOf(kind, name)
+	r.Spec.Suspend, r.Spec.OnConfigChange = false, tidekeeperv1.ConfigMapsAndSecrets
+	cluster.Apply(t, r)
+	eventuallyRestart(t, r, framework.Patience, "knows the content", func() error {
+		if r.Status.ConfigHash == "" {
+			return fmt.Errorf("it does not: %+v", r.Status)
+		}
+		return framework.ReadyIs(r.Status.Conditions, r.Generation, "Scheduled")
+	})
+	return r
+}
+
+func allOf(name string) func(*corev1.PodSpec) {
+	return func(spec *corev1.PodSpec) {
+		spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
+	}
+}
+
+func setKey(t *testing.T, c *corev1.ConfigMap, key, value string) {
+	t.Helper()
+	cluster.Change(t, c, func() { c.Data[key] = value })
+}
+
+// eventuallyChanged waits until the latest record is that of a change, after so many others.
+func eventuallyChanged(t *testing.T, r *tidekeeperv1.ScheduledRestart, others int, outcome tidekeeperv1.Outcome, reason string) {
+	t.Helper()
+	eventuallyRestart(t, r, framework.Patience, "has the outcome of the change", func() error {
+		if len(r.Status.History) <= others {
+			return fmt.Errorf("not yet: %+v", r.Status)
+		}
+		last := r.Status.History[0]
+		return diff(fmt.Sprint("Change ", outcome, " ", reason), fmt.Sprint(last.Trigger, " ", last.Outcome, " ", last.Reason))
+	})
+	if last := r.Status.History[0]; last.ConfigHash != r.Status.ConfigHash {
+		t.Errorf("%s: the record is about the content %s, and the pods have %s", r.Name, last.ConfigHash, r.Status.ConfigHash)
+	}
+}
+
+// A change of what the pods use restarts them once, however many edits it takes, and one of
+// anything else does not.
+func TestConfigChange(t *testing.T) {
+	manager := cluster.StartManager(t, withConfig...)
+	cluster.AddNodes(t, "changed", 1)
+	c := configMap(t, "changed", map[string]string{"used": "1", "unused": "1", "file": "1"})
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "changed", Namespace: metav1.NamespaceDefault}, StringData: map[string]string{"password": "1"}}
+	cluster.Apply(t, s)
+	local := corev1.LocalObjectReference{Name: "changed"}
+
+	byKey := configured(t, workload(t, "Deployment", "changed-key"), "Deployment", "changed-key", func(spec *corev1.PodSpec) {
+		spec.Containers[0].Env = []corev1.EnvVar{{Name: "V", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: local, Key: "used"}}}}
+	})
+	bySecret := configured(t, workload(t, "StatefulSet", "changed-secret"), "StatefulSet", "changed-secret", func(spec *corev1.PodSpec) {
+		spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: local}}}
+	})
+	byFile := configured(t, workload(t, "DaemonSet", "changed-file"), "DaemonSet", "changed-file", func(spec *corev1.PodSpec) {
+		projected := corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: local, Items: []corev1.KeyToPath{{Key: "file", Path: "f"}}}}
+		spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{projected}}}}}
+	})
+
+	// All at once: of each the last one counts, and that of "unused" is none.
+	for _, value := range []string{"2", "3", "4"} {
+		cluster.Change(t, c, func() { c.Data["unused"], c.Data["used"] = value, value })
+	}
+	cluster.Change(t, s, func() { s.StringData = nil; s.Data["password"] = []byte("2") })
+	eventuallyChanged(t, byKey, 0, tidekeeperv1.OutcomeSucceeded, "")
+	eventuallyChanged(t, bySecret, 0, tidekeeperv1.OutcomeSucceeded, "")
+	setKey(t, c, "file", "2")
+	eventuallyChanged(t, byFile, 0, tidekeeperv1.OutcomeSucceeded, "")
+	manager.AssertIdle(t)
+	for _, r := range []*tidekeeperv1.ScheduledRestart{byKey, bySecret, byFile} {
+		if cluster.Refresh(t, r); len(r.Status.History) != 1 {
+			t.Errorf("%s: the history is %+v", r.Name, r.Status.History)
+		}
+	}
+}
+
+// A change that is taken back restarts nothing, and one that another rollout has served is not
+// served again.
+func TestConfigChangeIsServedOtherwise(t *testing.T) {
+	manager := cluster.StartManager(t, withConfig...)
+	cluster.AddNodes(t, "served", 1)
+	c := configMap(t, "served", map[string]string{"a": "1"})
+	d := workload(t, "Deployment", "served").(*appsv1.Deployment)
+	r := configured(t, d, "Deployment", "served", allOf("served"))
+	first := r.Status.ConfigHash
+
+	setKey(t, c, "a", "2")
+	setKey(t, c, "a", "1")
+	manager.AssertIdle(t)
+	if cluster.Refresh(t, r); len(r.Status.History) != 0 || r.Status.ConfigHash != first {
+		t.Errorf("taken back at once: %+v", r.Status)
+	}
+
+	cluster.Change(t, d, func() { d.Spec.Paused = true })
+	setKey(t, c, "a", "2")
+	eventuallyRestartIs(t, r, "TargetPaused")
+	if r.Status.NextChangeTime == nil {
+		t.Error("it does not say since when it waits")
+	}
+	setKey(t, c, "a", "1")
+	eventuallyChanged(t, r, 0, tidekeeperv1.OutcomeSkipped, "Withdrawn")
+
+	setKey(t, c, "a", "3")
+	eventuallyRestartIs(t, r, "TargetPaused")
+	cluster.Change(t, d, func() {
+		d.Spec.Paused = false
+		metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, "example.com/deployed", "again")
+	})
+	eventuallyChanged(t, r, 1, tidekeeperv1.OutcomeSkipped, "AlreadyRestarted")
+	manager.AssertIdle(t)
+	if at := restartedAt(t, d); at != "" {
+		t.Errorf("it was restarted for %s", at)
+	}
+}
+
+// A manager that was away neither forgets a change nor serves one that another rollout has
+// served, and serves none twice.
+func TestConfigChangeWhileAway(t *testing.T) {
+	manager := cluster.StartManager(t, withConfig...)
+	cluster.AddNodes(t, "away", 1)
+	left, taken := configMap(t, "away-left", map[string]string{"a": "1"}), configMap(t, "away-taken", map[string]string{"a": "1"})
+	forgotten := configured(t, workload(t, "Deployment", "away-left"), "Deployment", "away-left", allOf("away-left"))
+	d := workload(t, "Deployment", "away-taken").(*appsv1.Deployment)
+	served := configured(t, d, "Deployment", "away-taken", allOf("away-taken"))
+	manager.Stop(t)
+
+	setKey(t, left, "a", "2")
+	setKey(t, taken, "a", "2")
+	// The times of objects are in whole seconds: pods of the very second count as older.
+	second := time.Now().Truncate(time.Second)
+	framework.Eventually(t, "the second is over", func() error {
+		if !time.Now().After(second.Add(time.Second + 100*time.Millisecond)) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	cluster.Change(t, d, func() {
+		metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, "example.com/deployed", "again")
+	})
+	rolledOut(t, "Deployment", "away-taken")
+
+	manager = cluster.StartManager(t, withConfig...)
+	eventuallyChanged(t, forgotten, 0, tidekeeperv1.OutcomeSucceeded, "")
+	manager.AssertIdle(t)
+	manager.Stop(t)
+	manager = cluster.StartManager(t, withConfig...)
+	manager.AssertIdle(t)
+	for r, want := range map[*tidekeeperv1.ScheduledRestart]int{forgotten: 1, served: 0} {
+		if cluster.Refresh(t, r); len(r.Status.History) != want {
+			t.Errorf("%s: the history is %+v", r.Name, r.Status.History)
+		}
+	}
+}
+
+// A ConfigMap that many workloads share is as many restarts under the one budget.
+func TestConfigChangeKeepsTheBudget(t *testing.T) {
+	const many, most = 9, 3
+	cluster.StartManager(t, append(withConfig, fmt.Sprint("--max-concurrent-restarts=", most), "--restart-namespace-share=100")...)
+	cluster.AddNodes(t, "shared", 1)
+	c := configMap(t, "shared", map[string]string{"a": "1"})
+	spec := *app.DeepCopy()
+	allOf("shared")(&spec)
+	for i := range many {
+		name := fmt.Sprint("shared-", i)
+		cluster.Apply(t, deployment(name, 1, spec))
+		r := restartOf("Deployment", name)
+		r.Spec.Suspend, r.Spec.OnConfigChange = false, tidekeeperv1.ConfigMapsOnly
+		cluster.Apply(t, r)
+	}
+	each := func(what string, check func(r *tidekeeperv1.ScheduledRestart) error) {
+		framework.EventuallyWithin(t, 2*framework.Patience, what, func() error {
+			list := &tidekeeperv1.ScheduledRestartList{}
+			if err := cluster.List(t.Context(), list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+				return err
+			}
+			active, seen := 0, 0
+			for i := range list.Items {
+				r := &list.Items[i]
+				if !strings.HasPrefix(r.Name, "shared-") {
+					continue
+				}
+				if seen++; r.Status.Active != nil {
+					active++
+				}
+				if err := check(r); err != nil {
+					return fmt.Errorf("%s: %w", r.Name, err)
+				}
+			}
+			if active > most || seen != many {
+				t.Errorf("%d of %d are under way, and at most %d may be", active, seen, most)
+			}
+			return nil
+		})
+	}
+	for i := range many {
+		rolledOut(t, "Deployment", fmt.Sprint("shared-", i))
+	}
+	each("the content is known", func(r *tidekeeperv1.ScheduledRestart) error {
+		if r.Status.ConfigHash == "" {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	setKey(t, c, "a", "2")
+	each("all are restarted", func(r *tidekeeperv1.ScheduledRestart) error {
+		if len(r.Status.History) != 1 || r.Status.History[0].Outcome != tidekeeperv1.OutcomeSucceeded {
+			return fmt.Errorf("not yet: %+v", r.Status)
+		}
+		return nil
+	})
+}
+
+// Where the manager may not read them, that is said in one line, and nothing is read.
+func TestConfigChangeWithoutTheRight(t *testing.T) {
+	audit := cluster.Audit(t, "tidekeeper/")
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "unread", 1)
+	workload(t, "Deployment", "unread")
+	r := restartOf("Deployment", "unread")
+	r.Spec.Suspend, r.Spec.OnConfigChange = false, tidekeeperv1.ConfigMapsOnly
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "ConfigNotWatched")
+	want := "onConfigChange is ConfigMaps, but the manager may not read ConfigMaps: enable its controller configmap-change, or change onConfigChange"
+	if ready := meta.FindStatusCondition(r.Status.Conditions, "Ready"); ready.Message != want {
+		t.Errorf("it says %q, want %q", ready.Message, want)
+	}
+	for _, request := range audit.Requests(t) {
+		if request.Resource == "configmaps" || request.Resource == "secrets" {
+			t.Errorf("the manager has sent %s %s", request.Verb, request.Resource)
+		}
+	}
+	r.Spec.OnConfigChange = "Everything"
+	if err := cluster.Update(t.Context(), r); err == nil || !strings.Contains(err.Error(), `spec.onConfigChange: Unsupported value: "Everything": supported values: "ConfigMaps", "ConfigMapsAndSecrets"`) {
+		t.Errorf("a wrong value: %v", err)
+	}
+}
