@@ -68,12 +68,7 @@ be explored. What was played is kept in --dir: started again, it goes on.`,
   - apply: sample.yaml
   - wait: {resource: deployments, namespace: default, name: sample, for: 'object.status.readyReplicas == 3'}
   - patch: {resource: apps.example.com, namespace: default, name: sample, merge: {spec: {replicas: 5}}}`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("requires a program, after --: see '%s --help'", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: needsProgram,
 		RunE: func(cmd *cobra.Command, args []string) error { return runExplore(cmd, f, args) },
 	}
 	flags := cmd.Flags()
@@ -90,6 +85,14 @@ be explored. What was played is kept in --dir: started again, it goes on.`,
 	flags.BoolVar(&f.shrink, "shrink", true, "leave out the steps that a finding does not need, in the last fifth of --for")
 	addJudging(cmd, &f)
 	return cmd
+}
+
+// needsProgram refuses arguments without a program.
+func needsProgram(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("requires a program, after --: see '%s --help'", cmd.CommandPath())
+	}
+	return nil
 }
 
 // addJudging adds the flags that say when a run is wrong.

@@ -51,12 +51,7 @@ be played. What was played is kept in --dir: started again, it goes on.`,
   # Only one property; what is found again, with the operator fixed.
   sandbox fuzz --install config/crd --object sample.yaml --only spec.replicas -- ./my-operator
   sandbox replay fuzz/finding-1a2b3c4d.yaml -- ./my-operator`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("requires a program, after --: see '%s --help'", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: needsProgram,
 		RunE: func(cmd *cobra.Command, args []string) error { return runFuzz(cmd, f, args) },
 	}
 	flags := cmd.Flags()
