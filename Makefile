@@ -42,7 +42,7 @@ CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
 MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/kubelet hack/containerd
-GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference
+GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference test/readme/guestbook
 
 # $(call build,name,command): says what is built, and how long it took.
 define build
@@ -232,6 +232,8 @@ plots: ## Draw the plots of docs/performance.md and write its tables, from what 
 
 .PHONY: generate
 generate: ## Regenerate what is generated: deep copies, apply configurations, CRDs, roles, dashboards, their copies in the chart, reference pages.
+	cd test && $(CONTROLLER_GEN) object:headerFile=../hack/boilerplate.go.txt crd rbac:roleName=manager-role paths=./readme/guestbook/... \
+		output:crd:dir=readme/guestbook/config/crd/bases output:rbac:dir=readme/guestbook/config/rbac
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt applyconfiguration:headerFile=hack/boilerplate.go.txt \
 		crd paths=./api/... output:crd:dir=config/crd/bases
 	$(GO) run ./hack/dashboards

@@ -16,6 +16,7 @@
 //	sandbox.go   start a sandbox, or use one that runs; its commands, kubectl included
 //	status.go    what a sandbox says about itself
 //	wait.go      wait until a condition holds
+//	snapshot.go  keep all objects and put them back; wait until nothing is written
 //	process.go   run a program against a sandbox: its output, signals, end
 //	address.go   a free port for such a program, reserved until it is released
 //	proxy.go     start the fault proxy and control it while it runs

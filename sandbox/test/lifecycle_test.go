@@ -90,7 +90,7 @@ func TestStateIsKeptUnlessFresh(t *testing.T) {
 			t.Errorf("a second up --detach %v said %q", same, out)
 		}
 	}
-	for _, other := range []string{"--nodes=2", "--owner=1", "--audit=true", "--fresh=true", "--kubeconfig=" + secret + "2", "--pod-slow-after=16s", "--pod-events=false"} {
+	for _, other := range []string{"--nodes=2", "--owner=1", "--audit=true", "--fresh=true", "--kubeconfig=" + secret + "2", "--pod-slow-after=16s", "--pod-events=false", "--keep-history=true"} {
 		wantError(t, s.run(t, "up", "--detach", other), "was started without "+other)
 	}
 	s.must(t, "down")

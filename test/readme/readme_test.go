@@ -94,15 +94,39 @@ func shows(got, want []string) bool {
 var repeatable = []string{"kubectl tide pools", "kubectl tide restarts", "kubectl tide restarts history web", "kubectl tide pools describe worker"}
 
 func TestREADME(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(framework.Root(), "README.md"))
+	follow(t, "README.md", 12, checkout(t))
+}
+
+// The quickstart is followed with a project that is laid out as kubebuilder does it.
+func TestQuickstart(t *testing.T) {
+	dir := checkout(t)
+	project := filepath.Join(dir, "guestbook")
+	if err := os.CopyFS(project, os.DirFS("guestbook")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(framework.Build(t, "./test/readme/guestbook/cmd"), filepath.Join(dir, "bin", "manager")); err != nil {
+		t.Fatal(err)
+	}
+	// What the project's own make build makes.
+	if err := os.Symlink("../bin", filepath.Join(project, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	follow(t, "docs/quickstart.md", 8, dir)
+}
+
+// follow runs the commands that a page shows, of which there must be so many, and compares
+// what they print.
+func follow(t *testing.T, name string, least int, dir string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(framework.Root(), name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := steps(string(page))
-	if len(all) < 12 {
-		t.Fatalf("the README has %d commands", len(all))
+	if len(all) < least {
+		t.Fatalf("%s has %d commands", name, len(all))
 	}
-	sh := startShell(t, checkout(t))
+	sh := startShell(t, dir)
 	for _, s := range all {
 		if s.command == "make build" {
 			continue // The makefile runs this test.
@@ -116,7 +140,7 @@ func TestREADME(t *testing.T) {
 				break
 			}
 			if !slices.Contains(repeatable, s.command) || time.Now().After(deadline) {
-				t.Fatalf("README.md:%d: $ %s: exit code %d\n%s\nthe README shows:\n%s", s.line, s.command, code, strings.Join(got, "\n"), strings.Join(s.want, "\n"))
+				t.Fatalf("%s:%d: $ %s: exit code %d\n%s\nthe page shows:\n%s", name, s.line, s.command, code, strings.Join(got, "\n"), strings.Join(s.want, "\n"))
 			}
 			time.Sleep(200 * time.Millisecond)
 		}

@@ -55,6 +55,8 @@ func sameAs(cmd *cobra.Command, o cluster.Options, s cluster.Status) error {
 			same = !o.Fresh
 		case "emulated-version":
 			same = o.EmulatedVersion == s.EmulatedVersion
+		case "keep-history":
+			same = o.KeepHistory == s.KeepHistory
 		case "pod-events":
 			same = o.PodEvents == s.PodEvents
 		case "owner":

@@ -57,7 +57,7 @@ func etcd(d Dir, port int) supervisor.Spec {
 	}
 }
 
-func apiServer(d Dir, port, etcdPort int, audit bool, emulated string, realNodes int) supervisor.Spec {
+func apiServer(d Dir, port, etcdPort int, o Options) supervisor.Spec {
 	args := []string{
 		fmt.Sprintf("--etcd-servers=https://%s:%d", ports.Loopback, etcdPort),
 		"--etcd-cafile=" + d.certFile(etcdCA),
@@ -82,10 +82,13 @@ func apiServer(d Dir, port, etcdPort int, audit bool, emulated string, realNodes
 		"--profiling=false",
 		"--egress-selector-config-file=" + d.path("egress.yaml"),
 	}
-	if realNodes > 0 {
+	if o.RealNodes > 0 {
 		args = append(args, "--kubelet-client-certificate="+d.certFile(kubeletClientCert), "--kubelet-client-key="+d.keyFile(kubeletClientCert))
 	}
-	if audit {
+	if o.KeepHistory {
+		args = append(args, "--etcd-compaction-interval=0")
+	}
+	if o.Audit {
 		args = append(args,
 			"--audit-policy-file="+d.path("audit-policy.yaml"),
 			"--audit-log-path="+d.AuditLog(),
@@ -93,7 +96,7 @@ func apiServer(d Dir, port, etcdPort int, audit bool, emulated string, realNodes
 			"--audit-log-maxsize=1024",
 		)
 	}
-	return supervisor.Spec{Name: component.APIServer, Port: port, Args: append(args, emulating(emulated)...)}
+	return supervisor.Spec{Name: component.APIServer, Port: port, Args: append(args, emulating(o.EmulatedVersion)...)}
 }
 
 // emulating makes a component behave like one of that version. All that watch what the

@@ -41,6 +41,7 @@ type Status struct {
 	RealNodes       int            `json:"realNodes,omitempty"`
 	Owner           int            `json:"owner,omitempty"`
 	EmulatedVersion string         `json:"emulatedVersion,omitempty"`
+	KeepHistory     bool           `json:"keepHistory,omitempty"`
 	PodEvents       bool           `json:"podEvents"`
 	Delays          kubelet.Delays `json:"delays"`
 
@@ -97,6 +98,7 @@ func (c *cluster) status() Status {
 		Nodes:           c.Nodes,
 		RealNodes:       c.RealNodes,
 		EmulatedVersion: c.EmulatedVersion,
+		KeepHistory:     c.KeepHistory,
 		PodEvents:       c.PodEvents,
 		Delays:          c.Delays,
 		Started:         c.started,

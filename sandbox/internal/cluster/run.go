@@ -48,6 +48,8 @@ type Options struct {
 	// EmulatedVersion is the release of Kubernetes whose APIs and features there are,
 	// such as 1.34; empty: all of the release that is compiled in.
 	EmulatedVersion string
+	// KeepHistory keeps all revisions of objects.
+	KeepHistory bool
 	// WithoutControllers are controllers of the controller manager that do not run.
 	WithoutControllers []string
 	// PodEvents lets the kubelets write events about pods.
@@ -286,7 +288,7 @@ func (c *cluster) startControlPlane() error {
 	if err := c.launch(etcd(c.Dir, etcdPort.Number())); err != nil {
 		return err
 	}
-	return c.launch(apiServer(c.Dir, apiServerPort.Number(), etcdPort.Number(), c.Audit, c.EmulatedVersion, c.RealNodes))
+	return c.launch(apiServer(c.Dir, apiServerPort.Number(), etcdPort.Number(), c.Options))
 }
 
 func (c *cluster) launch(spec supervisor.Spec) error {

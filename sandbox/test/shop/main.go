@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "panic" panics on a conflict; "restless" writes all the time after an error`)
+var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "gives-up" does not try again what has failed; "panic" panics on a conflict; "restless" writes all the time after an error`)
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server")
@@ -71,7 +71,9 @@ func run(ctx context.Context, kubeconfig string) error {
 		}
 		fmt.Fprintln(os.Stderr, "shop:", name, err)
 		despair(ctx, client, err)
-		queue.AddRateLimited(name)
+		if *mistake != "gives-up" {
+			queue.AddRateLimited(name)
+		}
 	}
 }
 

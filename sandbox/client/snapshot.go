@@ -1,0 +1,33 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Snapshot saves all objects, as they are at one moment, to a file that only this user can
+// read. The sandbox runs on.
+func (s *Sandbox) Snapshot(ctx context.Context, file string) error {
+	_, err := s.Run(ctx, "snapshot", file)
+	return err
+}
+
+// Restore puts all objects back to what they were in a snapshot of this sandbox or of another
+// one, with their UIDs and their status. Who watches the API server sees objects that change,
+// come and go; programs that remember objects by UID should be started again.
+func (s *Sandbox) Restore(ctx context.Context, file string) error {
+	_, err := s.Run(ctx, "restore", file)
+	return err
+}
+
+// Quiet waits until nothing has been written to any object for a while, but Leases and Events.
+// The error after the timeout names the last write. With a timeout that is hardly longer than
+// the while, it asserts that nothing writes.
+func (s *Sandbox) Quiet(ctx context.Context, while, timeout time.Duration) error {
+	_, err := s.Run(ctx, "quiet", fmt.Sprint("--for=", while), fmt.Sprint("--timeout=", timeout))
+	return err
+}

@@ -1,0 +1,130 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/snapshot"
+)
+
+func newSnapshot(r *root) *cobra.Command {
+	return &cobra.Command{
+		Use:   "snapshot FILE",
+		Short: "Save all objects of a sandbox",
+		Long: `Save all objects of a sandbox to a file, as they are at one moment, for 'restore'.
+The sandbox runs on. The file has the Secrets, too, and only its user can read it.`,
+		Example: `  sandbox snapshot installed.snapshot
+  sandbox restore installed.snapshot`,
+		Args: arguments("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.withEtcd(cmd.Context(), func(_ cluster.Dir, etcd *clientv3.Client) error {
+				s, err := snapshot.Take(cmd.Context(), etcd, cluster.KubernetesVersion())
+				if err != nil {
+					return err
+				}
+				if err := s.Save(args[0]); err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s has the %d objects of revision %d.\n", args[0], len(s.Objects), s.Revision)
+				return nil
+			})
+		},
+	}
+}
+
+func newRestore(r *root) *cobra.Command {
+	return &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put all objects of a sandbox back to a snapshot",
+		Long: `Put all objects back to what they were when the snapshot was taken, in this sandbox
+or in another one, with their UIDs and their status. What is not in the snapshot is removed.
+
+The API server runs on, and whoever watches it sees objects that change, come and go. The
+controller manager, the scheduler and the simulated kubelets are started again, as they
+remember what was there. Programs of yours that remember it should be, too.`,
+		Example: `  sandbox snapshot installed.snapshot
+  sandbox restore installed.snapshot`,
+		Args: arguments("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := snapshot.Load(args[0])
+			if err != nil {
+				return err
+			}
+			if err := s.Fits(cluster.KubernetesVersion()); err != nil {
+				return err
+			}
+			return r.withEtcd(cmd.Context(), func(dir cluster.Dir, etcd *clientv3.Client) error {
+				began := time.Now()
+				var changed int
+				err := dir.Without(cmd.Context(), func() error {
+					var err error
+					changed, err = s.Restore(cmd.Context(), etcd)
+					return err
+				})
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "Restored the %d objects of %s in %.1f s: %d had to be written or removed.\n",
+					len(s.Objects), args[0], time.Since(began).Seconds(), changed)
+				return nil
+			})
+		},
+	}
+}
+
+func newQuiet(r *root) *cobra.Command {
+	var while, timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "quiet",
+		Short: "Wait until nothing is written any more",
+		Long: `Wait until nothing has been written to any object for a while, but Leases and Events,
+which are written at rest. Then controllers have nothing more to do, unless they wait for a
+time of their own. If that does not come, the exit code is 1, and the error names the last
+write: as a test, that nothing writes at rest.`,
+		Example: `  sandbox kubectl apply -f app.yaml && sandbox quiet
+  sandbox quiet --for 10s --timeout 11s`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if while <= 0 {
+				return fmt.Errorf("--for %s: it must be more than 0", while)
+			}
+			if timeout <= while {
+				return fmt.Errorf("--timeout %s: it must be more than --for %s", timeout, while)
+			}
+			return r.withEtcd(cmd.Context(), func(_ cluster.Dir, etcd *clientv3.Client) error {
+				ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("after %s", timeout))
+				defer cancel()
+				return snapshot.Quiet(ctx, etcd, while)
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&while, "for", time.Second, "for how long nothing is to be written")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "for how long to wait for that at most")
+	return cmd
+}
+
+// withEtcd calls a function with the etcd of the running sandbox.
+func (r *root) withEtcd(ctx context.Context, do func(cluster.Dir, *clientv3.Client) error) (err error) {
+	dir, err := r.dir()
+	if err != nil {
+		return err
+	}
+	if _, err := dir.Status(ctx); err != nil {
+		return err
+	}
+	etcd, err := dir.Etcd(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, etcd.Close()) }()
+	return do(dir, etcd)
+}

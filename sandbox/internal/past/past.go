@@ -1,0 +1,190 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package past answers reads of an API server as of an earlier revision, for clients that know
+// nothing of that, such as kubectl.
+package past
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/rest"
+)
+
+// requests tells what a request is about from its path.
+var requests = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+
+// Handler answers reads of objects as of a revision of etcd, which is what the resourceVersion
+// of an object or a list is, through the API server that the config names. Discovery is as it
+// is now. What is not a read is refused, as are watches and subresources.
+func Handler(config *rest.Config, revision int64) (http.Handler, error) {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	proxy := &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: server.Scheme, Host: server.Host})
+			// Those of the client are for this handler.
+			r.Out.Header.Del("Authorization")
+			// The answer is read here.
+			r.Out.Header.Del("Accept-Encoding")
+		},
+		ModifyResponse: func(r *http.Response) error { return modify(r, revision) },
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, err := requests.NewRequestInfo(r)
+		switch {
+		case err != nil:
+			refuse(w, http.StatusBadRequest, err.Error())
+		case r.Method != http.MethodGet:
+			refuse(w, http.StatusMethodNotAllowed, fmt.Sprintf("revision %d is past: it can only be read", revision))
+		case !info.IsResourceRequest:
+			proxy.ServeHTTP(w, r)
+		case info.Verb == "watch":
+			refuse(w, http.StatusMethodNotAllowed, fmt.Sprintf("revision %d is past: nothing of it changes any more, so it cannot be watched", revision))
+		case info.Subresource != "":
+			refuse(w, http.StatusNotFound, fmt.Sprintf("of revision %d only objects are kept, not their %s", revision, info.Subresource))
+		default:
+			proxy.ServeHTTP(w, r.WithContext(request.WithRequestInfo(r.Context(), ask(r, info, revision))))
+		}
+	}), nil
+}
+
+// ask changes a request for an object, or for a list, to one for the list as of the revision,
+// and returns what it was. The API server gives a single object only as it is now.
+func ask(r *http.Request, info *request.RequestInfo, revision int64) *request.RequestInfo {
+	query := r.URL.Query()
+	if info.Name != "" && !strings.Contains(query.Get("fieldSelector"), "metadata.name=") {
+		r.URL.Path, r.URL.RawPath = path.Dir(r.URL.Path), ""
+		query.Set("fieldSelector", "metadata.name="+info.Name)
+	} else {
+		// It is a list already, perhaps with a name.
+		list := *info
+		list.Name, info = "", &list
+	}
+	// The next page of a list is of the revision of the first.
+	if query.Get("continue") == "" {
+		query.Set("resourceVersion", strconv.FormatInt(revision, 10))
+		query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
+	}
+	r.URL.RawQuery = query.Encode()
+	// Other encodings are not understood here.
+	accept := r.Header.Get("Accept")
+	if strings.Contains(accept, "as=Table") {
+		r.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
+	} else {
+		r.Header.Set("Accept", "application/json")
+	}
+	return info
+}
+
+// modify makes what the API server answered the answer to what was asked.
+func modify(r *http.Response, revision int64) error {
+	info, ok := request.RequestInfoFrom(r.Request.Context())
+	if !ok {
+		return nil
+	}
+	switch {
+	case r.StatusCode == http.StatusGone:
+		return replace(r, http.StatusGone, status(http.StatusGone, fmt.Sprintf("revision %d is not kept any more: a sandbox that was started with --keep-history keeps all", revision)))
+	case r.StatusCode != http.StatusOK || info.Name == "":
+		return nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	object, found, err := single(body)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		message := fmt.Sprintf("%s %q not found in revision %d", info.Resource, info.Name, revision)
+		return replace(r, http.StatusNotFound, status(http.StatusNotFound, message))
+	default:
+		return replace(r, http.StatusOK, object)
+	}
+}
+
+// single returns the only object of a list, or, of a table, the table with its only row. It
+// reports whether there is one.
+func single(body []byte) (object any, found bool, _ error) {
+	var list struct {
+		Kind       string           `json:"kind"`
+		APIVersion string           `json:"apiVersion"`
+		Items      []map[string]any `json:"items"`
+		Rows       []any            `json:"rows"`
+	}
+	// Numbers stay as they are written.
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	if err := decoder.Decode(&list); err != nil {
+		return nil, false, fmt.Errorf("the list that the API server answered: %w", err)
+	}
+	switch {
+	case list.Kind == "Table":
+		return json.RawMessage(body), len(list.Rows) == 1, nil
+	case len(list.Items) != 1:
+		return nil, false, nil
+	}
+	item := list.Items[0]
+	// In lists of built-in kinds objects do not say what they are.
+	if item["kind"] == nil {
+		item["kind"], item["apiVersion"] = strings.TrimSuffix(list.Kind, "List"), list.APIVersion
+	}
+	return item, true, nil
+}
+
+func status(code int, message string) metav1.Status {
+	s := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Message: message}
+	switch code {
+	case http.StatusNotFound:
+		s.Reason = metav1.StatusReasonNotFound
+	case http.StatusGone:
+		s.Reason = metav1.StatusReasonExpired
+	case http.StatusMethodNotAllowed:
+		s.Reason = metav1.StatusReasonMethodNotAllowed
+	default:
+		s.Reason = metav1.StatusReasonBadRequest
+	}
+	return s
+}
+
+func replace(r *http.Response, code int, object any) error {
+	body, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(r.Body.Close())
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.StatusCode, r.Status = code, http.StatusText(code)
+	r.ContentLength = int64(len(body))
+	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	r.Header.Set("Content-Type", "application/json")
+	return err
+}
+
+func refuse(w http.ResponseWriter, code int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(status(code, message))
+}

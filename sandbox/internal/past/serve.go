@@ -1,0 +1,74 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package past
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/pki"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/ports"
+)
+
+// name is that of the cluster, the user and the context in the kubeconfig.
+const name = "sandbox-past"
+
+// Serve serves a [Handler] on a free port of the loopback interface until the server is closed,
+// to those alone who have the kubeconfig that it returns.
+func Serve(config *rest.Config, revision int64) (kubeconfig []byte, server io.Closer, _ error) {
+	handler, err := Handler(config, revision)
+	if err != nil {
+		return nil, nil, err
+	}
+	ca, err := pki.NewAuthority(name + "-ca")
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := ca.Client(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	pair, err := ca.Server(name, nil, []net.IP{net.ParseIP(ports.Loopback)})
+	if err != nil {
+		return nil, nil, err
+	}
+	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	if err != nil {
+		return nil, nil, err
+	}
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(ca.Cert)
+	listener, err := net.Listen("tcp", net.JoinHostPort(ports.Loopback, "0"))
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 30 * time.Second,
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{certificate},
+			// Other users of the machine can reach the port.
+			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients,
+			MinVersion: tls.VersionTLS12,
+		},
+		// It would log each connection that a client closes.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	go func() { _ = s.ServeTLS(listener, "", "") }()
+	kubeconfig, err = clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: "https://" + listener.Addr().String(), CertificateAuthorityData: ca.Cert}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: client.Cert, ClientKeyData: client.Key}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+		CurrentContext: name,
+	})
+	return kubeconfig, s, err
+}

@@ -1,0 +1,165 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// What etcd takes in one transaction, by its defaults: 128 writes, and 1.5 MiB with what goes
+// around them. A single object can have as many bytes.
+const (
+	mostWrites = 128
+	mostBytes  = 1 << 20
+)
+
+// page is how many objects are read at once.
+const page = 5000
+
+// attempts is how often a restore starts again because others wrote meanwhile.
+const attempts = 5
+
+// eventsLast is how long events that were put back stay, as long as the API server keeps new ones.
+const eventsLast = time.Hour
+
+// Take returns the objects that there are now, all as of one revision.
+func Take(ctx context.Context, etcd clientv3.KV, kubernetes string) (*Snapshot, error) {
+	s := &Snapshot{Kubernetes: kubernetes, Taken: time.Now()}
+	var err error
+	s.Objects, s.Revision, err = read(ctx, etcd)
+	return s, err
+}
+
+func read(ctx context.Context, etcd clientv3.KV) (objects map[string][]byte, revision int64, err error) {
+	objects = map[string][]byte{}
+	end := clientv3.GetPrefixRangeEnd(prefix)
+	for from := prefix; ; {
+		options := []clientv3.OpOption{clientv3.WithRange(end), clientv3.WithLimit(page)}
+		if revision > 0 {
+			options = append(options, clientv3.WithRev(revision))
+		}
+		answer, err := etcd.Get(ctx, from, options...)
+		if err != nil {
+			return nil, 0, fmt.Errorf("read what etcd has: %w", err)
+		}
+		if revision == 0 {
+			revision = answer.Header.Revision
+		}
+		for _, kv := range answer.Kvs {
+			objects[string(kv.Key)] = kv.Value
+		}
+		if !answer.More {
+			return objects, revision, nil
+		}
+		from = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// Restore makes the objects those of the snapshot, and returns how many had to be written or
+// deleted. It is an error if others write as fast.
+func (s *Snapshot) Restore(ctx context.Context, etcd *clientv3.Client) (int, error) {
+	total := 0
+	var left []Change
+	for range attempts {
+		now, _, err := read(ctx, etcd)
+		if err != nil {
+			return total, err
+		}
+		if left = s.changes(now); len(left) == 0 {
+			return total, nil
+		}
+		if err := apply(ctx, etcd, left); err != nil {
+			return total, err
+		}
+		total += len(left)
+	}
+	return total, fmt.Errorf("objects are changed as fast as they are put back, such as %s: stop the programs that write, and restore again", left[0].Key)
+}
+
+func apply(ctx context.Context, etcd *clientv3.Client, changes []Change) error {
+	var expiring clientv3.LeaseID
+	for _, part := range batches(changes, mostWrites, mostBytes) {
+		operations := make([]clientv3.Op, 0, len(part))
+		for _, c := range part {
+			switch {
+			case c.Value == nil:
+				operations = append(operations, clientv3.OpDelete(c.Key))
+			case strings.HasPrefix(c.Key, prefix+"events/"):
+				if expiring == clientv3.NoLease {
+					lease, err := etcd.Grant(ctx, int64(eventsLast/time.Second))
+					if err != nil {
+						return fmt.Errorf("write to etcd: %w", err)
+					}
+					expiring = lease.ID
+				}
+				operations = append(operations, clientv3.OpPut(c.Key, string(c.Value), clientv3.WithLease(expiring)))
+			default:
+				operations = append(operations, clientv3.OpPut(c.Key, string(c.Value)))
+			}
+		}
+		if _, err := etcd.Txn(ctx).Then(operations...).Commit(); err != nil {
+			return fmt.Errorf("write to etcd: %w", err)
+		}
+	}
+	return nil
+}
+
+// heartbeats are written at rest, too.
+var heartbeats = []string{prefix + "leases/", prefix + "events/"}
+
+// Quiet waits until nothing is written to any object, but Leases and Events, for a while. If
+// the context ends first, the error names what was written last.
+func Quiet(ctx context.Context, etcd clientv3.Watcher, while time.Duration) error {
+	watch := etcd.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix())
+	rest := time.NewTimer(while)
+	defer rest.Stop()
+	last := "nothing yet"
+	for {
+		select {
+		case <-rest.C:
+			return nil
+		case answer, ok := <-watch:
+			switch {
+			case ctx.Err() != nil:
+				return fmt.Errorf("it is not quiet, %w: the last write was %s", context.Cause(ctx), last)
+			case !ok:
+				return fmt.Errorf("etcd has ended the watch")
+			case answer.Err() != nil:
+				return fmt.Errorf("watch etcd: %w", answer.Err())
+			}
+			for _, event := range answer.Events {
+				if what := write(event); what != "" {
+					last = what
+					rest.Reset(while)
+				}
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("it is not quiet, %w: the last write was %s", context.Cause(ctx), last)
+		}
+	}
+}
+
+// write names the object that an event is about, or is empty if it is no more than a sign of life.
+func write(event *clientv3.Event) string {
+	key := string(event.Kv.Key)
+	for _, beat := range heartbeats {
+		if strings.HasPrefix(key, beat) {
+			return ""
+		}
+	}
+	verb := "a change of "
+	switch {
+	case event.Type == mvccpb.DELETE:
+		verb = "the deletion of "
+	case event.IsCreate():
+		verb = "the creation of "
+	}
+	return verb + strings.TrimPrefix(key, prefix)
+}

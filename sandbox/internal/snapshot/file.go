@@ -1,0 +1,86 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"compress/gzip"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// magic is what a file begins with, once unpacked.
+const magic = "tidekeeper-sandbox-snapshot-1"
+
+// Save writes a snapshot to a file that only its user can read, as it has the Secrets of the
+// cluster. A file that is there is replaced when the new one is complete.
+func (s *Snapshot) Save(path string) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
+	if err != nil {
+		return fmt.Errorf("save the snapshot: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name())
+			err = fmt.Errorf("save the snapshot: %w", err)
+		}
+	}()
+	// The least of compression takes a third of the time, and the file is hardly larger.
+	pack, err := gzip.NewWriterLevel(file, gzip.BestSpeed)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	encoder := gob.NewEncoder(pack)
+	if err := errors.Join(encoder.Encode(magic), encoder.Encode(s), pack.Close(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
+
+// Load reads a snapshot from a file. It is an error if the file is not one, or is not complete.
+func Load(path string) (*Snapshot, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the snapshot: %w", err)
+	}
+	defer file.Close()
+	pack, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not a snapshot, as 'sandbox snapshot' writes them", path)
+	}
+	decoder := gob.NewDecoder(pack)
+	var begin string
+	if err := decoder.Decode(&begin); err != nil || begin != magic {
+		return nil, fmt.Errorf("%s is not a snapshot, as 'sandbox snapshot' writes them", path)
+	}
+	s := &Snapshot{}
+	err = decoder.Decode(s)
+	if err == nil {
+		// The checksum is at the end.
+		_, err = io.Copy(io.Discard, pack)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged (%w): take the snapshot again", path, err)
+	}
+	return s, nil
+}
+
+// Fits returns an error if a control plane of that version may not be able to read the objects:
+// it reads those of its own release and of the ones before.
+func (s *Snapshot) Fits(kubernetes string) error {
+	mine, err := version.ParseSemantic(kubernetes)
+	if err != nil {
+		return nil //nolint:nilerr // A version that is not known fits.
+	}
+	theirs, err := version.ParseSemantic(s.Kubernetes)
+	if err != nil || theirs.Major() < mine.Major() || theirs.Major() == mine.Major() && theirs.Minor() <= mine.Minor() {
+		return nil //nolint:nilerr // The same.
+	}
+	return fmt.Errorf("the snapshot was taken of Kubernetes %s, and this sandbox is %s, which may not know what is in it: restore it in one of that version", s.Kubernetes, kubernetes)
+}

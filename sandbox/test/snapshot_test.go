@@ -1,0 +1,213 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// boats is a kind of the test's own, and one of them.
+const boats = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: boats.example.com}
+spec:
+  group: example.com
+  names: {kind: Boat, plural: boats}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+// uids returns the UID of each object that the test is about.
+func uids(t *testing.T, client kubernetes.Interface, s sandbox) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	pods, err := client.CoreV1().Pods("dock").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range pods.Items {
+		all["pod "+pod.Name] = string(pod.UID)
+	}
+	for _, what := range []string{"deployment", "replicaset", "configmap", "secret", "boat"} {
+		for _, line := range strings.Fields(s.run(t, "kubectl", "get", what, "-n", "dock", "-o", `jsonpath={range .items[*]}{.metadata.name}={.metadata.uid} {end}`).stdout) {
+			name, uid, _ := strings.Cut(line, "=")
+			all[what+" "+name] = uid
+		}
+	}
+	return all
+}
+
+// After a restore all is as it was, in the same sandbox and in a new one: the same objects with
+// the same status, and controllers that go on from there.
+func TestSnapshot(t *testing.T) {
+	t.Parallel()
+	s := start(t, "--nodes=3", "--keep-history")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "installed")
+	manifest := filepath.Join(dir, "boats.yaml")
+	if err := os.WriteFile(manifest, []byte(boats), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.must(t, "kubectl", "apply", "-f", manifest)
+	s.must(t, "kubectl", "wait", "crd/boats.example.com", "--for=condition=Established")
+	s.must(t, "kubectl", "create", "namespace", "dock")
+	s.must(t, "kubectl", "create", "deployment", "crew", "-n", "dock", "--image=crew", "--replicas=6")
+	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=60s")
+	s.must(t, "kubectl", "create", "configmap", "chart", "-n", "dock", "--from-literal=depth=3")
+	if err := os.WriteFile(manifest, []byte("apiVersion: example.com/v1\nkind: Boat\nmetadata: {name: ark, namespace: dock}\nspec: {length: 300}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.must(t, "kubectl", "apply", "-f", manifest)
+	s.must(t, "quiet")
+	cs := s.client(t)
+	want := uids(t, cs, s)
+	if len(want) < 6+4 {
+		t.Fatalf("too little is there: %v", want)
+	}
+	out := s.must(t, "snapshot", file)
+	said := regexp.MustCompile(` has the [0-9]+ objects of revision ([0-9]+)\.`).FindStringSubmatch(out)
+	if said == nil {
+		t.Fatalf("snapshot said %q", out)
+	}
+
+	// Objects change, come, and go, with all that belongs to them.
+	s.must(t, "kubectl", "delete", "deployment", "crew", "-n", "dock", "--cascade=foreground", "--wait")
+	s.must(t, "kubectl", "delete", "crd", "boats.example.com")
+	s.must(t, "kubectl", "patch", "configmap", "chart", "-n", "dock", "-p", `{"data":{"depth":"4"}}`)
+	s.must(t, "kubectl", "create", "configmap", "later", "-n", "dock")
+	s.must(t, "kubectl", "create", "namespace", "later")
+
+	// That revision can still be read.
+	at := func(args ...string) string {
+		t.Helper()
+		return s.must(t, append([]string{"at", said[1], "kubectl"}, args...)...)
+	}
+	if got := at("get", "configmap/chart", "-n", "dock", "-o", "jsonpath={.kind} {.data.depth}"); got != "ConfigMap 3" {
+		t.Errorf("at that revision the chart was %q", got)
+	}
+	if got := at("get", "pods", "-n", "dock", "--no-headers"); strings.Count(got, "Running") != 6 {
+		t.Errorf("at that revision the pods were\n%s", got)
+	}
+	for _, tc := range []struct{ args, says string }{
+		{"get namespace later", `namespaces "later" not found in revision`},
+		{"delete configmap chart -n dock", "is past: it can only be read"},
+		{"get pods --watch", "cannot be watched"},
+	} {
+		if r := s.run(t, append([]string{"at", said[1], "kubectl"}, strings.Fields(tc.args)...)...); r.code != 1 || !strings.Contains(r.stderr, tc.says) {
+			t.Errorf("%s: %+v, want %q", tc.args, r, tc.says)
+		}
+	}
+
+	began := time.Now()
+	if out := s.must(t, "restore", file); !strings.Contains(out, "had to be written or removed") {
+		t.Errorf("restore said %q", out)
+	} else {
+		t.Logf("%s in all: %s", time.Since(began).Round(time.Millisecond), out)
+	}
+	isBack := func(s sandbox, client kubernetes.Interface) {
+		t.Helper()
+		waitFor(t, 30*time.Second, func() string {
+			if got := uids(t, client, s); fmt.Sprint(got) != fmt.Sprint(want) {
+				return fmt.Sprintf("there is\n%v, want\n%v", got, want)
+			}
+			return ""
+		})
+		if got := s.must(t, "kubectl", "get", "configmap/chart", "-n", "dock", "-o", "jsonpath={.data.depth}"); got != "3" {
+			t.Errorf("the chart says %q, want 3", got)
+		}
+		if got := s.must(t, "kubectl", "get", "boat/ark", "-n", "dock", "-o", "jsonpath={.spec.length}"); got != "300" {
+			t.Errorf("the ark has the length %q, want 300", got)
+		}
+		if r := s.run(t, "kubectl", "get", "namespace", "later"); r.code == 0 {
+			t.Error("what came later is still there")
+		}
+	}
+	isBack(s, cs)
+	// No controller takes the objects for others, or for orphans.
+	s.must(t, "quiet", "--for=3s")
+	isBack(s, cs)
+	s.must(t, "kubectl", "scale", "deployment/crew", "-n", "dock", "--replicas=8")
+	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=60s")
+
+	other := start(t, "--nodes=0")
+	other.must(t, "restore", file)
+	isBack(other, other.client(t))
+	other.must(t, "kubectl", "scale", "deployment/crew", "-n", "dock", "--replicas=7")
+	other.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=60s")
+}
+
+// What cannot be restored is refused before anything is changed, and a component that does not
+// run is not started on the quiet.
+func TestSnapshotInput(t *testing.T) {
+	s := sharedSandbox(t)
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"snapshot"}, "requires FILE"},
+		{[]string{"snapshot", "/missing/file"}, "save the snapshot: "},
+		{[]string{"at", "12"}, "want a revision and a command of kubectl"},
+		{[]string{"at", "0", "kubectl", "get", "pods"}, "\"0\" is not a revision"},
+		{[]string{"at", "now", "kubectl", "get", "pods"}, "\"now\" is not a revision"},
+		{[]string{"restore", text}, "is not a snapshot, as 'sandbox snapshot' writes them"},
+		{[]string{"restore", "/missing/file"}, "no such file"},
+		{[]string{"quiet", "--for=0s"}, "--for 0s: it must be more than 0"},
+		{[]string{"quiet", "--for=10s", "--timeout=10s"}, "--timeout 10s: it must be more than --for 10s"},
+	} {
+		wantError(t, s.run(t, tc.args...), tc.says)
+	}
+	file := filepath.Join(t.TempDir(), "snapshot")
+	s.must(t, "snapshot", file)
+	s.must(t, "component", "pause", "kube-scheduler")
+	r := s.run(t, "restore", file)
+	s.must(t, "component", "resume", "kube-scheduler")
+	wantError(t, r, "kube-scheduler is paused: start or resume it first, with 'sandbox component'")
+	if r := command(t, "restore", "--data-dir", t.TempDir(), file); r.code != 1 || !strings.Contains(r.stderr, "no sandbox runs in") {
+		t.Errorf("without a sandbox: %+v", r)
+	}
+}
+
+// Quiet waits for what is written, and names what does not end.
+func TestQuiet(t *testing.T) {
+	s := sharedSandbox(t)
+	cs := s.client(t)
+	if _, err := cs.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "restless"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			case <-time.After(100 * time.Millisecond):
+				_, _ = cs.CoreV1().ConfigMaps("default").Update(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "restless"}, Data: map[string]string{"n": fmt.Sprint(i)}}, metav1.UpdateOptions{})
+			}
+		}
+	}()
+	r := s.run(t, "quiet", "--for=2s", "--timeout=4s")
+	close(done)
+	<-ended
+	wantError(t, r, "it is not quiet, after 4s: the last write was a change of configmaps/default/restless")
+	s.must(t, "quiet")
+	if err := cs.CoreV1().ConfigMaps("default").Delete(t.Context(), "restless", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
