@@ -55,6 +55,9 @@ func (d Dir) Without(ctx context.Context, do func() error) (err error) {
 	if err != nil {
 		return err
 	}
+	if status.RealNodes > 0 {
+		return errors.New("this sandbox has real nodes, whose containers cannot be put back: restore in one without --real-nodes")
+	}
 	if down := status.Down(); len(down) > 0 {
 		return fmt.Errorf("%s: start or resume it first, with 'sandbox component'", strings.Join(down, ", "))
 	}
