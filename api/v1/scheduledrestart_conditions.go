@@ -64,6 +64,10 @@ const (
 	// is.
 	ReasonWindowClosed = "WindowClosed"
 
+	// ReasonClosedByQuery means that a query of the manager's operator has a result, or
+	// failed.
+	ReasonClosedByQuery = "ClosedByQuery"
+
 	// The following are reasons of ticks only.
 
 	// ReasonAlreadyRestarted means that the workload had been restarted for the
@@ -96,7 +100,7 @@ const (
 // WaitReasons are the reasons of the condition Ready with which a due tick waits.
 var WaitReasons = []string{
 	ReasonTargetNotFound, ReasonFrozen, ReasonWindowClosed, ReasonTargetPaused, ReasonTargetRolling, ReasonTargetUnhealthy,
-	ReasonOutOfOrder, ReasonPredecessorFailed, ReasonPredecessorNotFound, ReasonBudgetExhausted,
+	ReasonOutOfOrder, ReasonPredecessorFailed, ReasonPredecessorNotFound, ReasonBudgetExhausted, ReasonClosedByQuery,
 }
 
 // Reasons of events about a ScheduledRestart.

@@ -82,6 +82,7 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 		return use, err
 	}
 	r.rememberSent(key, restart.UID, d.Send)
+	r.queries.Forget(key)
 	r.metrics.lateness.Observe(max(0, r.clock.Since(d.Due).Seconds()))
 	return use, nil
 }

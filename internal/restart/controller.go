@@ -21,6 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/query"
 	"tidekeeper.dev/tidekeeper/internal/wakeup"
 )
 
@@ -38,6 +39,8 @@ type reconciler struct {
 	claims   *claims
 	freezes  *freeze.Reader
 	configs  *configReader
+	// queries is nil if the manager's operator has none.
+	queries *query.Gate
 	// slotAge is how long a restart uses a slot of the budget.
 	slotAge time.Duration
 	// changeSettle is how long the content that pods use must not have changed.
@@ -96,6 +99,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, err
 	}
+	if d.Needs == decision.NeedAnswer {
+		// The answer has it reconciled again.
+		use = slotHeld
+		return ctrl.Result{}, nil
+	}
 	if restart.Status.Active == nil {
 		if turn := r.misses.turn(key, &d, r.clock.Now()); !turn.IsZero() {
 			// Too many ticks of this namespace are missed at once: this one is reported
@@ -146,6 +154,7 @@ func (r *reconciler) forget(key types.NamespacedName) {
 	r.mu.Unlock()
 	r.misses.forget(key)
 	r.claims.forget(key)
+	r.queries.Forget(key)
 	r.enqueue(r.budget.Release(key))
 }
 

@@ -36,8 +36,9 @@
 //	schedule_gauge.go  the metric of schedules by their status
 //
 // The package forecast plays the coming time through the same decisions and the same budget. The
-// package evict chooses the pods that are evicted next, and the package scale reads targets of
-// which only the scale subresource is known.
+// package evict chooses the pods that are evicted next, the package scale reads targets of
+// which only the scale subresource is known, and the package query asks the queries of the
+// manager's operator.
 //
 // internal/wakeup wakes the controller when something is due. The reasons of conditions,
 // ticks and events are constants of api/v1.

@@ -60,6 +60,8 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 	if err := r.readConfig(ctx, &in, false); err != nil {
 		return decision.Output{}, nil, err
 	}
+	workload := decision.TargetRef(restart.Status.Active, &restart.Spec).Name
+	in.Queried, in.Answer = r.queries != nil, r.queries.Answer(key, workload)
 	for {
 		d := decision.Decide(in)
 		switch d.Needs {
@@ -90,6 +92,10 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 		}
 		if err != nil {
 			return decision.Output{}, nil, err
+		}
+		if d.Needs == decision.NeedAnswer {
+			r.queries.Ask(ctx, key, workload)
+			return d, t, nil
 		}
 		withoutSlot := !in.HasSlot && (d.Needs == decision.NeedSlot || d.Needs == decision.NeedSpareSlot)
 		if d.Needs == decision.NeedNothing || withoutSlot {

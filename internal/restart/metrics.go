@@ -10,6 +10,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/query"
 )
 
 // metrics of the controller.
@@ -19,6 +20,7 @@ type metrics struct {
 	duration  *prometheus.HistogramVec
 	schedules *scheduleGauge
 	overdue   *overdue
+	queries   *query.Metrics
 }
 
 // RegisterMetrics registers the metrics of this package without anything behind them,
@@ -76,5 +78,7 @@ func newMetrics(registry prometheus.Registerer, b *budget.Budget) (*metrics, err
 			return nil, err
 		}
 	}
-	return m, nil
+	queries, err := query.NewMetrics(registry)
+	m.queries = queries
+	return m, err
 }

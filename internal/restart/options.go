@@ -9,6 +9,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/options"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/query"
 )
 
 // Options are the settings of scheduled restarts.
@@ -30,6 +31,9 @@ type Options struct {
 	// ChangeSettle is how long the content of the ConfigMaps and Secrets that pods use must not
 	// have changed before they are restarted for it, so that a burst of edits is one restart.
 	ChangeSettle time.Duration
+	// Gates is a file with a Prometheus and queries, of which any result keeps restarts from
+	// being started; "" means that there are none.
+	Gates string
 }
 
 // group declares the options.
@@ -45,5 +49,16 @@ func (o *Options) group() *options.Group {
 		"how long a restart counts towards the restart budget; a restart that takes longer continues, and others may start beside it")
 	g.Duration(&o.ChangeSettle, "restart-change-settle", decision.DefaultChangeSettle, options.Between(time.Second, 10*time.Minute),
 		"how long the content of ConfigMaps and Secrets must not have changed before pods are restarted for it")
+	g.String(&o.Gates, "restart-gates", "", checkGates,
+		"`file` with a Prometheus and queries that are asked before a restart is started: any result, and any error, holds it back; see docs/gates.md")
 	return g
+}
+
+// checkGates reads a file of queries, so that a mistake in it ends the manager at once.
+func checkGates(file string) error {
+	if file == "" {
+		return nil
+	}
+	_, err := query.Load(file)
+	return err
 }

@@ -28,6 +28,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/optional"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/query"
 	"tidekeeper.dev/tidekeeper/internal/retry"
 	"tidekeeper.dev/tidekeeper/internal/wakeup"
 	"tidekeeper.dev/tidekeeper/internal/workload"
@@ -51,6 +52,10 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 	}
 	if r.configs, err = newConfigReader(mgr, r.enqueue); err != nil {
 		return fmt.Errorf("scheduled restarts: %w", err)
+	}
+	answered := func(key types.NamespacedName) { r.enqueue([]types.NamespacedName{key}) }
+	if r.queries, err = query.New(options.Gates, m.queries, c, answered); err != nil {
+		return fmt.Errorf("scheduled restarts: --restart-gates: %w", err)
 	}
 	builder := ctrl.NewControllerManagedBy(mgr).
 		For(&tidekeeperv1.ScheduledRestart{}).

@@ -118,7 +118,7 @@ func LastSuccessBefore(r *tidekeeperv1.ScheduledRestart, limit time.Time) bool {
 // waitReasons are the reasons of the condition Ready while a due restart waits.
 var waitReasons = sets.New(tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling,
 	tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonOutOfOrder, tidekeeperv1.ReasonPredecessorFailed, tidekeeperv1.ReasonPredecessorNotFound,
-	tidekeeperv1.ReasonFrozen, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonBudgetExhausted)
+	tidekeeperv1.ReasonFrozen, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonBudgetExhausted, tidekeeperv1.ReasonClosedByQuery)
 
 // restartStatus is the reason of the condition Ready.
 func restartStatus(r *tidekeeperv1.ScheduledRestart) Status {

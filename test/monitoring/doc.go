@@ -2,5 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package monitoring tests the alerts and dashboards of config/monitoring: with
-// promtool, and with a Prometheus that scrapes a manager of a sandbox.
+// promtool, and with a Prometheus that scrapes a manager of a sandbox. It also tests the
+// queries that a manager asks a Prometheus before restarts.
 package monitoring

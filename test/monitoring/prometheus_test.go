@@ -52,9 +52,9 @@ func startPrometheus(t *testing.T, manager *framework.Manager) prometheus {
 		t.Errorf("the ServiceMonitor has the endpoint %+v, the Service the ports %+v", endpoint, service.Spec.Ports)
 	}
 
-	dir := t.TempDir()
 	_, target, _ := strings.Cut(manager.Metrics, "://")
-	config := writeYAML(t, dir, "prometheus.yaml", map[string]any{
+	p := prometheus{framework.FreeAddress(t)}
+	p.start(t, map[string]any{
 		"global":     map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"},
 		"rule_files": []string{rulesFile(t)},
 		"scrape_configs": []any{map[string]any{
@@ -64,12 +64,18 @@ func startPrometheus(t *testing.T, manager *framework.Manager) prometheus {
 			"static_configs": []any{map[string]any{"targets": []string{target}}},
 		}},
 	})
-	p := prometheus{framework.FreeAddress(t)}
-	framework.RunTool(t, "PROMETHEUS_BIN", "prometheus", "--config.file="+config, "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+p.address)
 	// It is ready some seconds before it scrapes its targets.
 	since := time.Now()
 	framework.Eventually(t, "Prometheus scrapes the manager", func() error { return p.answered("up == 1", since) })
 	return p
+}
+
+// start runs it with a configuration until the test ends.
+func (p prometheus) start(t *testing.T, config map[string]any) {
+	t.Helper()
+	dir := t.TempDir()
+	file := writeYAML(t, dir, "prometheus.yaml", config)
+	framework.RunTool(t, "PROMETHEUS_BIN", "prometheus", "--config.file="+file, "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+p.address)
 }
 
 // readerToken installs the account of the ServiceMonitor's token, and returns the token.

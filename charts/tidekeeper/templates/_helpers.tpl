@@ -96,3 +96,8 @@ readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
 {{- end }}
+
+{{/* The file of --restart-gates. */}}
+{{- define "tidekeeper.restartGates" -}}
+{{- toYaml (dict "prometheus" .Values.restartGates.prometheus "queries" .Values.restartGates.queries) -}}
+{{- end }}

@@ -64,6 +64,7 @@ Each restart takes as long as the last one in its history that succeeded, or, wi
 one, --assume-duration. Workloads stay as they are now: one that is paused stays paused.
 Pods become older and are replaced by restarts only. Without the right to list them, they
 are as old as the manager last knew.
+What queries of the manager's operator will say is not known: they are taken to say nothing.
 A rollout in progress completes as a restart would. The manager may start others first
 of those that are due at the same instant. Its settings cannot be read from the cluster:
 give them as flags if they are not the defaults.

@@ -22,6 +22,9 @@ func (o *forecastOptions) print(f forecast.Forecast, partial bool) error {
 	if n := f.Summary.Unlisted; n > 0 {
 		o.Note(fmt.Sprintf("%d more ticks are counted and not listed by name: choose a namespace, or look less far ahead with --for", n))
 	}
+	if n := f.ClosedByQuery; n > 0 {
+		o.Note(fmt.Sprintf("waiting for a query of the manager's operator now: %s; what the queries will say is not known, and they are played as if that were nothing", term.Plural(n, "restart")))
+	}
 	settings := forecastSettings{o.budget.maxConcurrent, o.budget.namespaceShare, int64(o.budget.slotAge.Duration / time.Second), int64(o.assume.Duration / time.Second)}
 	defaults := append([]string{}, o.defaults...)
 	if done, err := o.output.Print(o.Out, forecastOutput{f, settings, defaults, partial}); done {

@@ -35,7 +35,11 @@ func newGatesCommand(e *cmdutil.Env) *cobra.Command {
 		Long: `gates shows everything that must allow a restart before it is started, open or closed,
 in the order in which a person has to open it: the schedule, the workload and its update
 strategy, the freezes, the windows, those that come first, the health of the workload,
-and a slot of the budget. A restart that is requested now needs all of them but the schedule.
+the queries of the manager's operator, and a slot of the budget. A restart that is requested
+now needs all of them but the schedule.
+
+Only the manager can ask those queries, and it does so when a restart is ready to start: the
+gate is shown as closed while a restart waits for it, with what the query has said.
 
 The settings of the manager cannot be read from the cluster: give those of the budget as
 flags if they are not the defaults. Pods of a DaemonSet on nodes that are not ready count

@@ -173,9 +173,7 @@ func (d *decider) sendUnlessObsolete(tick time.Time) {
 		d.complete(tidekeeperv1.OutcomeSkipped, blocked.reason, blocked.message)
 	case blocked != nil:
 		d.waitsFor, d.waitsUntil = blocked, deadline
-		if !blocked.until.IsZero() {
-			d.wakeAt(blocked.until)
-		}
+		d.wakeFor(blocked)
 		d.wakeAt(deadline.Add(time.Second))
 	default:
 		d.sendNow(tick, due)

@@ -19,6 +19,8 @@ type blocker struct {
 	permanent bool
 	// until is when the blocker goes by itself; zero means that this is not known.
 	until time.Time
+	// again is when to find out again whether it has gone; zero means that an event says so.
+	again time.Time
 }
 
 // blocker returns the first thing that keeps the target from being restarted at a time, or
@@ -37,7 +39,10 @@ func (d *decider) blocker(at time.Time) *blocker {
 	if b := d.outOfOrder(at); b != nil {
 		return b
 	}
-	return unready(d.spec, d.in.Target)
+	if b := unready(d.spec, d.in.Target); b != nil {
+		return b
+	}
+	return d.closedByQuery()
 }
 
 // unusable returns what is wrong with a target whenever it is restarted, or nil.

@@ -20,7 +20,7 @@ var ReadyReasons = []string{
 	tidekeeperv1.ReasonOutOfOrder, tidekeeperv1.ReasonPredecessorFailed, tidekeeperv1.ReasonPredecessorNotFound, tidekeeperv1.ReasonOrderCycle,
 	tidekeeperv1.ReasonFrozen, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonOutsideWindows, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonTargetNotFound,
 	tidekeeperv1.ReasonStrategyOnDelete, tidekeeperv1.ReasonStrategyPartition, tidekeeperv1.ReasonPodsNotWatched,
-	tidekeeperv1.ReasonConfigNotWatched,
+	tidekeeperv1.ReasonConfigNotWatched, tidekeeperv1.ReasonClosedByQuery,
 }
 
 // Triggers are all triggers of restarts.
@@ -42,7 +42,7 @@ var TickReasons = map[tidekeeperv1.Outcome][]string{
 		tidekeeperv1.ReasonTargetNotFound, tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling,
 		tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonFrozen, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonBudgetExhausted,
 		tidekeeperv1.ReasonDeadlineExceeded, tidekeeperv1.ReasonSuperseded,
-		tidekeeperv1.ReasonOutOfOrder, tidekeeperv1.ReasonPredecessorFailed, tidekeeperv1.ReasonPredecessorNotFound,
+		tidekeeperv1.ReasonOutOfOrder, tidekeeperv1.ReasonPredecessorFailed, tidekeeperv1.ReasonPredecessorNotFound, tidekeeperv1.ReasonClosedByQuery,
 	},
 }
 

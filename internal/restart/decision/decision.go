@@ -38,6 +38,11 @@ type Input struct {
 	After []Predecessor
 	Cycle []string
 
+	// Queried says that the manager's operator has queries, and Answer what they said last; nil
+	// if they were not asked.
+	Queried bool
+	Answer  *Answer
+
 	// Target is the workload, nil if it does not exist. While a restart is in progress
 	// it is the workload that is being restarted, even if the spec now names another.
 	Target *workload.State
@@ -121,6 +126,9 @@ const (
 	NeedLiveFreezes
 	// NeedPods asks for Input.Pods.
 	NeedPods
+	// NeedAnswer asks for Input.Answer, of now, before a tick is sent. It may take seconds: until
+	// then a slot that the restart has is kept, and nothing of the output is carried out.
+	NeedAnswer
 )
 
 // Output is what to do: first write the status, if it differs, then send the tick. If it does

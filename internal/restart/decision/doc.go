@@ -18,6 +18,7 @@
 //	evict.go        restarts that evict pods
 //	order.go        those that come first
 //	window.go       the times at which restarts may be started
+//	query.go        the queries of the manager's operator
 //	gates.go        what must allow a restart, each by itself
 //	blocker.go      what keeps a workload from being restarted
 //	marks.go        which restarts a workload has had

@@ -77,6 +77,9 @@ func asEvicted(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State) *work
 // something is needed, or there is no pod to evict.
 func (d *decider) mayEvict(c *candidate) bool {
 	switch {
+	case d.unanswered():
+		d.out.Needs = NeedAnswer
+		return false
 	case !d.in.FreezesLive:
 		d.out.Needs = NeedLiveFreezes
 		d.out.Due, _ = d.times(c.tick, c.trigger)

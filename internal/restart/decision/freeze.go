@@ -28,10 +28,14 @@ func (d *decider) frozenMessage() string {
 	return message
 }
 
-// sendNow sends a tick whose restart was due at a time, unless the API server has a freeze.
+// sendNow sends a tick whose restart was due at a time, unless a query or the API server has
+// something against it. What the API server has is asked last, as it takes the least time.
 func (d *decider) sendNow(tick, due time.Time) {
 	d.out.Send, d.out.Due = tick, due
-	if !d.in.FreezesLive {
+	switch {
+	case d.unanswered():
+		d.out.Needs = NeedAnswer
+	case !d.in.FreezesLive:
 		d.out.Needs = NeedLiveFreezes
 	}
 }

@@ -33,12 +33,13 @@ const (
 	GateWindow   GateName = "Window"   // a window is open that is long enough
 	GateOrder    GateName = "Order"    // those that come first have finished
 	GateHealth   GateName = "Health"   // the workload is in a state to be restarted
+	GateQuery    GateName = "Query"    // no query of the manager's operator has a result
 	GateBudget   GateName = "Budget"   // a slot is free
 )
 
 // Gates returns how the gates stand now, all but that of the budget, which depends on other
-// objects. Of the input only the ScheduledRestart, the schedule, the freezes, the target and
-// the time are read.
+// objects. Of the input only the ScheduledRestart, the schedule, the freezes, the order, the
+// target and the time are read: what the queries say is taken from its status.
 func Gates(in Input) []Gate {
 	d := &decider{in: in, spec: &in.Restart.Spec}
 	d.out.Status = in.Restart.Status
@@ -58,7 +59,7 @@ func Gates(in Input) []Gate {
 	if in.Target != nil {
 		health = closed(GateHealth, unready(d.spec, in.Target), d.healthMessage())
 	}
-	return append(gates, health)
+	return append(gates, health, d.queryGate())
 }
 
 func (d *decider) scheduleGate() Gate {

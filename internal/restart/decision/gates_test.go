@@ -19,6 +19,7 @@ func TestGates(t *testing.T) {
 		"Schedule open: the next tick is 2026-06-10T03:00:00Z", "Target open: Deployment web exists",
 		"Freeze open: no Freeze is in force",
 		"Window open: there are no windows: at any time", "Order open: it comes after no other", "Health open: all its pods are available",
+		"Query open: nothing is known against it: the manager asks the queries of its operator, if there are any, when a restart is ready to start",
 	}
 	// but replaces the state of the gates.
 	but := func(changes map[int]string) []string {

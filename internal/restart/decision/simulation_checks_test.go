@@ -54,6 +54,8 @@ func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeper
 		panic(fmt.Sprintf("the request of %s was started, but was withdrawn", formatTime(tick)))
 	case s.starts[start{tick, trigger}] > 1:
 		panic(fmt.Sprintf("the tick of %s was started twice", formatTime(tick)))
+	case s.queries.there && (s.queries.closed || s.now.Sub(s.queries.asked) >= answerLasts):
+		panic(fmt.Sprintf("the tick of %s was started, and the queries were asked at %s and closed it: %t", formatTime(tick), s.queries.asked, s.queries.closed))
 	case period.InForce(s.freezes, s.now) != nil:
 		panic(fmt.Sprintf("the tick of %s was started while %s", formatTime(tick), period.InForce(s.freezes, s.now)))
 	case !open:
@@ -167,7 +169,7 @@ func TestEveryTickOnce(t *testing.T) {
 			})
 		}
 	})
-	if sum.started == 0 || sum.recorded == 0 || sum.claimed == 0 || sum.takenBack == 0 || sum.frozen == 0 || sum.aged == 0 || sum.changed == 0 {
+	if sum.started == 0 || sum.recorded == 0 || sum.claimed == 0 || sum.takenBack == 0 || sum.frozen == 0 || sum.heldBack == 0 || sum.aged == 0 || sum.changed == 0 {
 		t.Fatalf("nothing was tested: %+v", sum)
 	}
 	t.Logf("%d cases: %+v", cases, sum)
@@ -175,8 +177,8 @@ func TestEveryTickOnce(t *testing.T) {
 
 // tally counts what happened in cases: ticks that were started, of them those for the age of
 // pods and for changes, records, claims before the tick was due, those that were taken back, and ticks that
-// were frozen at the last moment.
-type tally struct{ started, aged, changed, recorded, claimed, takenBack, frozen int }
+// were frozen, or held back by a query, at the last moment.
+type tally struct{ started, aged, changed, recorded, claimed, takenBack, frozen, heldBack int }
 
 func (t *tally) add(n tally) {
 	t.started += n.started
@@ -186,6 +188,7 @@ func (t *tally) add(n tally) {
 	t.claimed += n.claimed
 	t.takenBack += n.takenBack
 	t.frozen += n.frozen
+	t.heldBack += n.heldBack
 }
 
 // playCase plays a case, and fails the test if a promise is broken in it.
@@ -201,7 +204,7 @@ func playCase(t *testing.T, seed uint64) tally {
 		s.step()
 	}
 	s.account()
-	n := tally{started: len(s.starts), recorded: len(s.records), claimed: s.claimed, takenBack: s.takenBack, frozen: s.frozen}
+	n := tally{started: len(s.starts), recorded: len(s.records), claimed: s.claimed, takenBack: s.takenBack, frozen: s.frozen, heldBack: s.queries.heldBack}
 	for key := range s.starts {
 		if key.trigger == tidekeeperv1.TriggerAge {
 			n.aged++

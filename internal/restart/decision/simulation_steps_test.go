@@ -225,3 +225,33 @@ func (s *simulation) staysYoung() {
 		}
 	}
 }
+
+// questions are the queries of the manager's operator.
+type questions struct {
+	// there says that there are any, asked when they were asked last, and closed that they had a
+	// result then.
+	there, closed bool
+	asked         time.Time
+	// answer is what the current manager remembers of that.
+	answer *Answer
+	// heldBack counts the ticks that they have held back.
+	heldBack int
+}
+
+// askQueries has the queries answer if a decision needs that, and decides again.
+func (s *simulation) askQueries(in *Input, d Output) Output {
+	if d.Needs != NeedAnswer {
+		return d
+	}
+	q := &s.queries
+	q.asked, q.closed, q.answer = s.now, s.unsound(3), &Answer{At: s.now}
+	if q.closed {
+		q.answer.Closed = "closed by query alerts: Down"
+	}
+	s.log("the queries are asked, and close: %t", q.closed)
+	in.Answer = q.answer
+	if d = Decide(*in); d.Send.IsZero() {
+		q.heldBack++
+	}
+	return d
+}

@@ -56,6 +56,7 @@ type simulation struct {
 	// frozen counts the ticks that only the API server's freezes have held back.
 	frozen int
 
+	queries questions
 	// first is the one that this comes after, nil if it comes after none.
 	first *tidekeeperv1.ScheduledRestart
 
@@ -109,7 +110,7 @@ func newSimulation(seed uint64) *simulation {
 	random := rand.New(rand.NewPCG(seed, 0))
 	s := &simulation{
 		random: random, starts: map[start]int{}, edits: seed%2 == 1,
-		reverted: map[time.Time]bool{}, waited: map[time.Time]bool{},
+		reverted: map[time.Time]bool{}, waited: map[time.Time]bool{}, queries: questions{there: seed/2%4 == 0},
 	}
 	s.ticks = simulatedSchedules[random.IntN(len(simulatedSchedules))]
 	// In half of the cases, around a change to or from daylight saving time.
@@ -256,7 +257,7 @@ func (s *simulation) reconcile() {
 	}
 	in := Input{
 		Restart: seenRestart, Ticks: s.ticks, Windows: s.windows, Offset: s.offset, Target: seen, ClaimAhead: s.ahead, BeforeClaim: s.beforeClaim,
-		Freezes: s.freezes, SlotAge: 10 * time.Minute, Sent: s.sent, LeadingSince: s.leading, Now: s.now,
+		Freezes: s.freezes, SlotAge: 10 * time.Minute, Sent: s.sent, LeadingSince: s.leading, Now: s.now, Queried: s.queries.there, Answer: s.queries.answer,
 	}
 	if s.random.IntN(4) == 0 {
 		in.Freezes = s.olderFreezes
@@ -305,7 +306,7 @@ func (s *simulation) reconcile() {
 		in.HasSlot = true
 		d = Decide(in)
 	}
-	d = s.readLive(&in, d)
+	d = s.askQueries(&in, s.readLive(&in, d))
 	if d.Needs == NeedLiveFreezes {
 		in.Freezes, in.FreezesLive = s.freezes, true
 		if d = Decide(in); d.Send.IsZero() {
@@ -395,5 +396,5 @@ func (s *simulation) dies(when string) bool {
 
 // forget makes another manager the current one.
 func (s *simulation) forget() {
-	s.sent, s.leading, s.beforeClaim = time.Time{}, s.now, nil
+	s.sent, s.leading, s.beforeClaim, s.queries.answer = time.Time{}, s.now, nil, nil
 }

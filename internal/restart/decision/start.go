@@ -65,7 +65,9 @@ func (d *decider) start() {
 		return
 	}
 	if blocked == nil && !d.in.HasSlot {
-		blocked = &blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: "the restart budget is used up"}
+		if blocked = d.lastClosed(); blocked == nil {
+			blocked = &blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: "the restart budget is used up"}
+		}
 		d.out.Needs, d.out.WaitingSince = NeedSlot, d.waitingSince(due)
 	}
 	if blocked != nil {
@@ -94,6 +96,9 @@ func (d *decider) start() {
 func (d *decider) resolved(c *candidate, blocked *blocker) bool {
 	due, deadline := d.times(c.tick, c.trigger)
 	late := d.in.Now.After(deadline)
+	if late && blocked == nil {
+		blocked = d.lastClosed()
+	}
 	switch {
 	case d.alreadyRestarted(c):
 		d.resolve(c, tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonAlreadyRestarted, fmt.Sprintf("%s has been restarted since", d.in.Target))
@@ -103,6 +108,8 @@ func (d *decider) resolved(c *candidate, blocked *blocker) bool {
 		d.miss(c, tidekeeperv1.OutcomeMissed, blocked.reason, "not started before the deadline: "+blocked.message)
 	case late && d.waitedFor() == tidekeeperv1.ReasonFrozen:
 		d.miss(c, tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonFrozen, "not started before the deadline: a Freeze was in force")
+	case late && d.waitedFor() == tidekeeperv1.ReasonClosedByQuery:
+		d.miss(c, tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonClosedByQuery, "not started before the deadline: closed by a query of the manager's operator")
 	case late && d.waitedFor() == tidekeeperv1.ReasonBudgetExhausted:
 		d.miss(c, tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonBudgetExhausted, "not started before the deadline: the restart budget was used up")
 	case late && due.Before(d.in.LeadingSince) && deadline.Before(d.in.LeadingSince):
@@ -148,9 +155,7 @@ func (d *decider) waitingSince(due []*candidate) time.Time {
 // waits; the earlier ones are missed.
 func (d *decider) wait(due []*candidate, blocked *blocker) {
 	d.waitsFor = blocked
-	if !blocked.until.IsZero() {
-		d.wakeAt(blocked.until)
-	}
+	d.wakeFor(blocked)
 	quiet := d.quietUntil()
 	for _, c := range due {
 		_, deadline := d.times(c.tick, c.trigger)
@@ -173,6 +178,15 @@ func (d *decider) wait(due []*candidate, blocked *blocker) {
 		}
 		if next, ok := d.ticks().Next(c.tick); ok {
 			d.wakeAt(later(next.Add(d.in.Offset), d.quietUntil()))
+		}
+	}
+}
+
+// wakeFor wakes when a blocker may have gone.
+func (d *decider) wakeFor(b *blocker) {
+	for _, at := range []time.Time{b.until, b.again} {
+		if !at.IsZero() {
+			d.wakeAt(at)
 		}
 	}
 }

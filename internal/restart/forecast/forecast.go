@@ -59,6 +59,9 @@ type Forecast struct {
 	Waiting []Tick `json:"waiting"`
 	// Problems are schedules that cannot be used.
 	Problems []string `json:"problems,omitempty"`
+	// ClosedByQuery is how many wait at first because of a query of the manager's operator. What
+	// the queries will say is not known: all are played as if they said nothing.
+	ClosedByQuery int `json:"closedByQuery,omitempty"`
 }
 
 // Summary has the numbers. Ticks that are recorded together count each.

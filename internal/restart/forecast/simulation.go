@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -89,6 +90,9 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	s.parse(o)
 	if o.invalid != nil && s.report.shows(o) {
 		s.report.Problems = append(s.report.Problems, fmt.Sprintf("%s: %s", o.key, o.invalid))
+	}
+	if ready := meta.FindStatusCondition(restart.Status.Conditions, tidekeeperv1.ConditionReady); ready != nil && ready.Reason == tidekeeperv1.ReasonClosedByQuery && s.report.shows(o) {
+		s.report.ClosedByQuery++
 	}
 	for _, first := range restart.Spec.After {
 		key := types.NamespacedName{Namespace: restart.Namespace, Name: first}

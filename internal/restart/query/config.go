@@ -1,0 +1,127 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+)
+
+// Config is the file of --restart-gates.
+type Config struct {
+	Prometheus Prometheus `json:"prometheus"`
+	Queries    []Query    `json:"queries"`
+}
+
+// Prometheus is where the queries are sent.
+type Prometheus struct {
+	// URL is that of the server, without /api/v1.
+	URL string `json:"url"`
+	// BearerTokenFile has the token that is sent with each query, and is read again when it
+	// changes. Default: none is sent.
+	BearerTokenFile string `json:"bearerTokenFile,omitempty"`
+	// CAFile has the certificates that the server's is verified against. Default: those of the
+	// system.
+	CAFile string `json:"caFile,omitempty"`
+	// TimeoutSeconds is how long an answer may take. Default: 5.
+	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
+}
+
+// Query is a question whose every result keeps restarts from being started.
+type Query struct {
+	// Name is what users read.
+	Name string `json:"name"`
+	// Query is PromQL, in which $namespace and $name are the quoted names of the namespace and
+	// of the workload.
+	Query string `json:"query"`
+}
+
+// The bounds of a file, and the default of timeoutSeconds.
+const (
+	maxFile        = 256 << 10
+	maxQueries     = 20
+	maxQuery       = 4096
+	maxTimeout     = 30
+	defaultTimeout = 5
+)
+
+// Load reads and checks a file.
+func Load(file string) (*Config, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the queries: %w", err)
+	}
+	return Parse(data)
+}
+
+// Parse checks the content of a file. The error says in one line what is wrong with it.
+func Parse(data []byte) (*Config, error) {
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("the file has %d bytes, and may have %d", len(data), maxFile)
+	}
+	c := &Config{}
+	if err := yaml.UnmarshalStrict(data, c); err != nil {
+		return nil, fmt.Errorf("parse the queries: %w", err)
+	}
+	if err := c.Prometheus.check(); err != nil {
+		return nil, fmt.Errorf("prometheus: %w", err)
+	}
+	if n := len(c.Queries); n == 0 || n > maxQueries {
+		return nil, fmt.Errorf("queries: there are %d, and there must be from 1 to %d", n, maxQueries)
+	}
+	names := map[string]bool{}
+	for i, q := range c.Queries {
+		if err := q.check(); err != nil {
+			return nil, fmt.Errorf("queries[%d]: %w", i, err)
+		}
+		if names[q.Name] {
+			return nil, fmt.Errorf("queries[%d]: another one has the name %s, too", i, q.Name)
+		}
+		names[q.Name] = true
+	}
+	return c, nil
+}
+
+func (p *Prometheus) check() error {
+	if p.TimeoutSeconds == 0 {
+		p.TimeoutSeconds = defaultTimeout
+	}
+	address, err := url.Parse(p.URL)
+	switch {
+	case p.URL == "":
+		return errors.New("url is missing: write that of a Prometheus, such as https://prometheus.monitoring:9090")
+	case err != nil:
+		return errors.New("url is none: write one such as https://prometheus.monitoring:9090") // err would repeat a password
+	case address.Scheme != "http" && address.Scheme != "https" || address.Host == "":
+		return fmt.Errorf("url %.100q must begin with https:// or http:// and a host", address.Redacted())
+	case address.User != nil:
+		return errors.New("url has a user name, which would be in the log: put a token into a file, and name it as bearerTokenFile")
+	case address.RawQuery != "" || address.Fragment != "":
+		return fmt.Errorf("url %.100q must end with its path", p.URL)
+	case address.Scheme == "http" && (p.BearerTokenFile != "" || p.CAFile != ""):
+		return errors.New("url begins with http://, which neither protects a token nor has certificates: use https://, or leave out bearerTokenFile and caFile")
+	case p.TimeoutSeconds < 1 || p.TimeoutSeconds > maxTimeout:
+		return fmt.Errorf("timeoutSeconds is %d, and must be from 1 to %d", p.TimeoutSeconds, maxTimeout)
+	}
+	return nil
+}
+
+func (p *Prometheus) timeout() time.Duration { return time.Duration(p.TimeoutSeconds) * time.Second }
+
+func (q *Query) check() error {
+	if len(validation.IsDNS1123Label(q.Name)) > 0 {
+		return fmt.Errorf("name %.64q must be of lower case letters, digits and '-', and at most 63 of them", q.Name)
+	}
+	if len(q.Query) == 0 || len(q.Query) > maxQuery {
+		return fmt.Errorf("query has %d bytes, and must have from 1 to %d", len(q.Query), maxQuery)
+	}
+	_, err := parseTemplate(q.Query)
+	return err
+}

@@ -1,0 +1,202 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+)
+
+const (
+	// sharedFor is how long an answer serves all restarts that ask the same.
+	sharedFor = 2 * time.Second
+	// perSecond bounds the queries of this process, and atOnce those at the same time.
+	perSecond = 20
+	atOnce    = 10
+)
+
+// Gate asks the queries about each restart. Its methods return at once.
+type Gate struct {
+	queries []named
+	ask     func(ctx context.Context, query string) (string, error)
+	metrics *Metrics
+	clock   clock.PassiveClock
+	// answered is called when the queries about a restart are answered.
+	answered func(types.NamespacedName)
+
+	limit  *rate.Limiter
+	flight singleflight.Group
+
+	mu      sync.Mutex
+	objects map[types.NamespacedName]*object
+	// shared are the last answers, by the name of the query and its text.
+	shared map[string]shared
+}
+
+type named struct {
+	name  string
+	query template
+}
+
+// object is what is known of a restart.
+type object struct {
+	workload string
+	answer   *decision.Answer
+	asking   bool
+}
+
+// shared is what a query has said.
+type shared struct {
+	closed string
+	at     time.Time
+}
+
+// New returns a gate with the queries of a file; nil if the file is "".
+func New(file string, metrics *Metrics, c clock.PassiveClock, answered func(types.NamespacedName)) (*Gate, error) {
+	if file == "" {
+		return nil, nil
+	}
+	config, err := Load(file)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newServer(config.Prometheus)
+	if err != nil {
+		return nil, err
+	}
+	g := newGate(s.ask, metrics, c, answered)
+	for _, q := range config.Queries {
+		t, err := parseTemplate(q.Query)
+		if err != nil {
+			return nil, err
+		}
+		g.queries = append(g.queries, named{q.Name, t})
+		metrics.prepare(q.Name)
+	}
+	return g, nil
+}
+
+func newGate(ask func(context.Context, string) (string, error), metrics *Metrics, c clock.PassiveClock, answered func(types.NamespacedName)) *Gate {
+	return &Gate{
+		ask: ask, metrics: metrics, clock: c, answered: answered, limit: rate.NewLimiter(perSecond, atOnce),
+		objects: map[types.NamespacedName]*object{}, shared: map[string]shared{},
+	}
+}
+
+// Answer returns what the queries said last about a restart and its workload, nil if they were
+// not asked or not answered yet. On a nil gate it is nil.
+func (g *Gate) Answer(key types.NamespacedName, workload string) *decision.Answer {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if o := g.objects[key]; o != nil && o.workload == workload {
+		return o.answer
+	}
+	return nil
+}
+
+// Ask asks the queries about a restart and its workload, unless that is being done. The end of
+// the context does not end the questions: each has its time.
+func (g *Gate) Ask(ctx context.Context, key types.NamespacedName, workload string) {
+	g.mu.Lock()
+	o := g.objects[key]
+	if o == nil || o.workload != workload {
+		o = &object{workload: workload}
+		g.objects[key] = o
+	}
+	asking := o.asking
+	o.asking = true
+	g.mu.Unlock()
+	if asking {
+		return
+	}
+	go func() {
+		closed := g.askAll(context.WithoutCancel(ctx), key.Namespace, workload)
+		g.mu.Lock()
+		o.asking, o.answer = false, &decision.Answer{At: g.clock.Now().Round(0), Closed: closed}
+		g.mu.Unlock()
+		g.answered(key)
+	}()
+}
+
+// Forget drops what is kept of a restart.
+func (g *Gate) Forget(key types.NamespacedName) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.objects, key)
+}
+
+// askAll asks one query after the other until one closes the gate, and says which and why.
+func (g *Gate) askAll(ctx context.Context, namespace, workload string) (closed string) {
+	for _, q := range g.queries {
+		if closed := g.askShared(ctx, q.name, q.query.render(namespace, workload)); closed != "" {
+			return closed
+		}
+	}
+	return ""
+}
+
+// askShared asks a query, or returns what it has said just now.
+func (g *Gate) askShared(ctx context.Context, name, query string) (closed string) {
+	question := name + " " + query
+	said, _, _ := g.flight.Do(question, func() (any, error) {
+		now := g.clock.Now()
+		g.mu.Lock()
+		last, ok := g.shared[question]
+		g.mu.Unlock()
+		if age := now.Sub(last.at); ok && age >= 0 && age < sharedFor {
+			return last.closed, nil
+		}
+		if err := g.limit.Wait(ctx); err != nil {
+			return fmt.Sprintf("closed by query %s: %s", name, err), nil
+		}
+		closed := g.askOne(ctx, name, query)
+		g.keep(question, closed)
+		return closed, nil
+	})
+	return said.(string)
+}
+
+func (g *Gate) askOne(ctx context.Context, name, query string) (closed string) {
+	begun := g.clock.Now()
+	result, err := g.ask(ctx, query)
+	took := g.clock.Since(begun)
+	switch {
+	case err != nil:
+		g.metrics.observe(name, resultError, took)
+		return fmt.Sprintf("closed by query %s, which failed: %s", name, err)
+	case result != "":
+		g.metrics.observe(name, resultClosed, took)
+		return fmt.Sprintf("closed by query %s: %s", name, result)
+	}
+	g.metrics.observe(name, resultOpen, took)
+	return ""
+}
+
+// keep notes an answer for those that ask the same, and drops those that are too old.
+func (g *Gate) keep(question, closed string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.clock.Now()
+	for other, said := range g.shared {
+		if age := now.Sub(said.at); age < 0 || age >= sharedFor {
+			delete(g.shared, other)
+		}
+	}
+	g.shared[question] = shared{closed, now}
+}

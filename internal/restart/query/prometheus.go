@@ -1,0 +1,138 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/prometheus/client_golang/api"
+	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/rest"
+
+	"tidekeeper.dev/tidekeeper/internal/text"
+	"tidekeeper.dev/tidekeeper/internal/version"
+)
+
+const (
+	// maxAnswer is how many bytes an answer may have.
+	maxAnswer = 1 << 20
+	// mostResults is how many results the server is asked for: one is enough.
+	mostResults = 20
+	// maxWords is how much of an answer users are shown.
+	maxWords = 300
+)
+
+// server is a Prometheus.
+type server struct {
+	api     prometheusv1.API
+	timeout time.Duration
+}
+
+// newServer returns the server of a file. It is not asked anything yet.
+func newServer(p Prometheus) (*server, error) {
+	client, err := rest.HTTPClientFor(&rest.Config{
+		Host: p.URL, BearerTokenFile: p.BearerTokenFile, TLSClientConfig: rest.TLSClientConfig{CAFile: p.CAFile},
+		Timeout: p.timeout(), UserAgent: "tidekeeper/" + version.String(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prometheus: %w", err)
+	}
+	client.Transport = &bounded{client.Transport}
+	// The token would be sent to wherever the server points.
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirected }
+	c, err := api.NewClient(api.Config{Address: p.URL, Client: client})
+	if err != nil {
+		return nil, fmt.Errorf("prometheus: %w", err)
+	}
+	return &server{prometheusv1.NewAPI(c), p.timeout()}, nil
+}
+
+var errRedirected = errors.New("the server redirects to another address, which is not followed")
+
+// bounded limits what is read of each answer, after it was decompressed.
+type bounded struct{ next http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
+	return response, nil
+}
+
+// ask returns the first result of a query, by its labels, "" if there is none.
+func (s *server) ask(ctx context.Context, query string) (result string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	value, warnings, err := s.api.Query(ctx, query, time.Time{}, prometheusv1.WithTimeout(s.timeout), prometheusv1.WithLimit(mostResults))
+	if err != nil {
+		return "", errors.New(s.words(err))
+	}
+	results, ok := value.(model.Vector)
+	switch {
+	case !ok:
+		return "", fmt.Errorf("it returns a %s, and must return an instant vector", value.Type())
+	case len(results) > 0:
+		all := make([]string, len(results))
+		for i, r := range results {
+			all[i] = r.Metric.String()
+		}
+		return plain(slices.Min(all)), nil
+	case len(warnings) > 0:
+		// Parts of the data may be missing.
+		return "", fmt.Errorf("warning: %s", plain(warnings[0]))
+	}
+	return "", nil
+}
+
+// words says what went wrong, in one line that is the same each time, as it is in the status of
+// those that wait: without ports of this machine.
+func (s *server) words(err error) string {
+	var tooLarge *http.MaxBytesError
+	var answered *prometheusv1.Error
+	var name *net.DNSError
+	var network *net.OpError
+	var timed interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &tooLarge):
+		return fmt.Sprintf("its answer has more than %d bytes", int64(maxAnswer))
+	case errors.Is(err, errRedirected):
+		return errRedirected.Error()
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timed) && timed.Timeout():
+		return fmt.Sprintf("no answer within %s", s.timeout)
+	case errors.As(err, &answered):
+		return plain(string(answered.Type) + ": " + answered.Msg)
+	case errors.As(err, &name):
+		return plain("no such host: " + name.Name)
+	case errors.As(err, &network):
+		return plain(network.Op + ": " + network.Err.Error())
+	}
+	if sent := (*url.Error)(nil); errors.As(err, &sent) {
+		return plain(sent.Err.Error()) // without the address
+	}
+	return "its answer is not that of a Prometheus, or ends too early"
+}
+
+// plain returns a text of others as one line of bounded length.
+func plain(words string) string {
+	words = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, words)
+	return text.Shorten(strings.TrimSpace(words), maxWords)
+}
