@@ -42,7 +42,7 @@ type ScheduledRestartStatus struct {
 
 	// configHash is a hash of the content of the ConfigMaps and Secrets that counts for
 	// onConfigChange: as it was when it was first seen, or when the last restart was
-	// started. That of Secrets is hashed with their UIDs, so that nobody can find out a
+	// started. That of Secrets is hashed with their UIDs, so that no one can find out a
 	// value by trying.
 	//
 	// +optional

@@ -109,7 +109,7 @@ func TestSameScope(t *testing.T) {
 	}
 }
 
-// Nothing of a value is kept, and without the UID of a Secret nobody can try out its values.
+// Nothing of a value is kept, and without the UID of a Secret no one can try out its values.
 func TestNoContentIsKept(t *testing.T) {
 	r, err := RecordOf(secret("", "swordfish"))
 	if err != nil {

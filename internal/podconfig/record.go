@@ -65,7 +65,7 @@ func RecordOf(in any) (*Record, error) {
 		if o.Type == releaseType {
 			values = nil
 		}
-		// The UID is random, and known only to those who may read the Secret: without it, nobody
+		// The UID is random, and known only to those who may read the Secret: without it, no one
 		// can try out which value has a hash.
 		return newRecord(Secret, &o.ObjectMeta, values, func(value []byte) []byte {
 			mac := hmac.New(sha256.New, []byte(o.UID))

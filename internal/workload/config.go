@@ -28,7 +28,7 @@ func trimTemplate(template *corev1.PodTemplateSpec) {
 	template.Name = used
 }
 
-// rolloutConfig returns the same of a Rollout. What is in its template that is no template, and
+// rolloutConfig returns the same of a Rollout. What is in its template and is not a pod template, and
 // a template that is in another object, counts as nothing.
 func rolloutConfig(u *unstructured.Unstructured) string {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")

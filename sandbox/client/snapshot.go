@@ -17,7 +17,7 @@ func (s *Sandbox) Snapshot(ctx context.Context, file string) error {
 }
 
 // Restore puts all objects back to what they were in a snapshot of this sandbox or of another
-// one, with their UIDs and their status. Who watches the API server sees objects that change,
+// one, with their UIDs and their status. Clients that watch the API server see objects that change,
 // come and go; programs that remember objects by UID should be started again.
 func (s *Sandbox) Restore(ctx context.Context, file string) error {
 	_, err := s.Run(ctx, "restore", file)

@@ -70,7 +70,7 @@ func setKey(t *testing.T, c *corev1.ConfigMap, key, value string) {
 	cluster.Change(t, c, func() { c.Data[key] = value })
 }
 
-// eventuallyChanged waits until the latest record is that of a change, after so many others.
+// eventuallyChanged waits until the latest record is that of a change, after that many others.
 func eventuallyChanged(t *testing.T, r *tidekeeperv1.ScheduledRestart, others int, outcome tidekeeperv1.Outcome, reason string) {
 	t.Helper()
 	eventuallyRestart(t, r, framework.Patience, "has the outcome of the change", func() error {

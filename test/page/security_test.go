@@ -108,7 +108,7 @@ func framed(other context.Context, t *testing.T, d *dashboard) {
 	statuses := make(chan int64, 10)
 	if err := chromedp.Listen(other, func(event any) {
 		if e, ok := event.(*network.EventResponseReceived); ok && strings.HasPrefix(e.Response.URL, d.base) {
-			statuses <- int64(e.Response.Status)
+			statuses <- e.Response.Status
 		}
 	}); err != nil {
 		t.Fatal(err)

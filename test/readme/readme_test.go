@@ -114,7 +114,7 @@ func TestQuickstart(t *testing.T) {
 	follow(t, "docs/quickstart.md", 8, dir)
 }
 
-// follow runs the commands that a page shows, of which there must be so many, and compares
+// follow runs the commands that a page shows, of which there must be at least that many, and compares
 // what they print.
 func follow(t *testing.T, name string, least int, dir string) {
 	t.Helper()

@@ -48,7 +48,7 @@ func newRestore(r *root) *cobra.Command {
 		Long: `Put all objects back to what they were when the snapshot was taken, in this sandbox
 or in another one, with their UIDs and their status. What is not in the snapshot is removed.
 
-The API server runs on, and whoever watches it sees objects that change, come and go. The
+The API server runs on, and clients that watch it see objects that change, come and go. The
 controller manager, the scheduler and the simulated kubelets are started again, as they
 remember what was there. Programs of yours that remember it should be, too.`,
 		Example: `  sandbox snapshot installed.snapshot

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Whatever there is, the changes make it what was in the snapshot, and no write is in vain.
+// Whatever there is, the changes make it what was in the snapshot, and no write changes nothing.
 func TestChanges(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	objects := func() map[string][]byte {

@@ -32,7 +32,7 @@ type ScheduledRestartStatusApplyConfiguration struct {
 	LastAgeTime *metav1.Time `json:"lastAgeTime,omitempty"`
 	// configHash is a hash of the content of the ConfigMaps and Secrets that counts for
 	// onConfigChange: as it was when it was first seen, or when the last restart was
-	// started. That of Secrets is hashed with their UIDs, so that nobody can find out a
+	// started. That of Secrets is hashed with their UIDs, so that no one can find out a
 	// value by trying.
 	ConfigHash *string `json:"configHash,omitempty"`
 	// nextChangeTime is when the restart for a change of that content is due. If it is in

@@ -30,7 +30,7 @@ type GuestbookSpec struct {
 	Frontends int32 `json:"frontends,omitempty"`
 }
 
-// GuestbookStatus is what there is.
+// GuestbookStatus says how many pods are ready.
 type GuestbookStatus struct {
 	// Ready is how many pods are.
 	Ready int32 `json:"ready"`

@@ -1,0 +1,57 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestProxyCrash: a program is killed before its write is sent, or when it is done and not
+// answered, and is started again.
+func TestProxyCrash(t *testing.T) {
+	t.Parallel()
+	s := sharedSandbox(t)
+	for at, created := range map[string]int{"before": 1, "after": 2} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			scenario := filepath.Join(dir, "crash.yaml")
+			if err := os.WriteFile(scenario, fmt.Appendf(nil, "rules: [{match: {verbs: [create], resources: [configmaps]}, count: {times: 1}, fault: {kind: Crash, at: %s}}]", at), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			// Each process makes an object of another name, and ends well when it is answered.
+			kubectl := filepath.Join(dir, "kubectl")
+			if err := os.Symlink(binary, kubectl); err != nil {
+				t.Fatal(err)
+			}
+			script := fmt.Sprintf("echo begun >> %s/begun; exec %s create configmap crash-%s-$$", dir, kubectl, at)
+			r := s.run(t, "proxy", "--write-kubeconfig", filepath.Join(dir, "proxied"), "--scenario", scenario, "--log", filepath.Join(dir, "log"), "--", "sh", "-c", script)
+			if r.code != 0 {
+				t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+			}
+			if begun, err := os.ReadFile(filepath.Join(dir, "begun")); err != nil || strings.Count(string(begun), "begun") != 2 {
+				t.Errorf("it was started %d times (%v), want twice", strings.Count(string(begun), "begun"), err)
+			}
+			maps, err := s.client(t).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for i := range maps.Items {
+				if strings.HasPrefix(maps.Items[i].Name, "crash-"+at+"-") {
+					n++
+				}
+			}
+			if n != created {
+				t.Errorf("%d objects were made, want %d", n, created)
+			}
+		})
+	}
+}
