@@ -210,7 +210,7 @@ func Decide(in Input) Output {
 	}
 	d.setNext(base)
 	same := wasActive == nil || TargetRef(wasActive, d.spec).Equal(d.spec.TargetRef)
-	if d.out.Status.Active == nil && same && !(d.observeAge(wasActive != nil) && d.observeChange()) {
+	if d.out.Status.Active == nil && same && (!d.observeAge(wasActive != nil) || !d.observeChange()) {
 		return d.out
 	}
 	switch {
