@@ -44,9 +44,10 @@ func evicting(in *Input) {
 	in.Restart.Status.Active.Eviction = &tidekeeperv1.ActiveEviction{CreatedBefore: *metaAt("03:00:00")}
 }
 
-func refused(clock, since string) func(*Input) {
+// refused says that evictions have been refused since 03:00:02, the last at a time.
+func refused(clock string) func(*Input) {
 	return func(in *Input) {
-		in.Attempts = Attempts{LookedAt: at(clock), Refusal: "pod a cannot be evicted: the budget b", RefusedAt: at(clock), RefusedSince: at(since)}
+		in.Attempts = Attempts{LookedAt: at(clock), Refusal: "pod a cannot be evicted: the budget b", RefusedAt: at(clock), RefusedSince: at("03:00:02")}
 	}
 }
 
@@ -146,16 +147,16 @@ func TestFollowEviction(t *testing.T) {
 		{name: "waits for the successor", in: makeInputs(evicting, now("03:00:06"), havingPods("b", "c", "d+-")), wake: at("03:00:11")},
 		{name: "is complete", in: makeInputs(evicting, now("03:00:06"), havingPods("d+", "e+", "f+")), outcome: "Succeeded"},
 		{name: "is complete after its deadline", in: makeInputs(evicting, now("03:30:06"), havingPods("d+", "e+", "f+")), outcome: "Succeeded"},
-		{name: "looks before it fails", in: makeInputs(evicting, now("03:30:06"), refused("03:30:06", "03:00:02")), needs: true, refused: "pod a cannot be evicted: the budget b"},
+		{name: "looks before it fails", in: makeInputs(evicting, now("03:30:06"), refused("03:30:06")), needs: true, refused: "pod a cannot be evicted: the budget b"},
 		{name: "takes too long", in: makeInputs(evicting, now("03:30:06"), havingPods("b", "c", "d+-")), outcome: "Failed Timeout not complete after 1800 s: 2 pods are older than the tick, and 1 of 3 are not ready"},
 		{
-			name: "the budget never allows it", in: makeInputs(evicting, now("03:30:06"), havingPods("a", "b", "c"), refused("03:30:06", "03:00:02")),
+			name: "the budget never allows it", in: makeInputs(evicting, now("03:30:06"), havingPods("a", "b", "c"), refused("03:30:06")),
 			outcome: "Failed EvictionRefused not complete after 1800 s: 3 pods are older than the tick, and 0 of 3 are not ready; pod a cannot be evicted: the budget b",
 		},
-		{name: "is refused, and tried again soon", in: makeInputs(evicting, now("03:00:03"), havingPods("a", "b", "c"), refused("03:00:02", "03:00:02")), wake: at("03:00:07"), refused: "pod a cannot be evicted: the budget b"},
-		{name: "and then", in: makeInputs(evicting, now("03:00:07"), havingPods("a", "b", "c"), refused("03:00:02", "03:00:02")), evict: "a", wake: at("03:00:12"), refused: "pod a cannot be evicted: the budget b"},
-		{name: "and later, after a while", in: makeInputs(evicting, now("03:02:03"), havingPods("a", "b", "c"), refused("03:02:02", "03:00:02")), wake: at("03:02:32"), refused: "pod a cannot be evicted: the budget b"},
-		{name: "and at least once a minute", in: makeInputs(evicting, now("03:20:03"), havingPods("a", "b", "c"), refused("03:20:02", "03:00:02")), wake: at("03:21:02"), refused: "pod a cannot be evicted: the budget b"},
+		{name: "is refused, and tried again soon", in: makeInputs(evicting, now("03:00:03"), havingPods("a", "b", "c"), refused("03:00:02")), wake: at("03:00:07"), refused: "pod a cannot be evicted: the budget b"},
+		{name: "and then", in: makeInputs(evicting, now("03:00:07"), havingPods("a", "b", "c"), refused("03:00:02")), evict: "a", wake: at("03:00:12"), refused: "pod a cannot be evicted: the budget b"},
+		{name: "and later, after a while", in: makeInputs(evicting, now("03:02:03"), havingPods("a", "b", "c"), refused("03:02:02")), wake: at("03:02:32"), refused: "pod a cannot be evicted: the budget b"},
+		{name: "and at least once a minute", in: makeInputs(evicting, now("03:20:03"), havingPods("a", "b", "c"), refused("03:20:02")), wake: at("03:21:02"), refused: "pod a cannot be evicted: the budget b"},
 		{name: "what another process has noted stays", in: makeInputs(evicting, wasRefused, now("03:00:02"), havingPods("a", "b", "c")), evict: "a", wake: at("03:00:07"), refused: "the budget b"},
 		{name: "until an eviction is accepted", in: makeInputs(evicting, wasRefused, now("03:00:03"), havingPods("b", "c"), func(in *Input) { in.Attempts = Attempts{LookedAt: at("03:00:01"), Evicted: true} }), wake: at("03:00:08")},
 		{name: "leaves a rollout to itself", in: makeInputs(evicting, now("03:00:03"), withTarget(sentTo)), wake: at("03:30:01")},

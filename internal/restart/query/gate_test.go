@@ -59,9 +59,10 @@ func newAsked(t *testing.T, queries ...string) *asked {
 	return a
 }
 
-// now asks about a restart, and returns what closes the gate.
-func (a *asked) now(t *testing.T, key types.NamespacedName, workload string) string {
+// now asks about a restart of the workload web, and returns what closes the gate.
+func (a *asked) now(t *testing.T, key types.NamespacedName) string {
 	t.Helper()
+	const workload = "web"
 	a.Ask(t.Context(), key, workload)
 	if said := <-a.said; said != key {
 		t.Fatalf("the answer is about %s", said)
@@ -90,7 +91,7 @@ func TestGate(t *testing.T) {
 	if answer := a.Answer(shop, "web"); answer != nil {
 		t.Errorf("nothing was asked, and the answer is %+v", answer)
 	}
-	if closed := a.now(t, shop, "web"); closed != "" {
+	if closed := a.now(t, shop); closed != "" {
 		t.Errorf("closed: %s", closed)
 	}
 	if want := []string{`ALERTS{namespace="shop"}`, `busy{deployment="web"}`}; len(a.queries) != 2 || a.queries[0] != want[0] || a.queries[1] != want[1] {
@@ -103,13 +104,13 @@ func TestGate(t *testing.T) {
 		}
 		return "", nil
 	})
-	if closed, want := a.now(t, shop, "web"), `closed by query second: busy{x="y"}`; closed != want {
+	if closed, want := a.now(t, shop), `closed by query second: busy{x="y"}`; closed != want {
 		t.Errorf("closed: %q, want %q", closed, want)
 	}
 	a.clock.SetTime(a.clock.Now().Add(sharedFor))
 	a.answers(func(string) (string, error) { return "", errors.New("no answer within 5s") })
 	before := a.count()
-	if closed, want := a.now(t, shop, "web"), "closed by query first, which failed: no answer within 5s"; closed != want {
+	if closed, want := a.now(t, shop), "closed by query first, which failed: no answer within 5s"; closed != want {
 		t.Errorf("closed: %q, want %q", closed, want)
 	}
 	if n := a.count() - before; n != 1 {
@@ -159,7 +160,7 @@ func TestTheSameIsAskedOnce(t *testing.T) {
 		}
 	}
 	a.clock.SetTime(a.clock.Now().Add(sharedFor))
-	a.now(t, shop, "web")
+	a.now(t, shop)
 	if n := a.count(); n != 2 || len(a.shared) != 1 {
 		t.Errorf("later %d queries were asked, and %d answers are kept", n, len(a.shared))
 	}
