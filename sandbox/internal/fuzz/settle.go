@@ -35,10 +35,10 @@ const (
 	most = 300
 )
 
-// tooMany says that an edit cannot be judged.
-type tooMany int
+// tooManyError says that an edit cannot be judged.
+type tooManyError int
 
-func (n tooMany) Error() string {
+func (n tooManyError) Error() string {
 	return fmt.Sprintf("there are %d objects, which is too many to judge the edit on one machine", int(n))
 }
 
@@ -58,7 +58,7 @@ func (w *world) settle(ctx context.Context, g goal, limit time.Duration) (explor
 			return nil, &Problem{Oracle: explore.Failed, Lines: lines}, nil
 		}
 		if n := w.session.Objects(); w.objects > 0 && n > w.objects+most {
-			return nil, nil, tooMany(n)
+			return nil, nil, tooManyError(n)
 		}
 		var state explore.State
 		var missing *Problem
