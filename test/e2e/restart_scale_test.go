@@ -61,7 +61,7 @@ func installSquads(t *testing.T) {
 }
 
 // squad creates an object of that kind. With a selector it has pods.
-func squad(t *testing.T, name, selector string, replicas int64) *unstructured.Unstructured {
+func squad(t *testing.T, name, selector string, replicas int64) {
 	t.Helper()
 	s := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Squad",
@@ -78,7 +78,6 @@ func squad(t *testing.T, name, selector string, replicas int64) *unstructured.Un
 	if err := cluster.Status().Patch(t.Context(), s, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	return s
 }
 
 // tend creates pods until there are as many as wanted, as the controller of the kind would.

@@ -110,7 +110,7 @@ func Join(a, b net.Conn, fromA io.Reader) {
 	go func() { done <- passOn(a, b) }()
 	// One side may have said all it has to say while the other still speaks.
 	if err := <-done; err == nil {
-		_ = <-done
+		<-done
 	}
 	a.Close()
 	b.Close()
