@@ -100,8 +100,7 @@ func TestFollow(t *testing.T) {
 		gone := apierrors.NewResourceExpired("too old").Status()
 		second.Error(&gone)
 		second.Stop()
-		gone = metav1.Status{Code: http.StatusGone, Reason: metav1.StatusReasonExpired}
-		third.Error(&gone)
+		third.Error(&metav1.Status{Code: http.StatusGone, Reason: metav1.StatusReasonExpired})
 		third.Stop()
 	}()
 	ctx, cancel := context.WithCancel(t.Context())
