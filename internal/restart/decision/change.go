@@ -110,13 +110,18 @@ func (d *decider) followsConfig() bool {
 // was restarted for, of which none was started with the new content: otherwise the restart
 // would seem to have been done.
 func (d *decider) changeTick() time.Time {
-	tick := d.in.Config.Changed.UTC().Truncate(time.Second).Add(d.in.ChangeSettle)
+	tick := d.settled()
 	for _, mark := range []string{d.in.Target.RestartedAt, d.in.Target.LastTick} {
 		if at, ok := parseTime(mark); ok && !at.After(d.in.Now.Add(clockSkew)) {
 			tick = later(tick, at.UTC().Truncate(time.Second).Add(time.Second))
 		}
 	}
 	return tick
+}
+
+// settled returns when no edit has followed the last one for long enough.
+func (d *decider) settled() time.Time {
+	return d.in.Config.Changed.UTC().Truncate(time.Second).Add(d.in.ChangeSettle)
 }
 
 // podsAreNewer reports whether all pods were created after the content changed, so that they
@@ -177,7 +182,8 @@ func (d *decider) sendForChange(tick time.Time) {
 		d.out.Status.Active = nil
 	case !c.Live:
 		d.out.Needs = NeedLiveConfig
-	case c.Hash != active.ConfigHash:
+	case c.Hash != active.ConfigHash || d.in.Now.Before(d.settled()):
+		// Changed since, even if it was changed back: that restart has a time of its own.
 		d.out.Status.Active = nil
 	case d.in.PodAges == nil || !d.in.PodAges.Live:
 		d.out.Needs = NeedLivePodAges

@@ -238,6 +238,7 @@ func TestChangeIsSentAgain(t *testing.T) {
 		{"nothing has changed", func(*Input) {}, true},
 		{"the change was taken back", func(in *Input) { in.Config.Hash = "c1-old" }, false},
 		{"it changed again", func(in *Input) { in.Config.Hash = "c1-newer" }, false},
+		{"it changed, and back, just now", func(in *Input) { in.Config.Changed = at("02:59:55") }, false},
 		{"another rollout", oldest(at("02:59:30")), false},
 		{"the target is paused", withTarget(func(t *workload.State) { t.Paused = true }), false},
 		{"it does not count any more", withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.OnConfigChange = "" }), false},

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
@@ -17,22 +19,29 @@ type content struct {
 	at   time.Time
 }
 
+// served is a content that a target was restarted for.
+type served struct {
+	content
+	target types.UID
+}
+
 // contents are those that the target uses, one after the other.
 type contents struct {
 	// content is what it uses now, and olderContent what a stale cache has of it; podsContent is
 	// what the oldest pod was started with, and rollingContent that of the rollout in progress.
 	content, olderContent       content
 	podsContent, rollingContent content
-	// written counts the contents, changes the restarts for each of them, and clockSet says
+	// written counts the contents, changes the restarts of each target for each of them, as a
+	// new target may have been started with an older one, and clockSet says
 	// that times cannot be compared any more.
 	written  int
-	changes  map[content]int
+	changes  map[served]int
 	clockSet bool
 }
 
 // drawChange has a change of the content restart the target, in some cases.
 func (s *simulation) drawChange() {
-	s.changes = map[content]int{}
+	s.changes = map[served]int{}
 	s.content = content{"c1-0", s.now}
 	s.olderContent = s.content
 	if s.random.IntN(3) > 0 {
@@ -92,11 +101,12 @@ func (s *simulation) readLive(in *Input, d Output) Output {
 
 // checkChange panics if the target must not be restarted for a change.
 func (s *simulation) checkChange(tick time.Time) {
-	s.changes[s.content]++
+	serves := served{s.content, s.target.UID}
+	s.changes[serves]++
 	switch {
 	case s.restart.Spec.OnConfigChange == "" || s.restart.Spec.Suspend:
 		panic(fmt.Sprintf("the tick of %s was started for a change that does not count", formatTime(tick)))
-	case s.changes[s.content] > 1:
+	case s.changes[serves] > 1:
 		panic(fmt.Sprintf("the content %s was restarted for twice", s.content.text))
 	case !s.clockSet && s.podsContent == s.content && s.pods.After(s.content.at):
 		panic(fmt.Sprintf("the tick of %s was started, but the pods have the content %s", formatTime(tick), s.content.text))
