@@ -108,9 +108,12 @@ func Join(a, b net.Conn, fromA io.Reader) {
 	done := make(chan error, 2)
 	go func() { done <- passOn(b, fromA) }()
 	go func() { done <- passOn(a, b) }()
-	// One side may have said all it has to say while the other still speaks.
-	if err := <-done; err == nil {
-		<-done
+	// One side may have said all it has to say while the other still speaks; once copying has
+	// failed, neither does.
+	for range cap(done) {
+		if err := <-done; err != nil {
+			break
+		}
 	}
 	a.Close()
 	b.Close()
