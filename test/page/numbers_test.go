@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"testing"
@@ -38,21 +36,7 @@ func kubectlTide(t *testing.T, args ...string) string {
 // get reads data as a program does.
 func (d *dashboard) get(t *testing.T, path string, into any) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.base+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+d.token)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s %s %v", path, answer.Status, text, err)
-	}
-	if err := json.Unmarshal(text, into); err != nil {
+	if err := json.Unmarshal([]byte(d.body(t, path)), into); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -47,11 +47,8 @@ with --keep-history.`,
 }
 
 func (r *root) at(ctx context.Context, revision int64, args []string) (err error) {
-	dir, err := r.dir()
+	dir, _, err := r.running(ctx)
 	if err != nil {
-		return err
-	}
-	if _, err := dir.Status(ctx); err != nil {
 		return err
 	}
 	config, err := dir.RESTConfig()

@@ -156,13 +156,20 @@ func (r *root) dir() (cluster.Dir, error) {
 	return cluster.DefaultDir()
 }
 
-// client reaches the API server of the running sandbox.
-func (r *root) client(ctx context.Context) (kubernetes.Interface, error) {
+// running returns the directory of the sandbox, and its state. It is an error if it does not run.
+func (r *root) running(ctx context.Context) (cluster.Dir, cluster.Status, error) {
 	dir, err := r.dir()
 	if err != nil {
-		return nil, err
+		return dir, cluster.Status{}, err
 	}
-	if _, err := dir.Status(ctx); err != nil {
+	status, err := dir.Status(ctx)
+	return dir, status, err
+}
+
+// client reaches the API server of the running sandbox.
+func (r *root) client(ctx context.Context) (kubernetes.Interface, error) {
+	dir, _, err := r.running(ctx)
+	if err != nil {
 		return nil, err
 	}
 	config, err := dir.RESTConfig()

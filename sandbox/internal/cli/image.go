@@ -24,11 +24,7 @@ replaced. Nodes have no other images, and cannot pull any.`,
   sandbox kubectl create deployment operator --image=operator:dev`,
 		Args: arguments("NAME", "PROGRAM"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, err := r.dir()
-			if err != nil {
-				return err
-			}
-			s, err := dir.Status(cmd.Context())
+			dir, s, err := r.running(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -76,11 +76,8 @@ func (r *root) run(ctx context.Context, f runFlags, program []string) error {
 	if _, err := incluster.LookPath(program[0]); err != nil {
 		return err
 	}
-	dir, err := r.dir()
+	dir, _, err := r.running(ctx)
 	if err != nil {
-		return err
-	}
-	if _, err := dir.Status(ctx); err != nil {
 		return err
 	}
 	starter, inside, err := incluster.Inside()

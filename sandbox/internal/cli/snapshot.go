@@ -114,11 +114,8 @@ write: as a test, that nothing writes at rest.`,
 
 // withEtcd calls a function with the etcd of the running sandbox.
 func (r *root) withEtcd(ctx context.Context, do func(cluster.Dir, *clientv3.Client) error) (err error) {
-	dir, err := r.dir()
+	dir, _, err := r.running(ctx)
 	if err != nil {
-		return err
-	}
-	if _, err := dir.Status(ctx); err != nil {
 		return err
 	}
 	etcd, err := dir.Etcd(ctx)

@@ -48,11 +48,7 @@ the latter case, and ready is false.`,
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output %q: want json, or leave it out", output)
 			}
-			dir, err := r.dir()
-			if err != nil {
-				return err
-			}
-			s, err := dir.Status(cmd.Context())
+			_, s, err := r.running(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -14,7 +14,6 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/pki"
@@ -126,18 +125,7 @@ func (d Dir) kubeconfigFor(server, user string, groups []string) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	return clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{contextName: {
-			Server: server, CertificateAuthorityData: ca.Cert,
-		}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{user: {
-			ClientCertificateData: pair.Cert, ClientKeyData: pair.Key,
-		}},
-		Contexts: map[string]*clientcmdapi.Context{contextName: {
-			Cluster: contextName, AuthInfo: user,
-		}},
-		CurrentContext: contextName,
-	})
+	return ca.Kubeconfig(pki.Endpoint{Cluster: contextName, User: user, URL: server}, pair)
 }
 
 func (s settings) apiServer() string { return "https://" + s.hostPort() }

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/pki"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/ports"
@@ -64,11 +62,6 @@ func Serve(config *rest.Config, revision int64) (kubeconfig []byte, server io.Cl
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	go func() { _ = s.ServeTLS(listener, "", "") }()
-	kubeconfig, err = clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: "https://" + listener.Addr().String(), CertificateAuthorityData: ca.Cert}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: client.Cert, ClientKeyData: client.Key}},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
-		CurrentContext: name,
-	})
+	kubeconfig, err = ca.Kubeconfig(pki.Endpoint{Cluster: name, User: name, URL: "https://" + listener.Addr().String()}, client)
 	return kubeconfig, s, err
 }

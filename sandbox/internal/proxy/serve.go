@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/pki"
@@ -100,7 +98,7 @@ func Start(o Options) (*Server, error) {
 		control: newServer(handler.Control(), nil),
 		failed:  make(chan error, 2),
 	}
-	if s.Kubeconfig, err = kubeconfig(s.URL, o.Namespace, ca, client); err != nil {
+	if s.Kubeconfig, err = ca.Kubeconfig(pki.Endpoint{Cluster: ContextName, User: ContextName, URL: s.URL, Namespace: o.Namespace}, client); err != nil {
 		return nil, err
 	}
 	go func() { s.failed <- s.proxy.ServeTLS(clients, "", "") }()
@@ -195,13 +193,4 @@ func tlsConfig(ca *pki.Authority, listen string) (*tls.Config, error) {
 		ClientAuth:   tls.VerifyClientCertIfGiven,
 		MinVersion:   tls.VersionTLS12,
 	}, nil
-}
-
-func kubeconfig(url, namespace string, ca *pki.Authority, client pki.Pair) ([]byte, error) {
-	return clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{ContextName: {Server: url, CertificateAuthorityData: ca.Cert}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{ContextName: {ClientCertificateData: client.Cert, ClientKeyData: client.Key}},
-		Contexts:       map[string]*clientcmdapi.Context{ContextName: {Cluster: ContextName, AuthInfo: ContextName, Namespace: namespace}},
-		CurrentContext: ContextName,
-	})
 }
