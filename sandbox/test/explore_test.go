@@ -156,7 +156,7 @@ func TestExploreInput(t *testing.T) {
 		{"no patience", []string{"--workload", good, "--patience", "0s", "--", "true"}, "--patience 0s: it must be more than 0"},
 		{"a wrong account", []string{"--workload", good, "--service-account", "shop", "--", "true"}, `--service-account "shop": want NAMESPACE/NAME`},
 		{"a wrong expression", []string{"--workload", good, "--fail-on-log", "(", "--", "true"}, "--fail-on-log: "},
-		{"a report of nothing", []string{"REPORT"}, "has no results of sandbox explore"},
+		{"a report of nothing", []string{"REPORT"}, "has no results of sandbox explore or sandbox fuzz"},
 		{"a replay of something else", []string{"REPLAY", good}, "is not a finding of sandbox explore"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

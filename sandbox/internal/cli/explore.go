@@ -135,17 +135,10 @@ func (f exploreFlags) explorer(w *explore.Workload, program []string) (*explore.
 		}
 		w.ServiceAccount = f.serviceAccount
 	}
-	e.Command = append([]string{}, program...)
-	switch program[0] {
-	case "kube-controller-manager", "kube-scheduler":
-		// These are in this binary.
-	default:
-		path, err := exec.LookPath(program[0])
-		if err != nil {
+	e.Command = program
+	if !explore.OwnProgram(program[0]) {
+		if _, err := exec.LookPath(program[0]); err != nil {
 			return nil, fmt.Errorf("the operator: %w", err)
-		}
-		if e.Command[0], err = filepath.Abs(path); err != nil {
-			return nil, err
 		}
 	}
 	return e, nil
@@ -231,7 +224,9 @@ func newReplay() *cobra.Command {
 		Use:   "replay FILE [-- PROGRAM [ARGUMENTS...]]",
 		Short: "Play a finding of 'sandbox explore' or 'sandbox fuzz' again",
 		Long: `Play a finding of 'sandbox explore' or 'sandbox fuzz' again: with the operator that it was found in, or
-with another, such as one in which the mistake is fixed.
+with another, such as one in which the mistake is fixed. What the finding names, such as
+the operator and what is installed, is where it was when it was found: relative to the
+working directory, if it was given so.
 
 It ends with exit code 0 if it is not found any more, and 2 if it is.`,
 		Example: `  sandbox replay explore/finding-1a2b3c4d.yaml
@@ -257,9 +252,9 @@ func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []s
 	if err != nil {
 		return err
 	}
-	program := finding.Command
-	if len(args) > 1 {
-		program = args[1:]
+	program, err := finding.Place(args[1:], finding.Workload.Install)
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
 	}
 	e, err := f.explorer(finding.Workload, program)
 	if err != nil {
@@ -277,7 +272,7 @@ func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []s
 		fmt.Fprintln(cmd.OutOrStdout(), "It is not found any more: the operator survives this fault.")
 		return nil
 	}
-	(&explore.Result{Findings: []*explore.Finding{again}}).Text(cmd.OutOrStdout(), filepath.Dir(args[0]))
+	again.Text(cmd.OutOrStdout(), filepath.Dir(args[0]))
 	return errFound
 }
 
@@ -289,23 +284,25 @@ func newReport() *cobra.Command {
 		Example: "  sandbox report results-*/ --html report.html",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fmt.Errorf("requires a directory of sandbox explore: see '%s --help'", cmd.CommandPath())
+				return fmt.Errorf("requires a directory of sandbox explore or sandbox fuzz: see '%s --help'", cmd.CommandPath())
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if fuzz.IsResult(args[0]) {
-				result, err := fuzz.Merge(args)
-				if err != nil {
-					return err
-				}
-				return tell(cmd, result, args[0], html, junit)
+			var merged result
+			var err error
+			switch {
+			case fuzz.IsResult(args[0]):
+				merged, err = fuzz.Merge(args)
+			case explore.IsResult(args[0]):
+				merged, err = explore.Merge(args)
+			default:
+				err = fmt.Errorf("%s has no results of sandbox explore or sandbox fuzz", args[0])
 			}
-			result, err := explore.Merge(args)
 			if err != nil {
 				return err
 			}
-			return tell(cmd, result, args[0], html, junit)
+			return tell(cmd, merged, args[0], html, junit)
 		},
 	}
 	cmd.Flags().StringVar(&html, "html", "", "write the HTML page to this file (default report.html in the first directory)")

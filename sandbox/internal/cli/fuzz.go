@@ -112,16 +112,11 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 
 // fuzzer makes one without a sample.
 func (f exploreFlags) fuzzer(install []string, nodes int, program []string) (*fuzz.Fuzzer, error) {
-	w := &explore.Workload{Nodes: &nodes, ServiceAccount: explore.Administrator}
+	w := &explore.Workload{Nodes: &nodes, ServiceAccount: explore.Administrator, Install: install}
 	for _, name := range install {
-		path, err := filepath.Abs(name)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(name); err != nil {
 			return nil, fmt.Errorf("--install: %w", err)
 		}
-		w.Install = append(w.Install, path)
 	}
 	if f.hold == 0 {
 		f.hold = time.Second // No events are held back.
@@ -136,8 +131,8 @@ func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file st
 	if err != nil {
 		return err
 	}
-	if len(program) == 0 {
-		program = finding.Command
+	if program, err = finding.Place(program, finding.Install); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	fuzzer, err := f.fuzzer(finding.Install, finding.Nodes, program)
 	if err != nil {
@@ -156,6 +151,6 @@ func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file st
 		fmt.Fprintln(cmd.OutOrStdout(), "It is not found any more: the operator survives this edit.")
 		return nil
 	}
-	(&fuzz.Result{Findings: []*fuzz.Finding{again}}).Text(cmd.OutOrStdout(), filepath.Dir(file))
+	again.Text(cmd.OutOrStdout(), filepath.Dir(file))
 	return errFound
 }

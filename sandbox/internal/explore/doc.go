@@ -25,8 +25,6 @@
 //	explore.go    learns, plays
 //	queue.go      plays faults side by side, and confirms what they find
 //	shrink.go     leaves out steps that a finding does not need
-//	book.go       keeps what was played
 //	finding.go    what is found, and the file that replays it
-//	report.go     says it: text, HTML, JUnit
-//	junit.go      writes JUnit's format
+//	report.go     says it, by package results, which also keeps what was played
 package explore

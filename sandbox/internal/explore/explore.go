@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // Plan says what of all faults to play.
@@ -35,25 +37,9 @@ type Plan struct {
 
 // Result is what came of exploring.
 type Result struct {
-	Played   []Played   `json:"played"`
-	Findings []*Finding `json:"findings"`
-	// Planned is how many faults there are, Left how many of this shard were not played.
-	Planned int `json:"planned"`
-	Left    int `json:"left"`
+	*results.Result[*Finding]
 	// Streamed are the resources with lists that cannot be stale.
-	Streamed []string      `json:"streamed,omitempty"`
-	Took     time.Duration `json:"took"`
-	Learnt   string        `json:"learnt"`
-}
-
-// Played is a fault that was played.
-type Played struct {
-	ID      string  `json:"id"`
-	Name    string  `json:"name"`
-	Reached bool    `json:"reached"`
-	Found   bool    `json:"found"`
-	Seconds float64 `json:"seconds"`
-	Error   string  `json:"error,omitempty"`
+	Streamed []string
 }
 
 // Run learns from undisturbed runs, and plays faults.
@@ -65,17 +51,18 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 		over, cancel = context.WithDeadline(ctx, began.Add(p.For))
 		defer cancel()
 	}
-	book, err := openBook(e)
+	book, err := tool.Open(e.Dir, map[string]any{"command": e.Command, "workload": e.Workload})
 	if err != nil {
 		return nil, err
 	}
-	defer book.close()
+	defer book.Close()
 	base, a, err := e.learnBaseline(ctx, p.Jobs, p.Progress)
 	if err != nil {
 		return nil, err
 	}
 	faults := choose(plan(base), p)
-	result := &Result{Planned: len(faults), Learnt: base.describe()}
+	result := &Result{Result: book.Result}
+	result.Planned, result.Learnt = len(faults), base.describe()
 	for _, resource := range base.Watched {
 		if !slices.Contains(base.Listed, resource) {
 			result.Streamed = append(result.Streamed, resource)
@@ -85,16 +72,14 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	if len(faults) == 0 {
 		return nil, fmt.Errorf("no fault to play: the operator writes nothing and sees no event in this workload, or --only matches nothing")
 	}
-	result.Played, result.Findings = book.played, book.findings
-	if len(a.Problems) > 0 && !slices.ContainsFunc(book.findings, func(f *Finding) bool { return f.Fault == nil }) {
+	if len(a.Problems) > 0 && !slices.ContainsFunc(book.Findings, func(f *Finding) bool { return f.Fault == nil }) {
 		found := e.newFinding(nil, a, base)
 		found.After = time.Since(began).Seconds()
-		result.Findings = append(result.Findings, found)
-		if err := book.found(found); err != nil {
+		if err := book.Found(found); err != nil {
 			return nil, err
 		}
 	}
-	q := &queue{explorer: e, plan: p, base: base, book: book, result: result, over: over, began: began, history: newHistory()}
+	q := &queue{explorer: e, plan: p, base: base, book: book, over: over, began: began, history: newHistory()}
 	q.fill(faults)
 	err = q.run(ctx)
 	result.Left = q.left()

@@ -5,30 +5,27 @@ package explore
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // Finding is a fault that the operator does not survive. As a file it can be replayed.
 type Finding struct {
+	results.Evidence `json:",inline"`
 	// ID is that of the fault that was played; its steps may have other numbers since.
 	ID       string    `json:"id,omitempty"`
-	Command  []string  `json:"command"`
 	Workload *Workload `json:"workload"`
 	// Fault is nil if it needs none.
 	Fault    *Fault    `json:"fault,omitempty"`
 	Problems []Problem `json:"problems"`
-	// Repeated is how often it was found again, and Tries how often that was tried. One
-	// that is certain from what has happened is not tried again.
-	Repeated int `json:"repeated"`
-	Tries    int `json:"tries"`
 	// Like is the ID of a finding that shows probably the same mistake and is certain. Then
 	// it was not tried again either.
 	Like string `json:"like,omitempty"`
@@ -38,38 +35,41 @@ type Finding struct {
 	// steps out.
 	Shrunk    bool   `json:"shrunk,omitempty"`
 	Shrinking string `json:"shrinking,omitempty"`
-	// Timeline is what happened around the fault.
-	Timeline []Moment `json:"timeline,omitempty"`
-	// Output is how the operator's output ended.
-	Output []string `json:"output,omitempty"`
 }
 
-// Moment is a line of a timeline.
-type Moment struct {
-	// Seconds are since the operator was started.
-	Seconds float64 `json:"seconds"`
-	// Lane is who did it: kit, operator or cluster.
-	Lane string `json:"lane"`
-	Text string `json:"text"`
-}
-
-// Lanes of a timeline.
-const (
-	laneKit      = "kit"
-	laneOperator = "operator"
-	laneCluster  = "cluster"
-)
-
-// confirmed reports whether it is certain, or was found more than once.
-func (f *Finding) confirmed() bool {
+// Confirmed implements [results.Finding].
+func (f *Finding) Confirmed() bool {
 	return f.Repeated > 0 || f.Like != "" || slices.ContainsFunc(f.Problems, func(p Problem) bool { return p.certain() })
 }
 
-// title says what is wrong, in a line.
-func (f *Finding) title() string { return f.Problems[0].summary() }
+// Case implements [results.Finding].
+func (f *Finding) Case() string { return f.ID }
 
-// where says what the fault was.
-func (f *Finding) where() string {
+// Rank implements [results.Finding]: the shortest workload comes first.
+func (f *Finding) Rank() []int { return []int{rank(f.Problems[0].Oracle), len(f.Workload.Steps)} }
+
+// Details implements [results.Finding].
+func (f *Finding) Details() []string {
+	var lines []string
+	for _, p := range f.Problems {
+		lines = append(append(lines, string(p.Oracle)+":"), p.Lines...)
+	}
+	return lines
+}
+
+// Possible says when such a fault happens.
+func (f *Finding) Possible() string {
+	if f.Fault == nil {
+		return ""
+	}
+	return f.Fault.possible()
+}
+
+// Title implements [results.Finding].
+func (f *Finding) Title() string { return f.Problems[0].summary() }
+
+// Where implements [results.Finding]: it says what the fault was.
+func (f *Finding) Where() string {
 	if f.Fault == nil {
 		return "without any fault"
 	}
@@ -78,9 +78,9 @@ func (f *Finding) where() string {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// kind identifies findings that are probably of the same mistake: they say the same, other
-// than numbers and what a field is instead of what it should be.
-func (f *Finding) kind() string {
+// Kind implements [results.Finding]: findings of one kind say the same, other than numbers
+// and what a field is instead of what it should be.
+func (f *Finding) Kind() string {
 	p := f.Problems[0]
 	text := string(p.Oracle)
 	if len(p.Lines) > 0 {
@@ -104,7 +104,7 @@ func (e *Explorer) newFinding(f *Fault, o *Outcome, b *Baseline) *Finding {
 	}
 	w := *e.Workload
 	w.Steps = w.Steps[:min(max(last, 1), len(w.Steps))]
-	found := &Finding{Command: e.Command, Workload: &w, Fault: f, Problems: o.Problems, Timeline: timeline(o, b), Output: o.Output[max(0, len(o.Output)-20):]}
+	found := &Finding{Evidence: results.NewEvidence(e.Command, timeline(o, b), o.Output), Workload: &w, Fault: f, Problems: o.Problems}
 	found.ID = found.id()
 	return found
 }
@@ -117,9 +117,6 @@ func (f *Finding) id() string {
 	return f.Fault.id()
 }
 
-// file is the name of the file that replays it.
-func (f *Finding) file() string { return "finding-" + f.ID + ".yaml" }
-
 // rank orders oracles by how much they tell.
 func rank(o Oracle) int {
 	return slices.Index([]Oracle{Failed, Broken, OtherState, NotReached, OtherCounts, NotAtRest}, o)
@@ -129,8 +126,8 @@ func rank(o Oracle) int {
 const mostMoments = 60
 
 // timeline merges what the kit, the operator and the rest of the cluster did.
-func timeline(o *Outcome, b *Baseline) []Moment {
-	var all []Moment
+func timeline(o *Outcome, b *Baseline) []results.Moment {
+	var all []results.Moment
 	var injected time.Time
 	for _, p := range o.Problems {
 		if injected.IsZero() {
@@ -138,18 +135,18 @@ func timeline(o *Outcome, b *Baseline) []Moment {
 		}
 	}
 	add := func(at time.Time, lane, text string) {
-		all = append(all, Moment{Seconds: at.Sub(o.Began).Seconds(), Lane: lane, Text: text})
+		all = append(all, results.Moment{Seconds: at.Sub(o.Began).Seconds(), Lane: lane, Text: text})
 	}
 	for _, p := range o.Problems {
 		if !p.At.IsZero() {
-			add(p.At, laneKit, "BROKEN: "+p.Lines[0])
+			add(p.At, results.Kit, results.Broken+p.Lines[0])
 		}
 	}
 	for _, n := range o.Notes {
-		if strings.HasPrefix(n.text, "FAULT") && injected.IsZero() {
+		if strings.HasPrefix(n.text, results.Fault) && injected.IsZero() {
 			injected = n.time
 		}
-		add(n.time, laneKit, n.text)
+		add(n.time, results.Kit, n.text)
 	}
 	var locks map[string]bool
 	if b != nil {
@@ -157,7 +154,7 @@ func timeline(o *Outcome, b *Baseline) []Moment {
 	}
 	for i := range o.Requests {
 		if r := &o.Requests[i]; r.writes(locks) {
-			add(r.Time, laneOperator, r.String())
+			add(r.Time, results.Operator, r.String())
 		}
 	}
 	for i := range o.Versions {
@@ -167,12 +164,12 @@ func timeline(o *Outcome, b *Baseline) []Moment {
 		}
 		switch {
 		case v.Type != "MODIFIED":
-			add(v.Time, laneCluster, strings.ToLower(string(v.Type))+" "+v.key())
+			add(v.Time, results.Cluster, strings.ToLower(string(v.Type))+" "+v.key())
 		case v.Object.GetDeletionTimestamp() != nil && v.Old != nil && v.Old.GetDeletionTimestamp() == nil:
-			add(v.Time, laneCluster, "deletion begins of "+v.key())
+			add(v.Time, results.Cluster, "deletion begins of "+v.key())
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Moment) int { return cmp.Compare(a.Seconds, b.Seconds) })
+	slices.SortStableFunc(all, func(a, b results.Moment) int { return cmp.Compare(a.Seconds, b.Seconds) })
 	if len(all) <= mostMoments {
 		return all
 	}
@@ -186,7 +183,7 @@ func timeline(o *Outcome, b *Baseline) []Moment {
 		order[i] = i
 	}
 	distance := func(i int) float64 {
-		if all[i].Lane == laneKit {
+		if all[i].Lane == results.Kit {
 			return -1
 		}
 		d := all[i].Seconds - middle
@@ -198,42 +195,30 @@ func timeline(o *Outcome, b *Baseline) []Moment {
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(distance(i), distance(j)) })
 	order = order[:mostMoments]
 	slices.Sort(order)
-	near := make([]Moment, 0, mostMoments)
+	near := make([]results.Moment, 0, mostMoments)
 	for _, i := range order {
 		near = append(near, all[i])
 	}
 	return near
 }
 
-// save writes the file that replays it, and returns its name.
-func (f *Finding) save(dir string) (string, error) {
-	text, err := yaml.Marshal(f)
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(dir, f.file())
-	return file, os.WriteFile(file, text, 0o600)
-}
-
 // ReadFinding reads a file that was saved.
-func ReadFinding(file string) (*Finding, error) {
-	text, err := os.ReadFile(filepath.Clean(file))
-	if err != nil {
-		return nil, err
-	}
+func ReadFinding(file string) (*Finding, error) { return tool.ReadFinding(file) }
+
+func parseFinding(text []byte) (*Finding, error) {
 	f := &Finding{}
 	if err := yaml.UnmarshalStrict(text, f); err != nil {
-		return nil, fmt.Errorf("%s is not a finding of sandbox explore: %w", file, err)
+		return nil, errors.New(oneLine(err.Error()))
 	}
-	if f.Workload == nil || len(f.Command) == 0 {
-		return nil, fmt.Errorf("%s is not a finding of sandbox explore: it has no command or no workload", file)
+	if f.Workload == nil || len(f.Command) == 0 || len(f.Problems) == 0 {
+		return nil, errors.New("it has no command, no workload or no problems")
 	}
 	if err := f.Workload.compile(); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, err
 	}
 	if f.Fault != nil {
 		if _, known := kinds[f.Fault.Kind]; !known {
-			return nil, fmt.Errorf("%s: there is no fault %q", file, f.Fault.Kind)
+			return nil, fmt.Errorf("there is no fault %q", f.Fault.Kind)
 		}
 		f.Fault.Until = max(f.Fault.Until, f.Fault.Step)
 	}

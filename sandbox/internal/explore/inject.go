@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // Names of the rules in the proxy.
@@ -82,7 +83,7 @@ func (r *run) arm(ctx context.Context) (<-chan struct{}, error) {
 		return nil, err
 	}
 	if f.Resource != "" {
-		r.note("FAULT: %s: %s", f.Resource, kinds[f.Kind])
+		r.note(results.Fault+"%s: %s", f.Resource, kinds[f.Kind])
 	}
 	fired := make(chan struct{})
 	go func() {
@@ -128,7 +129,7 @@ func (r *run) inject(ctx context.Context, step int, injected <-chan struct{}) er
 	}
 	r.outcome.Reached = true
 	if f.Call != nil {
-		r.note("FAULT: %s: %s", f.Call, kinds[f.Kind])
+		r.note(results.Fault+"%s: %s", f.Call, kinds[f.Kind])
 	}
 	if f.Kind == CrashBefore || f.Kind == CrashAfter {
 		return r.crash(ctx)
@@ -183,7 +184,7 @@ func (r *run) restart(ctx context.Context, step int) error {
 	if err != nil {
 		return err
 	}
-	r.note("FAULT: lists are as of revision %d (%s), and later events do not arrive yet", revision, r.fault.AsOf)
+	r.note(results.Fault+"lists are as of revision %d (%s), and later events do not arrive yet", revision, r.fault.AsOf)
 	match := fault.Match{Resources: []string{"!leases.coordination.k8s.io"}}
 	if r.fault.Resource != "" {
 		match.Resources = []string{r.fault.Resource}

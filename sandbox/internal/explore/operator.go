@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 )
 
 // operator is the process under test. It is started again when it ends, as a Deployment
@@ -95,9 +96,14 @@ func (o *operator) start() error {
 	return o.launch()
 }
 
+// OwnProgram reports whether a program is one in this binary.
+func OwnProgram(name string) bool {
+	return name == component.ControllerManager || name == component.Scheduler
+}
+
 func (o *operator) launch() error {
 	program := o.command[0]
-	if !strings.ContainsRune(program, filepath.Separator) {
+	if OwnProgram(program) {
 		program = filepath.Join(o.bin, program)
 	}
 	command := exec.Command(program, o.command[1:]...)

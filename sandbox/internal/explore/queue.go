@@ -5,10 +5,13 @@ package explore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // queue plays faults, some side by side. Those that wait for minutes have sandboxes of
@@ -17,8 +20,7 @@ type queue struct {
 	explorer *Explorer
 	plan     Plan
 	base     *Baseline
-	book     *book
-	result   *Result
+	book     *results.Book[*Finding]
 	over     context.Context
 	began    time.Time
 
@@ -34,11 +36,11 @@ const longLanes = 2
 // fill takes the faults that were not played before.
 func (q *queue) fill(faults []planned) {
 	for _, f := range faults {
-		i := slices.IndexFunc(q.book.played, func(p Played) bool { return p.ID == f.id() })
+		i := slices.IndexFunc(q.book.Played, func(p results.Played) bool { return p.ID == f.id() })
 		switch {
 		case i >= 0:
 			q.history.notePlayed(&f.Fault)
-			if q.book.played[i].Found {
+			if q.book.Played[i].Found {
 				q.history.noteFound(&f.Fault)
 			}
 		case f.Kind == FreezeLong:
@@ -73,7 +75,7 @@ func (q *queue) take(long bool) (Fault, bool) {
 		switch {
 		case long && left < q.explorer.Hold+30*time.Second:
 			return Fault{}, false // There must be time for it to end.
-		case q.plan.Shrink && left < q.plan.For/5 && len(toShrink(q.result.Findings)) > 0:
+		case q.plan.Shrink && left < q.plan.For/5 && len(toShrink(q.book.Findings)) > 0:
 			return Fault{}, false
 		}
 	}
@@ -115,7 +117,7 @@ func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
 	if ctx.Err() != nil {
 		return
 	}
-	played := Played{ID: f.id(), Name: f.name()}
+	played := results.Played{ID: f.id(), Name: f.name()}
 	var found *Finding
 	switch {
 	case err != nil:
@@ -128,9 +130,12 @@ func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
 		found = q.explorer.newFinding(&f, o, q.base)
 	}
 	if o != nil {
-		played.Reached = o.Reached
+		played.Outcome = results.NotReached
+		if o.Reached {
+			played.Outcome = reached
+		}
 	}
-	if found != nil && !found.confirmed() {
+	if found != nil && !found.Confirmed() {
 		if found.Like = q.like(found); found.Like == "" {
 			found.Tries = 1
 			if again, err := q.explorer.play(ctx, lane, &f, q.base); err == nil && len(again.Problems) > 0 {
@@ -144,16 +149,13 @@ func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
 	played.Seconds = time.Since(begun).Seconds()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.result.Played = append(q.result.Played, played)
+	var kept error
 	if found != nil {
 		found.After = time.Since(q.began).Seconds()
 		q.history.noteFound(&f)
-		q.result.Findings = append(q.result.Findings, found)
-		if err := q.book.found(found); err != nil && q.err == nil {
-			q.err = err
-		}
+		kept = q.book.Found(found)
 	}
-	if err := q.book.note(played); err != nil && q.err == nil {
+	if err := errors.Join(kept, q.book.Note(played)); err != nil && q.err == nil {
 		q.err = err
 	}
 	q.progress(played, found)
@@ -164,8 +166,8 @@ func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
 func (q *queue) like(f *Finding) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, other := range q.result.Findings {
-		if other.confirmed() && other.kind() == f.kind() {
+	for _, other := range q.book.Findings {
+		if other.Confirmed() && other.Kind() == f.Kind() {
 			return other.ID
 		}
 	}
@@ -173,23 +175,15 @@ func (q *queue) like(f *Finding) string {
 }
 
 // progress says what came of a fault, and how long the rest takes.
-func (q *queue) progress(played Played, found *Finding) {
-	result := "ok"
+func (q *queue) progress(played results.Played, found *Finding) {
+	came := "ok"
 	switch {
-	case played.Error != "":
-		result = "error: " + oneLine(played.Error)
-	case found != nil && found.confirmed():
-		result = "FOUND: " + found.title()
 	case found != nil:
-		result = "found once, and not again: " + found.title()
-	case !played.Reached:
-		result = "not reached"
+		came = results.Verdict(found)
+	case played.Error != "":
+		came = "error: " + oneLine(played.Error)
+	case played.Outcome == results.NotReached:
+		came = played.Outcome
 	}
-	left := len(q.short) + len(q.long)
-	done := len(q.result.Played)
-	rest := time.Duration(float64(time.Since(q.began)) / float64(max(done, 1)) * float64(left)).Round(time.Second)
-	if end, limited := q.over.Deadline(); limited {
-		rest = min(rest, max(time.Until(end), 0).Round(time.Second))
-	}
-	fmt.Fprintf(q.plan.Progress, "[%d of %d, %s to go] %s (%.0f s): %s\n", done, done+left, rest, played.Name, played.Seconds, result)
+	q.book.Progress(q.over, q.plan.Progress, played, came, len(q.short)+len(q.long))
 }

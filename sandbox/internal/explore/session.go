@@ -5,12 +5,13 @@ package explore
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // Session is an operator in a sandbox of its own, for tools that judge it by something
@@ -169,7 +170,7 @@ func (s *Session) Broken() ([]string, error) {
 func (s *Session) Output(lines int) []string { return s.run.operator.output.tail(lines) }
 
 // Timeline returns what has happened since the mark.
-func (s *Session) Timeline() []Moment {
+func (s *Session) Timeline() []results.Moment {
 	o := &Outcome{Began: s.began, Notes: s.run.outcome.Notes, Requests: s.run.log.since(s.from)}
 	versions, _ := s.run.recorder.all()
 	for _, v := range versions {
@@ -186,9 +187,6 @@ func (s *Session) Objects() int {
 	defer s.run.recorder.mu.Unlock()
 	return len(s.run.recorder.current)
 }
-
-// String describes a moment in a line.
-func (m Moment) String() string { return fmt.Sprintf("%8.2f  %-8s  %s", m.Seconds, m.Lane, m.Text) }
 
 // Indent writes lines below another.
 func Indent(lines []string) string { return indent(lines) }

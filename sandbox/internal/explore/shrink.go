@@ -11,16 +11,18 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // toShrink returns the findings that a report shows and whose workload may have steps that
 // are not needed.
 func toShrink(findings []*Finding) []*Finding {
 	var long []*Finding
-	confirmed, _ := groups(findings)
+	confirmed, _ := (&results.Result[*Finding]{Findings: findings}).Groups()
 	for _, g := range confirmed {
-		if !g.Shrunk && len(g.Workload.Steps) > 1 {
-			long = append(long, g.Finding)
+		if f := g.Finding; !f.Shrunk && len(f.Workload.Steps) > 1 {
+			long = append(long, f)
 		}
 	}
 	return long
@@ -30,13 +32,13 @@ func toShrink(findings []*Finding) []*Finding {
 func (q *queue) shrink(ctx context.Context) error {
 	var shrinking errgroup.Group
 	shrinking.SetLimit(max(1, q.plan.Jobs))
-	for i, f := range toShrink(q.result.Findings) {
+	for i, f := range toShrink(q.book.Findings) {
 		shrinking.Go(func() error {
 			q.explorer.shrink(ctx, fmt.Sprintf("shrink-%d", i+1), f, q.base)
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			fmt.Fprintf(q.plan.Progress, "%s, %s: the workload: %s\n", f.title(), f.where(), f.Shrinking)
-			return q.book.found(f)
+			fmt.Fprintf(q.plan.Progress, "%s, %s: the workload: %s\n", f.Title(), f.Where(), f.Shrinking)
+			return q.book.Save(f)
 		})
 	}
 	return shrinking.Wait()
@@ -50,7 +52,7 @@ func (e *Explorer) shrink(ctx context.Context, lane string, f *Finding, base *Ba
 		if len(steps) == 0 || ctx.Err() != nil {
 			return false
 		}
-		shorter := e.playShorter(ctx, lane, f.without(steps), f.kind(), base)
+		shorter := e.playShorter(ctx, lane, f.without(steps), f.Kind(), base)
 		if shorter == nil {
 			return false
 		}
@@ -99,7 +101,7 @@ func (e *Explorer) playShorter(ctx context.Context, lane string, f *Finding, kin
 	if len(o.Problems) == 0 {
 		return nil
 	}
-	if found := shorter.newFinding(f.Fault, o, base); found.kind() == kind {
+	if found := shorter.newFinding(f.Fault, o, base); found.Kind() == kind {
 		return found
 	}
 	return nil

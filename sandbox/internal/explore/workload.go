@@ -232,20 +232,15 @@ func (s *Step) describe(what string, target *Target) string {
 }
 
 // inline makes the workload one that needs no other file, other than what is installed,
-// whose names become absolute.
+// whose names become relative to the working directory, unless they are absolute.
 func (w *Workload) inline(dir string) error {
 	for i, name := range w.Install {
-		path, err := filepath.Abs(filepath.Join(dir, name))
-		if filepath.IsAbs(name) {
-			path, err = name, nil
+		if !filepath.IsAbs(name) {
+			w.Install[i] = filepath.Join(dir, name)
 		}
-		if err != nil {
-			return err
-		}
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(w.Install[i]); err != nil {
 			return fmt.Errorf("install[%d]: %w", i, err)
 		}
-		w.Install[i] = path
 	}
 	for i := range w.Steps {
 		s := &w.Steps[i]

@@ -14,6 +14,5 @@
 //	play.go      plays edits, and says what is wrong
 //	compare.go   what differs between two states, without what does not count
 //	finding.go   what is found, and the file that replays it
-//	book.go      keeps what was played
-//	report.go    says it: text, HTML, JUnit
+//	report.go    says it, by package results, which also keeps what was played
 package fuzz

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -17,12 +18,14 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // Finding is an edit, or a sequence of them, after which something is wrong. As a file it
 // can be replayed.
 type Finding struct {
-	Command []string `json:"command"`
+	results.Evidence `json:",inline"`
+
 	Install []string `json:"install,omitempty"`
 	Nodes   int      `json:"nodes"`
 	Others  string   `json:"others,omitempty"`
@@ -32,13 +35,6 @@ type Finding struct {
 	Edits   []edits.Edit `json:"edits"`
 	Outcome outcome      `json:"outcome"`
 	Problem Problem      `json:"problem"`
-	// Repeated is how often it was found again, and Tries how often that was tried. One
-	// that is certain from what has happened is not tried again.
-	Repeated int `json:"repeated"`
-	Tries    int `json:"tries"`
-	// Timeline is what happened, and Output how the operator's output ended.
-	Timeline []explore.Moment `json:"timeline,omitempty"`
-	Output   []string         `json:"output,omitempty"`
 }
 
 // object is one whose whole numbers stay whole when it is read.
@@ -58,22 +54,37 @@ func (f *Fuzzer) newFinding(all []edits.Edit, came outcome, problem *Problem, w 
 		install = install[:len(install)-1] // The last one is made of Others.
 	}
 	return &Finding{
-		Command: f.Explorer.Command, Install: install, Nodes: *workload.Nodes, Others: f.Others, Ignore: f.Ignore, Object: f.Sample,
-		Edits: all, Outcome: came, Problem: *problem, Timeline: w.session.Timeline(), Output: w.session.Output(20),
+		Evidence: results.NewEvidence(f.Explorer.Command, w.session.Timeline(), w.session.Output(20)),
+		Install:  install, Nodes: *workload.Nodes, Others: f.Others, Ignore: f.Ignore, Object: f.Sample,
+		Edits: all, Outcome: came, Problem: *problem,
 	}
 }
 
-// confirmed reports whether it is certain, or was found more than once.
-func (f *Finding) confirmed() bool { return f.Repeated > 0 || f.Problem.certain() }
+// Case implements [results.Finding].
+func (f *Finding) Case() string { return id(f.Edits...) }
 
-// title says what is wrong, in a line.
-func (f *Finding) title() string { return f.Problem.summary() }
+// Confirmed implements [results.Finding].
+func (f *Finding) Confirmed() bool { return f.Repeated > 0 || f.Problem.certain() }
 
-// where says which edits it takes.
-func (f *Finding) where() string { return name(f.Edits) }
+// Title implements [results.Finding].
+func (f *Finding) Title() string { return f.Problem.summary() }
 
-// kind identifies findings that are probably of the same mistake.
-func (f *Finding) kind() string {
+// Where implements [results.Finding]: it says which edits it takes.
+func (f *Finding) Where() string { return name(f.Edits) }
+
+// Details implements [results.Finding].
+func (f *Finding) Details() []string { return f.Problem.Lines }
+
+// oracles are all of them, those that tell most first.
+var oracles = []explore.Oracle{explore.Failed, explore.Broken, Changed, NotHealed, NotUndone, OtherThanFresh, explore.NotReached, explore.NotAtRest}
+
+// Rank implements [results.Finding]: the fewest edits come first.
+func (f *Finding) Rank() []int {
+	return []int{slices.Index(oracles, f.Problem.Oracle), len(f.Edits)}
+}
+
+// Kind implements [results.Finding].
+func (f *Finding) Kind() string {
 	text := string(f.Problem.Oracle)
 	for _, d := range f.Problem.Lines[:min(1, len(f.Problem.Lines))] {
 		what, _, _ := strings.Cut(d, " is ")
@@ -100,20 +111,6 @@ func id(all ...edits.Edit) string {
 	return fmt.Sprintf("%x", sum[:4])
 }
 
-// file is the name of the file that replays it.
-func (f *Finding) file(dir string) string {
-	return filepath.Join(dir, "finding-"+id(f.Edits...)+".yaml")
-}
-
-// save writes the file that replays it.
-func (f *Finding) save(dir string) error {
-	text, err := yaml.Marshal(f)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(f.file(dir), text, 0o600)
-}
-
 // IsFinding reports whether a file is a finding of this package, and not of another.
 func IsFinding(file string) bool {
 	text, err := os.ReadFile(filepath.Clean(file))
@@ -125,17 +122,7 @@ func IsFinding(file string) bool {
 }
 
 // ReadFinding reads a file that was saved.
-func ReadFinding(file string) (*Finding, error) {
-	text, err := os.ReadFile(filepath.Clean(file))
-	if err != nil {
-		return nil, err
-	}
-	f, err := parseFinding(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s is not a finding of sandbox fuzz: %w", file, err)
-	}
-	return f, nil
-}
+func ReadFinding(file string) (*Finding, error) { return tool.ReadFinding(file) }
 
 func parseFinding(text []byte) (*Finding, error) {
 	f := &Finding{}

@@ -18,6 +18,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // Fuzzer edits a sample.
@@ -68,15 +69,7 @@ type Plan struct {
 }
 
 // Result is what came of it.
-type Result struct {
-	Played   []Played
-	Findings []*Finding
-	// Planned is how many edits of one property there are, and Left how many of this
-	// shard were not played.
-	Planned, Left int
-	Took          time.Duration
-	Learnt        string
-}
+type Result struct{ *results.Result[*Finding] }
 
 // Run learns what the sample comes to, and plays edits of it.
 func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
@@ -87,11 +80,13 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 		over, cancel = context.WithDeadline(ctx, began.Add(p.For))
 		defer cancel()
 	}
-	book, err := openBook(f)
+	book, err := tool.Open(f.Explorer.Dir, map[string]any{
+		"command": f.Explorer.Command, "install": f.Explorer.Workload.Install, "object": f.Sample, "others": f.Others, "ignore": f.Ignore,
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer book.close()
+	defer book.Close()
 	w, err := f.learn(ctx, p.Progress)
 	if err != nil {
 		return nil, err
@@ -101,13 +96,13 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 		w.session.End()
 		return nil, errors.New("no edit to play: --only matches nothing, such as the name of a property or a part of it")
 	}
-	result := &Result{Planned: len(all), Learnt: f.base.describe(), Played: book.played, Findings: book.findings}
-	fmt.Fprintf(p.Progress, "Learnt: %s. There are %d edits of one property.\n", result.Learnt, len(all))
-	q := &queue{fuzzer: f, plan: p, book: book, result: result, over: over, began: began}
+	book.Planned, book.Learnt = len(all), f.base.describe()
+	fmt.Fprintf(p.Progress, "Learnt: %s. There are %d edits of one property.\n", book.Learnt, len(all))
+	q := &queue{fuzzer: f, plan: p, book: book, over: over}
 	q.fill(all)
 	err = q.run(ctx, w)
-	result.Left, result.Took = len(q.edits), time.Since(began)
-	return result, err
+	book.Left, book.Took = len(q.edits), time.Since(began)
+	return &Result{book.Result}, err
 }
 
 // chosen returns the edits that are to be played here.
@@ -253,7 +248,7 @@ func (f *Fuzzer) Replay(ctx context.Context, found *Finding, progress io.Writer)
 	}
 	defer w.session.End()
 	w.quiet = f.Explorer.Quiet
-	fmt.Fprintf(progress, "Playing %s.\n", found.where())
+	fmt.Fprintf(progress, "Playing %s.\n", found.Where())
 	came, problem, err := w.play(ctx, found.Edits)
 	switch {
 	case err != nil:

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 func TestParseSample(t *testing.T) {
@@ -77,16 +77,22 @@ func TestChoose(t *testing.T) {
 
 func TestFindingIsReadAsWritten(t *testing.T) {
 	f := &Finding{
-		Command: []string{"./op"}, Install: []string{"/crds"}, Nodes: 3, Object: object{"kind": "App", "spec": map[string]any{"n": int64(1)}},
+		Evidence: results.Evidence{Command: []string{"./op"}, Timeline: []results.Moment{{Seconds: 1, Lane: "kit", Text: "x"}}}, Install: []string{"/crds"}, Nodes: 3, Object: object{"kind": "App", "spec": map[string]any{"n": int64(1)}},
 		Edits:   []edits.Edit{{Field: "spec.n", Class: edits.Beyond, What: "the most", Path: edits.Path{"spec", "n"}, Value: int64(9223372036854775807)}},
-		Outcome: accepted, Problem: Problem{Oracle: NotHealed, When: "after", Lines: []string{"a: b"}}, Timeline: []explore.Moment{{Seconds: 1, Lane: "kit", Text: "x"}},
+		Outcome: accepted, Problem: Problem{Oracle: NotHealed, When: "after", Lines: []string{"a: b"}},
 	}
 	dir := t.TempDir()
-	if err := f.save(dir); err != nil {
+	book, err := tool.Open(dir, "")
+	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := ReadFinding(f.file(dir))
-	if err != nil || !reflect.DeepEqual(read, f) || !IsFinding(f.file(dir)) {
+	defer book.Close()
+	if err := book.Found(f); err != nil {
+		t.Fatal(err)
+	}
+	saved := filepath.Join(dir, results.File(f))
+	read, err := ReadFinding(saved)
+	if err != nil || !reflect.DeepEqual(read, f) || !IsFinding(saved) {
 		t.Errorf("read as %+v, %v", read, err)
 	}
 	for _, text := range []string{"", "a: b", "edits: []", "command: [a]\nobject: {a: b}", "edits: 7", "command: [a]\nobject: {a: b}\nedits: [{path: 'a..b', value: 1}]", "command: [a]\nnodes: -1\nobject: {a: b}\nedits: [{path: a, value: 1}]"} {
@@ -109,7 +115,7 @@ func FuzzParseFinding(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, _, _ = finding.kind(), finding.where(), finding.title()
+		_, _, _ = finding.Kind(), finding.Where(), finding.Title()
 		for _, e := range finding.Edits {
 			_, _ = e.Apply(finding.Object)
 		}
@@ -118,7 +124,7 @@ func FuzzParseFinding(f *testing.F) {
 
 // Sequences are of edits that were survived one by one and do not touch the same.
 func TestSequences(t *testing.T) {
-	q := &queue{result: &Result{}}
+	q := &queue{book: &results.Book[*Finding]{Result: &results.Result[*Finding]{}}}
 	at := func(what string, path ...any) edits.Edit {
 		return edits.Edit{Field: edits.Path(path).String(), What: what, Path: path}
 	}
@@ -144,7 +150,7 @@ func TestSequences(t *testing.T) {
 func TestQueueGoesOn(t *testing.T) {
 	one, two := edits.Edit{Field: "spec.a", What: "x"}, edits.Edit{Field: "spec.b", What: "y"}
 	found := &Finding{Edits: []edits.Edit{one}, Problem: Problem{Oracle: NotUndone, Lines: []string{"configmaps default/a: data.b is 1, not 2"}}}
-	q := &queue{over: t.Context(), book: &book{findings: []*Finding{found}}, result: &Result{Played: []Played{{ID: id(one)}}}}
+	q := &queue{over: t.Context(), book: &results.Book[*Finding]{Result: &results.Result[*Finding]{Findings: []*Finding{found}, Played: []results.Played{{ID: id(one)}}}}}
 	q.fill([]edits.Edit{one, two})
 	next, ok := q.take()
 	if !ok || name(next) != "spec.b: y" {

@@ -15,6 +15,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // Oracles, beside those of explore.
@@ -157,7 +158,7 @@ func (w *world) edit(ctx context.Context, e edits.Edit, content map[string]any, 
 	case sameContent(was, would):
 		return same, nil, nil
 	}
-	w.session.Act("EDIT %s", e)
+	w.session.Act(results.Edit+"%s", e)
 	if _, _, err := w.put(ctx, content, false); refused(err) {
 		return denied, nil, nil
 	} else if err != nil {

@@ -5,22 +5,22 @@ package fuzz
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // queue plays edits, some side by side: each lane has a world.
 type queue struct {
 	fuzzer *Fuzzer
 	plan   Plan
-	book   *book
-	result *Result
+	book   *results.Book[*Finding]
 	over   context.Context
-	began  time.Time
 
 	mu sync.Mutex
 	// edits are those of one property that are left, and sequences those of several that
@@ -35,8 +35,8 @@ type queue struct {
 
 func (q *queue) fill(all []edits.Edit) {
 	q.known = map[string]bool{}
-	for _, f := range q.book.findings {
-		q.known[f.kind()] = true
+	for _, f := range q.book.Findings {
+		q.known[f.Kind()] = true
 	}
 	for _, e := range all {
 		if !q.played(id(e)) {
@@ -46,7 +46,7 @@ func (q *queue) fill(all []edits.Edit) {
 }
 
 func (q *queue) played(id string) bool {
-	return slices.ContainsFunc(q.result.Played, func(p Played) bool { return p.ID == id })
+	return slices.ContainsFunc(q.book.Played, func(p results.Played) bool { return p.ID == id })
 }
 
 // take returns what is played next: sequences as soon as there are some.
@@ -148,14 +148,16 @@ func (l *lane) ready(ctx context.Context) error {
 // play plays edits, again if that makes a finding certain, and notes what came of it.
 func (l *lane) play(ctx context.Context, all []edits.Edit) {
 	begun := time.Now()
-	played := Played{ID: id(all...), Name: name(all)}
+	played := results.Played{ID: id(all...), Name: name(all)}
 	var found *Finding
 	err := l.ready(ctx)
 	if err == nil {
+		var came outcome
 		var problem *Problem
-		played.Outcome, problem, err = l.world.play(ctx, all)
+		came, problem, err = l.world.play(ctx, all)
+		played.Outcome = string(came)
 		if problem != nil {
-			found = l.fuzzer.newFinding(all, played.Outcome, problem, l.world)
+			found = l.fuzzer.newFinding(all, came, problem, l.world)
 			played.Found = true
 			err = l.confirm(ctx, found)
 		}
@@ -193,7 +195,7 @@ func (l *lane) crash() error {
 // unless it is certain or one of its kind was confirmed.
 func (l *lane) confirm(ctx context.Context, found *Finding) error {
 	l.mu.Lock()
-	known := l.known[found.kind()]
+	known := l.known[found.Kind()]
 	l.mu.Unlock()
 	if found.Problem.certain() {
 		return nil
@@ -218,47 +220,30 @@ func (l *lane) confirm(ctx context.Context, found *Finding) error {
 }
 
 // note notes what came of edits, and says it.
-func (l *lane) note(played Played, found *Finding, all []edits.Edit) {
+func (l *lane) note(played results.Played, found *Finding, all []edits.Edit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.result.Played = append(l.result.Played, played)
-	var err error
+	var kept error
 	switch {
 	case found != nil:
-		l.result.Findings = append(l.result.Findings, found)
-		if found.confirmed() {
-			l.known[found.kind()] = true
+		if found.Confirmed() {
+			l.known[found.Kind()] = true
 		}
-		err = l.book.found(found)
-	case played.Outcome == accepted && played.Error == "" && len(all) == 1:
+		kept = l.book.Found(found)
+	case played.Outcome == string(accepted) && played.Error == "" && len(all) == 1:
 		l.survive(all[0])
 	}
-	if noted := l.book.note(played); err == nil {
-		err = noted
-	}
-	if l.err == nil {
+	if err := errors.Join(kept, l.book.Note(played)); err != nil && l.err == nil {
 		l.err = err
 	}
-	l.progress(played, found)
-}
-
-// progress says what came of edits, and how long the rest takes.
-func (q *queue) progress(played Played, found *Finding) {
-	result := "ok"
+	came := "ok"
 	switch {
-	case found != nil && found.confirmed():
-		result = "FOUND: " + found.title()
 	case found != nil:
-		result = "found once, and not again: " + found.title()
+		came = results.Verdict(found)
 	case played.Error != "":
-		result = "error: " + oneLine(played.Error)
-	case played.Outcome != accepted:
-		result = string(played.Outcome)
+		came = "error: " + oneLine(played.Error)
+	case played.Outcome != string(accepted):
+		came = played.Outcome
 	}
-	done, left := len(q.result.Played), len(q.edits)+len(q.sequences)
-	rest := time.Duration(float64(time.Since(q.began)) / float64(max(done, 1)) * float64(left)).Round(time.Second)
-	if end, limited := q.over.Deadline(); limited {
-		rest = min(rest, max(time.Until(end), 0).Round(time.Second))
-	}
-	fmt.Fprintf(q.plan.Progress, "[%d of %d, %s to go] %s (%.1f s): %s\n", done, done+left, rest, played.Name, played.Seconds, result)
+	l.book.Progress(l.over, l.plan.Progress, played, came, len(l.edits)+len(l.sequences))
 }

@@ -1,0 +1,202 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Tool is one that plays cases.
+type Tool[F Finding] struct {
+	// Name is that of its command, and Cases what it plays, in the plural.
+	Name, Cases string
+	// Subject is what the results of a directory are about.
+	Subject string
+	// Parse reads a finding.
+	Parse func(text []byte) (F, error)
+	// Page is what NewPage returns.
+	Page *template.Template
+}
+
+// Played is a case that was played.
+type Played struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Outcome is what came of it, as reports have it.
+	Outcome string  `json:"outcome,omitempty"`
+	Found   bool    `json:"found"`
+	Seconds float64 `json:"seconds"`
+	// Error says why it could not be judged.
+	Error string `json:"error,omitempty"`
+}
+
+// NotReached is the outcome of a case in which what it is about did not happen.
+const NotReached = "not reached"
+
+// Book keeps a result in a directory.
+type Book[F Finding] struct {
+	*Result[F]
+
+	dir   string
+	file  *os.File
+	began time.Time
+}
+
+// playedFile has a line of JSON for each case that was played.
+const playedFile = "played.jsonl"
+
+// aboutFile is the name of the file that says what a directory of results is about.
+func (t *Tool[F]) aboutFile() string { return t.Name + ".json" }
+
+// Open opens the book of a directory. If there is one, it must be about the same.
+func (t *Tool[F]) Open(dir string, about any) (*Book[F], error) {
+	text, err := json.MarshalIndent(about, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	b := &Book[F]{Result: &Result[F]{}, dir: dir, began: time.Now()}
+	file := filepath.Join(dir, t.aboutFile())
+	known, err := os.ReadFile(filepath.Clean(file))
+	switch {
+	case err == nil && string(known) != string(text):
+		return nil, fmt.Errorf("--dir %s has the results of another %s: give another, or remove it", dir, t.Subject)
+	case err == nil:
+		b.Result, err = t.read(dir)
+	case errors.Is(err, os.ErrNotExist):
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.file, err = os.OpenFile(filepath.Join(dir, playedFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	return b, err
+}
+
+// Note keeps that a case was played.
+func (b *Book[F]) Note(p Played) error {
+	b.Played = append(b.Played, p)
+	line, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	_, err = b.file.Write(append(line, '\n'))
+	return err
+}
+
+// Found keeps a finding.
+func (b *Book[F]) Found(f F) error {
+	b.Findings = append(b.Findings, f)
+	return b.Save(f)
+}
+
+// Save keeps what has become of a finding.
+func (b *Book[F]) Save(f F) error { return save(b.dir, f) }
+
+// Close ends it.
+func (b *Book[F]) Close() { _ = b.file.Close() }
+
+// Progress says what came of a case, how many are left, and how long they take, which is
+// not after the end of the context.
+func (b *Book[F]) Progress(over context.Context, w io.Writer, p Played, came string, left int) {
+	done := len(b.Played)
+	rest := time.Duration(float64(time.Since(b.began)) / float64(max(done, 1)) * float64(left)).Round(time.Second)
+	if end, limited := over.Deadline(); limited {
+		rest = min(rest, max(time.Until(end), 0).Round(time.Second))
+	}
+	fmt.Fprintf(w, "[%d of %d, %s to go] %s (%.1f s): %s\n", done, done+left, rest, p.Name, p.Seconds, came)
+}
+
+// Verdict says that something was found.
+func Verdict(f Finding) string {
+	if f.Confirmed() {
+		return "FOUND: " + f.Title()
+	}
+	return "found once, and not again: " + f.Title()
+}
+
+// Is reports whether a directory has results of the tool.
+func (t *Tool[F]) Is(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, t.aboutFile()))
+	return err == nil
+}
+
+// read reads what a directory has.
+func (t *Tool[F]) read(dir string) (*Result[F], error) {
+	if !t.Is(dir) {
+		return nil, fmt.Errorf("%s has no results of sandbox %s", dir, t.Name)
+	}
+	r := &Result[F]{}
+	text, err := os.ReadFile(filepath.Join(dir, playedFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		var p Played
+		if json.Unmarshal([]byte(line), &p) == nil { // The last line may be half a one.
+			r.Played = append(r.Played, p)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "finding-*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		f, err := t.ReadFinding(file)
+		if err != nil {
+			return nil, err
+		}
+		r.Findings = append(r.Findings, f)
+	}
+	return r, nil
+}
+
+// ReadFinding reads the file of a finding.
+func (t *Tool[F]) ReadFinding(file string) (F, error) {
+	var none F
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return none, err
+	}
+	f, err := t.Parse(text)
+	if err != nil {
+		return none, fmt.Errorf("%s is not a finding of sandbox %s: %w", file, t.Name, err)
+	}
+	return f, nil
+}
+
+// Merge reads the results of several directories as one.
+func (t *Tool[F]) Merge(dirs []string) (*Result[F], error) {
+	merged := &Result[F]{}
+	played, found := map[string]bool{}, map[string]bool{}
+	for _, dir := range dirs {
+		r, err := t.read(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range r.Played {
+			if !played[p.ID] {
+				played[p.ID] = true
+				merged.Played = append(merged.Played, p)
+				merged.Took += time.Duration(p.Seconds * float64(time.Second))
+			}
+		}
+		for _, f := range r.Findings {
+			if !found[f.Case()] {
+				found[f.Case()] = true
+				merged.Findings = append(merged.Findings, f)
+			}
+		}
+	}
+	merged.Planned = len(merged.Played)
+	return merged, nil
+}

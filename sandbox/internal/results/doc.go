@@ -1,0 +1,13 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package results keeps what a tool that plays cases against an operator has played and
+// found, in a directory, so that what was interrupted goes on and what several machines
+// have played becomes one report. It knows nothing of what a case is.
+//
+//	finding.go   what every finding has, and its file
+//	book.go      the directory: what was played, and what was found
+//	result.go    which findings are probably of one mistake
+//	report.go    says it: text, HTML
+//	junit.go     says it to CI
+package results

@@ -1,0 +1,77 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package results
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// mostMoments is how much of a timeline a report for a terminal has.
+const mostMoments = 16
+
+// Text writes what was found for a terminal.
+func (t *Tool[F]) Text(w io.Writer, r *Result[F], dir string) {
+	confirmed, once := r.Groups()
+	for i, g := range confirmed {
+		fmt.Fprintf(w, "\n%d. %s\n   %s\n", i+1, g.Finding.Title(), g.Finding.Where())
+		g.Finding.Describe(w)
+		fmt.Fprintln(w, "   what happened (in seconds):")
+		for _, m := range nearest(g.Finding.evidence().Timeline, mostMoments) {
+			fmt.Fprintf(w, "     %s\n", m)
+		}
+		if len(g.Also) > 0 {
+			fmt.Fprintf(w, "   the same with %d other %s, such as: %s\n", len(g.Also), t.Cases, g.Also[0].Where())
+		}
+		fmt.Fprintf(w, "   again: sandbox replay %s\n", filepath.Join(dir, File(g.Finding)))
+	}
+	for _, g := range once {
+		fmt.Fprintf(w, "\nFound once and not when it was played again, so it may be chance: %s\n  %s\n", g.Finding.Title(), g.Finding.Where())
+	}
+}
+
+// mostLines is how much a report for a terminal has of what is wrong.
+const mostLines = 8
+
+// Lines writes what is wrong.
+func Lines(w io.Writer, lines []string) {
+	for i, line := range lines {
+		if i == mostLines {
+			fmt.Fprintf(w, "     … and %d more\n", len(lines)-i)
+			break
+		}
+		fmt.Fprintf(w, "     %s\n", line)
+	}
+}
+
+//go:embed report.html
+var page string
+
+// NewPage makes the page of a tool; what is the template of what a finding is about.
+func NewPage(what string) *template.Template {
+	t := template.New("report").Funcs(template.FuncMap{
+		"percent": func(m Moment, all []Moment) float64 {
+			if last := all[len(all)-1].Seconds; last > 0 {
+				return 100 * m.Seconds / last
+			}
+			return 0
+		},
+	})
+	return template.Must(template.Must(t.Parse(page)).New("what").Parse(what))
+}
+
+// HTML writes a result as one page that needs nothing else.
+func (t *Tool[F]) HTML(file string, r *Result[F]) error {
+	confirmed, once := r.Groups()
+	out, err := os.Create(filepath.Clean(file))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	return t.Page.ExecuteTemplate(out, "report", map[string]any{"Tool": t, "Result": r, "Confirmed": confirmed, "Once": once})
+}

@@ -1,0 +1,234 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package results
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// wrong is a finding as simple as can be.
+type wrong struct {
+	Evidence `json:",inline"`
+
+	ID     string `json:"id"`
+	What   string `json:"what"`
+	Weight int    `json:"weight"`
+}
+
+func (w *wrong) Case() string          { return w.ID }
+func (w *wrong) Title() string         { return w.What + "!" }
+func (w *wrong) Where() string         { return "in " + w.ID }
+func (w *wrong) Details() []string     { return []string{w.What, "<more>"} }
+func (w *wrong) Describe(to io.Writer) { Lines(to, w.Details()) }
+func (w *wrong) Confirmed() bool       { return w.Repeated > 0 }
+func (w *wrong) Kind() string          { return w.What }
+func (w *wrong) Rank() []int           { return []int{w.Weight} }
+
+var tool = &Tool[*wrong]{
+	Name: "try", Cases: "cases", Subject: "thing", Page: NewPage(`<p class="what">{{.What}}</p>`),
+	Parse: func(text []byte) (*wrong, error) {
+		w := &wrong{}
+		if err := yaml.UnmarshalStrict(text, w); err != nil {
+			return nil, err
+		}
+		if w.ID == "" {
+			return nil, errors.New("it has no id")
+		}
+		return w, nil
+	},
+}
+
+func find(id, what string, weight, repeated int) *wrong {
+	return &wrong{ID: id, What: what, Weight: weight, Evidence: Evidence{
+		Command: []string{"./operator"}, Repeated: repeated, Timeline: []Moment{{Seconds: 1, Lane: Operator, Text: "update"}},
+	}}
+}
+
+func open(t *testing.T, dir string, about any) *Book[*wrong] {
+	t.Helper()
+	book, err := tool.Open(dir, about)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(book.Close)
+	return book
+}
+
+// keep fills a directory.
+func keep(t *testing.T, dir string, played []Played, found ...*wrong) {
+	t.Helper()
+	book := open(t, dir, "one")
+	for _, p := range played {
+		if err := book.Note(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range found {
+		if err := book.Found(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What was interrupted goes on, whatever moment that was, and nothing else goes on with it.
+func TestOpenAgain(t *testing.T) {
+	dir := t.TempDir()
+	keep(t, dir, []Played{{ID: "a", Name: "A", Outcome: "fine", Seconds: 2}}, find("b", "lost", 1, 1))
+	file, err := os.OpenFile(filepath.Join(dir, playedFile), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString(`{"id":"half`); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, dir, "one")
+	if len(again.Played) != 1 || again.Played[0].Name != "A" || len(again.Findings) != 1 || again.Findings[0].Title() != "lost!" {
+		t.Errorf("it goes on with %+v", again.Result)
+	}
+	if _, err := tool.Open(dir, "other"); err == nil || !strings.Contains(err.Error(), "has the results of another thing: give another, or remove it") {
+		t.Errorf("it was opened for something else: %v", err)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	keep(t, first, []Played{{ID: "a", Seconds: 2}, {ID: "b", Seconds: 3, Error: "no"}}, find("a", "lost", 2, 1))
+	keep(t, second, []Played{{ID: "b", Seconds: 3}, {ID: "c", Seconds: 4, Outcome: NotReached}}, find("c", "lost", 1, 1), find("a", "lost", 2, 1))
+	merged, err := tool.Merge([]string{first, second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(merged.Played) != 3 || merged.Planned != 3 || merged.Took != 9*time.Second || len(merged.Findings) != 2 {
+		t.Errorf("merged to %+v", merged)
+	}
+	if merged.Failed() != 1 || merged.Came(NotReached) != 1 || merged.Confirmed() != 1 {
+		t.Errorf("%d failed, %d were not reached, %d found", merged.Failed(), merged.Came(NotReached), merged.Confirmed())
+	}
+	var text bytes.Buffer
+	tool.Text(&text, merged, "results")
+	want := `
+1. lost!
+   in c
+     lost
+     <more>
+   what happened (in seconds):
+         1.00  operator  update
+   the same with 1 other cases, such as: in a
+   again: sandbox replay results/finding-c.yaml
+`
+	if text.String() != want {
+		t.Errorf("the report is\n%s\nwant\n%s", text.String(), want)
+	}
+	if _, err := tool.Merge([]string{first, t.TempDir()}); err == nil || !strings.Contains(err.Error(), "has no results of sandbox try") {
+		t.Errorf("nothing was merged: %v", err)
+	}
+}
+
+// What tells most comes first, and one mistake is one group; what came once is apart.
+func TestGroups(t *testing.T) {
+	r := &Result[*wrong]{Findings: []*wrong{find("a", "late", 3, 1), find("b", "lost", 2, 1), find("c", "odd", 0, 0), find("d", "lost", 1, 1)}}
+	confirmed, once := r.Groups()
+	var ids []string
+	for _, g := range append(confirmed, once...) {
+		ids = append(ids, fmt.Sprintf("%s+%d", g.Finding.ID, len(g.Also)))
+	}
+	if !slices.Equal(ids, []string{"d+1", "a+0", "c+0"}) || len(once) != 1 {
+		t.Errorf("the groups are %q, %d of them found once", ids, len(once))
+	}
+}
+
+func TestReports(t *testing.T) {
+	r := &Result[*wrong]{
+		Played:   []Played{{ID: "a", Name: "A"}, {ID: "b", Name: "B", Error: "why\nand more"}, {ID: "c", Name: "C", Outcome: NotReached}, {ID: "d", Name: "<D>", Outcome: "fine"}},
+		Findings: []*wrong{find("a", "lost", 1, 1), find("d", "odd", 1, 0)}, Took: 3 * time.Second,
+	}
+	dir := t.TempDir()
+	for file, tc := range map[string]struct {
+		write func(string, *Result[*wrong]) error
+		says  []string
+	}{
+		"junit.xml": {tool.JUnit, []string{
+			`<testsuite name="sandbox try" tests="4" failures="1" errors="1" skipped="1" time="3">`, `<failure message="lost!">lost&#xA;&lt;more&gt;</failure>`,
+			`<error message="why">`, `<skipped message="not reached">`, `<testcase name="&lt;D&gt;" classname="try" time="0"></testcase>`,
+		}},
+		"report.html": {tool.HTML, []string{
+			"<title>sandbox try: 1 found</title>", `<p class="what">lost</p>`, "4 cases played", "<td>update</td>", "Found once, and not when played again", "<code>&lt;D&gt;</code></td><td>fine</td>",
+		}},
+	} {
+		path := filepath.Join(dir, file)
+		if err := tc.write(path, r); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Clean(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range tc.says {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("%s lacks %s:\n%s", file, part, text)
+			}
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	var all []Moment
+	for i := range 40 {
+		all = append(all, Moment{Seconds: float64(i), Text: "-"})
+	}
+	if near := nearest(all, 8); near[0].Seconds != 32 {
+		t.Errorf("without a fault, it begins at %v", near[0].Seconds)
+	}
+	all[20].Text = Fault + "x"
+	if near := nearest(all, 8); len(near) != 8 || near[0].Seconds != 18 {
+		t.Errorf("with a fault at 20, %d begin at %v", len(near), near[0].Seconds)
+	}
+	all[1].Text = Broken + "y"
+	if near := nearest(all, 8); near[0].Seconds != 0 {
+		t.Errorf("with something broken at 1, it begins at %v", near[0].Seconds)
+	}
+}
+
+// What a finding names is looked for where it was given: in the working directory.
+func TestPlace(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("operator", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := Evidence{Command: []string{"./operator", "--fast"}, Directory: "/home/someone"}
+	lost := Evidence{Command: []string{"bin/operator"}, Directory: "/home/someone"}
+	for _, tc := range []struct {
+		name         string
+		e            Evidence
+		other, files []string
+		want         []string
+		says         string
+	}{
+		{name: "its own", e: own, want: own.Command},
+		{name: "another", e: lost, other: []string{"./fixed"}, want: []string{"./fixed"}},
+		{name: "one in the PATH", e: Evidence{Command: []string{"op"}}, want: []string{"op"}},
+		{name: "one that is not here", e: lost, says: "it needs bin/operator, which is not in the working directory: play it again in /home/someone, where it was found, or in one like that"},
+		{name: "a file that is not here", e: own, files: []string{"crds"}, says: "it needs crds, which is not"},
+		{name: "a file that is nowhere", e: own, files: []string{"/nowhere/crds"}, says: "/nowhere/crds: no such file"},
+	} {
+		command, err := tc.e.Place(tc.other, tc.files)
+		if tc.says == "" && (err != nil || !slices.Equal(command, tc.want)) || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
+			t.Errorf("%s: %q, %v", tc.name, command, err)
+		}
+	}
+}
