@@ -12,7 +12,11 @@ import (
 )
 
 // Condition is an expression that was compiled.
-type Condition struct{ program cel.Program }
+type Condition struct {
+	program cel.Program
+	// Old: it mentions the version before.
+	Old bool
+}
 
 // Compile compiles an expression, whose type must be bool or not known before it is
 // evaluated.
@@ -29,13 +33,23 @@ func Compile(text string) (*Condition, error) {
 		return nil, fmt.Errorf("%q is not true or false, but a %s", text, ast.OutputType())
 	}
 	program, err := environment.Program(ast)
-	return &Condition{program}, err
+	if err != nil {
+		return nil, err
+	}
+	c := &Condition{program: program}
+	for _, mentioned := range ast.NativeRep().ReferenceMap() {
+		c.Old = c.Old || mentioned.Name == "old"
+	}
+	return c, nil
 }
 
-// Holds evaluates the condition; old may be nil. One that cannot be evaluated, as a field is
+// Holds evaluates the condition; object and old may be nil, which is null. One that cannot be evaluated, as a field is
 // not there, is false, for the reason that is returned.
 func (c *Condition) Holds(object, old map[string]any) (bool, string) {
-	arguments := map[string]any{"object": object, "old": nil}
+	arguments := map[string]any{"object": nil, "old": nil}
+	if object != nil {
+		arguments["object"] = object
+	}
 	if old != nil {
 		arguments["old"] = old
 	}

@@ -97,6 +97,8 @@ type traits struct {
 var (
 	answered = []string{"get", "list", "create", "update", "patch", "delete", "deletecollection"}
 	watches  = []string{"watch", "watchlist"}
+	// changes are the requests that a condition may be about.
+	changes = []string{"create", "update", "patch", "delete"}
 )
 
 // kinds are all faults. The answer of a watch never ends, so it cannot be lost:

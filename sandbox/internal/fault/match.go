@@ -21,6 +21,8 @@ type Request struct {
 	UserAgent, Path              string
 	// ResourceVersion is what a list or a watch asks for; no rule matches it.
 	ResourceVersion string
+	// Change is what a write does; nil if no rule asks for it, or it could not be decoded.
+	Change *Change
 }
 
 // VerbWatchList is the verb of a watch that begins with a list, as client-go
@@ -41,7 +43,8 @@ type Event struct {
 	Change *Change
 }
 
-// Change is an object and, if it is known, what it was before.
+// Change is an object, nil if it is deleted, and what it was before, nil if it was not there
+// or that is not known.
 type Change struct{ Object, Old map[string]any }
 
 // aliases are verbs that stand for several.

@@ -18,9 +18,10 @@ type Rule struct {
 	Name   string `json:"name" yaml:"name"`
 	Match  Match  `json:"match,omitzero" yaml:"match"`
 	Events Events `json:"events,omitzero" yaml:"events"`
-	// When is an expression in CEL over object and old, the object of an event and that of
-	// the event before it in the same watch, or null. The rule applies to events for which
-	// it is true.
+	// When is an expression in CEL over object and old, and the rule applies to what it is
+	// true for. Of an event they are its object, and that of the event before it in the
+	// same watch, or null. Of a write they are what is in its body, null for a deletion,
+	// and the object that the API server has before it, null if there is none.
 	When  string `json:"when,omitempty" yaml:"when"`
 	Count Count  `json:"count,omitzero" yaml:"count"`
 	Fault Fault  `json:"fault" yaml:"fault"`

@@ -124,7 +124,7 @@ func (s *RuleSet) List() ([]RuleStatus, <-chan struct{}) {
 // Request counts a request and returns the fault to inject into it, nil for none.
 func (s *RuleSet) Request(r Request) *Action {
 	return s.first(func(e *entry) bool {
-		return !kinds[e.rule.Fault.Kind].events && e.rule.appliesTo(r) && (e.rule.Fault.AsOf == "" || s.marked(e.rule.Fault.AsOf) != "")
+		return !kinds[e.rule.Fault.Kind].events && e.rule.appliesTo(r) && e.holds(r.Change) && (e.rule.Fault.AsOf == "" || s.marked(e.rule.Fault.AsOf) != "")
 	})
 }
 
@@ -136,11 +136,21 @@ func (s *RuleSet) marked(name string) string {
 	return ""
 }
 
-// NeedsChange reports whether a rule asks how the objects of the events of a watch change.
+// NeedsChange reports whether a rule asks how a write, or the events of a watch, change
+// objects.
 func (s *RuleSet) NeedsChange(r Request) bool {
+	return s.needs(r, func(*condition.Condition) bool { return true })
+}
+
+// NeedsOld reports whether a rule asks what the object of a write was before.
+func (s *RuleSet) NeedsOld(r Request) bool {
+	return s.needs(r, func(when *condition.Condition) bool { return when.Old })
+}
+
+func (s *RuleSet) needs(r Request, this func(*condition.Condition) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.rules, func(e *entry) bool { return e.when != nil && e.rule.appliesTo(r) })
+	return slices.ContainsFunc(s.rules, func(e *entry) bool { return e.when != nil && this(e.when) && e.rule.appliesTo(r) })
 }
 
 // Mark counts an event for the Mark rules, before it is held back or anything is done to
@@ -150,7 +160,7 @@ func (s *RuleSet) Mark(r Request, event Event) []*Action {
 	defer s.mu.Unlock()
 	var marks []*Action
 	for _, e := range s.rules {
-		if e.rule.Fault.Kind != Mark || event.ResourceVersion == "" || !e.rule.appliesTo(r) || !e.rule.Events.Matches(event) || !e.holds(event) {
+		if e.rule.Fault.Kind != Mark || event.ResourceVersion == "" || !e.rule.appliesTo(r) || !e.rule.Events.Matches(event) || !e.holds(event.Change) {
 			continue
 		}
 		e.matched++
@@ -164,25 +174,25 @@ func (s *RuleSet) Mark(r Request, event Event) []*Action {
 	return marks
 }
 
-// holds reports whether a rule's condition is true for an event.
-func (e *entry) holds(event Event) bool {
+// holds reports whether a rule's condition is true.
+func (e *entry) holds(change *Change) bool {
 	if e.when == nil {
 		return true
 	}
-	if event.Change == nil {
+	if change == nil {
 		return false
 	}
-	is, _ := e.when.Holds(event.Change.Object, event.Change.Old)
+	is, _ := e.when.Holds(change.Object, change.Old)
 	return is
 }
 
 // Freezes counts an event for the Freeze rules and returns those that hold it back. A
-// rule that does not choose events, by a condition or otherwise, holds back everything, bookmarks and the end of the
-// stream, too.
+// rule that does not choose events, by a condition or otherwise, holds back everything,
+// bookmarks and the end of the stream, too.
 func (s *RuleSet) Freezes(r Request, event Event) []*Action {
 	return s.actions(func(e *entry) bool {
 		rule := e.rule
-		return rule.Fault.Kind == Freeze && rule.appliesTo(r) && e.holds(event) && (rule.Events.Matches(event) || rule.Events.all() && (rule.Events.Initial || !event.Initial))
+		return rule.Fault.Kind == Freeze && rule.appliesTo(r) && e.holds(event.Change) && (rule.Events.Matches(event) || rule.Events.all() && (rule.Events.Initial || !event.Initial))
 	}, -1)
 }
 
@@ -191,7 +201,7 @@ func (s *RuleSet) Freezes(r Request, event Event) []*Action {
 func (s *RuleSet) Event(r Request, event Event) *Action {
 	return s.first(func(e *entry) bool {
 		kind := e.rule.Fault.Kind
-		return kinds[kind].events && kind != Freeze && kind != Mark && e.rule.appliesTo(r) && e.rule.Events.Matches(event) && e.holds(event)
+		return kinds[kind].events && kind != Freeze && kind != Mark && e.rule.appliesTo(r) && e.rule.Events.Matches(event) && e.holds(event.Change)
 	})
 }
 

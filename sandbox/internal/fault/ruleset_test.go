@@ -154,6 +154,37 @@ func TestWhen(t *testing.T) {
 	}
 }
 
+// TestWhenOfWrites: a rule of requests with a condition applies to the writes for which it
+// is true.
+func TestWhenOfWrites(t *testing.T) {
+	b := ruleSet(t, "rules: [{name: a, when: 'object != null && old != null && object.size < old.size', fault: {kind: Close}}, {name: b, match: {resources: [boats]}, when: object == null, fault: {kind: Close}}]")
+	update, get, other := request("update", "claims", "", "a"), request("get", "claims", "", "a"), request("delete", "boats", "", "a")
+	if !b.NeedsChange(update) || !b.NeedsOld(update) || !b.NeedsChange(other) {
+		t.Error("the objects of writes are needed")
+	}
+	if none := ruleSet(t, "rules: [{when: object == null, fault: {kind: Close}}]"); none.NeedsOld(other) {
+		t.Error("what the object was before is not asked for")
+	}
+	for _, tc := range []struct {
+		name    string
+		request Request
+		change  *Change
+		want    string
+	}{
+		{name: "it shrinks", request: update, change: event("", 3, 5).Change, want: "a"},
+		{name: "it grows", request: update, change: event("", 5, 3).Change, want: "."},
+		{name: "it is new", request: update, change: event("", 3, 0).Change, want: "."},
+		{name: "it is not known", request: update, want: "."},
+		{name: "a deletion", request: other, change: &Change{}, want: "b"},
+		{name: "a read", request: get, want: "."},
+	} {
+		tc.request.Change = tc.change
+		if got := done(b, 1, tc.request); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
 // TestAsOf: reads are as of the moment that another rule has marked, and current before.
 func TestAsOf(t *testing.T) {
 	b := ruleSet(t, "rules: [{name: moment, count: {from: 2}, when: object.size == 5, fault: {kind: Mark}}, {name: stale, fault: {kind: Stale, asOf: moment}}]")

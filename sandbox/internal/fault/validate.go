@@ -65,8 +65,15 @@ func (r Rule) validateWhen(traits traits) MistakesError {
 	if r.When == "" {
 		return nil
 	}
-	if !traits.events {
-		found.add("when: %s is done to requests, and only events have an object: leave it out", r.Fault.Kind)
+	possible := func(verb string) bool {
+		return (traits.verbs == nil || slices.Contains(traits.verbs, verb)) && fits(r.Match.Verbs, func(pattern string) bool { return verbFits(pattern, verb) })
+	}
+	switch {
+	case traits.events:
+	case len(r.Match.Paths) > 0:
+		found.add("when: requests for match.paths have no object: leave it out")
+	case !slices.ContainsFunc(changes, possible):
+		found.add("when: the requests of this rule have no object, as only %s have one: leave it out, or let match.verbs have one of these", join(changes))
 	}
 	if _, err := condition.Compile(r.When); err != nil {
 		found.add("when: %s", strings.Join(strings.Fields(err.Error()), " "))

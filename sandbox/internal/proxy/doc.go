@@ -12,7 +12,7 @@
 //	stale.go    reads answered as of an older resourceVersion
 //	watch.go    the streams of watches, event by event
 //	frame.go    where an event begins and ends, in JSON and in protobuf
-//	history.go  what an object was before an event
+//	history.go  what an object was before an event or a write
 //	object.go   the name and the resourceVersion of an object, in either
 //	resources.go which resources the API server has
 //	control.go  the proxy's own HTTP API

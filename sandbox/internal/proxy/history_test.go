@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -145,5 +146,72 @@ func TestMoment(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), `"fault":"Mark","rule":"cordoned"`) {
 		t.Errorf("the log does not say when the moment was: %s", log.String())
+	}
+}
+
+// TestWhenOfWrites: a fault is done to the writes that change an object in a certain way,
+// which their clients write in any of the ways that there are.
+func TestWhenOfWrites(t *testing.T) {
+	const size = `{"metadata":{"name":"one"},"spec":{"size":%d}}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/none") && r.Method != http.MethodPost {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		fmt.Fprintf(w, size, 5)
+	}))
+	t.Cleanup(server.Close)
+	rules, err := fault.Parse([]byte(`rules:
+- {name: shrinks, match: {resources: [boats.example.com]}, when: old != null && object != null && object.spec.size < old.spec.size, fault: {kind: Error, code: 409}}
+- {name: made, match: {resources: [boats.example.com]}, when: old == null && object.spec.size == 1, fault: {kind: Error, code: 429}}
+- {name: gone, match: {resources: [boats.example.com]}, when: object == null && old.spec.size == 5, fault: {kind: Error, code: 500}}
+- {name: named, match: {resources: [configmaps]}, when: object.data.color == "red", fault: {kind: Error, code: 409}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, config, log := serve(t, &rest.Config{Host: server.URL}, rules...)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	red := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "one"}, Data: map[string]string{"color": "red"}}
+	encodedRed, err := runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), red)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const boats, maps = "/apis/example.com/v1/namespaces/shop/boats", "/api/v1/namespaces/shop/configmaps"
+	for _, tc := range []struct {
+		name, method, path, contentType, body string
+		want                                  int
+	}{
+		{"an update that shrinks it", "PUT", boats + "/one", "application/json", fmt.Sprintf(size, 3), 409},
+		{"an update that does not", "PUT", boats + "/one", "application/json", fmt.Sprintf(size, 5), 200},
+		{"a patch that shrinks it", "PATCH", boats + "/one", "application/merge-patch+json", `{"spec":{"size":3}}`, 409},
+		{"a patch of something else", "PATCH", boats + "/one", "application/merge-patch+json", `{"spec":{"color":"red"}}`, 200},
+		{"an applied object in YAML", "PATCH", boats + "/one", "application/apply-patch+yaml", "spec: {size: 3}", 409},
+		{"a list of operations", "PATCH", boats + "/one", "application/json-patch+json", `[{"op":"replace","path":"/spec/size","value":3}]`, 200},
+		{"a creation", "POST", boats, "application/json", fmt.Sprintf(size, 1), 429},
+		{"an object that is not there", "PUT", boats + "/none", "application/json", fmt.Sprintf(size, 1), 429},
+		{"a deletion", "DELETE", boats + "/one", "", "", 500},
+		{"a read", "GET", boats + "/one", "", "", 200},
+		{"protobuf", "POST", maps, "application/vnd.kubernetes.protobuf", string(encodedRed), 409},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), tc.method, s.URL+tc.path, strings.NewReader(tc.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", tc.contentType)
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != tc.want {
+			t.Errorf("%s: %d, want %d", tc.name, response.StatusCode, tc.want)
+		}
+	}
+	// What the proxy asks for itself is not in the log: none of these faults was sent on.
+	if strings.Contains(log.String(), `"upstream":200,"fault":"Error"`) || strings.Contains(log.String(), `"upstream":404`) {
+		t.Errorf("the log has more than what clients asked for:\n%s", log.String())
 	}
 }

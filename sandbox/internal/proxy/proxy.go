@@ -93,7 +93,7 @@ func (x *exchange) failed(err error) {
 // ServeHTTP serves a request of a client.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
-	described, err := describe(r)
+	described, body, err := describe(r)
 	x := &exchange{
 		request: described,
 		trusted: r.TLS != nil && len(r.TLS.VerifiedChains) > 0,
@@ -110,6 +110,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	if p.rules.NeedsChange(described) {
+		described.Change = p.change(r, x, body)
+	}
 	action := p.rules.Request(described)
 	if action == nil {
 		p.reverse.ServeHTTP(out, r)

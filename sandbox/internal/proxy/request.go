@@ -27,15 +27,15 @@ var resolver = &request.RequestInfoFactory{
 // largestBody is more than an API server takes, which is 3 MiB.
 const largestBody = 8 << 20
 
-// describe returns what rules and log look at in a request. It reads the body of a
-// write, and puts it back: a rule that is done to a write is done to all of it, and
-// not to one whose body is still on its way.
-func describe(r *http.Request) (fault.Request, error) {
+// describe returns what rules and log look at in a request, and the body of a write, which
+// is put back: a rule that is done to a write is done to all of it, and not to one whose
+// body is still on its way.
+func describe(r *http.Request) (fault.Request, []byte, error) {
 	described := fault.Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path, UserAgent: r.UserAgent()}
 	// What is not understood is passed on like any other path.
 	info, _ := resolver.NewRequestInfo(r)
 	if info == nil || !info.IsResourceRequest {
-		return described, nil
+		return described, nil, nil
 	}
 	described.Verb = info.Verb
 	described.GroupResource = schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
@@ -47,17 +47,17 @@ func describe(r *http.Request) (fault.Request, error) {
 		described.ResourceVersion = r.URL.Query().Get("resourceVersion")
 	}
 	if r.Method == http.MethodGet || r.Header.Get("Upgrade") != "" {
-		return described, nil
+		return described, nil, nil
 	}
 	body, err := readBody(r)
 	if err != nil {
-		return described, err
+		return described, nil, err
 	}
 	if info.Verb == "create" && info.Name == "" {
 		// Only the body knows the name of what is to be created.
 		described.Name = metadata(body).Name
 	}
-	return described, nil
+	return described, body, nil
 }
 
 // readBody reads the body and puts it back, so that what is done to the request
