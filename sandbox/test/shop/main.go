@@ -21,7 +21,8 @@ import (
 	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/workqueue"
+
+	"tidekeeper.dev/tidekeeper/sandbox/test/loop"
 )
 
 var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "gives-up" does not try again what has failed; "panic" panics on a conflict; "restless" writes all the time after an error`)
@@ -43,38 +44,20 @@ func run(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return err
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+	orders := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.LabelSelector = "shop=order"
-	}))
-	orders := factory.Core().V1().ConfigMaps()
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](20*time.Millisecond, time.Second))
-	add := func(object any) {
-		if name, err := cache.ObjectToName(object); err == nil {
-			queue.Add(name)
-		}
-	}
-	_, err = orders.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: add, UpdateFunc: func(_, now any) { add(now) },
-	})
-	if err != nil {
-		return err
-	}
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
-	for {
-		name, _ := queue.Get()
+	})).Core().V1().ConfigMaps()
+	return loop.Run(ctx, orders.Informer(), func(name cache.ObjectName) error {
 		err := serve(ctx, client, orders.Lister(), name)
-		queue.Done(name)
 		if err == nil {
-			queue.Forget(name)
-			continue
+			return nil
 		}
-		fmt.Fprintln(os.Stderr, "shop:", name, err)
 		despair(ctx, client, err)
-		if *mistake != "gives-up" {
-			queue.AddRateLimited(name)
+		if *mistake == "gives-up" {
+			return nil
 		}
-	}
+		return err
+	})
 }
 
 // despair makes the mistakes of an operator that meets an error.

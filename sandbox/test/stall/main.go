@@ -29,7 +29,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/workqueue"
+
+	"tidekeeper.dev/tidekeeper/sandbox/test/loop"
 )
 
 var mistakes = flag.String("mistakes", "", `mistakes to make, with commas: "panic" with an empty list; "stuck" forever after a wrong interval; `+
@@ -64,36 +65,17 @@ func run(ctx context.Context) error {
 	if o.stalls, err = dynamic.NewForConfig(config); err != nil {
 		return err
 	}
-	factory := dynamicinformer.NewDynamicSharedInformerFactory(o.stalls, 0)
-	informer := factory.ForResource(resource)
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](20*time.Millisecond, time.Second))
-	add := func(object any) {
-		if name, err := cache.ObjectToName(object); err == nil {
-			queue.Add(name)
-		}
-	}
-	_, err = informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: add, UpdateFunc: func(_, now any) { add(now) },
-	})
-	if err != nil {
-		return err
-	}
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
-	for {
-		name, _ := queue.Get()
+	informer := dynamicinformer.NewDynamicSharedInformerFactory(o.stalls, 0).ForResource(resource)
+	return loop.Run(ctx, informer.Informer(), func(name cache.ObjectName) error {
 		object, err := informer.Lister().ByNamespace(name.Namespace).Get(name.Name)
 		if err == nil {
 			err = o.keep(ctx, object.(*unstructured.Unstructured))
 		}
-		queue.Done(name)
-		if err != nil && !apierrors.IsNotFound(err) {
-			fmt.Fprintln(os.Stderr, "stall:", name, err)
-			queue.AddRateLimited(name)
-			continue
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
-		queue.Forget(name)
-	}
+		return err
+	})
 }
 
 // spec is that of a Stall.
