@@ -4,9 +4,6 @@
 package install
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,21 +15,9 @@ const (
 	namespace = framework.ManagerNamespace
 )
 
-func chartDir() string { return filepath.Join(framework.Root(), "charts", "tidekeeper") }
-
-// helm runs helm without the user's configuration, and returns its output.
-func helm(t *testing.T, args ...string) (string, error) {
-	t.Helper()
-	home := t.TempDir()
-	command := exec.CommandContext(t.Context(), mustBinary(t, "HELM_BIN", "helm"), args...)
-	command.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
-	out, err := command.CombinedOutput()
-	return string(out), err
-}
-
 func mustHelm(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := helm(t, args...)
+	out, err := framework.Helm(t, args...)
 	if err != nil {
 		t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
 	}

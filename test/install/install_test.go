@@ -101,7 +101,7 @@ func (i *installation) install(t *testing.T) {
 		t.Fatal(err)
 	}
 	older := filepath.Join(t.TempDir(), "tidekeeper")
-	if err := os.CopyFS(older, os.DirFS(chartDir())); err != nil {
+	if err := os.CopyFS(older, os.DirFS(framework.Chart())); err != nil {
 		t.Fatal(err)
 	}
 	change(t, filepath.Join(older, "Chart.yaml"), func(chart map[string]any) { chart["version"] = "0.0.1" })
@@ -268,7 +268,7 @@ func (i *installation) upgrade(t *testing.T) {
 	pool := framework.Pool("tide")
 	i.Refresh(t, pool)
 	uid := pool.UID
-	i.helm(t, append(helmArgs("upgrade", chartDir(), "replicas=0"), "--wait")...)
+	i.helm(t, append(helmArgs("upgrade", framework.Chart(), "replicas=0"), "--wait")...)
 	if columns := i.columns(t); !strings.Contains(columns, "Status") {
 		t.Errorf("the CRD was not upgraded; its columns are %q", columns)
 	}
@@ -301,7 +301,7 @@ func (i *installation) limited(t *testing.T) {
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	i.Apply(t, shop)
 	audit := i.Audit(t, "tidekeeper/")
-	i.helm(t, helmArgs("upgrade", chartDir(), "replicas=0", "namespaces={shop}")...)
+	i.helm(t, helmArgs("upgrade", framework.Chart(), "replicas=0", "namespaces={shop}")...)
 	rights, err := i.ManagerRights(t.Context())
 	if err != nil {
 		t.Fatal(err)

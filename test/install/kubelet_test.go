@@ -60,7 +60,7 @@ func helmWithPod(t *testing.T, cluster *framework.Cluster, pod string, args ...s
 	t.Helper()
 	done := make(chan error, 1)
 	go func() {
-		out, err := helm(t, args...)
+		out, err := framework.Helm(t, args...)
 		if err != nil {
 			err = fmt.Errorf("%w\n%s", err, out)
 		}

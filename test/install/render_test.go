@@ -60,7 +60,7 @@ func parse(t *testing.T, text string) objects {
 
 func renderChart(t *testing.T, args ...string) objects {
 	t.Helper()
-	return parse(t, mustHelm(t, append([]string{"template", release, chartDir(), "--namespace", namespace}, args...)...))
+	return parse(t, mustHelm(t, append([]string{"template", release, framework.Chart(), "--namespace", namespace}, args...)...))
 }
 
 func renderKustomize(t *testing.T, name string) objects {
@@ -157,7 +157,7 @@ func TestChartScrapesSafely(t *testing.T) {
 
 // A name may look like another type in YAML.
 func TestChartQuotesNames(t *testing.T) {
-	all := parse(t, mustHelm(t, "template", "on", chartDir(), "--namespace=123", `--set-json=namespaces=["no","456"]`, "--set-string=priorityClassName=1e3",
+	all := parse(t, mustHelm(t, "template", "on", framework.Chart(), "--namespace=123", `--set-json=namespaces=["no","456"]`, "--set-string=priorityClassName=1e3",
 		"--set-string=metrics.certificateSecret=off,image.pullSecrets[0].name=7", "--set=monitoring.serviceMonitor=true,monitoring.alerts=true,monitoring.dashboards=true"))
 	names := []string{"name", "namespace", "priorityClassName", "secretName", "serviceAccountName", "app.kubernetes.io/instance"}
 	var look func(what string, value any)
@@ -341,7 +341,7 @@ func TestChartRefusesWrongValues(t *testing.T) {
 		"networkPolicy.egressPorts={x}": "at '/networkPolicy/egressPorts/0'",
 	} {
 		t.Run(set, func(t *testing.T) {
-			out, err := helm(t, "template", release, chartDir(), "--set="+set)
+			out, err := framework.Helm(t, "template", release, framework.Chart(), "--set="+set)
 			if err == nil {
 				t.Fatal("it is accepted")
 			}

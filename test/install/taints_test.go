@@ -27,7 +27,7 @@ import (
 func TestEveryNodeIsTainted(t *testing.T) {
 	i := &tainted{Cluster: framework.StartEmpty(t, "--nodes=0")}
 	i.AddNodes(t, "worker", 3, "--pool=worker")
-	mustHelm(t, append(helmArgs("install", chartDir()), "--kubeconfig", i.Kubeconfig, "--create-namespace")...)
+	mustHelm(t, append(helmArgs("install", framework.Chart()), "--kubeconfig", i.Kubeconfig, "--create-namespace")...)
 	i.BecomeManager(t)
 	i.StartManager(t, "--no-execute-share=100", "--no-execute-interval=100ms")
 	i.eventuallyReady(t, nil)

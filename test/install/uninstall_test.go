@@ -23,7 +23,7 @@ import (
 // blackBox runs tests of test/e2e against the installation. With FULL they are all
 // of them, and they end with a comparison of what was asked and what is granted.
 func (i *installation) blackBox(t *testing.T) {
-	i.helm(t, helmArgs("upgrade", chartDir(), "replicas=0", "controllers={*,pod-count}", "cleanup.timeoutSeconds=10")...)
+	i.helm(t, helmArgs("upgrade", framework.Chart(), "replicas=0", "controllers={*,pod-count}", "cleanup.timeoutSeconds=10")...)
 	args := []string{"-test.timeout=30m"}
 	if os.Getenv("FULL") == "" {
 		args = append(args, "-test.run=^("+strings.Join(chosen, "|")+")$")
@@ -121,23 +121,23 @@ func (i *installation) takeOver(t *testing.T) {
 		}
 	}
 	connect := []string{"--namespace", namespace, "--kubeconfig", i.Kubeconfig}
-	install := append(helmArgs("install", chartDir()), connect[2:]...)
+	install := append(helmArgs("install", framework.Chart()), connect[2:]...)
 
-	if said, err := helm(t, install...); err == nil || !strings.Contains(said, "invalid ownership metadata") {
+	if said, err := framework.Helm(t, install...); err == nil || !strings.Contains(said, "invalid ownership metadata") {
 		t.Fatalf("helm takes what is not its own: %v\n%s", err, said)
 	}
-	if said, err := helm(t, append(install, "--take-ownership")...); err == nil || !strings.Contains(said, "conflict") {
+	if said, err := framework.Helm(t, append(install, "--take-ownership")...); err == nil || !strings.Contains(said, "conflict") {
 		t.Fatalf("helm takes fields that kubectl has set: %v\n%s", err, said)
 	}
 	kept("after an installation that failed")
-	if said, err := helm(t, append([]string{"uninstall", release}, connect...)...); err != nil {
+	if said, err := framework.Helm(t, append([]string{"uninstall", release}, connect...)...); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	kept("after its uninstall")
 
 	mustHelm(t, append(install, "--take-ownership", "--force-conflicts")...)
 	kept("after the documented commands")
-	mustHelm(t, append(helmArgs("upgrade", chartDir(), "replicas=1"), append(connect[2:], "--force-conflicts")...)...)
+	mustHelm(t, append(helmArgs("upgrade", framework.Chart(), "replicas=1"), append(connect[2:], "--force-conflicts")...)...)
 	kept("after an upgrade")
 	mustHelm(t, append([]string{"uninstall", release}, connect...)...)
 	kept("after an uninstall")

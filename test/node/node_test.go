@@ -4,15 +4,9 @@
 package node
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -44,10 +38,16 @@ func TestNode(t *testing.T) {
 		run  func(*testing.T)
 	}{
 		{"a real kubelet reports the node", n.reported},
-		{"the manager's image, as it is installed", n.install},
-		{"logs, exec and port-forward", n.streams},
+		{"the image by the Dockerfile's recipe", n.image},
+		{"the manager, as kubectl installs it", n.install},
+		{"the kernel confines the managers", n.confined},
+		{"logs, exec and port-forward of the manager", n.streams},
 		{"a standby leads when the leader is deleted", n.takeOver},
+		{"logs, exec and port-forward of a workload", n.workload},
+		{"the timeline of a restart", n.timeline},
+		{"filters of system calls", n.seccomp},
 		{"a pod of the pool's RuntimeClass", n.runtimeClass},
+		{"the pool's handler changes", n.handler},
 		{"a NoExecute taint evicts", n.noExecute},
 		{"containerd and the kubelet are killed", n.killed},
 	} {
@@ -59,7 +59,7 @@ func TestNode(t *testing.T) {
 	nothingLeft(t, before, n.Dir)
 }
 
-// node is a cluster of one real node.
+// node is a cluster of real nodes.
 type node struct{ *framework.Cluster }
 
 func (n *node) reported(t *testing.T) {
@@ -72,7 +72,14 @@ func (n *node) reported(t *testing.T) {
 	}
 }
 
-// pods returns the pods of the manager that are ready.
+// isReady reports whether a pod is ready and not about to end.
+func isReady(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// managers returns the pods of the manager that are ready, of which there must be two.
 func (n *node) managers(t *testing.T) ([]corev1.Pod, error) {
 	t.Helper()
 	var list corev1.PodList
@@ -82,9 +89,7 @@ func (n *node) managers(t *testing.T) ([]corev1.Pod, error) {
 	}
 	var ready []corev1.Pod
 	for _, pod := range list.Items {
-		if pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		}) {
+		if isReady(&pod) {
 			ready = append(ready, pod)
 		}
 	}
@@ -94,13 +99,20 @@ func (n *node) managers(t *testing.T) ([]corev1.Pod, error) {
 	return ready, nil
 }
 
+// lease is what the managers elect their leader by.
+func (n *node) lease(t *testing.T) *coordinationv1.Lease {
+	t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: framework.ManagerNamespace, Name: "tidekeeper"}}
+	if err := n.Get(t.Context(), client.ObjectKeyFromObject(lease), lease); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
 // leader returns the manager that leads.
 func (n *node) leader(t *testing.T) (string, error) {
 	t.Helper()
-	var lease coordinationv1.Lease
-	if err := n.Get(t.Context(), client.ObjectKey{Namespace: framework.ManagerNamespace, Name: "tidekeeper"}, &lease); err != nil {
-		return "", err
-	}
+	lease := n.lease(t)
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		return "", errors.New("no manager leads")
 	}
@@ -127,10 +139,9 @@ func (n *node) kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// install installs the manager as docs/install.md says.
+// install installs the manager as docs/install.md says, of the image that is there.
 func (n *node) install(t *testing.T) {
-	n.load(t, "tidekeeper:latest", "TIDEKEEPER_BIN", "tidekeeper")
-	n.load(t, "app:1", "NODE_PAUSE_BIN", "node/pause")
+	n.Sandbox(t, "image", "load", "app:1", framework.Build(t, "./test/node/app"))
 	n.kubectl(t, "apply", "-k", filepath.Join(framework.Root(), "config", "default"))
 	framework.EventuallyWithin(t, startup, "two managers are ready by their probes", func() error {
 		pods, err := n.managers(t)
@@ -145,83 +156,21 @@ func (n *node) install(t *testing.T) {
 		_, err := n.leader(t)
 		return err
 	})
-	for _, event := range n.warnings(t, framework.ManagerNamespace) {
-		// Probes may fail before the manager serves them.
-		if event.Reason != "Unhealthy" {
-			t.Errorf("a warning about %s: %s: %s", event.InvolvedObject.Name, event.Reason, event.Message)
-		}
-	}
+	n.noWarnings(t)
 }
 
-func (n *node) warnings(t *testing.T, namespace string) []corev1.Event {
+// noWarnings checks that the managers have no event that is a warning.
+func (n *node) noWarnings(t *testing.T) {
 	t.Helper()
 	var list corev1.EventList
-	if err := n.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+	if err := n.List(t.Context(), &list, client.InNamespace(framework.ManagerNamespace)); err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return e.Type != corev1.EventTypeWarning })
-}
-
-func (n *node) streams(t *testing.T) {
-	pods, err := n.managers(t)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod := pods[0].Name
-	if out := n.kubectl(t, "logs", "-n", framework.ManagerNamespace, pod); !strings.Contains(out, `"msg"`) && !strings.Contains(out, "msg=") {
-		t.Errorf("logs: got %q", out)
-	}
-	if out := n.kubectl(t, "exec", "-n", framework.ManagerNamespace, pod, "--", "/tidekeeper", "--version"); !strings.Contains(out, "tidekeeper") {
-		t.Errorf("exec: got %q", out)
-	}
-	// The address of a pod is reached through the API server, too.
-	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:8081/proxy/readyz", framework.ManagerNamespace, pod)
-	if out := n.kubectl(t, "get", "--raw", path); !strings.HasPrefix(out, "ok") {
-		t.Errorf("readyz through the API server: got %q", out)
-	}
-	n.forward(t, pod)
-}
-
-// forwarding is what kubectl says once it forwards a port.
-var forwarding = regexp.MustCompile(`Forwarding from (127\.0\.0\.1:\d+)`)
-
-// forward asks a manager whether it is ready through a forwarded port.
-func (n *node) forward(t *testing.T, pod string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), framework.Patience)
-	defer cancel()
-	binary, err := framework.Binary("SANDBOX_BIN", "sandbox")
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(ctx, binary, "kubectl", "--data-dir", n.Dir, "port-forward", "-n", framework.ManagerNamespace, pod, ":8081")
-	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		cancel()
-		_ = command.Wait()
-	}()
-	line, err := bufio.NewReader(out).ReadString('\n')
-	match := forwarding.FindStringSubmatch(line)
-	if err != nil || match == nil {
-		t.Fatalf("port-forward: got %q, %v", line, err)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+match[1]+"/readyz", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
-		t.Errorf("readyz through the forwarded port: %s %s %v", response.Status, body, err)
+	for _, e := range list.Items {
+		// Probes may fail before the manager serves them.
+		if e.Type == corev1.EventTypeWarning && e.Reason != "Unhealthy" {
+			t.Errorf("a warning about %s: %s: %s", e.InvolvedObject.Name, e.Reason, e.Message)
+		}
 	}
 }
 
@@ -231,6 +180,16 @@ func (n *node) takeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.Delete(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: framework.ManagerNamespace, Name: first}})
+	n.otherLeads(t, first)
+	framework.EventuallyWithin(t, startup, "there are two again", func() error {
+		_, err := n.managers(t)
+		return err
+	})
+}
+
+// otherLeads waits until another manager leads than the first.
+func (n *node) otherLeads(t *testing.T, first string) {
+	t.Helper()
 	framework.EventuallyWithin(t, startup, "the other manager leads", func() error {
 		now, err := n.leader(t)
 		if err == nil && now == first {
@@ -238,13 +197,9 @@ func (n *node) takeOver(t *testing.T) {
 		}
 		return err
 	})
-	framework.EventuallyWithin(t, startup, "there are two again", func() error {
-		_, err := n.managers(t)
-		return err
-	})
 }
 
-// app is a pod of a program that does nothing.
+// app is a pod of the program app.
 func app(name, class string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
@@ -281,21 +236,6 @@ func (n *node) awaitRunning(t *testing.T, name string) {
 	})
 }
 
-// runtimeClass: the second runtime of the node runs the pods of a pool.
-func (n *node) runtimeClass(t *testing.T) {
-	n.kubectl(t, "label", "node", nodeName, "node-role.kubernetes.io/worker=")
-	pool := framework.Pool("worker")
-	pool.Spec.Handler = "runc-2"
-	pool.Spec.Labels = map[string]tidekeeperv1.LabelValue{"node-pool.example.com/worker": "10"}
-	n.create(t, pool)
-	class := "node-pool-worker"
-	framework.Eventually(t, "the pool has its RuntimeClass", func() error {
-		return n.Get(t.Context(), client.ObjectKey{Name: class}, &nodev1.RuntimeClass{})
-	})
-	n.create(t, app("classed", class))
-	n.awaitRunning(t, "classed")
-}
-
 // noExecute: a pod that does not tolerate the pool's taint is stopped by its kubelet.
 func (n *node) noExecute(t *testing.T) {
 	n.create(t, app("evicted", ""))
@@ -307,7 +247,7 @@ func (n *node) noExecute(t *testing.T) {
 	})
 	// Pods get the tolerations of their RuntimeClass when they are created, and that one
 	// had none then.
-	for _, name := range []string{"evicted", "classed"} {
+	for _, name := range []string{"evicted", "classed", "changed"} {
 		framework.EventuallyWithin(t, startup, name+" is gone", func() error {
 			err := n.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &corev1.Pod{})
 			if apierrors.IsNotFound(err) {
@@ -318,7 +258,7 @@ func (n *node) noExecute(t *testing.T) {
 	}
 	framework.Eventually(t, "the RuntimeClass tolerates the taint", func() error {
 		var class nodev1.RuntimeClass
-		if err := n.Get(t.Context(), client.ObjectKey{Name: "node-pool-worker"}, &class); err != nil {
+		if err := n.Get(t.Context(), client.ObjectKey{Name: poolClass}, &class); err != nil {
 			return err
 		}
 		if class.Scheduling == nil || len(class.Scheduling.Tolerations) == 0 {
@@ -326,7 +266,7 @@ func (n *node) noExecute(t *testing.T) {
 		}
 		return nil
 	})
-	n.create(t, app("tolerant", "node-pool-worker"))
+	n.create(t, app("tolerant", poolClass))
 	n.awaitRunning(t, "tolerant")
 	// The manager tolerates all taints.
 	if _, err := n.managers(t); err != nil {
@@ -347,7 +287,7 @@ func (n *node) killed(t *testing.T) {
 			}
 		}
 	}
-	n.create(t, app("after", "node-pool-worker"))
+	n.create(t, app("after", poolClass))
 	n.awaitRunning(t, "after")
 	framework.EventuallyWithin(t, startup, "the managers are as before", func() error {
 		after, err := n.managers(t)

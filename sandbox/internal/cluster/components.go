@@ -124,6 +124,8 @@ func controllerManager(d Dir, without []string, emulated string) supervisor.Spec
 		"--cluster-signing-cert-file=" + d.certFile(clusterCA),
 		"--cluster-signing-key-file=" + d.keyFile(clusterCA),
 		controllers,
+		// It makes that directory, which by default is one of the machine's.
+		"--flex-volume-plugin-dir=" + d.path("volume-plugins"),
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--profiling=false",

@@ -5,6 +5,7 @@ package realnode
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
@@ -14,6 +15,8 @@ import (
 const (
 	containerdState  = "/run/containerd"
 	containerdSocket = "/run/containerd/containerd.sock"
+	// runtimesState has a directory for each runtime, with the containers that it runs.
+	runtimesState = "/run/runtimes"
 )
 
 // kubeletConfig is the configuration of the kubelet. It differs from that of a production
@@ -104,8 +107,9 @@ disabled_plugins = ["io.containerd.nri.v1.nri", "io.containerd.internal.v1.resta
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.%s.options]
         BinaryName = %q
+        Root = %q
         SystemdCgroup = false
-`, name, name, runc)
+`, name, name, runc, filepath.Join(runtimesState, name))
 	}
 	return b.String()
 }

@@ -93,7 +93,7 @@ func TestConfigurations(t *testing.T) {
 		t.Errorf("the network's is no JSON:\n%s", s.cniConfig())
 	}
 	containerd := s.containerdConfig("overlayfs", s.program("runc"), true)
-	for _, want := range []string{"restrict_oom_score_adj = true", `snapshotter = "overlayfs"`, `BinaryName = "/tmp/a b/bin/runc"`, "runtimes.runc-2]"} {
+	for _, want := range []string{"restrict_oom_score_adj = true", `snapshotter = "overlayfs"`, `BinaryName = "/tmp/a b/bin/runc"`, "runtimes.runc-2]", `Root = "/run/runtimes/runc-2"`} {
 		if !strings.Contains(containerd, want) {
 			t.Errorf("containerd's has no %s:\n%s", want, containerd)
 		}
