@@ -19,7 +19,7 @@ RACE ?= $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 # What the black-box tests run. Those of e2e and fault/matrix take the builds for
 # the race detector, if there are any.
 PROGRAMS = SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper TIDE_BIN=$(BIN)/kubectl-tide \
-	HELM_BIN=$(BIN)/helm E2E_BIN=$(BIN)/e2e.test PROMETHEUS_BIN=$(BIN)/prometheus PROMTOOL_BIN=$(BIN)/promtool \
+	HELM_BIN=$(BIN)/helm E2E_BIN=$(BIN)/e2e.test PROMETHEUS_BIN=$(BIN)/prometheus PROMTOOL_BIN=$(BIN)/promtool ARGO_BIN=$(BIN)/argo-rollouts \
 	$(if $(RACE),TIDEKEEPER_RACE_BIN=$(BIN)/tidekeeper-race PROXY_RACE_BIN=$(BIN)/proxy-race)
 
 space := $(subst ,, )
@@ -28,7 +28,7 @@ space := $(subst ,, )
 # own: they wait most of the time. The longest come first. Those that are ALONE fail
 # if something takes some seconds, and run when the rest is done.
 SUITES ?= 2
-SIDE_BY_SIDE := ./e2e ./cli ./page ./install ./fault/outage ./scale ./capacity ./fault/matrix ./fault/badspec ./fault/clock ./monitoring \
+SIDE_BY_SIDE := ./e2e ./cli ./page ./install ./fault/outage ./scale ./capacity ./fault/matrix ./fault/badspec ./fault/clock ./monitoring ./argo \
 	./readme ./framework ./fault/matrix/witness ./fault/badspec/mutate ./fault/clock/manager
 ALONE := ./tenants
 
@@ -41,7 +41,7 @@ TOOL := $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
-MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/kubelet hack/containerd
+MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/argo-rollouts hack/kubelet hack/containerd
 GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference test/readme/guestbook
 
 # $(call build,name,command): says what is built, and how long it took.
@@ -98,6 +98,13 @@ $(BIN)/promtool: hack/prometheus/go.mod hack/prometheus/go.sum
 	$(call build,prometheus and bin/promtool,cd hack/prometheus && CGO_ENABLED=0 $(GO) build -trimpath -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/ \
 		github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool && touch $@)
 
+# Argo's controller, for the tests of restarts of its Rollouts, once for each version. The
+# build takes minutes.
+.PHONY: build-argo-rollouts
+build-argo-rollouts: $(BIN)/argo-rollouts
+$(BIN)/argo-rollouts: hack/argo-rollouts/go.mod hack/argo-rollouts/go.sum
+	$(call build,argo-rollouts,cd hack/argo-rollouts && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ github.com/argoproj/argo-rollouts/cmd/rollouts-controller && touch $@)
+
 # What real nodes of the sandbox run, once for each version: sandbox up --real-nodes.
 .PHONY: build-node
 build-node: $(BIN)/node/pause ## Build what runs on real nodes of the sandbox into bin/node/: a kubelet, containerd, runc. It takes minutes.
@@ -150,7 +157,7 @@ have-browser:
 
 # -count=1: Go's test cache does not know that the binaries changed.
 .PHONY: test-e2e
-test-e2e: have-browser build build-race build-helm build-prometheus build-e2e-test ## Run the black-box tests, SUITES (2) of them side by side, some with a manager and a proxy that look for data races.
+test-e2e: have-browser build build-race build-helm build-prometheus build-argo-rollouts build-e2e-test ## Run the black-box tests, SUITES (2) of them side by side, some with a manager and a proxy that look for data races.
 	$(call go-test,-C test $(RACE) -count=1 -p=$(SUITES) -timeout=45m $(SIDE_BY_SIDE))
 
 .PHONY: test-page
@@ -182,6 +189,10 @@ test-node: build build-node ## Run the manager's image on a real node of the san
 .PHONY: test-monitoring
 test-monitoring: build build-prometheus ## Test the alerts by promtool, and the dashboards by a Prometheus that scrapes the manager.
 	$(call go-test,-C test $(RACE) -count=1 ./monitoring)
+
+.PHONY: test-argo
+test-argo: build build-argo-rollouts ## Test restarts of Argo's Rollouts with Argo's own controller.
+	$(call go-test,-C test -count=1 -timeout=10m ./argo)
 
 .PHONY: test-sandbox
 test-sandbox: ## Run the sandbox's own tests.

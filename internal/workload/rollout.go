@@ -6,6 +6,7 @@ package workload
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,7 +56,10 @@ type rollout struct {
 		UpdatedReplicas    int32  `json:"updatedReplicas,omitempty"`
 		AvailableReplicas  int32  `json:"availableReplicas,omitempty"`
 		Phase              string `json:"phase,omitempty"`
-		Message            string `json:"message,omitempty"`
+		// Abort says that the update was given up, so that the pods of the template before it
+		// stay.
+		Abort   bool   `json:"abort,omitempty"`
+		Message string `json:"message,omitempty"`
 		// RestartedAt is spec.restartAt of the last restart that is complete.
 		RestartedAt string `json:"restartedAt,omitempty"`
 	} `json:"status"`
@@ -86,10 +90,10 @@ func (r *rollout) progress(generation int64) Progress {
 		return notObserved()
 	}
 	replicas := desired(r.Spec.Replicas)
-	// Degraded means an exceeded progress deadline, or an aborted update.
-	p := Progress{Exceeded: r.Status.Phase == "Degraded"}
+	// Degraded means an aborted update, an exceeded progress deadline, or an invalid spec.
+	p := Progress{Exceeded: r.Status.Phase == "Degraded" && !r.Status.Abort, Halted: r.halted()}
 	switch {
-	case r.Status.UpdatedReplicas < replicas:
+	case r.Status.UpdatedReplicas < replicas && !r.Status.Abort:
 		p.Updating, p.Message = true, fmt.Sprintf("%d of %d pods are updated", r.Status.UpdatedReplicas, replicas)
 	case !r.restarted():
 		p.Updating, p.Message = true, "not all pods are restarted"
@@ -104,6 +108,18 @@ func (r *rollout) progress(generation int64) Progress {
 		p.Message += ": " + r.Status.Message
 	}
 	return p
+}
+
+// halted returns why the update does not go on by itself; empty if it does.
+func (r *rollout) halted() string {
+	switch {
+	case r.Status.Abort:
+		return "its update was aborted"
+	case r.Status.Phase == "Paused":
+		return strings.TrimSuffix("its update is paused: "+r.Status.Message, ": ")
+	default:
+		return ""
+	}
 }
 
 // observed reports whether Argo has observed that generation of the spec. Its early
@@ -126,7 +142,7 @@ func (r *rollout) restarted() bool {
 // rolloutKept are the fields that the type rollout has.
 var rolloutKept = map[string][]string{
 	"spec":   {"replicas", "paused", "restartAt", "selector"},
-	"status": {"observedGeneration", "updatedReplicas", "availableReplicas", "phase", "message", "restartedAt"},
+	"status": {"observedGeneration", "updatedReplicas", "availableReplicas", "phase", "abort", "message", "restartedAt"},
 }
 
 // trimRollout keeps the metadata, what the type rollout has, and what the pods use.

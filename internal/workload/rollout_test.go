@@ -59,11 +59,21 @@ func TestRolloutProgress(t *testing.T) {
 			want: Progress{Updating: true, Message: "not all pods are restarted"},
 		},
 		{name: "restarted", spec: fields{"restartAt": "2026-06-10T05:00:00+02:00"}, status: fields{"restartedAt": tick}, want: Progress{Available: true}},
-		{name: "in a pause of its steps", status: fields{"phase": "Paused", "message": "CanaryPauseStep"}, want: Progress{Updating: true, Message: "its phase is Paused: CanaryPauseStep"}},
+		{name: "in a pause of its steps", status: fields{"phase": "Paused", "message": "CanaryPauseStep"}, want: Progress{
+			Updating: true, Halted: "its update is paused: CanaryPauseStep", Message: "its phase is Paused: CanaryPauseStep",
+		}},
 		{name: "progressing", status: fields{"phase": "Progressing"}, want: Progress{Updating: true, Message: "its phase is Progressing"}},
 		{
 			name: "degraded", status: fields{"phase": "Degraded", "availableReplicas": int64(2), "message": "ProgressDeadlineExceeded"},
 			want: Progress{Exceeded: true, Message: "2 of 3 pods are available: ProgressDeadlineExceeded"},
+		},
+		{
+			name: "aborted", status: fields{"phase": "Degraded", "abort": true, "updatedReplicas": int64(0), "message": "RolloutAborted: aborted"},
+			want: Progress{Available: true, Halted: "its update was aborted"},
+		},
+		{
+			name: "aborted, and restarting", spec: fields{"restartAt": tick}, status: fields{"phase": "Degraded", "abort": true, "updatedReplicas": int64(0)},
+			want: Progress{Updating: true, Halted: "its update was aborted", Message: "not all pods are restarted"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -78,12 +88,12 @@ func TestRolloutProgress(t *testing.T) {
 func TestRolloutState(t *testing.T) {
 	r := makeRollout(
 		map[string]any{"paused": true, "restartAt": "2026-06-10T03:00:00Z", "strategy": map[string]any{"canary": map[string]any{}}},
-		map[string]any{"restartedAt": "2026-06-10T03:00:00Z", "conditions": []any{}},
+		map[string]any{"restartedAt": "2026-06-10T03:00:00Z", "abort": true, "conditions": []any{}},
 	)
 	want := &State{
 		Kind: "Rollout", Name: "web", UID: "1", Paused: true, Pods: 3, Updates: 3,
 		RestartedAt: "2026-06-10T03:00:00Z", LastTick: "2026-06-10T03:00:00Z",
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, Rollout: Progress{Available: true},
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, Rollout: Progress{Available: true, Halted: "its update was aborted"},
 	}
 	if diff := cmp.Diff(want, read(t, r)); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)

@@ -65,6 +65,9 @@ type Progress struct {
 	Available bool
 	// Exceeded says that the workload has exceeded its own progress deadline.
 	Exceeded bool
+	// Halted says why the rollout does not go on by itself, in words that stay the same as long
+	// as that lasts. It is empty for one that goes on, and for kinds that do not say.
+	Halted string
 	// Message says what the rollout waits for, unless it is complete.
 	Message string
 }

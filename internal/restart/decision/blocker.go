@@ -72,15 +72,24 @@ func unready(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State) *blocke
 	case t.Paused:
 		return &blocker{reason: tidekeeperv1.ReasonTargetPaused, message: fmt.Sprintf("%s is paused", t)}
 	case t.Rollout.Updating && !t.Rollout.Exceeded:
-		return &blocker{reason: tidekeeperv1.ReasonTargetRolling, message: fmt.Sprintf("%s is already being rolled out", t)}
-	case spec.Precondition != tidekeeperv1.PreconditionNone && (!t.Rollout.Complete() || t.Rollout.Exceeded):
-		return &blocker{reason: tidekeeperv1.ReasonTargetUnhealthy, message: fmt.Sprintf("%s is not healthy", t)}
+		return &blocker{reason: tidekeeperv1.ReasonTargetRolling, message: fmt.Sprintf("%s is already being rolled out%s", t, why(t))}
+	case spec.Precondition != tidekeeperv1.PreconditionNone && (!t.Rollout.Complete() || t.Rollout.Exceeded || t.Rollout.Halted != ""):
+		return &blocker{reason: tidekeeperv1.ReasonTargetUnhealthy, message: fmt.Sprintf("%s is not healthy%s", t, why(t))}
 	case spec.Precondition != tidekeeperv1.PreconditionNone && t.Stalled && !evicts(spec):
 		return &blocker{reason: tidekeeperv1.ReasonTargetUnhealthy, message: fmt.Sprintf(
 			"%s has pods on %d nodes that are not Ready; its maxUnavailable or maxSurge allows no more, so that no other pod would be replaced", t, t.Excluded)}
 	default:
 		return nil
 	}
+}
+
+// why returns the end of a message: why the rollout of the target does not go on, if that is known.
+// What else it waits for changes from pod to pod, and each change of a message is a write.
+func why(t *workload.State) string {
+	if t.Rollout.Halted == "" {
+		return ""
+	}
+	return ": " + t.Rollout.Halted
 }
 
 // notFound returns the message for a target that does not exist.

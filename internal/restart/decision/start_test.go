@@ -74,6 +74,16 @@ func TestStart(t *testing.T) {
 			ready: "True/TargetRolling", next: at("03:00:00"), wake: at("03:15:01"),
 		},
 		{
+			name: "a target whose update was aborted is unhealthy", in: makeInputs(withTarget(func(t *workload.State) { t.Rollout.Halted = "its update was aborted" })),
+			ready: "True/TargetUnhealthy", next: at("03:00:00"), wake: at("03:15:01"),
+		},
+		{
+			name: "without a precondition it is restarted",
+			in: makeInputs(withTarget(func(t *workload.State) { t.Rollout.Halted = "its update was aborted" }),
+				withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.Precondition = tidekeeperv1.PreconditionNone })),
+			send: at("03:00:00"), active: true, ready: "True/Restarting", next: tomorrow, wake: at("03:30:01"),
+		},
+		{
 			name: "a target that does not exist is waited for", in: makeInputs(func(in *Input) { in.Target = nil }),
 			ready: "False/TargetNotFound", next: at("03:00:00"), wake: at("03:15:01"),
 		},

@@ -1,0 +1,211 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package argo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// replicas is how many pods each Rollout of these tests has.
+const replicas = 3
+
+// rollout is a Rollout of three pods, each of which is ready a second after it runs. At most one
+// is unavailable at a time.
+type rollout struct{ *unstructured.Unstructured }
+
+// newRollout creates a Rollout whose updates take these steps, and waits until it is healthy.
+func newRollout(t *testing.T, name string, steps ...any) rollout {
+	t.Helper()
+	labels := map[string]any{"app": name}
+	canary := map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)}
+	if len(steps) > 0 {
+		canary["steps"] = steps
+	}
+	r := rollout{&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+		"metadata": map[string]any{"namespace": metav1.NamespaceDefault, "name": name},
+		"spec": map[string]any{
+			"replicas": int64(replicas), "selector": map[string]any{"matchLabels": labels},
+			"strategy": map[string]any{"canary": canary},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": labels, "annotations": map[string]any{"sandbox.tidekeeper.dev/ready-after": "1s"}},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "image": "example.com/app:1"}}},
+			},
+		},
+	}}}
+	cluster.Apply(t, r.Unstructured)
+	r.eventually(t, "Healthy", "")
+	return r
+}
+
+// eventually waits until the Rollout has a phase and a message, as Argo reports them.
+func (r rollout) eventually(t *testing.T, phase, message string) {
+	t.Helper()
+	framework.EventuallyWithin(t, 2*framework.Patience, "Rollout "+r.GetName()+" is "+phase, func() error {
+		cluster.Refresh(t, r.Unstructured)
+		got, _, _ := unstructured.NestedString(r.Object, "status", "phase")
+		why, _, _ := unstructured.NestedString(r.Object, "status", "message")
+		observed, _, _ := unstructured.NestedString(r.Object, "status", "observedGeneration")
+		if got != phase || why != message || observed != fmt.Sprint(r.GetGeneration()) {
+			return fmt.Errorf("it is %q, %q, for generation %q of %d", got, why, observed, r.GetGeneration())
+		}
+		return nil
+	})
+}
+
+// set sets a field of the spec.
+func (r rollout) set(t *testing.T, value any, path ...string) {
+	t.Helper()
+	cluster.Change(t, r.Unstructured, func() {
+		if err := unstructured.SetNestedField(r.Object, value, append([]string{"spec"}, path...)...); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// update begins an update to another pod template.
+func (r rollout) update(t *testing.T) {
+	t.Helper()
+	r.set(t, "2", "template", "metadata", "annotations", "example.com/version")
+}
+
+// abort does what Argo's plugin for kubectl does to abort an update.
+func (r rollout) abort(t *testing.T) { r.patchStatus(t, `{"status":{"abort":true}}`) }
+
+// promote does what the plugin does to go on with the next step.
+func (r rollout) promote(t *testing.T) { r.patchStatus(t, `{"status":{"pauseConditions":null}}`) }
+
+func (r rollout) patchStatus(t *testing.T, patch string) {
+	t.Helper()
+	if err := cluster.Status().Patch(t.Context(), r.Unstructured, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// restart returns a ScheduledRestart of the Rollout, which is suspended.
+func (r rollout) restart(change func(*tidekeeperv1.ScheduledRestartSpec)) *tidekeeperv1.ScheduledRestart {
+	s := restartOf(r.GetName())
+	if change != nil {
+		change(&s.Spec)
+	}
+	return s
+}
+
+// pods are all pods that a Rollout has had since it is followed.
+type pods struct {
+	mu  sync.Mutex
+	all map[types.UID]corev1.Pod
+	// gone are those that were deleted.
+	gone map[types.UID]bool
+	// fewest is how many were ready at the same time, at the least.
+	fewest int
+}
+
+// follow follows the pods of the Rollout, which are all ready, until the test ends.
+func (r rollout) follow(t *testing.T) *pods {
+	t.Helper()
+	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: cluster.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pods{all: map[types.UID]corev1.Pod{}, gone: map[types.UID]bool{}, fewest: replicas}
+	list := &corev1.PodList{}
+	options := []client.ListOption{client.InNamespace(r.GetNamespace()), client.MatchingLabels{"app": r.GetName()}}
+	if err := watcher.List(t.Context(), list, options...); err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range list.Items {
+		p.all[pod.UID] = pod
+	}
+	if got := p.ready(); got != replicas {
+		t.Fatalf("%d pods are ready, want %d", got, replicas)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	stream, err := watcher.Watch(ctx, list, append(options, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done sync.WaitGroup
+	done.Go(func() {
+		for event := range stream.ResultChan() {
+			if pod, ok := event.Object.(*corev1.Pod); ok {
+				p.saw(pod, event.Type == watch.Deleted)
+			}
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		done.Wait()
+	})
+	return p
+}
+
+func (p *pods) saw(pod *corev1.Pod, deleted bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all[pod.UID] = *pod
+	if deleted {
+		p.gone[pod.UID] = true
+	}
+	p.fewest = min(p.fewest, p.ready())
+}
+
+// ready returns how many pods are ready, and are not being deleted.
+func (p *pods) ready() int {
+	ready := 0
+	for uid, pod := range p.all {
+		if p.gone[uid] || pod.DeletionTimestamp != nil {
+			continue
+		}
+		if slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		}) {
+			ready++
+		}
+	}
+	return ready
+}
+
+// assertRestartedOnce fails the test unless each pod was replaced once, by one that was created at
+// the tick or later, and no more than one was missing at a time.
+func (p *pods) assertRestartedOnce(t *testing.T, tick time.Time) {
+	t.Helper()
+	framework.Eventually(t, "the old pods are gone", func() error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(p.gone) < replicas || p.ready() < replicas {
+			return errors.New("they are not")
+		}
+		return nil
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for uid, pod := range p.all {
+		if old := pod.CreationTimestamp.Time.Before(tick); old != p.gone[uid] {
+			t.Errorf("pod %s of %s, for the tick %s: deleted is %t", pod.Name, pod.CreationTimestamp, tick, p.gone[uid])
+		}
+	}
+	if len(p.all) != 2*replicas {
+		t.Errorf("there have been %d pods, want %d", len(p.all), 2*replicas)
+	}
+	if p.fewest < replicas-1 {
+		t.Errorf("only %d of %d pods were ready for a moment", p.fewest, replicas)
+	}
+}
