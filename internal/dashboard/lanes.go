@@ -37,13 +37,14 @@ type span struct{ X, Width int64 }
 type laneBar struct {
 	Wait, Take span
 	Is         string // done, failed, missed, coming or active
-	// Flag is above the bar of a request, and below that of pods that became too old.
-	Flag  string // request, age or "" for the schedule
+	// Flag is above the bar of a request, below that of pods that became too old, and on both
+	// sides of that of a change.
+	Flag  string // request, age, change or "" for the schedule
 	Title string
 }
 
 // flags are the marks of the triggers.
-var flags = map[string]string{string(tidekeeperv1.TriggerRequest): "request", string(tidekeeperv1.TriggerAge): "age"}
+var flags = map[string]string{string(tidekeeperv1.TriggerRequest): "request", string(tidekeeperv1.TriggerAge): "age", string(tidekeeperv1.TriggerChange): "change"}
 
 func (a *laneAxis) x(t time.Time) int64 {
 	return min(1000, max(0, int64(1000*t.Sub(a.From).Seconds()/a.Until.Sub(a.From).Seconds())))

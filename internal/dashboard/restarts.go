@@ -12,6 +12,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -148,7 +149,7 @@ func (r *request) addChoices(d *restartsData, chosen ahead) (outcome, trigger st
 	for _, o := range []string{"", "Succeeded", "Failed", "Missed", "Skipped"} {
 		d.Outcomes = append(d.Outcomes, choice{cmp.Or(o, "any"), r.with("outcome", o), o == outcome})
 	}
-	for _, t := range []tidekeeperv1.Trigger{"", tidekeeperv1.TriggerSchedule, tidekeeperv1.TriggerRequest, tidekeeperv1.TriggerAge} {
+	for _, t := range append([]tidekeeperv1.Trigger{""}, decision.Triggers...) {
 		d.Triggers = append(d.Triggers, choice{cmp.Or(string(t), "any"), r.with("trigger", string(t)), string(t) == trigger})
 	}
 	return outcome, trigger

@@ -109,6 +109,7 @@ func TestLane(t *testing.T) {
 		record(tidekeeperv1.TriggerSchedule, -12, -9.6, -4.8, tidekeeperv1.OutcomeSucceeded),
 		record(tidekeeperv1.TriggerRequest, -14.4, -14.4, -13, tidekeeperv1.OutcomeFailed),
 		record(tidekeeperv1.TriggerSchedule, -19.2, 0, -18, tidekeeperv1.OutcomeMissed),
+		record(tidekeeperv1.TriggerChange, -21.6, -21.6, -19.2, tidekeeperv1.OutcomeSucceeded),
 		record(tidekeeperv1.TriggerSchedule, -30, -30, -29, tidekeeperv1.OutcomeSucceeded),
 	}
 	coming := []forecast.Tick{
@@ -124,10 +125,11 @@ func TestLane(t *testing.T) {
 	done := bar{"done", "", "00:00 Schedule: Succeeded, waited 2h24m0s, took 4h48m0s", span{250, 50}, span{300, 100}}
 	failed := bar{"failed", "request", "21:36 Request: Failed, waited 0s, took 1h24m0s", span{200, 0}, span{200, 29}}
 	missed := bar{"missed", "", "16:48 Schedule: Missed", span{100, 0}, span{100, 5}}
+	changed := bar{"done", "change", "14:24 Change: Succeeded, waited 0s, took 2h24m0s", span{50, 0}, span{50, 50}}
 	next := bar{"coming", "", "00:00 Schedule: coming", span{750, 0}, span{750, 20}}
 	byAge := bar{"coming", "age", "02:24 Age: coming", span{800, 0}, span{800, 12}}
 	for trigger, want := range map[string][]bar{
-		"": {done, failed, missed, next, byAge}, "Schedule": {done, missed, next}, "Request": {failed}, "Age": {byAge}, "Nothing": nil,
+		"": {done, failed, missed, changed, next, byAge}, "Schedule": {done, missed, next}, "Request": {failed}, "Age": {byAge}, "Change": {changed}, "Nothing": nil,
 	} {
 		var got []bar
 		for _, b := range axis.lane(object, coming, trigger).Bars {
