@@ -164,6 +164,10 @@ test-e2e: have-browser build build-race build-helm build-prometheus build-argo-r
 test-page: have-browser build ## Of test-e2e, kubectl tide dashboard in a real browser.
 	$(call go-test,-C test -count=1 -timeout=10m ./page)
 
+.PHONY: bench-page
+bench-page: have-browser build ## Measure the page in a browser with 1,000 nodes, 20,000 pods and 2,000 restarts: half an hour or less. make test plays it small.
+	PAGE_WORLD=large $(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=60m -run='^TestLargeWorld$$' ./page
+
 .PHONY: screenshots
 screenshots: have-browser build ## Take the screenshots of docs/dashboard.md again, of the world of the tests.
 	SCREENSHOTS=$(CURDIR)/docs/images $(PROGRAMS) $(GO) test -C test -count=1 -timeout=10m -run='^TestPage$$' ./page

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
+	"tidekeeper.dev/tidekeeper/test/seed"
 )
 
 // churnRate is how many times per second a pod is created, becomes ready or is deleted.
@@ -20,20 +21,20 @@ const churnRate = 500
 // put writes pods in their current state, and adds up their requests.
 func (r *run) put(t *testing.T, numbers []int, change func(*corev1.Pod)) {
 	t.Helper()
-	var pending []operation
+	var pending []seed.Operation
 	for _, i := range numbers {
-		pod := podOf(i, r.nodes, r.report.start)
+		pod := seed.PodOf(i, r.nodes, r.report.start)
 		if change != nil {
 			change(pod)
 		}
-		value, err := stored(pod, corev1.SchemeGroupVersion)
+		value, err := seed.Encode(pod, corev1.SchemeGroupVersion)
 		if err != nil {
 			t.Fatal(err)
 		}
-		pending = append(pending, operation{podKey(pod), value})
+		pending = append(pending, seed.Operation{Key: seed.PodKey(pod), Value: value})
 		if !r.there[i] {
 			r.there[i] = true
-			r.requested += requestOf(i)
+			r.requested += seed.RequestOf(i)
 		}
 	}
 	r.writeEach(t, pending)
@@ -42,11 +43,11 @@ func (r *run) put(t *testing.T, numbers []int, change func(*corev1.Pod)) {
 // drop deletes pods.
 func (r *run) drop(t *testing.T, numbers []int) {
 	t.Helper()
-	var pending []operation
+	var pending []seed.Operation
 	for _, i := range numbers {
-		pending = append(pending, operation{key: podKey(podOf(i, r.nodes, r.report.start))})
+		pending = append(pending, seed.Operation{Key: seed.PodKey(seed.PodOf(i, r.nodes, r.report.start))})
 		delete(r.there, i)
-		r.requested -= requestOf(i)
+		r.requested -= seed.RequestOf(i)
 	}
 	r.writeEach(t, pending)
 }
@@ -54,9 +55,9 @@ func (r *run) drop(t *testing.T, numbers []int) {
 // writeEach writes each operation in its own revision, as the API server does: a watch
 // that is cut and resumed after a revision would miss the other changes in that
 // revision.
-func (r *run) writeEach(t *testing.T, operations []operation) {
+func (r *run) writeEach(t *testing.T, operations []seed.Operation) {
 	t.Helper()
-	forEach(t, 8, len(operations), func(i int) error { return r.etcd.write(operations[i : i+1]) })
+	forEach(t, 8, len(operations), func(i int) error { return r.etcd.Write(operations[i : i+1]) })
 }
 
 // addPod adds one pod, without an owner that would count it.

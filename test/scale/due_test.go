@@ -10,8 +10,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -107,33 +105,11 @@ func (r *run) schedulesDue(t *testing.T, files map[string][]byte) {
 // replicas.
 func (r *run) putDeployments(t *testing.T) {
 	t.Helper()
-	var pending []operation
-	for i := range r.schedules {
-		d := deploymentOf(objectName(i))
-		d.UID, d.Generation, d.CreationTimestamp = uid(3, i), 1, metav1.NewTime(r.report.start)
-		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
-		d.Spec.RevisionHistoryLimit, d.Spec.ProgressDeadlineSeconds = new(int32(10)), new(int32(600))
-		d.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyAlways
-		d.Spec.Template.Spec.DNSPolicy = corev1.DNSClusterFirst
-		d.Spec.Template.Spec.SchedulerName = corev1.DefaultSchedulerName
-		d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(30))
-		d.Spec.Template.Spec.SecurityContext = &corev1.PodSecurityContext{}
-		d.Spec.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
-		d.Spec.Template.Spec.Containers[0].TerminationMessagePath = "/dev/termination-log"
-		d.Spec.Template.Spec.Containers[0].TerminationMessagePolicy = corev1.TerminationMessageReadFile
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}, {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue},
-		}}
-		value, err := stored(d, appsv1.SchemeGroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if pending = append(pending, operation{"/registry/deployments/default/" + d.Name, value}); len(pending) == txnSize {
-			r.write(t, pending)
-			pending = nil
-		}
+	deployments := make([]*appsv1.Deployment, r.schedules)
+	for i := range deployments {
+		deployments[i] = deploymentOf(objectName(i))
 	}
-	r.write(t, pending)
+	r.etcd.WriteDeployments(t, deployments, r.report.start)
 }
 
 // awaitScheduled waits until each schedule has its next tick in the status.

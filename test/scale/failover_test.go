@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
+	"tidekeeper.dev/tidekeeper/test/seed"
 )
 
 // failover stops a leader that has a warm standby, and measures how long it takes until
@@ -25,7 +26,7 @@ func (r *run) failover(t *testing.T) {
 		r.awaitIdle(t)
 		audit, begin := r.Audit(t, "tidekeeper/"), time.Now()
 		leader.Stop(t)
-		r.patch(t, framework.Node(nodeName(0)), map[string]any{"metadata": map[string]any{"labels": map[string]any{"scale.example.com/first": "2"}}})
+		r.patch(t, framework.Node(seed.NodeName(0)), map[string]any{"metadata": map[string]any{"labels": map[string]any{"scale.example.com/first": "2"}}})
 		last, _ := r.followNodes(t, audit, begin, 1)
 		took = append(took, last)
 	}

@@ -28,7 +28,7 @@ const (
 // for what.
 func (r *run) memory(t *testing.T, stored int, files map[string][]byte) {
 	t.Helper()
-	resident, most := residentMiB(t, r.manager.Pid())
+	resident, most := framework.ResidentMiB(t, r.manager.Pid())
 	heap, err := r.fetch("/debug/pprof/heap?gc=1")
 	if err != nil {
 		t.Fatal(err)

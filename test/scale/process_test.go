@@ -65,27 +65,6 @@ func processStat(t *testing.T, pid int) []string {
 	return strings.Fields(rest)
 }
 
-// residentMiB returns the current and the peak resident memory of a process, in MiB.
-func residentMiB(t *testing.T, pid int) (now, most float64) {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(status)) {
-		name, value, _ := strings.Cut(line, ":")
-		kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
-		switch {
-		case err != nil:
-		case name == "VmRSS":
-			now = kib / 1024
-		case name == "VmHWM":
-			most = kib / 1024
-		}
-	}
-	return now, most
-}
-
 // loadAverage returns the load average of the last minute.
 func loadAverage(t *testing.T) string {
 	t.Helper()

@@ -21,6 +21,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/test/framework"
+	"tidekeeper.dev/tidekeeper/test/seed"
 )
 
 // start starts the manager and waits until it is ready.
@@ -157,7 +158,7 @@ func (r *run) reports(ctx context.Context, t *testing.T, first int, every time.D
 			return
 		case <-tick.C:
 		}
-		node := framework.Node(nodeName(i))
+		node := framework.Node(seed.NodeName(i))
 		body := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
 			"type": corev1.NodeReady, "status": corev1.ConditionTrue, "lastHeartbeatTime": metav1.Now(),
 		}}}}
@@ -181,7 +182,7 @@ func (r *run) furnish(t *testing.T) {
 				"sizeBytes": 50_000_000 + 1_000*image,
 			})
 		}
-		return r.Status().Patch(t.Context(), framework.Node(nodeName(i)), strategicPatch(t, map[string]any{"status": map[string]any{"images": images}}))
+		return r.Status().Patch(t.Context(), framework.Node(seed.NodeName(i)), strategicPatch(t, map[string]any{"status": map[string]any{"images": images}}))
 	})
 }
 

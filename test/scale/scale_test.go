@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
+	"tidekeeper.dev/tidekeeper/test/seed"
 )
 
 // extent is the size and the duration of the measurements.
@@ -47,7 +48,7 @@ type run struct {
 	*framework.Cluster
 	extent
 	report  *report
-	etcd    *etcd
+	etcd    *seed.Etcd
 	manager *framework.Manager
 	// pprof is where the manager serves profiles.
 	pprof string
@@ -74,7 +75,7 @@ func TestScale(t *testing.T) {
 	for have := nodesAtOnce; have < e.nodes; have += nodesAtOnce {
 		cluster.Sandbox(t, "add-nodes", fmt.Sprintf("--count=%d", min(e.nodes-have, nodesAtOnce)))
 	}
-	r := &run{Cluster: cluster, extent: e, report: report, etcd: newEtcd(t, cluster), pprof: framework.FreeAddress(t), there: map[int]bool{}}
+	r := &run{Cluster: cluster, extent: e, report: report, etcd: seed.Open(t, cluster), pprof: framework.FreeAddress(t), there: map[int]bool{}}
 	files := map[string][]byte{}
 	// Even if a later row fails.
 	defer func() {

@@ -1,7 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package scale
+// Package seed writes objects into a sandbox as they are in a cluster that has been running for a
+// long time: large ones, for measurements.
+package seed
 
 import (
 	"bytes"
@@ -24,11 +26,11 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// etcd writes complete objects, status included, without the API server, as in a
+// Etcd writes complete objects, status included, without the API server, as in a
 // cluster that has been running for a long time. Through the API server a running pod
 // takes a create and four updates of its status: at this size that would take a quarter
 // of an hour, without any measurement. Watchers see the same.
-type etcd struct {
+type Etcd struct {
 	url    string
 	client *http.Client
 }
@@ -36,7 +38,8 @@ type etcd struct {
 // txnSize is the maximum number of writes in an etcd transaction.
 const txnSize = 128
 
-func newEtcd(t *testing.T, c *framework.Cluster) *etcd {
+// Open connects to the etcd of a sandbox.
+func Open(t *testing.T, c *framework.Cluster) *Etcd {
 	t.Helper()
 	var settings struct{ EtcdPort int }
 	text, err := os.ReadFile(filepath.Join(c.Dir, "sandbox.json"))
@@ -57,30 +60,30 @@ func newEtcd(t *testing.T, c *framework.Cluster) *etcd {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)
-	return &etcd{
+	return &Etcd{
 		url:    fmt.Sprintf("https://127.0.0.1:%d/v3/kv/txn", settings.EtcdPort),
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots}}},
 	}
 }
 
-// operation is one write; without a value it is a deletion.
-type operation struct {
-	key   string
-	value []byte
+// Operation is one write; without a value it is a deletion.
+type Operation struct {
+	Key   string
+	Value []byte
 }
 
-// write writes all operations in one revision.
-func (e *etcd) write(operations []operation) error {
+// Write writes all operations in one revision.
+func (e *Etcd) Write(operations []Operation) error {
 	type request struct {
 		Put    map[string][]byte `json:"requestPut,omitempty"`
 		Delete map[string][]byte `json:"requestDeleteRange,omitempty"`
 	}
 	var requests []request
 	for _, o := range operations {
-		if o.value == nil {
-			requests = append(requests, request{Delete: map[string][]byte{"key": []byte(o.key)}})
+		if o.Value == nil {
+			requests = append(requests, request{Delete: map[string][]byte{"key": []byte(o.Key)}})
 		} else {
-			requests = append(requests, request{Put: map[string][]byte{"key": []byte(o.key), "value": o.value}})
+			requests = append(requests, request{Put: map[string][]byte{"key": []byte(o.Key), "value": o.Value}})
 		}
 	}
 	body, err := json.Marshal(map[string]any{"success": requests})
@@ -98,10 +101,11 @@ func (e *etcd) write(operations []operation) error {
 	return nil
 }
 
-// stored encodes an object the way the API server stores it.
-func stored(o runtime.Object, version schema.GroupVersion) ([]byte, error) {
+// Encode encodes an object the way the API server stores it.
+func Encode(o runtime.Object, version schema.GroupVersion) ([]byte, error) {
 	serializer := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 	return runtime.Encode(scheme.Codecs.EncoderForVersion(serializer, version), o)
 }
 
-func podKey(pod *corev1.Pod) string { return "/registry/pods/" + pod.Namespace + "/" + pod.Name }
+// PodKey is the key of a pod.
+func PodKey(pod *corev1.Pod) string { return "/registry/pods/" + pod.Namespace + "/" + pod.Name }

@@ -1,0 +1,144 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/chromedp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+	"tidekeeper.dev/tidekeeper/test/seed"
+)
+
+// figures are what was measured, each with the most that it is to be.
+type figures struct{ rows [][3]string }
+
+func (f *figures) add(what string, milliseconds, most float64) {
+	f.rows = append(f.rows, [3]string{what, fmt.Sprintf("%.0f ms", milliseconds), fmt.Sprintf("%.0f ms", most)})
+}
+
+func (f *figures) print(t *testing.T, w large) {
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		t.Error(err)
+	}
+	average, _, _ := strings.Cut(string(load), " ")
+	fmt.Printf("\n%d nodes, %d pods, %d restarts; %d cores, load average %s\n", w.nodes, w.pods, w.restarts, runtime.NumCPU(), average)
+	for _, row := range f.rows {
+		fmt.Printf("%-60s %14s   at most %s\n", row[0], row[1], row[2])
+	}
+}
+
+// onNewPage notes in each page when the pool is first there, and which tasks have kept the main
+// thread from all else for 50 ms or more.
+const onNewPage = `
+window.longTasks = [];
+new PerformanceObserver(list => longTasks.push(...list.getEntries().map(e => e.duration))).observe({type: "longtask", buffered: true});
+new MutationObserver((_, o) => { if (document.getElementById("pool-worker")) { window.firstData = performance.now(); o.disconnect(); } }).observe(document, {childList: true, subtree: true});`
+
+// visitPage follows a link of the page, and returns after how many milliseconds the other page is
+// painted.
+const visitPage = `(async () => {
+	const heading = %q, link = [...document.querySelectorAll("a")].find(a => a.pathname === %q), from = performance.now();
+	await new Promise(done => {
+		const there = () => document.querySelector("main h1").textContent.startsWith(heading);
+		new MutationObserver((_, o) => { if (there()) { o.disconnect(); requestAnimationFrame(() => setTimeout(done)); } }).observe(document.querySelector("main"), {childList: true, subtree: true, characterData: true});
+		link.click();
+	});
+	return performance.now() - from;
+})()`
+
+// cordonIsShown is a promise that is kept when a cordoned node is painted in the map.
+const cordonIsShown = `(longTasks.length = 0, window.shown = new Promise(done =>
+	new MutationObserver((_, o) => { if (document.querySelector("[data-square].off")) { o.disconnect(); requestAnimationFrame(() => setTimeout(done)); } })
+		.observe(document.querySelector("main"), {childList: true, subtree: true, characterData: true, attributes: true})), true)`
+
+// measureUpdate cordons a node while the page of its pool is open.
+func measureUpdate(ctx context.Context, t *testing.T, c *framework.Cluster, w large, f *figures) {
+	t.Helper()
+	value[bool](ctx, t, cordonIsShown)
+	busy, began := mainThread(ctx, t), time.Now()
+	if err := c.Patch(t.Context(), framework.Node(seed.NodeName(w.nodes-1)), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"unschedulable":true}}`))); err != nil {
+		t.Fatal(err)
+	}
+	value[bool](ctx, t, "shown.then(() => true)")
+	f.add("a cordoned node, until it is shown", float64(time.Since(began).Milliseconds()), 2_000)
+	f.add("… main thread, CPU time of all tasks meanwhile", 1000*(mainThread(ctx, t)-busy), 100)
+	f.add("… its longest task, 0 if all are below 50 ms", value[float64](ctx, t, "Math.max(0, ...longTasks)"), 100)
+}
+
+// mainThread returns how many seconds of CPU time the main thread of a tab has had for its tasks.
+func mainThread(ctx context.Context, t *testing.T) float64 {
+	t.Helper()
+	metrics, err := chromedp.Call(ctx, performance.GetMetrics, cdp.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(metrics.Metrics, func(m *performance.Metric) bool { return m.Name == "TaskDuration" })
+	if i < 0 {
+		t.Fatal("the browser does not say how long its main thread has worked")
+	}
+	return metrics.Metrics[i].Value
+}
+
+// assertOneOfEach asserts that each kind was listed and watched once at most, and returns which.
+func assertOneOfEach(t *testing.T, requests []framework.Request) []string {
+	t.Helper()
+	lists, watches := map[string]int{}, map[string]int{}
+	for _, r := range requests {
+		switch r.Verb {
+		case "list":
+			lists[r.Resource]++
+		case "watch":
+			watches[r.Resource]++
+		}
+	}
+	var watched []string
+	for resource, n := range watches {
+		watched = append(watched, resource)
+		if n > 1 || lists[resource] > 1 {
+			t.Errorf("%s: %d lists and %d watches, want one", resource, lists[resource], n)
+		}
+	}
+	slices.Sort(watched)
+	return watched
+}
+
+// assertNothingIsAsked leaves the page, and asserts that all watches end then, and that nothing
+// else is asked for.
+func assertNothingIsAsked(ctx context.Context, t *testing.T, watches, requests *framework.Audit, f *figures) {
+	t.Helper()
+	left := time.Now()
+	open(ctx, t, "about:blank")
+	watching := map[string]int{}
+	framework.EventuallyWithin(t, 5*time.Minute, "no kind is watched after the last tab is gone", func() error {
+		for resource, n := range watches.OpenWatches(t) {
+			watching[resource] += n
+		}
+		for resource, n := range watching {
+			if n > 0 {
+				return fmt.Errorf("%s are", resource)
+			}
+		}
+		return nil
+	})
+	f.add("watches end, after the last tab is gone", float64(time.Since(left).Milliseconds()), 60_000)
+	requests.Requests(t)
+	// Metrics are asked for every 15 seconds while a page is open.
+	time.Sleep(20 * time.Second)
+	if after := requests.Requests(t); len(after) > 0 {
+		t.Errorf("%d requests after the last tab is gone: %s", len(after), after[0])
+	}
+}
