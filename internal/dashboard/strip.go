@@ -48,21 +48,18 @@ type freezeSpan struct {
 // addFreezes adds the freezes of any namespace, each once.
 func (s *strip) addFreezes(byNamespace map[string][]period.Period, f *forecast.Forecast, local *time.Location) {
 	seen := map[string]bool{}
-	unit := func(t time.Time) int64 {
-		return min(stripWidth, max(0, int64(stripWidth*t.Sub(f.From).Seconds()/f.Until.Sub(f.From).Seconds())))
-	}
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		for _, p := range byNamespace[namespace] {
 			if seen[p.Name] || !p.From.Before(f.Until) {
 				continue
 			}
 			seen[p.Name] = true
-			x := unit(p.From)
+			x := unitOf(f, p.From)
 			text := p.Name + ", " + term.Moment(p.From, f.From, local) + " until " + term.Moment(p.Until, f.From, local)
 			if p.Reason != "" {
 				text += ": " + p.Reason
 			}
-			s.Freezes = append(s.Freezes, freezeSpan{x, max(2, unit(p.Until)-x), text})
+			s.Freezes = append(s.Freezes, freezeSpan{x, max(2, unitOf(f, p.Until)-x), text})
 		}
 	}
 }
@@ -77,8 +74,55 @@ type column struct {
 	StartedY, WaitY, Top int
 }
 
-// hour is a label below the strip.
-type hour struct{ Text string }
+// hour is a label below the strip, with a line in it.
+type hour struct {
+	X    int64
+	Text string
+}
+
+// Percent is where the label is, and Anchor which part of it: none is cut off at an end.
+func (h hour) Percent() string { return fmt.Sprintf("%.1f%%", 100*float64(h.X)/stripWidth) }
+
+// Anchor is part of [hour.Percent].
+func (h hour) Anchor() string {
+	const edge = stripWidth * 4 / 100
+	switch {
+	case h.X < edge:
+		return "start"
+	case h.X > stripWidth-edge:
+		return "end"
+	}
+	return "middle"
+}
+
+// hoursOf returns about eight labels: full hours of the clock, and dates in a long strip.
+func hoursOf(f *forecast.Forecast, local *time.Location) []hour {
+	step, format := 3, ""
+	switch span := f.Until.Sub(f.From); {
+	case span > 48*time.Hour:
+		step, format = 24, "Mon 2 Jan"
+	case span > 24*time.Hour:
+		step, format = 6, "Mon 15:04"
+	}
+	var hours []hour
+	from := f.From.In(local)
+	for at := from.Add(-time.Duration(from.Minute()*60+from.Second()) * time.Second); at.Before(f.Until); at = at.Add(time.Hour) {
+		if at.Before(from) || at.Hour()%step != 0 {
+			continue
+		}
+		text := term.Clock(at, from, local)
+		if format != "" {
+			text = at.Format(format)
+		}
+		hours = append(hours, hour{unitOf(f, at), text})
+	}
+	return hours
+}
+
+// unitOf returns where a time is in a strip.
+func unitOf(f *forecast.Forecast, t time.Time) int64 {
+	return min(stripWidth, max(0, int64(stripWidth*t.Sub(f.From).Seconds()/f.Until.Sub(f.From).Seconds())))
+}
 
 // stripOf returns the strip of a forecast.
 func stripOf(f *forecast.Forecast, freezes map[string][]period.Period, local *time.Location) *strip {
@@ -115,15 +159,7 @@ func stripOf(f *forecast.Forecast, freezes map[string][]period.Period, local *ti
 		c.Title = fmt.Sprintf("%s: %s, %d waiting, %d missed or skipped", term.Moment(f.From.Add(time.Duration(i)*each), f.From, local), plural(c.Starts, "start"), c.Waits, c.Miss)
 		starts, misses = starts+c.Starts, misses+c.Miss
 	}
-	const labels = 8
-	for i := range labels {
-		t := f.From.Add(time.Duration(i) * span / labels)
-		text := term.Clock(t, f.From, local)
-		if span > 24*time.Hour {
-			text = t.In(local).Format("Mon 15:04")
-		}
-		s.Hours = append(s.Hours, hour{text})
-	}
+	s.Hours = hoursOf(f, local)
 	s.Title = fmt.Sprintf("the coming %s: %s, %d missed or skipped", span, plural(starts, "start"), misses)
 	s.addFreezes(freezes, f, local)
 	s.Clocks = clockChanges(f.From, f.Until, local)

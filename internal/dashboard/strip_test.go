@@ -55,14 +55,14 @@ func TestStripInANightOfAnotherClock(t *testing.T) {
 		want []string
 	}{
 		{
-			"autumn", "2026-10-24T20:00:00+02:00", "20:00 23:00 02:00 04:00 CET 07:00 CET 10:00 CET 13:00 CET 16:00 CET",
+			"autumn", "2026-10-24T20:00:00+02:00", "21:00 00:00 03:00 CET 06:00 CET 09:00 CET 12:00 CET 15:00 CET 18:00 CET",
 			[]string{"The clocks go back by 60m tomorrow 02:00 CET"}, "02:30", []string{"tomorrow 02:30", "tomorrow 02:30 CET"},
 		},
 		{
-			"spring", "2027-03-27T20:00:00+01:00", "20:00 23:00 03:00 CEST 06:00 CEST 09:00 CEST 12:00 CEST 15:00 CEST 18:00 CEST",
+			"spring", "2027-03-27T20:00:00+01:00", "21:00 00:00 03:00 CEST 06:00 CEST 09:00 CEST 12:00 CEST 15:00 CEST 18:00 CEST",
 			[]string{"The clocks go forward by 60m tomorrow 03:00 CEST"}, "02:30", nil,
 		},
-		{"another night", "2026-11-24T20:00:00+01:00", "20:00 23:00 02:00 05:00 08:00 11:00 14:00 17:00", nil, "02:30", []string{"tomorrow 02:30"}},
+		{"another night", "2026-11-24T20:00:00+01:00", "21:00 00:00 03:00 06:00 09:00 12:00 15:00 18:00", nil, "02:30", []string{"tomorrow 02:30"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			from, err := time.Parse(time.RFC3339, tc.from)
@@ -90,6 +90,24 @@ func TestStripInANightOfAnotherClock(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The labels of a strip are full hours of the clock, at their place in it.
+func TestStripHours(t *testing.T) {
+	from := noon.Add(-27 * time.Minute)
+	for days, want := range map[int]string{
+		1: "12:00 1.9% start, 15:00 14.4% middle, 18:00 26.9% middle, 21:00 39.4% middle, 00:00 51.9% middle, 03:00 64.4% middle, 06:00 76.9% middle, 09:00 89.4% middle",
+		7: "Mon 23 Nov 7.4% middle, Tue 24 Nov 21.7% middle, Wed 25 Nov 35.9% middle, Thu 26 Nov 50.2% middle, Fri 27 Nov 64.5% middle, Sat 28 Nov 78.8% middle, Sun 29 Nov 93.1% middle",
+	} {
+		f := &forecast.Forecast{From: from, Until: from.AddDate(0, 0, days)}
+		var got []string
+		for _, h := range stripOf(f, nil, time.UTC).Hours {
+			got = append(got, h.Text+" "+h.Percent()+" "+h.Anchor())
+		}
+		if diff := cmp.Diff(want, strings.Join(got, ", ")); diff != "" {
+			t.Errorf("%d days (-want +got):\n%s", days, diff)
+		}
 	}
 }
 
