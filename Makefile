@@ -166,7 +166,7 @@ test-page: have-browser build ## Of test-e2e, kubectl tide dashboard in a real b
 
 .PHONY: bench-page
 bench-page: have-browser build ## Measure the page in a browser with 1,000 nodes, 20,000 pods and 2,000 restarts: half an hour or less. make test plays it small.
-	PAGE_WORLD=large $(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=60m -run='^TestLargeWorld$$' ./page
+	PAGE_WORLD=large $(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=60m -run='^TestLargeWorldInABrowser$$' ./page
 
 .PHONY: screenshots
 screenshots: have-browser build ## Take the screenshots of docs/dashboard.md again, of the world of the tests.
