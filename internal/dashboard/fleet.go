@@ -68,13 +68,19 @@ func (s *Site) nextChange() <-chan struct{} {
 	return s.changes.next
 }
 
-// touch notes that a page is still needed, without reading anything.
-func (s *Site) touch(b builder) {
+// hold keeps the watches that a page needs until it is released.
+func (s *Site) hold(b builder) (release func()) {
+	var held []func()
 	if s.world != nil {
-		s.world.touch(s.kindsOf(b))
+		held = append(held, s.world.hold(s.kindsOf(b)))
 	}
 	for _, m := range s.members {
-		m.touch(b)
+		held = append(held, m.hold(b))
+	}
+	return func() {
+		for _, release := range held {
+			release()
+		}
 	}
 }
 

@@ -59,6 +59,11 @@ func TestNothingIsAskedAfterTheLastTab(t *testing.T) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	eventually(t, "its kinds are watched, and the API server was asked", func() bool { _, watching := f.open(); return watching == 3 && asked() > 0 && s.Streams() == 1 })
+	// However long a page takes to be built or sent.
+	later(10 * time.Minute)
+	if n := world.EndIdle(); n != 3 {
+		t.Errorf("%d kinds are watched while a tab is open, want 3", n)
+	}
 	leave()
 	eventually(t, "the stream is gone", func() bool { return s.Streams() == 0 })
 	before := asked()

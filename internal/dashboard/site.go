@@ -170,6 +170,7 @@ func (s *Site) build(ctx context.Context, path string, query url.Values) (*page,
 	if len(s.members) > 0 {
 		return s.buildFleet(ctx, path, build, query)
 	}
+	defer s.hold(build)()
 	r := &request{ctx: ctx, site: s, argument: argument, query: query, snapshot: s.read(ctx, build), models: s.models}
 	s.models.mu.Lock()
 	defer s.models.mu.Unlock()

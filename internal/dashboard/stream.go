@@ -20,6 +20,8 @@ const (
 	mostStreams = 4
 	// coalesce is how long further changes are waited for.
 	coalesce = 300 * time.Millisecond
+	// longestPause is how long at most: a page that takes long to be built is built less often.
+	longestPause = 10 * time.Second
 	// beat is how often a page is sent although nothing has changed but the time.
 	beat = 5 * time.Second
 	// writeLimit is how long a client may take to read.
@@ -82,6 +84,7 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, remove := s.streams.add(r.Context())
 	defer remove()
+	defer on.hold(build)()
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
 	send := func(event string, value any) error {
@@ -117,7 +120,7 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 		if send("page", e) != nil {
 			return
 		}
-		if !on.await(ctx, changed, max(coalesce, 4*time.Since(began)), build) {
+		if !await(ctx, changed, min(max(coalesce, 4*time.Since(began)), longestPause)) {
 			break
 		}
 	}
@@ -127,9 +130,8 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 }
 
 // await waits for the next change, or for a beat, but at least for a pause. It returns false if
-// the context ends. The kinds that the page needs stay in use meanwhile.
-func (s *Site) await(ctx context.Context, changed <-chan struct{}, pause time.Duration, b builder) bool {
-	s.touch(b)
+// the context ends.
+func await(ctx context.Context, changed <-chan struct{}, pause time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false

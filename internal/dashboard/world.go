@@ -46,6 +46,8 @@ type World struct {
 
 	mu    sync.Mutex
 	feeds map[string]*feed
+	// viewers is how many open pages need a kind.
+	viewers map[string]int
 	// version counts the changes, and changed is closed at the next one.
 	version int64
 	changed chan struct{}
@@ -79,7 +81,7 @@ type feed struct {
 
 // NewWorld returns a world of these kinds. Nothing is read before a page needs it.
 func NewWorld(kinds []Kind, now func() time.Time) *World {
-	w := &World{kinds: map[string]Kind{}, now: now, feeds: map[string]*feed{}, changed: make(chan struct{})}
+	w := &World{kinds: map[string]Kind{}, now: now, feeds: map[string]*feed{}, viewers: map[string]int{}, changed: make(chan struct{})}
 	for _, kind := range kinds {
 		w.kinds[kind.Name] = kind
 	}
@@ -113,15 +115,21 @@ func (w *World) use(names []string) []*feed {
 	return list
 }
 
-// touch notes that a page still needs the kinds, without starting any.
-func (w *World) touch(names []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, name := range names {
-		if f := w.feeds[name]; f != nil {
-			f.lastUsed = w.now()
+// hold keeps the watches of the kinds until it is released, however long a page takes to be built
+// and sent. It starts none.
+func (w *World) hold(names []string) (release func()) {
+	count := func(n int) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, name := range names {
+			w.viewers[name] += n
+			if f := w.feeds[name]; f != nil {
+				f.lastUsed = w.now()
+			}
 		}
 	}
+	count(1)
+	return sync.OnceFunc(func() { count(-1) })
 }
 
 // EndIdle ends the watches that no page has needed for a while, and returns how many go on.
@@ -129,7 +137,7 @@ func (w *World) EndIdle() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, f := range w.feeds {
-		if w.now().Sub(f.lastUsed) >= idleLimit {
+		if w.viewers[name] == 0 && w.now().Sub(f.lastUsed) >= idleLimit {
 			f.stop()
 			delete(w.feeds, name)
 		}

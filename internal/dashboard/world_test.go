@@ -108,7 +108,13 @@ func TestWatchesEndWithTheLastViewer(t *testing.T) {
 		t.Errorf("pods were listed %d times, and no page needs them", lists)
 	}
 	later(idleLimit - time.Second)
-	w.touch([]string{"nodes"}) // an open stream
+	first, second := w.hold([]string{"nodes"}), w.hold([]string{"nodes"}) // open pages
+	first()
+	later(10 * idleLimit)
+	if w.EndIdle() != 1 {
+		t.Error("the watch has ended while a page is open")
+	}
+	second()
 	later(idleLimit - time.Second)
 	if w.EndIdle() != 1 {
 		t.Error("the watch has ended before its time")
