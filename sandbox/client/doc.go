@@ -14,6 +14,7 @@
 // The files:
 //
 //	sandbox.go   start a sandbox, or use one that runs; its commands, kubectl included
+//	build.go     build the program of the sandbox, if there is none
 //	status.go    what a sandbox says about itself
 //	wait.go      wait until a condition holds
 //	snapshot.go  keep all objects and put them back; wait until nothing is written

@@ -20,8 +20,10 @@ const BinaryVariable = "SANDBOX_BIN"
 
 // Options say how a sandbox is started.
 type Options struct {
-	// Binary is the path of the sandbox program. The default is $SANDBOX_BIN,
-	// then "sandbox" in the PATH.
+	// Binary is the path of the sandbox program. The default is $SANDBOX_BIN, then
+	// "sandbox" in the PATH, then one that is built in the user's cache: from the
+	// checkout that $SANDBOX_SOURCE names, or as of the version of this module. That
+	// takes minutes the first time, and is not done with SANDBOX_BUILD=no.
 	Binary string
 	// Dir is the data directory. The default is a new temporary directory, which
 	// Down removes.
@@ -47,7 +49,7 @@ type Sandbox struct {
 
 // Up starts a sandbox and returns when it is ready.
 func Up(ctx context.Context, o Options) (*Sandbox, error) {
-	binary, err := o.binary()
+	binary, err := o.binary(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +78,7 @@ func Up(ctx context.Context, o Options) (*Sandbox, error) {
 // Attach returns the sandbox that runs in a directory. It does not become this
 // process' own: Down stops it, and nothing else does.
 func Attach(ctx context.Context, o Options) (*Sandbox, error) {
-	binary, err := o.binary()
+	binary, err := o.binary(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,18 +89,18 @@ func Attach(ctx context.Context, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-func (o Options) binary() (string, error) {
+// binary finds the program, or builds it.
+func (o Options) binary(ctx context.Context) (string, error) {
 	if o.Binary != "" {
 		return o.Binary, nil
 	}
 	if path := os.Getenv(BinaryVariable); path != "" {
 		return path, nil
 	}
-	path, err := exec.LookPath("sandbox")
-	if err != nil {
-		return "", fmt.Errorf("%w: build the sandbox, and put it in the PATH or name it by %s", err, BinaryVariable)
+	if path, err := exec.LookPath("sandbox"); err == nil {
+		return path, nil
 	}
-	return path, nil
+	return build(ctx)
 }
 
 // Greeting returns what `sandbox up` printed.

@@ -1,0 +1,193 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Environment variables about the program that is built if there is none.
+const (
+	// SourceVariable names the folder of the module of the sandbox in a checkout, which is
+	// built. Without it, the module is downloaded.
+	SourceVariable = "SANDBOX_SOURCE"
+	// BuildVariable is "no" if none is to be built.
+	BuildVariable = "SANDBOX_BUILD"
+)
+
+// sandboxModule has the program, and clientModule is this one.
+const (
+	sandboxModule = "tidekeeper.dev/tidekeeper/sandbox"
+	clientModule  = sandboxModule + "/client"
+)
+
+// builder builds the program.
+type builder struct {
+	// cache is where it is kept.
+	cache string
+	// source is a checkout, and version that of the module if there is none.
+	source, version string
+	// progress is told what is done.
+	progress io.Writer
+}
+
+// build builds the program once for each version, in the user's cache, and returns its path.
+func build(ctx context.Context) (string, error) {
+	if os.Getenv(BuildVariable) == "no" {
+		return "", fmt.Errorf("there is no program sandbox in the PATH, %s names none, and %s=no: build it, or let it be built", BinaryVariable, BuildVariable)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	b := builder{cache: filepath.Join(cache, "tidekeeper-sandbox"), source: os.Getenv(SourceVariable), version: ownVersion(), progress: os.Stderr}
+	return b.build(ctx)
+}
+
+// ownVersion is the version of this module that the program was compiled with: the sandbox
+// has the same.
+func ownVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, module := range info.Deps {
+		if module.Path == clientModule && module.Replace == nil && module.Version != "v0.0.0" {
+			return module.Version
+		}
+	}
+	return ""
+}
+
+func (b builder) build(ctx context.Context) (string, error) {
+	if b.source == "" && b.version == "" {
+		return "", fmt.Errorf("there is no program sandbox in the PATH, and of which version one is to be built is not known: name a program by %s, or the folder sandbox of a checkout by %s", BinaryVariable, SourceVariable)
+	}
+	dir := filepath.Join(b.cache, "source")
+	if b.source == "" {
+		dir = filepath.Join(b.cache, b.version)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	unlock, err := lock(dir)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	program := filepath.Join(dir, "sandbox")
+	if _, err := os.Stat(program); err == nil && b.source == "" {
+		return program, nil
+	}
+	from, folder := b.source, b.source
+	if b.source == "" {
+		from, folder = b.version, filepath.Join(dir, "module")
+		defer os.RemoveAll(folder)
+		if err := b.require(ctx, folder); err != nil {
+			return "", err
+		}
+	}
+	fmt.Fprintf(b.progress, "sandbox: building %s from %s. The first time, that compiles Kubernetes, which takes minutes; %s=no is to fail instead.\n", program, from, BuildVariable)
+	began := time.Now()
+	// What is built is put in place whole, or a program that runs would be overwritten.
+	next := program + ".next"
+	flags, err := b.linkFlags(ctx, folder)
+	if err == nil {
+		_, err = b.run(ctx, folder, "build", "-mod=mod", "-trimpath", "-ldflags="+flags, "-o", next, sandboxModule+"/cmd/sandbox")
+	}
+	if err != nil {
+		return "", fmt.Errorf("build the sandbox from %s: %w", from, err)
+	}
+	if err := os.Rename(next, program); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(b.progress, "sandbox: built in %s\n", time.Since(began).Round(time.Second))
+	return program, nil
+}
+
+// require makes a module in a folder that requires that of the sandbox. It cannot be
+// installed directly, as its go.mod replaces this one.
+func (b builder) require(ctx context.Context, folder string) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	mod := fmt.Sprintf("module build\n\nrequire %s %s\n\nreplace %s v0.0.0 => %s %s\n", sandboxModule, b.version, clientModule, clientModule, b.version)
+	if err := os.WriteFile(filepath.Join(folder, "go.mod"), []byte(mod), 0o600); err != nil {
+		return err
+	}
+	fmt.Fprintf(b.progress, "sandbox: downloading %s %s\n", sandboxModule, b.version)
+	out, err := b.run(ctx, folder, "mod", "download", "-json", sandboxModule+"@"+b.version)
+	if err != nil {
+		var answer struct{ Error string }
+		if json.Unmarshal(out, &answer) == nil && answer.Error != "" {
+			err = errors.New(answer.Error)
+		}
+		return fmt.Errorf("download the sandbox (or name a program by %s, or a checkout by %s): %w", BinaryVariable, SourceVariable, err)
+	}
+	return nil
+}
+
+// linkFlags are those with which the programs report their release, as in the Makefile.
+func (b builder) linkFlags(ctx context.Context, folder string) (string, error) {
+	out, err := b.run(ctx, folder, "list", "-mod=mod", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	if err != nil {
+		return "", err
+	}
+	release := strings.TrimSpace(string(out))
+	numbers := strings.SplitN(strings.TrimPrefix(release, "v"), ".", 3)
+	if len(numbers) != 3 {
+		return "", fmt.Errorf("%q is no release of Kubernetes", release)
+	}
+	flags := "-s -w"
+	for _, in := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for name, value := range map[string]string{"gitVersion": release, "gitMajor": numbers[0], "gitMinor": numbers[1], "gitTreeState": "clean", "gitCommit": ""} {
+			flags += fmt.Sprintf(" -X %s.%s=%s", in, name, value)
+		}
+	}
+	return flags, nil
+}
+
+// run runs go. Its error has the last line that it printed.
+func (b builder) run(ctx context.Context, folder string, args ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = folder
+	// The flags and the workspace of the test are about its own module.
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	var said bytes.Buffer
+	command.Stderr = &said
+	out, err := command.Output()
+	if err == nil {
+		return out, nil
+	}
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		err = fmt.Errorf("%w: %s", err, last)
+	}
+	return out, err
+}
+
+// lock waits until no other process builds in a folder.
+func lock(dir string) (unlock func(), err error) {
+	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return func() { _ = file.Close() }, nil
+}
