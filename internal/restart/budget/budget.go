@@ -6,6 +6,7 @@ package budget
 
 import (
 	"cmp"
+	"container/heap"
 	"slices"
 	"sync"
 	"time"
@@ -39,8 +40,8 @@ type Budget struct {
 	outlived map[types.NamespacedName]bool
 	// since is when each of the waiting restarts began to wait.
 	since map[types.NamespacedName]time.Time
-	// waiting is the room in which a search has its namespaces.
-	waiting []*space
+	// turns are the namespaces with a restart that may have a slot.
+	turns turns
 }
 
 // space is a namespace: how many slots it uses, its waiting restarts, in order, and of these
@@ -49,6 +50,9 @@ type space struct {
 	held  int
 	queue []waiter
 	given int
+	// turn is its place among the turns, if it has one.
+	turn    int
+	hasTurn bool
 }
 
 type waiter struct {
@@ -98,6 +102,7 @@ func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 		i, _ := slices.BinarySearchFunc(in.queue, waiter{since, key}, byTurn)
 		in.queue = slices.Insert(in.queue, i, waiter{since, key})
 		b.since[key] = since
+		b.moved(in)
 	}
 	if !slices.Contains(b.next(), key) {
 		return false
@@ -170,7 +175,9 @@ func (b *Budget) occupy(key types.NamespacedName) {
 	b.leave(key)
 	if !b.held[key] {
 		b.held[key] = true
-		b.space(key.Namespace).held++
+		in := b.space(key.Namespace)
+		in.held++
+		b.moved(in)
 	}
 }
 
@@ -179,7 +186,9 @@ func (b *Budget) vacate(key types.NamespacedName) bool {
 		return false
 	}
 	delete(b.held, key)
-	b.spaces[key.Namespace].held--
+	in := b.spaces[key.Namespace]
+	in.held--
+	b.moved(in)
 	b.tidy(key.Namespace)
 	return true
 }
@@ -194,6 +203,7 @@ func (b *Budget) leave(key types.NamespacedName) bool {
 	in := b.spaces[key.Namespace]
 	i, _ := slices.BinarySearchFunc(in.queue, waiter{since, key}, byTurn)
 	in.queue = slices.Delete(in.queue, i, i+1)
+	b.moved(in)
 	b.tidy(key.Namespace)
 	return true
 }
@@ -223,38 +233,70 @@ func (b *Budget) tidy(namespace string) {
 
 // next returns the waiting keys for which slots are free.
 func (b *Budget) next() []types.NamespacedName {
-	if len(b.held) >= b.limit || len(b.since) == 0 {
+	if len(b.held) >= b.limit || len(b.turns) == 0 {
 		return nil
 	}
 	var next []types.NamespacedName
-	waiting := b.waiting[:0]
-	for _, in := range b.spaces {
-		if in.given = 0; len(in.queue) > 0 && in.held < b.share {
-			waiting = append(waiting, in)
-		}
-	}
-	b.waiting = waiting
-	for free := b.limit - len(b.held); free > 0; free-- {
-		var first *space
-		for _, in := range waiting {
-			if in.given == len(in.queue) || in.held+in.given >= b.share {
-				continue
-			}
-			if first == nil || in.before(first) {
-				first = in
-			}
-		}
-		if first == nil {
-			break
-		}
+	var given []*space
+	for free := b.limit - len(b.held); free > 0 && len(b.turns) > 0; free-- {
+		first := b.turns[0]
 		next = append(next, first.queue[first.given].key)
-		first.given++
+		if first.given++; first.given == 1 {
+			given = append(given, first)
+		}
+		b.moved(first)
+	}
+	// They have not taken their slots yet.
+	for _, in := range given {
+		in.given = 0
+		b.moved(in)
 	}
 	return next
+}
+
+// moved gives a namespace its place among the turns, as it has changed.
+func (b *Budget) moved(in *space) {
+	waits := in.given < len(in.queue) && in.held+in.given < b.share
+	switch {
+	case waits && in.hasTurn:
+		heap.Fix(&b.turns, in.turn)
+	case waits:
+		heap.Push(&b.turns, in)
+	case in.hasTurn:
+		heap.Remove(&b.turns, in.turn)
+	}
 }
 
 // before reports whether the next slot goes to this namespace and not to the other.
 func (s *space) before(other *space) bool {
 	has, others := s.held+s.given, other.held+other.given
 	return has < others || has == others && byTurn(s.queue[s.given], other.queue[other.given]) < 0
+}
+
+// turns are namespaces with a restart that may have a slot, as a heap: the next one is the first.
+type turns []*space
+
+func (t turns) Len() int           { return len(t) }
+func (t turns) Less(i, j int) bool { return t[i].before(t[j]) }
+
+// Swap implements [heap.Interface].
+func (t turns) Swap(i, j int) {
+	t[i], t[j] = t[j], t[i]
+	t[i].turn, t[j].turn = i, j
+}
+
+// Push implements [heap.Interface].
+func (t *turns) Push(x any) {
+	in := x.(*space)
+	in.turn, in.hasTurn = len(*t), true
+	*t = append(*t, in)
+}
+
+// Pop implements [heap.Interface].
+func (t *turns) Pop() any {
+	last := len(*t) - 1
+	popped := (*t)[last]
+	*t = (*t)[:last]
+	popped.hasTurn = false
+	return popped
 }

@@ -124,8 +124,7 @@ func (d *decider) ageTick() time.Time {
 	if last := d.out.Status.LastAgeTime; last != nil && !last.After(d.in.Now) {
 		since = later(since, last.UTC())
 	}
-	took, _ := LastDuration(d.out.Status.History)
-	return ageTick(since, AgeLimit(d.in.Restart), d.in.Windows, took.Truncate(time.Second))
+	return ageTick(since, AgeLimit(d.in.Restart), d.in.Windows, d.lastDuration().Truncate(time.Second))
 }
 
 // ageTick returns when a workload is to be restarted whose oldest pod is as old as if it had

@@ -5,6 +5,7 @@ package decision
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,12 +70,21 @@ func stalled(reason, message string) diagnosis {
 // nothing is decided, so that the status is not written for their sake.
 func (d *decider) setConditions() {
 	is := d.diagnose()
+	conditions := &d.out.Status.Conditions
+	if d.in.Brief {
+		if ready := meta.FindStatusCondition(*conditions, tidekeeperv1.ConditionReady); ready == nil || ready.Reason != is.reason {
+			*conditions = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Reason: is.reason}}
+		}
+		return
+	}
+	// They are shared with the input.
+	*conditions = slices.Clone(*conditions)
 	set := func(conditionType string, value bool) {
 		status := metav1.ConditionFalse
 		if value {
 			status = metav1.ConditionTrue
 		}
-		meta.SetStatusCondition(&d.out.Status.Conditions, metav1.Condition{
+		meta.SetStatusCondition(conditions, metav1.Condition{
 			Type: conditionType, Status: status, Reason: is.reason, Message: is.message,
 			ObservedGeneration: d.in.Restart.Generation, LastTransitionTime: metav1.Time{Time: d.in.Now},
 		})
@@ -84,8 +94,8 @@ func (d *decider) setConditions() {
 	setWhile := func(conditionType string, value bool) {
 		if value {
 			set(conditionType, true)
-		} else if meta.FindStatusCondition(d.out.Status.Conditions, conditionType) != nil {
-			meta.RemoveStatusCondition(&d.out.Status.Conditions, conditionType)
+		} else if meta.FindStatusCondition(*conditions, conditionType) != nil {
+			meta.RemoveStatusCondition(conditions, conditionType)
 		}
 	}
 	setWhile(tidekeeperv1.ConditionStalled, is.stalled)
@@ -104,15 +114,17 @@ func (d *decider) diagnose() diagnosis {
 	case missing != nil:
 		return busy(missing.reason, "ticks are being missed: "+missing.message)
 	case d.waitsFor != nil && d.waitsFor.reason == tidekeeperv1.ReasonFrozen:
-		return idle(tidekeeperv1.ReasonFrozen, d.frozenMessage())
+		return idle(tidekeeperv1.ReasonFrozen, d.text(d.frozenMessage))
 	case d.waitsFor != nil && d.waitsFor.reason == tidekeeperv1.ReasonWindowClosed:
 		return idle(tidekeeperv1.ReasonWindowClosed, "a restart is due and waits: "+d.waitsFor.message)
 	case d.waitsFor != nil && d.waitsFor.reason != tidekeeperv1.ReasonTargetNotFound && (d.waitsUntil.IsZero() || !d.quietUntil().IsZero()):
 		return busy(d.waitsFor.reason, "a restart is due and waits: "+d.waitsFor.message)
 	case d.waitsFor != nil && d.waitsFor.reason != tidekeeperv1.ReasonTargetNotFound:
-		return busy(d.waitsFor.reason, fmt.Sprintf("a restart is due and waits until %s: %s", formatTime(d.waitsUntil), d.waitsFor.message))
+		return busy(d.waitsFor.reason, d.text(func() string {
+			return fmt.Sprintf("a restart is due and waits until %s: %s", formatTime(d.waitsUntil), d.waitsFor.message)
+		}))
 	case status.Active != nil:
-		return busy(tidekeeperv1.ReasonRestarting, d.restartingMessage())
+		return busy(tidekeeperv1.ReasonRestarting, d.text(d.restartingMessage))
 	case d.stopped() == tidekeeperv1.ReasonFailureLimit:
 		return stalled(tidekeeperv1.ReasonFailureLimit,
 			fmt.Sprintf("%d restarts in a row have failed; the schedule resumes when the spec is edited", status.ConsecutiveFailures))
@@ -129,14 +141,22 @@ func (d *decider) diagnose() diagnosis {
 	case d.in.Config != nil && d.in.Config.Problem != "":
 		return stalled(d.in.Config.Problem, d.in.Config.Message)
 	case d.in.Ticks == nil:
-		return idle(tidekeeperv1.ReasonScheduled, d.triggersMessage())
+		return idle(tidekeeperv1.ReasonScheduled, d.text(d.triggersMessage))
 	case status.NextScheduleTime == nil && len(d.in.Windows) > 0:
 		return stalled(tidekeeperv1.ReasonOutsideWindows, "no tick of the schedule is inside a window, so that it restarts nothing")
 	case status.NextScheduleTime == nil:
 		return idle(tidekeeperv1.ReasonScheduled, "the schedule has no upcoming tick")
 	default:
-		return idle(tidekeeperv1.ReasonScheduled, d.scheduledMessage(status.NextScheduleTime.Time))
+		return idle(tidekeeperv1.ReasonScheduled, d.text(func() string { return d.scheduledMessage(status.NextScheduleTime.Time) }))
 	}
+}
+
+// text writes a message, if there has to be one.
+func (d *decider) text(write func() string) string {
+	if d.in.Brief {
+		return ""
+	}
+	return write()
 }
 
 func (d *decider) scheduledMessage(next time.Time) string {

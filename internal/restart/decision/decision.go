@@ -4,10 +4,7 @@
 package decision
 
 import (
-	"slices"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
@@ -92,6 +89,11 @@ type Input struct {
 	// LeadingSince is when this process began to decide.
 	LeadingSince time.Time
 	Now          time.Time
+
+	// Brief leaves out what only people read, and what takes as long as all else that is decided:
+	// of the conditions there is only Ready, without a message, and the history stays as it was.
+	// The caller puts the records on top of it, see [Keep].
+	Brief bool
 }
 
 // Need is a fact that is only found out if a decision depends on it: it costs a request to
@@ -224,7 +226,7 @@ func Decide(in Input) Output {
 		}
 	}
 	d.notePendingRequest()
-	d.trimHistory()
+	d.keepHistory()
 	d.wakeAtNext()
 	d.poll()
 	d.setConditions()
@@ -237,7 +239,6 @@ func Decide(in Input) Output {
 func copyOf(status *tidekeeperv1.ScheduledRestartStatus) tidekeeperv1.ScheduledRestartStatus {
 	out := *status
 	out.Active = status.Active.DeepCopy()
-	out.Conditions = slices.Clone(status.Conditions)
 	return out
 }
 
@@ -247,21 +248,6 @@ func TargetRef(active *tidekeeperv1.ActiveRestart, spec *tidekeeperv1.ScheduledR
 		return *active.TargetRef
 	}
 	return spec.TargetRef
-}
-
-// record puts a tick on top of the history.
-func (d *decider) record(r tidekeeperv1.RestartRecord) {
-	r.CompletedTime = metav1.Time{Time: d.in.Now}
-	d.out.Records = append(d.out.Records, r)
-	history := make([]tidekeeperv1.RestartRecord, 0, len(d.out.Status.History)+1)
-	d.out.Status.History = append(append(history, r), d.out.Status.History...)
-}
-
-// trimHistory drops the oldest records.
-func (d *decider) trimHistory() {
-	if limit := int(max(1, d.spec.HistoryLimit)); len(d.out.Status.History) > limit {
-		d.out.Status.History = d.out.Status.History[:limit]
-	}
 }
 
 // times returns when the restart for a tick is due, and its deadline; zero if it has none, as

@@ -9,6 +9,7 @@
 //	spec.go         edits of the spec, and the next tick
 //	start.go        which tick is due, and whether to start a restart for it
 //	claim.go        a tick that is claimed, perhaps before it is due
+//	history.go      what is recorded of ticks
 //	missed.go       ticks that are not started, and how often that is reported
 //	active.go       the restart in progress
 //	request.go      restarts that an annotation requests

@@ -77,6 +77,10 @@ func asEvicted(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State) *work
 // something is needed, or there is no pod to evict.
 func (d *decider) mayEvict(c *candidate) bool {
 	switch {
+	case !d.in.Live:
+		// No write to the target is refused because it has changed since: it may be paused now.
+		d.out.Needs = NeedLiveTarget
+		return false
 	case d.unanswered():
 		d.out.Needs = NeedAnswer
 		return false

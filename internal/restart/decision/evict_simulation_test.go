@@ -118,7 +118,7 @@ func (w *evictionWorld) dies() bool {
 func (w *evictionWorld) reconcile() {
 	ticks := makeInputs().Ticks
 	in := Input{
-		Restart: w.restart, Ticks: ticks, HasSlot: true, FreezesLive: true, Attempts: w.attempts, Sent: w.sent, LeadingSince: w.leading, Now: w.now,
+		Restart: w.restart, Ticks: ticks, HasSlot: true, Live: true, FreezesLive: true, Attempts: w.attempts, Sent: w.sent, LeadingSince: w.leading, Now: w.now,
 		Target: &workload.State{Kind: "Deployment", Name: "web", UID: "t", Pods: w.desired, Rollout: workload.Progress{Available: true}},
 	}
 	d := Decide(in)

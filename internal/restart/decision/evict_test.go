@@ -20,7 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-func byEviction(in *Input) { in.Restart.Spec.Method = tidekeeperv1.MethodEvict }
+func byEviction(in *Input) { in.Restart.Spec.Method, in.Live = tidekeeperv1.MethodEvict, true }
 
 // havingPods are pods by their names, each old and ready, or new (+), or broken (-).
 func havingPods(names ...string) func(*Input) {

@@ -86,10 +86,10 @@ func (d *decider) recordSkippedTicks(c *candidate) {
 // can never start anything may tick every minute.
 func (d *decider) quietUntil() time.Time {
 	n := d.out.Status.ConsecutiveMisses - missesAtOnce
-	if n < 0 || len(d.out.Status.History) == 0 {
+	last, ok := d.lastRecorded()
+	if n < 0 || !ok {
 		return time.Time{}
 	}
-	last := d.out.Status.History[0].CompletedTime.Time
 	until := last.Add(min(firstQuiet<<min(n, 10), lastQuiet))
 	if last.After(d.in.Now) || !until.After(d.in.Now) {
 		return time.Time{}

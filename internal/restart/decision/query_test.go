@@ -79,14 +79,13 @@ func TestQueries(t *testing.T) {
 
 // A restart by eviction is asked about before it is started, too.
 func TestQueriesBeforeAnEviction(t *testing.T) {
-	evict := withSpec(func(spec *tidekeeperv1.ScheduledRestartSpec) { spec.Method = tidekeeperv1.MethodEvict })
-	if d := Decide(makeInputs(evict, queried)); d.Needs != NeedAnswer || d.Status.Active != nil {
+	if d := Decide(makeInputs(byEviction, queried)); d.Needs != NeedAnswer || d.Status.Active != nil {
 		t.Errorf("it needs %d, and has begun: %+v", d.Needs, d.Status.Active)
 	}
-	if d := Decide(makeInputs(evict, answered("03:00:01", ""))); d.Needs != NeedPods {
+	if d := Decide(makeInputs(byEviction, answered("03:00:01", ""))); d.Needs != NeedPods {
 		t.Errorf("nothing is against it, and it needs %d, want %d", d.Needs, NeedPods)
 	}
-	d := Decide(makeInputs(evict, answered("03:00:01", "closed by query alerts: Down")))
+	d := Decide(makeInputs(byEviction, answered("03:00:01", "closed by query alerts: Down")))
 	if ready := meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionReady); d.Needs != NeedNothing || ready.Reason != tidekeeperv1.ReasonClosedByQuery {
 		t.Errorf("it needs %d, and is %+v", d.Needs, ready)
 	}

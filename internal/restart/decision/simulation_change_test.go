@@ -87,6 +87,10 @@ func (s *simulation) readLive(in *Input, d Output) Output {
 			in.Config = &Config{Hash: s.content.text, Changed: s.content.at, Live: true}
 		case NeedLivePodAges, NeedPodAges:
 			in.PodAges = &PodAges{Oldest: s.pods, Live: true}
+		case NeedLiveTarget:
+			in.Live, in.Target = true, s.target
+		case NeedPods:
+			in.Pods = s.lookAtPods()
 		case NeedSlot:
 			if !s.sound && s.random.IntN(3) == 0 {
 				return d

@@ -169,7 +169,7 @@ func TestEveryTickOnce(t *testing.T) {
 			})
 		}
 	})
-	if sum.started == 0 || sum.recorded == 0 || sum.claimed == 0 || sum.takenBack == 0 || sum.frozen == 0 || sum.heldBack == 0 || sum.aged == 0 || sum.changed == 0 {
+	if sum.started == 0 || sum.recorded == 0 || sum.claimed == 0 || sum.takenBack == 0 || sum.frozen == 0 || sum.heldBack == 0 || sum.aged == 0 || sum.changed == 0 || sum.evicted == 0 || sum.refused == 0 {
 		t.Fatalf("nothing was tested: %+v", sum)
 	}
 	t.Logf("%d cases: %+v", cases, sum)
@@ -177,8 +177,9 @@ func TestEveryTickOnce(t *testing.T) {
 
 // tally counts what happened in cases: ticks that were started, of them those for the age of
 // pods and for changes, records, claims before the tick was due, those that were taken back, and ticks that
-// were frozen, or held back by a query, at the last moment.
-type tally struct{ started, aged, changed, recorded, claimed, takenBack, frozen, heldBack int }
+// were frozen, or held back by a query, at the last moment; and pods that were evicted, and
+// evictions that were refused.
+type tally struct{ started, aged, changed, recorded, claimed, takenBack, frozen, heldBack, evicted, refused int }
 
 func (t *tally) add(n tally) {
 	t.started += n.started
@@ -189,6 +190,8 @@ func (t *tally) add(n tally) {
 	t.takenBack += n.takenBack
 	t.frozen += n.frozen
 	t.heldBack += n.heldBack
+	t.evicted += n.evicted
+	t.refused += n.refused
 }
 
 // playCase plays a case, and fails the test if a promise is broken in it.
@@ -204,7 +207,7 @@ func playCase(t *testing.T, seed uint64) tally {
 		s.step()
 	}
 	s.account()
-	n := tally{started: len(s.starts), recorded: len(s.records), claimed: s.claimed, takenBack: s.takenBack, frozen: s.frozen, heldBack: s.queries.heldBack}
+	n := tally{started: len(s.starts), recorded: len(s.records), claimed: s.claimed, takenBack: s.takenBack, frozen: s.frozen, heldBack: s.queries.heldBack, evicted: s.evicted, refused: s.refused}
 	for key := range s.starts {
 		if key.trigger == tidekeeperv1.TriggerAge {
 			n.aged++

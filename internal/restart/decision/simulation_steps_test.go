@@ -12,6 +12,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -26,6 +27,7 @@ func (s *simulation) roll() {
 		t.Rollout = workload.Progress{Exceeded: true, Message: "it is broken"}
 	} else if s.target.Rollout.Updating {
 		s.olderPods, s.pods, s.podsContent = s.pods, s.rolling, s.rollingContent
+		s.replaceAll(s.rolling, s.rollingContent)
 	}
 	s.change(&t)
 	s.log("the target becomes %+v", t.Rollout)
@@ -77,6 +79,25 @@ func (s *simulation) freeze() {
 	s.log("the freezes are %v", s.freezes)
 }
 
+// drawAge returns a limit of the age of pods.
+func (s *simulation) drawAge() int32 { return int32(300 + s.random.IntN(2*24*3600)) }
+
+// drawWindows returns one or two windows, of which some open often.
+func (s *simulation) drawWindows() (all schedule.Windows) {
+	for range 1 + s.random.IntN(2) {
+		all = append(all, schedule.Window{
+			Opens:  simulatedSchedules[s.random.IntN(len(simulatedSchedules))],
+			Length: time.Duration(1+s.random.IntN(360)) * time.Minute,
+		})
+	}
+	return all
+}
+
+// counted returns the ticks that count.
+func (s *simulation) counted() schedule.Ticks {
+	return schedule.Ticks{Schedule: s.ticks, Windows: s.windows, Offset: s.offset, Deadline: seconds(s.restart.Spec.StartingDeadlineSeconds)}
+}
+
 func parsed(text string) time.Time {
 	at, _ := time.Parse(time.RFC3339, text)
 	return at.UTC()
@@ -86,6 +107,9 @@ func parsed(text string) time.Time {
 func (s *simulation) edit() {
 	after := s.restart.DeepCopy()
 	after.Generation++
+	if s.editMethod(after) {
+		return
+	}
 	kinds := 5
 	if s.windows != nil {
 		kinds = 6
@@ -250,7 +274,7 @@ func (s *simulation) askQueries(in *Input, d Output) Output {
 	}
 	s.log("the queries are asked, and close: %t", q.closed)
 	in.Answer = q.answer
-	if d = Decide(*in); d.Send.IsZero() {
+	if d = Decide(*in); d.Send.IsZero() && d.Needs == NeedNothing {
 		q.heldBack++
 	}
 	return d

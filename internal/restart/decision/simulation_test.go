@@ -74,6 +74,7 @@ type simulation struct {
 	// shows, and rolling when the rollout in progress began.
 	pods, olderPods, rolling time.Time
 	contents
+	evictions
 	// sound means that nothing goes wrong any more, and wake is when to decide next.
 	sound bool
 	wake  time.Time
@@ -147,33 +148,16 @@ func newSimulation(seed uint64) *simulation {
 		s.lead()
 	}
 	s.drawChange()
+	s.drawMethod(seed)
 	s.olderRestart = s.restart
 	s.create()
 	return s
 }
 
-// drawAge returns a limit of the age of pods.
-func (s *simulation) drawAge() int32 { return int32(300 + s.random.IntN(2*24*3600)) }
-
-// drawWindows returns one or two windows, of which some open often.
-func (s *simulation) drawWindows() (all schedule.Windows) {
-	for range 1 + s.random.IntN(2) {
-		all = append(all, schedule.Window{
-			Opens:  simulatedSchedules[s.random.IntN(len(simulatedSchedules))],
-			Length: time.Duration(1+s.random.IntN(360)) * time.Minute,
-		})
-	}
-	return all
-}
-
-// counted returns the ticks that count.
-func (s *simulation) counted() schedule.Ticks {
-	return schedule.Ticks{Schedule: s.ticks, Windows: s.windows, Offset: s.offset, Deadline: seconds(s.restart.Spec.StartingDeadlineSeconds)}
-}
-
 func (s *simulation) create() {
 	s.rolled, s.before = map[time.Time]bool{}, nil
 	s.pods, s.olderPods, s.podsContent = s.now, s.now, s.content
+	s.replaceAll(s.now, s.content)
 	s.change(&workload.State{Kind: "Deployment", Name: "web", UID: types.UID(fmt.Sprint("uid-", s.version)), Pods: 3, Rollout: workload.Progress{Available: true}})
 }
 
@@ -199,6 +183,7 @@ func (s *simulation) log(format string, args ...any) {
 
 // step makes one thing happen.
 func (s *simulation) step() {
+	s.settlePods()
 	switch s.random.IntN(17) {
 	case 16:
 		s.write()
@@ -257,7 +242,7 @@ func (s *simulation) reconcile() {
 	}
 	in := Input{
 		Restart: seenRestart, Ticks: s.ticks, Windows: s.windows, Offset: s.offset, Target: seen, ClaimAhead: s.ahead, BeforeClaim: s.beforeClaim,
-		Freezes: s.freezes, SlotAge: 10 * time.Minute, Sent: s.sent, LeadingSince: s.leading, Now: s.now, Queried: s.queries.there, Answer: s.queries.answer,
+		Freezes: s.freezes, SlotAge: 10 * time.Minute, Sent: s.sent, LeadingSince: s.leading, Now: s.now, Queried: s.queries.there, Answer: s.queries.answer, Attempts: s.attempts,
 	}
 	if s.random.IntN(4) == 0 {
 		in.Freezes = s.olderFreezes
@@ -309,9 +294,12 @@ func (s *simulation) reconcile() {
 	d = s.askQueries(&in, s.readLive(&in, d))
 	if d.Needs == NeedLiveFreezes {
 		in.Freezes, in.FreezesLive = s.freezes, true
-		if d = Decide(in); d.Send.IsZero() {
+		if d = Decide(in); d.Send.IsZero() && d.Needs == NeedNothing {
 			s.frozen++
 		}
+	}
+	if d.Needs == NeedPods {
+		d = s.readLive(&in, d)
 	}
 	s.wake = d.Wake
 
@@ -354,7 +342,7 @@ func (s *simulation) reconcile() {
 		}
 		s.log("record: %s %s %s, earlier %d", formatTime(r.ScheduledTime.Time), r.Outcome, r.Reason, r.EarlierTicks)
 	}
-	if d.Send.IsZero() || s.dies("before it sends the tick") {
+	if s.evictPods(&d); d.Send.IsZero() || s.dies("before it sends the tick") {
 		return
 	}
 	s.beforeClaim = nil
@@ -396,5 +384,5 @@ func (s *simulation) dies(when string) bool {
 
 // forget makes another manager the current one.
 func (s *simulation) forget() {
-	s.sent, s.leading, s.beforeClaim, s.queries.answer = time.Time{}, s.now, nil, nil
+	s.sent, s.leading, s.beforeClaim, s.queries.answer, s.attempts = time.Time{}, s.now, nil, nil, Attempts{}
 }

@@ -143,10 +143,8 @@ func (d *decider) waitingSince(due []*candidate) time.Time {
 			since, _ = d.times(c.tick, c.trigger)
 		}
 	}
-	if len(d.out.Status.History) > 0 {
-		if last := d.out.Status.History[0].CompletedTime.Time; last.After(since) && last.Before(d.in.Now) {
-			since = last
-		}
+	if last, ok := d.lastRecorded(); ok && last.After(since) && last.Before(d.in.Now) {
+		since = last
 	}
 	return since
 }

@@ -62,7 +62,7 @@ func (d *decider) closed(at time.Time) *blocker {
 	b := &blocker{reason: tidekeeperv1.ReasonWindowClosed}
 	closes, open := d.in.Windows.ClosesAt(at)
 	if open {
-		took, _ := LastDuration(d.out.Status.History)
+		took := d.lastDuration()
 		if !closes.Before(at.Add(took)) {
 			return nil
 		}
@@ -76,15 +76,4 @@ func (d *decider) closed(at time.Time) *blocker {
 		b.message += "; the next one opens at " + formatTime(opens)
 	}
 	return b
-}
-
-// LastDuration returns how long the last restart took that succeeded, and false if there is none
-// in the history.
-func LastDuration(history []tidekeeperv1.RestartRecord) (took time.Duration, ok bool) {
-	for i := range history {
-		if r := &history[i]; r.Outcome == tidekeeperv1.OutcomeSucceeded && r.StartedTime != nil {
-			return max(0, r.CompletedTime.Sub(r.StartedTime.Time)), true
-		}
-	}
-	return 0, false
 }

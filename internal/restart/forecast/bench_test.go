@@ -12,8 +12,6 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// A day of 10,000 objects in 100 namespaces: all at the same time each night, over the night,
-// or every hour.
 // hourly returns a forecast of a day for that many objects, each of which is due once an hour.
 // The budget is far too small for them, so that most ticks wait, and are missed.
 func hourly(objects int) Input {
@@ -48,6 +46,8 @@ func TestATickCostsLittle(t *testing.T) {
 	}
 }
 
+// A day of 10,000 objects in 100 namespaces: all at the same time each night, over the night,
+// or every hour.
 func BenchmarkRun(b *testing.B) {
 	for name, schedule := range map[string]func(i int) string{
 		"at once":    func(int) string { return "0 3 * * *" },

@@ -126,5 +126,6 @@ func Run(ctx context.Context, in Input) Forecast {
 	}
 	for ctx.Err() == nil && s.step() {
 	}
+	s.explain()
 	return s.report.finish(s.objects)
 }

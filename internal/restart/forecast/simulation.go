@@ -102,6 +102,8 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	if o.duration, known = decision.LastDuration(restart.Status.History); !known {
 		o.duration, o.assumed = s.in.AssumedDuration, true
 	}
+	// The records of what is played are put into it.
+	restart.Status.History = slices.Clone(restart.Status.History)
 	o.config = configOf(restart)
 	s.objects, s.byKey[o.key] = append(s.objects, o), o
 	s.use(o, restart.Spec.TargetRef)
@@ -160,9 +162,10 @@ func (s *simulation) reconcile(o *object) {
 		s.budget.Hold(o.key)
 	}
 	t := s.targetOf(o)
-	in, d := s.decide(o, t)
+	in, d := s.decide(o, t, true)
 	s.wakeFollowers(o, &d)
 	*status = d.Status
+	status.History = decision.Keep(status.History, d.Records, decision.HistoryLimit(&o.restart.Spec))
 
 	for i := range d.Records {
 		record := &d.Records[i]
@@ -207,12 +210,23 @@ func (s *simulation) reconcile(o *object) {
 	}
 }
 
+// explain has the status of each object that waits say for what: while the time is played, no one
+// reads that.
+func (s *simulation) explain() {
+	for _, o := range s.objects {
+		if o.waits {
+			_, d := s.decide(o, s.targetOf(o), false)
+			o.restart.Status.Conditions = d.Status.Conditions
+		}
+	}
+}
+
 // decide decides about an object. It also returns what the decision depends on.
-func (s *simulation) decide(o *object, t *target) (decision.Input, decision.Output) {
+func (s *simulation) decide(o *object, t *target, brief bool) (decision.Input, decision.Output) {
 	in := decision.Input{
 		Restart: o.restart, Ticks: o.ticks, Windows: o.windows, Invalid: o.invalid, Offset: decision.Offset(o.restart, s.now),
 		Freezes: s.in.Freezes[o.key.Namespace], FreezesLive: true,
-		Target: t.State, Unserved: t.Unserved, Config: o.config, ChangeSettle: decision.DefaultChangeSettle, SlotAge: s.in.Limits.SlotAge, Sent: o.sent, Now: s.now,
+		Target: t.State, Unserved: t.Unserved, Config: o.config, ChangeSettle: decision.DefaultChangeSettle, SlotAge: s.in.Limits.SlotAge, Sent: o.sent, Now: s.now, Brief: brief,
 	}
 	s.order(o, &in)
 	for {
