@@ -69,6 +69,12 @@ var fleet = dashboard{
 			{title: "How long restarts take (90th percentile)", unit: "s", queries: []query{
 				{"{{kind}}", `histogram_quantile(0.9, sum by (kind, le) (rate(tidekeeper_restart_duration_seconds_bucket[$__rate_interval])))`},
 			}},
+			{title: "Evictions of restarts", queries: []query{
+				{"{{result}}", `sum by (result) (increase(tidekeeper_restart_evictions_total[$__rate_interval]))`},
+			}},
+			{title: "Queries before restarts", queries: []query{
+				{"{{query}} {{result}}", `sum by (query, result) (increase(tidekeeper_restart_queries_total[$__rate_interval]))`},
+			}},
 		}},
 		{"Pod start-up", []panel{
 			{title: "Pods that became ready", unit: "ops", queries: []query{

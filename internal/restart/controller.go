@@ -40,7 +40,8 @@ type reconciler struct {
 	freezes  *freeze.Reader
 	configs  *configReader
 	// queries is nil if the manager's operator has none.
-	queries *query.Gate
+	queries   *query.Gate
+	evictions *evictionAttempts
 	// slotAge is how long a restart uses a slot of the budget.
 	slotAge time.Duration
 	// changeSettle is how long the content that pods use must not have changed.
@@ -55,8 +56,6 @@ type reconciler struct {
 	leadingSince time.Time
 	// sent is the tick that this process sent last, for each restart in progress.
 	sent map[types.NamespacedName]sentTick
-	// evictions are what is remembered of each restart in progress that evicts pods.
-	evictions map[types.NamespacedName]evictions
 	// reportedRequests are the invalid requests for which an event was recorded.
 	reportedRequests map[types.NamespacedName]string
 }
@@ -147,9 +146,9 @@ func (r *reconciler) forget(key types.NamespacedName) {
 	r.metrics.schedules.set(key, "")
 	r.metrics.overdue.forget(key)
 	r.configs.forget(key)
+	r.evictions.forget(key)
 	r.mu.Lock()
 	delete(r.sent, key)
-	delete(r.evictions, key)
 	delete(r.reportedRequests, key)
 	r.mu.Unlock()
 	r.misses.forget(key)

@@ -27,11 +27,13 @@
 //	config_controllers.go  the controllers that have ConfigMaps and Secrets watched
 //	act.go             writes the status, sends the tick
 //	evictions.go       looks at the pods of a restart that evicts them, and evicts them
+//	eviction_attempts.go   what is remembered of these
 //	claims.go          ticks that are claimed before they are due
 //	recheck.go         whether the API server still has what was decided about
 //	slot.go            when a slot of the budget is released
 //	miss_limiter.go    how many missed ticks of a namespace are reported at once
 //	metrics.go         its metrics
+//	eviction_metrics.go    the metrics of evictions
 //	overdue.go         the metric of schedules that are overdue
 //	schedule_gauge.go  the metric of schedules by their status
 //

@@ -34,39 +34,6 @@ import (
 // yet, client-go would try again for longer.
 const evictTimeout = 5 * time.Second
 
-// evictions is what this process remembers of the restart in progress of a ScheduledRestart that
-// evicts pods.
-type evictions struct {
-	uid      types.UID
-	tick     time.Time
-	attempts decision.Attempts
-}
-
-// attempts returns what this process remembers of the restart in progress.
-func (r *reconciler) attempts(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) decision.Attempts {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	active := restart.Status.Active
-	if e, ok := r.evictions[key]; ok && active != nil && e.uid == restart.UID && e.tick.Equal(active.ScheduledTime.Time) {
-		return e.attempts
-	}
-	delete(r.evictions, key)
-	return decision.Attempts{}
-}
-
-// remember changes what is remembered of the restart in progress; there is nothing to remember
-// before one is.
-func (r *reconciler) remember(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, change func(*decision.Attempts)) {
-	if restart.Status.Active == nil {
-		return
-	}
-	a := r.attempts(key, restart)
-	change(&a)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.evictions[key] = evictions{restart.UID, restart.Status.Active.ScheduledTime.Time, a}
-}
-
 // lookAtPods returns the pods of a workload as the API server has them: by a cache that lags,
 // more pods could be evicted than may be unavailable.
 func (r *reconciler) lookAtPods(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, t *workload.State) (*decision.Pods, error) {
@@ -105,7 +72,7 @@ func (r *reconciler) lookAtPods(ctx context.Context, key types.NamespacedName, r
 	if err != nil {
 		return nil, err
 	}
-	r.remember(key, restart, func(a *decision.Attempts) { a.LookedAt = r.clock.Now() })
+	r.evictions.note(key, restart, func(a *decision.Attempts) { a.LookedAt = r.clock.Now() })
 	return found, nil
 }
 
@@ -124,7 +91,7 @@ func (r *reconciler) evict(ctx context.Context, key types.NamespacedName, restar
 			return err
 		}
 		now := r.clock.Now()
-		r.remember(key, restart, func(a *decision.Attempts) {
+		r.evictions.note(key, restart, func(a *decision.Attempts) {
 			if a.Evicted = refusal == ""; a.Evicted || a.Refusal == "" {
 				a.RefusedSince = now
 			}
@@ -149,13 +116,19 @@ func (r *reconciler) evictPod(ctx context.Context, namespace string, pod evict.P
 		ObjectMeta: about, DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
 	})
 	switch {
-	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case err == nil:
+		r.metrics.evictions.count(evictionAccepted)
+		return "", nil
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		// The pod is gone, or is another one of that name: the next look shows it.
+		r.metrics.evictions.count(evictionGone)
 		return "", nil
 	}
 	if why := refusalOf(err); why != "" {
+		r.metrics.evictions.count(evictionRefused)
 		return text.Shorten("an eviction is refused: "+why, tidekeeperv1.MaxRefusalLength), nil
 	}
+	r.metrics.evictions.count(evictionError)
 	return "", fmt.Errorf("evict pod %s: %w", pod.Name, err)
 }
 

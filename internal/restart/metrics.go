@@ -21,16 +21,18 @@ type metrics struct {
 	schedules *scheduleGauge
 	overdue   *overdue
 	queries   *query.Metrics
+	evictions *evictionMetrics
 }
 
 // RegisterMetrics registers the metrics of this package without anything behind them,
 // for docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error {
-	_, err := newMetrics(registry, budget.New(0, 0))
+	_, err := newMetrics(registry, budget.New(0, 0), func() float64 { return 0 })
 	return err
 }
 
-func newMetrics(registry prometheus.Registerer, b *budget.Budget) (*metrics, error) {
+// newMetrics registers the metrics. refused returns for how many seconds evictions have been refused.
+func newMetrics(registry prometheus.Registerer, b *budget.Budget, refused func() float64) (*metrics, error) {
 	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
 		return prometheus.HistogramOpts{
 			Name: name, Help: help, Buckets: buckets,
@@ -53,7 +55,7 @@ func newMetrics(registry prometheus.Registerer, b *budget.Budget) (*metrics, err
 			"From the start of a restart until it completed or failed, by kind of the target and outcome.",
 			[]float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600}), []string{"kind", "outcome"}),
 	}
-	m.overdue = newOverdue()
+	m.overdue, m.evictions = newOverdue(), newEvictionMetrics(refused)
 	// A series that began with its first tick would hide that tick from rate().
 	for _, trigger := range decision.Triggers {
 		for outcome, reasons := range decision.TickReasons {
@@ -68,7 +70,7 @@ func newMetrics(registry prometheus.Registerer, b *budget.Budget) (*metrics, err
 		}, func() float64 { return float64(value()) })
 	}
 	for _, c := range []prometheus.Collector{
-		m.ticks, m.lateness, m.duration, m.schedules.gauge, m.overdue,
+		m.ticks, m.lateness, m.duration, m.schedules.gauge, m.overdue, m.evictions.results, m.evictions.refused,
 		slots("active", "Restarts that are in progress and use a slot of the budget.", func() int { used, _, _ := b.Usage(); return used }),
 		slots("outlived", "Restarts that have been in progress for longer than --restart-slot-age, and no longer use a slot of the budget.", func() int { _, _, outlived := b.Usage(); return outlived }),
 		slots("waiting_for_budget", "Restarts that are due and wait for a slot of the budget.", func() int { _, waiting, _ := b.Usage(); return waiting }),

@@ -24,7 +24,7 @@ func key(namespace, name string) types.NamespacedName {
 func TestScheduleGauge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		registry := prometheus.NewRegistry()
-		m, err := newMetrics(registry, budget.New(0, 0))
+		m, err := newMetrics(registry, budget.New(0, 0), func() float64 { return 0 })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -154,7 +154,7 @@ func budgetOf(t *testing.T, name string, minAvailable int32) *policyv1.PodDisrup
 // never does fails the restart, and the record names it.
 func TestEvictAndBudgets(t *testing.T) {
 	cluster.AddNodes(t, "budgeted", 1)
-	cluster.StartManager(t)
+	manager := cluster.StartManager(t)
 	d := workload(t, "Deployment", "budgeted").(*appsv1.Deployment)
 	b := budgetOf(t, "budgeted", 2)
 	r := evictionOf("Deployment", "budgeted")
@@ -171,6 +171,9 @@ func TestEvictAndBudgets(t *testing.T) {
 		return nil
 	}
 	eventuallyRestart(t, r, framework.Patience, "says which budget it waits for", refused)
+	if seconds := manager.ReadMetrics(t).Sum("tidekeeper_restart_evictions_refused_seconds"); seconds <= 0 {
+		t.Errorf("evictions have been refused for %v s", seconds)
+	}
 	if err := diff(len(before), len(standing(t, "budgeted"))); err != nil {
 		t.Errorf("pods were evicted: %v", err)
 	}
@@ -187,6 +190,12 @@ func TestEvictAndBudgets(t *testing.T) {
 	cluster.Change(t, r, func() { r.Spec.ProgressDeadlineSeconds = 5 })
 	tick = request(t, r)
 	record := eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeFailed, "EvictionRefused")
+	metrics := manager.ReadMetrics(t)
+	for result, want := range map[string]float64{"Accepted": 2, "Refused": 2, "Error": 0} {
+		if got := metrics.SumOf("tidekeeper_restart_evictions_total", "result", result); got < want || got > 0 && want == 0 {
+			t.Errorf("%v evictions are counted as %s, want %v or more", got, result, want)
+		}
+	}
 	if !strings.Contains(record.Message, "budgeted-budget") || !strings.Contains(record.Message, "2 pods are older than the tick") {
 		t.Errorf("the record says %q", record.Message)
 	}

@@ -1,0 +1,43 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// What has become of a request to evict a pod, as a label.
+const (
+	evictionAccepted = "Accepted"
+	evictionRefused  = "Refused"
+	evictionGone     = "Gone"
+	evictionError    = "Error"
+)
+
+// evictionMetrics are those of restarts that evict pods.
+type evictionMetrics struct {
+	results *prometheus.CounterVec
+	refused prometheus.GaugeFunc
+}
+
+// newEvictionMetrics returns metrics; refused returns for how many seconds evictions have been refused.
+func newEvictionMetrics(refused func() float64) *evictionMetrics {
+	m := &evictionMetrics{
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidekeeper_restart_evictions_total",
+			Help: "Evictions of pods that restarts have asked for, by result: Accepted, Refused (mostly by a PodDisruptionBudget), Gone (there was no such pod any more), Error.",
+		}, []string{"result"}),
+		refused: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidekeeper_restart_evictions_refused_seconds",
+			Help: "For how long the evictions of a restart in progress have been refused one after the other: the longest of all restarts, 0 if none is refused.",
+		}, refused),
+	}
+	// A series that began with its first eviction would hide that from rate().
+	for _, result := range []string{evictionAccepted, evictionRefused, evictionGone, evictionError} {
+		m.results.WithLabelValues(result)
+	}
+	return m
+}
+
+func (m *evictionMetrics) count(result string) { m.results.WithLabelValues(result).Inc() }
