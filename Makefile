@@ -187,8 +187,8 @@ test-install: build build-helm build-e2e-test ## Install, upgrade, use and unins
 	$(call go-test,-C test $(RACE) -count=1 -timeout=45m ./install)
 
 .PHONY: test-node
-test-node: build build-node ## Run the manager's image on a real node of the sandbox. Linux and root only: SKIPPED elsewhere, with the reason.
-	$(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=10m ./node
+test-node: build build-node build-helm ## Run the manager's image and the chart on real nodes of the sandbox. Linux and root only: SKIPPED elsewhere, with the reason.
+	$(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=20m ./node
 
 .PHONY: test-monitoring
 test-monitoring: build build-prometheus ## Test the alerts by promtool, and the dashboards by a Prometheus that scrapes the manager.
