@@ -40,7 +40,7 @@ type builder struct {
 	cache string
 	// source is a checkout, and version that of the module if there is none.
 	source, version string
-	// progress is told what is done.
+	// progress gets a line for what is done.
 	progress io.Writer
 }
 

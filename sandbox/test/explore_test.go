@@ -149,6 +149,9 @@ func TestExploreInput(t *testing.T) {
 		{"no workload", []string{"--", "true"}, "--workload is missing: name the file with what users do"},
 		{"a workload that is not there", []string{"--workload", "missing.yaml", "--", "true"}, "--workload: open missing.yaml: no such file or directory"},
 		{"a workload without steps", []string{"--workload", workload("nodes: 1"), "--", "true"}, "steps: there are none"},
+		{"a workload that is not YAML", []string{"--workload", workload("steps: [{"), "--", "true"}, "yaml: line 1: did not find expected"},
+		{"a step with two verbs", []string{"--workload", workload("steps: [{run: 'true', delete: {resource: a, name: b}}]"), "--", "true"}, "steps[0]: has 2 of apply, patch, delete, wait and run: want exactly one"},
+		{"an invariant that does not compile", []string{"--workload", workload("steps: [{run: 'true'}]\ninvariants: [{name: a, resource: pods, rule: 'object.'}]"), "--", "true"}, `invariants[0] (a): "object." is not an expression in CEL: Syntax error`},
 		{"a program that is not there", []string{"--workload", good, "--", "./missing"}, "the operator: "},
 		{"a wrong shard", []string{"--workload", good, "--shard", "5/4", "--", "true"}, `--shard "5/4": want I/N`},
 		{"no jobs", []string{"--workload", good, "--jobs", "0", "--", "true"}, "--jobs 0: at least 1 is needed"},
@@ -184,6 +187,9 @@ func TestExploreOperatorsThatDoNotWork(t *testing.T) {
 		{"a step that fails", "nodes: 0\nsteps: [{run: 'echo oh; exit 3'}]", "SHOP", "step 1 (echo oh; exit 3): exit status 3: oh"},
 		{"an account that is not there", "nodes: 0\nserviceAccount: shop/operator\nsteps: [{run: 'true'}]", "SHOP", "there is no ServiceAccount shop/operator"},
 		{"an account without rights", "nodes: 0\nserviceAccount: default/default\nsteps: [{run: 'true'}]", "SHOP", "it may not: list configmaps"},
+		{"a script that does not end", "nodes: 0\nsteps: [{run: 'sleep 1000'}]", "SHOP", "step 1 (sleep 1000): it has not ended in 5s (--settle)"},
+		{"an invariant of no resource", "nodes: 0\nsteps: [{run: 'true'}]\ninvariants: [{name: a, resource: boats, rule: 'true'}]", "SHOP", `the invariant "a": the API server has no resource "boats"`},
+		{"a wait for no resource", "nodes: 0\nsteps: [{wait: {resource: boats, name: a, for: 'true'}}]", "SHOP", `the API server has no resource "boats"`},
 		{"a resource that is not there", "nodes: 0\nsteps: [{delete: {resource: boats, name: a}}]", "SHOP", `the API server has no resource "boats"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

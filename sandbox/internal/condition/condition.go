@@ -7,6 +7,7 @@ package condition
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 )
@@ -27,7 +28,11 @@ func Compile(text string) (*Condition, error) {
 	}
 	ast, issues := environment.Compile(text)
 	if issues.Err() != nil {
-		return nil, fmt.Errorf("%q is not an expression in CEL: %w", text, issues.Err())
+		var mistakes []string
+		for _, e := range issues.Errors() {
+			mistakes = append(mistakes, fmt.Sprintf("%s (line %d, column %d)", e.Message, e.Location.Line(), e.Location.Column()+1))
+		}
+		return nil, fmt.Errorf("%q is not an expression in CEL: %s", text, strings.Join(mistakes, "; "))
 	}
 	if ast.OutputType() != cel.BoolType && ast.OutputType() != cel.DynType {
 		return nil, fmt.Errorf("%q is not true or false, but a %s", text, ast.OutputType())

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -213,6 +214,9 @@ func (s *sandbox) command(ctx context.Context, input, name string, args ...strin
 	command.Stdin = strings.NewReader(input)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
+	// What a script has started ends with it.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = time.Second
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(out.String()))

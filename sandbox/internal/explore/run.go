@@ -167,6 +167,11 @@ func (e *Explorer) play(ctx context.Context, name string, f *Fault, b *Baseline)
 
 // playSteps plays all steps, or those up to the first problem.
 func (r *run) playSteps(ctx context.Context) error {
+	for _, v := range r.Workload.Invariants {
+		if _, err := r.resource(v.Resource); err != nil {
+			return fmt.Errorf("the invariant %q: %w", v.Name, err)
+		}
+	}
 	for step := range len(r.Workload.Steps) + 1 {
 		if err := r.playStep(ctx, step); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -45,9 +46,24 @@ func (r *run) perform(ctx context.Context, s *Step, limit time.Duration) error {
 		}
 		return r.recorder.client.Resource(resource).Namespace(s.Delete.Namespace).Delete(ctx, s.Delete.Name, metav1.DeleteOptions{})
 	case s.Run != "":
-		return r.sandbox.command(ctx, "", "sh", "-c", s.Run)
+		return r.script(ctx, s.Run)
 	}
 	return r.wait(ctx, s, limit)
+}
+
+// script runs the command of a step, which must end: as long as it may take to come to rest.
+func (r *run) script(ctx context.Context, text string) error {
+	limit := r.Settle
+	if r.fault != nil {
+		limit += r.Patience
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := r.sandbox.command(within, "", "sh", "-c", text)
+	if ctx.Err() == nil && within.Err() != nil {
+		return fmt.Errorf("it has not ended in %s (--settle)", limit)
+	}
+	return err
 }
 
 // patch applies a JSON merge patch, and again if it lost to another write.
@@ -75,11 +91,17 @@ func (r *run) resource(named string) (schema.GroupVersionResource, error) {
 			return resource, nil
 		}
 	}
+	if slices.Contains(unrecorded, named) {
+		return schema.GroupVersionResource{}, fmt.Errorf("%s are not recorded: they change all the time, or follow from other objects", named)
+	}
 	return schema.GroupVersionResource{}, fmt.Errorf("the API server has no resource %q: it is written like deployments.apps, and its CRD must be among what is installed", named)
 }
 
 // wait waits for a condition.
 func (r *run) wait(ctx context.Context, s *Step, limit time.Duration) error {
+	if _, err := r.resource(s.Wait.Resource); err != nil {
+		return err
+	}
 	if limit == 0 {
 		limit = s.Wait.Timeout.Duration
 	}

@@ -100,6 +100,9 @@ func TestOpenAgain(t *testing.T) {
 	if len(again.Played) != 1 || again.Played[0].Name != "A" || len(again.Findings) != 1 || again.Findings[0].Title() != "lost!" {
 		t.Errorf("it goes on with %+v", again.Result)
 	}
+	unused := t.TempDir()
+	open(t, unused, "wrong")
+	open(t, unused, "right")
 	if _, err := tool.Open(dir, "other"); err == nil || !strings.Contains(err.Error(), "has the results of another thing: give another, or remove it") {
 		t.Errorf("it was opened for something else: %v", err)
 	}
