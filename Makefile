@@ -211,8 +211,8 @@ fuzz: ## Run every fuzz test for FUZZTIME.
 		done; done
 
 .PHONY: faults
-faults: build-sandbox build-tidekeeper ## Play all faults and bad edits, of which make test plays a slice.
-	FAULTS=all SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper $(GO) test -C test -v -count=1 -p=1 -timeout=240m ./fault/...
+faults: build-sandbox build-tidekeeper build-argo-rollouts ## Play all faults and bad edits, of which make test plays a slice.
+	FAULTS=all SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper ARGO_BIN=$(BIN)/argo-rollouts $(GO) test -C test -v -count=1 -p=1 -timeout=240m ./fault/...
 
 .PHONY: soak
 SOAK ?= 1h

@@ -201,64 +201,6 @@ func TestConfigChangeWhileAway(t *testing.T) {
 	}
 }
 
-// A ConfigMap that many workloads share is as many restarts under the one budget.
-func TestConfigChangeKeepsTheBudget(t *testing.T) {
-	const many, most = 9, 3
-	cluster.StartManager(t, append(withConfig, fmt.Sprint("--max-concurrent-restarts=", most), "--restart-namespace-share=100")...)
-	cluster.AddNodes(t, "shared", 1)
-	c := configMap(t, "shared", map[string]string{"a": "1"})
-	spec := *app.DeepCopy()
-	allOf("shared")(&spec)
-	for i := range many {
-		name := fmt.Sprint("shared-", i)
-		cluster.Apply(t, deployment(name, 1, spec))
-		r := restartOf("Deployment", name)
-		r.Spec.Suspend, r.Spec.OnConfigChange = false, tidekeeperv1.ConfigMapsOnly
-		cluster.Apply(t, r)
-	}
-	each := func(what string, check func(r *tidekeeperv1.ScheduledRestart) error) {
-		framework.EventuallyWithin(t, 2*framework.Patience, what, func() error {
-			list := &tidekeeperv1.ScheduledRestartList{}
-			if err := cluster.List(t.Context(), list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
-				return err
-			}
-			active, seen := 0, 0
-			for i := range list.Items {
-				r := &list.Items[i]
-				if !strings.HasPrefix(r.Name, "shared-") {
-					continue
-				}
-				if seen++; r.Status.Active != nil {
-					active++
-				}
-				if err := check(r); err != nil {
-					return fmt.Errorf("%s: %w", r.Name, err)
-				}
-			}
-			if active > most || seen != many {
-				t.Errorf("%d of %d are under way, and at most %d may be", active, seen, most)
-			}
-			return nil
-		})
-	}
-	for i := range many {
-		rolledOut(t, "Deployment", fmt.Sprint("shared-", i))
-	}
-	each("the content is known", func(r *tidekeeperv1.ScheduledRestart) error {
-		if r.Status.ConfigHash == "" {
-			return errors.New("not yet")
-		}
-		return nil
-	})
-	setKey(t, c, "a", "2")
-	each("all are restarted", func(r *tidekeeperv1.ScheduledRestart) error {
-		if len(r.Status.History) != 1 || r.Status.History[0].Outcome != tidekeeperv1.OutcomeSucceeded {
-			return fmt.Errorf("not yet: %+v", r.Status)
-		}
-		return nil
-	})
-}
-
 // Where the manager may not read them, that is said in one line, and nothing is read.
 func TestConfigChangeWithoutTheRight(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -25,7 +26,7 @@ func (r *run) schedulesDue(t *testing.T, files map[string][]byte) {
 	if !r.scarce {
 		r.Component(t, "kill", controllerManager)
 	}
-	r.putDeployments(t)
+	r.putDeployments(t, nil)
 	r.start(t, fmt.Sprintf("--max-concurrent-restarts=%d", r.schedules), "--restart-namespace-share=100", "--pprof-bind-address="+r.pprof)
 	claimed := claimAhead(r.schedules)
 	at := time.Now().Add(r.lead + claimed).Truncate(time.Second).UTC()
@@ -101,13 +102,16 @@ func (r *run) schedulesDue(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// putDeployments creates one Deployment for each schedule, complete and with 0
-// replicas.
-func (r *run) putDeployments(t *testing.T) {
+// putDeployments writes one Deployment for each schedule, complete and with 0 replicas. Its pods
+// are configured by a function, if there is one.
+func (r *run) putDeployments(t *testing.T, configure func(i int, container *corev1.Container)) {
 	t.Helper()
 	deployments := make([]*appsv1.Deployment, r.schedules)
 	for i := range deployments {
 		deployments[i] = deploymentOf(objectName(i))
+		if configure != nil {
+			configure(i, &deployments[i].Spec.Template.Spec.Containers[0])
+		}
 	}
 	r.etcd.WriteDeployments(t, deployments, r.report.start)
 }

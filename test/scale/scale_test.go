@@ -109,6 +109,8 @@ func TestScale(t *testing.T) {
 	r.failover(t)
 	r.step(t, "schedules")
 	r.schedulesDue(t, files)
+	r.step(t, "every trigger at rest")
+	r.triggersAtRest(t, files)
 	// As a test this would mostly compile; the pure floors have their own tests.
 	if scaleName() != "tiny" {
 		r.step(t, "one event")

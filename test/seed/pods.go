@@ -28,6 +28,18 @@ type owner struct {
 	pods       int
 }
 
+// StatefulSets returns the names of the StatefulSets that have all their pods in a cluster
+// with that many pods and nodes.
+func StatefulSets(pods, nodes int) []string {
+	var names []string
+	for i := range pods {
+		if o := ownerOf(i, nodes); o.kind == "StatefulSet" && i == o.first && i+o.pods <= pods {
+			names = append(names, o.name)
+		}
+	}
+	return names
+}
+
 // ownerOf returns the owner of the ith pod. A cluster has a DaemonSet, large and small
 // ReplicaSets, StatefulSets and Jobs: of thirty pods that are not in the DaemonSet, one
 // in five is in a ReplicaSet of one to three pods, one in ten in a StatefulSet of three

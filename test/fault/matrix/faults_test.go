@@ -131,7 +131,7 @@ func allKinds() []fault {
 var (
 	resources = []string{
 		"nodes", "nodepools.tidekeeper.dev", "runtimeclasses.node.k8s.io", "deployments.apps", "scheduledrestarts.tidekeeper.dev", "freezes.tidekeeper.dev",
-		"statefulsets.apps", "daemonsets.apps", "replicasets.apps", "pods",
+		"statefulsets.apps", "daemonsets.apps", "rollouts.argoproj.io", "replicasets.apps", "pods",
 	}
 	many = []string{"pods", "replicasets.apps"}
 )

@@ -25,6 +25,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
+	"tidekeeper.dev/tidekeeper/test/fault/matrix/witness"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
@@ -55,8 +56,16 @@ type scenarioRun struct {
 // node returns the name of one of its nodes.
 func (w *scenarioRun) node(i int) string { return fmt.Sprintf("%s-%d", w.name, i) }
 
-// kinds are the kinds of objects that a run may have.
-var kinds = []schema.GroupVersionKind{
+// kinds are the kinds of objects that the run may have.
+func (w *scenarioRun) kinds() []schema.GroupVersionKind {
+	if w.argo {
+		return append(slices.Clone(ownKinds), witness.Rollout)
+	}
+	return ownKinds
+}
+
+// ownKinds are those that every cluster serves.
+var ownKinds = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("Node"),
 	nodev1.SchemeGroupVersion.WithKind("RuntimeClass"),
 	appsv1.SchemeGroupVersion.WithKind("Deployment"),
@@ -74,7 +83,7 @@ const meanwhile = "example.com/meanwhile"
 // objects returns all objects of the run.
 func (w *scenarioRun) objects() ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
-	for _, kind := range kinds {
+	for _, kind := range w.kinds() {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
 		if err := w.List(w.Context(), list); err != nil {
@@ -251,6 +260,11 @@ func clean(o unstructured.Unstructured) map[string]any {
 		cleaned["pods"] = o.GetLabels()[podcount.Label]
 		cleaned["replicas"], _, _ = unstructured.NestedInt64(all, "spec", "replicas")
 		cleaned["ready"], _, _ = unstructured.NestedInt64(all, "status", "readyReplicas")
+	case "Rollout":
+		cleaned["spec"] = all["spec"]
+		for _, field := range []string{"replicas", "updatedReplicas", "availableReplicas", "phase", "restartedAt"} {
+			cleaned[field], _, _ = unstructured.NestedFieldNoCopy(all, "status", field)
+		}
 	case "Deployment", "StatefulSet", "DaemonSet":
 		cleaned["spec"] = all["spec"]
 		for _, count := range []string{"replicas", "updatedReplicas", "availableReplicas", "updatedNumberScheduled", "numberAvailable"} {

@@ -29,6 +29,8 @@ type scenario struct {
 	again func(*scenarioRun)
 	// args are flags of the manager.
 	args []string
+	// argo: it has a Rollout of Argo.
+	argo bool
 	// often: it is played by make test. Together these concern each controller.
 	often bool
 	// sparse: it takes long and has many events that are similar to those of another
@@ -304,6 +306,15 @@ var scenarios = []scenario{
 		},
 		act:   func(w *scenarioRun) { w.requestRestart() },
 		done:  func(w *scenarioRun) error { return w.restarted("Suspended") },
+		again: restartAgain,
+	},
+	{
+		name: "Rollout of Argo restarted", sparse: true, argo: true,
+		prepare: func(w *scenarioRun) { w.rolloutRestart() },
+		act:     func(w *scenarioRun) { w.requestRestart() },
+		done: func(w *scenarioRun) error {
+			return errors.Join(w.restarted("Suspended"), w.rolloutIsHealthy(), w.replaced())
+		},
 		again: restartAgain,
 	},
 	{

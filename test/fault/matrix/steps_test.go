@@ -277,10 +277,16 @@ func (w *scenarioRun) restartedAs(name, reason string) error {
 }
 
 // byEviction has the pods of the workload evicted from now on, and makes them older than any tick
-// to come: the creation of a pod is in whole seconds.
+// to come.
 func (w *scenarioRun) byEviction() {
 	r := framework.ScheduledRestart(w.name)
 	w.Change(w, r, func() { r.Spec.Method = tidekeeperv1.MethodEvict })
+	w.outlivePods()
+}
+
+// outlivePods waits until any tick to come is younger than the pods of the workload, whose creation
+// is in whole seconds.
+func (w *scenarioRun) outlivePods() {
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 	for _, pod := range w.pods() {
 		w.own = append(w.own, pod.Name)

@@ -37,6 +37,8 @@ type testbed struct {
 	users *users
 	// second is the proxy of the second manager, if there has been one.
 	second *framework.Proxy
+	// argo says that Argo is installed.
+	argo bool
 	// patience is how long a run may take to finish. A fault that the client waits out,
 	// or a lease that has to expire, takes seconds.
 	patience time.Duration
@@ -75,7 +77,8 @@ type outcome struct {
 func (l *testbed) play(t testing.TB, s scenario, f *fault, undisturbed *outcome) outcome {
 	w := &scenarioRun{TB: t, testbed: l, name: fmt.Sprintf("m%04d", runs.Add(1)), over: make(chan struct{})}
 	t.Cleanup(func() { l.proxy.Clear(t) })
-	seen := follow(t, l.Cluster, l.users, w.name)
+	l.needsArgo(s)
+	seen := follow(t, l.Cluster, l.users, w.name, l.seen)
 	judged := false
 	judge := func() {
 		if !judged {

@@ -17,6 +17,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -49,9 +50,9 @@ func (u *users) note(o client.Object, err error) error {
 }
 
 // events returns the users' writes as events for the witness.
-func (u *users) events(isOfRun func(client.Object) bool) []witness.Event {
+func (u *users) events(lists []client.ObjectList, isOfRun func(client.Object) bool) []witness.Event {
 	kinds := map[string]bool{}
-	for _, list := range seen() {
+	for _, list := range lists {
 		kinds[kindOf(list)] = true
 	}
 	u.mu.Lock()
@@ -95,11 +96,17 @@ func asUsers(cluster *framework.Cluster) (*framework.Cluster, *users) {
 }
 
 // seen returns the kinds that the witness looks at.
-func seen() []client.ObjectList {
-	return []client.ObjectList{
+func (l *testbed) seen() []client.ObjectList {
+	all := []client.ObjectList{
 		&corev1.NodeList{}, &nodev1.RuntimeClassList{}, &tidekeeperv1.NodePoolList{}, &tidekeeperv1.ScheduledRestartList{},
 		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}, &corev1.EventList{},
 	}
+	if l.argo {
+		rollouts := &unstructured.UnstructuredList{}
+		rollouts.SetGroupVersionKind(witness.Rollout)
+		all = append(all, rollouts)
+	}
+	return all
 }
 
 // watcher follows all objects of one run at the API server, without the proxy.
@@ -107,6 +114,8 @@ type watcher struct {
 	client client.WithWatch
 	users  *users
 	name   string
+	// lists returns an empty list of each kind that it looks at.
+	lists func() []client.ObjectList
 
 	mu      sync.Mutex
 	events  []witness.Event
@@ -114,7 +123,7 @@ type watcher struct {
 }
 
 // follow starts a watcher, which stops at the end of the test.
-func follow(t testing.TB, c *framework.Cluster, u *users, name string) *watcher {
+func follow(t testing.TB, c *framework.Cluster, u *users, name string, lists func() []client.ObjectList) *watcher {
 	t.Helper()
 	config := *c.Config
 	config.UserAgent = "tidekeeper-witness"
@@ -122,10 +131,10 @@ func follow(t testing.TB, c *framework.Cluster, u *users, name string) *watcher 
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watcher{client: direct, users: u, name: name, current: map[string]map[types.UID]client.Object{}}
+	w := &watcher{client: direct, users: u, name: name, lists: lists, current: map[string]map[types.UID]client.Object{}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var all, begun sync.WaitGroup
-	for _, list := range seen() {
+	for _, list := range lists() {
 		begun.Add(1)
 		all.Go(func() { w.followKind(ctx, list, sync.OnceFunc(begun.Done)) })
 	}
@@ -199,7 +208,12 @@ func (w *watcher) listed(list client.ObjectList) {
 }
 
 // kindOf returns the kind of an object, or of a list's items.
-func kindOf(o runtime.Object) string { return strings.TrimSuffix(fmt.Sprintf("%T", o), "List") }
+func kindOf(o runtime.Object) string {
+	if _, ok := o.(runtime.Unstructured); ok {
+		return strings.TrimSuffix(o.GetObjectKind().GroupVersionKind().Kind, "List")
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%T", o), "List")
+}
 
 // ofRun reports whether an object belongs to the run.
 func (w *watcher) ofRun(o client.Object) bool {
@@ -230,12 +244,12 @@ func (w *watcher) saw(kind watch.EventType, o client.Object) {
 // that happened.
 func (w *watcher) history(t testing.TB) witness.History {
 	t.Helper()
-	for _, list := range seen() {
+	for _, list := range w.lists() {
 		framework.Eventually(t, "the witness has seen every "+kindOf(list), func() error { return w.caughtUp(t.Context(), list) })
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	events := slices.Concat(w.events, w.users.events(w.ofRun))
+	events := slices.Concat(w.events, w.users.events(w.lists(), w.ofRun))
 	for i := range events {
 		events[i].ByUser = w.users.wrote(events[i].Object.GetResourceVersion())
 	}

@@ -10,6 +10,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,10 +40,10 @@ func runtimeClassKept(h History) (broken []string) {
 	return broken
 }
 
-// workload is what the checks need from a Deployment, StatefulSet or DaemonSet.
+// workload is what the checks need from a Deployment, StatefulSet, DaemonSet or Rollout.
 type workload struct {
 	kind string
-	// restartedAt is the annotation of its pod template.
+	// restartedAt is the annotation of its pod template, or the field of a Rollout.
 	restartedAt string
 	// complete: no rollout is in progress, and all pods are available.
 	complete bool
@@ -63,7 +65,20 @@ func workloadOf(o client.Object) (workload, bool) {
 		return workload{"DaemonSet", template(&o.Spec.Template), s.ObservedGeneration == o.Generation &&
 			s.UpdatedNumberScheduled == s.DesiredNumberScheduled && s.NumberAvailable == s.DesiredNumberScheduled}, true
 	}
+	if u, ok := o.(*unstructured.Unstructured); ok && u.GroupVersionKind() == Rollout {
+		return rolloutOf(u), true
+	}
 	return workload{}, false
+}
+
+// Rollout is the kind of Argo's Rollouts.
+var Rollout = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}
+
+// rolloutOf returns the same of a Rollout, whose spec says when it was restarted last.
+func rolloutOf(u *unstructured.Unstructured) workload {
+	text := func(path ...string) string { value, _, _ := unstructured.NestedString(u.Object, path...); return value }
+	return workload{Rollout.Kind, text("spec", "restartAt"), text("status", "phase") == "Healthy" &&
+		text("status", "observedGeneration") == fmt.Sprint(u.GetGeneration())}
 }
 
 func replicasOf(replicas *int32) int32 {
