@@ -6,9 +6,12 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/test/framework"
@@ -71,6 +74,55 @@ func TestAgeOfPods(t *testing.T) {
 	}
 	if succeeded < float64(len(all)) {
 		t.Errorf("%v restarts for the age of pods are counted, want %d", succeeded, len(all))
+	}
+}
+
+// The age is that of the pods: neither how old the workload is, nor how long ago it was restarted
+// last, makes pods too old that were replaced since.
+func TestAgeIsThatOfThePods(t *testing.T) {
+	cluster.AddNodes(t, "renewed", 1)
+	const limit = 3600
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		name := "renewed-" + strings.ToLower(kind)
+		workload(t, kind, name)
+		if out, err := cluster.Kubectl("", "rollout", "restart", strings.ToLower(kind)+"/"+name); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		rolledOut(t, kind, name)
+		restarted := standing(t, name)
+		// The times of creation are in seconds.
+		time.Sleep(time.Second)
+		for i := range restarted {
+			cluster.Delete(t, &restarted[i])
+		}
+		framework.Eventually(t, "the pods of "+name+" are replaced", func() error {
+			now := standing(t, name)
+			for i := range now {
+				if slices.ContainsFunc(restarted, func(before corev1.Pod) bool { return before.UID == now[i].UID }) {
+					return fmt.Errorf("there is still %s", now[i].Name)
+				}
+			}
+			return diff(len(restarted), len(now))
+		})
+	}
+	// Its cache has never had the pods from before.
+	cluster.StartManager(t)
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		r := restartOf(kind, "renewed-"+strings.ToLower(kind))
+		r.Spec.Suspend, r.Spec.MaxPodAgeSeconds = false, limit
+		cluster.Apply(t, r)
+		var oldest time.Time
+		for _, pod := range standing(t, r.Name) {
+			if created := pod.CreationTimestamp.Time; oldest.IsZero() || created.Before(oldest) {
+				oldest = created
+			}
+		}
+		eventuallyRestart(t, r, framework.Patience, "is due when its oldest pod is too old", func() error {
+			if r.Status.NextAgeTime == nil {
+				return errors.New("it is not due")
+			}
+			return diff(oldest.Add(limit*time.Second).UTC(), r.Status.NextAgeTime.UTC())
+		})
 	}
 }
 
