@@ -243,6 +243,11 @@ func TestChartGrantsWhatIsChosen(t *testing.T) {
 			in("a", "events", "restart-opt-in", "scheduled-restart"), in("b", "events", "restart-opt-in", "scheduled-restart"), in("default", "events"),
 		}},
 		{"nothing of the cluster", "controllers={scheduled-restart},namespaces={a}", [][]string{in("a", "events", "scheduled-restart")}},
+		{"targets of other kinds", "controllers={scheduled-restart},scaleTargets[0].group=example.com,scaleTargets[0].resource=databases", [][]string{everywhere("events", "scale-targets", "scheduled-restart")}},
+		{"targets of other kinds, in a namespace", "controllers={scheduled-restart},namespaces={a},scaleTargets[0].group=example.com,scaleTargets[0].resource=databases", [][]string{
+			in("a", "events", "scale-targets", "scheduled-restart"),
+		}},
+		{"targets of other kinds, without restarts", "controllers={nodepool},scaleTargets[0].group=example.com,scaleTargets[0].resource=databases", [][]string{everywhere("events", "nodepool")}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
@@ -262,6 +267,31 @@ func TestChartGrantsWhatIsChosen(t *testing.T) {
 				t.Errorf("bindings (-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// The right to read the scale of targets of other kinds is the one that the documentation shows.
+func TestChartGrantsTheScaleOfTargets(t *testing.T) {
+	const key = "ClusterRole /tidekeeper-scale-targets"
+	rules := renderChart(t, `--set-json=scaleTargets=[{"group":"example.com","resource":"databases"},{"group":"","resource":"replicationcontrollers"}]`)[key]["rules"]
+	rule := func(group, resource string) map[string]any {
+		return map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": []any{"get"}}
+	}
+	if d := cmp.Diff([]any{rule("example.com", "databases/scale"), rule("", "replicationcontrollers/scale")}, rules); d != "" {
+		t.Errorf("rules (-want +got):\n%s", d)
+	}
+	text, err := os.ReadFile(filepath.Join(framework.Root(), "docs", "restarts.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, documented, _ := strings.Cut(string(text), "With kustomize, add these objects")
+	_, documented, _ = strings.Cut(documented, "```yaml\n")
+	documented, _, _ = strings.Cut(documented, "```")
+	one := renderChart(t, `--set-json=scaleTargets=[{"group":"example.com","resource":"databases"}]`)
+	for key, want := range parse(t, documented) {
+		if d := cmp.Diff(want, one[key]); d != "" {
+			t.Errorf("%s (-documented +chart):\n%s", key, d)
+		}
 	}
 }
 
@@ -324,21 +354,24 @@ func TestChartSwitches(t *testing.T) {
 // Wrong values are refused before anything is installed, by the name of the value.
 func TestChartRefusesWrongValues(t *testing.T) {
 	for set, want := range map[string]string{
-		"replica=3":                                            "additional properties 'replica' not allowed",
-		"replicas=two":                                         "at '/replicas': got string, want integer",
-		"image.pullPolicy=Sometimes":                           "at '/image/pullPolicy'",
-		"image.digest=latest":                                  "at '/image/digest'",
-		"controllers={node-pool}":                              "at '/controllers/0'",
-		"controllers=nodepool":                                 "at '/controllers': got string, want array",
-		"namespaces={Shop}":                                    "at '/namespaces/0'",
-		"settings.kubeconfig=x":                                "invalid propertyName 'kubeconfig'",
-		"settings.graceful-shutdown-timeout=1m":                "invalid propertyName 'graceful-shutdown-timeout'",
-		"gracefulShutdownSeconds=0":                            "at '/gracefulShutdownSeconds'",
-		"monitoring.serviceMonitor=true,metrics.enabled=false": "with metrics.enabled=false there is nothing to scrape",
+		"replica=3":                          "additional properties 'replica' not allowed",
+		"scaleTargets[0].resource=databases": "missing property 'group'",
+		"scaleTargets[0].group=*,scaleTargets[0].resource=x":          "at '/scaleTargets/0/group'",
+		"scaleTargets[0].group=a.io,scaleTargets[0].resource=x/scale": "at '/scaleTargets/0/resource'",
+		"replicas=two":                                                 "at '/replicas': got string, want integer",
+		"image.pullPolicy=Sometimes":                                   "at '/image/pullPolicy'",
+		"image.digest=latest":                                          "at '/image/digest'",
+		"controllers={node-pool}":                                      "at '/controllers/0'",
+		"controllers=nodepool":                                         "at '/controllers': got string, want array",
+		"namespaces={Shop}":                                            "at '/namespaces/0'",
+		"settings.kubeconfig=x":                                        "invalid propertyName 'kubeconfig'",
+		"settings.graceful-shutdown-timeout=1m":                        "invalid propertyName 'graceful-shutdown-timeout'",
+		"gracefulShutdownSeconds=0":                                    "at '/gracefulShutdownSeconds'",
+		"monitoring.serviceMonitor=true,metrics.enabled=false":         "with metrics.enabled=false there is nothing to scrape",
 		"monitoring.serviceMonitor=true,settings.metrics-secure=false": "which settings.metrics-secure=false turns off",
-		"monitoring.alerts=yes":         "at '/monitoring/alerts': got string, want boolean",
-		"crds.enabled=true":             "at '/crds': additional properties 'enabled' not allowed",
-		"networkPolicy.egressPorts={x}": "at '/networkPolicy/egressPorts/0'",
+		"monitoring.alerts=yes":                                        "at '/monitoring/alerts': got string, want boolean",
+		"crds.enabled=true":                                            "at '/crds': additional properties 'enabled' not allowed",
+		"networkPolicy.egressPorts={x}":                                "at '/networkPolicy/egressPorts/0'",
 	} {
 		t.Run(set, func(t *testing.T) {
 			out, err := framework.Helm(t, "template", release, framework.Chart(), "--set="+set)
