@@ -205,6 +205,8 @@ func (o *options) rights(ctx context.Context, c client.Client) (result, error) {
 			"list ScheduledRestarts in the namespace " + o.namespace + " (restarts)"},
 		{authorizationv1.ResourceAttributes{Verb: "patch", Group: tidekeeperv1.GroupName, Resource: "scheduledrestarts", Namespace: o.namespace},
 			"patch ScheduledRestarts in the namespace " + o.namespace + " (restarts now, suspend, resume)"},
+		{authorizationv1.ResourceAttributes{Verb: "create", Group: tidekeeperv1.GroupName, Resource: "freezes"}, "create Freezes (freeze)"},
+		{authorizationv1.ResourceAttributes{Verb: "delete", Group: tidekeeperv1.GroupName, Resource: "freezes"}, "delete Freezes (thaw)"},
 	} {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &need.attributes}}
 		if err := c.Create(ctx, review); err != nil {
