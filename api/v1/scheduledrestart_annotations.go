@@ -16,6 +16,10 @@ const (
 	// OptInTimeZoneAnnotation, together with OptInAnnotation, sets the time zone.
 	OptInTimeZoneAnnotation = "tidekeeper.dev/restart-time-zone"
 
+	// OptInMaxPodAgeAnnotation, together with OptInAnnotation, sets maxPodAgeSeconds, and the
+	// ScheduledRestart is not suspended.
+	OptInMaxPodAgeAnnotation = "tidekeeper.dev/restart-max-pod-age-seconds"
+
 	// AppliedAnnotation on a ScheduledRestart says that an opt-in created it, and
 	// which annotations of the workload it follows, as JSON.
 	AppliedAnnotation = "tidekeeper.dev/opt-in-applied"

@@ -220,7 +220,7 @@ func transformConfig(in any) (any, error) { return podconfig.RecordOf(in) }
 // templates and of ScheduledRestarts, and keptLabels the labels.
 var (
 	keptAnnotations = sets.New(
-		tidekeeperv1.OptInAnnotation, tidekeeperv1.OptInScheduleAnnotation, tidekeeperv1.OptInTimeZoneAnnotation,
+		tidekeeperv1.OptInAnnotation, tidekeeperv1.OptInScheduleAnnotation, tidekeeperv1.OptInTimeZoneAnnotation, tidekeeperv1.OptInMaxPodAgeAnnotation,
 		tidekeeperv1.AppliedAnnotation, tidekeeperv1.RestartNowAnnotation, tidekeeperv1.LastTickAnnotation,
 		tidekeeperv1.RestartedAtAnnotation,
 	)

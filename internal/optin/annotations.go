@@ -6,6 +6,9 @@ package optin
 import (
 	"errors"
 	"fmt"
+	"strconv"
+
+	"k8s.io/utils/ptr"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
@@ -20,7 +23,12 @@ type wish struct {
 	off bool
 	// schedule and timeZone are those of the annotations, nil without the annotation.
 	schedule, timeZone *string
+	// maxPodAgeSeconds is that of the annotation, nil without it.
+	maxPodAgeSeconds *int32
 }
+
+// triggers reports whether an annotation says when to restart the workload.
+func (w *wish) triggers() bool { return w.schedule != nil || w.maxPodAgeSeconds != nil }
 
 // parseWish parses the annotations of a workload. The error is written for the user
 // who set them.
@@ -53,6 +61,14 @@ func parseWish(annotations map[string]string) (wish, error) {
 		if _, err := schedule.Parse("@daily", *w.timeZone); err != nil {
 			return wish{}, fmt.Errorf("%s: %w", tidekeeperv1.OptInTimeZoneAnnotation, err)
 		}
+	}
+	if text := lookUp(annotations, tidekeeperv1.OptInMaxPodAgeAnnotation); text != nil {
+		age, err := strconv.ParseInt(*text, 10, 32)
+		if err != nil || age < tidekeeperv1.MinPodAgeSeconds || age > tidekeeperv1.MaxPodAgeSeconds {
+			return wish{}, fmt.Errorf("%s must be a number of seconds from %d to %d, not %.64q",
+				tidekeeperv1.OptInMaxPodAgeAnnotation, tidekeeperv1.MinPodAgeSeconds, tidekeeperv1.MaxPodAgeSeconds, *text)
+		}
+		w.maxPodAgeSeconds = ptr.To(int32(age))
 	}
 	return w, nil
 }

@@ -12,7 +12,8 @@ import (
 )
 
 func TestParseWish(t *testing.T) {
-	const schedule, zone = "tidekeeper.dev/restart-schedule", "tidekeeper.dev/restart-time-zone"
+	const schedule, zone, age = "tidekeeper.dev/restart-schedule", "tidekeeper.dev/restart-time-zone", "tidekeeper.dev/restart-max-pod-age-seconds"
+	const wantAge = "tidekeeper.dev/restart-max-pod-age-seconds must be a number of seconds from 300 to 31536000, not "
 	for _, tt := range []struct {
 		name        string
 		annotations map[string]string
@@ -35,6 +36,8 @@ func TestParseWish(t *testing.T) {
 			name: "both", annotations: in("true", schedule, "@daily", zone, "UTC"),
 			want: wish{in: true, schedule: ptr.To("@daily"), timeZone: ptr.To("UTC")},
 		},
+		{name: "an age", annotations: in("true", age, "86400"), want: wish{in: true, maxPodAgeSeconds: ptr.To[int32](86400)}},
+		{name: "an age without the opt-in", annotations: map[string]string{age: "86400"}},
 		{name: "a schedule without the opt-in", annotations: map[string]string{schedule: "0 3 * * *"}},
 
 		{name: "another value", annotations: in("yes"), wantErr: `tidekeeper.dev/scheduled-restart must be "true" or "false", not "yes"`},
@@ -49,6 +52,11 @@ func TestParseWish(t *testing.T) {
 			name: "an unknown zone", annotations: in("true", schedule, "@daily", zone, "Mars/Olympus"),
 			wantErr: `tidekeeper.dev/restart-time-zone: unknown time zone "Mars/Olympus"`,
 		},
+		{name: "an empty age", annotations: in("true", age, ""), wantErr: wantAge + `""`},
+		{name: "an age with a unit", annotations: in("true", age, "24h"), wantErr: wantAge + `"24h"`},
+		{name: "an age that is too low", annotations: in("true", age, "299"), wantErr: wantAge + `"299"`},
+		{name: "an age that is too high", annotations: in("true", age, "31536001"), wantErr: wantAge + `"31536001"`},
+		{name: "an age that is no 32-bit number", annotations: in("true", age, "4294967596"), wantErr: wantAge + `"4294967596"`},
 		{name: "an empty zone", annotations: in("true", zone, ""), wantErr: "tidekeeper.dev/restart-time-zone is empty"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

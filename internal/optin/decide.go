@@ -88,7 +88,7 @@ func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1
 		return decision{action: complain, reason: tidekeeperv1.EventScheduledRestartExists, note: fmt.Sprintf(
 			"ScheduledRestart %s exists already and is not from this opt-in: delete it, or remove the annotation %s", p.name, tidekeeperv1.OptInAnnotation)}
 	case absent:
-		next := record{Schedule: wish.schedule, TimeZone: wish.timeZone, Suspend: ptr.To(wish.schedule == nil)}
+		next := record{Schedule: wish.schedule, TimeZone: wish.timeZone, MaxPodAgeSeconds: wish.maxPodAgeSeconds, Suspend: ptr.To(!wish.triggers())}
 		taken := ""
 		if p.name != object.GetName() {
 			taken = ", as the name " + object.GetName() + " is taken"
@@ -101,7 +101,7 @@ func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1
 
 	o := p.existing
 	last := recordOn(o)
-	next := record{Schedule: wish.schedule, TimeZone: wish.timeZone, Suspend: suspend(wish, o, last)}
+	next := record{Schedule: wish.schedule, TimeZone: wish.timeZone, MaxPodAgeSeconds: wish.maxPodAgeSeconds, Suspend: suspend(wish, o, last)}
 	if wish.off {
 		next = switchedOff(o, last)
 	}
@@ -158,10 +158,10 @@ func originOf(kind *workload.Kind, object metav1.Object, existing *tidekeeperv1.
 	return ours
 }
 
-// suspend returns the value for spec.suspend. It follows the annotation for the
-// schedule: false when the annotation appears, and true again when it is removed. In
-// between the value does not change. If another client has changed it, it belongs to
-// that client, even when the annotation is removed, and suspend returns nil.
+// suspend returns the value for spec.suspend. It follows the annotations for the schedule and
+// for the age of pods: false when the first of them appears, and true again when there is none
+// any more. In between the value does not change. If another client has changed it, it belongs to
+// that client, even when they are removed, and suspend returns nil.
 //
 // When an opt-in that was switched off is switched on again, it becomes what it was.
 func suspend(wish wish, existing *tidekeeperv1.ScheduledRestart, last *record) *bool {
@@ -170,11 +170,11 @@ func suspend(wish wish, existing *tidekeeperv1.ScheduledRestart, last *record) *
 		// There is no way to know what is new. A damaged record must neither enable nor
 		// suspend anything.
 		return ptr.To(existing.Spec.Suspend)
-	case wish.schedule != nil && last.Schedule == nil:
+	case wish.triggers() && !last.triggers():
 		return ptr.To(false)
 	case last.Suspend == nil || *last.Suspend != existing.Spec.Suspend:
 		return nil
-	case wish.schedule == nil && last.Schedule != nil:
+	case !wish.triggers() && last.triggers():
 		return ptr.To(true)
 	case last.SuspendAfter != nil:
 		return last.SuspendAfter
@@ -190,8 +190,11 @@ func switchedOff(existing *tidekeeperv1.ScheduledRestart, last *record) record {
 	if existing.Spec.Schedule != "" {
 		next.Schedule = ptr.To(string(existing.Spec.Schedule))
 	}
+	if existing.Spec.MaxPodAgeSeconds != 0 {
+		next.MaxPodAgeSeconds = &existing.Spec.MaxPodAgeSeconds
+	}
 	if last != nil {
-		next.Schedule, next.TimeZone = last.Schedule, last.TimeZone
+		next.Schedule, next.TimeZone, next.MaxPodAgeSeconds = last.Schedule, last.TimeZone, last.MaxPodAgeSeconds
 	}
 	if last == nil || last.SuspendAfter == nil {
 		next.Suspend, next.SuspendAfter = ptr.To(true), &existing.Spec.Suspend
@@ -206,11 +209,13 @@ func switchedOff(existing *tidekeeperv1.ScheduledRestart, last *record) record {
 
 // isApplied reports whether, given the last record and the spec, applying r would
 // change none of the fields that the annotations name. Suspend changes only together
-// with the annotation for the schedule, or when the opt-in is switched off or on.
+// with the annotations for the schedule and the age of pods, or when the opt-in is switched off or on.
 func (r record) isApplied(spec *tidekeeperv1.ScheduledRestartSpec, last *record) bool {
 	return ptr.Equal(r.Schedule, last.Schedule) && ptr.Equal(r.TimeZone, last.TimeZone) && ptr.Equal(r.SuspendAfter, last.SuspendAfter) &&
+		ptr.Equal(r.MaxPodAgeSeconds, last.MaxPodAgeSeconds) &&
 		(r.Schedule == nil || *r.Schedule == string(spec.Schedule)) &&
-		(r.TimeZone == nil || *r.TimeZone == spec.TimeZone)
+		(r.TimeZone == nil || *r.TimeZone == spec.TimeZone) &&
+		(r.MaxPodAgeSeconds == nil || *r.MaxPodAgeSeconds == spec.MaxPodAgeSeconds)
 }
 
 // news describes what r sets, and what it no longer sets.
@@ -229,6 +234,11 @@ func (r record) news(last *record) string {
 	last = cmp.Or(last, &record{})
 	add("schedule", r.Schedule, last.Schedule)
 	add("time zone", r.TimeZone, last.TimeZone)
+	if r.MaxPodAgeSeconds != nil {
+		parts = append(parts, fmt.Sprintf("maxPodAgeSeconds %d", *r.MaxPodAgeSeconds))
+	} else if last.MaxPodAgeSeconds != nil {
+		parts = append(parts, "maxPodAgeSeconds no longer set by an annotation")
+	}
 	if len(parts) == 0 {
 		return "its target is the workload"
 	}
@@ -248,6 +258,9 @@ func configuration(kind *workload.Kind, object metav1.Object, name string, r rec
 	}
 	if r.TimeZone != nil {
 		spec.WithTimeZone(*r.TimeZone)
+	}
+	if r.MaxPodAgeSeconds != nil {
+		spec.WithMaxPodAgeSeconds(*r.MaxPodAgeSeconds)
 	}
 	if r.Suspend != nil {
 		spec.WithSuspend(*r.Suspend)

@@ -27,6 +27,7 @@ func follow(t *testing.T, o *tidekeeperv1.ScheduledRestart, annotations map[stri
 		o.Annotations = d.apply.Annotations
 		o.Spec.Schedule = ptr.Deref(d.apply.Spec.Schedule, "")
 		o.Spec.TimeZone = ptr.Deref(d.apply.Spec.TimeZone, "UTC")
+		o.Spec.MaxPodAgeSeconds = ptr.Deref(d.apply.Spec.MaxPodAgeSeconds, 0)
 		if d.apply.Spec.Suspend != nil {
 			o.Spec.Suspend = *d.apply.Spec.Suspend
 		}

@@ -12,7 +12,6 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"pgregory.net/rapid"
 
 	applyv1 "tidekeeper.dev/tidekeeper/api/applyconfiguration/api/v1"
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -22,6 +21,7 @@ import (
 const (
 	scheduleKey = tidekeeperv1.OptInScheduleAnnotation
 	zoneKey     = tidekeeperv1.OptInTimeZoneAnnotation
+	ageKey      = tidekeeperv1.OptInMaxPodAgeAnnotation
 )
 
 // web is the workload of these tests, a Deployment.
@@ -55,6 +55,11 @@ func TestDecide(t *testing.T) {
 			want: create, event: `Normal ScheduledRestartCreated: created ScheduledRestart web: suspended, time zone "Europe/Berlin"`,
 			spec: map[string]any{"suspend": true, "timeZone": "Europe/Berlin"}, record: `{"timeZone":"Europe/Berlin","suspend":true}`,
 		},
+		{
+			name: "opted in with an age of pods", workload: web(in("true", ageKey, "86400")),
+			want: create, event: `Normal ScheduledRestartCreated: created ScheduledRestart web: enabled, maxPodAgeSeconds 86400`,
+			spec: map[string]any{"suspend": false, "maxPodAgeSeconds": 86400.}, record: `{"maxPodAgeSeconds":86400,"suspend":false}`,
+		},
 
 		// It is not created.
 		{name: "no annotation", workload: web(nil)},
@@ -74,6 +79,28 @@ func TestDecide(t *testing.T) {
 			name: "a schedule appears", workload: web(in("true", scheduleKey, "0 3 * * *")), existing: Made(`{"suspend":true}`),
 			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: enabled, schedule "0 3 * * *"`,
 			spec: map[string]any{"suspend": false, "schedule": "0 3 * * *"}, record: `{"schedule":"0 3 * * *","suspend":false}`,
+		},
+		{name: "nothing new, with an age of pods", workload: web(in("true", ageKey, "86400")), existing: Made(`{"maxPodAgeSeconds":86400,"suspend":false}`)},
+		{
+			name: "an age of pods appears", workload: web(in("true", ageKey, "86400")), existing: Made(`{"suspend":true}`),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: enabled, maxPodAgeSeconds 86400`,
+			spec: map[string]any{"suspend": false, "maxPodAgeSeconds": 86400.}, record: `{"maxPodAgeSeconds":86400,"suspend":false}`,
+		},
+		{
+			name:     "a schedule goes and the age of pods stays",
+			workload: web(in("true", ageKey, "86400")), existing: Made(`{"schedule":"@daily","maxPodAgeSeconds":86400,"suspend":false}`),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: enabled, schedule no longer set by an annotation, maxPodAgeSeconds 86400`,
+			spec: map[string]any{"suspend": false, "maxPodAgeSeconds": 86400.}, record: `{"maxPodAgeSeconds":86400,"suspend":false}`,
+		},
+		{
+			name: "the age of pods goes", workload: web(in("true")), existing: Made(`{"maxPodAgeSeconds":86400,"suspend":false}`),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: suspended, maxPodAgeSeconds no longer set by an annotation`,
+			spec: map[string]any{"suspend": true}, record: `{"suspend":true}`,
+		},
+		{
+			name: "the age of pods is changed by hand", workload: web(in("true", ageKey, "86400")), existing: Made(`{"maxPodAgeSeconds":86400,"suspend":false}`).MaxPodAge(600),
+			want: update, event: `Normal ScheduledRestartUpdated: updated ScheduledRestart web: enabled, maxPodAgeSeconds 86400`,
+			spec: map[string]any{"suspend": false, "maxPodAgeSeconds": 86400.}, record: `{"maxPodAgeSeconds":86400,"suspend":false}`,
 		},
 		{
 			name: "a schedule is edited", workload: web(in("true", scheduleKey, "0 4 * * *")), existing: Made(`{"schedule":"0 3 * * *","suspend":false}`),
@@ -263,118 +290,4 @@ func toJSON(t *testing.T, configuration *applyv1.ScheduledRestartApplyConfigurat
 		t.Fatal(err)
 	}
 	return object
-}
-
-// Whatever users do to the annotations and to the ScheduledRestart, a single write
-// follows the change, nothing is left to do after it, and each field has the value of
-// the client that set it last.
-func TestFollowing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		annotations := in("true")
-		var server *serverSide
-		// handSuspend is what a user has set suspend to, if that is still in effect.
-		var handSuspend *bool
-		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			_, hadSchedule := annotations[scheduleKey]
-			switch rapid.SampledFrom([]string{"schedule", "zone", "suspend", "edit schedule", "edit history"}).Draw(t, "step") {
-			case "schedule":
-				setOrDelete(annotations, scheduleKey, rapid.SampledFrom([]string{"", "@daily", "@weekly"}).Draw(t, "schedule"))
-			case "zone":
-				setOrDelete(annotations, zoneKey, rapid.SampledFrom([]string{"", "UTC", "Europe/Berlin"}).Draw(t, "zone"))
-			case "suspend":
-				if server != nil {
-					if value := rapid.Bool().Draw(t, "suspend"); value != server.o.Spec.Suspend {
-						server.o.Spec.Suspend, server.suspend, handSuspend = value, false, &value
-					}
-				}
-			case "edit schedule":
-				if server != nil && server.o.Spec.Schedule != "0 5 * * *" {
-					server.o.Spec.Schedule, server.schedule = "0 5 * * *", false
-				}
-			case "edit history":
-				if server != nil {
-					server.o.Spec.HistoryLimit++
-				}
-			}
-			_, hasSchedule := annotations[scheduleKey]
-			if hasSchedule && !hadSchedule {
-				handSuspend = nil
-			}
-
-			first := server == nil
-			d := decide(workload.Deployment, web(annotations), server.object())
-			if d.action == create != first || d.action == remove || d.action == complain {
-				t.Fatalf("%s: %s", d.action, d.note)
-			}
-			if d.apply != nil {
-				server = server.apply(d.apply)
-			}
-			if d := decide(workload.Deployment, web(annotations), server.object()); d.action != nothing {
-				t.Fatalf("a second write: %s: %s", d.action, d.note)
-			}
-
-			spec := server.o.Spec
-			if value, named := annotations[scheduleKey]; named && string(spec.Schedule) != value {
-				t.Fatalf("schedule %q, want %q as the annotation says", spec.Schedule, value)
-			}
-			if value, named := annotations[zoneKey]; spec.TimeZone != value && (named || spec.TimeZone != "UTC") {
-				t.Fatalf("time zone %q, want %q as the annotation says", spec.TimeZone, value)
-			}
-			want := !hasSchedule
-			if handSuspend != nil {
-				want = *handSuspend
-			}
-			// If a user sets it back to its previous value, it follows the annotation again:
-			// that looks the same as if no user had ever changed it.
-			if spec.Suspend != want && (handSuspend == nil || hasSchedule == hadSchedule) {
-				t.Fatalf("suspend %t, want %t", spec.Suspend, want)
-			}
-			if handSuspend != nil && spec.Suspend != *handSuspend {
-				handSuspend = nil
-			}
-		}
-	})
-}
-
-func setOrDelete(annotations map[string]string, key, value string) {
-	if value == "" {
-		delete(annotations, key)
-	} else {
-		annotations[key] = value
-	}
-}
-
-// serverSide does what the API server does on an apply: applied fields are set and
-// owned; fields that were owned and are left out get their default.
-type serverSide struct {
-	o                       *tidekeeperv1.ScheduledRestart
-	schedule, zone, suspend bool
-}
-
-func (s *serverSide) object() *tidekeeperv1.ScheduledRestart {
-	if s == nil {
-		return nil
-	}
-	return s.o.DeepCopy()
-}
-
-func (s *serverSide) apply(c *applyv1.ScheduledRestartApplyConfiguration) *serverSide {
-	if s == nil {
-		s = &serverSide{o: MakeRestart().Owner("apps/v1", "Deployment", "web", "web-1").Obj()}
-	}
-	s.o.Annotations = maps.Clone(c.Annotations)
-	s.schedule = applyField(&s.o.Spec.Schedule, c.Spec.Schedule, "", s.schedule)
-	s.zone = applyField(&s.o.Spec.TimeZone, c.Spec.TimeZone, "UTC", s.zone)
-	s.suspend = applyField(&s.o.Spec.Suspend, c.Spec.Suspend, false, s.suspend)
-	return s
-}
-
-func applyField[T any](field, value *T, byDefault T, owned bool) bool {
-	switch {
-	case value != nil:
-		*field = *value
-	case owned:
-		*field = byDefault
-	}
-	return value != nil
 }

@@ -31,7 +31,7 @@ func MakeRestart() *RestartMaker {
 func Made(record string) *RestartMaker {
 	m := MakeRestart().Record(record).Owner("apps/v1", "Deployment", "web", "web-1")
 	if r := recordOn(&m.o); r != nil {
-		m.Schedule(tidekeeperv1.CronExpression(ptr.Deref(r.Schedule, ""))).Zone(ptr.Deref(r.TimeZone, "UTC")).Suspend(ptr.Deref(r.Suspend, false))
+		m.Schedule(tidekeeperv1.CronExpression(ptr.Deref(r.Schedule, ""))).Zone(ptr.Deref(r.TimeZone, "UTC")).MaxPodAge(ptr.Deref(r.MaxPodAgeSeconds, 0)).Suspend(ptr.Deref(r.Suspend, false))
 	}
 	return m
 }
@@ -81,6 +81,12 @@ func (m *RestartMaker) Schedule(schedule tidekeeperv1.CronExpression) *RestartMa
 // Zone sets the time zone.
 func (m *RestartMaker) Zone(zone string) *RestartMaker {
 	m.o.Spec.TimeZone = zone
+	return m
+}
+
+// MaxPodAge sets maxPodAgeSeconds.
+func (m *RestartMaker) MaxPodAge(seconds int32) *RestartMaker {
+	m.o.Spec.MaxPodAgeSeconds = seconds
 	return m
 }
 

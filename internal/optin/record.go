@@ -15,17 +15,22 @@ import (
 type record struct {
 	Schedule *string `json:"schedule,omitempty"`
 	TimeZone *string `json:"timeZone,omitempty"`
-	Suspend  *bool   `json:"suspend,omitempty"`
+	// MaxPodAgeSeconds is not known to earlier versions, which apply none then.
+	MaxPodAgeSeconds *int32 `json:"maxPodAgeSeconds,omitempty"`
+	Suspend          *bool  `json:"suspend,omitempty"`
 	// SuspendAfter is set while the opt-in is switched off: what spec.suspend becomes
 	// when it is switched on again.
 	SuspendAfter *bool `json:"suspendAfter,omitempty"`
 }
 
+// triggers reports whether the record has an annotation that says when to restart the workload.
+func (r *record) triggers() bool { return r.Schedule != nil || r.MaxPodAgeSeconds != nil }
+
 // String returns the record as the value of the annotation.
 func (r record) String() string {
 	text, err := json.Marshal(r)
 	if err != nil {
-		// Strings and a bool can always be marshalled.
+		// Strings, numbers and bools can always be marshalled.
 		panic(err)
 	}
 	return string(text)

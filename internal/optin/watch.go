@@ -77,7 +77,9 @@ var workloadChanges = predicate.Funcs{
 func optInOf(o client.Object) map[string]string {
 	all := o.GetAnnotations()
 	of := map[string]string{}
-	for _, key := range []string{tidekeeperv1.OptInAnnotation, tidekeeperv1.OptInScheduleAnnotation, tidekeeperv1.OptInTimeZoneAnnotation} {
+	for _, key := range []string{
+		tidekeeperv1.OptInAnnotation, tidekeeperv1.OptInScheduleAnnotation, tidekeeperv1.OptInTimeZoneAnnotation, tidekeeperv1.OptInMaxPodAgeAnnotation,
+	} {
 		if value, ok := all[key]; ok {
 			of[key] = value
 		}

@@ -95,11 +95,12 @@ func restartNamed(t *testing.T, name string) *tidekeeperv1.ScheduledRestart {
 // wanted has the fields that an opt-in decides. Empty strings are the defaults.
 type wanted struct {
 	Schedule, TimeZone string
+	MaxPodAgeSeconds   int32
 	Suspend            bool
 }
 
 func wantedOf(restart *tidekeeperv1.ScheduledRestart) wanted {
-	w := wanted{Schedule: string(restart.Spec.Schedule), TimeZone: restart.Spec.TimeZone, Suspend: restart.Spec.Suspend}
+	w := wanted{Schedule: string(restart.Spec.Schedule), TimeZone: restart.Spec.TimeZone, MaxPodAgeSeconds: restart.Spec.MaxPodAgeSeconds, Suspend: restart.Spec.Suspend}
 	if w.Schedule == "0 0 * * *" {
 		w.Schedule = ""
 	}

@@ -26,6 +26,7 @@ const (
 	optInKey    = "tidekeeper.dev/scheduled-restart"
 	scheduleKey = "tidekeeper.dev/restart-schedule"
 	timeZoneKey = "tidekeeper.dev/restart-time-zone"
+	podAgeKey   = "tidekeeper.dev/restart-max-pod-age-seconds"
 )
 
 // An annotated workload of each kind gets a ScheduledRestart with its name, suspended,
@@ -98,6 +99,36 @@ func TestOptIn_ScheduleAnnotations(t *testing.T) {
 			t.Error("the object was replaced")
 		}
 	})
+}
+
+// An annotation for the age of pods sets it and enables the ScheduledRestart, with a schedule or
+// without one. When neither is left, it is suspended.
+func TestOptIn_AgeAnnotation(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "s42-age", 1)
+	const name = "s42-age"
+	d := deployment(name, 1, app)
+	d.Annotations = map[string]string{optInKey: "true", podAgeKey: "86400"}
+	cluster.Apply(t, d)
+	r := eventuallyOptIn(t, name, wanted{MaxPodAgeSeconds: 86400})
+	cluster.EventuallyEvent(t, "Deployment", name, `Normal ScheduledRestartCreated: created ScheduledRestart `+name+`: enabled, maxPodAgeSeconds 86400`)
+	eventuallyRestart(t, r, framework.Patience, "is due for the age of its pods, and has no schedule", func() error {
+		if r.Status.NextAgeTime == nil || r.Status.NextScheduleTime != nil {
+			return fmt.Errorf("status %+v", r.Status)
+		}
+		return nil
+	})
+
+	annotate(t, d, scheduleKey, "0 3 * * *")
+	eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *", MaxPodAgeSeconds: 86400})
+	annotate(t, d, podAgeKey, "1d")
+	cluster.EventuallyEvent(t, "Deployment", name,
+		`Warning InvalidOptIn: nothing is changed: tidekeeper.dev/restart-max-pod-age-seconds must be a number of seconds from 300 to 31536000, not "1d"`)
+	eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *", MaxPodAgeSeconds: 86400})
+	annotate(t, d, podAgeKey, "")
+	eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
+	annotate(t, d, scheduleKey, "")
+	eventuallyOptIn(t, name, wanted{Suspend: true})
 }
 
 // Fields that no annotation names belong to the users who edit them.
