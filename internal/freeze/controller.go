@@ -70,6 +70,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		before := f.DeepCopy()
 		f.Status = status
 		if err := r.client.Status().Patch(ctx, f, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			if apierrors.IsNotFound(err) {
+				// The cache does not know yet that it was deleted.
+				r.deleted(request)
+				return ctrl.Result{}, nil
+			}
 			return ctrl.Result{}, fmt.Errorf("write the status: %w", err)
 		}
 		r.wrote(f, now)

@@ -11,5 +11,6 @@
 //	heldback.go    counts what is held back
 //	reader.go      reads the freezes in force, for other controllers
 //	live.go        reads them from the API server, once for many
+//	confirm.go     asks the API server whether what the cache has still exists
 //	metrics.go     its metrics
 package freeze

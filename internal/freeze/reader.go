@@ -27,6 +27,7 @@ type Reader struct {
 	clock            clock.PassiveClock
 	watched          bool
 	live             shared
+	confirmed        confirmed
 }
 
 // NewReader returns a reader for a controller of the manager.
@@ -48,7 +49,7 @@ func Watched(reader client.Reader, list client.ObjectList) bool {
 func (r *Reader) Watched() bool { return r.watched }
 
 // In returns the periods of the freezes that are about a namespace and have not ended, as the
-// cache has them.
+// cache has them; those in force were in the API server a minute ago or later.
 func (r *Reader) In(ctx context.Context, namespace string) ([]period.Period, error) {
 	list, err := r.cached(ctx)
 	if err != nil || len(list.Items) == 0 {
@@ -109,6 +110,7 @@ func (r *Reader) cached(ctx context.Context) (*tidekeeperv1.FreezeList, error) {
 	if err := r.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list freezes: %w", err)
 	}
+	list.Items = r.confirm(ctx, list.Items)
 	return list, nil
 }
 

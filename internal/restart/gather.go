@@ -103,6 +103,11 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 				// The cache did not have the freeze. If it is lifted before that, no event follows.
 				d.Wake = soon
 			}
+			ready := meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionReady)
+			if confirm := in.Now.Add(freeze.ConfirmedFor); ready != nil && ready.Reason == tidekeeperv1.ReasonFrozen && (d.Wake.IsZero() || confirm.Before(d.Wake)) {
+				// No event may follow when the freeze is lifted.
+				d.Wake = confirm
+			}
 			r.metrics.overdue.observe(key, restart, &d.Status, &in)
 			return d, t, nil
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -159,6 +160,28 @@ func TestLostEvents_OptInReplacedByAPerson(t *testing.T) {
 	cluster.Apply(t, next)
 	eventuallyOptIn(t, next.GetName(), wanted{Suspend: true})
 	manager.AssertIdle(t)
+}
+
+// A Freeze is lifted, and its watch never reports that: what it held back starts all the same.
+func TestLostEvents_FreezeLifted(t *testing.T) {
+	proxy := cluster.StartProxy(t, "")
+	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
+	cluster.AddNodes(t, "lost-freeze", 1)
+	workload(t, "Deployment", "lost-freeze")
+	r := suspendedRestart(t, "lost-freeze")
+	f := freeze("lost-freeze")
+	cluster.Apply(t, f)
+	eventuallyFreezeIs(t, f, "InForce")
+	request(t, r)
+	isFrozen(t, r, f)
+
+	proxy.Add(t, "rules: [{name: lost, match: {resources: [freezes.tidekeeper.dev]}, events: {types: [DELETED]}, fault: {kind: DropEvent}}]")
+	cluster.Delete(t, f)
+	proxy.AwaitFired(t, "lost", 1)
+	eventuallyRestart(t, r, time.Minute+framework.Patience, "is restarted", func() error { return diff(1, len(r.Status.History)) })
+	if got := r.Status.History[0].Outcome; got != tidekeeperv1.OutcomeSucceeded {
+		t.Errorf("the outcome is %s", got)
+	}
 }
 
 // If the API server never answers a request, its object is delayed until the deadline,

@@ -1,0 +1,73 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package freeze
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
+)
+
+// ConfirmedFor is how long a Freeze in force is taken from the cache before the API server is
+// asked whether it still exists: the event that it was deleted may have been lost.
+const ConfirmedFor = time.Minute
+
+// confirmed is what the API server last said of the Freezes that the cache has.
+type confirmed struct {
+	mu sync.Mutex
+	at time.Time
+	// there are those that existed then, and gone those that only the cache has.
+	there, gone sets.Set[types.UID]
+}
+
+// ask reports whether the API server has to be asked about a Freeze of the cache.
+func (c *confirmed) ask(f *tidekeeperv1.Freeze, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return period.Of(f).Contains(now) && !c.gone.Has(f.UID) && (!c.there.Has(f.UID) || now.Sub(c.at).Abs() >= ConfirmedFor)
+}
+
+// note keeps what the API server said about Freezes that the cache had before it was asked.
+func (c *confirmed) note(cached, live []tidekeeperv1.Freeze, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at, c.there, c.gone = at, sets.New[types.UID](), sets.New[types.UID]()
+	for i := range live {
+		c.there.Insert(live[i].UID)
+	}
+	for i := range cached {
+		if !c.there.Has(cached[i].UID) {
+			c.gone.Insert(cached[i].UID)
+		}
+	}
+}
+
+// confirm returns the Freezes of the cache without those that have been gone for longer than
+// [ConfirmedFor]. As long as the API server does not answer, all of them hold.
+func (r *Reader) confirm(ctx context.Context, cached []tidekeeperv1.Freeze) []tidekeeperv1.Freeze {
+	now := r.clock.Now()
+	if slices.ContainsFunc(cached, func(f tidekeeperv1.Freeze) bool { return r.confirmed.ask(&f, now) }) {
+		live, err := r.live.list(ctx, r.apiReader, now, r.clock)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Info("Whether the Freezes in force still exist is not known", "why", err.Error())
+			return cached
+		}
+		r.confirmed.note(cached, live, now)
+	}
+	return slices.DeleteFunc(cached, func(f tidekeeperv1.Freeze) bool { return r.confirmed.isGone(f.UID) })
+}
+
+func (c *confirmed) isGone(uid types.UID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone.Has(uid)
+}
