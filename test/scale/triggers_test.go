@@ -110,9 +110,13 @@ func (r *run) awaitArmed(t *testing.T) {
 			hasPods := o.Spec.TargetRef.Kind == "StatefulSet"
 			aged := (o.Spec.MaxPodAgeSeconds > 0 && hasPods) == (o.Status.NextAgeTime != nil)
 			changed := (o.Spec.OnConfigChange != "") == (o.Status.ConfigHash != "")
-			if err := framework.ReadyIs(o.Status.Conditions, o.Generation, tidekeeperv1.ReasonScheduled); err != nil || !scheduled || !aged || !changed {
+			err := framework.ReadyIs(o.Status.Conditions, o.Generation, tidekeeperv1.ReasonScheduled)
+			if err == nil && (!scheduled || !aged || !changed) {
+				err = fmt.Errorf("its status is %+v", o.Status)
+			}
+			if err != nil {
 				time.Sleep(time.Second) // With many objects, the list is large.
-				return fmt.Errorf("%s does not: %v; %+v", o.Name, err, o.Status)
+				return fmt.Errorf("%s does not: %w", o.Name, err)
 			}
 		}
 		return nil

@@ -86,6 +86,7 @@ func podName(i, nodes int) string {
 	return fmt.Sprintf("%s-%05x", o.name, i*7919%0xfffff)
 }
 
+// NodeName returns the name of the ith node.
 func NodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }
 
 func uid(kind, i int) types.UID {
@@ -97,6 +98,8 @@ func appRequest(i int) int64 { return int64(50 * (1 + i/30%7)) }
 
 const proxyRequest = 10
 
+// RequestOf returns what the containers of the ith pod request together, in thousandths of a
+// core.
 func RequestOf(i int) int64 { return appRequest(i) + proxyRequest }
 
 // podTimes are the times of the ith pod's stages, and the number of restarts of its
@@ -120,30 +123,62 @@ func podTimesOf(i int, now time.Time) podTimes {
 	return l
 }
 
+// account is where a container finds the token of its account.
+var account = corev1.VolumeMount{Name: "kube-api-access-x7k2p", ReadOnly: true, MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}
+
+// containerOf returns a container that requests some thousandths of a core.
+func containerOf(name string, cpu int64) corev1.Container {
+	return corev1.Container{
+		Name: name, Image: "registry.example.com/shop/" + name + ":v1.27.3", ImagePullPolicy: corev1.PullIfNotPresent,
+		Env:                      []corev1.EnvVar{{Name: "LOG_LEVEL", Value: "info"}, {Name: "LISTEN", Value: ":8080"}, {Name: "DATABASE", Value: "postgres://db.shop.svc:5432/shop"}},
+		Ports:                    []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
+		VolumeMounts:             []corev1.VolumeMount{account},
+		TerminationMessagePath:   "/dev/termination-log",
+		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+		ReadinessProbe: &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Scheme: corev1.URISchemeHTTP}},
+			PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
+		},
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(cpu, resource.DecimalSI), corev1.ResourceMemory: resource.MustParse("64Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")},
+		},
+	}
+}
+
+// statusesOf returns the statuses of the containers of the ith pod, which run.
+func statusesOf(i int, containers []corev1.Container, l podTimes) []corev1.ContainerStatus {
+	var statuses []corev1.ContainerStatus
+	for _, c := range containers {
+		statuses = append(statuses, corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, Ready: true, Started: new(true),
+			ImageID:            "registry.example.com/shop/" + c.Name + "@sha256:0f5a2f1e4a6d0c7b8e9d3c2b1a0f9e8d7c6b5a4f3e2d1c0b9a8f7e6d5c4b3a2f",
+			ContainerID:        fmt.Sprintf("containerd://%064x", i),
+			State:              corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: l.started}},
+			AllocatedResources: c.Resources.Requests, Resources: &c.Resources,
+		})
+	}
+	if l.restarts > 0 {
+		first := &statuses[0]
+		reason, code := "Error", int32(1)
+		if l.restarts%2 == 0 {
+			reason, code = "OOMKilled", 137
+		}
+		again := metav1.NewTime(l.started.Add(time.Duration(i%3000) * time.Second))
+		first.RestartCount = l.restarts
+		first.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
+			ExitCode: code, Reason: reason, StartedAt: l.started, FinishedAt: again, ContainerID: first.ContainerID,
+		}
+		first.State.Running = &corev1.ContainerStateRunning{StartedAt: again}
+	}
+	return statuses
+}
+
 // PodOf returns the ith pod as in a real cluster: two containers, bound, ready, with the
 // fields that admission, scheduler and kubelet set, and with managed fields. Its stored
 // size is about 6 KiB.
 func PodOf(i, nodes int, now time.Time) *corev1.Pod {
 	l, o := podTimesOf(i, now), ownerOf(i, nodes)
-	account := corev1.VolumeMount{Name: "kube-api-access-x7k2p", ReadOnly: true, MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}
-	container := func(name string, cpu int64) corev1.Container {
-		return corev1.Container{
-			Name: name, Image: "registry.example.com/shop/" + name + ":v1.27.3", ImagePullPolicy: corev1.PullIfNotPresent,
-			Env:                      []corev1.EnvVar{{Name: "LOG_LEVEL", Value: "info"}, {Name: "LISTEN", Value: ":8080"}, {Name: "DATABASE", Value: "postgres://db.shop.svc:5432/shop"}},
-			Ports:                    []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
-			VolumeMounts:             []corev1.VolumeMount{account},
-			TerminationMessagePath:   "/dev/termination-log",
-			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
-			ReadinessProbe: &corev1.Probe{
-				ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Scheme: corev1.URISchemeHTTP}},
-				PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
-			},
-			Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(cpu, resource.DecimalSI), corev1.ResourceMemory: resource.MustParse("64Mi")},
-				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")},
-			},
-		}
-	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: podName(i, nodes), Namespace: metav1.NamespaceDefault, UID: uid(1, i), Generation: 1, CreationTimestamp: l.created, Labels: labelsOf(o),
@@ -153,7 +188,7 @@ func PodOf(i, nodes int, now time.Time) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			NodeName:      NodeName(i % nodes),
-			Containers:    []corev1.Container{container("app", appRequest(i)), container("proxy", proxyRequest)},
+			Containers:    []corev1.Container{containerOf("app", appRequest(i)), containerOf("proxy", proxyRequest)},
 			RestartPolicy: corev1.RestartPolicyAlways, DNSPolicy: corev1.DNSClusterFirst, SchedulerName: corev1.DefaultSchedulerName,
 			ServiceAccountName: "default", DeprecatedServiceAccount: "default", EnableServiceLinks: new(true),
 			TerminationGracePeriodSeconds: new(int64(30)), Priority: new(int32), SecurityContext: &corev1.PodSecurityContext{},
@@ -193,28 +228,7 @@ func PodOf(i, nodes int, now time.Time) *corev1.Pod {
 	} {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: condition.kind, Status: corev1.ConditionTrue, ObservedGeneration: 1, LastTransitionTime: condition.at})
 	}
-	for _, c := range pod.Spec.Containers {
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, Ready: true, Started: new(true),
-			ImageID:            "registry.example.com/shop/" + c.Name + "@sha256:0f5a2f1e4a6d0c7b8e9d3c2b1a0f9e8d7c6b5a4f3e2d1c0b9a8f7e6d5c4b3a2f",
-			ContainerID:        fmt.Sprintf("containerd://%064x", i),
-			State:              corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: l.started}},
-			AllocatedResources: c.Resources.Requests, Resources: &c.Resources,
-		})
-	}
-	if l.restarts > 0 {
-		first := &pod.Status.ContainerStatuses[0]
-		reason, code := "Error", int32(1)
-		if l.restarts%2 == 0 {
-			reason, code = "OOMKilled", 137
-		}
-		again := metav1.NewTime(l.started.Add(time.Duration(i%3000) * time.Second))
-		first.RestartCount = l.restarts
-		first.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
-			ExitCode: code, Reason: reason, StartedAt: l.started, FinishedAt: again, ContainerID: first.ContainerID,
-		}
-		first.State.Running = &corev1.ContainerStateRunning{StartedAt: again}
-	}
+	pod.Status.ContainerStatuses = statusesOf(i, pod.Spec.Containers, l)
 	// The set of fields is the same for all pods.
 	fieldsOnce.Do(func() {
 		fieldsOfPods = []metav1.ManagedFieldsEntry{
