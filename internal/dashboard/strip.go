@@ -15,11 +15,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// The measures of a strip: columns in 960 units, starts above a base line, what is not
-// restarted below it.
+// The measures of a strip: columns in 970 units, starts above a base line, what is not
+// restarted below it. The first column has begun before now, so that columns begin at a full
+// quarter of an hour; there is one more of them for that.
 const (
-	stripColumns = 96
-	stripWidth   = 960
+	stripColumns = 97
+	stripWidth   = 970
 	stripBase    = 72
 	stripUp      = 66
 	stripDown    = 22
@@ -121,13 +122,20 @@ func hoursOf(f *forecast.Forecast, local *time.Location) []hour {
 
 // unitOf returns where a time is in a strip.
 func unitOf(f *forecast.Forecast, t time.Time) int64 {
-	return min(stripWidth, max(0, int64(stripWidth*t.Sub(f.From).Seconds()/f.Until.Sub(f.From).Seconds())))
+	from, each := columnsOf(f)
+	return min(stripWidth, max(0, int64(stripWidth*t.Sub(from).Seconds()/(stripColumns*each).Seconds())))
+}
+
+// columnsOf returns when the first column begins, and how long each is.
+func columnsOf(f *forecast.Forecast) (from time.Time, each time.Duration) {
+	each = f.Until.Sub(f.From) / (stripColumns - 1)
+	return f.From.Truncate(min(each, time.Hour)), each
 }
 
 // stripOf returns the strip of a forecast.
 func stripOf(f *forecast.Forecast, freezes map[string][]period.Period, local *time.Location) *strip {
 	span := f.Until.Sub(f.From)
-	each := span / stripColumns
+	from, each := columnsOf(f)
 	s := &strip{Columns: make([]column, stripColumns), Each: each.String()}
 	if each%time.Hour == 0 {
 		s.Each = fmt.Sprint(int(each.Hours()), "h")
@@ -135,7 +143,7 @@ func stripOf(f *forecast.Forecast, freezes map[string][]period.Period, local *ti
 		s.Each = fmt.Sprint(int(each.Minutes()), "m")
 	}
 	at := func(t time.Time) *column {
-		return &s.Columns[min(max(0, int(t.Sub(f.From)/each)), stripColumns-1)]
+		return &s.Columns[min(max(0, int(t.Sub(from)/each)), stripColumns-1)]
 	}
 	for _, m := range f.Minutes {
 		c := at(m.Time)
@@ -156,7 +164,7 @@ func stripOf(f *forecast.Forecast, freezes map[string][]period.Period, local *ti
 		c.X, c.Width = i*stripWidth/stripColumns, stripWidth/stripColumns-2
 		c.Started, c.Waiting, c.Missed = height(c.Starts, s.Most, stripUp), height(c.Waits, s.Most, stripUp), height(c.Miss, missed, stripDown)
 		c.StartedY, c.WaitY = stripBase-c.Started, stripBase-c.Waiting
-		c.Title = fmt.Sprintf("%s: %s, %d waiting, %d missed or skipped", term.Moment(f.From.Add(time.Duration(i)*each), f.From, local), plural(c.Starts, "start"), c.Waits, c.Miss)
+		c.Title = fmt.Sprintf("%s: %s, %d waiting, %d missed or skipped", term.Moment(from.Add(time.Duration(i)*each), f.From, local), plural(c.Starts, "start"), c.Waits, c.Miss)
 		starts, misses = starts+c.Starts, misses+c.Miss
 	}
 	s.Hours = hoursOf(f, local)

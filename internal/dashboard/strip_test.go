@@ -4,6 +4,7 @@
 package dashboard
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,17 +94,26 @@ func TestStripInANightOfAnotherClock(t *testing.T) {
 	}
 }
 
-// The labels of a strip are full hours of the clock, at their place in it.
+// The labels of a strip are full hours of the clock, at their place in it: what starts then is
+// right of the line.
 func TestStripHours(t *testing.T) {
-	from := noon.Add(-27 * time.Minute)
+	from := noon.Add(-27*time.Minute + 7*time.Second)
 	for days, want := range map[int]string{
-		1: "12:00 1.9% start, 15:00 14.4% middle, 18:00 26.9% middle, 21:00 39.4% middle, 00:00 51.9% middle, 03:00 64.4% middle, 06:00 76.9% middle, 09:00 89.4% middle",
-		7: "Mon 23 Nov 7.4% middle, Tue 24 Nov 21.7% middle, Wed 25 Nov 35.9% middle, Thu 26 Nov 50.2% middle, Fri 27 Nov 64.5% middle, Sat 28 Nov 78.8% middle, Sun 29 Nov 93.1% middle",
+		1: "12:00 2.1% start, 15:00 14.4% middle, 18:00 26.8% middle, 21:00 39.2% middle, 00:00 51.5% middle, 03:00 63.9% middle, 06:00 76.3% middle, 09:00 88.7% middle",
+		2: "Sun 12:00 1.0% start, Sun 18:00 13.4% middle, Mon 00:00 25.8% middle, Mon 06:00 38.1% middle, Mon 12:00 50.5% middle, Mon 18:00 62.9% middle, Tue 00:00 75.3% middle, Tue 06:00 87.6% middle",
+		7: "Mon 23 Nov 7.6% middle, Tue 24 Nov 21.8% middle, Wed 25 Nov 35.9% middle, Thu 26 Nov 50.0% middle, Fri 27 Nov 64.1% middle, Sat 28 Nov 78.4% middle, Sun 29 Nov 92.5% middle",
 	} {
-		f := &forecast.Forecast{From: from, Until: from.AddDate(0, 0, days)}
+		f := &forecast.Forecast{From: from, Until: from.AddDate(0, 0, days), Minutes: []forecast.Minute{{Time: noon.Add(6 * time.Hour), Started: 1}}}
+		s := stripOf(f, nil, time.UTC)
 		var got []string
-		for _, h := range stripOf(f, nil, time.UTC).Hours {
+		for _, h := range s.Hours {
 			got = append(got, h.Text+" "+h.Percent()+" "+h.Anchor())
+			if h.Text == "18:00" || h.Text == "Sun 18:00" {
+				i := slices.IndexFunc(s.Columns, func(c column) bool { return c.Starts > 0 })
+				if int64(s.Columns[i].X) != h.X {
+					t.Errorf("%d days: what starts at 18:00 is drawn at %d, and the line at %d", days, s.Columns[i].X, h.X)
+				}
+			}
 		}
 		if diff := cmp.Diff(want, strings.Join(got, ", ")); diff != "" {
 			t.Errorf("%d days (-want +got):\n%s", days, diff)
