@@ -26,9 +26,9 @@ import (
 
 // Request is one request, from the API server's audit log.
 type Request struct {
-	Verb, Group, Resource, Subresource, Namespace, Name, User, Agent string
-	Code                                                             int
-	Received, Answered                                               time.Time
+	Verb, Group, Resource, Subresource, Namespace, Name, User, Agent, URI string
+	Code                                                                  int
+	Received, Answered                                                    time.Time
 	// Denied reports whether the client was not authorized.
 	Denied bool
 }
@@ -190,11 +190,11 @@ func (a *Audit) events() ([]auditEvent, error) {
 			continue
 		}
 		var logged struct {
-			Stage     string
-			Verb      string
-			UserAgent string
-			User      struct{ Username string }
-			ObjectRef struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+			Stage                 string
+			Verb                  string
+			UserAgent, RequestURI string
+			User                  struct{ Username string }
+			ObjectRef             struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 
 			ResponseStatus           struct{ Code int }
 			RequestReceivedTimestamp time.Time
@@ -207,7 +207,7 @@ func (a *Audit) events() ([]auditEvent, error) {
 		events = append(events, auditEvent{Stage: logged.Stage, Request: Request{
 			Verb: logged.Verb, Group: logged.ObjectRef.APIGroup, Resource: logged.ObjectRef.Resource, Subresource: logged.ObjectRef.Subresource,
 			Namespace: logged.ObjectRef.Namespace, Name: logged.ObjectRef.Name,
-			User: logged.User.Username, Agent: logged.UserAgent, Code: logged.ResponseStatus.Code, Received: logged.RequestReceivedTimestamp,
+			User: logged.User.Username, Agent: logged.UserAgent, URI: logged.RequestURI, Code: logged.ResponseStatus.Code, Received: logged.RequestReceivedTimestamp,
 			Denied:   logged.Annotations["authorization.k8s.io/decision"] == "forbid",
 			Answered: logged.StageTimestamp,
 		}})

@@ -44,6 +44,8 @@ type cluster struct {
 	client client.WithWatch
 	about  dashboard.About
 	config *rest.Config
+	// keeper decides what is kept of what is watched.
+	keeper keeper
 	// timeout is --request-timeout.
 	timeout time.Duration
 }
@@ -122,7 +124,7 @@ func (c *cluster) kind(name string, object runtime.Object, namespace string, lis
 		return &client.ListOptions{Namespace: namespace, Limit: o.Limit, Continue: o.Continue, Raw: &o}
 	}
 	return dashboard.Kind{
-		Name: name, Object: object, Keep: keep,
+		Name: name, Object: object, Keep: c.keeper.keep,
 		Source: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				objects := list()
@@ -146,32 +148,6 @@ func listOf(k *workload.Kind) client.ObjectList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
 	return list
-}
-
-// keep drops what no page shows, the environment of containers first of all.
-func keep(o any) (any, error) {
-	object, ok := o.(metav1.Object)
-	if !ok {
-		return o, nil
-	}
-	object.SetManagedFields(nil)
-	switch object := o.(type) {
-	case *corev1.Pod:
-		for _, containers := range [][]corev1.Container{object.Spec.InitContainers, object.Spec.Containers} {
-			for i := range containers {
-				c := &containers[i]
-				c.Env, c.EnvFrom, c.Command, c.Args, c.VolumeMounts, c.Lifecycle = nil, nil, nil, nil, nil, nil
-			}
-		}
-	case *corev1.Node:
-		object.Status.Images = nil
-	case *tidekeeperv1.NodePool, *tidekeeperv1.ScheduledRestart, *tidekeeperv1.Freeze, *corev1.Namespace:
-	default:
-		if kind, err := workload.Of(o.(workload.Object)); err == nil && kind.Trim != nil {
-			return o, kind.Trim(o.(workload.Object))
-		}
-	}
-	return o, nil
 }
 
 // source is what the pages ask beside the watches.

@@ -1,0 +1,159 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"crypto/sha256"
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// keeper decides what is kept of the objects that are watched. Pods are most of them, and those of
+// one owner are nearly the same: they share what is equal.
+type keeper struct {
+	mu sync.Mutex
+	// siblings are parts of a pod of each owner.
+	siblings map[types.UID]*sharedParts
+}
+
+// mostOwners bounds how many owners are remembered.
+const mostOwners = 50_000
+
+// sharedParts are the parts of a pod that pods share, by what they are when encoded.
+type sharedParts struct {
+	metaSum, specSum [sha256.Size]byte
+	meta             metav1.ObjectMeta
+	spec             corev1.PodSpec
+}
+
+// keep drops what no page shows, the environment of containers first of all.
+func (k *keeper) keep(o any) (any, error) {
+	object, ok := o.(metav1.Object)
+	if !ok {
+		return o, nil
+	}
+	object.SetManagedFields(nil)
+	switch object := o.(type) {
+	case *corev1.Pod:
+		keepPod(object)
+		k.share(object)
+	case *corev1.Node:
+		object.Status.Images = nil
+	case *tidekeeperv1.NodePool, *tidekeeperv1.ScheduledRestart, *tidekeeperv1.Freeze, *corev1.Namespace:
+	default:
+		if kind, err := workload.Of(o.(workload.Object)); err == nil && kind.Trim != nil {
+			return o, kind.Trim(o.(workload.Object))
+		}
+	}
+	return o, nil
+}
+
+// keepPod keeps of a pod what its requests, its place and its start-up depend on.
+func keepPod(pod *corev1.Pod) {
+	spec, status := &pod.Spec, &pod.Status
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			keepContainer(&containers[i])
+		}
+	}
+	spec.Volumes = slices.Clip(slices.DeleteFunc(spec.Volumes, isPlain))
+	if len(spec.Volumes) == 0 {
+		spec.Volumes = nil
+	}
+	spec.SecurityContext, spec.DNSConfig, spec.HostAliases = nil, nil, nil
+	status.HostIPs, status.PodIPs = nil, nil
+	keepStatuses(status.InitContainerStatuses, spec.InitContainers)
+	keepStatuses(status.ContainerStatuses, spec.Containers)
+}
+
+// aProbe stands for any: only whether there is one counts.
+var aProbe = &corev1.Probe{}
+
+func keepContainer(c *corev1.Container) {
+	c.Env, c.EnvFrom, c.Command, c.Args, c.VolumeMounts, c.VolumeDevices, c.Lifecycle, c.SecurityContext = nil, nil, nil, nil, nil, nil, nil, nil
+	for _, probe := range []**corev1.Probe{&c.StartupProbe, &c.ReadinessProbe, &c.LivenessProbe} {
+		if *probe != nil {
+			*probe = aProbe
+		}
+	}
+}
+
+// isPlain reports whether a volume is on every node.
+func isPlain(v corev1.Volume) bool {
+	return v.Projected != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.EmptyDir != nil || v.HostPath != nil
+}
+
+// keepStatuses drops from the statuses what their containers say, too.
+func keepStatuses(statuses []corev1.ContainerStatus, containers []corev1.Container) {
+	for i := range statuses {
+		s := &statuses[i]
+		s.ImageID, s.ContainerID, s.VolumeMounts, s.User, s.AllocatedResourcesStatus = "", "", nil, nil, nil
+		j := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == s.Name })
+		if j < 0 {
+			continue
+		}
+		c := &containers[j]
+		s.Name, s.Image = c.Name, c.Image
+		if s.Resources != nil && sameAmounts(s.Resources.Requests, c.Resources.Requests) && sameAmounts(s.AllocatedResources, c.Resources.Requests) {
+			s.AllocatedResources, s.Resources = nil, nil
+		}
+	}
+}
+
+func sameAmounts(a, b corev1.ResourceList) bool {
+	return maps.EqualFunc(a, b, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
+}
+
+// share makes a pod use the parts of another pod of its owner that are equal.
+func (k *keeper) share(pod *corev1.Pod) {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.siblings) >= mostOwners {
+		k.siblings = nil
+	}
+	if k.siblings == nil {
+		k.siblings = map[types.UID]*sharedParts{}
+	}
+	known := k.siblings[owner.UID]
+	if known == nil {
+		known = &sharedParts{}
+		k.siblings[owner.UID] = known
+	}
+	meta := metav1.ObjectMeta{Labels: pod.Labels, OwnerReferences: pod.OwnerReferences}
+	if sum, ok := sumOf(&meta); ok && sum == known.metaSum {
+		pod.Labels, pod.OwnerReferences = known.meta.Labels, known.meta.OwnerReferences
+	} else {
+		known.meta, known.metaSum = meta, sum
+	}
+	from := &pod.Spec
+	spec := corev1.PodSpec{
+		Containers: from.Containers, InitContainers: from.InitContainers, Tolerations: from.Tolerations,
+		NodeSelector: from.NodeSelector, Affinity: from.Affinity, Volumes: from.Volumes,
+	}
+	if sum, ok := sumOf(&spec); ok && sum == known.specSum {
+		from.Containers, from.InitContainers, from.Tolerations = known.spec.Containers, known.spec.InitContainers, known.spec.Tolerations
+		from.NodeSelector, from.Affinity, from.Volumes = known.spec.NodeSelector, known.spec.Affinity, known.spec.Volumes
+	} else {
+		known.spec, known.specSum = spec, sum
+	}
+}
+
+// sumOf returns the hash of an object as it is encoded.
+func sumOf(o interface{ Marshal() ([]byte, error) }) (sum [sha256.Size]byte, ok bool) {
+	data, err := o.Marshal()
+	return sha256.Sum256(data), err == nil
+}
