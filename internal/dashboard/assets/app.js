@@ -98,7 +98,7 @@ function morph(from, to) {
       from.insertBefore(next, old);
     } else {
       if (same === old) old = old.nextSibling; else from.insertBefore(same, old);
-      if (next.nodeType === 1) morph(same, next);
+      if (next.nodeType === 1) { if (!same.isEqualNode(next)) morph(same, next); }
       else if (same.data !== next.data) same.data = next.data;
     }
     next = after;
