@@ -146,7 +146,7 @@ CHECKED := TestNodePool_Spec TestNodePool_DeletionCleansNodes TestRestart_SpecAn
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
-	$(call go-test,$(RACE) ./...)
+	$(call go-test,$(RACE) -timeout=20m ./...)
 
 # What tests the page is skipped where there is no browser, which is said.
 .PHONY: have-browser

@@ -162,6 +162,8 @@ func pauses(ctx context.Context, t *testing.T, d *dashboard) {
 func keyboard(ctx context.Context, t *testing.T, d *dashboard) {
 	open(ctx, t, d.base+"/pools/worker")
 	shows(ctx, t, "Levels")
+	// The node of the test before is gone: it would take the focus with it.
+	until(ctx, t, "the map has its three nodes", `document.querySelectorAll('[data-square]').length === 3`)
 	press(ctx, t, "/")
 	until(ctx, t, "/ goes to the filter", `document.activeElement.id === "q"`)
 	// Tab reaches the map once, and goes on behind it.
