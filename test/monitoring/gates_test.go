@@ -30,13 +30,7 @@ func TestRestartWaitsForQueries(t *testing.T) {
 	}))
 	defer exporter.Close()
 	p := prometheus{framework.FreeAddress(t)}
-	gates := writeYAML(t, t.TempDir(), "gates.yaml", map[string]any{
-		"prometheus": map[string]any{"url": "http://" + p.address, "timeoutSeconds": 10},
-		"queries": []any{
-			map[string]any{"name": "never", "query": `vector(1) > 2`},
-			map[string]any{"name": "holds", "query": holdsQuery},
-		},
-	})
+	gates := p.gates(t, map[string]any{"name": "never", "query": `vector(1) > 2`}, map[string]any{"name": "holds", "query": holdsQuery})
 	manager := cluster.StartManager(t, "--restart-gates="+gates)
 	cluster.AddNodes(t, "gates", 1)
 	all := map[string]*tidekeeperv1.ScheduledRestart{}

@@ -29,8 +29,10 @@ func TestMain(m *testing.M) {
 // A Prometheus scrapes the manager while there is a little of everything: then no panel
 // of a dashboard is empty, and every alert uses existing metrics.
 func TestPrometheus(t *testing.T) {
-	manager := cluster.StartManager(t, append([]string{"--metrics-secure=true"}, framework.Elect...)...)
-	p := startPrometheus(t, manager)
+	p := prometheus{framework.FreeAddress(t)}
+	gates := p.gates(t, map[string]any{"name": "never", "query": `vector(1) > 2`})
+	manager := cluster.StartManager(t, append([]string{"--metrics-secure=true", "--restart-gates=" + gates}, framework.Elect...)...)
+	p.watch(t, manager)
 	since := time.Now()
 	load(t)
 

@@ -25,9 +25,18 @@ import (
 // prometheus is a running Prometheus that scrapes a manager every second.
 type prometheus struct{ address string }
 
-// startPrometheus starts a Prometheus with our alerts that scrapes the manager as the
-// ServiceMonitor says, with the token that it names.
-func startPrometheus(t *testing.T, manager *framework.Manager) prometheus {
+// gates returns a file for --restart-gates with queries that it is asked.
+func (p prometheus) gates(t *testing.T, queries ...any) string {
+	t.Helper()
+	return writeYAML(t, t.TempDir(), "gates.yaml", map[string]any{
+		"prometheus": map[string]any{"url": "http://" + p.address, "timeoutSeconds": 10},
+		"queries":    queries,
+	})
+}
+
+// watch starts it with our alerts, to scrape the manager as the ServiceMonitor says, with the
+// token that it names.
+func (p prometheus) watch(t *testing.T, manager *framework.Manager) {
 	t.Helper()
 	var service corev1.Service
 	readYAML(t, &service, "manager", "metrics_service.yaml")
@@ -53,7 +62,6 @@ func startPrometheus(t *testing.T, manager *framework.Manager) prometheus {
 	}
 
 	_, target, _ := strings.Cut(manager.Metrics, "://")
-	p := prometheus{framework.FreeAddress(t)}
 	p.start(t, map[string]any{
 		"global":     map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"},
 		"rule_files": []string{rulesFile(t)},
@@ -67,7 +75,6 @@ func startPrometheus(t *testing.T, manager *framework.Manager) prometheus {
 	// It is ready some seconds before it scrapes its targets.
 	since := time.Now()
 	framework.Eventually(t, "Prometheus scrapes the manager", func() error { return p.answered("up == 1", since) })
-	return p
 }
 
 // start runs it with a configuration until the test ends.

@@ -196,8 +196,11 @@ func (n *node) uninstall(t *testing.T) {
 	if kinds := n.kubectl(t, "get", "crd", "-o", "name"); strings.Contains(kinds, "tidekeeper.dev") {
 		t.Errorf("there are the kinds\n%s", kinds)
 	}
-	var left corev1.PodList
-	if err := n.List(t.Context(), &left, client.InNamespace(framework.ManagerNamespace)); err != nil || len(left.Items) > 0 {
-		t.Errorf("%d pods are left, %v", len(left.Items), err)
-	}
+	framework.Eventually(t, "no pod is left", func() error {
+		var left corev1.PodList
+		if err := n.List(t.Context(), &left, client.InNamespace(framework.ManagerNamespace)); err != nil || len(left.Items) == 0 {
+			return err
+		}
+		return fmt.Errorf("%d are", len(left.Items))
+	})
 }

@@ -134,7 +134,7 @@ var safeguards = []safeguard{
 		name: "a rollout that is under way is waited for",
 		out: []edit{
 			{"internal/restart/decision/blocker.go", `case t.Rollout.Updating && !t.Rollout.Exceeded:`, `case false:`},
-			{"internal/restart/decision/blocker.go", `case spec.Precondition != tidekeeperv1.PreconditionNone && (!t.Rollout.Complete() || t.Rollout.Exceeded):`, `case false:`},
+			{"internal/restart/decision/blocker.go", `case spec.Precondition != tidekeeperv1.PreconditionNone && (!t.Rollout.Complete() || t.Rollout.Exceeded || t.Rollout.Halted != ""):`, `case false:`},
 		},
 		scenario: "two schedules of one workload",
 		noticed:  []string{"of one workload, one restart at a time: "},
@@ -147,7 +147,7 @@ var safeguards = []safeguard{
 	},
 	{
 		name:     "one record of a tick",
-		out:      []edit{{"internal/restart/decision/decision.go", `append(append(history, r), d.out`, `append(append(history, r, r), d.out`}},
+		out:      []edit{{"internal/restart/decision/history.go", `status.History...), d.out.Records, limit)`, `status.History...), append(d.out.Records, d.out.Records...), limit)`}},
 		scenario: "restart from tick to finish",
 		noticed:  []string{"a tick is recorded once: "},
 	},
