@@ -7,7 +7,9 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -184,10 +186,18 @@ func TestKilledParentLeavesNoProcess(t *testing.T) {
 func TestRemovedDirectoryStopsIt(t *testing.T) {
 	s := start(t, "--nodes=1")
 	pids := s.pids(t)
-	if err := os.RemoveAll(s.dir); err != nil {
-		t.Fatal(err)
+	// What still runs may write a file while the others are removed.
+	remove := func() string {
+		if err := os.RemoveAll(s.dir); err != nil {
+			return err.Error()
+		}
+		return ""
 	}
+	waitFor(t, 5*time.Second, remove)
 	waitGone(t, pids)
+	if _, err := os.Stat(s.dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was removed is there again: %v", err)
+	}
 }
 
 func TestCrashDuringStartIsReported(t *testing.T) {

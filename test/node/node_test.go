@@ -168,8 +168,10 @@ func (n *node) noWarnings(t *testing.T) {
 	}
 	for _, e := range list.Items {
 		// Probes may fail before the manager serves them, and a kubelet may ask for a token before
-		// the API server has noticed that the pod is on its node: it asks again.
-		early := e.Reason == "Unhealthy" || e.Reason == "FailedMount" && strings.Contains(e.Message, "no relationship found between node")
+		// the API server has noticed that the pod is on its node: it asks again. The API server
+		// may check a Service's address before it has read that the address is taken.
+		early := e.Reason == "Unhealthy" || e.Reason == "ClusterIPNotAllocated" ||
+			e.Reason == "FailedMount" && strings.Contains(e.Message, "no relationship found between node")
 		if e.Type == corev1.EventTypeWarning && !early {
 			t.Errorf("a warning about %s: %s: %s", e.InvolvedObject.Name, e.Reason, e.Message)
 		}

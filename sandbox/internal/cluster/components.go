@@ -124,8 +124,9 @@ func controllerManager(d Dir, without []string, emulated string) supervisor.Spec
 		"--cluster-signing-cert-file=" + d.certFile(clusterCA),
 		"--cluster-signing-key-file=" + d.keyFile(clusterCA),
 		controllers,
-		// It makes that directory, which by default is one of the machine's.
-		"--flex-volume-plugin-dir=" + d.path("volume-plugins"),
+		// It makes the directory of these plugins whenever it is missing, by default one
+		// of the machine's. What is there, and is no directory, has no plugins.
+		"--flex-volume-plugin-dir=/dev/null",
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--profiling=false",

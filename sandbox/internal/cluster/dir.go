@@ -62,7 +62,7 @@ func (d Dir) lock() string                { return d.path("lock") }
 var parts = []string{"control.sock", "kubelets.sock", "sandbox.log", "lock", marker}
 
 // state is where the parts of a sandbox are kept that outlive its processes.
-var state = []string{"etcd", "pki", "logs", "kubeconfigs", "kubeconfig", "sandbox.json", "audit.log", "audit-policy.yaml", "egress.yaml", "nodes", "images", "volume-plugins"}
+var state = []string{"etcd", "pki", "logs", "kubeconfigs", "kubeconfig", "sandbox.json", "audit.log", "audit-policy.yaml", "egress.yaml", "nodes", "images"}
 
 // socket is where a running sandbox can be spoken to. The kernel allows a
 // socket's path little more than a hundred bytes, so that of a directory with

@@ -111,8 +111,8 @@ func apply(ctx context.Context, etcd *clientv3.Client, changes []Change) error {
 	return nil
 }
 
-// heartbeats are written at rest, too.
-var heartbeats = []string{prefix + "leases/", prefix + "events/"}
+// heartbeats are written at rest, too. The last ones are the API server's own.
+var heartbeats = []string{prefix + "leases/", prefix + "events/", prefix + "peerserverleases/"}
 
 // Quiet waits until nothing is written to any object, but Leases and Events, for a while. If
 // the context ends first, the error names what was written last.
