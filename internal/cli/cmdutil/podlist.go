@@ -53,60 +53,106 @@ var podFields = func() []string {
 	return fields
 }()
 
-// listPods returns all pods of the cluster that have not ended, with podFields and nothing else:
-// most of the time that a list takes is to decode what no command reads. If the API server sends
-// something else than the expected protobuf, the error is [wire.ErrNotUnderstood].
-func (c *clusterClient) listPods(ctx context.Context) ([]corev1.Pod, error) {
-	mask, err := wire.NewMask(reflect.TypeFor[corev1.Pod](), podFields)
+// PodFields says which fields of pods are decoded.
+type PodFields struct{ mask *wire.Mask }
+
+// NewPodFields returns these fields, as [wire.NewMask] names them.
+func NewPodFields(paths []string) (PodFields, error) {
+	mask, err := wire.NewMask(reflect.TypeFor[corev1.Pod](), paths)
 	if err != nil {
-		return nil, fmt.Errorf("the fields of pods: %w", err)
+		return PodFields{}, fmt.Errorf("the fields of pods: %w", err)
 	}
+	return PodFields{mask}, nil
+}
+
+// ListPods lists the pods of a namespace, or of all of them, with these fields, and perhaps others.
+// Each is handed to keep as soon as it is read, so that what keep drops takes no memory.
+func ListPods(ctx context.Context, c client.Client, namespace string, options *metav1.ListOptions, fields PodFields, keep func(*corev1.Pod)) ([]*corev1.Pod, metav1.ListMeta, error) {
+	var pods []*corev1.Pod
+	if c, ok := c.(*clusterClient); ok {
+		about, err := c.listPods(ctx, namespace, options, fields, func(decode func(*corev1.Pod) error) error {
+			pod := &corev1.Pod{}
+			if err := decode(pod); err != nil {
+				return err
+			}
+			keep(pod)
+			pods = append(pods, pod)
+			return nil
+		})
+		if !errors.Is(err, wire.ErrNotUnderstood) {
+			return pods, about, err
+		}
+		pods = nil
+	}
+	list := &corev1.PodList{}
+	if err := c.List(ctx, list, &client.ListOptions{Namespace: namespace, Limit: options.Limit, Continue: options.Continue, Raw: options}); err != nil {
+		return nil, metav1.ListMeta{}, err
+	}
+	for i := range list.Items {
+		keep(&list.Items[i])
+		pods = append(pods, &list.Items[i])
+	}
+	return pods, list.ListMeta, nil
+}
+
+// listPods lists pods, and calls each for every one, with what decodes it. If the API server sends
+// something else than the expected protobuf, the error is [wire.ErrNotUnderstood].
+func (c *clusterClient) listPods(ctx context.Context, namespace string, options *metav1.ListOptions, fields PodFields, each func(decode func(*corev1.Pod) error) error) (about metav1.ListMeta, err error) {
 	http, err := rest.HTTPClientFor(c.config)
 	if err != nil {
-		return nil, err
+		return about, err
 	}
 	config := rest.CopyConfig(c.config)
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf
 	api, err := apiutil.RESTClientForGVK(corev1.SchemeGroupVersion.WithKind("Pod"), false, false, config, serializer.NewCodecFactory(Scheme), http)
 	if err != nil {
-		return nil, err
+		return about, err
 	}
-	options := metav1.ListOptions{ResourceVersion: "0", FieldSelector: notTerminated.String()}
-	body, err := api.Get().Resource("pods").VersionedParams(&options, runtime.NewParameterCodec(Scheme)).Stream(ctx)
+	body, err := api.Get().NamespaceIfScoped(namespace, namespace != "").Resource("pods").VersionedParams(options, runtime.NewParameterCodec(Scheme)).Stream(ctx)
 	if apierrors.IsNotAcceptable(err) {
-		return nil, wire.NotUnderstood(err)
+		return about, wire.NotUnderstood(err)
 	}
 	if err != nil {
-		return nil, err
+		return about, err
 	}
 	defer func() { _ = body.Close() }()
-	var pods []corev1.Pod
-	err = wire.ReadPage(body, "PodList", func(*metav1.ListMeta) {}, func(raw []byte) error {
-		raw, err := mask.Prune(raw)
-		if err != nil {
-			return wire.NotUnderstood(err)
-		}
-		pods = append(pods, corev1.Pod{})
-		if err := pods[len(pods)-1].Unmarshal(raw); err != nil {
-			return wire.NotUnderstood(err)
-		}
-		return nil
+	err = wire.ReadPage(body, "PodList", func(m *metav1.ListMeta) { about = *m }, func(raw []byte) error {
+		return each(func(pod *corev1.Pod) error {
+			raw, err := fields.mask.Prune(raw)
+			if err == nil {
+				err = pod.Unmarshal(raw)
+			}
+			if err != nil {
+				return wire.NotUnderstood(err)
+			}
+			return nil
+		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
+		return about, fmt.Errorf("list pods: %w", err)
 	}
-	return pods, nil
+	return about, nil
 }
 
 // AllPods returns all pods of the cluster that have not ended. They may have only the fields
 // that say what a pod requests, where it may be, and whether it is ready.
 func AllPods(ctx context.Context, c client.Client) ([]corev1.Pod, error) {
+	fields, err := NewPodFields(podFields)
+	if err != nil {
+		return nil, err
+	}
 	if c, ok := c.(*clusterClient); ok {
-		if pods, err := c.listPods(ctx); !errors.Is(err, wire.ErrNotUnderstood) {
+		var pods []corev1.Pod
+		options := metav1.ListOptions{ResourceVersion: "0", FieldSelector: notTerminated.String()}
+		_, err := c.listPods(ctx, "", &options, fields, func(decode func(*corev1.Pod) error) error {
+			pods = append(pods, corev1.Pod{})
+			return decode(&pods[len(pods)-1])
+		})
+		if !errors.Is(err, wire.ErrNotUnderstood) {
 			return pods, err
 		}
 	}
-	pods := &corev1.PodList{}
-	err := c.List(ctx, pods, FromCache(), notTerminated)
-	return pods.Items, err
+	list := &corev1.PodList{}
+	err = c.List(ctx, list, FromCache(), notTerminated)
+	return list.Items, err
 }

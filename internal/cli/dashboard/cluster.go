@@ -99,13 +99,11 @@ func (c *cluster) kinds() []dashboard.Kind {
 	kinds := []dashboard.Kind{
 		c.kind("nodepools", &tidekeeperv1.NodePool{}, "", func() client.ObjectList { return &tidekeeperv1.NodePoolList{} }),
 		c.kind("nodes", &corev1.Node{}, "", func() client.ObjectList { return &corev1.NodeList{} }),
-		c.kind("pods", &corev1.Pod{}, "", func() client.ObjectList { return &corev1.PodList{} }),
+		c.pods("pods", ""),
 		c.kind("scheduledrestarts", &tidekeeperv1.ScheduledRestart{}, c.about.Namespace, func() client.ObjectList { return &tidekeeperv1.ScheduledRestartList{} }),
 	}
 	if namespace := c.about.Namespace; namespace != "" {
-		own := c.kind("pods", &corev1.Pod{}, namespace, func() client.ObjectList { return &corev1.PodList{} })
-		own.Name = dashboard.KindOwnPods
-		kinds = append(kinds, own)
+		kinds = append(kinds, c.pods(dashboard.KindOwnPods, namespace))
 	}
 	freezes := c.kind("freezes", &tidekeeperv1.Freeze{}, "", func() client.ObjectList { return &tidekeeperv1.FreezeList{} })
 	freezes.Optional = true // Its CRD may be older than the plugin.
@@ -135,6 +133,14 @@ func (c *cluster) kind(name string, object runtime.Object, namespace string, lis
 			},
 		},
 		Explain: func(err error) string { return explain(name, err) },
+	}
+}
+
+// pods returns what is read of pods, under a name; a namespace limits it.
+func (c *cluster) pods(name, namespace string) dashboard.Kind {
+	return dashboard.Kind{
+		Name: name, Object: &corev1.Pod{}, Source: &podSource{client: c.client, namespace: namespace, keeper: &c.keeper},
+		Explain: func(err error) string { return explain("pods", err) },
 	}
 }
 

@@ -5,6 +5,7 @@
 //
 //   - command.go: the command
 //   - cluster.go: what the pages read from the cluster, and what they may do
+//   - pods.go, keep.go: pods, of which there are many, and what is kept of objects
 //   - browser.go: opening a browser, and the end of the terminal
 package dashboard
 

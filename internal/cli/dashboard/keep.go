@@ -45,8 +45,7 @@ func (k *keeper) keep(o any) (any, error) {
 	object.SetManagedFields(nil)
 	switch object := o.(type) {
 	case *corev1.Pod:
-		keepPod(object)
-		k.share(object)
+		k.keepPod(object)
 	case *corev1.Node:
 		object.Status.Images = nil
 	case *tidekeeperv1.NodePool, *tidekeeperv1.ScheduledRestart, *tidekeeperv1.Freeze, *corev1.Namespace:
@@ -59,8 +58,12 @@ func (k *keeper) keep(o any) (any, error) {
 }
 
 // keepPod keeps of a pod what its requests, its place and its start-up depend on.
-func keepPod(pod *corev1.Pod) {
+func (k *keeper) keepPod(pod *corev1.Pod) {
 	spec, status := &pod.Spec, &pod.Status
+	pod.ObjectMeta = metav1.ObjectMeta{
+		Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels, OwnerReferences: pod.OwnerReferences,
+		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+	}
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			keepContainer(&containers[i])
@@ -70,10 +73,11 @@ func keepPod(pod *corev1.Pod) {
 	if len(spec.Volumes) == 0 {
 		spec.Volumes = nil
 	}
-	spec.SecurityContext, spec.DNSConfig, spec.HostAliases = nil, nil, nil
-	status.HostIPs, status.PodIPs = nil, nil
+	spec.SecurityContext, spec.DNSConfig, spec.HostAliases, spec.EphemeralContainers = nil, nil, nil, nil
+	status.HostIPs, status.PodIPs, status.EphemeralContainerStatuses = nil, nil, nil
 	keepStatuses(status.InitContainerStatuses, spec.InitContainers)
 	keepStatuses(status.ContainerStatuses, spec.Containers)
+	k.share(pod)
 }
 
 // aProbe stands for any: only whether there is one counts.
