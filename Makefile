@@ -64,6 +64,10 @@ build: build-sandbox build-tidekeeper build-kubectl-tide ## Build everything int
 build-sandbox:
 	$(call build,sandbox,$(MAKE) --no-print-directory -C sandbox build OUT=$(BIN))
 
+.PHONY: build-kubernetes
+build-kubernetes: ## Build the control plane of another release of Kubernetes into bin/, for 'sandbox up --kubernetes'. KUBERNETES=1.34; it takes minutes.
+	$(call build,kubernetes-$(KUBERNETES),$(MAKE) --no-print-directory -C sandbox build-kubernetes KUBERNETES=$(KUBERNETES) OUT=$(BIN))
+
 .PHONY: build-tidekeeper
 build-tidekeeper:
 	$(call build,tidekeeper,CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/tidekeeper ./cmd/tidekeeper)
@@ -190,6 +194,22 @@ test-install: build build-helm build-e2e-test ## Install, upgrade, use and unins
 test-node: build build-node build-helm ## Run the manager's image and the chart on real nodes of the sandbox. Linux and root only: SKIPPED elsewhere, with the reason.
 	$(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=20m ./node
 
+# What a release must do, by the black-box tests that depend on it. OF=. plays all of them,
+# and only that is recorded.
+.PHONY: test-kubernetes
+OF ?= .
+test-kubernetes: RACE :=
+test-kubernetes: build build-kubernetes ## Run the black-box tests with another release of Kubernetes. KUBERNETES=1.34; OF='^TestNodePool' for some of them.
+	SANDBOX_KUBERNETES=$(KUBERNETES) $(PROGRAMS) $(GO) test -C test -json -count=1 -p=1 -timeout=60m -run='$(OF)' ./e2e ./cli | \
+		$(GO) run ./hack/slowest $(if $(filter .,$(OF)),--record=$(CURDIR)/test/testdata/kubernetes/$(KUBERNETES).json --kubernetes=$$(bash -c 'exec -a kube-apiserver $(BIN)/kubernetes-$(KUBERNETES) --version' | cut -d' ' -f2))
+
+# The releases that can be built beside the one that the sandbox has, the oldest first.
+RELEASES := $(sort $(basename $(notdir $(wildcard sandbox/kubernetes/versions/*.mod))))
+
+.PHONY: test-releases
+test-releases: ## Run the black-box tests with each release of Kubernetes that can be built: hours.
+	for release in $(RELEASES); do $(MAKE) --no-print-directory test-kubernetes KUBERNETES=$$release || failed=1; done; $(MAKE) --no-print-directory generate-controllers; exit $${failed:-0}
+
 .PHONY: test-monitoring
 test-monitoring: build build-prometheus ## Test the alerts by promtool, and the dashboards by a Prometheus that scrapes the manager.
 	$(call go-test,-C test $(RACE) -count=1 ./monitoring)
@@ -266,6 +286,7 @@ verify: generate ## Check that generated code, go.mod files and formatting are a
 		echo "Generated files are not as committed. Commit what make generate wrote:"; \
 		echo "$$changed"; git --no-pager diff -- $(GENERATED); exit 1; fi
 	@for module in $(MODULES); do (cd $$module && $(GO) mod tidy -diff) || { echo "$$module/go.mod is not tidy: run go mod tidy there"; exit 1; }; done
+	@cd sandbox/kubernetes && $(GO) run ./write --check
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "Not formatted; run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 
 # Compiled the way that build compiles, Kubernetes is compiled only once.

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate writes what follows from the manager's own lists: docs/reference
-// (its flags, metrics and controllers, and the kinds as their CRDs have them), the roles
+// (its flags, metrics and controllers, the kinds as their CRDs have them, and the
+// releases of Kubernetes that were tested), the roles
 // in config/rbac, and the chart's list of controllers. Run it in the root of the
 // repository; make generate does.
 package main
@@ -69,10 +70,15 @@ func generated(crds []string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	releases, err := kubernetesPage("test/testdata/kubernetes")
+	if err != nil {
+		return nil, err
+	}
 	files := map[string]string{
 		"docs/reference/api.md":                    kinds,
 		"docs/reference/configuration.md":          configuration(),
 		"docs/reference/controllers.md":            controllersPage(controllers),
+		"docs/reference/kubernetes.md":             releases,
 		"docs/reference/metrics.md":                measured,
 		"charts/tidekeeper/files/controllers.yaml": chartControllers(controllers),
 		schemaPath: newSchema,

@@ -2,25 +2,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command slowest reads what `go test -json` prints. It prints what go test
-// prints without -v, and at the end the ten slowest tests.
+// prints without -v, and at the end the ten slowest tests. With --record FILE, it writes
+// what came of the tests into the file, and with --kubernetes, of which release.
 package main
 
 import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 // count is how many tests are listed.
 const count = 10
 
 func main() {
-	failed, err := report(os.Stdin, os.Stdout)
+	file := flag.String("record", "", "the file for what came of the tests")
+	kubernetes := flag.String("kubernetes", "", "the release of Kubernetes that the record names, such as v1.34.4")
+	flag.Parse()
+	tests, failed, err := report(os.Stdin, os.Stdout)
+	if err == nil && *file != "" {
+		err = newRecord(*kubernetes, time.Now(), tests, failed).write(*file)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "slowest:", err)
 	}
@@ -38,16 +47,17 @@ type event struct {
 // test names a test, or a package if Name is empty.
 type test struct{ pkg, name string }
 
-type duration struct {
+// result is how a test ended, and when.
+type result struct {
 	test
+	action  string
 	seconds float64
 }
 
-// report copies the output of packages and of tests that fail, and reports
-// whether anything failed.
-func report(in io.Reader, out io.Writer) (failed bool, err error) {
+// report copies the output of packages and of tests that fail. It returns the tests that
+// ended, the slowest first, and whether anything failed.
+func report(in io.Reader, out io.Writer) (tests []result, failed bool, err error) {
 	outputs := map[test]*strings.Builder{}
-	var slow []duration
 	lines := bufio.NewReader(in)
 	for {
 		line, readErr := lines.ReadString('\n')
@@ -59,22 +69,22 @@ func report(in io.Reader, out io.Writer) (failed bool, err error) {
 		default:
 			failed = e.print(out, outputs) || failed
 			if e.finished() && e.Test != "" && !strings.Contains(e.Test, "/") {
-				slow = append(slow, duration{test{e.Package, e.Test}, e.Elapsed})
+				tests = append(tests, result{test{e.Package, e.Test}, e.Action, e.Elapsed})
 			}
 		}
 		if readErr == io.EOF {
 			break
 		}
 		if readErr != nil {
-			return failed, readErr
+			return tests, failed, readErr
 		}
 	}
-	slices.SortStableFunc(slow, func(a, b duration) int { return cmp.Compare(b.seconds, a.seconds) })
+	slices.SortStableFunc(tests, func(a, b result) int { return cmp.Compare(b.seconds, a.seconds) })
 	fmt.Fprintln(out, "The slowest tests:")
-	for _, s := range slow[:min(count, len(slow))] {
+	for _, s := range tests[:min(count, len(tests))] {
 		fmt.Fprintf(out, "%8.1f s  %s  %s\n", s.seconds, strings.TrimPrefix(s.pkg, "tidekeeper.dev/tidekeeper/"), s.name)
 	}
-	return failed, nil
+	return tests, failed, nil
 }
 
 func (e event) finished() bool { return e.Action == "pass" || e.Action == "fail" || e.Action == "skip" }

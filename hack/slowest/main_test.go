@@ -4,8 +4,11 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestReport(t *testing.T) {
@@ -43,9 +46,45 @@ go: more
 		},
 	} {
 		var out strings.Builder
-		failed, err := report(strings.NewReader(test.in), &out)
+		_, failed, err := report(strings.NewReader(test.in), &out)
 		if err != nil || failed != test.failed || out.String() != test.want {
 			t.Errorf("%s: failed: %t, %v, printed\n%s\nwant\n%s", name, failed, err, out.String(), test.want)
 		}
+	}
+}
+
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	tests, failed, err := report(strings.NewReader(`{"Action":"pass","Package":"x/p","Test":"TestA"}
+{"Action":"pass","Package":"x/p","Test":"TestA/part"}
+{"Action":"skip","Package":"x/p","Test":"TestB"}
+{"Action":"fail","Package":"x/q","Test":"TestC"}
+`), &strings.Builder{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "kubernetes", "1.34.json")
+	if err := newRecord("v1.34.4", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), tests, failed).write(file); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(file)
+	const want = `{
+  "kubernetes": "v1.34.4",
+  "tested": "2026-01-02",
+  "failed": true,
+  "packages": {
+    "p": {
+      "passed": 1,
+      "skipped": 1
+    },
+    "q": {
+      "passed": 0,
+      "failed": 1
+    }
+  }
+}
+`
+	if err != nil || string(got) != want {
+		t.Errorf("recorded (%v):\n%s\nwant:\n%s", err, got, want)
 	}
 }

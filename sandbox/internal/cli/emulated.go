@@ -5,13 +5,31 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 
+	"github.com/spf13/pflag"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/util/compatibility"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 )
 
 var minorVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
+
+// chooseRelease takes the release from the environment where the flag is not given, as if it
+// were: a sandbox that already runs must be of it as well.
+func chooseRelease(flags *pflag.FlagSet, o *cluster.Options) error {
+	if release := os.Getenv("SANDBOX_KUBERNETES"); release != "" && !flags.Changed("kubernetes") {
+		if err := flags.Set("kubernetes", release); err != nil {
+			return err
+		}
+	}
+	if o.Kubernetes != "" {
+		return nil // With an emulated version as well, it is refused for that.
+	}
+	return checkEmulated(o.EmulatedVersion)
+}
 
 // checkEmulated refuses, before anything is started, a version that the components would
 // refuse.

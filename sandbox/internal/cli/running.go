@@ -53,6 +53,8 @@ func sameAs(cmd *cobra.Command, o cluster.Options, s cluster.Status) error {
 			same = o.Audit == (s.AuditLog != "")
 		case "fresh":
 			same = !o.Fresh
+		case "kubernetes":
+			same = o.Kubernetes == s.Kubernetes
 		case "emulated-version":
 			same = o.EmulatedVersion == s.EmulatedVersion
 		case "keep-history":

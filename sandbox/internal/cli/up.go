@@ -71,7 +71,7 @@ by annotations of its pod template:
 			if err := o.Delays.Validate(); err != nil {
 				return err
 			}
-			if err := checkEmulated(o.EmulatedVersion); err != nil {
+			if err := chooseRelease(cmd.Flags(), &o); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("owner") {
@@ -101,6 +101,7 @@ by annotations of its pod template:
 	flags.BoolVar(&o.Fresh, "fresh", false, "remove what an earlier run left in the data directory")
 	flags.BoolVar(&detach, "detach", false, "return once the sandbox is ready and leave it running")
 	flags.IntVar(&owner, "owner", 0, "stop and remove the data directory when the process with this ID has ended, even if it was killed")
+	flags.StringVar((*string)(&o.Kubernetes), "kubernetes", "", "run this release of Kubernetes, like 1.34, which 'make build-kubernetes' has built (default $SANDBOX_KUBERNETES, or that of --version)")
 	flags.StringVar(&o.EmulatedVersion, "emulated-version", "", "have the APIs and features of this release of Kubernetes only, like 1.34 (default that of --version)")
 	flags.BoolVar(&o.KeepHistory, "keep-history", false, "keep each revision of each object, for 'sandbox at': memory and disk grow with each write")
 	flags.BoolVar(&o.PodEvents, "pod-events", true, "let kubelets write events about pods; leave them out where thousands of pods come and go")
@@ -201,7 +202,7 @@ func upDetached(cmd *cobra.Command, o cluster.Options) error {
 	args := []string{
 		"sandbox", "up", "--data-dir", string(o.Dir), fmt.Sprintf("--nodes=%d", o.Nodes), fmt.Sprintf("--real-nodes=%d", o.RealNodes), "--kubeconfig=" + o.Kubeconfig,
 		fmt.Sprintf("--audit=%t", o.Audit), fmt.Sprintf("--fresh=%t", o.Fresh), fmt.Sprintf("--pod-events=%t", o.PodEvents),
-		"--emulated-version=" + o.EmulatedVersion, fmt.Sprintf("--keep-history=%t", o.KeepHistory),
+		"--kubernetes=" + string(o.Kubernetes), "--emulated-version=" + o.EmulatedVersion, fmt.Sprintf("--keep-history=%t", o.KeepHistory),
 	}
 	if o.Owner != nil {
 		args = append(args, fmt.Sprintf("--owner=%d", o.Owner.PID))

@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -40,6 +39,7 @@ type Status struct {
 	Nodes           int            `json:"nodes"`
 	RealNodes       int            `json:"realNodes,omitempty"`
 	Owner           int            `json:"owner,omitempty"`
+	Kubernetes      Release        `json:"kubernetes,omitempty"`
 	EmulatedVersion string         `json:"emulatedVersion,omitempty"`
 	KeepHistory     bool           `json:"keepHistory,omitempty"`
 	PodEvents       bool           `json:"podEvents"`
@@ -94,9 +94,10 @@ func (c *cluster) status() Status {
 		PID:             os.Getpid(),
 		APIServer:       c.settings.apiServer(),
 		Kubeconfig:      c.Dir.Kubeconfig(),
-		Version:         KubernetesVersion(),
+		Version:         c.version,
 		Nodes:           c.Nodes,
 		RealNodes:       c.RealNodes,
+		Kubernetes:      c.Kubernetes,
 		EmulatedVersion: c.EmulatedVersion,
 		KeepHistory:     c.KeepHistory,
 		PodEvents:       c.PodEvents,
@@ -385,16 +386,4 @@ func rss(pid int) int64 {
 	var size, resident int64
 	_, _ = fmt.Sscan(string(buf), &size, &resident)
 	return resident * int64(os.Getpagesize())
-}
-
-// KubernetesVersion is the version of the control plane.
-func KubernetesVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == "k8s.io/kubernetes" {
-				return m.Version
-			}
-		}
-	}
-	return "unknown"
 }

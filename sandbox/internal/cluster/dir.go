@@ -205,10 +205,18 @@ func (d Dir) clear() error {
 	return nil
 }
 
+// check finds out what keeps such a sandbox from running anywhere.
+func (o Options) check() error {
+	if err := o.checkRelease(); err != nil {
+		return err
+	}
+	return errors.Join(mayOverwrite(o.Kubeconfig), o.checkRealNodes())
+}
+
 // Check finds out, before anything is started, what would keep a sandbox from
 // starting here, and makes the directory.
 func (o Options) Check() error {
-	if err := errors.Join(mayOverwrite(o.Kubeconfig), o.checkRealNodes()); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	lock, err := o.Dir.acquire(o.keeping())

@@ -45,6 +45,8 @@ type Options struct {
 	// Owner is a process that the sandbox does not outlive; nil: none. When it has
 	// ended, however it did, the data directory is removed as well.
 	Owner *Owner
+	// Kubernetes is the release whose API server, controller manager and scheduler run.
+	Kubernetes Release
 	// EmulatedVersion is the release of Kubernetes whose APIs and features there are,
 	// such as 1.34; empty: all of the release that is compiled in.
 	EmulatedVersion string
@@ -81,9 +83,11 @@ func (o Options) Abandoned() bool {
 type cluster struct {
 	Options
 	supervisor *supervisor.Supervisor
-	settings   settings
-	started    time.Time
-	stop       context.CancelFunc
+	// version is that of the control plane, such as v1.34.4.
+	version  string
+	settings settings
+	started  time.Time
+	stop     context.CancelFunc
 
 	mu    sync.Mutex
 	times Times
@@ -93,7 +97,7 @@ type cluster struct {
 // Run runs a sandbox until the context or its owner ends or it is stopped through its
 // control socket.
 func Run(ctx context.Context, o Options) error {
-	if err := errors.Join(mayOverwrite(o.Kubeconfig), o.checkRealNodes()); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	lock, err := o.Dir.acquire(o.keeping())
@@ -112,6 +116,9 @@ func Run(ctx context.Context, o Options) error {
 	defer stop()
 	go o.Owner.wait(ctx, stop)
 	c := &cluster{Options: o, supervisor: supervisor.New(), started: time.Now(), stop: stop}
+	if c.version, err = o.Kubernetes.version(); err != nil {
+		return err
+	}
 	if err := c.prepare(); err != nil {
 		return err
 	}
@@ -242,10 +249,14 @@ func (c *cluster) bringUp(ctx context.Context) error {
 	c.mu.Lock()
 	c.times.APIServerReady = metav1.Duration{Duration: time.Since(c.started)}
 	c.mu.Unlock()
-	for _, spec := range []supervisor.Spec{controllerManager(c.Dir, c.WithoutControllers, c.EmulatedVersion), scheduler(c.Dir, c.EmulatedVersion), kubelets(c.Dir, c.PodEvents, c.Delays, c.RealNodes)} {
-		if err := c.launch(spec); err != nil {
-			return err
-		}
+	if err := c.launchControlPlane(controllerManager(c.Dir, c.WithoutControllers, c.EmulatedVersion)); err != nil {
+		return err
+	}
+	if err := c.launchControlPlane(scheduler(c.Dir, c.EmulatedVersion)); err != nil {
+		return err
+	}
+	if err := c.launch(kubelets(c.Dir, c.PodEvents, c.Delays, c.RealNodes)); err != nil {
+		return err
 	}
 	if err := c.addMissingNodes(ctx, client); err != nil {
 		return err
@@ -288,7 +299,15 @@ func (c *cluster) startControlPlane() error {
 	if err := c.launch(etcd(c.Dir, etcdPort.Number())); err != nil {
 		return err
 	}
-	return c.launch(apiServer(c.Dir, apiServerPort.Number(), etcdPort.Number(), c.Options))
+	return c.launchControlPlane(apiServer(c.Dir, apiServerPort.Number(), etcdPort.Number(), c.Options))
+}
+
+// launchControlPlane launches a program of the wanted release of Kubernetes.
+func (c *cluster) launchControlPlane(spec supervisor.Spec) (err error) {
+	if spec.Path, err = c.Kubernetes.program(); err != nil {
+		return err
+	}
+	return c.launch(spec)
 }
 
 func (c *cluster) launch(spec supervisor.Spec) error {

@@ -45,6 +45,8 @@ type Spec struct {
 	Name string
 	// Program is the argv[0] of the process.
 	Program string
+	// Path is the file that is executed; without it, the one of this process.
+	Path string
 	// Namespaces are those that the process gets of its own, as flags of clone(2).
 	Namespaces uintptr
 	// Args follow the name on the command line.
@@ -131,7 +133,7 @@ func (s *Supervisor) launch(p *process) error {
 	cmd := &exec.Cmd{
 		// The file this process was started from, even if another was put in
 		// its place since.
-		Path:   "/proc/self/exe",
+		Path:   cmp.Or(p.spec.Path, "/proc/self/exe"),
 		Args:   append([]string{cmp.Or(p.spec.Program, p.spec.Name)}, p.spec.Args...),
 		Stdout: log,
 		Stderr: log,

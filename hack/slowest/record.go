@@ -1,0 +1,57 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+)
+
+// record is what is kept of a run: of which release of Kubernetes it was, when, whether it
+// failed, and how many tests passed, failed and were skipped, by package.
+type record struct {
+	Kubernetes string            `json:"kubernetes"`
+	Tested     string            `json:"tested"`
+	Failed     bool              `json:"failed,omitempty"`
+	Packages   map[string]counts `json:"packages"`
+}
+
+type counts struct {
+	Passed  int `json:"passed"`
+	Failed  int `json:"failed,omitempty"`
+	Skipped int `json:"skipped,omitempty"`
+}
+
+// newRecord counts what came of the tests.
+func newRecord(kubernetes string, now time.Time, tests []result, failed bool) record {
+	r := record{Kubernetes: kubernetes, Tested: now.UTC().Format(time.DateOnly), Failed: failed, Packages: map[string]counts{}}
+	for _, t := range tests {
+		name := path.Base(t.pkg)
+		c := r.Packages[name]
+		switch t.action {
+		case "pass":
+			c.Passed++
+		case "fail":
+			c.Failed++
+		case "skip":
+			c.Skipped++
+		}
+		r.Packages[name] = c
+	}
+	return r
+}
+
+func (r record) write(file string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}

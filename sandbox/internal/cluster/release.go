@@ -1,0 +1,88 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"strings"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+)
+
+var minorVersion = regexp.MustCompile(`^1\.[0-9]+$`)
+
+// Release is a minor release of Kubernetes, such as 1.34, whose control plane was built to
+// run instead of the one in this binary; "" is the one in this binary.
+type Release string
+
+// program returns the file with the control plane of the release, which is beside this
+// binary, or "".
+func (r Release) program() (string, error) {
+	if r == "" {
+		return "", nil
+	}
+	if !minorVersion.MatchString(string(r)) {
+		return "", fmt.Errorf("--kubernetes %q: want a version like 1.34", string(r))
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(filepath.Dir(self), "kubernetes-"+string(r))
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("--kubernetes %s: there is no %s: build it with 'make build-kubernetes KUBERNETES=%s', which takes some minutes", r, path, r)
+	}
+	return path, nil
+}
+
+// version returns the version of the release, such as v1.34.4, as its API server says it.
+func (r Release) version() (string, error) {
+	path, err := r.program()
+	if err != nil || path == "" {
+		return KubernetesVersion(), err
+	}
+	command := exec.Command(path, "--version")
+	command.Args[0] = component.APIServer
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("--kubernetes %s: %s --version: %w", r, path, err)
+	}
+	version, ok := strings.CutPrefix(strings.TrimSpace(string(out)), "Kubernetes ")
+	if !ok || !strings.HasPrefix(version, "v"+string(r)+".") {
+		return "", fmt.Errorf("--kubernetes %s: %s is not that release: it says %q", r, path, strings.TrimSpace(string(out)))
+	}
+	return version, nil
+}
+
+// checkRelease returns what keeps the release from being run with these options.
+func (o Options) checkRelease() error {
+	if _, err := o.Kubernetes.program(); err != nil || o.Kubernetes == "" {
+		return err
+	}
+	if o.EmulatedVersion != "" {
+		return errors.New("--emulated-version is for the release that is compiled in: leave it or --kubernetes out")
+	}
+	if o.RealNodes > 0 {
+		return errors.New("real nodes have the kubelet of the release that is compiled in: leave --real-nodes or --kubernetes out")
+	}
+	return nil
+}
+
+// KubernetesVersion is the version of the control plane in this binary.
+func KubernetesVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "k8s.io/kubernetes" {
+				return m.Version
+			}
+		}
+	}
+	return "unknown"
+}
