@@ -47,7 +47,7 @@ type event struct {
 // test names a test, or a package if Name is empty.
 type test struct{ pkg, name string }
 
-// result is how a test ended, and when.
+// result is how a test ended, and after how long.
 type result struct {
 	test
 	action  string
@@ -55,9 +55,10 @@ type result struct {
 }
 
 // report copies the output of packages and of tests that fail. It returns the tests that
-// ended, the slowest first, and whether anything failed.
+// ended, the slowest first, and whether anything failed, which a package has that did not end.
 func report(in io.Reader, out io.Writer) (tests []result, failed bool, err error) {
 	outputs := map[test]*strings.Builder{}
+	running := map[string]bool{} // By package.
 	lines := bufio.NewReader(in)
 	for {
 		line, readErr := lines.ReadString('\n')
@@ -68,6 +69,9 @@ func report(in io.Reader, out io.Writer) (tests []result, failed bool, err error
 			fmt.Fprint(out, line) // The go command's own words.
 		default:
 			failed = e.print(out, outputs) || failed
+			if e.Test == "" && (e.Action == "start" || e.finished()) {
+				running[e.Package] = !e.finished()
+			}
 			if e.finished() && e.Test != "" && !strings.Contains(e.Test, "/") {
 				tests = append(tests, result{test{e.Package, e.Test}, e.Action, e.Elapsed})
 			}
@@ -77,6 +81,12 @@ func report(in io.Reader, out io.Writer) (tests []result, failed bool, err error
 		}
 		if readErr != nil {
 			return tests, failed, readErr
+		}
+	}
+	for pkg, still := range running {
+		if still {
+			fmt.Fprintf(out, "%s: its tests did not end\n", pkg)
+			failed = true
 		}
 	}
 	slices.SortStableFunc(tests, func(a, b result) int { return cmp.Compare(b.seconds, a.seconds) })

@@ -38,6 +38,11 @@ func TestReport(t *testing.T) {
 {"Action":"fail","Package":"x/p","Elapsed":10}
 `, "panic: no\nThe slowest tests:\n", true,
 		},
+		"go test was killed": {
+			`{"Action":"start","Package":"x/p"}
+{"Action":"pass","Package":"x/p","Test":"TestA","Elapsed":1}
+`, "x/p: its tests did not end\nThe slowest tests:\n     1.0 s  x/p  TestA\n", true,
+		},
 		"not compiled": {
 			`{"ImportPath":"x/p","Action":"build-output","Output":"a.go:1: undefined\n"}
 {"ImportPath":"x/p","Action":"build-fail"}
