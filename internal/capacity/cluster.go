@@ -77,6 +77,7 @@ type classKey struct {
 // class is pods that are alike to the scheduler.
 type class struct {
 	Shape
+	key classKey
 	// example is one of the pods.
 	example *corev1.Pod
 	// compared reports whether Unevaluated has what follows from the pods that run.
@@ -92,8 +93,20 @@ type class struct {
 	scanned int
 }
 
+// Keys remember which pods are alike, by the objects, which must not change: most of the work for a
+// cluster is to find that out. The zero value knows none.
+type Keys struct{ of map[*corev1.Pod]classKey }
+
 // New returns a cluster. Pods that have ended are left out; those without a node are pending.
 func New(list []*corev1.Node, running []*corev1.Pod) *Cluster {
+	return NewWith(&Keys{}, list, running)
+}
+
+// NewWith is [New] for a caller that asks about a cluster again and again, of which few pods have changed
+// meanwhile.
+func NewWith(keys *Keys, list []*corev1.Node, running []*corev1.Pod) *Cluster {
+	before := keys.of
+	keys.of = make(map[*corev1.Pod]classKey, len(running))
 	c := &Cluster{
 		index: map[corev1.ResourceName]int{}, byName: map[string]*node{},
 		classes: map[classKey]*class{}, byExample: map[*corev1.Pod]*class{}, repels: repels{},
@@ -106,7 +119,13 @@ func New(list []*corev1.Node, running []*corev1.Pod) *Cluster {
 		case object.Spec.NodeName == "":
 			c.pending = append(c.pending, object)
 		case known:
-			n.add(pod{object, c.classOf(object), n})
+			key, found := before[object]
+			if !found {
+				key = keyOf(object)
+			}
+			class := c.classOf(object, key)
+			keys.of[object] = class.key
+			n.add(pod{object, class, n})
 		}
 	}
 	return c
@@ -192,23 +211,28 @@ func (c *Cluster) vectorOf(amounts []resources.Amount) (v vector, unknown corev1
 	return v, unknown
 }
 
-// classOf returns the class of a pod.
-func (c *Cluster) classOf(object *corev1.Pod) *class {
-	requests := resources.Requests(object)
+// keyOf says which pods a pod is like.
+func keyOf(object *corev1.Pod) classKey {
 	owner := metav1.GetControllerOfNoCopy(object)
-	key := classKey{}
-	if owner != nil {
-		key = classKey{owner: owner.UID, requests: fmt.Sprint(requests)}
-		if !ofDaemonSet(object) { // Each of its pods is bound to a node of its own.
-			key.constraints = constraintsOf(&object.Spec)
-		}
-		if known := c.classes[key]; known != nil {
-			return known
-		}
+	if owner == nil {
+		return classKey{}
 	}
-	created := c.newClass(object, requests)
+	key := classKey{owner: owner.UID, requests: fmt.Sprint(resources.Requests(object))}
+	if !ofDaemonSet(object) { // Each of its pods is bound to a node of its own.
+		key.constraints = constraintsOf(&object.Spec)
+	}
+	return key
+}
+
+// classOf returns the class of a pod with that key.
+func (c *Cluster) classOf(object *corev1.Pod, key classKey) *class {
+	if known := c.classes[key]; known != nil {
+		return known
+	}
+	created := c.newClass(object, resources.Requests(object))
+	created.key = key
 	c.repels.add(object)
-	if owner != nil {
+	if key != (classKey{}) {
 		c.classes[key] = created
 	}
 	return created

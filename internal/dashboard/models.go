@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
@@ -42,6 +43,7 @@ type models struct {
 
 	roomKey  string
 	room     *view.Room
+	keys     capacity.Keys
 	problems []string
 	losses   []view.PoolLoss
 	details  map[string]*view.PoolDetail
@@ -88,7 +90,7 @@ func (r *request) roomOf() *view.Room {
 		return nil
 	}
 	if key := r.snapshot.version(capacityKinds...); key != m.roomKey || m.room == nil {
-		m.room, m.problems = view.NewRoom(r.pools(), r.nodes(), r.pods())
+		m.room, m.problems = view.NewRoomWith(&m.keys, r.pools(), r.nodes(), r.pods())
 		m.roomKey, m.losses, m.details = key, nil, map[string]*view.PoolDetail{}
 	}
 	return m.room

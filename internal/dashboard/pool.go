@@ -137,13 +137,8 @@ func (r *request) factsOf(pool *tidekeeperv1.NodePool) (view.PoolFacts, error) {
 			f.Members = append(f.Members, *node)
 		}
 	}
-	if r.snapshot.problem(kindPods) == "" {
-		f.Pods = map[string][]*corev1.Pod{}
-		for _, pod := range r.pods() {
-			if !pods.IsTerminal(pod) {
-				f.Pods[pod.Spec.NodeName] = append(f.Pods[pod.Spec.NodeName], pod)
-			}
-		}
+	if room := r.roomOf(); room != nil {
+		f.Cluster = room.Cluster
 	}
 	return f, nil
 }

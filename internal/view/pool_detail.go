@@ -55,6 +55,8 @@ type PoolFacts struct {
 	Members []corev1.Node
 	// Pods by node; nil if they may not be read.
 	Pods map[string][]*corev1.Pod
+	// Cluster has the members with the pods on them, and may have others; nil to make it of Pods.
+	Cluster *capacity.Cluster
 	// Used is what the members use, nil if it is not known; NoMetrics is why.
 	Used      *capacity.Used
 	NoMetrics string
@@ -86,8 +88,8 @@ func PoolDetailOf(f PoolFacts, now time.Time) (PoolDetail, error) {
 
 // clusterOf returns the members with the pods on them, nil if these may not be read.
 func clusterOf(f PoolFacts) *capacity.Cluster {
-	if f.Pods == nil {
-		return nil
+	if f.Cluster != nil || f.Pods == nil {
+		return f.Cluster
 	}
 	var list []*corev1.Pod
 	for i := range f.Members {

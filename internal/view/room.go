@@ -35,7 +35,12 @@ type PoolMembers struct {
 // NewRoom returns the room in a cluster for these pools, in their order. Pools whose selector
 // cannot be parsed are left out, and named in problems.
 func NewRoom(pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*corev1.Pod) (room *Room, problems []string) {
-	room = &Room{Cluster: capacity.New(nodes, running), Nodes: nodes}
+	return NewRoomWith(&capacity.Keys{}, pools, nodes, running)
+}
+
+// NewRoomWith is [NewRoom] for a caller that asks again and again, with what is remembered of the pods.
+func NewRoomWith(keys *capacity.Keys, pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*corev1.Pod) (room *Room, problems []string) {
+	room = &Room{Cluster: capacity.NewWith(keys, nodes, running), Nodes: nodes}
 	for _, pool := range pools {
 		selector, err := plan.Selector(pool)
 		if err != nil {

@@ -1,0 +1,40 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// With what is remembered of the pods, a cluster is the same as without, also when some pods have
+// changed, are gone, or are new; and the pods that are gone are forgotten.
+func TestKeys(t *testing.T) {
+	nodes, pods, names := full(20, false)
+	list, running := make([]*corev1.Node, len(nodes)), make([]*corev1.Pod, len(pods))
+	for i := range nodes {
+		list[i] = &nodes[i]
+	}
+	for i := range pods {
+		running[i] = &pods[i]
+	}
+	keys := &Keys{}
+	NewWith(keys, list, running)
+	larger, alone := aPod("p-0-0", "ReplicaSet", "w0-7d9f", names[0], "cpu", "7"), aPod("alone", "", "", names[1], "cpu", "1")
+	running = append([]*corev1.Pod{&larger, &alone}, running[2:]...)
+	for range 2 {
+		got, want := NewWith(keys, list, running), New(list, running)
+		if diff := cmp.Diff(want.Level(names, nil), got.Level(names, nil)); diff != "" {
+			t.Errorf("the level (-without +with what is remembered):\n%s", diff)
+		}
+		if diff := cmp.Diff(want.Lose(names[:5], nil), got.Lose(names[:5], nil)); diff != "" {
+			t.Errorf("the loss (-without +with what is remembered):\n%s", diff)
+		}
+	}
+	if len(keys.of) != len(running) {
+		t.Errorf("%d pods are remembered, want %d", len(keys.of), len(running))
+	}
+}
