@@ -71,7 +71,7 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 				err = r.readConfig(ctx, &in, false)
 			}
 		case decision.NeedRolledOut:
-			in.RolledOut, err = r.wasRolledOut(ctx, t, in.Target, restart.Status.Active.ScheduledTime.Time)
+			t, err = r.readRolledOut(ctx, restart, t, &in)
 		case decision.NeedPodStartups:
 			in.PodStartups = r.podStartups(ctx, restart.Namespace, t.kind, in.Target)
 		case decision.NeedPodAges:
@@ -142,6 +142,18 @@ func (r *reconciler) readTarget(ctx context.Context, from client.Reader, restart
 		return nil, err
 	}
 	return t, r.excludeNodes(ctx, t, in.Target, restart.Status.Active)
+}
+
+// readRolledOut reads whether a rollout for the tick has ever begun. If so, it reads the target
+// again: a manager that has just lost the lease may have sent the tick after the target was read,
+// and only a target without it that was read later shows that the rollout was undone.
+func (r *reconciler) readRolledOut(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, t *target, in *decision.Input) (*target, error) {
+	var err error
+	in.RolledOut, err = r.wasRolledOut(ctx, t, in.Target, restart.Status.Active.ScheduledTime.Time)
+	if err != nil || !*in.RolledOut {
+		return t, err
+	}
+	return r.readTarget(ctx, r.apiReader, restart, in)
 }
 
 // wasRolledOut reports whether a rollout for the tick has ever begun. kubectl rollout undo

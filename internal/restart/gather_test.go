@@ -4,14 +4,18 @@
 package restart
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -52,5 +56,60 @@ func TestAbsenceOf(t *testing.T) {
 				t.Errorf("absence (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// sentLate has a Deployment that is restarted while its ReplicaSets are listed, or was rolled
+// back before.
+type sentLate struct {
+	client.Reader
+	deployment *appsv1.Deployment
+	tick       string
+	undone     bool
+}
+
+func (s *sentLate) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	s.deployment.DeepCopyInto(object.(*appsv1.Deployment))
+	return nil
+}
+
+func (s *sentLate) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	annotations := map[string]string{tidekeeperv1.RestartedAtAnnotation: s.tick}
+	if !s.undone {
+		s.deployment.Spec.Template.Annotations = annotations
+	}
+	set := appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.deployment, appsv1.SchemeGroupVersion.WithKind("Deployment"))}}}
+	set.Spec.Template.Annotations = annotations
+	list.(*appsv1.ReplicaSetList).Items = []appsv1.ReplicaSet{set}
+	return nil
+}
+
+// A tick that the leader before sent after the target was read is under way, not reverted.
+func TestSentWhileRevisionsAreRead(t *testing.T) {
+	tick := time.Date(2026, 1, 31, 3, 0, 0, 0, time.UTC)
+	for name, undone := range map[string]bool{"sent meanwhile": false, "rolled back": true} {
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1"}}
+		deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+		restart := &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+		restart.Spec.TargetRef = tidekeeperv1.TargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+		restart.Spec.ProgressDeadlineSeconds = 600
+		restart.Status.Active = &tidekeeperv1.ActiveRestart{
+			ScheduledTime: metav1.NewTime(tick), StartedTime: metav1.NewTime(tick), Trigger: tidekeeperv1.TriggerRequest, TargetRef: &restart.Spec.TargetRef, TargetUID: "1",
+		}
+		r := &reconciler{apiReader: &sentLate{deployment: deployment, tick: workload.FormatTime(tick), undone: undone}}
+		in := decision.Input{Restart: restart, Now: tick.Add(time.Second), Live: true}
+		target, err := r.readTarget(t.Context(), r.apiReader, restart, &in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := decision.Decide(in); d.Needs != decision.NeedRolledOut {
+			t.Fatalf("%s: %+v, want that it asks whether the tick was ever rolled out", name, d)
+		}
+		if _, err := r.readRolledOut(t.Context(), restart, target, &in); err != nil {
+			t.Fatal(err)
+		}
+		if d := decision.Decide(in); (d.Status.Active == nil) != undone {
+			t.Errorf("%s: it is in progress: %t, want %t; records %+v", name, d.Status.Active != nil, !undone, d.Records)
+		}
 	}
 }
