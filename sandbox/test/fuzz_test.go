@@ -103,6 +103,68 @@ func TestFuzzFindsMistakes(t *testing.T) {
 	})
 }
 
+// A mistake that only shows when the operator is killed after an edit is found with faults,
+// while the edit alone is survived; it replays until it is fixed.
+func TestFuzzFaults(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	only := []string{"--only", "spec.message: with a suffix", "--patience", "10s"}
+	r := fuzzStall(t, dir, "hasty", append(slices.Clone(only), "--faults")...)
+	if r.code != 2 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	const found = "spec.message: with a suffix; with CrashAfter of the first update stalls.example.com/status default/market"
+	for _, line := range []string{
+		`spec\.message: with a suffix \(.* s\): ok`,
+		`spec\.message: with a suffix; with CrashBefore of the first update configmaps default/market \(.* s\): FOUND: other state: `,
+		regexp.QuoteMeta(found) + ` \(.* s\): FOUND: other state: configmaps default/market: data\.message is open, not open2`,
+	} {
+		if !regexp.MustCompile(line).MatchString(r.stderr) {
+			t.Errorf("no line matches %s", line)
+		}
+	}
+	for _, text := range []string{
+		"Played 5 in ", "; 4 with a fault, of which 4 were reached", "Found: 1.", "kit       FAULT: ", "can it happen: A process can be killed at any moment",
+		"then update stalls.example.com/status default/market: killed when it is done and not answered, and started again",
+	} {
+		if !strings.Contains(r.stdout, text) {
+			t.Errorf("the report does not say %q", text)
+		}
+	}
+	if t.Failed() {
+		t.Fatalf("%s\n%s", r.stdout, r.stderr)
+	}
+	for _, file := range []string{"report.html", "junit.xml"} {
+		if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.Contains(string(text), found) {
+			t.Errorf("%s: %v\n%s", file, err, text)
+		}
+	}
+	file := regexp.MustCompile(`again: sandbox replay (\S+)`).FindStringSubmatch(r.stdout)
+	if file == nil {
+		t.Fatalf("the report does not say how to play it again:\n%s", r.stdout)
+	}
+	t.Run("without the mistake", func(t *testing.T) {
+		t.Parallel()
+		r := fuzzStall(t, t.TempDir(), "", append(slices.Clone(only), "--faults")...)
+		if r.code != 0 || !strings.Contains(r.stdout, "; 4 with a fault, of which 4 were reached") || !strings.Contains(r.stdout, "Found: 0.") {
+			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+	})
+	flags := []string{"replay", "--quiet", "1s", "--patience", "10s", file[1]}
+	t.Run("again", func(t *testing.T) {
+		t.Parallel()
+		if r := command(t, flags...); r.code != 2 || !strings.Contains(r.stdout, found) {
+			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+	})
+	t.Run("fixed", func(t *testing.T) {
+		t.Parallel()
+		if r := command(t, append(slices.Clone(flags), "--", stall(t))...); r.code != 0 || !strings.Contains(r.stdout, "the operator survives this edit with this fault") {
+			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+	})
+}
+
 // An operator without a mistake survives all edits that are tried, also several at once,
 // and its results are not mixed with those of another.
 func TestFuzzWithoutMistakes(t *testing.T) {

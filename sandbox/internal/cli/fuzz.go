@@ -24,6 +24,7 @@ type fuzzFlags struct {
 	install, ignore []string
 	object          string
 	nodes           int
+	faults          bool
 }
 
 func newFuzz() *cobra.Command {
@@ -41,12 +42,17 @@ at the limits and beyond, wrong, empty, absent and hostile ones. One property is
 a time, and then several at once. The API server must refuse an edit, and then nothing may
 change; or the operator must come to rest with it, must come back when the edit is taken
 back, and must come to the same as with a new object. It must not panic, end, or loop.
+With --faults, an edit that it has survived is made again while its answer to it is
+disturbed: it is killed before or after a write, an answer is lost, a request refused.
 'sandbox replay' plays a finding again.
 
 It ends with exit code 0 if nothing was found, 2 if something was, and 1 if it could not
 be played. What was played is kept in --dir: started again, it goes on.`,
 		Example: `  # Ten minutes.
   sandbox fuzz --install config/crd --object sample.yaml --for 10m -- ./my-operator
+
+  # With faults at what the operator writes.
+  sandbox fuzz --install config/crd --object sample.yaml --faults --for 10m -- ./my-operator
 
   # Only one property; what is found again, with the operator fixed.
   sandbox fuzz --install config/crd --object sample.yaml --only spec.replicas -- ./my-operator
@@ -61,6 +67,7 @@ be played. What was played is kept in --dir: started again, it goes on.`,
 	flags.StringVar(&f.object, "object", "", "the file with the object to edit (required); objects before it in the file are what it needs")
 	flags.DurationVar(&f.runFor, "for", 0, "how long to play, most promising edits first (default until all is played)")
 	flags.StringArrayVar(&f.only, "only", nil, "play only edits with this in their name, such as spec.replicas or 'negative'; may be given several times")
+	flags.BoolVar(&f.faults, "faults", false, "play each edit that was survived again with faults at what the operator writes then, as explore does: the four most promising ones")
 	flags.StringVar(&f.shard, "shard", "", "I/N: play the I-th of N parts of the edits")
 	flags.StringArrayVar(&f.ignore, "ignore", nil, "what does not count: a resource like jobs.batch, or a field like 'deployments.apps metadata.annotations'; may be given several times")
 	flags.StringVar(&f.dir, "dir", "fuzz", "the directory for what was played and found")
@@ -92,7 +99,7 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 		return err
 	}
 	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore = sample, others, f.ignore
-	p := fuzz.Plan{For: f.runFor, Only: f.only, Jobs: f.jobs, Progress: cmd.ErrOrStderr()}
+	p := fuzz.Plan{For: f.runFor, Faults: f.faults, Only: f.only, Jobs: f.jobs, Progress: cmd.ErrOrStderr()}
 	if p.Shard, p.Shards, err = shard(f.shard); err != nil {
 		return err
 	}
@@ -148,7 +155,7 @@ func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file st
 		return err
 	}
 	if again == nil {
-		fmt.Fprintln(cmd.OutOrStdout(), "It is not found any more: the operator survives this edit.")
+		fmt.Fprintln(cmd.OutOrStdout(), "It is not found any more: the operator survives this "+finding.What()+".")
 		return nil
 	}
 	again.Text(cmd.OutOrStdout(), filepath.Dir(file))

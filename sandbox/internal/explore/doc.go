@@ -20,6 +20,7 @@
 //	order.go      which is next, after those that were played
 //	run.go        one run
 //	session.go    the same sandbox and operator, for tools that play something else
+//	disturb.go    the faults of writes in a session
 //	settle.go     when all is at rest
 //	check.go      what is wrong with a run
 //	explore.go    learns, plays

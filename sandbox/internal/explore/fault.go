@@ -163,9 +163,9 @@ func (f *Fault) skips() bool {
 	return f != nil && (f.freezes() || f.Kind == ExpireWatch || f.Kind == StaleStart || f.Kind == LateEvent || f.Kind == Late)
 }
 
-// possible says when such a fault happens to an operator, so that no one takes it for an
+// Possible says when such a fault happens to an operator, so that no one takes it for an
 // invention of the kit.
-func (f Fault) possible() string {
+func (f Fault) Possible() string {
 	switch f.Kind {
 	case CrashBefore, CrashAfter, Restart:
 		return "A process can be killed at any moment: by its node, by an eviction, by the memory it needs."

@@ -62,7 +62,7 @@ func (f *Finding) Possible() string {
 	if f.Fault == nil {
 		return ""
 	}
-	return f.Fault.possible()
+	return f.Fault.Possible()
 }
 
 // Title implements [results.Finding].

@@ -123,7 +123,17 @@ func (r *run) inject(ctx context.Context, step int, injected <-chan struct{}) er
 		r.outcome.Reached = true
 		return r.restart(ctx, step)
 	}
-	if !r.reaches(ctx, step, injected) {
+	calm := time.Duration(0)
+	if step > 0 {
+		calm = r.baseline.Steps[step].Quiet
+	}
+	return r.strike(ctx, injected, r.baseline.Steps[step].Took+2*r.baseline.Quiet+3*time.Second, calm)
+}
+
+// strike waits until the fault was injected, as reaches does, and does what belongs to it.
+func (r *run) strike(ctx context.Context, injected <-chan struct{}, limit, calm time.Duration) error {
+	f := r.fault
+	if !r.reaches(ctx, injected, limit, calm) {
 		r.remove(faultRule)
 		return ctx.Err()
 	}
@@ -138,16 +148,16 @@ func (r *run) inject(ctx context.Context, step int, injected <-chan struct{}) er
 }
 
 // reaches waits until the fault was injected, and reports whether that came: within the
-// time that the step takes undisturbed and some, and, once the operator has started, not
-// after nothing has happened for long.
-func (r *run) reaches(ctx context.Context, step int, injected <-chan struct{}) bool {
-	over := time.After(r.baseline.Steps[step].Took + 2*r.baseline.Quiet + 3*time.Second)
+// limit, and not after nothing has happened for long. All is calm when nothing happens for
+// that time undisturbed; 0 is while the operator starts, when that says nothing.
+func (r *run) reaches(ctx context.Context, injected <-chan struct{}, limit, calm time.Duration) bool {
+	over := time.After(limit)
 	for {
 		select {
 		case <-injected:
 			return true
 		case <-time.After(look):
-			if step > 0 && r.quietFor() > max(2*r.baseline.Steps[step].Quiet, 3*shortQuiet) {
+			if calm > 0 && r.quietFor() > max(2*calm, 3*shortQuiet) {
 				return false
 			}
 		case <-over:

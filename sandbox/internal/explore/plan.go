@@ -26,26 +26,34 @@ func plan(b *Baseline) []planned {
 			planStale(b, step, add)
 		}
 	}
-	slices.SortStableFunc(all, func(x, y planned) int {
-		return cmp.Or(cmp.Compare(y.score, x.score), cmp.Compare(hash(x.name()), hash(y.name())))
-	})
+	mostPromisingFirst(all)
 	return all
 }
 
-// planWrites plans the faults of the writes of a step. A crash between a write and those
-// that follow it is what most operators were not tried with.
+func mostPromisingFirst(all []planned) {
+	slices.SortStableFunc(all, func(x, y planned) int {
+		return cmp.Or(cmp.Compare(y.score, x.score), cmp.Compare(hash(x.name()), hash(y.name())))
+	})
+}
+
+// planWrites plans the faults of the writes of a step.
 func planWrites(b *Baseline, step int, add func(int, Fault)) {
-	seen := map[Call]int{}
 	earlier := map[Call]bool{}
 	for i := range step {
 		for j := range b.Steps[i].Writes {
 			earlier[callOf(&b.Steps[i].Writes[j], b.names.stable)] = true
 		}
 	}
-	writes := b.Steps[step].Writes
+	planCalls(b.Steps[step].Writes, step, b.names.stable, earlier, add)
+}
+
+// planCalls plans the faults of some writes, of which those before have shown some. A crash
+// between a write and those that follow it is what most operators were not tried with.
+func planCalls(writes []Request, step int, stable map[string]bool, earlier map[Call]bool, add func(int, Fault)) {
+	seen := map[Call]int{}
 	deleted := false
 	for i := range writes {
-		call := callOf(&writes[i], b.names.stable)
+		call := callOf(&writes[i], stable)
 		seen[call]++
 		value := 50
 		if i+1 < len(writes) {

@@ -22,6 +22,8 @@ type Session struct {
 	// from is the first request, and began the time, of what is looked at.
 	from  int
 	began time.Time
+	// excused is how many ends of the operator's process were rightly so.
+	excused int
 }
 
 // Begin makes a session with that name. Prepare must have been called.
@@ -44,7 +46,7 @@ func (s *Session) Client() dynamic.Interface { return s.run.recorder.client }
 // Start starts the operator, or another process of it if there was one.
 func (s *Session) Start() error {
 	s.run.operator.close()
-	s.run.operator = s.run.process(s.run.operator.kubeconfig)
+	s.run.operator, s.excused = s.run.process(s.run.operator.kubeconfig), 0
 	return s.run.operator.start()
 }
 
@@ -56,6 +58,10 @@ func (s *Session) Watched() []string { return s.run.watches() }
 
 // Mark begins something new: what is looked at is what comes from now on.
 func (s *Session) Mark() {
+	if s.run.fault.breaksConnections() {
+		s.excused = len(s.run.operator.ends())
+	}
+	s.run.fault = nil
 	s.began, s.from = time.Now(), s.run.log.len()
 	s.run.stepBegan = s.began
 	s.run.outcome.Notes = nil
@@ -138,7 +144,11 @@ func (s *Session) Find(resource, namespace, name string) *unstructured.Unstructu
 // must not be in its output, and its end.
 func (s *Session) Failures() []string {
 	lines := s.run.operator.output.failures()
-	for _, end := range s.run.operator.ends() {
+	ends := s.run.operator.ends()
+	if s.run.fault.breaksConnections() {
+		ends = nil
+	}
+	for _, end := range ends[min(s.excused, len(ends)):] {
 		lines = append(lines, "the operator ended by itself: "+end)
 	}
 	return lines

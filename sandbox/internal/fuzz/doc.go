@@ -11,6 +11,7 @@
 //	queue.go     what is played next, and where
 //	world.go     a sandbox with the operator and the sample in it
 //	settle.go    when all is at rest, and as it should be
+//	trial.go     what is played: edits, or one with a fault
 //	play.go      plays edits, and says what is wrong
 //	compare.go   what differs between two states, without what does not count
 //	finding.go   what is found, and the file that replays it

@@ -4,7 +4,6 @@
 package fuzz
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Finding is an edit, or a sequence of them, after which something is wrong. As a file it
-// can be replayed.
+// Finding is an edit, one with a fault, or a sequence of edits, after which something is
+// wrong. As a file it can be replayed.
 type Finding struct {
 	results.Evidence `json:",inline"`
 
@@ -31,10 +30,12 @@ type Finding struct {
 	Others  string   `json:"others,omitempty"`
 	Ignore  []string `json:"ignore,omitempty"`
 	// Object is the sample.
-	Object  object       `json:"object"`
-	Edits   []edits.Edit `json:"edits"`
-	Outcome outcome      `json:"outcome"`
-	Problem Problem      `json:"problem"`
+	Object object       `json:"object"`
+	Edits  []edits.Edit `json:"edits"`
+	// Fault disturbs what the operator does about the edit; nil if it needs none.
+	Fault   *explore.Fault `json:"fault,omitempty"`
+	Outcome outcome        `json:"outcome"`
+	Problem Problem        `json:"problem"`
 }
 
 // object is one whose whole numbers stay whole when it is read.
@@ -47,7 +48,7 @@ func (o *object) UnmarshalJSON(text []byte) error {
 
 var _ json.Unmarshaler = (*object)(nil)
 
-func (f *Fuzzer) newFinding(all []edits.Edit, came outcome, problem *Problem, w *world) *Finding {
+func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *Finding {
 	workload := f.Explorer.Workload
 	install := workload.Install
 	if f.Others != "" {
@@ -56,12 +57,15 @@ func (f *Fuzzer) newFinding(all []edits.Edit, came outcome, problem *Problem, w 
 	return &Finding{
 		Evidence: results.NewEvidence(f.Explorer.Command, w.session.Timeline(), w.session.Output(20)),
 		Install:  install, Nodes: *workload.Nodes, Others: f.Others, Ignore: f.Ignore, Object: f.Sample,
-		Edits: all, Outcome: came, Problem: *problem,
+		Edits: t.edits, Fault: t.fault, Outcome: came, Problem: *problem,
 	}
 }
 
 // Case implements [results.Finding].
-func (f *Finding) Case() string { return id(f.Edits...) }
+func (f *Finding) Case() string { return f.trial().id() }
+
+// trial is what plays it.
+func (f *Finding) trial() trial { return trial{edits: f.Edits, fault: f.Fault} }
 
 // Confirmed implements [results.Finding].
 func (f *Finding) Confirmed() bool { return f.Repeated > 0 || f.Problem.certain() }
@@ -70,45 +74,57 @@ func (f *Finding) Confirmed() bool { return f.Repeated > 0 || f.Problem.certain(
 func (f *Finding) Title() string { return f.Problem.summary() }
 
 // Where implements [results.Finding]: it says which edits it takes.
-func (f *Finding) Where() string { return name(f.Edits) }
+func (f *Finding) Where() string { return f.trial().name() }
+
+// What is what the operator does not survive, in a word or two.
+func (f *Finding) What() string {
+	switch {
+	case f.Fault != nil:
+		return "edit with this fault"
+	case len(f.Edits) > 1:
+		return "sequence of edits"
+	}
+	return "edit"
+}
 
 // Details implements [results.Finding].
 func (f *Finding) Details() []string { return f.Problem.Lines }
 
 // oracles are all of them, those that tell most first.
-var oracles = []explore.Oracle{explore.Failed, explore.Broken, Changed, NotHealed, NotUndone, OtherThanFresh, explore.NotReached, explore.NotAtRest}
+var oracles = []explore.Oracle{explore.Failed, explore.Broken, Changed, NotHealed, NotUndone, OtherThanFresh, explore.OtherState, explore.NotReached, explore.NotAtRest}
 
-// Rank implements [results.Finding]: the fewest edits come first.
+// Rank implements [results.Finding]: the fewest edits come first, those without a fault
+// before those with one.
 func (f *Finding) Rank() []int {
-	return []int{slices.Index(oracles, f.Problem.Oracle), len(f.Edits)}
+	faults := 0
+	if f.Fault != nil {
+		faults = 1
+	}
+	return []int{slices.Index(oracles, f.Problem.Oracle), len(f.Edits), faults}
+}
+
+// Possible says when its fault happens.
+func (f *Finding) Possible() string {
+	if f.Fault == nil {
+		return ""
+	}
+	return f.Fault.Possible()
 }
 
 // Kind implements [results.Finding].
 func (f *Finding) Kind() string {
 	text := string(f.Problem.Oracle)
+	if f.Fault != nil {
+		text += " with a fault"
+	}
+	if f.Problem.Oracle == explore.NotAtRest {
+		return text + " " + f.Edits[0].Field
+	}
 	for _, d := range f.Problem.Lines[:min(1, len(f.Problem.Lines))] {
 		what, _, _ := strings.Cut(d, " is ")
 		text += " " + explore.AnyIndex(what)
 	}
-	if f.Problem.Oracle == explore.NotAtRest {
-		return string(f.Problem.Oracle) + " " + f.Edits[0].Field
-	}
 	return text
-}
-
-// name names a sequence of edits.
-func name(all []edits.Edit) string {
-	names := make([]string, 0, len(all))
-	for _, e := range all {
-		names = append(names, e.String())
-	}
-	return strings.Join(names, "; at once ")
-}
-
-// id identifies a sequence of edits.
-func id(all ...edits.Edit) string {
-	sum := sha256.Sum256([]byte(name(all)))
-	return fmt.Sprintf("%x", sum[:4])
 }
 
 // IsFinding reports whether a file is a finding of this package, and not of another.
@@ -134,6 +150,13 @@ func parseFinding(text []byte) (*Finding, error) {
 		return nil, errors.New("it has no command, no object or no edits")
 	case f.Nodes < 0:
 		return nil, fmt.Errorf("nodes: %d: there cannot be fewer than 0", f.Nodes)
+	case f.Fault != nil && len(f.Edits) > 1:
+		return nil, errors.New("it has a fault and more than one edit")
+	}
+	if f.Fault != nil {
+		if err := f.Fault.CheckWrite(); err != nil {
+			return nil, err
+		}
 	}
 	return f, nil
 }

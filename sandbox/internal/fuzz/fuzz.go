@@ -49,6 +49,8 @@ type baseline struct {
 	observed bool
 	// fresh: the sample can be deleted and made again.
 	fresh bool
+	// watched are what the operator watches from its start on.
+	watched []string
 	// reports is what the operator says of the sample.
 	reports string
 }
@@ -57,6 +59,8 @@ type baseline struct {
 type Plan struct {
 	// For is how long to play; 0 is until all is played.
 	For time.Duration
+	// Faults has edits that were survived played again with faults.
+	Faults bool
 	// Only are parts of the names of edits; none is all.
 	Only []string
 	// Shard and Shards divide the edits among machines: this one plays those with the
@@ -98,7 +102,7 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 	}
 	book.Planned, book.Learnt = len(all), f.base.describe()
 	fmt.Fprintf(p.Progress, "Learnt: %s. There are %d edits of one property.\n", book.Learnt, len(all))
-	q := &queue{fuzzer: f, plan: p, book: book, over: over}
+	q := &queue{fuzzer: f, plan: p, book: book, over: over, variety: explore.NewVariety()}
 	q.fill(all)
 	err = q.run(ctx, w)
 	book.Left, book.Took = len(q.edits), time.Since(began)
@@ -108,7 +112,9 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 // chosen returns the edits that are to be played here.
 func chosen(all []edits.Edit, p Plan) []edits.Edit {
 	all = slices.DeleteFunc(all, func(e edits.Edit) bool {
-		return len(p.Only) > 0 && !slices.ContainsFunc(p.Only, func(part string) bool { return strings.Contains(e.String(), part) || id(e) == part })
+		return len(p.Only) > 0 && !slices.ContainsFunc(p.Only, func(part string) bool {
+			return strings.Contains(e.String(), part) || trial{edits: []edits.Edit{e}}.id() == part
+		})
 	})
 	var mine []edits.Edit
 	for i, e := range all {
@@ -173,11 +179,14 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 	if f.base.before, err = w.learnNext(ctx, "the operator was started"); err != nil {
 		return nil, err
 	}
+	watched := s.Watched()
 	w.gap = 0 // That a process takes a moment to start says nothing about what it does then.
 	if f.base.state, err = w.learnSample(ctx); err != nil {
 		return nil, err
 	}
 	w.objects = s.Objects()
+	now := s.Watched()
+	f.base.watched = slices.DeleteFunc(watched, func(resource string) bool { return !slices.Contains(now, resource) })
 	f.base.busy = max(busy, 2*float64(s.Activity(w.quiet).Requests)/w.quiet.Seconds())
 	if o := w.find(); o != nil {
 		f.base.observed, f.base.reports = observed(o) > 0, reports(o)
@@ -249,16 +258,18 @@ func (f *Fuzzer) Replay(ctx context.Context, found *Finding, progress io.Writer)
 	defer w.session.End()
 	w.quiet = f.Explorer.Quiet
 	fmt.Fprintf(progress, "Playing %s.\n", found.Where())
-	came, problem, err := w.play(ctx, found.Edits)
+	played, came, problem, err := w.repeat(ctx, found.trial())
 	switch {
 	case err != nil:
 		return nil, err
-	case problem == nil && came != accepted && found.Outcome == accepted:
+	case problem == nil && came == notReached:
+		return nil, errors.New("the fault was not reached: this operator does not write after this edit what the finding is about")
+	case problem == nil && (came == denied || came == same) && (found.Outcome == accepted || found.Outcome == disturbed):
 		return nil, fmt.Errorf("the edit was not made (%s): the definition or the sample is another than that of the finding", came)
 	case problem == nil:
 		return nil, nil
 	}
-	again := f.newFinding(found.Edits, came, problem, w)
+	again := f.newFinding(played, came, problem, w)
 	again.Repeated, again.Tries = 1, 1
 	return again, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -135,7 +136,7 @@ func TestSequences(t *testing.T) {
 		t.Fatalf("too early: %v", q.sequences)
 	}
 	q.survive(at("d", "third", 0))
-	if len(q.sequences) != 1 || name(q.sequences[0]) != "spec: a; at once other: c; at once third[0]: d" {
+	if len(q.sequences) != 1 || (trial{edits: q.sequences[0]}).name() != "spec: a; at once other: c; at once third[0]: d" {
 		t.Errorf("%v", q.sequences)
 	}
 	for range inSequence {
@@ -150,17 +151,69 @@ func TestSequences(t *testing.T) {
 func TestQueueGoesOn(t *testing.T) {
 	one, two := edits.Edit{Field: "spec.a", What: "x"}, edits.Edit{Field: "spec.b", What: "y"}
 	found := &Finding{Edits: []edits.Edit{one}, Problem: Problem{Oracle: NotUndone, Lines: []string{"configmaps default/a: data.b is 1, not 2"}}}
-	q := &queue{over: t.Context(), book: &results.Book[*Finding]{Result: &results.Result[*Finding]{Findings: []*Finding{found}, Played: []results.Played{{ID: id(one)}}}}}
+	q := &queue{over: t.Context(), book: &results.Book[*Finding]{Result: &results.Result[*Finding]{Findings: []*Finding{found}, Played: []results.Played{{ID: trial{edits: []edits.Edit{one}}.id()}}}}}
 	q.fill([]edits.Edit{one, two})
 	next, ok := q.take()
-	if !ok || name(next) != "spec.b: y" {
-		t.Errorf("%v is played next", next)
+	if !ok || next.name() != "spec.b: y" {
+		t.Errorf("%s is played next", next.name())
 	}
 	if next, ok := q.take(); ok {
-		t.Errorf("%v is played at last", next)
+		t.Errorf("%s is played at last", next.name())
 	}
 	if !q.known["not undone configmaps default/a: data.b"] {
 		t.Errorf("known are %v", q.known)
+	}
+}
+
+// An edit that was survived is played again for its faults, unless these were played.
+func TestQueueGoesOnWithFaults(t *testing.T) {
+	one := func(field string) trial { return trial{edits: []edits.Edit{{Field: field, What: "x"}}} }
+	played := func(field string, came outcome, then ...string) results.Played {
+		return results.Played{ID: one(field).id(), Outcome: string(came), Then: then}
+	}
+	q := &queue{over: t.Context(), plan: Plan{Faults: true}, book: &results.Book[*Finding]{Result: &results.Result[*Finding]{Played: []results.Played{
+		played("all", accepted, "1", "2"), {ID: "1"}, {ID: "2"}, played("one", accepted, "1", "3"), played("not asked", accepted), played("refused", denied),
+		played("none", accepted, []string{}...), {ID: one("found").id(), Outcome: string(accepted), Found: true},
+	}}}}
+	q.book.Played[6].Then = []string{}
+	var all []edits.Edit
+	for _, field := range []string{"all", "one", "not asked", "refused", "none", "found", "new"} {
+		all = append(all, one(field).edits...)
+	}
+	q.fill(all)
+	var left []string
+	for _, e := range q.edits {
+		left = append(left, e.Field)
+	}
+	if want := []string{"one", "not asked", "new"}; !slices.Equal(left, want) {
+		t.Errorf("played are %q, want %q", left, want)
+	}
+}
+
+func TestFindingWithFault(t *testing.T) {
+	const finding = `
+command: [./operator]
+object: {apiVersion: v1, kind: A, metadata: {name: a}}
+edits: [{field: spec.a, class: plausible, what: x, path: spec.a, value: 1}]
+fault: {kind: CrashAfter, step: 1, nth: 1, call: {verb: update, resource: configmaps}}
+problem: {oracle: other state, lines: [x]}
+outcome: with a fault
+`
+	for _, tc := range []struct{ replace, by, says string }{
+		{"x", "x", ""},
+		{"kind: CrashAfter", "kind: Freeze", `there is no fault "Freeze" of a write`},
+		{", call: {verb: update, resource: configmaps}", "", "the fault has no call"},
+		{"nth: 1", "nth: 0", "they are counted from 1"},
+		{"step: 1", "step: 2", "there is only one"},
+		{"edits: [", "edits: [{field: spec.b, class: plausible, what: x, path: spec.b, value: 1}, ", "more than one edit"},
+	} {
+		f, err := parseFinding([]byte(strings.Replace(finding, tc.replace, tc.by, 1)))
+		switch {
+		case tc.says == "" && (err != nil || f.Where() != "spec.a: x; with CrashAfter of the first update configmaps"):
+			t.Errorf("%v %v", f, err)
+		case tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)):
+			t.Errorf("%s: %v, want %s", tc.by, err, tc.says)
+		}
 	}
 }
 

@@ -99,6 +99,7 @@ func (w *world) play(ctx context.Context, all []edits.Edit) (outcome, *Problem, 
 	if err != nil || problem != nil {
 		return came, problem.when(w.describe(all)), err
 	}
+	w.edited, w.faults = after, w.session.Faults()
 	edited := w.find()
 	problem, err = w.back(ctx, content, meant(all))
 	if err != nil || problem != nil {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
@@ -30,7 +31,11 @@ type queue struct {
 	// survived are the last ones, of which sequences are made.
 	survived []edits.Edit
 	known    map[string]bool
-	err      error
+	// variety chooses the faults with which edits are played that were survived.
+	variety *explore.Variety
+	// faults is how many trials with one were played here.
+	faults int
+	err    error
 }
 
 func (q *queue) fill(all []edits.Edit) {
@@ -39,10 +44,20 @@ func (q *queue) fill(all []edits.Edit) {
 		q.known[f.Kind()] = true
 	}
 	for _, e := range all {
-		if !q.played(id(e)) {
+		if id := (trial{edits: []edits.Edit{e}}).id(); !q.played(id) || q.plan.Faults && !q.disturbed(id) {
 			q.edits = append(q.edits, e)
 		}
 	}
+}
+
+// disturbed reports whether an edit that was played needs no faults any more.
+func (q *queue) disturbed(id string) bool {
+	for _, p := range q.book.Played {
+		if p.ID == id && p.Outcome == string(accepted) && p.Error == "" && !p.Found {
+			return p.Then != nil && !slices.ContainsFunc(p.Then, func(id string) bool { return !q.played(id) })
+		}
+	}
+	return true
 }
 
 func (q *queue) played(id string) bool {
@@ -50,22 +65,22 @@ func (q *queue) played(id string) bool {
 }
 
 // take returns what is played next: sequences as soon as there are some.
-func (q *queue) take() ([]edits.Edit, bool) {
+func (q *queue) take() (trial, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.over.Err() != nil || q.err != nil:
-		return nil, false
+		return trial{}, false
 	case len(q.sequences) > 0:
 		next := q.sequences[0]
 		q.sequences = q.sequences[1:]
-		return next, true
+		return trial{edits: next}, true
 	case len(q.edits) > 0:
 		next := q.edits[0]
 		q.edits = q.edits[1:]
-		return []edits.Edit{next}, true
+		return trial{edits: []edits.Edit{next}}, true
 	}
-	return nil, false
+	return trial{}, false
 }
 
 // inSequence is how many edits of one property are played for one of several.
@@ -85,7 +100,7 @@ func (q *queue) survive(e edits.Edit) {
 		}
 	}
 	q.survived = nil
-	if len(sequence) > 1 && !q.played(id(sequence...)) {
+	if len(sequence) > 1 && !q.played(trial{edits: sequence}.id()) {
 		q.sequences = append(q.sequences, sequence)
 	}
 }
@@ -105,7 +120,11 @@ func (q *queue) run(ctx context.Context, first *world) error {
 				if !ok {
 					return
 				}
-				l.play(ctx, next)
+				for _, then := range l.play(ctx, next) {
+					if l.over.Err() == nil {
+						l.play(ctx, then)
+					}
+				}
 			}
 		})
 	}
@@ -145,25 +164,26 @@ func (l *lane) ready(ctx context.Context) error {
 	return err
 }
 
-// play plays edits, again if that makes a finding certain, and notes what came of it.
-func (l *lane) play(ctx context.Context, all []edits.Edit) {
+// play plays a trial, again if that makes a finding certain, and notes what came of it. It
+// returns what is to be played then.
+func (l *lane) play(ctx context.Context, t trial) []trial {
 	begun := time.Now()
-	played := results.Played{ID: id(all...), Name: name(all)}
+	played := results.Played{ID: t.id(), Name: t.name()}
 	var found *Finding
 	err := l.ready(ctx)
 	if err == nil {
 		var came outcome
 		var problem *Problem
-		came, problem, err = l.world.play(ctx, all)
+		came, problem, err = l.world.try(ctx, t)
 		played.Outcome = string(came)
 		if problem != nil {
-			found = l.fuzzer.newFinding(all, came, problem, l.world)
+			found = l.fuzzer.newFinding(t, came, problem, l.world)
 			played.Found = true
-			err = l.confirm(ctx, found)
+			found, err = l.confirm(ctx, found, t)
 		}
 	}
 	if ctx.Err() != nil {
-		return
+		return nil
 	}
 	if err != nil || found != nil {
 		if crash := l.crash(); crash != nil {
@@ -176,7 +196,7 @@ func (l *lane) play(ctx context.Context, all []edits.Edit) {
 		played.Error = err.Error()
 	}
 	played.Seconds = time.Since(begun).Seconds()
-	l.note(played, found, all)
+	return l.note(played, found, t)
 }
 
 // crash returns the crash of a component of the lane's sandbox, and ends that.
@@ -192,46 +212,74 @@ func (l *lane) crash() error {
 }
 
 // confirm plays a finding again in a world that is new, with more time to come to rest,
-// unless it is certain or one of its kind was confirmed.
-func (l *lane) confirm(ctx context.Context, found *Finding) error {
+// unless it is certain or one of its kind was confirmed. One with a fault becomes one
+// without if that is found.
+func (l *lane) confirm(ctx context.Context, found *Finding, t trial) (*Finding, error) {
 	l.mu.Lock()
 	known := l.known[found.Kind()]
 	l.mu.Unlock()
 	if found.Problem.certain() {
-		return nil
+		return found, nil
 	}
 	if known {
 		found.Repeated = 1
-		return nil
+		return found, nil
 	}
 	l.used = true
 	if err := l.ready(ctx); err != nil {
-		return err
+		return found, err
 	}
 	found.Tries = 1
 	quick := l.world.quiet
 	l.world.quiet = l.fuzzer.Explorer.Quiet
-	_, problem, err := l.world.play(ctx, found.Edits)
+	again, came, problem, err := l.world.repeat(ctx, t)
 	l.world.quiet = quick
 	if problem != nil {
+		if again.fault == nil && t.fault != nil {
+			found = l.fuzzer.newFinding(again, came, problem, l.world)
+			found.Tries = 1
+		}
 		found.Repeated = 1
 	}
-	return err
+	return found, err
 }
 
-// note notes what came of edits, and says it.
-func (l *lane) note(played results.Played, found *Finding, all []edits.Edit) {
+// mostFaults is how many faults are played with an edit.
+const mostFaults = 4
+
+// disturb returns an edit that was survived with faults that were not played yet.
+func (l *lane) disturb(t trial) []trial {
+	var all []trial
+	for _, fault := range l.variety.Choose(l.world.faults, mostFaults) {
+		with := trial{edits: t.edits, fault: &fault, want: l.world.edited}
+		if !l.played(with.id()) {
+			all = append(all, with)
+		}
+	}
+	return all
+}
+
+// note notes what came of a trial, and says it. It returns what is to be played then.
+func (l *lane) note(played results.Played, found *Finding, t trial) []trial {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var kept error
+	var then []trial
+	if t.fault != nil {
+		l.faults++
+	}
 	switch {
 	case found != nil:
 		if found.Confirmed() {
 			l.known[found.Kind()] = true
 		}
 		kept = l.book.Found(found)
-	case played.Outcome == string(accepted) && played.Error == "" && len(all) == 1:
-		l.survive(all[0])
+	case played.Outcome == string(accepted) && played.Error == "" && len(t.edits) == 1:
+		l.survive(t.edits[0])
+		if l.plan.Faults {
+			then = l.disturb(t)
+			played.Then = ids(then)
+		}
 	}
 	if err := errors.Join(kept, l.book.Note(played)); err != nil && l.err == nil {
 		l.err = err
@@ -242,8 +290,26 @@ func (l *lane) note(played results.Played, found *Finding, all []edits.Edit) {
 		came = results.Verdict(found)
 	case played.Error != "":
 		came = "error: " + oneLine(played.Error)
-	case played.Outcome != string(accepted):
+	case played.Outcome != string(accepted) && played.Outcome != string(disturbed):
 		came = played.Outcome
 	}
-	l.book.Progress(l.over, l.plan.Progress, played, came, len(l.edits)+len(l.sequences))
+	l.book.Progress(l.over, l.plan.Progress, played, came, l.left())
+	return then
+}
+
+// left is how many trials are probably left.
+func (q *queue) left() int {
+	left := len(q.edits) + len(q.sequences)
+	if without := len(q.book.Played) - q.faults; without > 0 {
+		left += left * q.faults / without
+	}
+	return left
+}
+
+func ids(all []trial) []string {
+	ids := []string{}
+	for _, t := range all {
+		ids = append(ids, t.id())
+	}
+	return ids
 }

@@ -6,6 +6,7 @@ package fuzz
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
@@ -15,6 +16,7 @@ var tool = &results.Tool[*Finding]{
 	Name: "fuzz", Cases: "edits", Subject: "object or operator", Parse: parseFinding,
 	Page: results.NewPage(`<pre>{{range .Made}}{{.}}
 {{end}}</pre>
+{{with .Possible}}<p>Can it happen? {{.}}</p>{{end}}
 {{with .Problem.When}}<p>{{.}}:</p>{{end}}
 <pre>{{range .Problem.Lines}}{{.}}
 {{end}}</pre>`),
@@ -28,6 +30,11 @@ func (r *Result) Text(w io.Writer, dir string) {
 	if failed := r.Failed(); failed > 0 {
 		fmt.Fprintf(w, "; %d could not be judged", failed)
 	}
+	if faults := r.Came(string(disturbed)) + r.Came(string(notReached)); faults > 0 {
+		fmt.Fprintf(w, "; %d with a fault, of which %d were reached", faults, r.Came(string(disturbed)))
+	} else if slices.ContainsFunc(r.Played, func(p results.Played) bool { return p.Then != nil }) {
+		fmt.Fprint(w, "; none with a fault, as the operator has written nothing after an edit that it has survived")
+	}
 	fmt.Fprintf(w, "; %d not played. Found: %d.\n", r.Left, r.Confirmed())
 }
 
@@ -36,13 +43,16 @@ func (f *Finding) Describe(w io.Writer) {
 	for _, made := range f.Made() {
 		fmt.Fprintf(w, "   %s\n", made)
 	}
+	if f.Fault != nil {
+		fmt.Fprintf(w, "   can it happen: %s\n", f.Possible())
+	}
 	if f.Problem.When != "" {
 		fmt.Fprintf(w, "   %s:\n", f.Problem.When)
 	}
 	results.Lines(w, f.Problem.Lines)
 }
 
-// Made says what the edits set, a line each.
+// Made says what the edits set, a line each, and what the fault does.
 func (f *Finding) Made() []string {
 	var lines []string
 	for _, e := range f.Edits {
@@ -51,6 +61,9 @@ func (f *Finding) Made() []string {
 		} else {
 			lines = append(lines, fmt.Sprintf("%s = %.200q", e.Path, fmt.Sprint(e.Value)))
 		}
+	}
+	if f.Fault != nil {
+		lines = append(lines, fmt.Sprintf("then %s: %s", f.Fault.Call, f.Fault.Means()))
 	}
 	return lines
 }

@@ -6,6 +6,7 @@ package fuzz
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
@@ -94,6 +95,8 @@ func (w *world) missing(g goal, state explore.State) *Problem {
 	switch {
 	case g.learns && len(w.session.Watched()) == 0:
 		return &Problem{Oracle: explore.NotReached, Lines: []string{"the operator has not opened a watch"}}
+	case !g.learns && len(w.unwatched()) > 0:
+		return &Problem{Oracle: explore.NotReached, Lines: []string{fmt.Sprintf("the operator does not watch %v any more", w.unwatched())}}
 	case g.gone && object != nil:
 		return &Problem{Oracle: explore.NotReached, Lines: []string{fmt.Sprintf("it was deleted, and is still there, with the finalizers %q", object.GetFinalizers())}}
 	case !g.gone && !g.learns && w.base.observed && object != nil && observed(object) != object.GetGeneration():
@@ -108,4 +111,10 @@ func (w *world) missing(g goal, state explore.State) *Problem {
 		return &Problem{Oracle: explore.OtherState, Lines: lines(differences), differences: differences}
 	}
 	return nil
+}
+
+// unwatched returns what the operator always watches, and does not watch now: it is not up.
+func (w *world) unwatched() []string {
+	now := w.session.Watched()
+	return slices.DeleteFunc(slices.Clone(w.base.watched), func(resource string) bool { return slices.Contains(now, resource) })
 }

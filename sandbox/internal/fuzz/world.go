@@ -29,6 +29,10 @@ type world struct {
 	// quiet is how long nothing must happen for all to be at rest, gap the longest time
 	// in which nothing happened before something did.
 	quiet, gap time.Duration
+	// edited is what the edits that were last played came to, and faults are those that may
+	// disturb what the operator wrote then.
+	edited explore.State
+	faults explore.Faults
 	// objects is how many there are with the sample; 0: not known yet.
 	objects int
 }

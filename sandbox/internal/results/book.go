@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -36,6 +37,8 @@ type Played struct {
 	Outcome string  `json:"outcome,omitempty"`
 	Found   bool    `json:"found"`
 	Seconds float64 `json:"seconds"`
+	// Then are the IDs of the cases that are played because of it; nil: that was not asked.
+	Then []string `json:"then,omitzero"`
 	// Error says why it could not be judged.
 	Error string `json:"error,omitempty"`
 }
@@ -88,13 +91,22 @@ func (t *Tool[F]) Open(dir string, about any) (*Book[F], error) {
 
 // Note keeps that a case was played.
 func (b *Book[F]) Note(p Played) error {
-	b.Played = append(b.Played, p)
+	b.note(p)
 	line, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
 	_, err = b.file.Write(append(line, '\n'))
 	return err
+}
+
+// note notes a case: once if it was played again.
+func (r *Result[F]) note(p Played) {
+	if i := slices.IndexFunc(r.Played, func(other Played) bool { return other.ID == p.ID }); i >= 0 {
+		r.Played[i] = p
+		return
+	}
+	r.Played = append(r.Played, p)
 }
 
 // Found keeps a finding.
@@ -147,7 +159,7 @@ func (t *Tool[F]) read(dir string) (*Result[F], error) {
 	for line := range strings.Lines(string(text)) {
 		var p Played
 		if json.Unmarshal([]byte(line), &p) == nil { // The last line may be half a one.
-			r.Played = append(r.Played, p)
+			r.note(p)
 		}
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "finding-*.yaml"))

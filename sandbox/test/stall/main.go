@@ -34,7 +34,7 @@ import (
 )
 
 var mistakes = flag.String("mistakes", "", `mistakes to make, with commas: "panic" with an empty list; "stuck" forever after a wrong interval; `+
-	`"leftover" never deletes the second ConfigMap; "loop" with a negative number; "sticky" never changes the message`)
+	`"leftover" never deletes the second ConfigMap; "loop" with a negative number; "sticky" never changes the message; "hasty" reports before it writes, and then takes it for written`)
 
 func makes(mistake string) bool { return slices.Contains(strings.Split(*mistakes, ","), mistake) }
 
@@ -115,6 +115,15 @@ func (o *operator) keep(ctx context.Context, stall *unstructured.Unstructured) e
 			}
 		}
 		return o.report(ctx, stall, "replicas is negative")
+	}
+	if makes("hasty") {
+		if seen, _, _ := unstructured.NestedInt64(stall.Object, "status", "observedGeneration"); seen == stall.GetGeneration() {
+			return nil
+		}
+		if err := o.report(ctx, stall, ""); err != nil {
+			return err
+		}
+		return o.write(ctx, stall, s.Spec)
 	}
 	if err := o.write(ctx, stall, s.Spec); err != nil {
 		return err

@@ -1,0 +1,126 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fuzz
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+)
+
+// trial is what is played: edits, or one with a fault.
+type trial struct {
+	edits []edits.Edit
+	// fault disturbs what the operator does about the edit; nil: none.
+	fault *explore.Fault
+	// want is what the edit comes to without the fault.
+	want explore.State
+}
+
+// name names a trial.
+func (t trial) name() string {
+	names := make([]string, 0, len(t.edits))
+	for _, e := range t.edits {
+		names = append(names, e.String())
+	}
+	text := strings.Join(names, "; at once ")
+	if t.fault != nil {
+		text += "; with " + t.fault.OnWrite()
+	}
+	return text
+}
+
+// id identifies a trial.
+func (t trial) id() string {
+	sum := sha256.Sum256([]byte(t.name()))
+	return fmt.Sprintf("%x", sum[:4])
+}
+
+// Outcomes of edits with a fault.
+const (
+	// disturbed: the operator met the fault.
+	disturbed outcome = "with a fault"
+	// notReached: it did not.
+	notReached outcome = results.NotReached
+)
+
+// try plays a trial, of which it is known what it comes to without its fault.
+func (w *world) try(ctx context.Context, t trial) (outcome, *Problem, error) {
+	if t.fault == nil {
+		return w.play(ctx, t.edits)
+	}
+	return w.disturb(ctx, t)
+}
+
+// repeat plays a trial once more: first without its fault, and if that is survived with it.
+// It returns the trial in which the problem is.
+func (w *world) repeat(ctx context.Context, t trial) (trial, outcome, *Problem, error) {
+	without := trial{edits: t.edits}
+	came, problem, err := w.play(ctx, t.edits)
+	if t.fault == nil || came != accepted || problem != nil || err != nil {
+		return without, came, problem, err
+	}
+	if t.want != nil {
+		w.base.mask.Learn(w.base.mask.Compare(t.want, w.edited))
+	}
+	t.want = w.edited
+	came, problem, err = w.disturb(ctx, t)
+	return t, came, problem, err
+}
+
+// disturb makes an edit, with a fault that disturbs what the operator does about it. All
+// must come to where it does without the fault, and back. The world is as before if there
+// is no problem and no error.
+func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error) {
+	w.session.Mark()
+	e := t.edits[0]
+	content, ok := e.Apply(w.Sample)
+	if !ok {
+		return denied, nil, nil
+	}
+	var came outcome
+	var problem *Problem
+	reached, err := w.session.Disturb(ctx, *t.fault, w.base.took+2*w.Explorer.Quiet+3*time.Second, w.quiet, func() (bool, error) {
+		var err error
+		came, problem, err = w.edit(ctx, e, content, false)
+		return came == accepted && problem == nil, err
+	})
+	if err != nil || problem != nil || came != accepted {
+		return came, problem, err
+	}
+	if problem, err = w.survive(ctx, t, content); err != nil {
+		return came, nil, err
+	}
+	switch {
+	case reached:
+		return disturbed, problem, nil
+	case problem != nil && !problem.certain():
+		// It is not the fault's doing.
+		return notReached, nil, fmt.Errorf("the fault was not reached, and yet %s", problem.summary())
+	}
+	return notReached, problem, nil
+}
+
+// survive looks whether all comes to where it should after an edit with a fault, and back.
+func (w *world) survive(ctx context.Context, t trial, content map[string]any) (*Problem, error) {
+	_, problem, err := w.settle(ctx, goal{state: t.want}, w.limit())
+	if err != nil || problem != nil {
+		return problem.when("after " + t.name() + ", compared with the same without the fault"), err
+	}
+	problem, err = w.back(ctx, content, meant(t.edits))
+	if err != nil || problem != nil {
+		return problem, err
+	}
+	broken, err := w.session.Broken()
+	if len(broken) > 0 {
+		return &Problem{Oracle: explore.Broken, Lines: broken}, err
+	}
+	return nil, err
+}
