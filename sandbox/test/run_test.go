@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidekeeper.dev/tidekeeper/sandbox/client"
@@ -96,6 +97,42 @@ func TestRunWithoutRights(t *testing.T) {
 		}
 	}
 	wantNothingLeft(t, s.client(t), "default")
+}
+
+// A program may ask the kubelets what its account may know, and nothing else.
+func TestRunAsksKubelets(t *testing.T) {
+	s := sharedSandbox(t)
+	c := s.client(t)
+	namespace := newNamespace(t, s)
+	nodes, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := nodes.Items[0].Status.Addresses[0].Address
+	asks := func(metrics string, flags ...string) {
+		t.Helper()
+		flags = append(flags, "--service-account", namespace+"/operator", "--", operator(t), "--once", "--kubelet="+address)
+		r := startRun(t, s, flags...)
+		if code := r.wait(); code != 0 {
+			t.Fatalf("exit code %d:\n%s", code, r.Output())
+		}
+		if got := r.says("kubelet /metrics/resource"); !strings.HasPrefix(got, metrics) {
+			t.Errorf("%v: metrics: %s, want %s", flags, got, metrics)
+		}
+		if got := r.says("kubelet /containerLogs/default/web/app"); strings.HasPrefix(got, "200") || strings.HasPrefix(got, "404") {
+			t.Errorf("%v: logs: %s, want that it does not answer", flags, got)
+		}
+	}
+	asks("403 Forbidden: system:serviceaccount:"+namespace+":operator may not get nodes/metrics", "--kubelets")
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:kubelet-api-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "operator"}},
+	}
+	if _, err := c.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	asks("200 OK: # HELP ", "--kubelets")
 }
 
 // A program that is run as a Deployment has what its containers have, and the Deployment

@@ -4,8 +4,6 @@
 package framework
 
 import (
-	"encoding/json"
-	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -15,7 +13,7 @@ import (
 func (c *Cluster) InstallArgo(t testing.TB) {
 	t.Helper()
 	// On the server, as they are too large for the annotation of a client-side apply.
-	if out, err := c.Kubectl("", "apply", "--server-side", "-k", argoCRDs(t)); err != nil {
+	if out, err := c.Kubectl("", "apply", "--server-side", "-k", filepath.Join(ModuleDir(t, "hack/argo-rollouts", "github.com/argoproj/argo-rollouts"), "manifests", "crds")); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if out, err := c.Kubectl("", "wait", "--for=condition=Established", "crd", "--all"); err != nil {
@@ -25,21 +23,4 @@ func (c *Cluster) InstallArgo(t testing.TB) {
 	// needs them: with a port that does not exist it goes on without.
 	const none = "-1"
 	RunTool(t, "ARGO_BIN", "argo-rollouts", "--kubeconfig="+c.Kubeconfig, "--leader-elect=false", "--metricsPort="+none, "--healthzPort="+none)
-}
-
-// argoCRDs returns the folder of the CRDs, which are in the module of the controller.
-func argoCRDs(t testing.TB) string {
-	t.Helper()
-	// This also downloads the module, if of an earlier build only the binary is left.
-	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/argoproj/argo-rollouts")
-	download.Dir = filepath.Join(Root(), "hack", "argo-rollouts")
-	out, err := download.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	var module struct{ Dir string }
-	if err := json.Unmarshal(out, &module); err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(module.Dir, "manifests", "crds")
 }

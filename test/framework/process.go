@@ -6,6 +6,7 @@ package framework
 import (
 	"context"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,11 +31,28 @@ func RunTool(t testing.TB, variable, name string, args ...string) {
 	run(t, name, path, args...)
 }
 
+// RunAsPod does the same with "sandbox run", whose flags come first, for a program that expects
+// to be in a pod.
+func (c *Cluster) RunAsPod(t testing.TB, variable, name string, flags ...string) {
+	t.Helper()
+	path, err := Binary(variable, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := c.sandbox.Command(context.WithoutCancel(t.Context()), slices.Concat([]string{"run"}, flags, []string{"--", path})...)
+	runCommand(t, name, command)
+}
+
 // run starts the program at a path. When the test ends, the program is stopped if it
 // is still running, and its log is shown if the test has failed.
 func run(t testing.TB, name, path string, args ...string) *process {
 	t.Helper()
-	started, err := sandbox.Start(exec.Command(path, args...))
+	return runCommand(t, name, exec.Command(path, args...))
+}
+
+func runCommand(t testing.TB, name string, command *exec.Cmd) *process {
+	t.Helper()
+	started, err := sandbox.Start(command)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/streaming"
 )
 
 // runFlags are the flags of run, as they are given.
@@ -22,6 +23,7 @@ type runFlags struct {
 	serviceAccount, from, certDir string
 	webhooks                      []string
 	webhookPort                   int32
+	kubelets                      bool
 }
 
 func newRun(r *root) *cobra.Command {
@@ -33,7 +35,8 @@ func newRun(r *root) *cobra.Command {
 
 It finds the files of a ServiceAccount where every container has them, and has the
 rights of that account and no others. While it runs it has a Pod, which is ready, in
-the API server. The webhooks of Services that select the Pod reach it on this machine.
+the API server. The webhooks and the APIServices of Services that select the Pod reach
+it on this machine.
 
 Signals and the exit code are passed through. It needs root, or a kernel that permits
 user namespaces.`,
@@ -63,6 +66,7 @@ user namespaces.`,
 	flags.StringSliceVar(&f.webhooks, "webhooks", nil, "NAMESPACE/NAME of Services whose webhooks it serves, beside those that select its Pod")
 	flags.Int32Var(&f.webhookPort, "webhook-port", 0, "where it serves webhooks (default the target port of the Service, or 9443 if there is no such Service)")
 	flags.StringVar(&f.certDir, "webhook-cert-dir", filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs"), "where it expects tls.crt and tls.key")
+	flags.BoolVar(&f.kubelets, "kubelets", false, "let it ask the kubelets what their nodes use, if its account may: its HTTPS_PROXY leads to them")
 	return cmd
 }
 
@@ -90,6 +94,14 @@ func (r *root) run(ctx context.Context, f runFlags, program []string) error {
 			return err
 		}
 		o.Config.QPS = -1
+		if f.kubelets {
+			proxy, err := streaming.NewProxy(ctx, dir.KubeletsSocket())
+			if err != nil {
+				return err
+			}
+			defer proxy.Close()
+			o.Environment = []string{"HTTPS_PROXY=" + proxy.URL.String(), "https_proxy=" + proxy.URL.String()}
+		}
 		code, err = incluster.Run(ctx, o, starter)
 	} else {
 		code, err = incluster.Enter()

@@ -72,6 +72,14 @@ func apiServer(d Dir, port, etcdPort int, o Options) supervisor.Spec {
 		"--tls-cert-file=" + d.certFile(apiServerCert),
 		"--tls-private-key-file=" + d.keyFile(apiServerCert),
 		"--client-ca-file=" + d.certFile(clusterCA),
+		// Servers that it aggregates believe whom it names.
+		"--requestheader-client-ca-file=" + d.certFile(frontProxyCA),
+		"--requestheader-allowed-names=" + frontProxyCert,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + d.certFile(frontProxyCert),
+		"--proxy-client-key-file=" + d.keyFile(frontProxyCert),
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged",
@@ -81,6 +89,8 @@ func apiServer(d Dir, port, etcdPort int, o Options) supervisor.Spec {
 		"--service-account-signing-key-file=" + d.keyFile(serviceAccountKey),
 		"--profiling=false",
 		"--egress-selector-config-file=" + d.path("egress.yaml"),
+		// The names of nodes are in no DNS.
+		"--kubelet-preferred-address-types=InternalIP,Hostname",
 	}
 	if o.RealNodes > 0 {
 		args = append(args, "--kubelet-client-certificate="+d.certFile(kubeletClientCert), "--kubelet-client-key="+d.keyFile(kubeletClientCert))
@@ -155,7 +165,7 @@ func kubelets(d Dir, events bool, delays kubelet.Delays, realNodes int) supervis
 	return supervisor.Spec{Name: component.Kubelets, Args: append([]string{
 		"--kubeconfig=" + d.kubeconfigOf("sandbox:"+component.Kubelets),
 		fmt.Sprintf("--pod-events=%t", events),
-		"--streaming-socket=" + d.shortPath("kubelets.sock"),
+		"--streaming-socket=" + d.KubeletsSocket(),
 	}, args...)}
 }
 

@@ -41,6 +41,9 @@ const (
 	etcdCert          = "etcd"
 	etcdClientCert    = "etcd-client"
 	serviceAccountKey = "service-accounts"
+	// frontProxyCA signs what the API server shows the servers that it aggregates.
+	frontProxyCA   = "front-proxy-ca"
+	frontProxyCert = "front-proxy-client"
 	// kubeletClientCert is what the API server shows real kubelets.
 	kubeletClientCert = "kube-apiserver-kubelet"
 )
@@ -63,6 +66,10 @@ func (d Dir) makePKI() error {
 	if err != nil {
 		return err
 	}
+	frontProxy, newFrontProxy, err := authority(dir, frontProxyCA)
+	if err != nil {
+		return err
+	}
 	loopback := []net.IP{net.ParseIP(ports.Loopback)}
 	for name, issue := range map[string]func() (pki.Pair, error){
 		apiServerCert: func() (pki.Pair, error) {
@@ -72,11 +79,12 @@ func (d Dir) makePKI() error {
 		},
 		etcdCert:          func() (pki.Pair, error) { return etcd.Peer(component.Etcd, []string{"localhost"}, loopback) },
 		etcdClientCert:    func() (pki.Pair, error) { return etcd.Client(component.APIServer) },
+		frontProxyCert:    func() (pki.Pair, error) { return frontProxy.Client(frontProxyCert) },
 		serviceAccountKey: pki.NewSigningKey,
 		kubeletClientCert: func() (pki.Pair, error) { return ca.Client("kube-apiserver-kubelet-client", superusers) },
 	} {
 		// What an authority has issued that is not there any more is of no use.
-		if pki.Exists(dir, name) && !newCA && !newEtcd {
+		if pki.Exists(dir, name) && !newCA && !newEtcd && !newFrontProxy {
 			continue
 		}
 		pair, err := issue()

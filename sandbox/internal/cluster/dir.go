@@ -80,6 +80,9 @@ func (d Dir) shortPath(name string) string {
 	return filepath.Join("/tmp", fmt.Sprintf("tidekeeper-sandbox-%d", os.Getuid()), fmt.Sprintf("%x.sock", sum.Sum64()))
 }
 
+// KubeletsSocket is where the simulated kubelets can be asked, by HTTP CONNECT.
+func (d Dir) KubeletsSocket() string { return d.shortPath("kubelets.sock") }
+
 // settings are kept between runs.
 type settings struct {
 	// Ports are what the components got last time and try to get again, so that

@@ -189,7 +189,7 @@ func (c *cluster) prepare() error {
 	if err := os.WriteFile(d.path("audit-policy.yaml"), auditPolicy, 0o600); err != nil {
 		return err
 	}
-	if err := os.WriteFile(d.path("egress.yaml"), fmt.Appendf(nil, egress, d.shortPath("kubelets.sock")), 0o600); err != nil {
+	if err := os.WriteFile(d.path("egress.yaml"), fmt.Appendf(nil, egress, d.KubeletsSocket()), 0o600); err != nil {
 		return err
 	}
 	return d.makePKI()

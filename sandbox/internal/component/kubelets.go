@@ -62,7 +62,7 @@ func runKubelets() error {
 	// What provides volumes is simulated in the same process.
 	provided, streamed := make(chan error, 1), make(chan error, 1)
 	go func() { provided <- storage.Run(ctx, client) }()
-	go func() { streamed <- streaming.Serve(ctx, client, *socket, *realNodes) }()
+	go func() { streamed <- streaming.Serve(ctx, client, *socket, *realNodes, kubelet.ProgramAnnotation) }()
 	return errors.Join(kubelet.Run(ctx, client, writer, delays), <-provided, <-streamed)
 }
 

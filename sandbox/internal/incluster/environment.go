@@ -50,6 +50,7 @@ func (r *run) command(ctx context.Context, pod *corev1.Pod) (*exec.Cmd, error) {
 		[]string{"HOSTNAME=" + pod.Name},
 		assignments(variables),
 		[]string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "KUBERNETES_SERVICE_PORT_HTTPS=" + port},
+		r.Environment,
 	)
 	return cmd, nil
 }

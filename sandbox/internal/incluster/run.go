@@ -38,6 +38,8 @@ type Options struct {
 	CertDir string
 	// WebhookPort is where the program serves webhooks; 0: the target port of the Service.
 	WebhookPort int32
+	// Environment are variables that it gets beside those that it has in a cluster.
+	Environment []string
 }
 
 // cleanupTimeout is how long it may take to remove what the program does not need any

@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package streaming answers what an API server asks the kubelet of a node while a client
-// waits: logs, exec, attach and port-forward. There are no containers, so the annotations
-// of the pod say what they would answer.
+// Package streaming answers what the kubelet of a node is asked while a client waits: logs,
+// exec, attach and port-forward by the API server, and what the pods use by every client that
+// may know it. There are no containers, so the annotations of the pod say what they would answer.
 //
 // All simulated nodes are behind one socket, to which the API server sends what is for a node
 // (HTTP CONNECT, its egress to the cluster), so that no node needs an address or a port.
@@ -33,7 +33,6 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/pki"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
 // Annotations of a pod.
@@ -59,12 +58,18 @@ const (
 	creationTimeout = 30 * time.Second
 )
 
+// resourceMetricsPath is where a kubelet tells what its node and its pods use.
+const resourceMetricsPath = "/metrics/resource"
+
 // server answers for all nodes.
-type server struct{ client kubernetes.Interface }
+type server struct {
+	client kubernetes.Interface
+	meters meters
+}
 
 // Serve answers on a Unix socket until the context ends. What is for real nodes is passed on
-// to their sockets.
-func Serve(ctx context.Context, client kubernetes.Interface, socket string, realNodes []string) error {
+// to their sockets, and what is for pods with an annotation to programs of this machine.
+func Serve(ctx context.Context, client kubernetes.Interface, socket string, realNodes []string, programAnnotation string) error {
 	_ = os.Remove(socket)
 	// Clients that may write to the socket can run commands in pods.
 	mask := unix.Umask(0o177)
@@ -77,9 +82,10 @@ func Serve(ctx context.Context, client kubernetes.Interface, socket string, real
 	if err != nil {
 		return err
 	}
-	inner := &http.Server{Handler: (&server{client: client}).handler(), ReadHeaderTimeout: 30 * time.Second}
+	answers := &server{client: client, meters: meters{byNode: map[string]*meter{}}}
+	inner := &http.Server{Handler: answers.guarded(answers.handler()), ConnContext: withTunnel, ReadHeaderTimeout: 30 * time.Second}
 	tunnels := &queue{connections: make(chan net.Conn), closed: ctx.Done(), address: listener.Addr()}
-	outer := &http.Server{Handler: connect(tunnels, realNodes), ReadHeaderTimeout: 30 * time.Second}
+	outer := &http.Server{Handler: connect(tunnels, realNodes, &programs{client, programAnnotation}), ReadHeaderTimeout: 30 * time.Second}
 	context.AfterFunc(ctx, func() {
 		_ = outer.Close()
 		_ = inner.Close()
@@ -107,99 +113,10 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.X509KeyPair(pair.Cert, pair.Key)
 }
 
-// connect opens a tunnel to the kubelet of a node, or to a real node and what runs on it.
-// Nothing else in the cluster can be reached.
-func connect(tunnels *queue, realNodes []string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, port, err := net.SplitHostPort(r.Host)
-		if number := realnode.NumberOf(host); r.Method == http.MethodConnect && err == nil && number > 0 && number <= len(realNodes) {
-			address := r.Host
-			if host == realnode.Name(number) {
-				address = net.JoinHostPort(realnode.NetworkOf(number).Node.String(), port)
-			}
-			passOn(w, r, realNodes[number-1], address)
-			return
-		}
-		if r.Method != http.MethodConnect || err != nil || port != kubeletPort {
-			http.Error(w, fmt.Sprintf("%s: pods and services on simulated nodes cannot be reached", r.Host), http.StatusBadGateway)
-			return
-		}
-		connection, buffered, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		if _, err := io.WriteString(connection, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
-			connection.Close()
-			return
-		}
-		tunnels.push(&tunnel{Conn: connection, buffered: buffered.Reader})
-	})
-}
-
-// passOn opens a tunnel through the socket of a real node, which does the rest.
-func passOn(w http.ResponseWriter, r *http.Request, socket, address string) {
-	node, err := (&net.Dialer{}).DialContext(r.Context(), "unix", socket)
-	if err == nil {
-		defer node.Close()
-		_, err = fmt.Fprintf(node, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", address, address)
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadGateway)
-		return
-	}
-	connection, buffered, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	defer connection.Close()
-	realnode.Join(connection, node, buffered.Reader)
-}
-
-// tunnel is a connection of which some was read ahead.
-type tunnel struct {
-	net.Conn
-	buffered *bufio.Reader
-}
-
-// Read reads what was read ahead first.
-func (t *tunnel) Read(b []byte) (int, error) { return t.buffered.Read(b) }
-
-// queue is a listener for connections that are there.
-type queue struct {
-	connections chan net.Conn
-	closed      <-chan struct{}
-	address     net.Addr
-}
-
-func (q *queue) push(c net.Conn) {
-	select {
-	case q.connections <- c:
-	case <-q.closed:
-		c.Close()
-	}
-}
-
-// Accept returns the next connection.
-func (q *queue) Accept() (net.Conn, error) {
-	select {
-	case c := <-q.connections:
-		return c, nil
-	case <-q.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close does nothing: the queue ends with its context.
-func (q *queue) Close() error { return nil }
-
-// Addr is the address of the socket.
-func (q *queue) Addr() net.Addr { return q.address }
-
 // handler has the paths of a kubelet.
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+resourceMetricsPath, s.resourceMetrics)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.logs)
 	for _, path := range []string{"/{namespace}/{pod}/{container}", "/{namespace}/{pod}/{uid}/{container}"} {
 		mux.HandleFunc("/exec"+path, s.exec)

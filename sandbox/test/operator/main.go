@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"flag"
@@ -35,10 +36,11 @@ func main() {
 	webhookPort := flag.Int("webhook-port", 0, "where to serve a webhook; 0: nowhere")
 	untilUSR1 := flag.Bool("report-signals", false, "report each signal, and end after SIGUSR1")
 	once := flag.Bool("once", false, "end when everything is reported")
+	kubelet := flag.String("kubelet", "", "the address of a kubelet to ask what its node uses; empty: none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGUSR1)
 	defer stop()
-	if err := operate(ctx, *webhookPort); err != nil {
+	if err := operate(ctx, *webhookPort, *kubelet); err != nil {
 		fmt.Fprintln(os.Stderr, "operator:", err)
 		os.Exit(1)
 	}
@@ -67,7 +69,7 @@ func reportSignals() {
 	}
 }
 
-func operate(ctx context.Context, webhookPort int) error {
+func operate(ctx context.Context, webhookPort int, kubelet string) error {
 	fmt.Println("pid:", os.Getpid())
 	fmt.Println("arguments:", strings.Join(os.Args[1:], " "))
 	host, _ := os.Hostname()
@@ -103,10 +105,37 @@ func operate(ctx context.Context, webhookPort int) error {
 		ObjectMeta: metav1.ObjectMeta{Name: holder}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder},
 	}, metav1.CreateOptions{})
 	fmt.Println("lease:", err)
+	if kubelet != "" {
+		for _, path := range []string{"/metrics/resource", "/containerLogs/default/web/app"} {
+			fmt.Printf("kubelet %s: %s\n", path, ask(ctx, config, "https://"+kubelet+":10250"+path))
+		}
+	}
 	if webhookPort != 0 {
 		return serveWebhook(webhookPort)
 	}
 	return nil
+}
+
+// ask returns the status of an answer and its first line, as programs ask kubelets whose
+// certificates are signed by no authority that they know.
+func ask(ctx context.Context, config *rest.Config, url string) string {
+	config = rest.CopyConfig(config)
+	config.TLSClientConfig = rest.TLSClientConfig{Insecure: true}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err.Error()
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err.Error()
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err.Error()
+	}
+	defer answer.Body.Close()
+	line, _ := bufio.NewReader(answer.Body).ReadString('\n')
+	return answer.Status + ": " + strings.TrimSpace(line)
 }
 
 // serveWebhook serves a webhook that refuses everything and one that converts objects,

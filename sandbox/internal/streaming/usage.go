@@ -1,0 +1,146 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package streaming
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Annotations of a pod that say what it uses, all its containers together.
+const (
+	// CPUUsageAnnotation is a quantity such as 250m.
+	CPUUsageAnnotation = "sandbox.tidekeeper.dev/cpu-usage"
+	// MemoryUsageAnnotation is a quantity such as 100Mi.
+	MemoryUsageAnnotation = "sandbox.tidekeeper.dev/memory-usage"
+)
+
+// What is used where nothing says how much. It is never nothing, as that would be taken for a
+// container that has just ended.
+const (
+	// shareOfRequest is how much of what it requests a container uses.
+	shareOfRequest = 0.5
+	// A container that requests nothing uses leastCPU, in cores, and leastMemory, in bytes.
+	leastCPU    = 0.001
+	leastMemory = 10 << 20
+	// A node uses ownCPU and ownMemory, besides its pods.
+	ownCPU    = 0.1
+	ownMemory = 500 << 20
+)
+
+// usage is what something uses: cores, and bytes.
+type usage struct{ cpu, memory float64 }
+
+// containerUsage is what a running container uses, since when.
+type containerUsage struct {
+	usage
+	name    string
+	started time.Time
+}
+
+// usageOf returns what each running container of a pod uses.
+func usageOf(pod *corev1.Pod) ([]containerUsage, error) {
+	var running []containerUsage
+	for i := range pod.Status.ContainerStatuses {
+		if state := pod.Status.ContainerStatuses[i].State.Running; state != nil {
+			running = append(running, containerUsage{name: pod.Status.ContainerStatuses[i].Name, started: state.StartedAt.Time})
+		}
+	}
+	for _, r := range []struct {
+		annotation string
+		resource   corev1.ResourceName
+		least      float64
+		value      func(*usage) *float64
+	}{
+		{CPUUsageAnnotation, corev1.ResourceCPU, leastCPU, func(u *usage) *float64 { return &u.cpu }},
+		{MemoryUsageAnnotation, corev1.ResourceMemory, leastMemory, func(u *usage) *float64 { return &u.memory }},
+	} {
+		total, told, err := quantity(pod, r.annotation)
+		if err != nil {
+			return nil, err
+		}
+		for i := range running {
+			value := r.value(&running[i].usage)
+			if told {
+				*value = total / float64(len(running))
+				continue
+			}
+			request := requests(pod, running[i].name)[r.resource]
+			*value = max(r.least, shareOfRequest*request.AsApproximateFloat64())
+		}
+	}
+	return running, nil
+}
+
+// quantity reads an annotation, and reports whether the pod has it.
+func quantity(pod *corev1.Pod, annotation string) (float64, bool, error) {
+	text, told := pod.Annotations[annotation]
+	if !told {
+		return 0, false, nil
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil || q.Sign() < 0 {
+		return 0, false, fmt.Errorf("pod %s/%s: annotation %s: %q is not a quantity such as 250m or 100Mi", pod.Namespace, pod.Name, annotation, text)
+	}
+	return q.AsApproximateFloat64(), true, nil
+}
+
+func requests(pod *corev1.Pod, container string) corev1.ResourceList {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == container {
+			return pod.Spec.Containers[i].Resources.Requests
+		}
+	}
+	return nil
+}
+
+// meter adds up the CPU time of one node and of its containers, from one look to the next.
+type meter struct {
+	at         time.Time
+	node       float64
+	containers map[containerKey]counter
+}
+
+// containerKey is one run of a container.
+type containerKey struct {
+	pod     types.UID
+	name    string
+	started int64
+}
+
+type counter struct {
+	usage containerUsage
+	// seconds are those of CPU time since the container started.
+	seconds float64
+}
+
+// read adds what was used since the last look at the rate that holds now; at the first one,
+// since the container started. It forgets containers that do not run any more.
+func (m *meter) read(now, started time.Time, running map[containerKey]containerUsage) (node counter, containers map[containerKey]counter) {
+	node.usage = containerUsage{started: started, usage: usage{ownCPU, ownMemory}}
+	if m.at.IsZero() {
+		m.at = started
+	}
+	m.node += ownCPU * max(0, now.Sub(m.at).Seconds())
+	next := make(map[containerKey]counter, len(running))
+	for key, u := range running {
+		before, known := m.containers[key]
+		since := u.started
+		if known {
+			since = m.at
+		}
+		used := u.cpu * max(0, now.Sub(since).Seconds())
+		next[key] = counter{usage: u, seconds: before.seconds + used}
+		m.node += used
+		node.usage.cpu += u.cpu
+		node.usage.memory += u.memory
+	}
+	m.at, m.containers = now, next
+	node.seconds = m.node
+	return node, next
+}

@@ -1,0 +1,8 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package neighbors runs software that many clusters have beside Tidekeeper, as it is published,
+// on the sandbox.
+//
+//	metrics_server_test.go  what nodes and pods use, by metrics-server and kubectl top
+package neighbors
