@@ -7,7 +7,7 @@
 //
 //	demo          keeps the cluster running until Ctrl-C, for you to try things
 //	demo --once   exits after the last step, with exit code 1 if any step had no effect
-//	demo --page   opens a page of the cluster in a browser after the last step
+//	demo --page   fills the cluster with something to look at, and opens its page in a browser
 //
 // It requires bin/sandbox, bin/tidekeeper and bin/kubectl-tide, which make demo builds.
 package main
@@ -30,7 +30,7 @@ const patience = 90 * time.Second
 
 func main() {
 	once := flag.Bool("once", false, "exit after the last step")
-	page := flag.Bool("page", false, "after the last step, open the page of the cluster in a browser")
+	page := flag.Bool("page", false, "after the last step, fill the cluster with something to look at, and open its page in a browser")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -50,6 +50,9 @@ func run(ctx context.Context, once, page bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
+	if page {
+		steps = append(steps, worldStep)
+	}
 	for i, s := range steps {
 		fmt.Printf("\n%s\n", bold(fmt.Sprintf("[%d/%d] %s", i+1, len(steps), s.title)))
 		if err := s.do(ctx, d); err != nil {
