@@ -4,8 +4,10 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,18 +104,23 @@ type NamedPercent struct {
 	Percent int
 }
 
-// WholePercents returns shares rounded so that they still add up to 100.
+// WholePercents returns shares rounded so that they still add up to 100, and none is more than
+// a larger one: those that lose most by rounding down are rounded up, the first ones of these
+// that lose the same.
 func WholePercents(shares []capacity.Share) []NamedPercent {
 	list := make([]NamedPercent, len(shares))
+	byLoss := make([]int, len(shares))
 	sum, shown := 0.0, 0
 	for i, s := range shares {
-		list[i].Name = s.Name
-		if s.Name == "" {
-			list[i].Name = "the rest"
-		}
+		list[i] = NamedPercent{Name: cmp.Or(s.Name, "the rest"), Percent: int(s.Percent)}
 		sum += s.Percent
-		list[i].Percent = int(math.Round(sum)) - shown
 		shown += list[i].Percent
+		byLoss[i] = i
+	}
+	loss := func(i int) float64 { return shares[i].Percent - math.Floor(shares[i].Percent) }
+	slices.SortStableFunc(byLoss, func(a, b int) int { return cmp.Compare(loss(b), loss(a)) })
+	for _, i := range byLoss[:min(len(byLoss), max(0, int(math.Round(sum))-shown))] {
+		list[i].Percent++
 	}
 	return list
 }

@@ -188,7 +188,7 @@ AGE   TYPE      REASON           MESSAGE
 func TestSharesText(t *testing.T) {
 	third := 100.0 / 3
 	got := sharesText([]capacity.Share{{Name: "a", Percent: third}, {Name: "b", Percent: third}, {Percent: third}})
-	if want := "a 33%, b 34%, the rest 33%"; got != want {
+	if want := "a 34%, b 33%, the rest 33%"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
