@@ -9,8 +9,8 @@
 // including what another client wrote. And the run must not take many more writes.
 //
 // By default a fault of some scenarios is played, with FAULTS=sample a fault of each, and
-// with FAULTS=all everything. SCENARIO and FAULT select one by name; for scenarios,
-// several, separated by commas.
+// with FAULTS=all everything. SCENARIO and FAULT select one by name, or several,
+// separated by semicolons.
 package matrix
 
 import (
@@ -54,7 +54,7 @@ func checkChoice(t *testing.T) {
 
 // chosen returns the names in an environment variable, none if it is not set.
 func chosen(variable string) []string {
-	return strings.FieldsFunc(os.Getenv(variable), func(r rune) bool { return r == ',' })
+	return strings.FieldsFunc(os.Getenv(variable), func(r rune) bool { return r == ';' })
 }
 
 func TestMatrix(t *testing.T) {
@@ -178,18 +178,18 @@ const slice = 1
 // choose returns the faults to play: all, or a few that differ between scenarios, so
 // that together they cover many kinds.
 func choose(faults []fault, number int) []fault {
-	if only := os.Getenv("FAULT"); only != "" {
-		return slices.DeleteFunc(faults, func(f fault) bool { return f.name != only })
+	if only := chosen("FAULT"); len(only) > 0 {
+		return slices.DeleteFunc(faults, func(f fault) bool { return !slices.Contains(only, f.name) })
 	}
 	if framework.AllFaults() || len(faults) <= slice {
 		return faults
 	}
-	var chosen []fault
+	var few []fault
 	for i := range slice {
 		// The stride has no common factor with the numbers of kinds.
-		chosen = append(chosen, faults[(number+i*len(scenarios))*17%len(faults)])
+		few = append(few, faults[(number+i*len(scenarios))*17%len(faults)])
 	}
-	return chosen
+	return few
 }
 
 // show prints the results as a table for docs/reliability.md, and the failures.
