@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,5 +54,36 @@ func TestProxyCrash(t *testing.T) {
 				t.Errorf("%d objects were made, want %d", n, created)
 			}
 		})
+	}
+}
+
+// TestProxyUnfired: when the proxy ends, it tells which rules never had an effect.
+func TestProxyUnfired(t *testing.T) {
+	t.Parallel()
+	s := sharedSandbox(t)
+	dir := t.TempDir()
+	scenario := filepath.Join(dir, "rules.yaml")
+	const rules = `rules:
+- {name: works, match: {verbs: [get], resources: [namespaces]}, fault: {kind: Delay, for: 1ms}}
+- {name: mistyped, match: {names: [defaults]}, fault: {kind: Close}}
+- {name: too-late, match: {verbs: [get], resources: [namespaces]}, count: {from: 50}, fault: {kind: Close}}
+`
+	if err := os.WriteFile(scenario, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl := filepath.Join(dir, "kubectl")
+	if err := os.Symlink(binary, kubectl); err != nil {
+		t.Fatal(err)
+	}
+	r := s.run(t, "proxy", "--write-kubeconfig", filepath.Join(dir, "proxied"), "--scenario", scenario, "--log", filepath.Join(dir, "log"), "--", kubectl, "get", "namespace", "default")
+	var warnings []string
+	for line := range strings.Lines(r.stderr) {
+		if text, ok := strings.CutPrefix(line, "warning: "); ok {
+			warnings = append(warnings, strings.TrimSpace(text))
+		}
+	}
+	want := []string{`rule "mistyped" matched nothing`, `rule "too-late" matched 1 and had no effect: see its count, and the rules before it`}
+	if r.code != 0 || !slices.Equal(warnings, want) {
+		t.Errorf("exit code %d, warnings %q, want %q\n%s", r.code, warnings, want, r.stderr)
 	}
 }

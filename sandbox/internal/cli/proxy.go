@@ -109,9 +109,18 @@ func (r *root) runProxy(cmd *cobra.Command, f proxyFlags, arguments []string) er
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
 	}
 	if crashing == nil {
-		return server.Run(cmd.Context())
+		err = server.Run(cmd.Context())
+	} else {
+		err = runWith(cmd.Context(), server, crashing)
 	}
-	return runWith(cmd.Context(), server, crashing)
+	// A test that ends well has shown nothing of what never happened.
+	rules, _ := server.Rules().List()
+	for i := range rules {
+		if why := rules[i].Unfired(); why != "" {
+			fmt.Fprintln(cmd.ErrOrStderr(), "warning:", why)
+		}
+	}
+	return err
 }
 
 // program is the one that the proxy starts.

@@ -39,6 +39,18 @@ type RuleStatus struct {
 	Fired   int `json:"fired"`
 }
 
+// Unfired says why the fault of a rule was never injected; empty: it was.
+func (r *RuleStatus) Unfired() string {
+	switch {
+	case r.Fired > 0:
+		return ""
+	case r.Matched == 0:
+		return fmt.Sprintf("rule %q matched nothing", r.Name)
+	default:
+		return fmt.Sprintf("rule %q matched %d and had no effect: see its count, and the rules before it", r.Name, r.Matched)
+	}
+}
+
 // Action is a fault to inject now.
 type Action struct {
 	// Rule is the name of the rule.
