@@ -144,13 +144,18 @@ func (r *reconciler) readTarget(ctx context.Context, from client.Reader, restart
 	return t, r.excludeNodes(ctx, t, in.Target, restart.Status.Active)
 }
 
-// readRolledOut reads whether a rollout for the tick has ever begun. If so, it reads the target
-// again: a manager that has just lost the lease may have sent the tick after the target was read,
-// and only a target without it that was read later shows that the rollout was undone.
+// readRolledOut reads whether a rollout for the tick has ever begun, and then the target again:
+// a manager that has just lost the lease may have sent the tick after the target was read, and
+// only a target without it that was read later shows that the rollout was undone. Also, the list
+// can take a tenth of a second, in which a client that writes to the target often would have
+// changed it every time.
 func (r *reconciler) readRolledOut(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, t *target, in *decision.Input) (*target, error) {
+	if !t.kind.UndoHidesRestart {
+		in.RolledOut = new(false)
+		return t, nil
+	}
 	var err error
-	in.RolledOut, err = r.wasRolledOut(ctx, t, in.Target, restart.Status.Active.ScheduledTime.Time)
-	if err != nil || !*in.RolledOut {
+	if in.RolledOut, err = r.wasRolledOut(ctx, t, in.Target, restart.Status.Active.ScheduledTime.Time); err != nil {
 		return t, err
 	}
 	return r.readTarget(ctx, r.apiReader, restart, in)
@@ -160,9 +165,6 @@ func (r *reconciler) readRolledOut(ctx context.Context, restart *tidekeeperv1.Sc
 // reverts the annotations of a Deployment together with its pod template, but leaves the
 // ReplicaSet of the undone rollout. For other kinds it leaves the annotations.
 func (r *reconciler) wasRolledOut(ctx context.Context, t *target, state *workload.State, tick time.Time) (*bool, error) {
-	if !t.kind.UndoHidesRestart {
-		return new(false), nil
-	}
 	selector, err := metav1.LabelSelectorAsSelector(state.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("parse the selector of %s: %w", state, err)
