@@ -119,11 +119,7 @@ func NewWith(keys *Keys, list []*corev1.Node, running []*corev1.Pod) *Cluster {
 		case object.Spec.NodeName == "":
 			c.pending = append(c.pending, object)
 		case known:
-			key, found := before[object]
-			if !found {
-				key = keyOf(object)
-			}
-			class := c.classOf(object, key)
+			class := c.classOf(object, before)
 			keys.of[object] = class.key
 			n.add(pod{object, class, n})
 		}
@@ -211,25 +207,34 @@ func (c *Cluster) vectorOf(amounts []resources.Amount) (v vector, unknown corev1
 	return v, unknown
 }
 
-// keyOf says which pods a pod is like.
-func keyOf(object *corev1.Pod) classKey {
+// keyOf says which pods a pod with those requests is like.
+func keyOf(object *corev1.Pod, requests []resources.Amount) classKey {
 	owner := metav1.GetControllerOfNoCopy(object)
 	if owner == nil {
 		return classKey{}
 	}
-	key := classKey{owner: owner.UID, requests: fmt.Sprint(resources.Requests(object))}
+	key := classKey{owner: owner.UID, requests: fmt.Sprint(requests)}
 	if !ofDaemonSet(object) { // Each of its pods is bound to a node of its own.
 		key.constraints = constraintsOf(&object.Spec)
 	}
 	return key
 }
 
-// classOf returns the class of a pod with that key.
-func (c *Cluster) classOf(object *corev1.Pod, key classKey) *class {
+// classOf returns the class of a pod, of which the key may be known.
+func (c *Cluster) classOf(object *corev1.Pod, keys map[*corev1.Pod]classKey) *class {
+	var requests []resources.Amount
+	key, remembered := keys[object]
+	if !remembered {
+		requests = resources.Requests(object)
+		key = keyOf(object, requests)
+	}
 	if known := c.classes[key]; known != nil {
 		return known
 	}
-	created := c.newClass(object, resources.Requests(object))
+	if remembered {
+		requests = resources.Requests(object)
+	}
+	created := c.newClass(object, requests)
 	created.key = key
 	c.repels.add(object)
 	if key != (classKey{}) {
