@@ -20,7 +20,7 @@ RACE ?= $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 # the race detector, if there are any.
 PROGRAMS = SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper TIDE_BIN=$(BIN)/kubectl-tide \
 	HELM_BIN=$(BIN)/helm E2E_BIN=$(BIN)/e2e.test PROMETHEUS_BIN=$(BIN)/prometheus PROMTOOL_BIN=$(BIN)/promtool ARGO_BIN=$(BIN)/argo-rollouts \
-	METRICS_SERVER_BIN=$(BIN)/metrics-server $(if $(RACE),TIDEKEEPER_RACE_BIN=$(BIN)/tidekeeper-race PROXY_RACE_BIN=$(BIN)/proxy-race)
+	METRICS_SERVER_BIN=$(BIN)/metrics-server DESCHEDULER_BIN=$(BIN)/descheduler $(if $(RACE),TIDEKEEPER_RACE_BIN=$(BIN)/tidekeeper-race PROXY_RACE_BIN=$(BIN)/proxy-race)
 
 space := $(subst ,, )
 
@@ -41,7 +41,7 @@ TOOL := $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
-MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/argo-rollouts hack/metrics-server hack/kubelet hack/containerd
+MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/kubelet hack/containerd
 GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference test/readme/guestbook
 
 # $(call build,name,command): says what is built, and how long it took.
@@ -115,6 +115,12 @@ build-metrics-server: $(BIN)/metrics-server
 $(BIN)/metrics-server: hack/metrics-server/go.mod hack/metrics-server/go.sum
 	$(call build,metrics-server,cd hack/metrics-server && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ sigs.k8s.io/metrics-server/cmd/metrics-server && touch $@)
 
+# The descheduler, for the tests beside it, once for each version. The build takes minutes.
+.PHONY: build-descheduler
+build-descheduler: $(BIN)/descheduler
+$(BIN)/descheduler: hack/descheduler/go.mod hack/descheduler/go.sum
+	$(call build,descheduler,cd hack/descheduler && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ sigs.k8s.io/descheduler/cmd/descheduler && touch $@)
+
 # What real nodes of the sandbox run, once for each version: sandbox up --real-nodes.
 .PHONY: build-node
 build-node: $(BIN)/node/pause ## Build what runs on real nodes of the sandbox into bin/node/: a kubelet, containerd, runc. It takes minutes.
@@ -167,7 +173,7 @@ have-browser:
 
 # -count=1: Go's test cache does not know that the binaries changed.
 .PHONY: test-e2e
-test-e2e: have-browser build build-race build-helm build-prometheus build-argo-rollouts build-metrics-server build-e2e-test ## Run the black-box tests, SUITES (2) of them side by side, some with a manager and a proxy that look for data races.
+test-e2e: have-browser build build-race build-helm build-prometheus build-argo-rollouts build-metrics-server build-descheduler build-e2e-test ## Run the black-box tests, SUITES (2) of them side by side, some with a manager and a proxy that look for data races.
 	$(call go-test,-C test $(RACE) -count=1 -p=$(SUITES) -timeout=45m $(SIDE_BY_SIDE))
 
 .PHONY: test-page
@@ -221,7 +227,7 @@ test-monitoring: build build-prometheus ## Test the alerts by promtool, and the 
 	$(call go-test,-C test $(RACE) -count=1 ./monitoring)
 
 .PHONY: test-neighbors
-test-neighbors: build build-metrics-server ## Test what software that many clusters have does on the sandbox.
+test-neighbors: build build-metrics-server build-descheduler ## Test what software that many clusters have does on the sandbox.
 	$(call go-test,-C test -count=1 -timeout=10m ./neighbors)
 
 .PHONY: test-argo

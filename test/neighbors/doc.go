@@ -4,5 +4,6 @@
 // Package neighbors runs software that many clusters have beside Tidekeeper, as it is published,
 // on the sandbox.
 //
+//	descheduler_test.go     the descheduler evicts by the taints and labels that pools put on nodes
 //	metrics_server_test.go  what nodes and pods use, by metrics-server and kubectl top
 package neighbors
