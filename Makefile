@@ -20,7 +20,8 @@ RACE ?= $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 # the race detector, if there are any.
 PROGRAMS = SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper TIDE_BIN=$(BIN)/kubectl-tide \
 	HELM_BIN=$(BIN)/helm E2E_BIN=$(BIN)/e2e.test PROMETHEUS_BIN=$(BIN)/prometheus PROMTOOL_BIN=$(BIN)/promtool ARGO_BIN=$(BIN)/argo-rollouts \
-	METRICS_SERVER_BIN=$(BIN)/metrics-server DESCHEDULER_BIN=$(BIN)/descheduler $(if $(RACE),TIDEKEEPER_RACE_BIN=$(BIN)/tidekeeper-race PROXY_RACE_BIN=$(BIN)/proxy-race)
+	METRICS_SERVER_BIN=$(BIN)/metrics-server DESCHEDULER_BIN=$(BIN)/descheduler \
+	PROMETHEUS_OPERATOR_BIN=$(BIN)/prometheus-operator $(if $(RACE),TIDEKEEPER_RACE_BIN=$(BIN)/tidekeeper-race PROXY_RACE_BIN=$(BIN)/proxy-race)
 
 space := $(subst ,, )
 
@@ -41,7 +42,7 @@ TOOL := $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
-MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/kubelet hack/containerd
+MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/prometheus-operator hack/kubelet hack/containerd
 GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference test/readme/guestbook
 
 # $(call build,name,command): says what is built, and how long it took.
@@ -94,12 +95,12 @@ build-helm: $(BIN)/helm
 $(BIN)/helm: hack/helm/go.mod hack/helm/go.sum
 	$(call build,helm,cd hack/helm && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ helm.sh/helm/v4/cmd/helm && touch $@)
 
-# For the tests of alerts and dashboards, once for each version. The tag leaves out
+# For the tests of alerts and dashboards, once for each version. The tags leave out
 # the service discovery of every cloud; the build takes minutes all the same.
 .PHONY: build-prometheus
 build-prometheus: $(BIN)/promtool
-$(BIN)/promtool: hack/prometheus/go.mod hack/prometheus/go.sum
-	$(call build,prometheus and bin/promtool,cd hack/prometheus && CGO_ENABLED=0 $(GO) build -trimpath -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/ \
+$(BIN)/promtool: hack/prometheus/go.mod hack/prometheus/go.sum hack/prometheus/tags
+	$(call build,prometheus and bin/promtool,cd hack/prometheus && CGO_ENABLED=0 $(GO) build -trimpath -tags $$(cat tags) -ldflags '-s -w' -o $(BIN)/ \
 		github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool && touch $@)
 
 # Argo's controller, for the tests of restarts of its Rollouts, once for each version. The
@@ -120,6 +121,13 @@ $(BIN)/metrics-server: hack/metrics-server/go.mod hack/metrics-server/go.sum
 build-descheduler: $(BIN)/descheduler
 $(BIN)/descheduler: hack/descheduler/go.mod hack/descheduler/go.sum
 	$(call build,descheduler,cd hack/descheduler && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ sigs.k8s.io/descheduler/cmd/descheduler && touch $@)
+
+# The operator of Prometheus, for the test of config/monitoring with it, once for each version. The
+# build takes minutes.
+.PHONY: build-prometheus-operator
+build-prometheus-operator: $(BIN)/prometheus-operator
+$(BIN)/prometheus-operator: hack/prometheus-operator/go.mod hack/prometheus-operator/go.sum
+	$(call build,prometheus-operator,cd hack/prometheus-operator && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ github.com/prometheus-operator/prometheus-operator/cmd/operator && touch $@)
 
 # What real nodes of the sandbox run, once for each version: sandbox up --real-nodes.
 .PHONY: build-node
@@ -173,7 +181,7 @@ have-browser:
 
 # -count=1: Go's test cache does not know that the binaries changed.
 .PHONY: test-e2e
-test-e2e: have-browser build build-race build-helm build-prometheus build-argo-rollouts build-metrics-server build-descheduler build-e2e-test ## Run the black-box tests, SUITES (2) of them side by side, some with a manager and a proxy that look for data races.
+test-e2e: have-browser build build-race build-helm build-prometheus build-argo-rollouts build-metrics-server build-descheduler build-prometheus-operator build-e2e-test ## Run the black-box tests, SUITES (2) of them side by side, some with a manager and a proxy that look for data races.
 	$(call go-test,-C test $(RACE) -count=1 -p=$(SUITES) -timeout=45m $(SIDE_BY_SIDE))
 
 .PHONY: test-page
@@ -227,7 +235,7 @@ test-monitoring: build build-prometheus ## Test the alerts by promtool, and the 
 	$(call go-test,-C test $(RACE) -count=1 ./monitoring)
 
 .PHONY: test-neighbors
-test-neighbors: build build-metrics-server build-descheduler ## Test what software that many clusters have does on the sandbox.
+test-neighbors: build build-metrics-server build-descheduler build-prometheus build-prometheus-operator ## Test what software that many clusters have does on the sandbox.
 	$(call go-test,-C test -count=1 -timeout=10m ./neighbors)
 
 .PHONY: test-argo

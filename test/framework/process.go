@@ -31,15 +31,19 @@ func RunTool(t testing.TB, variable, name string, args ...string) {
 	run(t, name, path, args...)
 }
 
-// RunAsPod does the same with "sandbox run", whose flags come first, for a program that expects
-// to be in a pod.
-func (c *Cluster) RunAsPod(t testing.TB, variable, name string, flags ...string) {
+// RunAsPod does the same with "sandbox run", for a program that expects to be in a pod. The
+// arguments are flags of "sandbox run" and, after "--", arguments of the program.
+func (c *Cluster) RunAsPod(t testing.TB, variable, name string, args ...string) {
 	t.Helper()
 	path, err := Binary(variable, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := c.sandbox.Command(context.WithoutCancel(t.Context()), slices.Concat([]string{"run"}, flags, []string{"--", path})...)
+	flags, rest := args, []string(nil)
+	if i := slices.Index(args, "--"); i >= 0 {
+		flags, rest = args[:i], args[i+1:]
+	}
+	command := c.sandbox.Command(context.WithoutCancel(t.Context()), slices.Concat([]string{"run"}, flags, []string{"--", path}, rest)...)
 	runCommand(t, name, command)
 }
 

@@ -4,11 +4,8 @@
 package monitoring
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -109,26 +106,7 @@ func readerToken(t *testing.T, key corev1.SecretKeySelector) string {
 
 // get requests a path and decodes the data of the response.
 func (p prometheus) get(path string, parameters url.Values, into any) error {
-	response, err := http.Get("http://" + p.address + "/api/v1/" + path + "?" + parameters.Encode())
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	answer := struct {
-		Status, Error string
-		Data          any
-	}{Data: into}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return fmt.Errorf("%s: %w", response.Status, err)
-	}
-	if answer.Status != "success" {
-		return fmt.Errorf("%s: %s", path, answer.Error)
-	}
-	return nil
+	return framework.AskPrometheus(p.address, path, parameters, into)
 }
 
 // answered evaluates an expression over the time since then, and returns an error if that
