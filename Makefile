@@ -162,11 +162,12 @@ test: test-unit test-e2e test-rest ## Run all tests: unit, property, black-box o
 check: RACE :=
 check: test-unit build-sandbox build-tidekeeper build-kubectl-tide ## Find most mistakes in little time: unit tests, lint of what has changed since BASE (main), a black-box test of each capability.
 	GOFLAGS=-trimpath CGO_ENABLED=0 GOLANGCI_LINT='$(GOLANGCI_LINT)' hack/lint-changed
-	$(call go-test,-C test -count=1 -p=2 -timeout=10m -run='^($(subst $(space),|,$(CHECKED)))$$' ./e2e ./cli)
+	$(call go-test,-C test -count=1 -p=2 -timeout=10m -run='$(CHECKED_PATTERN)' ./e2e ./cli)
 
 # The black-box tests of make check.
 CHECKED := TestNodePool_Spec TestNodePool_DeletionCleansNodes TestRestart_SpecAndStatus TestRestart_AllKinds TestOptIn_MakesASuspendedRestart \
 	TestPodCount_OffByDefault TestPodStartupByPool TestManager_ProbesAndMetrics TestPools TestRestartsNext TestPodsTimelineAndSlow
+CHECKED_PATTERN = ^($(subst $(space),|,$(CHECKED)))$$
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
@@ -215,13 +216,14 @@ test-node: build build-node build-helm ## Run the manager's image and the chart 
 	$(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=20m ./node
 
 # What a release must do, by the black-box tests that depend on it. OF=. plays all of them,
-# and only that is recorded.
+# and only that is recorded, or SLICE=1 those of make check.
 .PHONY: test-kubernetes
-OF ?= .
+OF ?= $(if $(SLICE),$(CHECKED_PATTERN),.)
+RECORD ?= test/testdata/kubernetes
 test-kubernetes: RACE :=
-test-kubernetes: build build-kubernetes ## Run the black-box tests with another release of Kubernetes. KUBERNETES=1.34; OF='^TestNodePool' for some of them.
+test-kubernetes: build build-kubernetes ## Run the black-box tests with another release of Kubernetes. KUBERNETES=1.34; SLICE=1 for a slice of them, OF='^TestNodePool' for some.
 	SANDBOX_KUBERNETES=$(KUBERNETES) $(PROGRAMS) $(GO) test -C test -json -count=1 -p=1 -timeout=60m -run='$(OF)' ./e2e ./cli | \
-		$(GO) run ./hack/slowest $(if $(filter .,$(OF)),--record=$(CURDIR)/test/testdata/kubernetes/$(KUBERNETES).json --kubernetes=$$(bash -c 'exec -a kube-apiserver $(BIN)/kubernetes-$(KUBERNETES) --version' | cut -d' ' -f2))
+		$(GO) run ./hack/slowest $(if $(filter . $(CHECKED_PATTERN),$(OF)),--record=$(abspath $(RECORD))/$(KUBERNETES)$(if $(SLICE),-slice).json $(if $(SLICE),--slice) --kubernetes=$$(bash -c 'exec -a kube-apiserver $(BIN)/kubernetes-$(KUBERNETES) --version' | cut -d' ' -f2))
 
 # The releases that can be built beside the one that the sandbox has, the oldest first.
 RELEASES := $(sort $(basename $(notdir $(wildcard sandbox/kubernetes/versions/*.mod))))

@@ -25,10 +25,11 @@ const count = 10
 func main() {
 	file := flag.String("record", "", "the file for what came of the tests")
 	kubernetes := flag.String("kubernetes", "", "the release of Kubernetes that the record names, such as v1.34.4")
+	slice := flag.Bool("slice", false, "record that only a slice of the tests was run")
 	flag.Parse()
 	tests, failed, err := report(os.Stdin, os.Stdout)
 	if err == nil && *file != "" {
-		err = newRecord(*kubernetes, time.Now(), tests, failed).write(*file)
+		err = newRecord(*kubernetes, *slice, time.Now(), tests, failed).write(*file)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "slowest:", err)

@@ -69,13 +69,14 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "kubernetes", "1.34.json")
-	if err := newRecord("v1.34.4", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), tests, failed).write(file); err != nil {
+	if err := newRecord("v1.34.4", true, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), tests, failed).write(file); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(file)
 	const want = `{
   "kubernetes": "v1.34.4",
   "tested": "2026-01-02",
+  "slice": true,
   "failed": true,
   "packages": {
     "p": {

@@ -11,11 +11,13 @@ import (
 	"time"
 )
 
-// record is what is kept of a run: of which release of Kubernetes it was, when, whether it
-// failed, and how many tests passed, failed and were skipped, by package.
+// record is what is kept of a run: of which release of Kubernetes it was, when, whether it was
+// of a slice of the tests only, whether it failed, and how many tests passed, failed and were
+// skipped, by package.
 type record struct {
 	Kubernetes string            `json:"kubernetes"`
 	Tested     string            `json:"tested"`
+	Slice      bool              `json:"slice,omitempty"`
 	Failed     bool              `json:"failed,omitempty"`
 	Packages   map[string]counts `json:"packages"`
 }
@@ -27,8 +29,8 @@ type counts struct {
 }
 
 // newRecord counts what came of the tests.
-func newRecord(kubernetes string, now time.Time, tests []result, failed bool) record {
-	r := record{Kubernetes: kubernetes, Tested: now.UTC().Format(time.DateOnly), Failed: failed, Packages: map[string]counts{}}
+func newRecord(kubernetes string, slice bool, now time.Time, tests []result, failed bool) record {
+	r := record{Kubernetes: kubernetes, Tested: now.UTC().Format(time.DateOnly), Slice: slice, Failed: failed, Packages: map[string]counts{}}
 	for _, t := range tests {
 		name := path.Base(t.pkg)
 		c := r.Packages[name]

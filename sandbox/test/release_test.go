@@ -40,6 +40,9 @@ func TestKubernetesRelease(t *testing.T) {
 			if got := info.Major + "." + info.Minor; got != release {
 				t.Errorf("the API server reports the version %s, want %s", got, release)
 			}
+			if got := s.must(t, "kubectl", "get", "nodes", "-o", "jsonpath={.items[*].status.nodeInfo.kubeletVersion}"); strings.TrimSpace(got) != info.GitVersion+" "+info.GitVersion {
+				t.Errorf("the nodes report the versions %q, want %s twice", got, info.GitVersion)
+			}
 			s.must(t, "kubectl", "create", "deployment", "web", "--image=nginx", "--replicas=2")
 			s.must(t, "kubectl", "rollout", "status", "deployment", "web", "--timeout=60s")
 			// A component that was killed comes back as the same release.

@@ -32,3 +32,20 @@ func mustBinary(t *testing.T, variable, name string) string {
 	}
 	return path
 }
+
+// The chart is installed from the first release that has what the validation rules use.
+func TestChartNeedsKubernetes(t *testing.T) {
+	for release, installs := range map[string]bool{
+		"v1.30.14": false, "v1.31.14": false, "v1.32.0": true, "v1.32.0-eks-1a2b3c": true, "v1.37.1": true,
+	} {
+		out, err := framework.Helm(t, "template", "tidekeeper", framework.Chart(), "--kube-version", release)
+		switch {
+		case installs && err != nil:
+			t.Errorf("Kubernetes %s: %v\n%s", release, err, out)
+		case !installs && err == nil:
+			t.Errorf("the chart can be installed on Kubernetes %s", release)
+		case !installs && !strings.Contains(out, "kubeVersion: >=1.32.0-0"):
+			t.Errorf("Kubernetes %s: the refusal does not say which release it needs:\n%s", release, out)
+		}
+	}
+}

@@ -157,13 +157,14 @@ func scheduler(d Dir, emulated string) supervisor.Spec {
 	}, emulating(emulated)...)}
 }
 
-func kubelets(d Dir, events bool, delays kubelet.Delays, realNodes int) supervisor.Spec {
+func kubelets(d Dir, release string, events bool, delays kubelet.Delays, realNodes int) supervisor.Spec {
 	args := delays.Args()
 	for i := range realNodes {
 		args = append(args, "--real-node="+d.nodeSocket(i+1))
 	}
 	return supervisor.Spec{Name: component.Kubelets, Args: append([]string{
 		"--kubeconfig=" + d.kubeconfigOf("sandbox:"+component.Kubelets),
+		"--release=" + release,
 		fmt.Sprintf("--pod-events=%t", events),
 		"--streaming-socket=" + d.KubeletsSocket(),
 	}, args...)}

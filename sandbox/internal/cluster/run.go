@@ -255,7 +255,7 @@ func (c *cluster) bringUp(ctx context.Context) error {
 	if err := c.launchControlPlane(scheduler(c.Dir, c.EmulatedVersion)); err != nil {
 		return err
 	}
-	if err := c.launch(kubelets(c.Dir, c.PodEvents, c.Delays, c.RealNodes)); err != nil {
+	if err := c.launch(kubelets(c.Dir, c.version, c.PodEvents, c.Delays, c.RealNodes)); err != nil {
 		return err
 	}
 	if err := c.addMissingNodes(ctx, client); err != nil {

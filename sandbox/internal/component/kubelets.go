@@ -33,6 +33,7 @@ func kubeletsMain() int {
 func runKubelets() error {
 	flags := pflag.NewFlagSet(Kubelets, pflag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "how to reach the API server")
+	release := flags.String("release", "", "the release of Kubernetes that the kubelets are of")
 	events := flags.Bool("pod-events", true, "write the events of kubelets about pods")
 	socket := flags.String("streaming-socket", "", "where the API server asks for logs, exec and the like")
 	realNodes := flags.StringArray("real-node", nil, "the socket of a real node, in the order of their numbers")
@@ -63,7 +64,7 @@ func runKubelets() error {
 	provided, streamed := make(chan error, 1), make(chan error, 1)
 	go func() { provided <- storage.Run(ctx, client) }()
 	go func() { streamed <- streaming.Serve(ctx, client, *socket, *realNodes, kubelet.ProgramAnnotation) }()
-	return errors.Join(kubelet.Run(ctx, client, writer, delays), <-provided, <-streamed)
+	return errors.Join(kubelet.Run(ctx, client, *release, writer, delays), <-provided, <-streamed)
 }
 
 // The events of all nodes together: twice what the kubelet of one real node writes by

@@ -40,9 +40,10 @@ const byNode = "node"
 
 // Kubelets are the kubelets of all nodes.
 type Kubelets struct {
-	client kubernetes.Interface
-	delays Delays
-	now    func() time.Time
+	client  kubernetes.Interface
+	release string
+	delays  Delays
+	now     func() time.Time
 
 	nodes     corelisters.NodeLister
 	pods      cache.Indexer
@@ -54,13 +55,14 @@ type Kubelets struct {
 	events    *recorder
 }
 
-// Run simulates kubelets until the context ends. Events are written with a client of
+// Run simulates kubelets of a release of Kubernetes, such as v1.36.3, until the context ends. Events are written with a client of
 // their own, which may be slower; without one, none are.
-func Run(ctx context.Context, client kubernetes.Interface, events typedcorev1.EventsGetter, delays Delays) error {
+func Run(ctx context.Context, client kubernetes.Interface, release string, events typedcorev1.EventsGetter, delays Delays) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(withoutManagedFields))
 	nodes, pods := factory.Core().V1().Nodes(), factory.Core().V1().Pods()
 	k := &Kubelets{
 		client:    client,
+		release:   release,
 		delays:    delays,
 		now:       time.Now,
 		nodes:     nodes.Lister(),
@@ -218,7 +220,7 @@ func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, er
 		}
 	}
 	n = n.DeepCopy()
-	n.Status = node.Status(n, k.now())
+	n.Status = node.Status(n, k.release, k.now())
 	_, err = k.client.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{})
 	return 0, ignoreNotFound(err)
 }

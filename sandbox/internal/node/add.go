@@ -34,6 +34,10 @@ func Add(ctx context.Context, client kubernetes.Interface, prefix string, count 
 	if err != nil {
 		return nil, err
 	}
+	server, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("read the version of the API server: %w", err)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
@@ -45,7 +49,7 @@ func Add(ctx context.Context, client kubernetes.Interface, prefix string, count 
 				if i >= count {
 					return
 				}
-				n := template.New(names[i], ips[i], time.Now())
+				n := template.New(names[i], ips[i], server.GitVersion, time.Now())
 				if _, err := client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{}); err != nil {
 					cancel(fmt.Errorf("create node %s: %w", n.Name, explain(err)))
 				}

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-base/version"
 )
 
 // NotReadyAnnotation on a Node makes its simulated kubelet report that the node
@@ -50,8 +49,8 @@ func DefaultAllocatable() corev1.ResourceList {
 	}
 }
 
-// New makes a ready node.
-func (t Template) New(name string, ip netip.Addr, now time.Time) *corev1.Node {
+// New makes a ready node of a release of Kubernetes, such as v1.36.3.
+func (t Template) New(name string, ip netip.Addr, release string, now time.Time) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name,
@@ -77,13 +76,13 @@ func (t Template) New(name string, ip netip.Addr, now time.Time) *corev1.Node {
 		{Type: corev1.NodeInternalIP, Address: ip.String()},
 		{Type: corev1.NodeHostName, Address: name},
 	}
-	n.Status = Status(n, now)
+	n.Status = Status(n, release, now)
 	return n
 }
 
-// Status is what the kubelet of a node reports. It fills in what is missing and
+// Status is what the kubelet of a node reports, which is of that release of Kubernetes. It fills in what is missing and
 // keeps the times of the conditions that do not change.
-func Status(n *corev1.Node, now time.Time) corev1.NodeStatus {
+func Status(n *corev1.Node, release string, now time.Time) corev1.NodeStatus {
 	s := n.Status.DeepCopy()
 	if len(s.Allocatable) == 0 {
 		s.Allocatable = s.Capacity.DeepCopy()
@@ -97,7 +96,7 @@ func Status(n *corev1.Node, now time.Time) corev1.NodeStatus {
 	if len(s.Addresses) == 0 {
 		s.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: n.Name}}
 	}
-	s.NodeInfo.KubeletVersion = version.Get().GitVersion
+	s.NodeInfo.KubeletVersion = release
 	s.NodeInfo.OperatingSystem = cmp.Or(n.Labels[corev1.LabelOSStable], "linux")
 	s.NodeInfo.Architecture = cmp.Or(n.Labels[corev1.LabelArchStable], "amd64")
 	s.NodeInfo.OSImage = "Tidekeeper sandbox"

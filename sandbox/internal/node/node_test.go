@@ -19,7 +19,7 @@ func TestNewNode(t *testing.T) {
 		Labels:      map[string]string{RolePrefix + "gpu": "", corev1.LabelArchStable: "arm64"},
 		Taints:      []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}},
 		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("32")},
-	}.New("gpu-1", netip.MustParseAddr("172.16.0.1"), time.Now())
+	}.New("gpu-1", netip.MustParseAddr("172.16.0.1"), "v1.2.3", time.Now())
 	if !Schedulable(n) || !Reported(n) {
 		t.Errorf("a new node is not ready: %v", n.Status.Conditions)
 	}
@@ -36,15 +36,18 @@ func TestNewNode(t *testing.T) {
 	if pods := n.Status.Allocatable.Pods().String(); pods != "110" {
 		t.Errorf("allocatable pods are %s, want 110", pods)
 	}
+	if n.Status.NodeInfo.KubeletVersion != "v1.2.3" {
+		t.Errorf("the kubelet is of the release %s, want v1.2.3", n.Status.NodeInfo.KubeletVersion)
+	}
 	if n.Status.NodeInfo.Architecture != "arm64" {
 		t.Errorf("architecture %q, want arm64", n.Status.NodeInfo.Architecture)
 	}
 }
 
 func TestNotReadyAndBack(t *testing.T) {
-	n := Template{}.New("n", netip.MustParseAddr("172.16.0.1"), time.Unix(100, 0))
+	n := Template{}.New("n", netip.MustParseAddr("172.16.0.1"), "v1.2.3", time.Unix(100, 0))
 	n.Annotations = map[string]string{NotReadyAnnotation: "on fire"}
-	n.Status = Status(n, time.Unix(200, 0))
+	n.Status = Status(n, "v1.2.3", time.Unix(200, 0))
 	if Ready(n) {
 		t.Fatal("the node is still ready")
 	}
@@ -61,7 +64,7 @@ func TestNotReadyAndBack(t *testing.T) {
 		}
 	}
 	n.Annotations = nil
-	n.Status = Status(n, time.Unix(300, 0))
+	n.Status = Status(n, "v1.2.3", time.Unix(300, 0))
 	if !Ready(n) {
 		t.Error("the node did not come back")
 	}
@@ -72,14 +75,14 @@ func TestStatusOfForeignNodeIsFilledIn(t *testing.T) {
 	if Reported(n) {
 		t.Error("a node without conditions counts as reported")
 	}
-	n.Status = Status(n, time.Now())
+	n.Status = Status(n, "v1.2.3", time.Now())
 	if !Ready(n) || n.Status.Allocatable.Cpu().IsZero() || n.Status.Capacity.Cpu().IsZero() {
 		t.Errorf("status: %+v", n.Status)
 	}
 }
 
 func TestTakenNamesAndAddressesAreLeftOut(t *testing.T) {
-	taken := Template{}.New("n-2", netip.MustParseAddr("172.16.0.1"), time.Now())
+	taken := Template{}.New("n-2", netip.MustParseAddr("172.16.0.1"), "v1.2.3", time.Now())
 	names, ips, err := free(t.Context(), fake.NewClientset(taken), "n", 2)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,117 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// operator is somebody else's program: it says which version the API server says it has.
+const operator = `package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"os"
+)
+
+func main() {
+	ca, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")
+	if err != nil {
+		panic(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	answer, err := client.Get("https://" + net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")) + "/version")
+	if err != nil {
+		panic(err)
+	}
+	io.Copy(os.Stdout, answer.Body)
+	select {}
+}
+`
+
+// wrapper is the sandbox in a directory of its own, which is gone when this test is. It waits until
+// the program has written something: a person would look again.
+const wrapper = `#!/bin/sh
+export SANDBOX_DATA_DIR=%s
+case "$1 $2" in
+up*) shift; exec %[2]s up --kubeconfig= --owner %[3]d "$@" ;;
+"kubectl logs") until [ -n "$(%[2]s "$@")" ]; do sleep 0.1; done ;;
+esac
+exec %[2]s "$@"
+`
+
+// withinREADME is how long the commands may take once all is built.
+const withinREADME = 2 * time.Minute
+
+var realNodesBlock = regexp.MustCompile("(?s)\n## Real nodes\n.*?\n```sh\n(.*?)```")
+
+// TestREADME: the commands that the sandbox's README has for real nodes bring a stranger's
+// program up, and leave nothing behind. Its directory has the program in the place of ours, and
+// of make it is only asked whether it has the targets.
+func TestREADME(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(framework.Root(), "sandbox", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := realNodesBlock.FindSubmatch(page)
+	if block == nil {
+		t.Fatal("the README has no commands for real nodes")
+	}
+	sandbox, err := framework.Binary("SANDBOX_BIN", "sandbox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := machine(t, "")
+	dir, data := t.TempDir(), t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module example.com/stranger\n\ngo 1.26\n")
+	write("cmd/operator/main.go", operator)
+	write("bin/sandbox", fmt.Sprintf(wrapper, data, sandbox, os.Getpid()))
+	script := strings.ReplaceAll(string(block[1]), "/tmp/operator", filepath.Join(dir, "operator"))
+	script = fmt.Sprintf("set -ex\nmake() { command make -C %s --dry-run \"$@\" >/dev/null; }\n%s", framework.Root(), script)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*withinREADME)
+	defer cancel()
+	shell := exec.CommandContext(ctx, "bash", "-c", script)
+	shell.Dir = dir
+	begun := time.Now()
+	out, err := shell.CombinedOutput()
+	took := time.Since(begun).Round(time.Second)
+	if strings.Contains(string(out), "real nodes need") {
+		t.Skipf("SKIPPED: %s", out)
+	}
+	if err != nil || !strings.Contains(string(out), `"gitVersion":`) {
+		t.Fatalf("the program did not say which version the API server has (%v):\n%s", err, out)
+	}
+	if took > withinREADME {
+		t.Errorf("it took %s, more than %s:\n%s", took, withinREADME, out)
+	}
+	t.Logf("it took %s", took)
+	nothingLeft(t, before, data)
+}
