@@ -21,7 +21,6 @@ import (
 const operator = `package main
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
@@ -100,6 +99,10 @@ func TestREADME(t *testing.T) {
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-c", script)
 	shell.Dir = dir
+	t.Cleanup(func() { // If a command fails.
+		down := exec.Command(sandbox, "down", "--data-dir", data)
+		_ = down.Run()
+	})
 	begun := time.Now()
 	out, err := shell.CombinedOutput()
 	took := time.Since(begun).Round(time.Second)
