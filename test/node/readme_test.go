@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// operator is somebody else's program: it says which version the API server says it has.
+// operator is another author's program: it says which version the API server says it has.
 const operator = `package main
 
 import (
