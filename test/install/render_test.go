@@ -370,6 +370,7 @@ func TestChartRefusesWrongValues(t *testing.T) {
 		"monitoring.serviceMonitor=true,metrics.enabled=false":         "with metrics.enabled=false there is nothing to scrape",
 		"monitoring.serviceMonitor=true,settings.metrics-secure=false": "which settings.metrics-secure=false turns off",
 		"monitoring.alerts=yes":                                        "at '/monitoring/alerts': got string, want boolean",
+		"monitoring.labels=x":                                          "at '/monitoring/labels': got string, want object",
 		"crds.enabled=true":                                            "at '/crds': additional properties 'enabled' not allowed",
 		"networkPolicy.egressPorts={x}":                                "at '/networkPolicy/egressPorts/0'",
 	} {
