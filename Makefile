@@ -20,7 +20,7 @@ RACE ?= $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 # the race detector, if there are any.
 PROGRAMS = SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper TIDE_BIN=$(BIN)/kubectl-tide \
 	HELM_BIN=$(BIN)/helm E2E_BIN=$(BIN)/e2e.test PROMETHEUS_BIN=$(BIN)/prometheus PROMTOOL_BIN=$(BIN)/promtool ARGO_BIN=$(BIN)/argo-rollouts \
-	METRICS_SERVER_BIN=$(BIN)/metrics-server DESCHEDULER_BIN=$(BIN)/descheduler \
+	METRICS_SERVER_BIN=$(BIN)/metrics-server DESCHEDULER_BIN=$(BIN)/descheduler CERT_MANAGER_BIN=$(BIN)/cert-manager \
 	PROMETHEUS_OPERATOR_BIN=$(BIN)/prometheus-operator $(if $(RACE),TIDEKEEPER_RACE_BIN=$(BIN)/tidekeeper-race PROXY_RACE_BIN=$(BIN)/proxy-race)
 
 space := $(subst ,, )
@@ -42,7 +42,7 @@ TOOL := $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
-MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/prometheus-operator hack/kubelet hack/containerd
+MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/cert-manager hack/prometheus-operator hack/kubelet hack/containerd
 GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference test/readme/guestbook
 
 # $(call build,name,command): says what is built, and how long it took.
@@ -129,6 +129,13 @@ build-prometheus-operator: $(BIN)/prometheus-operator
 $(BIN)/prometheus-operator: hack/prometheus-operator/go.mod hack/prometheus-operator/go.sum
 	$(call build,prometheus-operator,cd hack/prometheus-operator && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ github.com/prometheus-operator/prometheus-operator/cmd/operator && touch $@)
 
+# Controllers of cert-manager with a main package of ours, for the tests beside them and of what
+# they survive, once for each version. The build takes minutes.
+.PHONY: build-cert-manager
+build-cert-manager: $(BIN)/cert-manager
+$(BIN)/cert-manager: hack/cert-manager/go.mod hack/cert-manager/go.sum hack/cert-manager/main.go
+	$(call build,cert-manager,cd hack/cert-manager && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ . && touch $@)
+
 # What real nodes of the sandbox run, once for each version: sandbox up --real-nodes.
 .PHONY: build-node
 build-node: $(BIN)/node/pause ## Build what runs on real nodes of the sandbox into bin/node/: a kubelet, containerd, runc. It takes minutes.
@@ -182,7 +189,7 @@ have-browser:
 
 # -count=1: Go's test cache does not know that the binaries changed.
 .PHONY: test-e2e
-test-e2e: have-browser build build-race build-helm build-prometheus build-argo-rollouts build-metrics-server build-descheduler build-prometheus-operator build-e2e-test ## Run the black-box tests, SUITES (2) of them side by side, some with a manager and a proxy that look for data races.
+test-e2e: have-browser build build-race build-helm build-prometheus build-argo-rollouts build-metrics-server build-descheduler build-cert-manager build-prometheus-operator build-e2e-test ## Run the black-box tests, SUITES (2) of them side by side, some with a manager and a proxy that look for data races.
 	$(call go-test,-C test $(RACE) -count=1 -p=$(SUITES) -timeout=45m $(SIDE_BY_SIDE))
 
 .PHONY: test-page
@@ -237,8 +244,8 @@ test-monitoring: build build-prometheus ## Test the alerts by promtool, and the 
 	$(call go-test,-C test $(RACE) -count=1 ./monitoring)
 
 .PHONY: test-neighbors
-test-neighbors: build build-metrics-server build-descheduler build-prometheus build-prometheus-operator ## Test what software that many clusters have does on the sandbox.
-	$(call go-test,-C test -count=1 -timeout=10m ./neighbors)
+test-neighbors: build build-helm build-metrics-server build-descheduler build-cert-manager build-prometheus build-prometheus-operator ## Test what software that many clusters have does on the sandbox. SOAK=5m churns beside Tidekeeper for so long.
+	$(call go-test,-C test -count=1 -timeout=30m ./neighbors)
 
 .PHONY: test-argo
 test-argo: build build-argo-rollouts ## Test restarts of Argo's Rollouts with Argo's own controller.

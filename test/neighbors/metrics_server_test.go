@@ -20,7 +20,7 @@ import (
 var cluster framework.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(framework.Main(m, &cluster, "--nodes=1"))
+	os.Exit(framework.Main(m, &cluster, "--nodes=1", "--audit"))
 }
 
 // metricsServerPatch has the Deployment serve on a port of this machine that is free, and not

@@ -1,0 +1,89 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command cert-manager runs controllers of cert-manager, unchanged, for the tests beside it.
+//
+// The main package of cert-manager is a module of its own that module proxies do not serve. This
+// one starts the controllers in the same way, with its defaults, but only those of certificates
+// from Issuers that are self-signed or a CA, and without leader election, probes and metrics.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
+
+	"github.com/cert-manager/cert-manager/pkg/controller"
+	logf "github.com/cert-manager/cert-manager/pkg/logs"
+
+	// Each adds a controller to those that are known, or a kind of issuer.
+	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/approver"
+	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/ca"
+	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/selfsigned"
+	_ "github.com/cert-manager/cert-manager/pkg/controller/certificates/issuing"
+	_ "github.com/cert-manager/cert-manager/pkg/controller/certificates/keymanager"
+	_ "github.com/cert-manager/cert-manager/pkg/controller/certificates/readiness"
+	_ "github.com/cert-manager/cert-manager/pkg/controller/certificates/requestmanager"
+	_ "github.com/cert-manager/cert-manager/pkg/controller/certificates/revisionmanager"
+	_ "github.com/cert-manager/cert-manager/pkg/controller/certificates/trigger"
+	_ "github.com/cert-manager/cert-manager/pkg/controller/issuers"
+	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca"
+	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
+)
+
+func main() {
+	klog.InitFlags(nil)
+	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "the kubeconfig; without it, the one of the pod")
+	namespace := flag.String("namespace", "", "the only namespace; without it, all")
+	flag.Parse()
+	logf.InitLogs()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(logf.NewContext(ctx, logf.Log), *kubeconfig, *namespace); err != nil {
+		fmt.Fprintln(os.Stderr, "cert-manager:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, kubeconfig, namespace string) error {
+	// The values are cert-manager's own defaults.
+	const workers = 5
+	factory, err := controller.NewContextFactory(ctx, controller.ContextOptions{
+		Kubeconfig:         kubeconfig,
+		Namespace:          namespace,
+		KubernetesAPIQPS:   20,
+		KubernetesAPIBurst: 50,
+		IssuerOptions:      controller.IssuerOptions{ClusterResourceNamespace: "kube-system"},
+		CertificateOptions: controller.CertificateOptions{
+			CopiedAnnotationPrefixes:                 []string{"*", "-kubectl.kubernetes.io/", "-fluxcd.io/", "-argocd.argoproj.io/"},
+			CertificateRequestMinimumBackoffDuration: time.Hour,
+			CertificateRequestMaximumBackoffDuration: 32 * time.Hour,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	shared, err := factory.Build()
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for name, construct := range controller.Known() {
+		c, err := construct(factory)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		group.Go(func() error { return c.Run(workers, ctx) })
+	}
+	// Not before all controllers have asked for their informers.
+	shared.SharedInformerFactory.Start(ctx.Done())
+	shared.KubeSharedInformerFactory.Start(ctx.Done())
+	return group.Wait()
+}

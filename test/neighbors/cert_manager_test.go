@@ -1,0 +1,127 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package neighbors
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// certManagerUser is the user of cert-manager's own ServiceAccount.
+const certManagerUser = "system:serviceaccount:cert-manager:cert-manager"
+
+// installCertManager installs the CRDs of cert-manager, and the account and the rights of its
+// chart. There is no webhook.
+func installCertManager(t *testing.T) {
+	t.Helper()
+	module := framework.ModuleDir(t, "hack/cert-manager", "github.com/cert-manager/cert-manager")
+	rights, err := framework.Helm(t, "template", "cert-manager", filepath.Join(module, "deploy", "charts", "cert-manager"),
+		"--namespace=cert-manager", "--show-only=templates/rbac.yaml", "--show-only=templates/serviceaccount.yaml")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, rights)
+	}
+	for _, command := range []struct {
+		stdin string
+		args  []string
+	}{
+		{args: []string{"apply", "--server-side", "-f", filepath.Join(module, "deploy", "crds")}},
+		{args: []string{"wait", "--for=condition=Established", "crd", "--all"}},
+		{"apiVersion: v1\nkind: Namespace\nmetadata: {name: cert-manager}", []string{"apply", "-f", "-"}},
+		{rights, []string{"apply", "-f", "-"}},
+	} {
+		if _, err := cluster.Kubectl(command.stdin, command.args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// authority is a self-signed CA, and an Issuer that issues by it.
+const authority = `apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata: {name: self-signed}
+spec: {selfSigned: {}}
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: authority}
+spec:
+  isCA: true
+  commonName: authority
+  secretName: authority
+  privateKey: {algorithm: ECDSA, size: 256}
+  issuerRef: {name: self-signed}
+---
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata: {name: authority}
+spec: {ca: {secretName: authority}}
+`
+
+// certificate is one that the authority issues, into a Secret of the same name.
+const certificate = `---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: %[1]s}
+spec:
+  dnsNames: [%[1]s.example.com]
+  revisionHistoryLimit: 100
+  secretName: %[1]s
+  privateKey: {algorithm: ECDSA, size: 256}
+  issuerRef: {name: authority}
+`
+
+// inNamespace creates a namespace with these manifests, and deletes it when the test ends.
+func inNamespace(t *testing.T, name, manifests string) {
+	t.Helper()
+	namespace := &corev1.Namespace{}
+	namespace.Name = name
+	cluster.Apply(t, namespace)
+	if _, err := cluster.Kubectl(manifests, "apply", "-n", name, "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// issued returns nil if a Certificate is ready and at rest, and the last one that was issued for
+// it is that of its revision.
+func issued(t *testing.T, namespace, name string, revision int64) error {
+	t.Helper()
+	c := &unstructured.Unstructured{}
+	c.SetGroupVersionKind(schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"})
+	if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, c); err != nil {
+		return err
+	}
+	conditions, _, _ := unstructured.NestedSlice(c.Object, "status", "conditions")
+	got := []string{}
+	for _, condition := range conditions {
+		condition, _ := condition.(map[string]any)
+		got = append(got, fmt.Sprint(condition["type"], " ", condition["status"]))
+	}
+	if strings.Join(got, ", ") != "Ready True" {
+		return fmt.Errorf("the conditions are %q", got)
+	}
+	if is, _, _ := unstructured.NestedInt64(c.Object, "status", "revision"); is != revision {
+		return fmt.Errorf("the revision is %d, want %d", is, revision)
+	}
+	if next, found, _ := unstructured.NestedString(c.Object, "status", "nextPrivateKeySecretName"); found {
+		return fmt.Errorf("the next private key is still there: %s", next)
+	}
+	secret := &corev1.Secret{}
+	if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
+		return err
+	}
+	if len(secret.Data[corev1.TLSCertKey]) == 0 || len(secret.Data[corev1.TLSPrivateKeyKey]) == 0 {
+		return errors.New("the Secret has no certificate")
+	}
+	return nil
+}
