@@ -76,6 +76,7 @@ func TestPrometheusOperator(t *testing.T) {
 	c.kubectl(t, "apply", "-k", filepath.Join(framework.Root(), "config", "monitoring"))
 
 	// In place of the simulated pods.
+	c.kubectl(t, "-n", framework.ManagerNamespace, "rollout", "status", "deployment/tidekeeper", "--timeout=60s")
 	c.kubectl(t, "-n", framework.ManagerNamespace, "scale", "deployment/tidekeeper", "--replicas=0")
 	c.kubectl(t, "-n", framework.ManagerNamespace, "wait", "--for=delete", "pods", "--all")
 	first := c.startManagerAsPod(t)
@@ -83,7 +84,7 @@ func TestPrometheusOperator(t *testing.T) {
 	c.kubectlWith(t, twoPools, "apply", "-f", "-")
 
 	c.kubectlWith(t, fmt.Sprintf(prometheusResource, first.ip, first.address, second.ip, second.address), "apply", "-f", "-")
-	c.kubectl(t, "wait", "--for=condition=Reconciled", "--for=condition=Available", "--timeout=30s", "prometheus/main")
+	c.kubectl(t, "wait", "--for=condition=Reconciled", "--for=condition=Available", "--timeout=60s", "prometheus/main")
 	prometheus := c.startPrometheus(t, "main")
 
 	c.wantScraped(t, prometheus, first, second)
@@ -92,9 +93,14 @@ func TestPrometheusOperator(t *testing.T) {
 		`max(tidekeeper_nodepool_nodes{pool="older",state="all"})`:            "1",
 		`count(tidekeeper_nodepool_nodes{pool="younger",state="conflicted"})`: "2",
 	} {
-		if got, err := ask(prometheus, query); err != nil || got != want {
-			t.Errorf("%s is %q, %v, want %s", query, got, err, want)
-		}
+		// What the first scrape is too early for is there after the second.
+		framework.EventuallyWithin(t, 2*framework.Patience, query+" is "+want, func() error {
+			got, err := ask(prometheus, query)
+			if err == nil && got != want {
+				err = errors.New("it is " + got)
+			}
+			return err
+		})
 	}
 
 	c.wantRules(t, prometheus)
