@@ -7,6 +7,7 @@ package condition
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -20,9 +21,13 @@ type Condition struct {
 }
 
 // Compile compiles an expression, whose type must be bool or not known before it is
-// evaluated.
-func Compile(text string) (*Condition, error) {
-	environment, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.Variable("old", cel.DynType))
+// evaluated. It may have more variables, which HoldsWith is given.
+func Compile(text string, more ...string) (*Condition, error) {
+	variables := []cel.EnvOption{cel.Variable("object", cel.DynType), cel.Variable("old", cel.DynType)}
+	for _, name := range more {
+		variables = append(variables, cel.Variable(name, cel.DynType))
+	}
+	environment, err := cel.NewEnv(variables...)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +56,14 @@ func Compile(text string) (*Condition, error) {
 // Holds evaluates the condition; object and old may be nil, which is null. One that cannot be evaluated, as a field is
 // not there, is false, for the reason that is returned.
 func (c *Condition) Holds(object, old map[string]any) (bool, string) {
+	return c.HoldsWith(object, old, nil)
+}
+
+// HoldsWith is Holds with the values of more variables. One that is a func() any is called
+// if the expression needs it.
+func (c *Condition) HoldsWith(object, old, more map[string]any) (bool, string) {
 	arguments := map[string]any{"object": nil, "old": nil}
+	maps.Copy(arguments, more)
 	if object != nil {
 		arguments["object"] = object
 	}

@@ -18,6 +18,8 @@ type Baseline struct {
 	// Locks are the objects by which the operator elects its leader, Roots those that it
 	// watches and that users made.
 	Locks, Roots map[string]bool
+	// Elects: it elects its leader by Leases, so there may be several processes.
+	Elects bool
 	// Watched are the resources that the operator watches; Listed those of them whose
 	// first list may be stale: as of resourceVersion 0, which any API server may answer
 	// from its cache.
@@ -50,6 +52,8 @@ type BaseStep struct {
 	Quiet time.Duration
 	// Writes are those of the operator in this step.
 	Writes []Request
+	// ReadCalls are the kinds of its reads in this step that are no watches.
+	ReadCalls []Call
 	// Last is the last kind of write that both runs have in this step, and Lasts how many
 	// of it come in each: all may be at rest when they have. 0: there is none.
 	Last  Call
@@ -58,6 +62,8 @@ type BaseStep struct {
 	Edited map[string]bool
 	// Dying: a root is deleted in this step, and is gone only when its finalizers are.
 	Dying bool
+	// Waits: users wait for something before they go on.
+	Waits bool
 	// Events counts the versions of each resource that the operator watches.
 	Events map[string]int
 }
@@ -65,13 +71,17 @@ type BaseStep struct {
 // learnFrom makes a baseline of two undisturbed runs. They may be one and the same, with
 // the baseline of a longer workload that has the same steps and more: then that one says
 // what differs from run to run.
-func learnFrom(a, b *Outcome, quiet time.Duration, longer *Baseline) (*Baseline, error) {
+func learnFrom(a, b *Outcome, quiet time.Duration, unjudged []Unjudged, longer *Baseline) (*Baseline, error) {
 	base := &Baseline{
 		Locks: map[string]bool{}, Roots: map[string]bool{}, Uncounted: map[string]bool{}, Broken: map[string]bool{}, deletions: map[string]int{},
 		Watched: a.Watches,
 	}
 	if len(a.Steps) != len(b.Steps) {
 		return nil, errors.New("two undisturbed runs differ")
+	}
+	for key := range lockKeys(a.Requests, nil) {
+		base.Elects = true
+		base.Locks[key] = true
 	}
 	for _, o := range []*Outcome{a, b} {
 		for key := range lockKeys(o.Requests, o.Versions) {
@@ -88,15 +98,17 @@ func learnFrom(a, b *Outcome, quiet time.Duration, longer *Baseline) (*Baseline,
 	base.AtStart = slices.DeleteFunc(slices.Clone(a.Steps[0].Watches), func(resource string) bool { return !slices.Contains(b.Steps[0].Watches, resource) })
 	inB := map[string]bool{}
 	for i := range b.Versions {
-		inB[b.Versions[i].key()] = true
+		inB[b.Versions[i].key()], inB[b.Versions[i].generalKey()] = true, true
 	}
 	stable := map[string]bool{}
 	for i := range a.Versions {
-		if key := a.Versions[i].key(); inB[key] && (longer == nil || longer.names.stable[key]) {
-			stable[key] = true
+		for _, key := range []string{a.Versions[i].key(), a.Versions[i].generalKey()} {
+			if inB[key] && (longer == nil || longer.names.stable[key]) {
+				stable[key] = true
+			}
 		}
 	}
-	base.names = anonymizer{stable: stable}
+	base.names = anonymizer{stable: stable, unjudged: unjudged}
 	mask := newMask()
 	if longer != nil {
 		for i := range longer.Steps {
@@ -133,7 +145,7 @@ func learnFrom(a, b *Outcome, quiet time.Duration, longer *Baseline) (*Baseline,
 func (b *Baseline) step(one, two *Outcome, i int) BaseStep {
 	x, y := one.Steps[i], two.Steps[i]
 	s := BaseStep{
-		State: b.names.state(x.Objects, b.Locks), Mask: newMask(), Took: max(x.Took, y.Took), Reads: max(x.Reads, y.Reads), Events: map[string]int{},
+		State: b.names.state(x.Objects, b.Locks), Mask: newMask(), Took: max(x.Took, y.Took), Reads: max(x.Reads, y.Reads), Waits: x.Waits, Events: map[string]int{},
 	}
 	s.Mask.learn(s.State, b.names.state(y.Objects, b.Locks))
 	if i > 0 {
@@ -143,6 +155,7 @@ func (b *Baseline) step(one, two *Outcome, i int) BaseStep {
 		}
 	}
 	s.Writes = one.writesIn(i, b.Locks)
+	s.ReadCalls = one.readsIn(i, b.Locks, b.names.stable)
 	s.Last, s.Lasts = lastOfBoth(s.Writes, two.writesIn(i, b.Locks), b.names.stable)
 	for j := range one.Versions {
 		if v := &one.Versions[j]; !v.Initial && one.isIn(i, v.Time) && slices.Contains(b.Watched, v.Resource) {
@@ -170,6 +183,21 @@ func (o *Outcome) writesIn(i int, locks map[string]bool) []Request {
 		}
 	}
 	return writes
+}
+
+// readsIn returns the kinds of reads of the operator in the i-th step, without watches.
+func (o *Outcome) readsIn(i int, locks, stable map[string]bool) []Call {
+	var calls []Call
+	for j := range o.Requests {
+		r := &o.Requests[j]
+		if r.Resource == "" || !o.isIn(i, r.Time) || !r.reads(locks) {
+			continue
+		}
+		if call := callOf(r, stable); !slices.Contains(calls, call) {
+			calls = append(calls, call)
+		}
+	}
+	return calls
 }
 
 // lastOfBoth returns the last kind of write in one that is in two as well, and how many

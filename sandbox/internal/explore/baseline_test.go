@@ -120,3 +120,39 @@ func TestLongestFaults(t *testing.T) {
 	}
 	t.Error("there is none")
 }
+
+// Users who wait for something do not go on while the operator sees nothing.
+func TestNothingLastsBeyondAWait(t *testing.T) {
+	b := &Baseline{Steps: []BaseStep{{}, {Events: map[string]int{"claims": 1}, Waits: true}, {Events: map[string]int{"claims": 1}}, {Events: map[string]int{"claims": 1}}}}
+	for _, p := range plan(b) {
+		if p.Kind == Freeze && p.Step == 1 && p.Until > 1 {
+			t.Errorf("%s", p.name())
+		}
+	}
+}
+
+// Another process can only take over from one that elects a leader, and an object that is new
+// is not written by another client before.
+func TestFaultsOfWrites(t *testing.T) {
+	b := &Baseline{Steps: []BaseStep{{Writes: []Request{{Verb: "create", Resource: "claims"}, {Verb: "patch", Resource: "claims"}}, ReadCalls: []Call{{Verb: "get", Resource: "shops"}, {Verb: "watchlist", Resource: "claims"}}}}}
+	planned := func() map[string]bool {
+		names := map[string]bool{}
+		for _, p := range plan(b) {
+			names[p.name()] = true
+		}
+		return names
+	}
+	faults := planned()
+	for name, want := range map[string]bool{
+		"Overtake at step 0, patch claims #1": true, "Overtake at step 0, create claims #1": false, "CutOff at step 0, create claims #1": true,
+		"Pause at step 0, patch claims #1": false, "ServerError at step 0, get shops #1": true, "Late at step 0, watchlist claims #1": false,
+	} {
+		if faults[name] != want {
+			t.Errorf("%s: got %t", name, !want)
+		}
+	}
+	b.Elects = true
+	if !planned()["Pause at step 0, patch claims #1"] {
+		t.Error("a leader that is suspended was not planned")
+	}
+}

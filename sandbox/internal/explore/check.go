@@ -55,7 +55,7 @@ func (r *run) problem(oracle Oracle, lines ...string) {
 // judge notes the problems of a run that only its history shows.
 func (r *run) judge() {
 	last := max(len(r.outcome.Steps)-1, 0)
-	for _, p := range brokenInvariants(r.Workload.Invariants, r.outcome.Versions) {
+	for _, p := range brokenInvariants(r.Workload.Invariants, r.outcome.Versions, slices.Collect(maps.Keys(r.recorder.watched))...) {
 		if r.baseline != nil && r.baseline.Broken[p.Lines[0]] {
 			continue
 		}
@@ -158,8 +158,8 @@ func times(n int) string {
 }
 
 // brokenInvariants goes through all that happened, and returns each invariant that did not
-// hold, for each object once.
-func brokenInvariants(own []Invariant, versions []Version) []Problem {
+// hold, for each object once. The resources are those that there may be objects of.
+func brokenInvariants(own []Invariant, versions []Version, resources ...string) []Problem {
 	var problems []Problem
 	told := map[string]bool{}
 	tell := func(v *Version, text string) {
@@ -170,28 +170,30 @@ func brokenInvariants(own []Invariant, versions []Version) []Problem {
 	}
 	pods := newPodCounter()
 	alive := map[types.UID]bool{}
+	all := everything{}
+	for _, resource := range resources {
+		all[resource] = map[types.UID]any{}
+	}
 	for i := range versions {
 		v := &versions[i]
 		alive[v.Object.GetUID()] = v.Type != watch.Deleted
+		all.saw(v)
 		if text := pods.saw(v); text != "" {
 			tell(v, text)
 		}
 		if text := newController(v, alive); text != "" {
 			tell(v, text)
 		}
-		if v.Type == watch.Deleted {
-			continue
-		}
 		for j := range own {
 			rule := &own[j]
-			if !resourceIs(v.Resource, rule.Resource) {
+			if !resourceIs(v.Resource, rule.Resource) || rule.Deleted != (v.Type == watch.Deleted) {
 				continue
 			}
 			var old map[string]any
 			if v.Old != nil {
 				old = v.Old.Object
 			}
-			if is, why := rule.condition.Holds(v.Object.Object, old); !is {
+			if is, why := rule.condition.HoldsWith(v.Object.Object, old, map[string]any{objectsVariable: all.lists}); !is {
 				text := fmt.Sprintf("%s: %s does not hold", v.key(), rule.Name)
 				if why != "" {
 					text += " (" + why + ")"
@@ -201,6 +203,28 @@ func brokenInvariants(own []Invariant, versions []Version) []Problem {
 		}
 	}
 	return problems
+}
+
+// everything is all objects at a moment, by resource.
+type everything map[string]map[types.UID]any
+
+func (e everything) saw(v *Version) {
+	if e[v.Resource] == nil {
+		e[v.Resource] = map[types.UID]any{}
+	}
+	e[v.Resource][v.Object.GetUID()] = v.Object.Object
+	if v.Type == watch.Deleted {
+		delete(e[v.Resource], v.Object.GetUID())
+	}
+}
+
+// lists is called by an expression that asks for them.
+func (e everything) lists() any {
+	lists := make(map[string]any, len(e))
+	for resource, objects := range e {
+		lists[resource] = slices.Collect(maps.Values(objects))
+	}
+	return lists
 }
 
 // podCounter counts the pods of owners that want a certain number.

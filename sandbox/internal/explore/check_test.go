@@ -109,3 +109,36 @@ func TestFailuresInOutput(t *testing.T) {
 		t.Errorf("got %q", lines)
 	}
 }
+
+// An invariant sees all objects of its moment, and may be about the end of an object.
+func TestInvariantsOverAllObjects(t *testing.T) {
+	w, err := ParseWorkload([]byte(`steps: [{run: ls}]
+invariants:
+- {name: a pod has an owner, resource: pods, rule: 'objects["replicasets.apps"].exists(r, r.metadata.name == "web")'}
+- {name: an owner goes last, resource: replicasets, deleted: true, rule: '!("pods" in objects) || objects["pods"].size() == 0'}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, pod := replicaSet(t, 2), podOf(t, "a", "")
+	goneOwner, gonePod := owner, pod
+	goneOwner.Type, gonePod.Type = watch.Deleted, watch.Deleted
+	for _, tc := range []struct {
+		name     string
+		versions []Version
+		want     string
+	}{
+		{name: "in order", versions: []Version{owner, pod, gonePod, goneOwner}},
+		{name: "the pod comes first", versions: []Version{pod, owner}, want: "pods shop/a: a pod has an owner does not hold"},
+		{name: "the owner goes first", versions: []Version{owner, pod, goneOwner}, want: "replicasets.apps shop/web: an owner goes last does not hold"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := ""
+			for _, p := range brokenInvariants(w.Invariants, tc.versions) {
+				got += p.Lines[0]
+			}
+			if !strings.HasPrefix(got, tc.want) || (tc.want == "") != (got == "") {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -17,7 +18,8 @@ type Faults []planned
 const disturbed = 1
 
 // Faults returns the faults of what the operator has written since the mark. Where a write
-// came to nothing, such as the deletion of what is not there, there is little to disturb.
+// came to nothing, such as the deletion of what is not there, there is little to disturb. A
+// session does not know what users made and how long things take, as some faults must.
 func (s *Session) Faults() Faults {
 	versions, _ := s.run.recorder.all()
 	stable := map[string]bool{}
@@ -38,8 +40,8 @@ func (s *Session) Faults() Faults {
 		}
 	}
 	var all Faults
-	planCalls(writes, disturbed, stable, nil, func(score int, f Fault) {
-		if !failed[fmt.Sprint(f.Call, f.Nth)] {
+	planCalls(writes, disturbed, stable, nil, false, func(score int, f Fault) {
+		if !failed[fmt.Sprint(f.Call, f.Nth)] && !slices.Contains([]Kind{CrashTwice, Overtake, CutOff}, f.Kind) {
 			all = append(all, planned{f, score})
 		}
 	})

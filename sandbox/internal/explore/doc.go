@@ -6,6 +6,7 @@
 // and then again and again, each time from the same state with one fault.
 //
 //	workload.go   the steps that a user writes, read from YAML
+//	include.go    what workloads have in common
 //	steps.go      performs a step
 //	lab.go        a sandbox for each run, from a snapshot
 //	operator.go   the operator's process
@@ -21,6 +22,7 @@
 //	run.go        one run
 //	session.go    the same sandbox and operator, for tools that play something else
 //	disturb.go    the faults of writes in a session
+//	rivals.go     the faults in which another client or another process has a part
 //	settle.go     when all is at rest
 //	check.go      what is wrong with a run
 //	explore.go    learns, plays

@@ -130,7 +130,7 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writ
 	if asked := forbidden(runs[0].Requests); len(asked) > 0 {
 		fmt.Fprintf(progress, "warning: the operator may not: %s\n", strings.Join(asked, ", "))
 	}
-	base, err := learnFrom(runs[0], runs[1], e.Quiet, nil)
+	base, err := learnFrom(runs[0], runs[1], e.Quiet, e.Workload.Unjudged, nil)
 	return base, runs[0], err
 }
 

@@ -21,6 +21,18 @@ const (
 	ServerError Kind = "ServerError"
 	Refuse      Kind = "Refuse"
 	Late        Kind = "Late"
+	Invalid     Kind = "Invalid"
+	Unavailable Kind = "Unavailable"
+	Timeout     Kind = "Timeout"
+	// CrashTwice is CrashAfter, and the next process is killed before its first write.
+	CrashTwice Kind = "CrashTwice"
+	// Overtake has another client write to the same objects while the write is on its way
+	// and the operator's watches stand still.
+	Overtake Kind = "Overtake"
+	// Pause suspends a leader before the write is sent, which comes when another one leads.
+	Pause Kind = "Pause"
+	// CutOff closes all connections, until the process ends or longer than a lease.
+	CutOff Kind = "CutOff"
 )
 
 // The faults of the events of a resource, from the beginning of a step on.
@@ -55,6 +67,13 @@ var kinds = map[Kind]string{
 	ServerError:    "answered 500 Internal Server Error",
 	Refuse:         "the connection is closed before it is sent",
 	Late:           "sent only after 20 s, longer than a lease",
+	Invalid:        "answered 422 Unprocessable Entity",
+	Unavailable:    "answered 503 Service Unavailable",
+	Timeout:        "done, and answered 504 Gateway Timeout",
+	CrashTwice:     "killed when it is done and not answered, and again before the next write",
+	Overtake:       "another client writes to the same objects first, and the operator does not hear of it yet",
+	Pause:          "suspended before it is sent, which it is when another process leads",
+	CutOff:         "no connection lasts from then on, until the process ends or for 20 s",
 	DropEvents:     "no event arrives, and they are listed later",
 	DuplicateEvent: "an event arrives twice",
 	LateEvent:      "an event arrives 2 s late",
@@ -160,14 +179,14 @@ func (f *Fault) freezes() bool {
 // skips reports whether the operator may never see a state in between, so that it may
 // rightly do less.
 func (f *Fault) skips() bool {
-	return f != nil && (f.freezes() || f.Kind == ExpireWatch || f.Kind == StaleStart || f.Kind == LateEvent || f.Kind == Late)
+	return f != nil && (f.freezes() || f.Kind == ExpireWatch || f.Kind == StaleStart || f.Kind == LateEvent || f.Kind == Late || f.Kind == Pause)
 }
 
 // Possible says when such a fault happens to an operator, so that no one takes it for an
 // invention of the kit.
 func (f Fault) Possible() string {
 	switch f.Kind {
-	case CrashBefore, CrashAfter, Restart:
+	case CrashBefore, CrashAfter, CrashTwice, Restart:
 		return "A process can be killed at any moment: by its node, by an eviction, by the memory it needs."
 	case Freeze, FreezeLong, LateEvent:
 		return "A watch can be late at any time, with every version of server and client: nothing bounds how long an event is on its way."
@@ -177,9 +196,13 @@ func (f Fault) Possible() string {
 		return "A list that follows a watch shows objects again that were seen before."
 	case StaleStart:
 		return "The operator's first list is as of resourceVersion 0, which an API server answers from its cache: one of several API servers may be behind the one that was asked before. It cannot happen to a client that streams its lists, or with a single API server."
-	case LoseAnswer, Refuse, Late:
+	case Pause:
+		return "A process can stand still for any time: its node is suspended, or its memory is swapped. What it has sent arrives when another one leads."
+	case LoseAnswer, Refuse, Late, CutOff:
 		return "A connection can break, and a request can be late, at any time."
-	case Conflict:
+	case Invalid:
+		return "An admission policy or a webhook can refuse a write at any time, for reasons that pass."
+	case Conflict, Overtake:
 		return "Another client can write the object at any time."
 	}
 	return "An API server answers so when it is overloaded, or one of its webhooks or its etcd fails."
@@ -188,5 +211,5 @@ func (f Fault) Possible() string {
 // breaksConnections reports whether an operator may rightly end itself, to be started
 // again.
 func (f *Fault) breaksConnections() bool {
-	return f != nil && (f.Step == 0 || f.Kind == Refuse || f.Kind == Late || f.Kind == LoseAnswer)
+	return f != nil && (f.Step == 0 || f.Kind == Refuse || f.Kind == Late || f.Kind == LoseAnswer || f.Kind == CutOff || f.Kind == Pause)
 }

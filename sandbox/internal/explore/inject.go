@@ -39,7 +39,17 @@ var onWrite = map[Kind]fault.Fault{
 	ServerError: {Kind: fault.Error, Code: 500},
 	Refuse:      {Kind: fault.Close},
 	Late:        {Kind: fault.Delay, For: fault.Duration(late)},
+	Invalid:     {Kind: fault.Error, Code: 422},
+	Unavailable: {Kind: fault.Error, Code: 503},
+	Timeout:     {Kind: fault.LoseAnswer, Code: 504},
+	CrashTwice:  {Kind: fault.HangAnswer},
+	Overtake:    held,
+	Pause:       held,
+	CutOff:      {Kind: fault.Hang},
 }
+
+// held holds a write until the rule is removed, and then sends it.
+var held = fault.Fault{Kind: fault.Delay, For: fault.Duration(5 * time.Minute)}
 
 // onEvent are the rules of the faults of events.
 var onEvent = map[Kind]fault.Fault{
@@ -141,8 +151,17 @@ func (r *run) strike(ctx context.Context, injected <-chan struct{}, limit, calm 
 	if f.Call != nil {
 		r.note(results.Fault+"%s: %s", f.Call, kinds[f.Kind])
 	}
-	if f.Kind == CrashBefore || f.Kind == CrashAfter {
+	switch f.Kind {
+	case CrashBefore, CrashAfter:
 		return r.crash(ctx)
+	case CrashTwice:
+		return r.crashTwice(ctx)
+	case Overtake:
+		return r.overtake(ctx)
+	case Pause:
+		return r.pause(ctx)
+	case CutOff:
+		return r.cutOff(ctx)
 	}
 	return nil
 }
@@ -325,28 +344,11 @@ func (r *run) listAgain(ctx context.Context) error {
 	return nil
 }
 
-// touchedAnnotation is what touch writes.
-const touchedAnnotation = "sandbox.tidekeeper.dev/touched"
-
-// touch writes an annotation to each object that the operator watches and did not make, as
-// any other client may at any time.
-func (r *run) touch(ctx context.Context) {
-	for _, v := range r.recorder.objects() {
-		if !r.baseline.Roots[v.key()] {
-			continue
-		}
-		t := Target{Resource: v.Resource, Namespace: v.Object.GetNamespace(), Name: v.Object.GetName()}
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, touchedAnnotation, time.Now().Format(time.RFC3339))
-		if err := r.patch(ctx, t, "", patch); err == nil {
-			r.note("another client annotates %s", t)
-		}
-	}
-}
+var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
 // freeLeases ends the leadership of a process that is dead, which would otherwise last
 // until its lease expires.
 func (r *run) freeLeases(ctx context.Context) error {
-	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	for key := range lockKeys(r.log.since(0), nil) {
 		namespace, name, _ := strings.Cut(strings.TrimPrefix(key, "leases.coordination.k8s.io "), "/")
 		if name == "" {

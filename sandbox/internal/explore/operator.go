@@ -163,6 +163,29 @@ func (o *operator) kill() {
 	<-ended
 }
 
+// signal sends a signal to the process.
+func (o *operator) signal(signal syscall.Signal) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.process == nil {
+		return nil
+	}
+	return syscall.Kill(-o.process.Process.Pid, signal)
+}
+
+// awaitEnd waits until the process has ended by itself, no longer than the limit. It is not
+// started again.
+func (o *operator) awaitEnd(limit time.Duration) {
+	o.mu.Lock()
+	o.closed = true
+	ended := o.ended
+	o.mu.Unlock()
+	select {
+	case <-ended:
+	case <-time.After(limit):
+	}
+}
+
 // close ends it for good.
 func (o *operator) close() {
 	o.mu.Lock()

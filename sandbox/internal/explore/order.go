@@ -14,13 +14,13 @@ type planned struct {
 // family are the kinds of faults that are survived, or not, for the same reasons.
 func (f *Fault) family() string {
 	switch f.Kind {
-	case CrashBefore, CrashAfter, LoseAnswer:
+	case CrashBefore, CrashAfter, CrashTwice, LoseAnswer, Timeout:
 		return "crash"
 	case Freeze, DropEvents, FreezeLong:
 		return "late"
 	case LateEvent, DuplicateEvent, ExpireWatch:
 		return "events"
-	case Restart, StaleStart:
+	case Restart, StaleStart, Pause, Overtake:
 		return string(f.Kind)
 	}
 	return "refused"

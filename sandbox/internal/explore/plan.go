@@ -20,6 +20,7 @@ func plan(b *Baseline) []planned {
 	last := len(b.Steps) - 1
 	for step := range b.Steps {
 		planWrites(b, step, add)
+		planReads(&b.Steps[step], step, add)
 		planEvents(b, step, last, add)
 		if step > 0 {
 			add(50, Fault{Kind: Restart, Step: step})
@@ -44,12 +45,13 @@ func planWrites(b *Baseline, step int, add func(int, Fault)) {
 			earlier[callOf(&b.Steps[i].Writes[j], b.names.stable)] = true
 		}
 	}
-	planCalls(b.Steps[step].Writes, step, b.names.stable, earlier, add)
+	planCalls(b.Steps[step].Writes, step, b.names.stable, earlier, b.Elects, add)
 }
 
 // planCalls plans the faults of some writes, of which those before have shown some. A crash
-// between a write and those that follow it is what most operators were not tried with.
-func planCalls(writes []Request, step int, stable map[string]bool, earlier map[Call]bool, add func(int, Fault)) {
+// between a write and those that follow it is what most operators were not tried with. Only
+// an operator that elects a leader has another process that can lead.
+func planCalls(writes []Request, step int, stable map[string]bool, earlier map[Call]bool, elects bool, add func(int, Fault)) {
 	seen := map[Call]int{}
 	deleted := false
 	for i := range writes {
@@ -82,11 +84,26 @@ func planCalls(writes []Request, step int, stable map[string]bool, earlier map[C
 		}
 		// Of many alike, the first ones tell most.
 		value -= 10 * (seen[call] - 1)
-		for kind, less := range map[Kind]int{CrashAfter: 0, CrashBefore: 5, LoseAnswer: 20, ServerError: 22, Conflict: 25, Throttle: 40, Refuse: 42, Late: 45} {
-			if kind == Conflict && call.Verb != "update" && call.Verb != "patch" {
+		for kind, less := range map[Kind]int{CrashAfter: 0, CrashBefore: 5, LoseAnswer: 20, ServerError: 22, Conflict: 25, Throttle: 40, Refuse: 42, Late: 45, Overtake: 18, Pause: 21, CrashTwice: 30, CutOff: 41, Timeout: 43, Unavailable: 44, Invalid: 44} {
+			if (kind == Conflict || kind == Overtake) && call.Verb != "update" && call.Verb != "patch" {
 				continue // There is nothing that another client has changed.
 			}
+			if kind == Pause && !elects {
+				continue // There is no other process.
+			}
 			add(value-less, Fault{Kind: kind, Step: step, Call: &call, Nth: seen[call]})
+		}
+	}
+}
+
+// planReads plans the faults of the reads of a step that are no watches.
+func planReads(s *BaseStep, step int, add func(int, Fault)) {
+	for _, call := range s.ReadCalls {
+		for kind, value := range map[Kind]int{ServerError: 16, Refuse: 14, Late: 8} {
+			if kind == Late && call.Verb == "watchlist" {
+				continue // What comes late are its events.
+			}
+			add(value, Fault{Kind: kind, Step: step, Call: &call, Nth: 1})
 		}
 	}
 }
@@ -101,8 +118,9 @@ func planEvents(b *Baseline, step, last int, add func(int, Fault)) {
 		add(50+made, Fault{Kind: Freeze, Step: step, Resource: resource})
 		add(40+made, Fault{Kind: DropEvents, Step: step, Resource: resource})
 		// An operator that sees nothing holds up a deletion, and what users do after it
-		// would be done to an object that is still there.
-		for until := step + 1; until <= last && !b.Steps[until-1].Dying; until++ {
+		// would be done to an object that is still there. And users who wait for something
+		// do not go on without it.
+		for until := step + 1; until <= last && !b.Steps[until-1].Dying && !b.Steps[until-1].Waits; until++ {
 			missed := b.missed(step, until, resource)
 			value := 49 + made - (until - step) + missed
 			add(value, Fault{Kind: Freeze, Step: step, Until: until, Resource: resource})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,7 +183,18 @@ func (r *recorder) saw(resource string, kind watch.EventType, object *unstructur
 }
 
 // heartbeat reports whether nothing but the report of a node has changed.
-func (v *Version) heartbeat() bool { return v.Resource == "nodes" && v.Type == watch.Modified }
+func (v *Version) heartbeat() bool {
+	if v.Resource != "nodes" || v.Type != watch.Modified || v.Old == nil {
+		return false
+	}
+	before, now := Fields{}, Fields{}
+	report := func(path string) bool {
+		return path == "status" || path == "metadata.resourceVersion" || path == "metadata.managedFields"
+	}
+	flatten(before, "", v.Old.Object, report)
+	flatten(now, "", v.Object.Object, report)
+	return maps.Equal(before, now)
+}
 
 // key names the object of a version.
 func (v *Version) key() string {

@@ -46,6 +46,9 @@ var (
 	}
 )
 
+// readVerbs are those of reads that end. A watchlist is a watch that begins with a list.
+var readVerbs = []string{"get", "list", "watchlist"}
+
 var writeVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
 
 // writes reports whether a request changes what others act on. Those by which an operator
@@ -54,6 +57,13 @@ func (r *Request) writes(locks map[string]bool) bool {
 	resource, _, _ := strings.Cut(r.Resource, "/")
 	return r.Event == "" && slices.Contains(writeVerbs, r.Verb) &&
 		!slices.Contains(election, resource) && !slices.Contains(notes, resource) && !slices.Contains(questions, resource) &&
+		!locks[r.Resource+" "+r.Namespace+"/"+r.Name]
+}
+
+// reads reports whether a request asks for objects that are no notes, and not for a watch of
+// what changes. Those by which an operator elects its leader do not.
+func (r *Request) reads(locks map[string]bool) bool {
+	return r.Event == "" && slices.Contains(readVerbs, r.Verb) && !slices.Contains(election, r.Resource) && !slices.Contains(notes, r.Resource) &&
 		!locks[r.Resource+" "+r.Namespace+"/"+r.Name]
 }
 

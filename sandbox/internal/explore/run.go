@@ -35,6 +35,8 @@ type run struct {
 	outcome  *Outcome
 	// stepBegan is when the present step began.
 	stepBegan time.Time
+	// annotated are objects that another client has written to while a write was on its way.
+	annotated []Version
 }
 
 // Outcome is what came of a run.
@@ -69,6 +71,8 @@ type StepOutcome struct {
 	Watches []string
 	// Reads is how many reads, which are not watches, there were while all was quiet.
 	Reads int
+	// Waits: users wait for something before they go on.
+	Waits bool
 }
 
 // note is something that the kit did.
@@ -180,11 +184,14 @@ func (r *run) playSteps(ctx context.Context) error {
 			return nil
 		}
 	}
+	if lines := r.lost(); len(lines) > 0 {
+		r.problem(OtherState, lines...)
+	}
 	return nil
 }
 
 func (r *run) playStep(ctx context.Context, step int) error {
-	at := StepOutcome{Began: time.Now(), From: r.log.len(), Revision: r.recorder.revision()}
+	at := StepOutcome{Began: time.Now(), From: r.log.len(), Revision: r.recorder.revision(), Waits: step > 0 && r.Workload.Steps[step-1].Wait != nil}
 	r.stepBegan = at.Began
 	mine := r.fault != nil && r.fault.Step == step
 	var injected <-chan struct{}
@@ -202,12 +209,18 @@ func (r *run) playStep(ctx context.Context, step int) error {
 	} else {
 		s := &r.Workload.Steps[step-1]
 		r.note("step %d: %s", step, oneLine(s.Name))
-		if err := r.performIn(ctx, s); err != nil {
+		if err := r.failed(ctx, s, r.perform(ctx, s)); err != nil {
 			return err
 		}
 	}
 	if err := r.inject(ctx, step, injected); err != nil {
 		return err
+	}
+	if at.Waits && len(r.outcome.Problems) == 0 {
+		s := &r.Workload.Steps[step-1]
+		if err := r.failed(ctx, s, r.wait(ctx, s, r.waitLimit(s))); err != nil {
+			return err
+		}
 	}
 	lasting := r.fault.freezes() && step >= r.fault.Step && step < r.fault.Until
 	switch {
@@ -227,24 +240,28 @@ func (r *run) playStep(ctx context.Context, step int) error {
 	return ctx.Err()
 }
 
-// performIn performs a step of the workload. With a fault, what it waits for may take
-// longer; and while events are held back, it may not come at all.
-func (r *run) performIn(ctx context.Context, s *Step) error {
-	limit := time.Duration(0)
-	if r.fault != nil && s.Wait != nil {
-		limit = s.Wait.Timeout.Duration + r.Patience
-		if step := len(r.outcome.Steps); r.fault.freezes() && step >= r.fault.Step && step <= r.fault.Until {
-			limit = 3 * time.Second
-		}
+// waitLimit is how long a step waits. With a fault, that may take longer; and while events
+// are held back, what it waits for may not come at all. 0 is as long as the step says.
+func (r *run) waitLimit(s *Step) time.Duration {
+	step := len(r.outcome.Steps)
+	switch {
+	case r.fault == nil:
+		return 0
+	case r.fault.freezes() && step >= r.fault.Step && step < r.fault.Until:
+		return 3 * time.Second
 	}
-	err := r.perform(ctx, s, limit)
+	return s.Wait.Timeout.Duration + r.Patience
+}
+
+// failed judges an error of a step: without a fault it ends all, with one it is a problem.
+func (r *run) failed(ctx context.Context, s *Step, err error) error {
 	var waited *waitError
 	switch {
 	case errors.As(err, &waited) && r.fault == nil:
 		return fmt.Errorf("step %d: %w, though nothing was disturbed: the operator does not do what the workload waits for, or needs more time (timeout); its output ends with\n%s",
 			len(r.outcome.Steps), err, indent(r.operator.output.tail(10)))
 	case errors.As(err, &waited):
-		if !r.fault.freezes() {
+		if step := len(r.outcome.Steps); !r.fault.freezes() || step < r.fault.Step || step >= r.fault.Until {
 			r.problem(NotReached, waited.Error())
 		}
 		return nil

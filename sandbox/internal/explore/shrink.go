@@ -88,7 +88,7 @@ func (e *Explorer) playShorter(ctx context.Context, lane string, f *Finding, kin
 	if err != nil {
 		return nil // The steps that are left need the others.
 	}
-	base, err := learnFrom(undisturbed, undisturbed, e.Quiet, longer)
+	base, err := learnFrom(undisturbed, undisturbed, e.Quiet, e.Workload.Unjudged, longer)
 	if err != nil {
 		return nil
 	}

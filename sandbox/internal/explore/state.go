@@ -21,8 +21,11 @@ type Fields map[string]string
 
 // anonymizer replaces what differs between two equal runs.
 type anonymizer struct {
-	// stable are the objects, by nameKey, whose names all undisturbed runs have; nil: all.
+	// stable are the objects, by nameKey, whose names all undisturbed runs have, and the
+	// beginnings of generated names; nil: all.
 	stable map[string]bool
+	// unjudged are the fields that the workload says no run is judged by.
+	unjudged []Unjudged
 }
 
 var (
@@ -40,7 +43,7 @@ var ignored = []string{
 
 // ignoredOf are more of them, of one resource.
 var ignoredOf = map[string][]string{
-	"nodes":                  {"status", "metadata.annotations", "spec.podCIDR"},
+	"nodes":                  {"status", "metadata.annotations.node.alpha.kubernetes.io/ttl", "metadata.annotations.volumes.kubernetes.io/controller-managed-attach-detach", "spec.podCIDR"},
 	"pods":                   {"spec.nodeName", "status", "spec.volumes", "spec.containers[].volumeMounts", "spec.initContainers[].volumeMounts"},
 	"persistentvolumeclaims": {"spec.volumeName", "metadata.annotations"},
 	"persistentvolumes":      {"spec", "metadata"},
@@ -73,38 +76,49 @@ func (a anonymizer) state(objects []Version, locks map[string]bool) State {
 // differs from run to run.
 func (a anonymizer) key(v *Version) string {
 	o := v.Object
-	if prefix := o.GetGenerateName(); prefix != "" && strings.HasPrefix(o.GetName(), prefix) {
-		return nameKey(v.Resource, o.GetNamespace(), prefix+"*")
-	}
-	if a.stable == nil || a.stable[v.key()] {
-		return v.key()
+	key := v.generalKey()
+	if a.stable == nil || a.stable[key] {
+		return key
 	}
 	for _, owner := range o.GetOwnerReferences() {
 		if owner.Controller != nil && *owner.Controller {
-			return nameKey(v.Resource, o.GetNamespace(), "* of "+owner.Kind+" "+a.ownerName(owner.Kind, owner.Name))
+			return nameKey(v.Resource, o.GetNamespace(), "* of "+owner.Kind+" "+a.ownerName(owner.Name))
 		}
 	}
 	if v.Resource == "persistentvolumes" {
 		return v.Resource + " *"
+	}
+	return key
+}
+
+// generalKey names an object, or all those whose names were generated from the same text.
+func (v *Version) generalKey() string {
+	if prefix := v.Object.GetGenerateName(); prefix != "" && strings.HasPrefix(v.Object.GetName(), prefix) {
+		return nameKey(v.Resource, v.Object.GetNamespace(), prefix+"*")
 	}
 	return v.key()
 }
 
 // ownerName leaves out the hash at the end of the names of ReplicaSets, Jobs and the like,
 // that an owner with another template has.
-func (a anonymizer) ownerName(kind, name string) string {
+func (a anonymizer) ownerName(name string) string {
 	for key := range a.stable {
 		if strings.HasSuffix(key, "/"+name) {
 			return name
 		}
 	}
-	return kind + " *"
+	return "*"
 }
 
 // fields flattens an object.
 func (a anonymizer) fields(v *Version) Fields {
 	f := Fields{}
 	paths := slices.Concat(ignored, ignoredOf[v.Resource])
+	for _, u := range a.unjudged {
+		if resourceIs(v.Resource, u.Resource) {
+			paths = append(paths, u.Path)
+		}
+	}
 	flatten(f, "", v.Object.Object, func(path string) bool {
 		return slices.ContainsFunc(paths, func(p string) bool {
 			rest, is := strings.CutPrefix(path, p)

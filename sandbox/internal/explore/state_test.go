@@ -83,3 +83,56 @@ func TestLocksAreLeftOut(t *testing.T) {
 		t.Errorf("the state has %v", s)
 	}
 }
+
+// What was generated from a name that differs from run to run belongs to its owner.
+func TestGeneratedNames(t *testing.T) {
+	pod := func(prefix, owner string) Version {
+		return version(t, "pods", "metadata: {name: "+prefix+"x, namespace: shop, generateName: "+prefix+", ownerReferences: [{kind: ReplicaSet, name: "+owner+", controller: true}]}")
+	}
+	a := anonymizer{stable: map[string]bool{"pods shop/web-*": true, "replicasets.apps shop/web": true}}
+	for _, tc := range []struct {
+		pod  Version
+		want string
+	}{
+		{pod: pod("web-", "web"), want: "pods shop/web-*"},
+		{pod: pod("api-5d8f-", "api-5d8f"), want: "pods shop/* of ReplicaSet *"},
+		{pod: pod("web-2-", "web"), want: "pods shop/* of ReplicaSet web"},
+	} {
+		if got := a.key(&tc.pod); got != tc.want {
+			t.Errorf("got %q, want %q", got, tc.want)
+		}
+	}
+}
+
+func TestUnjudged(t *testing.T) {
+	a := anonymizer{unjudged: []Unjudged{{Resource: "restarts", Path: "status.history[].seconds"}}}
+	const text = "metadata: {name: a}\nstatus: {history: [{name: x, seconds: 3}], seconds: 4}"
+	v, other := version(t, "restarts.example.com", text), version(t, "pods", "metadata: {name: a}\nspec: {seconds: 3}")
+	if f := a.fields(&v); f["status.history[x].seconds"] != "" || f["status.history[x].name"] != "x" || f["status.seconds"] != "4" {
+		t.Errorf("got %v", f)
+	}
+	if f := a.fields(&other); f["spec.seconds"] != "3" {
+		t.Errorf("got %v", f)
+	}
+}
+
+// The reports of a node's kubelet are no change, unlike a label or a taint.
+func TestHeartbeat(t *testing.T) {
+	const before = "metadata: {name: a, resourceVersion: '1', labels: {x: y}}\nspec: {taints: [{key: a}]}\nstatus: {ready: 1}"
+	for _, tc := range []struct {
+		name, now string
+		want      bool
+	}{
+		{name: "a report", now: "metadata: {name: a, resourceVersion: '2', labels: {x: y}}\nspec: {taints: [{key: a}]}\nstatus: {ready: 2}", want: true},
+		{name: "a label", now: "metadata: {name: a, resourceVersion: '2', labels: {x: z}}\nspec: {taints: [{key: a}]}\nstatus: {ready: 1}"},
+		{name: "a taint", now: "metadata: {name: a, resourceVersion: '2', labels: {x: y}}\nspec: {taints: [{key: b}]}\nstatus: {ready: 1}"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			old, v := version(t, "nodes", before), version(t, "nodes", tc.now)
+			v.Type, v.Old = watch.Modified, old.Object
+			if v.heartbeat() != tc.want {
+				t.Errorf("got %t", !tc.want)
+			}
+		})
+	}
+}

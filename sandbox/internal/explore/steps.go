@@ -27,9 +27,8 @@ func (e *waitError) Error() string {
 	return fmt.Sprintf("%s: not after %s (%s)", oneLine(e.step.Name), e.after.Round(time.Second), e.reason)
 }
 
-// perform performs a step. It returns a waitError if the step waits and limit is over; a
-// limit of 0 is the step's own.
-func (r *run) perform(ctx context.Context, s *Step, limit time.Duration) error {
+// perform does what a step does, and does not wait for what it waits for.
+func (r *run) perform(ctx context.Context, s *Step) error {
 	switch {
 	case s.Apply != "":
 		return r.sandbox.kubectl(ctx, s.Apply, "apply", "--server-side", "--force-conflicts", "-f", "-")
@@ -48,7 +47,7 @@ func (r *run) perform(ctx context.Context, s *Step, limit time.Duration) error {
 	case s.Run != "":
 		return r.script(ctx, s.Run)
 	}
-	return r.wait(ctx, s, limit)
+	return nil
 }
 
 // script runs the command of a step, which must end: as long as it may take to come to rest.
@@ -97,7 +96,8 @@ func (r *run) resource(named string) (schema.GroupVersionResource, error) {
 	return schema.GroupVersionResource{}, fmt.Errorf("the API server has no resource %q: it is written like deployments.apps, and its CRD must be among what is installed", named)
 }
 
-// wait waits for a condition.
+// wait waits for the condition of a step. It returns a waitError if the limit is over; one
+// of 0 is the step's own.
 func (r *run) wait(ctx context.Context, s *Step, limit time.Duration) error {
 	if _, err := r.resource(s.Wait.Resource); err != nil {
 		return err

@@ -21,6 +21,8 @@ import (
 
 // Workload is what users do while an operator runs.
 type Workload struct {
+	// Include are files of the same form, without steps: what workloads have in common.
+	Include []string `json:"include,omitempty"`
 	// Install is applied before the operator starts: files and directories of
 	// manifests, in this order. A directory with a kustomization is built.
 	Install []string `json:"install,omitempty"`
@@ -36,9 +38,20 @@ type Workload struct {
 	Steps              []Step   `json:"steps"`
 	// Invariants must hold at any moment.
 	Invariants []Invariant `json:"invariants,omitempty"`
+	// Unjudged are fields that no run is judged by, beside those that differ between the
+	// undisturbed runs, as they may differ by chance.
+	Unjudged []Unjudged `json:"unjudged,omitempty"`
 }
 
-// Step is one thing that users do. It has exactly one of the fields, beside Name.
+// Unjudged is a field, with all that is below it, of all objects of a resource.
+type Unjudged struct {
+	Resource string `json:"resource"`
+	// Path is written like status.history[].message, for all items of a list.
+	Path string `json:"path"`
+}
+
+// Step is one thing that users do. It has exactly one of the fields, beside Name; and Wait
+// may come with another, after which it waits.
 type Step struct {
 	// Name is what reports call the step. Absent: what it does.
 	Name string `json:"name,omitempty"`
@@ -92,14 +105,22 @@ type Wait struct {
 const deleted = "deleted"
 
 // Invariant is an expression in CEL that must be true for each version of each object of
-// a resource. It sees object and old, which is the version before, or null.
+// a resource. It sees object, old, which is the version before, or null, and objects: the
+// lists of all objects there were at that moment, by resource, like
+// objects["deployments.apps"].
 type Invariant struct {
 	Name     string `json:"name"`
 	Resource string `json:"resource"`
 	Rule     string `json:"rule"`
+	// Deleted: it must be true for the last version of each object that is deleted, and for
+	// no other.
+	Deleted bool `json:"deleted,omitempty"`
 
 	condition *condition.Condition
 }
+
+// objectsVariable is what invariants call all objects.
+const objectsVariable = "objects"
 
 // defaultNodes is how many nodes there are.
 const defaultNodes = 3
@@ -113,11 +134,17 @@ func ReadWorkload(file string) (*Workload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--workload: %w", err)
 	}
-	w, err := ParseWorkload(text)
-	if err != nil {
-		return nil, fmt.Errorf("--workload %s: %w", file, err)
+	w := &Workload{}
+	if err = w.parse(text); err == nil {
+		err = w.include(filepath.Dir(file))
 	}
-	if err := w.inline(filepath.Dir(file)); err != nil {
+	if err == nil {
+		err = w.compile()
+	}
+	if err == nil {
+		err = w.inline(filepath.Dir(file))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("--workload %s: %w", file, err)
 	}
 	return w, nil
@@ -126,36 +153,54 @@ func ReadWorkload(file string) (*Workload, error) {
 // ParseWorkload reads a workload and says what is wrong with it, a line for each mistake.
 func ParseWorkload(text []byte) (*Workload, error) {
 	w := &Workload{}
+	if err := w.parse(text); err != nil {
+		return nil, err
+	}
+	return w, w.compile()
+}
+
+func (w *Workload) parse(text []byte) error {
 	if err := yaml.UnmarshalStrict(text, w); err != nil {
 		text := err.Error()
 		for _, prefix := range []string{"error unmarshaling JSON: ", "while decoding JSON: ", "json: "} {
 			text = strings.TrimPrefix(text, prefix)
 		}
-		return nil, errors.New(text)
+		return errors.New(text)
 	}
-	return w, w.compile()
+	return nil
 }
 
 // compile checks everything that can be checked without a cluster.
 func (w *Workload) compile() error {
-	var problems []error
-	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	var none error
 	if len(w.Steps) == 0 {
-		problem("steps: there are none: a workload needs at least one, such as {apply: FILE}")
+		none = errors.New("steps: there are none: a workload needs at least one, such as {apply: FILE}")
 	}
 	if w.Nodes == nil {
 		w.Nodes = new(defaultNodes)
 	}
+	return errors.Join(none, w.check())
+}
+
+// check checks all but that there are steps, and compiles what is to be compiled.
+func (w *Workload) check() error {
+	var problems []error
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if namespace, name, _ := strings.Cut(w.ServiceAccount, "/"); w.ServiceAccount != "" && w.ServiceAccount != Administrator &&
 		(namespace == "" || name == "" || strings.Contains(name, "/")) {
 		problem("serviceAccount: %q: want NAMESPACE/NAME, or %s for the rights of an administrator", w.ServiceAccount, Administrator)
 	}
-	if *w.Nodes < 0 {
+	if w.Nodes != nil && *w.Nodes < 0 {
 		problem("nodes: %d: there cannot be fewer than 0", *w.Nodes)
 	}
 	for i := range w.Steps {
 		if err := w.Steps[i].compile(); err != nil {
 			problem("steps[%d]: %w", i, err)
+		}
+	}
+	for i, u := range w.Unjudged {
+		if u.Resource == "" || u.Path == "" {
+			problem("unjudged[%d]: resource and path are required", i)
 		}
 	}
 	for i := range w.Invariants {
@@ -165,7 +210,7 @@ func (w *Workload) compile() error {
 		case v.Name == "" || v.Resource == "":
 			problem("invariants[%d]: name and resource are required", i)
 		default:
-			if v.condition, err = condition.Compile(v.Rule); err != nil {
+			if v.condition, err = condition.Compile(v.Rule, objectsVariable); err != nil {
 				problem("invariants[%d] (%s): %w", i, v.Name, err)
 			}
 		}
@@ -185,10 +230,12 @@ func (s *Step) compile() error {
 	note(s.Apply != "", "apply")
 	note(s.Patch != nil, "patch")
 	note(s.Delete != nil, "delete")
-	note(s.Wait != nil, "wait")
 	note(s.Run != "", "run")
+	if given == 0 {
+		note(s.Wait != nil, "wait")
+	}
 	if given != 1 {
-		return fmt.Errorf("has %d of apply, patch, delete, wait and run: want exactly one", given)
+		return fmt.Errorf("has %d of apply, patch, delete, wait and run: want exactly one, and wait may come with another", given)
 	}
 	var target *Target
 	switch what {
@@ -200,21 +247,34 @@ func (s *Step) compile() error {
 		target = s.Delete
 	case "wait":
 		target = &s.Wait.Target
-		if s.Wait.Timeout.Duration == 0 {
-			s.Wait.Timeout.Duration = defaultWait
-		}
-		var err error
-		if s.Wait.For != deleted {
-			if s.Wait.condition, err = condition.Compile(s.Wait.For); err != nil {
-				return fmt.Errorf("wait: for: %w", err)
-			}
-		}
 	}
-	if target != nil && (target.Resource == "" || target.Name == "") {
+	if target != nil && !target.isNamed() {
 		return fmt.Errorf("%s: resource and name are required", what)
 	}
 	if s.Name == "" {
 		s.Name = s.describe(what, target)
+	}
+	if s.Wait == nil {
+		return nil
+	}
+	return s.Wait.compile()
+}
+
+func (t *Target) isNamed() bool { return t.Resource != "" && t.Name != "" }
+
+// compile checks what is waited for.
+func (w *Wait) compile() (err error) {
+	if !w.isNamed() {
+		return errors.New("wait: resource and name are required")
+	}
+	if w.Timeout.Duration == 0 {
+		w.Timeout.Duration = defaultWait
+	}
+	if w.For == deleted {
+		return nil
+	}
+	if w.condition, err = condition.Compile(w.For); err != nil {
+		return fmt.Errorf("wait: for: %w", err)
 	}
 	return nil
 }
@@ -234,13 +294,11 @@ func (s *Step) describe(what string, target *Target) string {
 // inline makes the workload one that needs no other file, other than what is installed,
 // whose names become relative to the working directory, unless they are absolute.
 func (w *Workload) inline(dir string) error {
+	if err := installable(w.Install, dir); err != nil {
+		return err
+	}
 	for i, name := range w.Install {
-		if !filepath.IsAbs(name) {
-			w.Install[i] = filepath.Join(dir, name)
-		}
-		if _, err := os.Stat(w.Install[i]); err != nil {
-			return fmt.Errorf("install[%d]: %w", i, err)
-		}
+		w.Install[i] = within(dir, name)
 	}
 	for i := range w.Steps {
 		s := &w.Steps[i]
@@ -248,11 +306,7 @@ func (w *Workload) inline(dir string) error {
 			continue
 		}
 		if !strings.Contains(s.Apply, ":") { // A manifest has fields.
-			path := s.Apply
-			if !filepath.IsAbs(path) {
-				path = filepath.Join(dir, path)
-			}
-			text, err := os.ReadFile(filepath.Clean(path))
+			text, err := os.ReadFile(within(dir, s.Apply))
 			if err != nil {
 				return fmt.Errorf("steps[%d]: apply: %w", i, err)
 			}

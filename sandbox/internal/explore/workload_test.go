@@ -6,6 +6,7 @@ package explore
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,6 +19,9 @@ func TestParseWorkload(t *testing.T) {
 		{name: "no steps", text: "nodes: 3", problem: "steps: there are none"},
 		{name: "an unknown field", text: "steps: [{aply: a.yaml}]", problem: `unknown field "aply"`},
 		{name: "two things in a step", text: "steps: [{apply: a.yaml, run: ls}]", problem: "steps[0]: has 2 of apply, patch, delete, wait and run: want exactly one"},
+		{name: "a deletion that is waited for", text: "steps: [{delete: {resource: pods, name: a}, wait: {resource: pods, name: a, for: deleted}}]"},
+		{name: "something else that is waited for badly", text: "steps: [{run: ls, wait: {resource: pods, name: a, for: '1 + 1'}}]", problem: "steps[0]: wait: for: "},
+		{name: "a field of nothing", text: "steps: [{run: ls}]\nunjudged: [{path: status}]", problem: "unjudged[0]: resource and path are required"},
 		{name: "an empty step", text: "steps: [{name: a}]", problem: "steps[0]: has 0 of"},
 		{name: "a deletion of nothing", text: "steps: [{delete: {resource: pods}}]", problem: "steps[0]: delete: resource and name are required"},
 		{name: "a patch that changes nothing", text: "steps: [{patch: {resource: pods, name: a}}]", problem: "steps[0]: patch: merge is required"},
@@ -80,6 +84,45 @@ func TestReadWorkload(t *testing.T) {
 		"steps: [{apply: \"a: [\"}]":             "steps[0]: apply: it is not a manifest",
 	} {
 		if _, err := ReadWorkload(write("workload.yaml", text)); err == nil || !strings.Contains(err.Error(), problem) {
+			t.Errorf("%q: got %v, want %q", text, err, problem)
+		}
+	}
+}
+
+func TestInclude(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	write("crd.yaml", "")
+	write("common/rights.yaml", "")
+	write("common/all.yaml", "install: [../crd.yaml, rights.yaml]\nserviceAccount: a/b\nnodes: 7\ninvariants: [{name: a, resource: pods, rule: 'true'}]\nunjudged: [{resource: pods, path: spec}]")
+	write("more.yaml", "serviceAccount: c/d")
+	w, err := ReadWorkload(write("workload.yaml", "include: [common/all.yaml, more.yaml]\nnodes: 1\nsteps: [{run: ls}]\ninvariants: [{name: b, resource: pods, rule: 'true'}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{filepath.Join(dir, "crd.yaml"), filepath.Join(dir, "common/rights.yaml")}; !slices.Equal(w.Install, want) {
+		t.Errorf("%q is installed, want %q", w.Install, want)
+	}
+	if *w.Nodes != 1 || w.ServiceAccount != "c/d" || len(w.Unjudged) != 1 || len(w.Invariants) != 2 || w.Invariants[0].Name != "a" || w.Invariants[0].condition == nil {
+		t.Errorf("got %+v", w)
+	}
+	for text, problem := range map[string]string{
+		"nope: 1":                 `unknown field "nope"`,
+		"steps: [{run: ls}]":      "it has steps or an include",
+		"install: [missing]":      "more.yaml: install[0]: ",
+		"invariants: [{name: a}]": "more.yaml: invariants[0]: name and resource",
+	} {
+		write("more.yaml", text)
+		if _, err := ReadWorkload(filepath.Join(dir, "workload.yaml")); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: got %v, want %q", text, err, problem)
 		}
 	}
