@@ -92,15 +92,28 @@ func inNamespace(t *testing.T, name, manifests string) {
 	}
 }
 
+func certificateOf(t *testing.T, namespace, name string) *unstructured.Unstructured {
+	t.Helper()
+	c := &unstructured.Unstructured{}
+	c.SetGroupVersionKind(schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"})
+	c.SetNamespace(namespace)
+	c.SetName(name)
+	cluster.Refresh(t, c)
+	return c
+}
+
+// revisionOf returns how often a Certificate has been issued.
+func revisionOf(t *testing.T, namespace, name string) int64 {
+	t.Helper()
+	revision, _, _ := unstructured.NestedInt64(certificateOf(t, namespace, name).Object, "status", "revision")
+	return revision
+}
+
 // issued returns nil if a Certificate is ready and at rest, and the last one that was issued for
 // it is that of its revision.
 func issued(t *testing.T, namespace, name string, revision int64) error {
 	t.Helper()
-	c := &unstructured.Unstructured{}
-	c.SetGroupVersionKind(schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"})
-	if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, c); err != nil {
-		return err
-	}
+	c := certificateOf(t, namespace, name)
 	conditions, _, _ := unstructured.NestedSlice(c.Object, "status", "conditions")
 	got := []string{}
 	for _, condition := range conditions {

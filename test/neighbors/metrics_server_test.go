@@ -20,6 +20,7 @@ import (
 var cluster framework.Cluster
 
 func TestMain(m *testing.M) {
+	framework.AllAtOnce()
 	os.Exit(framework.Main(m, &cluster, "--nodes=1", "--audit"))
 }
 

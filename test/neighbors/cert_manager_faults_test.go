@@ -1,0 +1,174 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package neighbors
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// certManagerWrites matches all writes of cert-manager but its events.
+const certManagerWrites = `match: {verbs: [write], resources: [secrets, certificates.cert-manager.io/status, certificaterequests.cert-manager.io, certificaterequests.cert-manager.io/status, issuers.cert-manager.io/status]}`
+
+// certManagerFaults are days on which cert-manager issues and renews, each with the rules of the
+// proxy. It survives them: each certificate is issued once, and is what it should be. That they
+// come to an end saves time: cert-manager waits for up to five minutes after what has failed often.
+var certManagerFaults = map[string]string{
+	"lost-answers":  `- {name: lost, ` + certManagerWrites + `, count: {every: 3, times: 6}, fault: {kind: LoseAnswer}}`,
+	"conflicts":     `- {name: conflict, ` + certManagerWrites + `, count: {every: 3, times: 6}, fault: {kind: Error, code: 409, reason: Conflict}}`,
+	"errors":        `- {name: error, ` + certManagerWrites + `, count: {every: 3, times: 6}, fault: {kind: Error, code: 500, reason: InternalError}}`,
+	"throttled":     `- {name: throttled, ` + certManagerWrites + `, count: {every: 3, times: 6}, fault: {kind: Error, code: 429, reason: TooManyRequests}}`,
+	"killed-before": `- {name: killed, ` + certManagerWrites + `, count: {every: 3, times: 6}, fault: {kind: Crash, at: before}}`,
+	"killed-after":  `- {name: killed, ` + certManagerWrites + `, count: {every: 3, times: 6}, fault: {kind: Crash, at: after}}`,
+	"stale-reads":   `- {name: stale, match: {verbs: [get], resources: [secrets, certificates.cert-manager.io, certificaterequests.cert-manager.io]}, fault: {kind: Stale}}`,
+	"broken-watches": `- {name: cut, match: {resources: [certificates.cert-manager.io]}, count: {every: 3, times: 3}, fault: {kind: CutWatch}}
+- {name: expired, match: {resources: [certificaterequests.cert-manager.io]}, count: {every: 2, times: 3}, fault: {kind: ExpireWatch}}`,
+	"stalled-watches": `- {name: certificates, match: {resources: [certificates.cert-manager.io]}, count: {every: 3}, fault: {kind: DelayEvent, for: 1s}}
+- {name: requests, match: {resources: [certificaterequests.cert-manager.io]}, count: {every: 2}, fault: {kind: DelayEvent, for: 1s}}`,
+}
+
+// TestCertManagerFaults runs cert-manager behind the fault proxy, as docs/fault-proxy.md tells any
+// operator to, and has it issue and renew while its API server has a bad day.
+func TestCertManagerFaults(t *testing.T) {
+	installCertManager(t)
+	for name, rules := range certManagerFaults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := bringUp(t, name, rules)
+			b.settled(t, 1)
+			secret := &corev1.Secret{}
+			secret.Namespace, secret.Name = b.namespace, "web"
+			cluster.Delete(t, secret)
+			b.settled(t, 2)
+			b.assertFired(t)
+		})
+	}
+
+	// What it does not survive: while the event of the new Secret is late, that of the Certificate
+	// says that it is issued. cert-manager takes the Secret for a lost one, and issues again and again.
+	t.Run("late-secret", func(t *testing.T) {
+		t.Parallel()
+		b := bringUp(t, "late-secret", `- {name: late, match: {resources: [secrets]}, events: {types: [ADDED], names: [web]}, fault: {kind: DelayEvent, for: 5s}}`)
+		var revision int64
+		framework.EventuallyWithin(t, 8*framework.Patience, "web is issued more than once", func() error {
+			if revision = revisionOf(t, b.namespace, "web"); revision < 2 {
+				return fmt.Errorf("the revision is %d", revision)
+			}
+			return errors.Join(issued(t, b.namespace, "web", revision), leftOver(t, b.namespace, int(revision)))
+		})
+		b.assertFired(t)
+		t.Logf("it was issued %d times", revision)
+	})
+}
+
+// behind is cert-manager in a namespace, behind a proxy with rules.
+type behind struct {
+	namespace, rules string
+	log              func() []sandbox.LogEntry
+}
+
+// bringUp has cert-manager issue two certificates in a namespace of its own, behind a proxy.
+func bringUp(t *testing.T, name, rules string) behind {
+	t.Helper()
+	b := behind{namespace: "faults-" + name, rules: rules}
+	inNamespace(t, b.namespace, authority+fmt.Sprintf(certificate, "web"))
+	b.log = runBehindProxy(t, "rules:\n"+rules+"\n", b.namespace)
+	return b
+}
+
+// settled waits until both certificates are ready, nothing is left over, and the one that is not
+// the authority has been issued so often.
+func (b behind) settled(t *testing.T, revision int64) {
+	t.Helper()
+	framework.EventuallyWithin(t, 8*framework.Patience, "all is issued and cleaned up", func() error {
+		if err := issued(t, b.namespace, "authority", 1); err != nil {
+			return fmt.Errorf("authority: %w", err)
+		}
+		if err := issued(t, b.namespace, "web", revision); err != nil {
+			return fmt.Errorf("web: %w", err)
+		}
+		return leftOver(t, b.namespace, int(revision))
+	})
+}
+
+// assertFired asserts that each rule has had an effect.
+func (b behind) assertFired(t *testing.T) {
+	t.Helper()
+	fired := map[string]int{}
+	for _, entry := range b.log() {
+		fired[entry.Rule]++
+	}
+	for _, rule := range strings.Split(b.rules, "name: ")[1:] {
+		rule, _, _ = strings.Cut(rule, ",")
+		t.Logf("%s was done %d times", rule, fired[rule])
+		if fired[rule] == 0 {
+			t.Errorf("the rule %s never had an effect", rule)
+		}
+	}
+}
+
+// runBehindProxy runs cert-manager, started and killed by the proxy, for one namespace, and returns
+// what reads the proxy's log.
+func runBehindProxy(t *testing.T, rules, namespace string) func() []sandbox.LogEntry {
+	t.Helper()
+	program, err := framework.Binary("CERT_MANAGER_BIN", "cert-manager")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	upstream, scenario, log := filepath.Join(dir, "upstream"), filepath.Join(dir, "scenario.yaml"), filepath.Join(dir, "log")
+	account := cluster.Sandbox(t, "kubeconfig", "--user", certManagerUser, "--group=system:serviceaccounts", "--group=system:serviceaccounts:cert-manager")
+	for file, text := range map[string]string{upstream: account, scenario: rules} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	framework.RunTool(t, "SANDBOX_BIN", "sandbox", "proxy", "--kubeconfig", upstream, "--write-kubeconfig", filepath.Join(dir, "kubeconfig"),
+		"--scenario", scenario, "--log", log, "--", program, "--namespace", namespace)
+	return func() []sandbox.LogEntry {
+		t.Helper()
+		entries, err := (&sandbox.Proxy{LogFile: log}).LogSince(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return entries
+	}
+}
+
+// leftOver returns nil if the namespace has the Secrets of both certificates and no other, and one
+// CertificateRequest for each time that one was issued.
+func leftOver(t *testing.T, namespace string, revision int) error {
+	t.Helper()
+	secrets := &corev1.SecretList{}
+	if err := cluster.List(t.Context(), secrets, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	var names []string
+	for _, secret := range secrets.Items {
+		names = append(names, secret.Name)
+	}
+	requests := &unstructured.UnstructuredList{}
+	requests.SetGroupVersionKind(schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "CertificateRequestList"})
+	if err := cluster.List(t.Context(), requests, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, []string{"authority", "web"}) || len(requests.Items) != 1+revision {
+		return fmt.Errorf("there are %d CertificateRequests, and the Secrets %q", len(requests.Items), names)
+	}
+	return nil
+}
