@@ -1,0 +1,130 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explore has sandbox explore look for the faults that the manager does not survive. The
+// workloads are the files beside this one; common.yaml is what they have in common: what is
+// installed, and what the manager promises at any moment.
+//
+// By default one fault of one workload is played, with FAULTS=sample one of some, and with
+// FAULTS=all as many of each as EXPLORE allows, the most promising first. WORKLOAD selects one by
+// name, or several, separated by semicolons, and FAULT faults by a part of their names.
+package explore
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// workload is one of the files. The fault is the one that is played when only one is.
+type workload struct {
+	name, fault string
+	// often: it is played by make test, and seldom: by FAULTS=sample.
+	often, seldom bool
+}
+
+var workloads = []workload{
+	{name: "restart", fault: "CrashAfter at step 2, patch deployments.apps", often: true},
+	{name: "nodepool", fault: "Overtake at step 2, patch nodes", seldom: true},
+	{name: "order", fault: "Pause at step 2, patch deployments.apps"},
+	{name: "evict", fault: "CrashAfter at step 2, create pods/eviction"},
+	{name: "optin", fault: "CrashAfter at step 2, create scheduledrestarts.tidekeeper.dev"},
+}
+
+// enough is for how long a workload is played with FAULTS=all, unless EXPLORE says otherwise.
+const enough = 10 * time.Minute
+
+func TestExplore(t *testing.T) {
+	chosen := strings.FieldsFunc(os.Getenv("WORKLOAD"), func(r rune) bool { return r == ';' })
+	for _, name := range chosen {
+		if !slices.ContainsFunc(workloads, func(w workload) bool { return w.name == name }) {
+			t.Fatalf("WORKLOAD=%q: there is no workload %q", os.Getenv("WORKLOAD"), name)
+		}
+	}
+	for _, w := range workloads {
+		if slices.Contains(chosen, w.name) || len(chosen) == 0 && (w.often || framework.AllFaults() || w.seldom && framework.SampleFaults()) {
+			t.Run(w.name, w.explore)
+		}
+	}
+}
+
+// explore plays a workload. Nothing must be found, and something must have been played.
+func (w workload) explore(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"explore", "--workload", w.name + ".yaml", "--dir", dir, "--quiet=3s", "--patience=60s"}
+	switch fault := os.Getenv("FAULT"); {
+	case fault != "":
+		args = append(args, "--only", fault)
+	case framework.AllFaults():
+		limit := enough
+		if text := os.Getenv("EXPLORE"); text != "" {
+			var err error
+			if limit, err = time.ParseDuration(text); err != nil {
+				t.Fatalf("EXPLORE=%q: %v", text, err)
+			}
+		}
+		args = append(args, "--for", limit.String())
+	default:
+		args = append(args, "--jobs=1", "--only", w.fault)
+	}
+	args = append(append(args, "--"), manager(t)...)
+	code, report := run(t, args...)
+	if code != 0 {
+		keep := ""
+		if found, _ := filepath.Glob(filepath.Join(dir, "finding-*.yaml")); len(found) > 0 {
+			text, err := os.ReadFile(found[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			keep = "\n" + string(text)
+		}
+		t.Fatalf("exit code %d\n%s%s", code, report, keep)
+	}
+	if strings.Contains(report, "Played 0 of") || strings.Contains(report, ", of which 0 were reached") {
+		t.Errorf("no fault was played:\n%s", report)
+	}
+	t.Log(report)
+}
+
+// manager is the command of the manager: one of several, of which one leads.
+func manager(t *testing.T) []string {
+	t.Helper()
+	path, err := framework.Binary("TIDEKEEPER_BIN", "tidekeeper")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{
+		path, "--leader-elect", "--leader-elect-resource-namespace=tidekeeper-system", "--metrics-bind-address=0", "--health-probe-bind-address=0",
+		"--status-interval=200ms",
+	}
+}
+
+// run runs the sandbox, and returns its exit code and what it writes.
+func run(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	path, err := framework.Binary("SANDBOX_BIN", "sandbox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), path, args...)
+	// It ends what it has started.
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = framework.Patience
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	err = command.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(cmp.Or(err, t.Context().Err()))
+	}
+	return command.ProcessState.ExitCode(), out.String()
+}
