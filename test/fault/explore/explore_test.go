@@ -35,6 +35,9 @@ type workload struct {
 var workloads = []workload{
 	{name: "restart", fault: "CrashAfter at step 2, patch deployments.apps", often: true},
 	{name: "nodepool", fault: "Overtake at step 2, patch nodes", seldom: true},
+	{name: "pools", fault: "Freeze at step 5, nodepools.tidekeeper.dev"},
+	{name: "shared", fault: "CrashAfter at step 2, patch deployments.apps"},
+	{name: "freeze", fault: "DropEvents at step 3, freezes.tidekeeper.dev"},
 	{name: "order", fault: "Pause at step 2, patch deployments.apps"},
 	{name: "evict", fault: "CrashAfter at step 2, create pods/eviction"},
 	{name: "optin", fault: "CrashAfter at step 2, create scheduledrestarts.tidekeeper.dev"},
