@@ -5,6 +5,8 @@ package test
 
 import (
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -61,6 +63,22 @@ func TestKubernetesRelease(t *testing.T) {
 			wantError(t, command(t, "up", "--data-dir", t.TempDir(), "--kubernetes="+release, "--emulated-version="+release), "leave it or --kubernetes out")
 			wantError(t, command(t, "up", "--data-dir", t.TempDir(), "--kubernetes="+release, "--real-nodes=1"), "leave --real-nodes or --kubernetes out")
 		})
+	}
+}
+
+// The release that is compiled in needs no program of its own, and can emulate older ones.
+func TestKubernetesReleaseCompiledIn(t *testing.T) {
+	version := command(t, "--version").stdout
+	release := regexp.MustCompile(`Kubernetes v([0-9]+\.[0-9]+)\.`).FindStringSubmatch(version)
+	if release == nil {
+		t.Fatalf("--version prints %q", version)
+	}
+	if slices.Contains(releases(t), release[1]) {
+		t.Skipf("SKIPPED: Kubernetes %s is also a program of its own here", release[1])
+	}
+	s := start(t, "--nodes=0", "--kubernetes="+release[1])
+	if info := serverVersion(t, s); info.Major+"."+info.Minor != release[1] {
+		t.Errorf("the API server reports the version %s.%s, want %s", info.Major, info.Minor, release[1])
 	}
 }
 

@@ -23,7 +23,7 @@ var minorVersion = regexp.MustCompile(`^1\.[0-9]+$`)
 type Release string
 
 // program returns the file with the control plane of the release, which is beside this
-// binary, or "".
+// binary, or "" if it is the one in this binary.
 func (r Release) program() (string, error) {
 	if r == "" {
 		return "", nil
@@ -36,7 +36,11 @@ func (r Release) program() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(filepath.Dir(self), "kubernetes-"+string(r))
-	if _, err := os.Stat(path); err != nil {
+	_, err = os.Stat(path)
+	if err != nil && strings.HasPrefix(KubernetesVersion(), "v"+string(r)+".") {
+		return "", nil
+	}
+	if err != nil {
 		return "", fmt.Errorf("--kubernetes %s: there is no %s: build it with 'make build-kubernetes KUBERNETES=%s', which takes some minutes", r, path, r)
 	}
 	return path, nil
@@ -63,7 +67,7 @@ func (r Release) version() (string, error) {
 
 // checkRelease returns what keeps the release from being run with these options.
 func (o Options) checkRelease() error {
-	if _, err := o.Kubernetes.program(); err != nil || o.Kubernetes == "" {
+	if program, err := o.Kubernetes.program(); err != nil || program == "" {
 		return err
 	}
 	if o.EmulatedVersion != "" {
