@@ -29,6 +29,9 @@ type Request struct {
 // asks for it (sendInitialEvents=true).
 const VerbWatchList = "watchlist"
 
+// IsWatch reports whether the request is a watch, of either kind.
+func (r Request) IsWatch() bool { return r.Verb == "watch" || r.Verb == VerbWatchList }
+
 // Event holds the parts of an event of a watch that rules match.
 type Event struct {
 	// Type is empty for the end of the stream, and for bytes that could not be

@@ -50,7 +50,14 @@ func New(config *rest.Config, rules *fault.RuleSet, out io.Writer) (*Proxy, erro
 	// after a minute.
 	p := &Proxy{rules: rules, catalog: newCatalog(config), log: &log{out: out}, writeTimeout: 30 * time.Second, detachedTimeout: 90 * time.Second}
 	p.reverse = &httputil.ReverseProxy{
-		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(upstream.url) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(upstream.url)
+			if exchangeOf(r.In.Context()).request.IsWatch() {
+				// From 1.37 on, API servers compress watches for those who take it, and the proxy
+				// has to see each event.
+				r.Out.Header.Del("Accept-Encoding")
+			}
+		},
 		Transport:      upstream,
 		FlushInterval:  -1,
 		ModifyResponse: p.answered,
@@ -174,7 +181,7 @@ func (p *Proxy) answered(response *http.Response) error {
 	ctx := response.Request.Context()
 	x := exchangeOf(ctx)
 	x.change(func(e *entry) { e.Upstream = response.StatusCode })
-	if watch := x.request.Verb == "watch" || x.request.Verb == fault.VerbWatchList; watch && response.StatusCode == http.StatusOK {
+	if x.request.IsWatch() && response.StatusCode == http.StatusOK {
 		response.Body = p.newStream(ctx, x, response.Body, encodingOf(response.Header.Get("Content-Type")))
 	}
 	return nil

@@ -5,6 +5,7 @@ package proxy
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -108,6 +109,39 @@ func TestWatchWhoseClientGoes(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestWatchIsNotCompressed: rules see the events of an API server that compresses watches for
+// clients that take it, as those of Kubernetes 1.37 do.
+func TestWatchIsNotCompressed(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		const event = `{"type":"ADDED","object":{"metadata":{"name":"n"}}}`
+		w.Header().Set("Content-Type", "application/json")
+		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			_, _ = io.WriteString(w, event)
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		compressed := gzip.NewWriter(w)
+		_, _ = io.WriteString(compressed, event)
+		_ = compressed.Close()
+	}))
+	t.Cleanup(server.Close)
+	s, config, log := serve(t, &rest.Config{Host: server.URL},
+		fault.Rule{Name: "twice", Events: fault.Events{Names: []string{"n"}}, Fault: fault.Fault{Kind: fault.DuplicateEvent}})
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Get(s.URL + "/api/v1/nodes?watch=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(response.Body)
+	response.Body.Close()
+	if err != nil || strings.Count(string(text), "ADDED") != 2 {
+		t.Errorf("the client got %q, %v, want the event twice\n%s", text, err, log)
 	}
 }
 
