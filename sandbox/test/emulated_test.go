@@ -45,11 +45,11 @@ func TestEmulatedVersion(t *testing.T) {
 	if got := info.EmulationMajor + "." + info.EmulationMinor; got != oldest {
 		t.Errorf("the API server reports the version %s, want %s", got, oldest)
 	}
-	// Dynamic resource allocation was not stable before 1.34.
-	if apis := latest.must(t, "kubectl", "api-versions"); !strings.Contains(apis, "resource.k8s.io/v1\n") {
-		t.Fatalf("this release has no resource.k8s.io/v1:\n%s", apis)
+	// Migrations of the storage version were not stable before 1.35.
+	if apis := latest.must(t, "kubectl", "api-versions"); !strings.Contains(apis, "storagemigration.k8s.io/v1\n") {
+		t.Fatalf("this release has no storagemigration.k8s.io/v1:\n%s", apis)
 	}
-	if apis := s.must(t, "kubectl", "api-versions"); strings.Contains(apis, "resource.k8s.io/v1\n") {
+	if apis := s.must(t, "kubectl", "api-versions"); strings.Contains(apis, "storagemigration.k8s.io/v1\n") {
 		t.Errorf("%s has APIs of a later release:\n%s", oldest, apis)
 	}
 	s.must(t, "kubectl", "create", "deployment", "web", "--image=nginx", "--replicas=2")
