@@ -219,7 +219,7 @@ test-install: build build-helm build-e2e-test ## Install, upgrade, use and unins
 	$(call go-test,-C test $(RACE) -count=1 -timeout=45m ./install)
 
 .PHONY: test-node
-test-node: build build-node build-helm ## Run the manager's image and the chart on real nodes of the sandbox. Linux and root only: SKIPPED elsewhere, with the reason.
+test-node: build build-node build-helm build-metrics-server ## Run the manager's image and the chart on real nodes of the sandbox. Linux and root only: SKIPPED elsewhere, with the reason.
 	$(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=20m ./node
 
 # What a release must do, by the black-box tests that depend on it. OF=. plays all of them,

@@ -1,0 +1,66 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// metricsServerPatch has the Deployment serve on a port of this machine that is free, and not
+// check who signed the certificates of the kubelets.
+const metricsServerPatch = `[
+	{"op": "replace", "path": "/spec/template/spec/containers/0/ports/0/containerPort", "value": %[1]s},
+	{"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": [
+		"--cert-dir=%[2]s", "--bind-address=127.0.0.1", "--secure-port=%[1]s",
+		"--kubelet-preferred-address-types=InternalIP", "--kubelet-insecure-tls", "--metric-resolution=15s"
+	]}
+]`
+
+// InstallMetricsServer installs metrics-server as its module has it. The program is to be started by
+// [Cluster.RunMetricsServer].
+func (c *Cluster) InstallMetricsServer(t testing.TB) {
+	t.Helper()
+	_, port, err := net.SplitHostPort(FreeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests := filepath.Join(ModuleDir(t, "hack/metrics-server", "sigs.k8s.io/metrics-server"), "manifests", "base")
+	for _, args := range [][]string{
+		{"apply", "-k", manifests},
+		{"-n", "kube-system", "patch", "deployment", "metrics-server", "--type=json", "-p", fmt.Sprintf(metricsServerPatch, port, t.TempDir())},
+	} {
+		if _, err := c.Kubectl("", args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// RunMetricsServer starts metrics-server in place of a pod of its Deployment.
+func (c *Cluster) RunMetricsServer(t testing.TB) {
+	t.Helper()
+	c.RunAsPod(t, "METRICS_SERVER_BIN", "metrics-server", "--kubelets", "--from=deployment/kube-system/metrics-server")
+}
+
+// EventuallyTop waits until a line of kubectl top is as wanted, with one space between its fields.
+func (c *Cluster) EventuallyTop(t testing.TB, what string, wanted func(line string) bool, args ...string) {
+	t.Helper()
+	// metrics-server looks at each kubelet every 15 seconds, and needs two looks.
+	EventuallyWithin(t, 3*Patience, "kubectl top shows "+what, func() error {
+		out, err := c.Kubectl("", slices.Concat([]string{"top"}, args, []string{"--no-headers"})...)
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(out) {
+			if wanted(strings.Join(strings.Fields(line), " ")) {
+				return nil
+			}
+		}
+		return fmt.Errorf("it shows %q", out)
+	})
+}

@@ -1,0 +1,31 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"regexp"
+	"testing"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// used is what a node, or a pod, uses; of a node also as shares.
+var used = regexp.MustCompile(`^\S+ [0-9]+m( [0-9]+%)? [1-9][0-9]*Mi( [0-9]+%)?$`)
+
+// TestTop: kubectl top shows what containers on a real node use, by what its kubelet measures.
+func TestTop(t *testing.T) {
+	// metrics-server is a program of this machine, whose Pod is on the simulated node.
+	n := &node{framework.StartReal(t, "--nodes=1")}
+	n.kubectl(t, "cordon", nodeName)
+	n.InstallMetricsServer(t)
+	n.RunMetricsServer(t)
+	n.kubectl(t, "-n", "kube-system", "wait", "--for=condition=Available", "deployment/metrics-server")
+	n.kubectl(t, "uncordon", nodeName)
+	n.Sandbox(t, "image", "load", "app:1", framework.Build(t, "./test/node/app"))
+	d := web("app", 1, 0)
+	d.Spec.Template.Spec.NodeName = nodeName
+	n.deploy(t, d)
+	n.EventuallyTop(t, "the real node", used.MatchString, "nodes", nodeName)
+	n.EventuallyTop(t, "a pod of the real node", used.MatchString, "pods", "-l", "app=app")
+}
