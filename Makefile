@@ -29,7 +29,7 @@ space := $(subst ,, )
 # own: they wait most of the time. The longest come first. Those that are ALONE fail
 # if something takes some seconds, and run when the rest is done.
 SUITES ?= 2
-SIDE_BY_SIDE := ./e2e ./cli ./page ./install ./fault/outage ./scale ./capacity ./fault/matrix ./fault/badspec ./fault/clock ./monitoring ./argo ./neighbors \
+SIDE_BY_SIDE := ./e2e ./cli ./page ./neighbors ./install ./fault/outage ./scale ./capacity ./fault/matrix ./fault/explore ./fault/badspec ./fault/clock ./monitoring ./argo \
 	./readme ./framework ./fault/matrix/witness ./fault/badspec/mutate ./fault/clock/manager
 ALONE := ./tenants
 
