@@ -88,12 +88,22 @@ endif
 build-kubectl-tide:
 	$(call build,kubectl-tide,CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/kubectl-tide ./cmd/kubectl-tide)
 
-# Helm is compiled only for what installs by it, and once for each version: from an
-# empty cache that takes minutes.
-.PHONY: build-helm
-build-helm: $(BIN)/helm
-$(BIN)/helm: hack/helm/go.mod hack/helm/go.sum
-	$(call build,helm,cd hack/helm && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ helm.sh/helm/v4/cmd/helm && touch $@)
+# $(eval $(call pinned,NAME,PACKAGE)): a target that compiles bin/NAME for tests, from the module
+# that hack/NAME pins, once for each version. From an empty cache each takes minutes.
+define pinned
+.PHONY: build-$(1)
+build-$(1): $$(BIN)/$(1)
+$$(BIN)/$(1): hack/$(1)/go.mod hack/$(1)/go.sum
+	$$(call build,$(1),cd hack/$(1) && CGO_ENABLED=0 $$(GO) build -trimpath -ldflags '-s -w' -o $$@ $(2) && touch $$@)
+endef
+$(eval $(call pinned,helm,helm.sh/helm/v4/cmd/helm))
+$(eval $(call pinned,argo-rollouts,github.com/argoproj/argo-rollouts/cmd/rollouts-controller))
+$(eval $(call pinned,metrics-server,sigs.k8s.io/metrics-server/cmd/metrics-server))
+$(eval $(call pinned,descheduler,sigs.k8s.io/descheduler/cmd/descheduler))
+$(eval $(call pinned,prometheus-operator,github.com/prometheus-operator/prometheus-operator/cmd/operator))
+# Controllers of cert-manager, with a main package of ours.
+$(eval $(call pinned,cert-manager,.))
+$(BIN)/cert-manager: hack/cert-manager/main.go
 
 # For the tests of alerts and dashboards, once for each version. The tags leave out
 # the service discovery of every cloud; the build takes minutes all the same.
@@ -103,38 +113,8 @@ $(BIN)/promtool: hack/prometheus/go.mod hack/prometheus/go.sum hack/prometheus/t
 	$(call build,prometheus and bin/promtool,cd hack/prometheus && CGO_ENABLED=0 $(GO) build -trimpath -tags $$(cat tags) -ldflags '-s -w' -o $(BIN)/ \
 		github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool && touch $@)
 
-# Argo's controller, for the tests of restarts of its Rollouts, once for each version. The
-# build takes minutes.
-.PHONY: build-argo-rollouts
-build-argo-rollouts: $(BIN)/argo-rollouts
-$(BIN)/argo-rollouts: hack/argo-rollouts/go.mod hack/argo-rollouts/go.sum
-	$(call build,argo-rollouts,cd hack/argo-rollouts && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ github.com/argoproj/argo-rollouts/cmd/rollouts-controller && touch $@)
-
-# metrics-server, for the tests of what pods use, once for each version. The build takes minutes.
-.PHONY: build-metrics-server
-build-metrics-server: $(BIN)/metrics-server
-$(BIN)/metrics-server: hack/metrics-server/go.mod hack/metrics-server/go.sum
-	$(call build,metrics-server,cd hack/metrics-server && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ sigs.k8s.io/metrics-server/cmd/metrics-server && touch $@)
-
-# The descheduler, for the tests beside it, once for each version. The build takes minutes.
-.PHONY: build-descheduler
-build-descheduler: $(BIN)/descheduler
-$(BIN)/descheduler: hack/descheduler/go.mod hack/descheduler/go.sum
-	$(call build,descheduler,cd hack/descheduler && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ sigs.k8s.io/descheduler/cmd/descheduler && touch $@)
-
-# The operator of Prometheus, for the test of config/monitoring with it, once for each version. The
-# build takes minutes.
-.PHONY: build-prometheus-operator
-build-prometheus-operator: $(BIN)/prometheus-operator
-$(BIN)/prometheus-operator: hack/prometheus-operator/go.mod hack/prometheus-operator/go.sum
-	$(call build,prometheus-operator,cd hack/prometheus-operator && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ github.com/prometheus-operator/prometheus-operator/cmd/operator && touch $@)
-
-# Controllers of cert-manager with a main package of ours, for the tests beside them and of what
-# they survive, once for each version. The build takes minutes.
-.PHONY: build-cert-manager
-build-cert-manager: $(BIN)/cert-manager
-$(BIN)/cert-manager: hack/cert-manager/go.mod hack/cert-manager/go.sum hack/cert-manager/main.go
-	$(call build,cert-manager,cd hack/cert-manager && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ . && touch $@)
+# What test/neighbors runs.
+BUILD_NEIGHBORS := $(addprefix build-,helm metrics-server descheduler cert-manager prometheus prometheus-operator)
 
 # What real nodes of the sandbox run, once for each version: sandbox up --real-nodes.
 .PHONY: build-node
@@ -189,7 +169,7 @@ have-browser:
 
 # -count=1: Go's test cache does not know that the binaries changed.
 .PHONY: test-e2e
-test-e2e: have-browser build build-race build-helm build-prometheus build-argo-rollouts build-metrics-server build-descheduler build-cert-manager build-prometheus-operator build-e2e-test ## Run the black-box tests, SUITES (2) of them side by side, some with a manager and a proxy that look for data races.
+test-e2e: have-browser build build-race build-argo-rollouts $(BUILD_NEIGHBORS) build-e2e-test ## Run the black-box tests, SUITES (2) of them side by side, some with a manager and a proxy that look for data races.
 	$(call go-test,-C test $(RACE) -count=1 -p=$(SUITES) -timeout=45m $(SIDE_BY_SIDE))
 
 .PHONY: test-page
@@ -244,7 +224,7 @@ test-monitoring: build build-prometheus ## Test the alerts by promtool, and the 
 	$(call go-test,-C test $(RACE) -count=1 ./monitoring)
 
 .PHONY: test-neighbors
-test-neighbors: build build-helm build-metrics-server build-descheduler build-cert-manager build-prometheus build-prometheus-operator ## Test what software that many clusters have does on the sandbox. SOAK=5m churns beside Tidekeeper for so long.
+test-neighbors: build $(BUILD_NEIGHBORS) ## Test what software that many clusters have does on the sandbox. SOAK=5m churns beside Tidekeeper for so long.
 	$(call go-test,-C test -count=1 -timeout=30m ./neighbors)
 
 .PHONY: test-argo

@@ -220,19 +220,15 @@ func keyOf(object *corev1.Pod, requests []resources.Amount) classKey {
 	return key
 }
 
-// classOf returns the class of a pod, of which the key may be known.
+// classOf returns the class of a pod, of which the key may be known. No class has the zero key.
 func (c *Cluster) classOf(object *corev1.Pod, keys map[*corev1.Pod]classKey) *class {
-	var requests []resources.Amount
-	key, remembered := keys[object]
-	if !remembered {
-		requests = resources.Requests(object)
-		key = keyOf(object, requests)
-	}
-	if known := c.classes[key]; known != nil {
+	if known := c.classes[keys[object]]; known != nil {
 		return known
 	}
-	if remembered {
-		requests = resources.Requests(object)
+	requests := resources.Requests(object)
+	key := keyOf(object, requests)
+	if known := c.classes[key]; known != nil {
+		return known
 	}
 	created := c.newClass(object, requests)
 	created.key = key

@@ -283,6 +283,16 @@ func (c *Cluster) Kubectl(stdin string, args ...string) (string, error) {
 	return string(out), err
 }
 
+// MustKubectl is [Cluster.Kubectl] for a command that must succeed.
+func (c *Cluster) MustKubectl(t testing.TB, stdin string, args ...string) string {
+	t.Helper()
+	out, err := c.Kubectl(stdin, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // Binary returns the path of a binary of this repository, which an environment
 // variable can override.
 func Binary(variable, name string) (string, error) {

@@ -31,14 +31,8 @@ func (c *Cluster) InstallMetricsServer(t testing.TB) {
 		t.Fatal(err)
 	}
 	manifests := filepath.Join(ModuleDir(t, "hack/metrics-server", "sigs.k8s.io/metrics-server"), "manifests", "base")
-	for _, args := range [][]string{
-		{"apply", "-k", manifests},
-		{"-n", "kube-system", "patch", "deployment", "metrics-server", "--type=json", "-p", fmt.Sprintf(metricsServerPatch, port, t.TempDir())},
-	} {
-		if _, err := c.Kubectl("", args...); err != nil {
-			t.Fatal(err)
-		}
-	}
+	c.MustKubectl(t, "", "apply", "-k", manifests)
+	c.MustKubectl(t, "", "-n", "kube-system", "patch", "deployment", "metrics-server", "--type=json", "-p", fmt.Sprintf(metricsServerPatch, port, t.TempDir()))
 }
 
 // RunMetricsServer starts metrics-server in place of a pod of its Deployment.

@@ -31,19 +31,10 @@ func installCertManager(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, rights)
 	}
-	for _, command := range []struct {
-		stdin string
-		args  []string
-	}{
-		{args: []string{"apply", "--server-side", "-f", filepath.Join(module, "deploy", "crds")}},
-		{args: []string{"wait", "--for=condition=Established", "crd", "--all"}},
-		{"apiVersion: v1\nkind: Namespace\nmetadata: {name: cert-manager}", []string{"apply", "-f", "-"}},
-		{rights, []string{"apply", "-f", "-"}},
-	} {
-		if _, err := cluster.Kubectl(command.stdin, command.args...); err != nil {
-			t.Fatal(err)
-		}
-	}
+	cluster.MustKubectl(t, "", "apply", "--server-side", "-f", filepath.Join(module, "deploy", "crds"))
+	cluster.MustKubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
+	cluster.MustKubectl(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: cert-manager}", "apply", "-f", "-")
+	cluster.MustKubectl(t, rights, "apply", "-f", "-")
 }
 
 // authority is a self-signed CA, and an Issuer that issues by it.
@@ -87,9 +78,7 @@ func inNamespace(t *testing.T, name, manifests string) {
 	namespace := &corev1.Namespace{}
 	namespace.Name = name
 	cluster.Apply(t, namespace)
-	if _, err := cluster.Kubectl(manifests, "apply", "-n", name, "-f", "-"); err != nil {
-		t.Fatal(err)
-	}
+	cluster.MustKubectl(t, manifests, "apply", "-n", name, "-f", "-")
 }
 
 func certificateOf(t *testing.T, namespace, name string) *unstructured.Unstructured {

@@ -47,14 +47,8 @@ func startDescheduler(t *testing.T, cluster *framework.Cluster, interval string)
 	manifests := filepath.Join(framework.ModuleDir(t, "hack/descheduler", "sigs.k8s.io/descheduler"), "kubernetes", "deployment")
 	args := fmt.Sprintf(`[{"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": [
 		"--policy-config-file=%s", "--descheduling-interval=%s", "--secure-port=0", "--v=3"]}]`, policy, interval)
-	for _, command := range [][]string{
-		{"apply", "-k", manifests},
-		{"-n", "kube-system", "patch", "deployment", "descheduler", "--type=json", "-p", args},
-	} {
-		if _, err := cluster.Kubectl("", command...); err != nil {
-			t.Fatal(err)
-		}
-	}
+	cluster.MustKubectl(t, "", "apply", "-k", manifests)
+	cluster.MustKubectl(t, "", "-n", "kube-system", "patch", "deployment", "descheduler", "--type=json", "-p", args)
 	t.Cleanup(func() {
 		if _, err := cluster.Kubectl("", "delete", "-k", manifests); err != nil {
 			t.Error(err)

@@ -24,14 +24,6 @@ func TestMain(m *testing.M) {
 // What a pod uses is what its annotations say, or half of what it requests. metrics-server asks
 // the kubelets, the API server asks it, and kubectl top shows it.
 func TestMetricsServer(t *testing.T) {
-	kubectl := func(args ...string) string {
-		t.Helper()
-		out, err := cluster.Kubectl("", args...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
 	cluster.InstallMetricsServer(t)
 
 	told := framework.Deployment("told", 1, framework.App)
@@ -57,8 +49,8 @@ func TestMetricsServer(t *testing.T) {
 	usage("490m 3% 1032Mi 1%", "nodes")
 
 	// What an annotation says holds from then on.
-	kubectl("annotate", "pods", "-l", "app=told", "--overwrite", "sandbox.tidekeeper.dev/cpu-usage=2")
+	cluster.MustKubectl(t, "", "annotate", "pods", "-l", "app=told", "--overwrite", "sandbox.tidekeeper.dev/cpu-usage=2")
 	usage("2000m 300Mi", "pods", "-l", "app=told")
-	kubectl("annotate", "pods", "-l", "app=told", "--overwrite", "sandbox.tidekeeper.dev/cpu-usage=10m")
+	cluster.MustKubectl(t, "", "annotate", "pods", "-l", "app=told", "--overwrite", "sandbox.tidekeeper.dev/cpu-usage=10m")
 	usage("10m 300Mi", "pods", "-l", "app=told")
 }

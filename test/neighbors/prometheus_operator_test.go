@@ -71,20 +71,20 @@ spec: {selector: {matchLabels: {kubernetes.io/os: linux}}, labels: {example.com/
 // ServiceMonitor, and evaluates the alerts.
 func TestPrometheusOperator(t *testing.T) {
 	c := neighborhood{framework.StartEmpty(t, "--nodes=1")}
-	c.kubectl(t, "apply", "-k", filepath.Join(framework.Root(), "config", "default"))
+	c.MustKubectl(t, "", "apply", "-k", filepath.Join(framework.Root(), "config", "default"))
 	c.startPrometheusOperator(t)
-	c.kubectl(t, "apply", "-k", filepath.Join(framework.Root(), "config", "monitoring"))
+	c.MustKubectl(t, "", "apply", "-k", filepath.Join(framework.Root(), "config", "monitoring"))
 
 	// In place of the simulated pods.
-	c.kubectl(t, "-n", framework.ManagerNamespace, "rollout", "status", "deployment/tidekeeper", "--timeout=60s")
-	c.kubectl(t, "-n", framework.ManagerNamespace, "scale", "deployment/tidekeeper", "--replicas=0")
-	c.kubectl(t, "-n", framework.ManagerNamespace, "wait", "--for=delete", "pods", "--all")
+	c.MustKubectl(t, "", "-n", framework.ManagerNamespace, "rollout", "status", "deployment/tidekeeper", "--timeout=60s")
+	c.MustKubectl(t, "", "-n", framework.ManagerNamespace, "scale", "deployment/tidekeeper", "--replicas=0")
+	c.MustKubectl(t, "", "-n", framework.ManagerNamespace, "wait", "--for=delete", "pods", "--all")
 	first := c.startManagerAsPod(t)
 	second := c.startManagerAsPod(t, first)
-	c.kubectlWith(t, twoPools, "apply", "-f", "-")
+	c.MustKubectl(t, twoPools, "apply", "-f", "-")
 
-	c.kubectlWith(t, fmt.Sprintf(prometheusResource, first.ip, first.address, second.ip, second.address), "apply", "-f", "-")
-	c.kubectl(t, "wait", "--for=condition=Reconciled", "--for=condition=Available", "--timeout=60s", "prometheus/main")
+	c.MustKubectl(t, fmt.Sprintf(prometheusResource, first.ip, first.address, second.ip, second.address), "apply", "-f", "-")
+	c.MustKubectl(t, "", "wait", "--for=condition=Reconciled", "--for=condition=Available", "--timeout=60s", "prometheus/main")
 	prometheus := c.startPrometheus(t, "main")
 
 	c.wantScraped(t, prometheus, first, second)
@@ -114,33 +114,19 @@ func TestPrometheusOperator(t *testing.T) {
 // neighborhood is a cluster with software of others in it.
 type neighborhood struct{ *framework.Cluster }
 
-func (c neighborhood) kubectl(t *testing.T, args ...string) string {
-	t.Helper()
-	return c.kubectlWith(t, "", args...)
-}
-
-func (c neighborhood) kubectlWith(t *testing.T, stdin string, args ...string) string {
-	t.Helper()
-	out, err := c.Kubectl(stdin, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 // startPrometheusOperator installs Prometheus Operator and the rights of a Prometheus, and runs
 // the operator in place of the simulated pod.
 func (c neighborhood) startPrometheusOperator(t *testing.T) {
 	t.Helper()
 	module := framework.ModuleDir(t, "hack/prometheus-operator", "github.com/prometheus-operator/prometheus-operator")
 	// On the server, as the CRDs are too large for the annotation of a client-side apply.
-	c.kubectl(t, "apply", "--server-side", "-f", filepath.Join(module, "bundle.yaml"))
-	c.kubectl(t, "wait", "--for=condition=Established", "crd", "--all")
+	c.MustKubectl(t, "", "apply", "--server-side", "-f", filepath.Join(module, "bundle.yaml"))
+	c.MustKubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
 	for _, file := range []string{"service-account", "cluster-role", "cluster-role-binding"} {
-		c.kubectl(t, "apply", "-f", filepath.Join(module, "example", "rbac", "prometheus", "prometheus-"+file+".yaml"))
+		c.MustKubectl(t, "", "apply", "-f", filepath.Join(module, "example", "rbac", "prometheus", "prometheus-"+file+".yaml"))
 	}
 	// It would serve its own metrics on all addresses of this machine.
-	c.kubectl(t, "patch", "deployment/prometheus-operator", "--type=json", "-p", fmt.Sprintf(
+	c.MustKubectl(t, "", "patch", "deployment/prometheus-operator", "--type=json", "-p", fmt.Sprintf(
 		`[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--web.listen-address=%s"}]`, framework.FreeAddress(t)))
 	c.RunAsPod(t, "PROMETHEUS_OPERATOR_BIN", "prometheus-operator", "--from=deployment/default/prometheus-operator")
 }
@@ -373,7 +359,7 @@ func (c neighborhood) wantRefused(t *testing.T, address string) {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "curious", Namespace: "default"}}
 	c.Apply(t, account)
-	other := strings.TrimSpace(c.kubectl(t, "create", "token", account.Name))
+	other := strings.TrimSpace(c.MustKubectl(t, "", "create", "token", account.Name))
 	// The certificate is self-signed.
 	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer insecure.CloseIdleConnections()

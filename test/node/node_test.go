@@ -132,11 +132,7 @@ func (n *node) load(t *testing.T, image, variable, name string) {
 
 func (n *node) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := n.Kubectl("", args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return n.MustKubectl(t, "", args...)
 }
 
 // install installs the manager as docs/install.md says, of the image that is there.

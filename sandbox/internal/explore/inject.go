@@ -346,17 +346,25 @@ func (r *run) listAgain(ctx context.Context) error {
 
 var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
+// electionLeases returns the leases by which the operator elects its leader.
+func (r *run) electionLeases() []types.NamespacedName {
+	var found []types.NamespacedName
+	for key := range lockKeys(r.log.since(0), nil) {
+		namespace, name, _ := strings.Cut(strings.TrimPrefix(key, election[0]+" "), "/")
+		if name != "" {
+			found = append(found, types.NamespacedName{Namespace: namespace, Name: name})
+		}
+	}
+	return found
+}
+
 // freeLeases ends the leadership of a process that is dead, which would otherwise last
 // until its lease expires.
 func (r *run) freeLeases(ctx context.Context) error {
-	for key := range lockKeys(r.log.since(0), nil) {
-		namespace, name, _ := strings.Cut(strings.TrimPrefix(key, "leases.coordination.k8s.io "), "/")
-		if name == "" {
-			continue
-		}
+	for _, key := range r.electionLeases() {
 		patch := []byte(`{"spec":{"holderIdentity":"","leaseDurationSeconds":1}}`)
-		if _, err := r.recorder.client.Resource(leases).Namespace(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			return fmt.Errorf("free the lease %s/%s: %w", namespace, name, err)
+		if _, err := r.recorder.client.Resource(leases).Namespace(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("free the lease %s: %w", key, err)
 		}
 	}
 	for _, v := range r.recorder.objects() {

@@ -54,16 +54,20 @@ var writeVerbs = []string{"create", "update", "patch", "delete", "deletecollecti
 // writes reports whether a request changes what others act on. Those by which an operator
 // elects its leader do not.
 func (r *Request) writes(locks map[string]bool) bool {
-	resource, _, _ := strings.Cut(r.Resource, "/")
-	return r.Event == "" && slices.Contains(writeVerbs, r.Verb) &&
-		!slices.Contains(election, resource) && !slices.Contains(notes, resource) && !slices.Contains(questions, resource) &&
-		!locks[r.Resource+" "+r.Namespace+"/"+r.Name]
+	return slices.Contains(writeVerbs, r.Verb) && r.matters(locks)
 }
 
 // reads reports whether a request asks for objects that are no notes, and not for a watch of
 // what changes. Those by which an operator elects its leader do not.
 func (r *Request) reads(locks map[string]bool) bool {
-	return r.Event == "" && slices.Contains(readVerbs, r.Verb) && !slices.Contains(election, r.Resource) && !slices.Contains(notes, r.Resource) &&
+	return slices.Contains(readVerbs, r.Verb) && r.matters(locks)
+}
+
+// matters reports whether a request is one for objects that are neither notes, questions nor for
+// the election of a leader.
+func (r *Request) matters(locks map[string]bool) bool {
+	resource, _, _ := strings.Cut(r.Resource, "/")
+	return r.Event == "" && !slices.Contains(election, resource) && !slices.Contains(notes, resource) && !slices.Contains(questions, resource) &&
 		!locks[r.Resource+" "+r.Namespace+"/"+r.Name]
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -171,9 +170,8 @@ func (r *run) pause(ctx context.Context) error {
 // awaitLeader waits until a lease of the operator is held, and reports whether it is.
 func (r *run) awaitLeader(ctx context.Context, limit time.Duration) bool {
 	for end := time.Now().Add(limit); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(look) {
-		for key := range lockKeys(r.log.since(0), nil) {
-			namespace, name, _ := strings.Cut(strings.TrimPrefix(key, election[0]+" "), "/")
-			lease, err := r.recorder.client.Resource(leases).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		for _, key := range r.electionLeases() {
+			lease, err := r.recorder.client.Resource(leases).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 			if err != nil {
 				continue
 			}

@@ -55,8 +55,8 @@ type Kubelets struct {
 	events    *recorder
 }
 
-// Run simulates kubelets of a release of Kubernetes, such as v1.36.3, until the context ends. Events are written with a client of
-// their own, which may be slower; without one, none are.
+// Run simulates kubelets of a release of Kubernetes, such as v1.36.3, until the context ends.
+// Events are written with a client of their own, which may be slower; without one, none are.
 func Run(ctx context.Context, client kubernetes.Interface, release string, events typedcorev1.EventsGetter, delays Delays) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(withoutManagedFields))
 	nodes, pods := factory.Core().V1().Nodes(), factory.Core().V1().Pods()

@@ -80,8 +80,8 @@ func (t Template) New(name string, ip netip.Addr, release string, now time.Time)
 	return n
 }
 
-// Status is what the kubelet of a node reports, which is of that release of Kubernetes. It fills in what is missing and
-// keeps the times of the conditions that do not change.
+// Status is what the kubelet of a node reports, which is of that release of Kubernetes. It
+// fills in what is missing and keeps the times of the conditions that do not change.
 func Status(n *corev1.Node, release string, now time.Time) corev1.NodeStatus {
 	s := n.Status.DeepCopy()
 	if len(s.Allocatable) == 0 {
