@@ -116,6 +116,9 @@ func (n *node) confined(t *testing.T) {
 				t.Errorf("%s of %s: %s is %q, want %s", p.program, pod.Name, name, got, value)
 			}
 		}
+		if cgroups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.pid)); err != nil || !strings.Contains(string(cgroups), cgroupOf(n.Dir)) {
+			t.Errorf("%s is not in the cgroup of the sandbox: %s, %v", pod.Name, cgroups, err)
+		}
 		if p.program != "/tidekeeper" || !p.rootIsReadOnly(t) {
 			t.Errorf("%s runs %s, and its root is read-only: %t", pod.Name, p.program, p.rootIsReadOnly(t))
 		}
