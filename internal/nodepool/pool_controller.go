@@ -292,6 +292,10 @@ func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.Nod
 		return again, nil
 	}
 	before := pool.DeepCopy()
+	if before.Status.ObservedGeneration == 0 {
+		// Its numbers are not there yet, and those that are 0 are written, too.
+		before.Status.NodeCount, before.Status.ReadyNodes, before.Status.UsableNodes = -1, -1, -1
+	}
 	pool.Status = status
 	// Under the resourceVersion: a manager with a stale cache must not drop managed keys.
 	err = r.client.Status().Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))

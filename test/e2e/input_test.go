@@ -164,7 +164,7 @@ func TestWrongEditChangesNothing(t *testing.T) {
 	}
 }
 
-// A selector that selects nothing is not an error, and the condition names it.
+// A selector that selects nothing is not an error, the condition names it, and there are 0 nodes.
 func TestSelectorThatSelectsNothing(t *testing.T) {
 	cluster.StartManager(t)
 	p := pool("nothing")
@@ -174,5 +174,9 @@ func TestSelectorThatSelectsNothing(t *testing.T) {
 		if c.Type == "Ready" && c.Message != "no node matches the selector node-role.kubernetes.io/nothing" {
 			t.Errorf("the condition says %q", c.Message)
 		}
+	}
+	// It is shown to have no nodes, and not as one of which nothing is known.
+	if counts := cluster.MustKubectl(t, "", "get", "nodepool", "nothing", "-o", "jsonpath={.status.nodeCount} {.status.readyNodes} {.status.usableNodes}"); counts != "0 0 0" {
+		t.Errorf("its numbers of nodes are %q", counts)
 	}
 }

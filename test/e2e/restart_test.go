@@ -243,6 +243,20 @@ func TestRestart_AllKinds(t *testing.T) {
 			}
 		})
 	}
+	// What is reported again is counted in the event that there is.
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		name := "s45" + strings.ToLower(kind)
+		cluster.EventuallyEvent(t, "ScheduledRestart", name, "Normal RestartSucceeded: restarted "+kind+" "+name+", ")
+		events := &corev1.EventList{}
+		if err := cluster.List(t.Context(), events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events.Items {
+			if e.InvolvedObject.Kind == "ScheduledRestart" && e.InvolvedObject.Name == name && e.Series != nil {
+				t.Errorf("a tick was reported again: %s: %s, %d times", e.Reason, e.Message, e.Series.Count)
+			}
+		}
+	}
 }
 
 // A workload's status may report that all of its pods are ready before the watch of
