@@ -69,6 +69,7 @@ func TestExploreFindsMistakes(t *testing.T) {
 		},
 		{mistake: "panic", only: "Conflict at step 1", says: []string{"operator failed", "panic: "}},
 		{mistake: "restless", only: "ServerError at step 1", says: []string{"not at rest"}},
+		{mistake: "impatient", only: "Overtake at step 3", says: []string{"not at rest", "update configmaps default/bread: refused 60 times in"}},
 	} {
 		t.Run(tc.mistake, func(t *testing.T) {
 			t.Parallel()
@@ -117,12 +118,12 @@ func TestExploreFindsMistakes(t *testing.T) {
 func TestExploreWithoutMistakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	args := []string{"explore", "--workload", shopWorkload, "--dir", dir, "--quiet", "1500ms", "--only", "CrashAfter at step 1", "--only", "Restart at step 2", "--only", "Freeze at step 1", "--only", "Long at step 3", "--hold", "1s", "--", shop(t)}
+	args := []string{"explore", "--workload", shopWorkload, "--dir", dir, "--quiet", "1500ms", "--only", "CrashAfter at step 1", "--only", "Restart at step 2", "--only", "Freeze at step 1", "--only", "Long at step 3", "--only", "CrashEvent at step 1", "--only", "DropEvent at step 3", "--only", "KillAPIServer at step 1", "--only", "KillEtcd at step 3", "--hold", "1s", "--", shop(t)}
 	r := command(t, args...)
 	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	if strings.Count(r.stderr, ": ok\n") < 6 {
+	if strings.Count(r.stderr, ": ok\n") < 10 {
 		t.Errorf("too little was played:\n%s", r.stderr)
 	}
 	again := command(t, args...)
@@ -202,6 +203,38 @@ func TestExploreOperatorsThatDoNotWork(t *testing.T) {
 			}
 			if r := command(t, args...); r.code != 1 || !strings.Contains(r.stderr, tc.says) {
 				t.Errorf("exit code %d\n%s%s, want %q", r.code, r.stdout, r.stderr, tc.says)
+			}
+		})
+	}
+}
+
+// A program that looks for a cluster around it, and at nothing else, finds it: with the rights of
+// an account, or with all. A process that is started again finds it, too, and no one else does.
+func TestExploreInAPod(t *testing.T) {
+	const files = "/var/run/secrets/kubernetes.io/serviceaccount"
+	for _, account := range []string{"default/shop", "none"} {
+		t.Run(account, func(t *testing.T) {
+			t.Parallel()
+			rights, err := filepath.Abs("testdata/shop-rights.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(shopWorkload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			r := command(t, "explore", "--workload", workloadFile(t, fmt.Sprintf("install: [%s]\n%s", rights, text)), "--quiet", "1500ms", "--dir", dir,
+				"--service-account", account, "--only", "CrashAfter at step 1, update configmaps", "--",
+				"env", "-u", "KUBECONFIG", "sh", "-c", `test "$(cat `+files+`/namespace)" = default && exec "$0"`, shop(t))
+			if r.code != 0 || !strings.Contains(r.stdout, "of which 1 were reached") || !strings.Contains(r.stdout, "Found: 0.") {
+				t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+			}
+			if _, err := os.Stat(files); !os.IsNotExist(err) {
+				t.Errorf("the files of a ServiceAccount are on the machine: %v", err)
+			}
+			if left, err := filepath.Glob(filepath.Join(dir, "lab", "*.pod")); err != nil || len(left) > 0 {
+				t.Errorf("tokens are left in %v, %v", left, err)
 			}
 		})
 	}

@@ -103,6 +103,32 @@ func TestFuzzFindsMistakes(t *testing.T) {
 	})
 }
 
+// A mistake that only shows when an edit comes while the operator is busy with a new object is
+// found with --busy, and not without; and it replays until it is fixed.
+func TestFuzzBusy(t *testing.T) {
+	t.Parallel()
+	only := []string{"--only", "spec.message: with a suffix", "--jobs", "1"}
+	if r := fuzzStall(t, t.TempDir(), "rigid", only...); r.code != 0 {
+		t.Fatalf("without --busy: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	dir := t.TempDir()
+	r := fuzzStall(t, dir, "rigid", append(only, "--busy")...)
+	if r.code != 2 || !strings.Contains(r.stdout, "after a new object was edited and the sample restored, both at once") || !strings.Contains(r.stdout, "stuck") {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "finding-*.yaml"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the findings are %q, %v", found, err)
+	}
+	flags := []string{"replay", "--quiet", "1s", "--patience", "5s", found[0]}
+	if r := command(t, flags...); r.code != 2 {
+		t.Errorf("replayed: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := command(t, append(flags, "--", stall(t))...); r.code != 0 || !strings.Contains(r.stdout, "It is not found any more") {
+		t.Errorf("replayed without the mistake: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
 // A mistake that only shows when the operator is killed after an edit is found with faults,
 // while the edit alone is survived; it replays until it is fixed.
 func TestFuzzFaults(t *testing.T) {

@@ -6,6 +6,7 @@ package test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -47,6 +48,22 @@ func uids(t *testing.T, client kubernetes.Interface, s sandbox) map[string]strin
 		}
 	}
 	return all
+}
+
+// A snapshot of a sandbox that starts is of one that has come up: what every cluster has is in it.
+func TestSnapshotWaits(t *testing.T) {
+	t.Parallel()
+	s := sandbox{dir: t.TempDir()}
+	up := exec.Command(binary, "up", "--data-dir", s.dir, "--nodes=1")
+	if err := up.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = s.run(t, "down"), up.Wait() }()
+	waitFor(t, time.Minute, func() string { return s.run(t, "status").stderr })
+	s.must(t, "snapshot", filepath.Join(t.TempDir(), "installed"))
+	if s.status(t).Times.Ready.Duration == 0 {
+		t.Error("it was taken before the sandbox was ready")
+	}
 }
 
 // After a restore all is as it was, in the same sandbox and in a new one: the same objects with

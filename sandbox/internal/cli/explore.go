@@ -45,10 +45,10 @@ func newExplore() *cobra.Command {
 		Long: `Find the faults that an operator does not survive.
 
 The operator is any program, unchanged, in any language: it finds the API server by
-$KUBECONFIG, or by an argument in which $KUBECONFIG is replaced. The workload says what
+$KUBECONFIG, by an argument in which $KUBECONFIG is replaced, or as in a pod. The workload says what
 users do while it runs. First it is played twice undisturbed, to learn what the operator
-writes and watches and where that ends. Then it is played again and again, each time in a
-new sandbox and with one fault: a crash before or after each write, lost answers, refused
+writes and watches and where that ends. Then it is played again and again, each time from
+the same state and with one fault: a crash before or after each write, lost answers, refused
 requests, events that come late or never, starts on older lists. What differs at the end,
 what was created too often, an invariant that did not hold at any moment, an operator that
 panics or does not come to rest: that is found, and 'sandbox replay' plays it again.
@@ -81,7 +81,7 @@ be explored. What was played is kept in --dir: started again, it goes on.`,
 	flags.StringVar(&f.dir, "dir", "explore", "the directory for what was played and found")
 	flags.StringVar(&f.html, "html", "", "write a report as one HTML page to this file (default report.html in --dir)")
 	flags.StringVar(&f.junit, "junit", "", "write a JUnit report to this file (default junit.xml in --dir)")
-	flags.IntVar(&f.jobs, "jobs", runtime.NumCPU(), "how many sandboxes play side by side, beside two that mostly wait")
+	flags.IntVar(&f.jobs, "jobs", 2*runtime.NumCPU(), "how many sandboxes play side by side, of about 1 GiB each, beside two that mostly wait")
 	flags.BoolVar(&f.shrink, "shrink", true, "leave out the steps that a finding does not need, in the last fifth of --for")
 	addJudging(cmd, &f)
 	return cmd
@@ -170,6 +170,7 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 		return fmt.Errorf("--dir: %w", err)
 	}
 	defer os.RemoveAll(filepath.Join(e.Dir, "lab"))
+	defer e.Close()
 	result, err := e.Run(cmd.Context(), p)
 	if result == nil {
 		return err
@@ -264,6 +265,7 @@ func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []s
 		return err
 	}
 	defer os.RemoveAll(e.Dir)
+	defer e.Close()
 	again, err := e.Replay(ctx, finding, cmd.ErrOrStderr())
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ type fuzzFlags struct {
 	install, ignore []string
 	object          string
 	nodes           int
-	faults          bool
+	faults, busy    bool
 }
 
 func newFuzz() *cobra.Command {
@@ -36,7 +36,7 @@ func newFuzz() *cobra.Command {
 does not survive.
 
 The operator is any program, unchanged, in any language: it finds the API server by
-$KUBECONFIG, or by an argument in which $KUBECONFIG is replaced. For each property of the
+$KUBECONFIG, by an argument in which $KUBECONFIG is replaced, or as in a pod. For each property of the
 object, the schema in its CustomResourceDefinition suggests values: plausible ones, those
 at the limits and beyond, wrong, empty, absent and hostile ones. One property is edited at
 a time, and then several at once. The API server must refuse an edit, and then nothing may
@@ -68,6 +68,7 @@ be played. What was played is kept in --dir: started again, it goes on.`,
 	flags.DurationVar(&f.runFor, "for", 0, "how long to play, most promising edits first (default until all is played)")
 	flags.StringArrayVar(&f.only, "only", nil, "play only edits with this in their name, such as spec.replicas or 'negative'; may be given several times")
 	flags.BoolVar(&f.faults, "faults", false, "play each edit that was survived again with faults at what the operator writes then, as explore does: the four most promising ones")
+	flags.BoolVar(&f.busy, "busy", false, "make each edit that was survived once more while the operator is busy with a new object, and take it back at once")
 	flags.StringVar(&f.shard, "shard", "", "I/N: play the I-th of N parts of the edits")
 	flags.StringArrayVar(&f.ignore, "ignore", nil, "what does not count: a resource like jobs.batch, or a field like 'deployments.apps metadata.annotations'; may be given several times")
 	flags.StringVar(&f.dir, "dir", "fuzz", "the directory for what was played and found")
@@ -98,7 +99,7 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 	if err != nil {
 		return err
 	}
-	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore = sample, others, f.ignore
+	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy = sample, others, f.ignore, f.busy
 	p := fuzz.Plan{For: f.runFor, Faults: f.faults, Only: f.only, Jobs: f.jobs, Progress: cmd.ErrOrStderr()}
 	if p.Shard, p.Shards, err = shard(f.shard); err != nil {
 		return err
@@ -110,6 +111,7 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 		return fmt.Errorf("--dir: %w", err)
 	}
 	defer os.RemoveAll(filepath.Join(fuzzer.Explorer.Dir, "lab"))
+	defer fuzzer.Explorer.Close()
 	result, err := fuzzer.Run(cmd.Context(), p)
 	if result == nil {
 		return err
@@ -145,11 +147,12 @@ func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file st
 	if err != nil {
 		return err
 	}
-	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore = finding.Object, finding.Others, finding.Ignore
+	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy = finding.Object, finding.Others, finding.Ignore, finding.Busy
 	if fuzzer.Explorer.Dir, err = os.MkdirTemp("", "sandbox-replay-"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(fuzzer.Explorer.Dir)
+	defer fuzzer.Explorer.Close()
 	again, err := fuzzer.Replay(ctx, finding, cmd.ErrOrStderr())
 	if err != nil {
 		return err

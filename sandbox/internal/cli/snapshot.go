@@ -112,9 +112,13 @@ write: as a test, that nothing writes at rest.`,
 	return cmd
 }
 
-// withEtcd calls a function with the etcd of the running sandbox.
+// withEtcd calls a function with the etcd of the running sandbox, which has come up: before, what
+// every cluster has is not all there.
 func (r *root) withEtcd(ctx context.Context, do func(cluster.Dir, *clientv3.Client) error) (err error) {
-	dir, _, err := r.running(ctx)
+	dir, status, err := r.running(ctx)
+	if err == nil && !status.CameUp() {
+		_, err = dir.Await(ctx)
+	}
 	if err != nil {
 		return err
 	}

@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package component holds the programs that are compiled into the sandbox
-// binary: the Kubernetes control plane, etcd, kubectl, the simulated kubelets and the
-// process of a real node.
+// binary: the Kubernetes control plane, etcd, kubectl, the simulated kubelets, the process
+// of a real node and that of an operator.
 //
-// All but the last two are the upstream programs, started through the upstream
+// All but the last three are the upstream programs, started through the upstream
 // command; only their main functions are written here.
 package component
+
+import "tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 
 // Names of the programs, which are also the names they are started under: the
 // binary looks at the base name of argv[0] to decide which program it is.
@@ -20,6 +22,8 @@ const (
 	Kubelets          = "kubelets"
 	// RealNode is the first process of a real node, which is named after the node.
 	RealNode = "sandbox-real-node"
+	// InPod becomes a program that believes it is in a pod.
+	InPod = incluster.Program
 )
 
 // Main is the entry point of a compiled-in program. It reads os.Args, like the
@@ -34,6 +38,7 @@ var mains = map[string]Main{
 	Kubectl:           kubectlMain,
 	Kubelets:          kubeletsMain,
 	RealNode:          realNodeMain,
+	InPod:             inPodMain,
 }
 
 // Lookup returns the program of that name, or nil if there is none.

@@ -96,16 +96,11 @@ func learnFrom(a, b *Outcome, quiet time.Duration, unjudged []Unjudged, longer *
 		}
 	}
 	base.AtStart = slices.DeleteFunc(slices.Clone(a.Steps[0].Watches), func(resource string) bool { return !slices.Contains(b.Steps[0].Watches, resource) })
-	inB := map[string]bool{}
-	for i := range b.Versions {
-		inB[b.Versions[i].key()], inB[b.Versions[i].generalKey()] = true, true
-	}
 	stable := map[string]bool{}
-	for i := range a.Versions {
-		for _, key := range []string{a.Versions[i].key(), a.Versions[i].generalKey()} {
-			if inB[key] && (longer == nil || longer.names.stable[key]) {
-				stable[key] = true
-			}
+	inB := b.beginnings()
+	for key, step := range a.beginnings() {
+		if inStep, is := inB[key]; is && inStep == step && (longer == nil || longer.names.stable[key]) {
+			stable[key] = true
 		}
 	}
 	base.names = anonymizer{stable: stable, unjudged: unjudged}
@@ -126,7 +121,7 @@ func learnFrom(a, b *Outcome, quiet time.Duration, unjudged []Unjudged, longer *
 		base.Quiet = max(base.Quiet, s.Quiet)
 		base.Steps = append(base.Steps, s)
 	}
-	base.Counts = [2]Counts{countOf(base.names, a.Versions, base.Locks, base.MakesPods), countOf(base.names, b.Versions, base.Locks, base.MakesPods)}
+	base.Counts = [2]Counts{countOf(base.names, a.Versions, base.Locks, base.MakesPods, false), countOf(base.names, b.Versions, base.Locks, base.MakesPods, false)}
 	for _, pair := range [][2]map[string]int{{base.Counts[0].Created, base.Counts[1].Created}, {base.Counts[0].Deleted, base.Counts[1].Deleted}} {
 		for key := range unite(pair[0], pair[1]) {
 			if pair[0][key] != pair[1][key] {
@@ -163,6 +158,28 @@ func (b *Baseline) step(one, two *Outcome, i int) BaseStep {
 		}
 	}
 	return s
+}
+
+// beginnings returns the step in which there first was an object, by what it and those with
+// generated names like it are called. What one run has in a step, and the other in another, has
+// its name from the time, and both came to that step at the same one.
+func (o *Outcome) beginnings() map[string]int {
+	steps := map[string]int{}
+	for i := range o.Versions {
+		v := &o.Versions[i]
+		step := -1 // It was there before.
+		for j := range o.Steps {
+			if !v.Initial && o.isIn(j, v.Time) {
+				step = j
+			}
+		}
+		for _, key := range []string{v.key(), v.generalKey()} {
+			if _, known := steps[key]; !known {
+				steps[key] = step
+			}
+		}
+	}
+	return steps
 }
 
 // isIn reports whether a moment is in the i-th step, which lasts until the next begins.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -43,6 +44,29 @@ func TestLastOfBoth(t *testing.T) {
 				t.Errorf("got %d of %v, want %d of %v", lasts, last, tc.lasts, tc.last)
 			}
 		})
+	}
+}
+
+// The undisturbed runs are a step apart, so one may name something after the second in which the
+// other names something else.
+func TestNamesOfAnotherStep(t *testing.T) {
+	began := time.Now()
+	outcome := func(names ...string) *Outcome {
+		o := &Outcome{Began: began, Took: time.Duration(len(names)) * time.Second}
+		for i, name := range names {
+			at := began.Add(time.Duration(i) * time.Second)
+			v := version(t, "revisions", "metadata: {name: "+name+"}")
+			v.Time = at
+			o.Steps, o.Versions = append(o.Steps, StepOutcome{Began: at}), append(o.Versions, v)
+		}
+		return o
+	}
+	b, err := learnFrom(outcome("first", "tick-2", "tick-3"), outcome("first", "tick-1", "tick-2"), time.Second, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]bool{"revisions /first": true}; !maps.Equal(b.names.stable, want) {
+		t.Errorf("the names that do not differ are %v, want %v", b.names.stable, want)
 	}
 }
 

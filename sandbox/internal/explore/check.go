@@ -71,16 +71,49 @@ func (r *run) judge() {
 	if r.baseline == nil || len(r.outcome.Problems) > 0 || len(r.outcome.Steps) < len(r.baseline.Steps) {
 		return
 	}
-	if lines := r.baseline.otherCounts(countOf(r.baseline.names, r.outcome.Versions, r.baseline.Locks, r.baseline.MakesPods), r.fault.skips()); len(lines) > 0 {
+	counts := countOf(r.baseline.names, r.outcome.Versions, r.baseline.Locks, r.baseline.MakesPods, r.fault.skips())
+	if lines := r.baseline.otherCounts(counts, r.fault.skips()); len(lines) > 0 {
 		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: OtherCounts, Step: last, Lines: lines})
 	}
-	// Twenty reads a second are a loop, whatever for.
+	if lines := refusedFast(r.outcome.Requests, r.baseline.Locks); len(lines) > 0 {
+		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: NotAtRest, Step: last, Lines: lines})
+	}
 	now := r.outcome.Steps[last]
-	if limit := r.baseline.Steps[last].Reads + int(20*r.baseline.Quiet.Seconds()); now.Reads > limit {
+	if limit := r.baseline.Steps[last].Reads + int(fast*r.baseline.Quiet.Seconds()); now.Reads > limit {
 		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: NotAtRest, Step: last, Lines: []string{
 			fmt.Sprintf("%d reads in %s at rest, and %d undisturbed", now.Reads, r.baseline.Quiet, r.baseline.Steps[last].Reads),
 		}})
 	}
+}
+
+// fast is how many reads a second, or tries of the same write, are a loop, whatever for; tries
+// are counted in a time in which waits that double come to ten.
+const (
+	fast  = 20
+	tries = 3 * time.Second
+)
+
+// refusedFast returns the kinds of writes that were refused again and again, without waiting
+// ever longer.
+func refusedFast(requests []Request, locks map[string]bool) []string {
+	refused, told := map[Call][]time.Time{}, map[Call]bool{}
+	var lines []string
+	for i := range requests {
+		r := &requests[i]
+		if !r.writes(locks) || r.succeeded() {
+			continue
+		}
+		call := Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
+		at := append(refused[call], r.Time)
+		for r.Time.Sub(at[0]) > tries {
+			at = at[1:]
+		}
+		if refused[call] = at; len(at) >= int(fast*tries.Seconds()) && !told[call] {
+			told[call] = true
+			lines = append(lines, fmt.Sprintf("%s: refused %d times in %.1f s: it does not wait ever longer before it tries again", call, len(at), r.Time.Sub(at[0]).Seconds()))
+		}
+	}
+	return lines
 }
 
 // stepAt returns the step of a moment.
@@ -101,12 +134,21 @@ func (r *run) stepAt(at time.Time) int {
 type Counts struct{ Created, Deleted map[string]int }
 
 // countOf counts. Pods count only if the operator itself makes them: how many others make
-// depends on the moment.
-func countOf(names anonymizer, versions []Version, locks map[string]bool, pods bool) Counts {
+// depends on the moment. What an operator that does not know better makes for an owner that is
+// gone does not count, if it is late: the garbage collector removes it.
+func countOf(names anonymizer, versions []Version, locks map[string]bool, pods, late bool) Counts {
 	c := Counts{Created: map[string]int{}, Deleted: map[string]int{}}
+	gone, garbage := map[types.UID]bool{}, map[types.UID]bool{}
 	for i := range versions {
 		v := &versions[i]
-		if v.Initial || leftOut(v, locks) || v.Resource == "pods" && !pods || v.Resource == "persistentvolumes" || v.Resource == "controllerrevisions.apps" {
+		uid := v.Object.GetUID()
+		switch owner := metav1.GetControllerOf(v.Object); {
+		case v.Type == watch.Deleted:
+			gone[uid] = true
+		case v.Type == watch.Added && late && owner != nil && gone[owner.UID]:
+			garbage[uid] = true
+		}
+		if v.Initial || garbage[uid] || leftOut(v, locks) || v.Resource == "pods" && !pods || v.Resource == "persistentvolumes" || v.Resource == "controllerrevisions.apps" {
 			continue
 		}
 		switch v.Type {

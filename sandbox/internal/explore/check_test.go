@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -98,6 +99,32 @@ func TestOtherCounts(t *testing.T) {
 	}
 }
 
+// An operator that has not seen that an owner is gone makes what belongs to it once more.
+func TestGarbageDoesNotCount(t *testing.T) {
+	event := func(kind watch.EventType, resource, text string) Version {
+		v := version(t, resource, text)
+		v.Type = kind
+		return v
+	}
+	const owner = "metadata: {name: app, namespace: shop, uid: app}"
+	child := func(uid, more string) string {
+		return "metadata: {name: web, namespace: shop, uid: " + uid + more + "}"
+	}
+	const owned = ", ownerReferences: [{kind: App, name: app, uid: app, controller: true}]"
+	versions := []Version{
+		event(watch.Added, "apps.example.com", owner), event(watch.Added, "services", child("s1", owned)),
+		event(watch.Deleted, "apps.example.com", owner), event(watch.Deleted, "services", child("s1", owned)),
+		event(watch.Added, "services", child("s2", owned)), event(watch.Deleted, "services", child("s2", owned)),
+		event(watch.Added, "services", child("s3", "")),
+	}
+	for late, want := range map[bool][2]int{false: {3, 2}, true: {2, 1}} {
+		c := countOf(anonymizer{}, versions, nil, false, late)
+		if got := [2]int{c.Created["services shop/web"], c.Deleted["services shop/web"]}; got != want {
+			t.Errorf("late %t: created and deleted %v times, want %v", late, got, want)
+		}
+	}
+}
+
 func TestFailuresInOutput(t *testing.T) {
 	o := &output{}
 	for _, part := range []string{"all is well\npan", "ic: oh\n", "no panic: here\n"} {
@@ -138,6 +165,42 @@ invariants:
 			}
 			if !strings.HasPrefix(got, tc.want) || (tc.want == "") != (got == "") {
 				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRefusedFast(t *testing.T) {
+	write := func(at time.Duration, status int) Request {
+		return Request{Time: time.Unix(0, 0).Add(at), Verb: "update", Resource: "secrets", Namespace: "shop", Name: "a", Status: status, Upstream: status}
+	}
+	every := func(while time.Duration, status int) (all []Request) {
+		for i := range 100 {
+			all = append(all, write(time.Duration(i)*while, status))
+		}
+		return all
+	}
+	var doubling []Request
+	for i, at := 0, 5*time.Millisecond; i < 100; i, at = i+1, at+min(at, 30*time.Second) {
+		doubling = append(doubling, write(at, 409))
+	}
+	for _, tc := range []struct {
+		name     string
+		requests []Request
+		found    bool
+	}{
+		{name: "at once, again and again", requests: every(10*time.Millisecond, 409), found: true},
+		{name: "connections that are refused", requests: every(10*time.Millisecond, 0), found: true},
+		{name: "ten times a second", requests: every(100*time.Millisecond, 409)},
+		{name: "waits that double", requests: doubling},
+		{name: "writes that are done", requests: every(10*time.Millisecond, 200)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if lines := refusedFast(tc.requests, nil); tc.found != (len(lines) == 1) {
+				t.Errorf("got %q", lines)
+			}
+			if lines := refusedFast(tc.requests, map[string]bool{"secrets shop/a": true}); len(lines) > 0 {
+				t.Errorf("a lock: got %q", lines)
 			}
 		})
 	}

@@ -41,7 +41,7 @@ func (s *Session) Faults() Faults {
 	}
 	var all Faults
 	planCalls(writes, disturbed, stable, nil, false, func(score int, f Fault) {
-		if !failed[fmt.Sprint(f.Call, f.Nth)] && !slices.Contains([]Kind{CrashTwice, Overtake, CutOff}, f.Kind) {
+		if !failed[fmt.Sprint(f.Call, f.Nth)] && !slices.Contains([]Kind{CrashTwice, Overtake, CutOff, KillAPIServer, KillEtcd}, f.Kind) {
 			all = append(all, planned{f, score})
 		}
 	})

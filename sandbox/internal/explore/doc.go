@@ -8,14 +8,17 @@
 //	workload.go   the steps that a user writes, read from YAML
 //	include.go    what workloads have in common
 //	steps.go      performs a step
-//	lab.go        a sandbox for each run, from a snapshot
+//	lab.go        sandboxes for the runs, put back to a snapshot
 //	operator.go   the operator's process
+//	programs.go   other programs, beside it
 //	rights.go     with whose rights it runs
 //	requests.go   what the operator asked for, from the proxy's log
 //	recorder.go   every version of every object
 //	state.go      what is compared at the end, without what differs anyway
+//	history.go    what is left out of that where the operator may not have seen all
 //	fault.go      the faults of one run, and where they are injected
 //	inject.go     injects them
+//	leases.go     frees the leases of a leader that is dead
 //	baseline.go   what is learnt from undisturbed runs
 //	plan.go       which faults there are to play, and how promising each is
 //	order.go      which is next, after those that were played

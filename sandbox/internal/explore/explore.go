@@ -108,8 +108,16 @@ func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) error {
 	return nil
 }
 
-// learnBaseline plays the workload twice without a fault, side by side if there is more
-// than one job, as faults are played then.
+// Close stops the sandboxes.
+func (e *Explorer) Close() {
+	if e.lab != nil {
+		e.lab.close()
+	}
+}
+
+// learnBaseline plays the workload twice without a fault: side by side if there is more than
+// one job, as faults are played then, but the second run always a step behind the first. What
+// comes from the time of day, to the second, would otherwise be taken for what never differs.
 func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writer) (*Baseline, *Outcome, error) {
 	if err := e.Prepare(ctx, progress); err != nil {
 		return nil, nil, err
@@ -118,9 +126,10 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writ
 	var runs [2]*Outcome
 	learning, ctx := errgroup.WithContext(ctx)
 	learning.SetLimit(max(1, jobs))
-	for i := range runs {
+	ahead := make(chan struct{}, len(e.Workload.Steps)+1)
+	for i, in := range []setting{{over: ahead}, {after: ahead}} {
 		learning.Go(func() (err error) {
-			runs[i], err = e.play(ctx, fmt.Sprintf("learn-%d", i+1), nil, nil)
+			runs[i], err = e.play(ctx, fmt.Sprintf("learn-%d", i+1), nil, nil, in)
 			return err
 		})
 	}
@@ -180,7 +189,7 @@ func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (
 		return e.newFinding(nil, a, base), nil
 	}
 	fmt.Fprintf(progress, "Playing %s.\n", f.Fault.name())
-	o, err := e.play(ctx, "replay", f.Fault, base)
+	o, err := e.play(ctx, "replay", f.Fault, base, setting{})
 	switch {
 	case err != nil:
 		return nil, err

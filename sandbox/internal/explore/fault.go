@@ -33,15 +33,23 @@ const (
 	Pause Kind = "Pause"
 	// CutOff closes all connections, until the process ends or longer than a lease.
 	CutOff Kind = "CutOff"
+	// KillAPIServer and KillEtcd kill that while the write is on its way, and start it again.
+	KillAPIServer Kind = "KillAPIServer"
+	KillEtcd      Kind = "KillEtcd"
 )
 
 // The faults of the events of a resource, from the beginning of a step on.
 const (
 	// DropEvents lets none arrive, until the end of the step Until. Then they are listed.
-	DropEvents     Kind = "DropEvents"
+	DropEvents Kind = "DropEvents"
+	// DropEvent, DuplicateEvent, LateEvent, ExpireWatch, CutWatch and CrashEvent are those of a
+	// single event.
+	DropEvent      Kind = "DropEvent"
 	DuplicateEvent Kind = "DuplicateEvent"
 	LateEvent      Kind = "LateEvent"
 	ExpireWatch    Kind = "ExpireWatch"
+	CutWatch       Kind = "CutWatch"
+	CrashEvent     Kind = "CrashEvent"
 	// Freeze holds them back until the end of the step Until.
 	Freeze Kind = "Freeze"
 	// FreezeLong holds them back for so long that what a controller expects expires, and
@@ -74,7 +82,12 @@ var kinds = map[Kind]string{
 	Overtake:       "another client writes to the same objects first, and the operator does not hear of it yet",
 	Pause:          "suspended before it is sent, which it is when another process leads",
 	CutOff:         "no connection lasts from then on, until the process ends or for 20 s",
+	KillAPIServer:  "the API server is killed while it is on its way, and started again",
+	KillEtcd:       "etcd is killed while it is on its way, and started again",
 	DropEvents:     "no event arrives, and they are listed later",
+	DropEvent:      "an event does not arrive, and all is listed later",
+	CrashEvent:     "killed before an event arrives, and started again",
+	CutWatch:       "the connection of the watch is closed before an event",
 	DuplicateEvent: "an event arrives twice",
 	LateEvent:      "an event arrives 2 s late",
 	ExpireWatch:    "the watch expires before an event",
@@ -92,7 +105,7 @@ type Fault struct {
 	// Call and Nth choose a write: the Nth such one since the step began, from 1 on.
 	Call *Call `json:"call,omitempty"`
 	Nth  int   `json:"nth,omitempty"`
-	// Resource is that of the events.
+	// Resource is that of the events. Nth chooses one of them, too; 0 is the first.
 	Resource string `json:"resource,omitempty"`
 	// Until is the step at whose end the fault ends, if it lasts; never before Step.
 	Until int `json:"until,omitempty"`
@@ -109,6 +122,9 @@ func (f Fault) name() string {
 		text += fmt.Sprintf(", %s #%d", f.Call, f.Nth)
 	case f.Resource != "":
 		text += ", " + f.Resource
+		if f.Nth > 1 {
+			text += fmt.Sprintf(" #%d", f.Nth)
+		}
 	}
 	if f.Until > f.Step {
 		text += fmt.Sprintf(", until step %d", f.Until)
@@ -144,7 +160,11 @@ func (f Fault) describe(w *Workload) string {
 	case f.Kind == Restart:
 		return fmt.Sprintf("%s: %s", step, kinds[f.Kind])
 	}
-	text := fmt.Sprintf("%s, %s: %s", step, f.Resource, kinds[f.Kind])
+	resource := f.Resource
+	if f.Nth > 1 {
+		resource = fmt.Sprintf("the %s event of %s", ordinal(f.Nth), f.Resource)
+	}
+	text := fmt.Sprintf("%s, %s: %s", step, resource, kinds[f.Kind])
 	if f.Until > f.Step {
 		text += fmt.Sprintf(", after step %d", f.Until)
 	}
@@ -179,18 +199,21 @@ func (f *Fault) freezes() bool {
 // skips reports whether the operator may never see a state in between, so that it may
 // rightly do less.
 func (f *Fault) skips() bool {
-	return f != nil && (f.freezes() || f.Kind == ExpireWatch || f.Kind == StaleStart || f.Kind == LateEvent || f.Kind == Late || f.Kind == Pause)
+	return f != nil && (f.freezes() || f.Kind == ExpireWatch || f.Kind == DropEvent || f.Kind == CutWatch || f.Kind == StaleStart || f.Kind == LateEvent || f.killsControlPlane() || f.Kind == Late || f.Kind == Pause)
 }
+
+// annotates reports whether another client annotates objects of users as well.
+func (f *Fault) annotates() bool { return f != nil && (f.Kind == Overtake || f.Kind == FreezeLong) }
 
 // Possible says when such a fault happens to an operator, so that no one takes it for an
 // invention of the kit.
 func (f Fault) Possible() string {
 	switch f.Kind {
-	case CrashBefore, CrashAfter, CrashTwice, Restart:
+	case CrashBefore, CrashAfter, CrashTwice, CrashEvent, Restart:
 		return "A process can be killed at any moment: by its node, by an eviction, by the memory it needs."
 	case Freeze, FreezeLong, LateEvent:
 		return "A watch can be late at any time, with every version of server and client: nothing bounds how long an event is on its way."
-	case DropEvents, ExpireWatch:
+	case DropEvents, DropEvent, ExpireWatch:
 		return "A watch that ends is opened again, and one whose version is too old begins with a list: what was in between is never seen."
 	case DuplicateEvent:
 		return "A list that follows a watch shows objects again that were seen before."
@@ -198,8 +221,10 @@ func (f Fault) Possible() string {
 		return "The operator's first list is as of resourceVersion 0, which an API server answers from its cache: one of several API servers may be behind the one that was asked before. It cannot happen to a client that streams its lists, or with a single API server."
 	case Pause:
 		return "A process can stand still for any time: its node is suspended, or its memory is swapped. What it has sent arrives when another one leads."
-	case LoseAnswer, Refuse, Late, CutOff:
+	case LoseAnswer, Refuse, Late, CutOff, CutWatch:
 		return "A connection can break, and a request can be late, at any time."
+	case KillAPIServer, KillEtcd:
+		return "The control plane is upgraded, moved, or ends by a failure of its machine."
 	case Invalid:
 		return "An admission policy or a webhook can refuse a write at any time, for reasons that pass."
 	case Conflict, Overtake:
@@ -211,5 +236,10 @@ func (f Fault) Possible() string {
 // breaksConnections reports whether an operator may rightly end itself, to be started
 // again.
 func (f *Fault) breaksConnections() bool {
-	return f != nil && (f.Step == 0 || f.Kind == Refuse || f.Kind == Late || f.Kind == LoseAnswer || f.Kind == CutOff || f.Kind == Pause)
+	return f != nil && (f.Step == 0 || f.Kind == Refuse || f.Kind == Late || f.Kind == LoseAnswer || f.Kind == CutOff || f.Kind == Pause || f.killsControlPlane())
+}
+
+// killsControlPlane reports whether the fault kills more than the operator.
+func (f *Fault) killsControlPlane() bool {
+	return f != nil && (f.Kind == KillAPIServer || f.Kind == KillEtcd)
 }

@@ -22,7 +22,7 @@ func (w *Workload) include(dir string) error {
 			return fmt.Errorf("include[%d]: %w", i, err)
 		}
 		common := &Workload{}
-		if err := common.parse(text); err != nil {
+		if err := errors.Join(common.parse(text), common.expand()); err != nil {
 			return fmt.Errorf("include[%d]: %s: %w", i, name, err)
 		}
 		if len(common.Steps)+len(common.Include) > 0 {
@@ -40,6 +40,7 @@ func (w *Workload) include(dir string) error {
 			return fmt.Errorf("include[%d]: %s: %w", i, name, err)
 		}
 		w.Install = append(common.Install, w.Install...)
+		w.Programs = append(common.Programs, w.Programs...)
 		w.Invariants = append(common.Invariants, w.Invariants...)
 		w.Unjudged = append(common.Unjudged, w.Unjudged...)
 		w.WithoutControllers = append(common.WithoutControllers, w.WithoutControllers...)
@@ -50,6 +51,21 @@ func (w *Workload) include(dir string) error {
 	}
 	w.Include = nil
 	return nil
+}
+
+// expand replaces the variables of the environment in the names of what is to be installed.
+func (w *Workload) expand() error {
+	var problems []error
+	for i, path := range w.Install {
+		w.Install[i] = os.Expand(path, func(name string) string {
+			value := os.Getenv(name)
+			if value == "" {
+				problems = append(problems, fmt.Errorf("install[%d]: %s: the environment has no %s", i, path, name))
+			}
+			return value
+		})
+	}
+	return errors.Join(problems...)
 }
 
 // installable says which of what is to be installed is not there.

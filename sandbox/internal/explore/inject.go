@@ -5,16 +5,12 @@ package explore
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
@@ -31,21 +27,23 @@ const late = 20 * time.Second
 
 // onWrite are the rules of the faults of a write.
 var onWrite = map[Kind]fault.Fault{
-	CrashBefore: {Kind: fault.Hang},
-	CrashAfter:  {Kind: fault.HangAnswer},
-	LoseAnswer:  {Kind: fault.LoseAnswer},
-	Conflict:    {Kind: fault.Error, Code: 409},
-	Throttle:    {Kind: fault.Error, Code: 429, RetryAfter: fault.Duration(time.Second)},
-	ServerError: {Kind: fault.Error, Code: 500},
-	Refuse:      {Kind: fault.Close},
-	Late:        {Kind: fault.Delay, For: fault.Duration(late)},
-	Invalid:     {Kind: fault.Error, Code: 422},
-	Unavailable: {Kind: fault.Error, Code: 503},
-	Timeout:     {Kind: fault.LoseAnswer, Code: 504},
-	CrashTwice:  {Kind: fault.HangAnswer},
-	Overtake:    held,
-	Pause:       held,
-	CutOff:      {Kind: fault.Hang},
+	CrashBefore:   {Kind: fault.Hang},
+	CrashAfter:    {Kind: fault.HangAnswer},
+	LoseAnswer:    {Kind: fault.LoseAnswer},
+	Conflict:      {Kind: fault.Error, Code: 409},
+	Throttle:      {Kind: fault.Error, Code: 429, RetryAfter: fault.Duration(time.Second)},
+	ServerError:   {Kind: fault.Error, Code: 500},
+	Refuse:        {Kind: fault.Close},
+	Late:          {Kind: fault.Delay, For: fault.Duration(late)},
+	Invalid:       {Kind: fault.Error, Code: 422},
+	Unavailable:   {Kind: fault.Error, Code: 503},
+	Timeout:       {Kind: fault.LoseAnswer, Code: 504},
+	CrashTwice:    {Kind: fault.HangAnswer},
+	Overtake:      held,
+	Pause:         held,
+	CutOff:        {Kind: fault.Hang},
+	KillAPIServer: held,
+	KillEtcd:      held,
 }
 
 // held holds a write until the rule is removed, and then sends it.
@@ -59,6 +57,9 @@ var onEvent = map[Kind]fault.Fault{
 	ExpireWatch:    {Kind: fault.ExpireWatch},
 	Freeze:         {Kind: fault.Freeze},
 	FreezeLong:     {Kind: fault.Freeze},
+	DropEvent:      {Kind: fault.DropEvent},
+	CrashEvent:     {Kind: fault.DelayEvent, For: held.For},
+	CutWatch:       {Kind: fault.CutWatch},
 }
 
 // arm adds the rule of the fault, at the beginning of its step. The channel is closed when
@@ -84,7 +85,7 @@ func (r *run) arm(ctx context.Context) (<-chan struct{}, error) {
 		injected = onEvent[f.Kind]
 		match = fault.Match{Verbs: []string{"watch"}, Resources: []string{f.Resource}}
 		if !f.freezes() {
-			count.Times = 1
+			count = fault.Count{From: max(f.Nth, 1), Times: 1}
 		}
 	default:
 		return nil, fmt.Errorf("the fault %q needs a call or a resource", f.Kind)
@@ -92,7 +93,7 @@ func (r *run) arm(ctx context.Context) (<-chan struct{}, error) {
 	if err := r.rule(faultRule, match, count, injected); err != nil {
 		return nil, err
 	}
-	if f.Resource != "" {
+	if f.freezes() {
 		r.note(results.Fault+"%s: %s", f.Resource, kinds[f.Kind])
 	}
 	fired := make(chan struct{})
@@ -148,11 +149,9 @@ func (r *run) strike(ctx context.Context, injected <-chan struct{}, limit, calm 
 		return ctx.Err()
 	}
 	r.outcome.Reached = true
-	if f.Call != nil {
-		r.note(results.Fault+"%s: %s", f.Call, kinds[f.Kind])
-	}
+	r.note(results.Fault+"%s: %s", f.subject(), kinds[f.Kind])
 	switch f.Kind {
-	case CrashBefore, CrashAfter:
+	case CrashBefore, CrashAfter, CrashEvent:
 		return r.crash(ctx)
 	case CrashTwice:
 		return r.crashTwice(ctx)
@@ -162,6 +161,18 @@ func (r *run) strike(ctx context.Context, injected <-chan struct{}, limit, calm 
 		return r.pause(ctx)
 	case CutOff:
 		return r.cutOff(ctx)
+	case KillAPIServer:
+		return r.killed(ctx, component.APIServer)
+	case KillEtcd:
+		return r.killed(ctx, component.Etcd)
+	case DropEvent:
+		step := len(r.outcome.Steps)
+		r.rest(ctx, step, r.baseline.Steps[step].Took+2*r.baseline.Quiet)
+		if err := r.listAgain(ctx); err != nil {
+			return err
+		}
+		r.note("all is listed")
+		r.stepBegan = time.Now()
 	}
 	return nil
 }
@@ -341,54 +352,5 @@ func (r *run) listAgain(ctx context.Context) error {
 		}
 	}
 	r.remove(expireRule)
-	return nil
-}
-
-var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-
-// electionLeases returns the leases by which the operator elects its leader.
-func (r *run) electionLeases() []types.NamespacedName {
-	var found []types.NamespacedName
-	for key := range lockKeys(r.log.since(0), nil) {
-		namespace, name, _ := strings.Cut(strings.TrimPrefix(key, election[0]+" "), "/")
-		if name != "" {
-			found = append(found, types.NamespacedName{Namespace: namespace, Name: name})
-		}
-	}
-	return found
-}
-
-// freeLeases ends the leadership of a process that is dead, which would otherwise last
-// until its lease expires.
-func (r *run) freeLeases(ctx context.Context) error {
-	for _, key := range r.electionLeases() {
-		patch := []byte(`{"spec":{"holderIdentity":"","leaseDurationSeconds":1}}`)
-		if _, err := r.recorder.client.Resource(leases).Namespace(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			return fmt.Errorf("free the lease %s: %w", key, err)
-		}
-	}
-	for _, v := range r.recorder.objects() {
-		text, is := v.Object.GetAnnotations()[leaderAnnotation]
-		if !is {
-			continue
-		}
-		record := map[string]any{}
-		if json.Unmarshal([]byte(text), &record) != nil {
-			continue
-		}
-		record["holderIdentity"] = ""
-		held, err := json.Marshal(record)
-		if err != nil {
-			return err
-		}
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{leaderAnnotation: string(held)}}})
-		if err != nil {
-			return err
-		}
-		t := Target{Resource: v.Resource, Namespace: v.Object.GetNamespace(), Name: v.Object.GetName()}
-		if err := r.patch(ctx, t, "", patch); err != nil {
-			return fmt.Errorf("free the lock %s: %w", t, err)
-		}
-	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -23,19 +24,31 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/snapshot"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// lab makes sandboxes that all begin in the same state.
+// lab has sandboxes that all begin in the same state. One that is over is put back to it for
+// the next run, which takes a fraction of the time of a new one.
 type lab struct {
 	dir      string
 	workload *Workload
+	// prepared is that state.
+	prepared *snapshot.Snapshot
 	// bin is a directory in which kubectl is.
 	bin string
 	// account is the ServiceAccount that the operator has, empty for all rights; why says
 	// which that is.
 	account, why string
+	// alone: this machine does not permit that a program believes it is in a pod.
+	alone bool
+
+	mu sync.Mutex
+	// idle are sandboxes whose run is over, and made is how many there ever were.
+	idle []*sandbox
+	made int
 }
 
 // sandbox is one that runs.
@@ -49,6 +62,9 @@ type sandbox struct {
 	// crashed has the components that crashed.
 	crashed chan error
 	lab     *lab
+	// runs is how many there were in it; spoilt: there are to be no more.
+	runs   int
+	spoilt bool
 }
 
 func newLab(dir string, w *Workload) (*lab, error) {
@@ -108,8 +124,22 @@ func (l *lab) prepare(ctx context.Context, installed func(context.Context, dynam
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	l.account, l.why, err = accountFor(ctx, s.config, l.workload.ServiceAccount)
-	return err
+	if l.account, l.why, err = accountFor(ctx, s.config, l.workload.ServiceAccount); err != nil {
+		return err
+	}
+	if l.account == "" {
+		if err := makeAdministrator(ctx, s.config); err != nil {
+			return err
+		}
+	}
+	if err := incluster.Permitted(); err != nil {
+		l.alone = true
+		l.why += " It only finds the API server by KUBECONFIG, and not as in a pod: " + err.Error() + "."
+	}
+	return s.withEtcd(ctx, func(etcd *clientv3.Client) (err error) {
+		l.prepared, err = snapshot.Take(ctx, etcd, cluster.KubernetesVersion())
+		return err
+	})
 }
 
 // establishing is how long a CustomResourceDefinition may take.
@@ -146,16 +176,126 @@ func (r *recorder) established(ctx context.Context) error {
 
 func (l *lab) base() cluster.Dir { return cluster.Dir(filepath.Join(l.dir, "base")) }
 
-// begin starts a sandbox in the prepared state.
-func (l *lab) begin(ctx context.Context, name string) (*sandbox, error) {
-	dir := cluster.Dir(filepath.Join(l.dir, name))
-	if err := os.RemoveAll(string(dir)); err != nil {
-		return nil, err
+// mostRuns is how many runs a sandbox has before it is given up: its control plane remembers
+// some of each.
+const mostRuns = 40
+
+// begin returns a sandbox in the prepared state: one that is idle, or a new one.
+func (l *lab) begin(ctx context.Context) (*sandbox, error) {
+	for s := l.take(); s != nil; s = l.take() {
+		if s.putBack(ctx) == nil {
+			return s, nil
+		}
+		s.remove()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 	}
+	return l.another(ctx)
+}
+
+// another starts a sandbox in the prepared state.
+func (l *lab) another(ctx context.Context) (*sandbox, error) {
+	l.mu.Lock()
+	l.made++
+	dir := cluster.Dir(filepath.Join(l.dir, fmt.Sprintf("sandbox-%d", l.made)))
+	l.mu.Unlock()
 	if err := l.base().CopyTo(dir); err != nil {
 		return nil, err
 	}
 	return l.up(ctx, dir, false)
+}
+
+// take takes an idle sandbox, nil if there is none.
+func (l *lab) take() *sandbox {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.idle) == 0 {
+		return nil
+	}
+	s := l.idle[len(l.idle)-1]
+	l.idle = l.idle[:len(l.idle)-1]
+	return s
+}
+
+// over keeps a sandbox whose run is over, for the next one.
+func (s *sandbox) over() {
+	if s.runs++; s.spoilt || s.runs >= mostRuns {
+		s.remove()
+		return
+	}
+	s.lab.mu.Lock()
+	defer s.lab.mu.Unlock()
+	s.lab.idle = append(s.lab.idle, s)
+}
+
+// close removes all idle sandboxes.
+func (l *lab) close() {
+	var removing sync.WaitGroup
+	for s := l.take(); s != nil; s = l.take() {
+		removing.Go(s.remove)
+	}
+	removing.Wait()
+}
+
+// putBack makes the state the prepared one. It is an error if something in the sandbox has
+// crashed, or if what was installed has been deleted or replaced: what serves those kinds may
+// not follow at once.
+func (s *sandbox) putBack(ctx context.Context) error {
+	select {
+	case err := <-s.crashed:
+		return err
+	default:
+	}
+	prepared := s.lab.prepared
+	return s.withEtcd(ctx, func(etcd *clientv3.Client) error {
+		now, err := snapshot.Take(ctx, etcd, cluster.KubernetesVersion())
+		if err != nil {
+			return err
+		}
+		if !prepared.SameKinds(now) {
+			return errors.New("there are other kinds of objects")
+		}
+		if !now.Has(prepared) {
+			// The controllers may remember that what comes again is gone.
+			return s.dir.Without(ctx, func() error {
+				_, err := prepared.Restore(ctx, etcd)
+				return err
+			})
+		}
+		// They see the objects of the last run go, and may still act for some of them.
+		ctx, cancel := context.WithTimeout(ctx, leaving)
+		defer cancel()
+		for {
+			if _, err := prepared.Restore(ctx, etcd); err != nil {
+				return err
+			}
+			if err := snapshot.Quiet(ctx, etcd, left); err != nil {
+				return err
+			}
+			if now, err = snapshot.Take(ctx, etcd, cluster.KubernetesVersion()); err != nil {
+				return err
+			}
+			if prepared.Has(now) && now.Has(prepared) {
+				return nil
+			}
+		}
+	})
+}
+
+// When nothing is written for as long as left, no controller acts for the objects of the last run any
+// more. That may take as long as leaving.
+const (
+	left    = 300 * time.Millisecond
+	leaving = 5 * time.Second
+)
+
+func (s *sandbox) withEtcd(ctx context.Context, do func(*clientv3.Client) error) error {
+	etcd, err := s.dir.Etcd(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(etcd), etcd.Close())
 }
 
 func (l *lab) up(ctx context.Context, dir cluster.Dir, fresh bool) (*sandbox, error) {

@@ -17,6 +17,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
 // operator is the process under test. It is started again when it ends, as a Deployment
@@ -24,6 +25,9 @@ import (
 type operator struct {
 	command    []string
 	kubeconfig string
+	// pod has the files of a ServiceAccount, and server is the URL of the API server, for a
+	// program that looks for a cluster around it. Empty: it finds none.
+	pod, server string
 	// bin is where the programs of this binary are, path the PATH of the process.
 	bin, path string
 	output    *output
@@ -89,6 +93,14 @@ func (o *output) tail(lines int) []string {
 	return all[max(0, len(all)-lines):]
 }
 
+// another returns another process of the same operator, which is not started.
+func (o *operator) another() *operator {
+	return &operator{
+		command: o.command, kubeconfig: o.kubeconfig, pod: o.pod, server: o.server, bin: o.bin, path: o.path,
+		output: &output{fail: o.output.fail},
+	}
+}
+
 // start starts the process.
 func (o *operator) start() error {
 	o.mu.Lock()
@@ -115,6 +127,11 @@ func (o *operator) launch() error {
 	// What it starts ends with it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.WaitDelay = 5 * time.Second
+	if o.pod != "" {
+		if err := incluster.Surround(command, o.pod, o.server); err != nil {
+			return fmt.Errorf("start the operator: %w", err)
+		}
+	}
 	if err := child.Start(command); err != nil {
 		return fmt.Errorf("start the operator: %w", err)
 	}

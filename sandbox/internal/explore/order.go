@@ -14,13 +14,13 @@ type planned struct {
 // family are the kinds of faults that are survived, or not, for the same reasons.
 func (f *Fault) family() string {
 	switch f.Kind {
-	case CrashBefore, CrashAfter, CrashTwice, LoseAnswer, Timeout:
+	case CrashBefore, CrashAfter, CrashTwice, CrashEvent, LoseAnswer, Timeout:
 		return "crash"
 	case Freeze, DropEvents, FreezeLong:
 		return "late"
-	case LateEvent, DuplicateEvent, ExpireWatch:
+	case LateEvent, DuplicateEvent, ExpireWatch, DropEvent, CutWatch:
 		return "events"
-	case Restart, StaleStart, Pause, Overtake:
+	case Restart, StaleStart, Pause, Overtake, KillAPIServer, KillEtcd:
 		return string(f.Kind)
 	}
 	return "refused"

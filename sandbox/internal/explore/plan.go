@@ -84,7 +84,12 @@ func planCalls(writes []Request, step int, stable map[string]bool, earlier map[C
 		}
 		// Of many alike, the first ones tell most.
 		value -= 10 * (seen[call] - 1)
-		for kind, less := range map[Kind]int{CrashAfter: 0, CrashBefore: 5, LoseAnswer: 20, ServerError: 22, Conflict: 25, Throttle: 40, Refuse: 42, Late: 45, Overtake: 18, Pause: 21, CrashTwice: 30, CutOff: 41, Timeout: 43, Unavailable: 44, Invalid: 44} {
+		for kind, less := range map[Kind]int{CrashAfter: 0, CrashBefore: 5, LoseAnswer: 20, ServerError: 22, Conflict: 25, Throttle: 40, Refuse: 42, Late: 45, Overtake: 18, Pause: 21, CrashTwice: 30, CutOff: 41, Timeout: 43, Unavailable: 44, Invalid: 44, KillAPIServer: 39, KillEtcd: 40} {
+			if kind == KillAPIServer || kind == KillEtcd {
+				if i > 0 {
+					continue // It breaks off all that is under way in this step.
+				}
+			}
 			if (kind == Conflict || kind == Overtake) && call.Verb != "update" && call.Verb != "patch" {
 				continue // There is nothing that another client has changed.
 			}
@@ -130,9 +135,25 @@ func planEvents(b *Baseline, step, last int, add func(int, Fault)) {
 			add(value-1, Fault{Kind: DropEvents, Step: step, Until: until, Resource: resource})
 		}
 		add(20+b.expected(step, resource), Fault{Kind: FreezeLong, Step: step, Resource: resource})
-		add(18+made, Fault{Kind: ExpireWatch, Step: step, Resource: resource})
-		add(18, Fault{Kind: LateEvent, Step: step, Resource: resource})
-		add(10, Fault{Kind: DuplicateEvent, Step: step, Resource: resource})
+		planSingleEvents(step, resource, n, made, add)
+	}
+}
+
+// planSingleEvents plans the faults of each event of a resource in a step; where the operator
+// and users do not write it, of every third.
+func planSingleEvents(step int, resource string, n, made int, add func(int, Fault)) {
+	stride := 1
+	if made < 8 {
+		stride = 3
+	}
+	for nth := 1; nth <= n; nth += stride {
+		for kind, value := range map[Kind]int{ExpireWatch: 18 + made, CrashEvent: 16 + made, DropEvent: 14 + made, LateEvent: 18, CutWatch: 12, DuplicateEvent: 10} {
+			f := Fault{Kind: kind, Step: step, Resource: resource}
+			if nth > 1 {
+				f.Nth = nth
+			}
+			add(value-3*(nth-1), f)
+		}
 	}
 }
 

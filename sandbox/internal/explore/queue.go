@@ -38,7 +38,7 @@ func (q *queue) fill(faults []planned) {
 	for _, f := range faults {
 		i := slices.IndexFunc(q.book.Played, func(p results.Played) bool { return p.ID == f.id() })
 		switch {
-		case i >= 0:
+		case i >= 0 && !q.book.Played[i].Unsure:
 			q.history.notePlayed(&f.Fault)
 			if q.book.Played[i].Found {
 				q.history.noteFound(&f.Fault)
@@ -113,7 +113,7 @@ func (q *queue) run(ctx context.Context) error {
 // playOne plays a fault, again if that makes a finding certain, and notes what came of it.
 func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
 	begun := time.Now()
-	o, err := q.explorer.play(ctx, lane, &f, q.base)
+	o, err := q.explorer.play(ctx, lane, &f, q.base, setting{})
 	if ctx.Err() != nil {
 		return
 	}
@@ -136,9 +136,11 @@ func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
 		}
 	}
 	if found != nil && !found.Confirmed() {
-		if found.Like = q.like(found); found.Like == "" {
+		found.Like = q.like(found)
+		played.Unsure = found.Like == "" && !q.timeFor(time.Since(begun))
+		if found.Like == "" && !played.Unsure {
 			found.Tries = 1
-			if again, err := q.explorer.play(ctx, lane, &f, q.base); err == nil && len(again.Problems) > 0 {
+			if again, err := q.explorer.play(ctx, lane, &f, q.base, setting{new: true}); err == nil && len(again.Problems) > 0 {
 				found.Repeated = 1
 			}
 			if ctx.Err() != nil {
@@ -150,15 +152,26 @@ func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var kept error
-	if found != nil {
+	before := slices.IndexFunc(q.book.Findings, func(other *Finding) bool { return other.ID == played.ID })
+	switch {
+	case found != nil:
 		found.After = time.Since(q.began).Seconds()
 		q.history.noteFound(&f)
 		kept = q.book.Found(found)
+	case before >= 0 && err == nil: // There was no time to play it again, and now there was.
+		q.book.Findings[before].Tries++
+		kept = q.book.Save(q.book.Findings[before])
 	}
 	if err := errors.Join(kept, q.book.Note(played)); err != nil && q.err == nil {
 		q.err = err
 	}
 	q.progress(played, found)
+}
+
+// timeFor reports whether there is time for a run that takes so long.
+func (q *queue) timeFor(run time.Duration) bool {
+	end, limited := q.over.Deadline()
+	return !limited || time.Now().Add(run).Before(end)
 }
 
 // like returns the ID of a finding that is certain and shows probably the same mistake, so

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +63,8 @@ type recorder struct {
 	lock func(key string)
 	// changed is closed and replaced with each version.
 	changed chan struct{}
+	// breaks: watches may break off.
+	breaks atomic.Bool
 }
 
 // record begins to record until the context ends. What exists is recorded when it returns.
@@ -119,6 +122,9 @@ func (r *recorder) begin(ctx context.Context, name string, resource schema.Group
 	go func() {
 		for ctx.Err() == nil {
 			next, err := r.follow(ctx, name, resource, version)
+			if err != nil && r.breaks.Load() {
+				next, err = r.listAgain(ctx, name, resource)
+			}
 			if err != nil && ctx.Err() == nil {
 				r.fail(fmt.Errorf("watch %s: %w", name, err))
 				return
@@ -127,6 +133,65 @@ func (r *recorder) begin(ctx context.Context, name string, resource schema.Group
 		}
 	}()
 	return nil
+}
+
+// expectBreaks: from now on the API server may be away for a while.
+func (r *recorder) expectBreaks() { r.breaks.Store(true) }
+
+// comesBack is how long the API server may be away.
+const comesBack = time.Minute
+
+// served waits until the API server and etcd answer.
+func (r *recorder) served(ctx context.Context) error {
+	return r.eventually(ctx, func() error {
+		_, err := r.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
+		return err
+	})
+}
+
+// eventually does something until it succeeds, for as long as the API server may be away.
+func (r *recorder) eventually(ctx context.Context, do func() error) error {
+	for end := time.Now().Add(comesBack); ; {
+		err := do()
+		if err == nil || ctx.Err() != nil || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(look)
+	}
+}
+
+// listAgain lists a resource after a watch has broken off, and returns where to go on. Versions
+// in between are not seen.
+func (r *recorder) listAgain(ctx context.Context, name string, resource schema.GroupVersionResource) (string, error) {
+	var list *unstructured.UnstructuredList
+	err := r.eventually(ctx, func() (err error) {
+		list, err = r.client.Resource(resource).List(ctx, metav1.ListOptions{})
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	gone := map[types.UID]*unstructured.Unstructured{}
+	for _, v := range r.objects() {
+		if v.Resource == name {
+			gone[v.Object.GetUID()] = v.Object
+		}
+	}
+	for i := range list.Items {
+		object := &list.Items[i]
+		before, was := gone[object.GetUID()]
+		delete(gone, object.GetUID())
+		switch {
+		case !was:
+			r.saw(name, watch.Added, object, false)
+		case before.GetResourceVersion() != object.GetResourceVersion():
+			r.saw(name, watch.Modified, object, false)
+		}
+	}
+	for _, object := range gone {
+		r.saw(name, watch.Deleted, object, false)
+	}
+	return list.GetResourceVersion(), nil
 }
 
 // follow watches until the API server ends the watch, and returns where to go on.

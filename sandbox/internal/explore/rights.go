@@ -12,12 +12,16 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
 // Administrator is the ServiceAccount of a workload whose operator has all rights.
@@ -94,35 +98,71 @@ func accountsOfPods(ctx context.Context, client kubernetes.Interface) (map[strin
 	return accounts, nil
 }
 
-// kubeconfig returns how the operator reaches the API server: as the proxy's kubeconfig
-// says, but with a token of the ServiceAccount, if there is one.
-func kubeconfig(ctx context.Context, config *rest.Config, proxied []byte, account string) ([]byte, error) {
-	if account == "" {
-		return proxied, nil
-	}
+// administrators is the ServiceAccount, in kube-system, of a program that finds itself in a
+// cluster and has all rights.
+const administrators = "sandbox-administrator"
+
+// makeAdministrator makes that account.
+func makeAdministrator(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	seconds := tokenSeconds
-	namespace, name, _ := strings.Cut(account, "/")
-	granted, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
+	meta := metav1.ObjectMeta{Name: administrators}
+	if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceSystem).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: administrators}},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("get a token of the ServiceAccount %s: %w", account, err)
-	}
+	return err
+}
+
+// access returns how the operator reaches the API server through the proxy: the proxy's
+// kubeconfig, with a token of the ServiceAccount if there is one, and the files that the
+// account has in a pod.
+func access(ctx context.Context, config *rest.Config, proxied []byte, account string) ([]byte, incluster.Files, error) {
 	c, err := clientcmd.Load(proxied)
 	if err != nil {
-		return nil, err
+		return nil, incluster.Files{}, err
 	}
+	files := incluster.Files{Namespace: metav1.NamespaceDefault}
+	for _, cluster := range c.Clusters {
+		files.CA = cluster.CertificateAuthorityData
+	}
+	if account == "" {
+		files.Token, err = tokenOf(ctx, config, metav1.NamespaceSystem, administrators)
+		return proxied, files, err
+	}
+	namespace, name, _ := strings.Cut(account, "/")
+	if files.Token, err = tokenOf(ctx, config, namespace, name); err != nil {
+		return nil, files, err
+	}
+	files.Namespace = namespace
 	for user := range c.AuthInfos {
-		c.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: granted.Status.Token}
+		c.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: string(files.Token)}
 	}
 	for _, context := range c.Contexts {
 		context.Namespace = namespace
 	}
-	return clientcmd.Write(*c)
+	kubeconfig, err := clientcmd.Write(*c)
+	return kubeconfig, files, err
+}
+
+func tokenOf(ctx context.Context, config *rest.Config, namespace, name string) ([]byte, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	granted, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(tokenSeconds)},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get a token of the ServiceAccount %s/%s: %w", namespace, name, err)
+	}
+	return []byte(granted.Status.Token), nil
 }
 
 // forbidden returns what the operator asked for and may not, each once.

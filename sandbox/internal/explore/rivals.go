@@ -22,6 +22,10 @@ const againRule = "explore-again"
 // exceptElection are all resources but those by which leaders are elected.
 var exceptElection = []string{"!" + election[0]}
 
+// deaf is how long an operator does not hear of what another client wrote. That is long enough
+// to see whether it tries again ever more seldom.
+const deaf = 3 * time.Second
+
 // moment gives an operator time to act on what it sees.
 const moment = time.Second
 
@@ -49,6 +53,28 @@ func (r *run) hasFired(name string) bool {
 	return slices.ContainsFunc(r.rules(), func(rule fault.RuleStatus) bool { return rule.Name == name && rule.Fired > 0 })
 }
 
+// killed kills a component of the control plane while a write is on its way, and starts it
+// again a moment later.
+func (r *run) killed(ctx context.Context, name string) error {
+	r.recorder.expectBreaks()
+	r.sandbox.spoilt = true
+	if err := r.sandbox.dir.Act(ctx, name, "kill"); err != nil {
+		return err
+	}
+	r.note("%s is killed", name)
+	r.remove(faultRule)
+	r.restFor(ctx, moment)
+	if err := r.sandbox.dir.Act(ctx, name, "start"); err != nil {
+		return err
+	}
+	if err := r.recorder.served(ctx); err != nil {
+		return fmt.Errorf("after %s was killed: %w", name, err)
+	}
+	r.note("%s is there again", name)
+	r.stepBegan = time.Now()
+	return nil
+}
+
 // overtake has another client write to the object of the write that is on its way, and to
 // those that users made. The operator hears of it a moment after its own write has arrived.
 func (r *run) overtake(ctx context.Context) error {
@@ -64,7 +90,7 @@ func (r *run) overtake(ctx context.Context) error {
 		}
 	}
 	r.remove(faultRule)
-	r.restFor(ctx, moment)
+	r.restFor(ctx, deaf)
 	r.remove(freezeRule)
 	r.note("the events arrive")
 	r.stepBegan = time.Now()
@@ -142,7 +168,7 @@ func (r *run) pause(ctx context.Context) error {
 	if err := r.freeLeases(ctx); err != nil {
 		return err
 	}
-	second := r.process(first.kubeconfig)
+	second := first.another()
 	second.output = first.output
 	if err := second.start(); err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 // run is one run of the workload.
 type run struct {
 	*Explorer
+	setting
 	fault    *Fault
 	baseline *Baseline
 
@@ -37,6 +38,7 @@ type run struct {
 	stepBegan time.Time
 	// annotated are objects that another client has written to while a write was on its way.
 	annotated []Version
+	programs  []*operator
 }
 
 // Outcome is what came of a run.
@@ -85,9 +87,9 @@ func (r *run) note(format string, args ...any) {
 	r.outcome.Notes = append(r.outcome.Notes, note{time.Now(), fmt.Sprintf(format, args...)})
 }
 
-// open makes a run in a sandbox of its own: all is there but the operator's process, which
-// is not started. It lasts until what it returns is called.
-func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline) (r *run, end func(), err error) {
+// open makes a run in a sandbox for itself: all is there but the operator's process, which is
+// not started. It lasts until what it returns is called.
+func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline, in setting) (r *run, end func(), err error) {
 	var undo []func()
 	undoAll := func() {
 		for _, do := range slices.Backward(undo) {
@@ -99,11 +101,15 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline)
 			undoAll()
 		}
 	}()
-	r = &run{Explorer: e, fault: f, baseline: b, outcome: &Outcome{}, log: &requestLog{}}
-	if r.sandbox, err = e.lab.begin(ctx, name); err != nil {
+	r = &run{Explorer: e, setting: in, fault: f, baseline: b, outcome: &Outcome{}, log: &requestLog{}}
+	begin := e.lab.begin
+	if in.new {
+		begin = e.lab.another
+	}
+	if r.sandbox, err = begin(ctx); err != nil {
 		return nil, nil, err
 	}
-	undo = append(undo, r.sandbox.remove)
+	undo = append(undo, r.sandbox.over)
 	ctx, cancel := context.WithCancel(ctx)
 	undo = append(undo, cancel)
 	if r.recorder, err = record(ctx, r.sandbox.config, r.log.addLock); err != nil {
@@ -114,32 +120,55 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline)
 		return nil, nil, err
 	}
 	undo = append(undo, func() { _ = r.proxy.Close() })
-	access, err := kubeconfig(ctx, r.sandbox.config, r.proxy.Kubeconfig, e.lab.account)
+	kubeconfig, files, err := access(ctx, r.sandbox.config, r.proxy.Kubeconfig, e.lab.account)
 	if err != nil {
 		return nil, nil, err
 	}
 	file := filepath.Join(e.lab.dir, name+".kubeconfig")
-	if err := os.WriteFile(file, access, 0o600); err != nil {
+	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
 		return nil, nil, err
 	}
 	undo = append(undo, func() { _ = os.Remove(file) })
-	r.operator = e.process(file)
+	r.operator = &operator{command: e.Command, kubeconfig: file, bin: e.lab.bin, path: e.lab.path(), output: &output{fail: e.FailOnLog}}
+	if !e.lab.alone {
+		r.operator.pod, r.operator.server = filepath.Join(e.lab.dir, name+".pod"), r.proxy.URL
+		undo = append(undo, func() { _ = os.RemoveAll(r.operator.pod) })
+		if err := files.Write(r.operator.pod); err != nil {
+			return nil, nil, err
+		}
+	}
 	undo = append(undo, func() { r.operator.close() })
+	undo = append(undo, r.endPrograms)
+	if err := r.startPrograms(); err != nil {
+		return nil, nil, err
+	}
 	return r, undoAll, nil
 }
 
-// process is the operator's, not started.
-func (e *Explorer) process(kubeconfig string) *operator {
-	return &operator{command: e.Command, kubeconfig: kubeconfig, bin: e.lab.bin, path: e.lab.path(), output: &output{fail: e.FailOnLog}}
+// setting is where and when a run is played.
+type setting struct {
+	// new: in a sandbox that had no other run, so that it does not matter what those may have
+	// left behind.
+	new bool
+	// over, unless it is nil, gets an item when a step is over, and after has one when the
+	// next may begin: so one run follows another.
+	over  chan<- struct{}
+	after <-chan struct{}
 }
 
 // play plays the workload, with a fault or without.
-func (e *Explorer) play(ctx context.Context, name string, f *Fault, b *Baseline) (*Outcome, error) {
-	r, end, err := e.open(ctx, name, f, b)
+func (e *Explorer) play(ctx context.Context, name string, f *Fault, b *Baseline, in setting) (*Outcome, error) {
+	r, end, err := e.open(ctx, name, f, b, in)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
+	return r.play(ctx)
+}
+
+// play plays the workload.
+func (r *run) play(ctx context.Context) (*Outcome, error) {
+	f, b := r.fault, r.baseline
 	if b != nil {
 		for key := range b.Locks {
 			r.log.addLock(key)
@@ -147,11 +176,14 @@ func (e *Explorer) play(ctx context.Context, name string, f *Fault, b *Baseline)
 	}
 	r.began = time.Now()
 	r.outcome.Began = r.began
-	err = r.playSteps(ctx)
+	err := r.playSteps(ctx)
 	r.outcome.Requests = r.log.since(0)
 	var incomplete error
 	if r.outcome.Versions, incomplete = r.recorder.all(); err == nil {
 		err = incomplete
+	}
+	if err == nil && f == nil {
+		err = r.endedProgram()
 	}
 	if asked := forbidden(r.outcome.Requests); err != nil && f == nil && len(asked) > 0 {
 		err = fmt.Errorf("%w\n    it may not: %s", err, strings.Join(asked, ", "))
@@ -177,8 +209,18 @@ func (r *run) playSteps(ctx context.Context) error {
 		}
 	}
 	for step := range len(r.Workload.Steps) + 1 {
+		if r.after != nil {
+			select {
+			case <-r.after:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
 		if err := r.playStep(ctx, step); err != nil {
 			return err
+		}
+		if r.over != nil {
+			r.over <- struct{}{}
 		}
 		if len(r.outcome.Problems) > 0 {
 			return nil

@@ -28,7 +28,7 @@ type Session struct {
 
 // Begin makes a session with that name. Prepare must have been called.
 func (e *Explorer) Begin(ctx context.Context, name string) (*Session, error) {
-	r, end, err := e.open(ctx, name, nil, nil)
+	r, end, err := e.open(ctx, name, nil, nil, setting{})
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (s *Session) Client() dynamic.Interface { return s.run.recorder.client }
 // Start starts the operator, or another process of it if there was one.
 func (s *Session) Start() error {
 	s.run.operator.close()
-	s.run.operator, s.excused = s.run.process(s.run.operator.kubeconfig), 0
+	s.run.operator, s.excused = s.run.operator.another(), 0
 	return s.run.operator.start()
 }
 
@@ -188,7 +188,7 @@ func (s *Session) Timeline() []results.Moment {
 			o.Versions = append(o.Versions, v)
 		}
 	}
-	return timeline(o, nil)
+	return timeline(o, &Baseline{Locks: s.run.log.lockKeys()})
 }
 
 // Objects returns how many objects there are.

@@ -26,8 +26,12 @@ func (r *run) quietFor() time.Duration {
 const look = 50 * time.Millisecond
 
 // shortQuiet is how long nothing happens when all is at rest, where nothing slower was
-// seen.
-const shortQuiet = time.Second
+// seen; and lastQuiet, in a step that nothing disturbs, after what is written last. What comes
+// later nevertheless comes in the steps that follow.
+const (
+	shortQuiet = time.Second
+	lastQuiet  = 400 * time.Millisecond
+)
 
 // quiet returns how long nothing must happen in a step for all to be at rest. Where nothing
 // is disturbed, and the last write of the step has come, that is short. An operator that
@@ -40,7 +44,7 @@ func (r *run) quiet(step int) time.Duration {
 	case f != nil && step >= f.Step && step <= f.Until:
 		return base.Quiet
 	case r.lastWriteCame(base):
-		return shortQuiet
+		return lastQuiet
 	}
 	return base.Quiet
 }
@@ -116,7 +120,7 @@ func (r *run) settle(ctx context.Context, step int, at *StepOutcome) {
 		quiet := r.quietFor() >= r.quiet(step)
 		if quiet {
 			if missing = r.missingWatches(); len(missing) == 0 {
-				differences = base.Mask.diff(base.State, r.baseline.names.state(r.recorder.objects(), r.baseline.Locks))
+				differences = base.Mask.diff(r.fault.comparable(base.State, r.baseline.names.state(r.recorder.objects(), r.baseline.Locks)))
 			}
 			if len(missing)+len(differences) == 0 {
 				at.Reads = r.readsIn(r.baseline.Quiet)

@@ -84,7 +84,7 @@ func (e *Explorer) shrink(ctx context.Context, lane string, f *Finding, base *Ba
 func (e *Explorer) playShorter(ctx context.Context, lane string, f *Finding, kind string, longer *Baseline) *Finding {
 	shorter := *e
 	shorter.Workload = f.Workload
-	undisturbed, err := shorter.play(ctx, lane, nil, nil)
+	undisturbed, err := shorter.play(ctx, lane, nil, nil, setting{})
 	if err != nil {
 		return nil // The steps that are left need the others.
 	}
@@ -94,7 +94,7 @@ func (e *Explorer) playShorter(ctx context.Context, lane string, f *Finding, kin
 	}
 	o := undisturbed
 	if f.Fault != nil {
-		if o, err = shorter.play(ctx, lane, f.Fault, base); err != nil {
+		if o, err = shorter.play(ctx, lane, f.Fault, base, setting{}); err != nil {
 			return nil
 		}
 	}

@@ -37,7 +37,7 @@ var (
 // ignored are paths, or beginnings of them, that no run is judged by, in all objects.
 var ignored = []string{
 	"metadata.uid", "metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp", "metadata.managedFields", "metadata.selfLink",
-	"metadata.generateName", "metadata.name", "status.observedGeneration", "metadata.annotations." + touchedAnnotation,
+	"metadata.generateName", "metadata.name", "status.observedGeneration",
 	"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.ownerReferences[].uid",
 }
 
@@ -110,6 +110,9 @@ func (a anonymizer) ownerName(name string) string {
 	return "*"
 }
 
+// counter is an annotation with the number of a rollout, which one that is repeated adds to.
+var counter = regexp.MustCompile(`^metadata\.annotations\..*/revision(-history)?$`)
+
 // fields flattens an object.
 func (a anonymizer) fields(v *Version) Fields {
 	f := Fields{}
@@ -120,7 +123,8 @@ func (a anonymizer) fields(v *Version) Fields {
 		}
 	}
 	flatten(f, "", v.Object.Object, func(path string) bool {
-		return slices.ContainsFunc(paths, func(p string) bool {
+		// An operator may hand the annotations of its custom resource on to all that it makes.
+		return strings.HasSuffix(path, "annotations."+touchedAnnotation) || counter.MatchString(path) || slices.ContainsFunc(paths, func(p string) bool {
 			rest, is := strings.CutPrefix(path, p)
 			return is && (rest == "" || rest[0] == '.' || rest[0] == '[')
 		})
@@ -142,7 +146,9 @@ func flatten(f Fields, path string, value any, skip func(string) bool) {
 		for name, field := range value {
 			flatten(f, strings.TrimPrefix(path+"."+name, "."), field, skip)
 		}
-		if len(value) == 0 && path != "" {
+		// Many operators write an empty map where there was none, or the other way round, which
+		// only means something in what is wanted.
+		if len(value) == 0 && path != "" && !strings.HasPrefix(path, "status.") && !strings.HasPrefix(path, "metadata.") {
 			f[path] = "{}"
 		}
 	case []any:
@@ -277,16 +283,49 @@ func (m *Mask) diff(want, got State) []string {
 			lines = append(lines, fmt.Sprintf("%s: there are %d, not %d", key, len(g), len(w)))
 		}
 		resource, _, _ := strings.Cut(key, " ")
+		wanted, there := valuesOf(w), valuesOf(g)
+		told := map[string]bool{}
 		for _, path := range slices.Sorted(maps.Keys(valuesOf(w, g))) {
-			if m.Paths[resource+" "+anyIndex(path)] {
+			wv, gv := values(w, path), values(g, path)
+			if wv == gv || m.Paths[resource+" "+anyIndex(path)] {
 				continue
 			}
-			if wv, gv := values(w, path), values(g, path); wv != gv {
-				lines = append(lines, fmt.Sprintf("%s: %s is %s, not %s", key, path, shown(gv), shown(wv)))
+			line := fmt.Sprintf("%s is %s, not %s", path, shown(gv), shown(wv))
+			if item := onlyIn(wanted, there, path); item != "" {
+				line = item + " is missing"
+			} else if item := onlyIn(there, wanted, path); item != "" {
+				line = item + " is there, and should not be"
+			}
+			if !told[line] {
+				told[line] = true
+				lines = append(lines, key+": "+line)
 			}
 		}
 	}
 	return lines
+}
+
+// onlyIn returns the item of a list with several fields, of which one has this path, that is in
+// the first of two objects and not in the second; or nothing.
+func onlyIn(one, other map[string]bool, path string) string {
+	for i, c := range path {
+		if c != ']' {
+			continue
+		}
+		item := path[:i+1]
+		fields := func(all map[string]bool) (count int) {
+			for path := range all {
+				if strings.HasPrefix(path, item) {
+					count++
+				}
+			}
+			return count
+		}
+		if fields(one) > 1 && fields(other) == 0 {
+			return item
+		}
+	}
+	return ""
 }
 
 func number(n int) string {

@@ -49,6 +49,29 @@ func TestDifferences(t *testing.T) {
 			pods:  []string{pod},
 			lines: []string{"apps shop/web: spec.replicas is 2, not 3", "apps shop/web: status.conditions[Ready].status is False, not True"},
 		},
+		{
+			name: "what another client wrote, and the operator handed on", pods: []string{pod},
+			app: "metadata: {name: web, namespace: shop, annotations: {sandbox.tidekeeper.dev/touched: x}}\n" +
+				"spec: {replicas: 3, started: 2026-01-02T11:00:00Z, template: {metadata: {annotations: {sandbox.tidekeeper.dev/touched: x}}}}\n" +
+				"status: {conditions: [{type: Ready, status: 'True'}, {type: Paused, status: 'False'}], observed: 10.0.0.9}",
+		},
+		{
+			name: "an item that should not be there", pods: []string{pod},
+			app: "metadata: {name: web, namespace: shop}\nspec: {replicas: 3, started: 2026-01-02T11:00:00Z}\n" +
+				"status: {conditions: [{type: Ready, status: 'True'}, {type: Paused, status: 'False'}, {type: Failed, status: 'True'}], observed: 10.0.0.9}",
+			lines: []string{"apps shop/web: status.conditions[Failed] is there, and should not be"},
+		},
+		{
+			name: "an empty map in the status", pods: []string{pod},
+			app: "metadata: {name: web, namespace: shop, labels: {}}\nspec: {replicas: 3, started: 2026-01-02T11:00:00Z}\n" +
+				"status: {canary: {}, conditions: [{type: Ready, status: 'True'}, {type: Paused, status: 'False'}], observed: 10.0.0.9}",
+		},
+		{
+			name: "an empty map in the spec", pods: []string{pod},
+			app: "metadata: {name: web, namespace: shop}\nspec: {selector: {}, replicas: 3, started: 2026-01-02T11:00:00Z}\n" +
+				"status: {conditions: [{type: Ready, status: 'True'}, {type: Paused, status: 'False'}], observed: 10.0.0.9}",
+			lines: []string{"apps shop/web: spec.selector is {}, not missing"},
+		},
 		{name: "an object that is missing", pods: []string{pod}, lines: []string{"apps shop/web: it is missing"}},
 		{
 			name: "one too many", app: first, pods: []string{pod, "metadata: {name: web-zzzzz, generateName: web-, namespace: shop}\nspec: {image: a}"},
@@ -74,6 +97,72 @@ func TestDifferences(t *testing.T) {
 	}
 	if lines := mask.diff(want, want); len(lines) > 0 {
 		t.Errorf("a state differs from itself: %q", lines)
+	}
+}
+
+// A controller that has not seen a state in between has no history of it. What has pods is none.
+func TestHistoryThatWasSkipped(t *testing.T) {
+	deployment := func(revision string) Version {
+		return version(t, "deployments.apps", "metadata: {name: web, annotations: {deployment.kubernetes.io/revision: '"+revision+"', note: n}}")
+	}
+	replicaSet := func(name, replicas string) Version {
+		return version(t, "replicasets.apps", "metadata: {name: "+name+", ownerReferences: [{kind: Deployment, name: web, controller: true}]}\nspec: {replicas: "+replicas+"}")
+	}
+	revision := func(name string) Version {
+		return version(t, "controllerrevisions.apps", "metadata: {name: "+name+"}\nrevision: 2")
+	}
+	bare := version(t, "replicasets.apps", "metadata: {name: bare}\nspec: {replicas: 0}")
+	claim := version(t, "persistentvolumeclaims", "metadata: {name: data}")
+	app := func(conditions string) Version {
+		return version(t, "apps.example.com", "metadata: {name: app}\nstatus: {conditions: ["+conditions+"]}")
+	}
+	const ready, paused = "{type: Ready, status: 'True'}", "{type: Paused, status: 'False', reason: x}"
+	want := []Version{deployment("3"), replicaSet("web-1", "0"), replicaSet("web-2", "0"), replicaSet("web-3", "2"), revision("web-a"), revision("web-b"), bare, app(ready + ", " + paused), claim}
+	for _, tc := range []struct {
+		name  string
+		got   []Version
+		lines []string
+	}{
+		{"one revision less, and a condition that was never true", []Version{deployment("2"), replicaSet("web-1", "0"), replicaSet("web-3", "2"), revision("web-b"), bare, app(ready)}, nil},
+		{"a condition that is true", []Version{deployment("3"), replicaSet("web-3", "2"), bare, app(paused)}, []string{
+			"apps.example.com /app: status.conditions[Ready] is missing",
+		}},
+		{"no pods", []Version{deployment("2"), replicaSet("web-1", "0"), revision("web-b"), bare, app(ready)}, []string{"replicasets.apps /web-3: it is missing"}},
+		{"of no owner", []Version{deployment("3"), replicaSet("web-3", "2"), app(ready)}, []string{"replicasets.apps /bare: it is missing"}},
+		{"pods of another template", []Version{deployment("3"), replicaSet("web-2", "1"), replicaSet("web-3", "2"), bare, app(ready)}, []string{"replicasets.apps /web-2: there is one that should not be there"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			state := func(versions []Version) State { return (anonymizer{}).state(versions, nil) }
+			late := &Fault{Kind: DropEvents}
+			if lines := newMask().diff(late.comparable(state(want), state(tc.got))); !slices.Equal(lines, tc.lines) {
+				t.Errorf("got %q, want %q", lines, tc.lines)
+			}
+			crash := &Fault{Kind: CrashAfter}
+			if lines := newMask().diff(crash.comparable(state(want), state(tc.got))); len(lines) <= len(tc.lines) {
+				t.Errorf("after a crash, got only %q", lines)
+			}
+		})
+	}
+}
+
+// What an operator makes of the annotations of others changes with them.
+func TestDigestsOfWhatAnotherAnnotated(t *testing.T) {
+	state := func(digest, note string) State {
+		return (anonymizer{}).state([]Version{version(t, "statefulsets.apps", "metadata: {name: p, annotations: {input-hash: '"+digest+"', note: "+note+"}}")}, nil)
+	}
+	want := state("12688783091238735336", "a")
+	for _, tc := range []struct {
+		kind  Kind
+		got   State
+		lines int
+	}{
+		{Overtake, state("16955502299180339674", "a"), 0},
+		{Overtake, state("16955502299180339674", "b"), 1},
+		{CrashAfter, state("16955502299180339674", "a"), 1},
+	} {
+		if lines := newMask().diff((&Fault{Kind: tc.kind}).comparable(want, tc.got)); len(lines) != tc.lines {
+			t.Errorf("%s: got %q, want %d", tc.kind, lines, tc.lines)
+		}
 	}
 }
 

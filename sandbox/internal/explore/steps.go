@@ -27,6 +27,10 @@ func (e *waitError) Error() string {
 	return fmt.Sprintf("%s: not after %s (%s)", oneLine(e.step.Name), e.after.Round(time.Second), e.reason)
 }
 
+// asKubectl is how kubectl deletes: what belongs to an object goes with it, also where a client
+// that says nothing leaves it behind, as it does that of Jobs.
+var asKubectl = metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+
 // perform does what a step does, and does not wait for what it waits for.
 func (r *run) perform(ctx context.Context, s *Step) error {
 	switch {
@@ -43,7 +47,7 @@ func (r *run) perform(ctx context.Context, s *Step) error {
 		if err != nil {
 			return err
 		}
-		return r.recorder.client.Resource(resource).Namespace(s.Delete.Namespace).Delete(ctx, s.Delete.Name, metav1.DeleteOptions{})
+		return r.recorder.client.Resource(resource).Namespace(s.Delete.Namespace).Delete(ctx, s.Delete.Name, asKubectl)
 	case s.Run != "":
 		return r.script(ctx, s.Run)
 	}

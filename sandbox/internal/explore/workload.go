@@ -24,8 +24,12 @@ type Workload struct {
 	// Include are files of the same form, without steps: what workloads have in common.
 	Include []string `json:"include,omitempty"`
 	// Install is applied before the operator starts: files and directories of
-	// manifests, in this order. A directory with a kustomization is built.
+	// manifests, in this order. A directory with a kustomization is built. $NAME in it is
+	// replaced by a variable of the environment.
 	Install []string `json:"install,omitempty"`
+	// Programs are commands that run beside the operator, from before it starts until the run
+	// is over, by sh -c, as the administrator. One that ends is started again.
+	Programs []string `json:"programs,omitempty"`
 	// ServiceAccount is the NAMESPACE/NAME of the account whose rights the operator has, or
 	// "none" for all rights. Default: the one that the Deployment or StatefulSet among what
 	// is installed names, if it is the only one.
@@ -136,6 +140,9 @@ func ReadWorkload(file string) (*Workload, error) {
 	}
 	w := &Workload{}
 	if err = w.parse(text); err == nil {
+		err = w.expand()
+	}
+	if err == nil {
 		err = w.include(filepath.Dir(file))
 	}
 	if err == nil {

@@ -78,10 +78,15 @@ func TestReadWorkload(t *testing.T) {
 	if !strings.HasPrefix(w.Steps[0].Apply, "kind: Deployment") || w.Steps[0].Name != "apply web.yaml" || w.Steps[1].Name != "apply Pod a" {
 		t.Errorf("the steps are %+v", w.Steps)
 	}
+	t.Setenv("KINDS", filepath.Join(dir, "crd"))
+	if w, err = ReadWorkload(write("workload.yaml", "install: [$KINDS]\nsteps: [{run: ls}]")); err != nil || w.Install[0] != filepath.Join(dir, "crd") {
+		t.Errorf("with a variable: %+v, %v", w, err)
+	}
 	for text, problem := range map[string]string{
-		"install: [missing]\nsteps: [{run: ls}]": "install[0]: ",
-		"steps: [{apply: missing.yaml}]":         "steps[0]: apply: ",
-		"steps: [{apply: \"a: [\"}]":             "steps[0]: apply: it is not a manifest",
+		"install: [missing]\nsteps: [{run: ls}]":      "install[0]: ",
+		"install: [$NONE_SUCH/a]\nsteps: [{run: ls}]": "install[0]: $NONE_SUCH/a: the environment has no NONE_SUCH",
+		"steps: [{apply: missing.yaml}]":              "steps[0]: apply: ",
+		"steps: [{apply: \"a: [\"}]":                  "steps[0]: apply: it is not a manifest",
 	} {
 		if _, err := ReadWorkload(write("workload.yaml", text)); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: got %v, want %q", text, err, problem)
@@ -103,7 +108,7 @@ func TestInclude(t *testing.T) {
 	}
 	write("crd.yaml", "")
 	write("common/rights.yaml", "")
-	write("common/all.yaml", "install: [../crd.yaml, rights.yaml]\nserviceAccount: a/b\nnodes: 7\ninvariants: [{name: a, resource: pods, rule: 'true'}]\nunjudged: [{resource: pods, path: spec}]")
+	write("common/all.yaml", "programs: [sleep 9]\ninstall: [../crd.yaml, rights.yaml]\nserviceAccount: a/b\nnodes: 7\ninvariants: [{name: a, resource: pods, rule: 'true'}]\nunjudged: [{resource: pods, path: spec}]")
 	write("more.yaml", "serviceAccount: c/d")
 	w, err := ReadWorkload(write("workload.yaml", "include: [common/all.yaml, more.yaml]\nnodes: 1\nsteps: [{run: ls}]\ninvariants: [{name: b, resource: pods, rule: 'true'}]"))
 	if err != nil {
@@ -112,7 +117,7 @@ func TestInclude(t *testing.T) {
 	if want := []string{filepath.Join(dir, "crd.yaml"), filepath.Join(dir, "common/rights.yaml")}; !slices.Equal(w.Install, want) {
 		t.Errorf("%q is installed, want %q", w.Install, want)
 	}
-	if *w.Nodes != 1 || w.ServiceAccount != "c/d" || len(w.Unjudged) != 1 || len(w.Invariants) != 2 || w.Invariants[0].Name != "a" || w.Invariants[0].condition == nil {
+	if *w.Nodes != 1 || w.ServiceAccount != "c/d" || len(w.Unjudged) != 1 || len(w.Programs) != 1 || len(w.Invariants) != 2 || w.Invariants[0].Name != "a" || w.Invariants[0].condition == nil {
 		t.Errorf("got %+v", w)
 	}
 	for text, problem := range map[string]string{

@@ -13,6 +13,7 @@
 //	settle.go    when all is at rest, and as it should be
 //	trial.go     what is played: edits, or one with a fault
 //	play.go      plays edits, and says what is wrong
+//	busy.go      makes an edit while the operator is busy with a new object
 //	compare.go   what differs between two states, without what does not count
 //	finding.go   what is found, and the file that replays it
 //	report.go    says it, by package results, which also keeps what was played

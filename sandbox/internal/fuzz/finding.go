@@ -29,6 +29,8 @@ type Finding struct {
 	Nodes   int      `json:"nodes"`
 	Others  string   `json:"others,omitempty"`
 	Ignore  []string `json:"ignore,omitempty"`
+	// Busy: the edit was made again while the operator was busy with a new object.
+	Busy bool `json:"busy,omitempty"`
 	// Object is the sample.
 	Object object       `json:"object"`
 	Edits  []edits.Edit `json:"edits"`
@@ -56,7 +58,7 @@ func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *
 	}
 	return &Finding{
 		Evidence: results.NewEvidence(f.Explorer.Command, w.session.Timeline(), w.session.Output(20)),
-		Install:  install, Nodes: *workload.Nodes, Others: f.Others, Ignore: f.Ignore, Object: f.Sample,
+		Install:  install, Nodes: *workload.Nodes, Others: f.Others, Ignore: f.Ignore, Busy: f.Busy, Object: f.Sample,
 		Edits: t.edits, Fault: t.fault, Outcome: came, Problem: *problem,
 	}
 }

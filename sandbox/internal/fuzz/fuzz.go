@@ -30,6 +30,9 @@ type Fuzzer struct {
 	Others string
 	// Ignore are resources and fields that do not count: see NewMask.
 	Ignore []string
+	// Busy has each edit that was survived made once more while the operator is busy with a
+	// new object.
+	Busy bool
 
 	target *target
 	base   *baseline
@@ -85,7 +88,7 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 		defer cancel()
 	}
 	book, err := tool.Open(f.Explorer.Dir, map[string]any{
-		"command": f.Explorer.Command, "install": f.Explorer.Workload.Install, "object": f.Sample, "others": f.Others, "ignore": f.Ignore,
+		"command": f.Explorer.Command, "install": f.Explorer.Workload.Install, "object": f.Sample, "others": f.Others, "ignore": f.Ignore, "busy": f.Busy,
 	})
 	if err != nil {
 		return nil, err

@@ -110,6 +110,11 @@ func (w *world) play(ctx context.Context, all []edits.Edit) (outcome, *Problem, 
 			return came, problem, err
 		}
 	}
+	if w.Busy && len(all) == 1 && w.base.fresh {
+		if problem, err = w.whileBusy(ctx, content, meant(all)); err != nil || problem != nil {
+			return came, problem, err
+		}
+	}
 	broken, err := w.session.Broken()
 	if len(broken) > 0 {
 		return came, &Problem{Oracle: explore.Broken, Lines: broken}, err

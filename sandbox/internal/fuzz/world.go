@@ -122,7 +122,7 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 
 // remove deletes the object. It is not gone yet when this returns.
 func (w *world) remove(ctx context.Context) error {
-	err := w.client().Delete(ctx, w.sample(w.Sample).GetName(), metav1.DeleteOptions{})
+	err := w.client().Delete(ctx, w.sample(w.Sample).GetName(), metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

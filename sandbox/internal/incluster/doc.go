@@ -16,6 +16,7 @@
 //   - deployment.go: the Deployment that says what the program is given
 //   - pod.go: the Pod and the ServiceAccount in the API server
 //   - environment.go: the environment variables
+//   - exec.go: the same for a program that has no Pod, in one process: its own
 //   - mounts.go: directories that only the program and this process see
 //   - token.go: the files of the service account, renewed in time
 //   - webhooks.go: webhooks reach the program instead of a Service

@@ -49,10 +49,15 @@ func (r *run) command(ctx context.Context, pod *corev1.Pod) (*exec.Cmd, error) {
 		slices.DeleteFunc(os.Environ(), leadsElsewhere),
 		[]string{"HOSTNAME=" + pod.Name},
 		assignments(variables),
-		[]string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "KUBERNETES_SERVICE_PORT_HTTPS=" + port},
+		serviceVariables(host, port),
 		r.Environment,
 	)
 	return cmd, nil
+}
+
+// serviceVariables are those by which a program finds the API server.
+func serviceVariables(host, port string) []string {
+	return []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "KUBERNETES_SERVICE_PORT_HTTPS=" + port}
 }
 
 // containerArgs returns what the container starts its program with. The first word of

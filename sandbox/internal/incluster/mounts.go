@@ -20,7 +20,7 @@ const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // mount makes the directories that only the program is to see. They are in memory, and
 // go with the last process in the namespace.
-func (r *run) mount(webhooks bool) error {
+func mount(dirs ...string) error {
 	// What is mounted outside later is seen here, but never the other way round.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return notPermitted(err)
@@ -28,10 +28,6 @@ func (r *run) mount(webhooks bool) error {
 	wd, err := os.Getwd()
 	if err != nil {
 		return err
-	}
-	dirs := []string{serviceAccountDir}
-	if webhooks {
-		dirs = append(dirs, r.CertDir)
 	}
 	// Libraries look for a kubeconfig there before they look for a cluster around them.
 	if home, err := os.UserHomeDir(); err == nil {

@@ -82,11 +82,10 @@ func Enter() (int, error) {
 	return exitCode(inside.ProcessState), nil
 }
 
-// startInNamespaces makes namespaces for mounts and for the host name. Without the
-// right to do that, a user namespace gives it, in which the user stays who they are.
-func startInNamespaces(environment []string, starter *os.File) (*exec.Cmd, error) {
-	const own = syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS
-	attempts := []*syscall.SysProcAttr{
+// ownNamespaces are how namespaces are made, first as root. Without the right to do that, a
+// user namespace gives it, in which the user stays who they are.
+func ownNamespaces(own uintptr) []*syscall.SysProcAttr {
+	return []*syscall.SysProcAttr{
 		{Cloneflags: own},
 		{
 			Cloneflags:  own | syscall.CLONE_NEWUSER,
@@ -97,8 +96,12 @@ func startInNamespaces(environment []string, starter *os.File) (*exec.Cmd, error
 			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
 		},
 	}
+}
+
+// startInNamespaces makes namespaces for mounts and for the host name.
+func startInNamespaces(environment []string, starter *os.File) (*exec.Cmd, error) {
 	var err error
-	for _, attributes := range attempts {
+	for _, attributes := range ownNamespaces(syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS) {
 		// A signal to the group of processes, as from a shell, is passed on once by the
 		// process outside, and must not reach the program a second time.
 		attributes.Setpgid = true

@@ -96,7 +96,11 @@ func (r *run) prepare(ctx context.Context) (*exec.Cmd, <-chan time.Duration, err
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := r.mount(hooks != nil); err != nil {
+	dirs := []string{serviceAccountDir}
+	if hooks != nil {
+		dirs = append(dirs, r.CertDir)
+	}
+	if err := mount(dirs...); err != nil {
 		return nil, nil, err
 	}
 	pod, err := r.startPod(ctx, wanted)

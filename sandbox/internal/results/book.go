@@ -41,6 +41,8 @@ type Played struct {
 	Then []string `json:"then,omitzero"`
 	// Error says why it could not be judged.
 	Error string `json:"error,omitempty"`
+	// Unsure: there was no time to play it again, which would make sure of what was found.
+	Unsure bool `json:"unsure,omitempty"`
 }
 
 // NotReached is the outcome of a case in which what it is about did not happen.
@@ -109,9 +111,13 @@ func (r *Result[F]) note(p Played) {
 	r.Played = append(r.Played, p)
 }
 
-// Found keeps a finding.
+// Found keeps a finding, in place of that which was found before with the same case.
 func (b *Book[F]) Found(f F) error {
-	b.Findings = append(b.Findings, f)
+	if i := slices.IndexFunc(b.Findings, func(other F) bool { return other.Case() == f.Case() }); i >= 0 {
+		b.Findings[i] = f
+	} else {
+		b.Findings = append(b.Findings, f)
+	}
 	return b.Save(f)
 }
 
@@ -136,6 +142,9 @@ func (b *Book[F]) Progress(over context.Context, w io.Writer, p Played, came str
 func Verdict(f Finding) string {
 	if f.Confirmed() {
 		return "FOUND: " + f.Title()
+	}
+	if f.evidence().Tries == 0 {
+		return "found once, and there is no time to play it again: " + f.Title()
 	}
 	return "found once, and not again: " + f.Title()
 }

@@ -43,7 +43,8 @@ type Evidence struct {
 	Command   []string `json:"command"`
 	Directory string   `json:"directory,omitempty"`
 	// Repeated is how often it was found again, and Tries how often that was tried. One
-	// that is certain from what has happened is not tried again.
+	// that is certain from what has happened is not tried again, nor one for which there was
+	// no time.
 	Repeated int `json:"repeated"`
 	Tries    int `json:"tries"`
 	// Timeline is what happened, and Output how the operator's output ended.
@@ -93,19 +94,26 @@ func (m Moment) Matters() bool {
 	return strings.HasPrefix(m.Text, Broken) || strings.HasPrefix(m.Text, Fault) || strings.HasPrefix(m.Text, Edit)
 }
 
-// nearest returns the moments around the first one that is broken, or the first fault, or
-// else the last ones.
-func nearest(all []Moment, most int) []Moment {
-	if len(all) <= most {
-		return all
+// nearest returns the moments around the first one that is broken, or those around the first
+// fault and the last ones, or else the last ones.
+func nearest(all []Moment, most int) (moments, last []Moment) {
+	first := func(what string) int {
+		return slices.IndexFunc(all, func(m Moment) bool { return strings.HasPrefix(m.Text, what) })
 	}
-	for _, what := range []string{Broken, Fault} {
-		if at := slices.IndexFunc(all, func(m Moment) bool { return strings.HasPrefix(m.Text, what) }); at >= 0 {
-			from := max(0, min(at-most/4, len(all)-most))
-			return all[from : from+most]
-		}
+	around := func(at, many int) []Moment {
+		from := max(0, min(at-many/4, len(all)-many))
+		return all[from : from+many]
 	}
-	return all[len(all)-most:]
+	broken, fault := first(Broken), first(Fault)
+	switch {
+	case len(all) <= most:
+		return all, nil
+	case broken >= 0:
+		return around(broken, most), nil
+	case fault >= 0 && fault-most/8+most < len(all):
+		return around(fault, most/2), all[len(all)-most/2:]
+	}
+	return all[len(all)-most:], nil
 }
 
 // File is the name of the file that replays a finding.

@@ -22,7 +22,14 @@ func (t *Tool[F]) Text(w io.Writer, r *Result[F], dir string) {
 		fmt.Fprintf(w, "\n%d. %s\n   %s\n", i+1, g.Finding.Title(), g.Finding.Where())
 		g.Finding.Describe(w)
 		fmt.Fprintln(w, "   what happened (in seconds):")
-		for _, m := range nearest(g.Finding.evidence().Timeline, mostMoments) {
+		moments, last := nearest(g.Finding.evidence().Timeline, mostMoments)
+		for _, m := range moments {
+			fmt.Fprintf(w, "     %s\n", m)
+		}
+		if len(last) > 0 {
+			fmt.Fprintln(w, "          …")
+		}
+		for _, m := range last {
 			fmt.Fprintf(w, "     %s\n", m)
 		}
 		if len(g.Also) > 0 {
@@ -31,7 +38,11 @@ func (t *Tool[F]) Text(w io.Writer, r *Result[F], dir string) {
 		fmt.Fprintf(w, "   again: sandbox replay %s\n", filepath.Join(dir, File(g.Finding)))
 	}
 	for _, g := range once {
-		fmt.Fprintf(w, "\nFound once and not when it was played again, so it may be chance: %s\n  %s\n", g.Finding.Title(), g.Finding.Where())
+		only := "Found once and not when it was played again, so it may be chance"
+		if g.Finding.evidence().Tries == 0 {
+			only = "Found once, and there was no time to play it again, so it may be chance"
+		}
+		fmt.Fprintf(w, "\n%s: %s\n  %s\n", only, g.Finding.Title(), g.Finding.Where())
 	}
 }
 

@@ -170,7 +170,7 @@ func TestReports(t *testing.T) {
 			`<error message="why">`, `<skipped message="not reached">`, `<testcase name="&lt;D&gt;" classname="try" time="0"></testcase>`,
 		}},
 		"report.html": {tool.HTML, []string{
-			"<title>sandbox try: 1 found</title>", `<p class="what">lost</p>`, "4 cases played", "<td>update</td>", "Found once, and not when played again", "<code>&lt;D&gt;</code></td><td>fine</td>",
+			"<title>sandbox try: 1 found</title>", `<p class="what">lost</p>`, "4 cases played", "<td>update</td>", "Found once, and not again", "<code>&lt;D&gt;</code></td><td>fine</td>",
 		}},
 	} {
 		path := filepath.Join(dir, file)
@@ -194,16 +194,33 @@ func TestNearest(t *testing.T) {
 	for i := range 40 {
 		all = append(all, Moment{Seconds: float64(i), Text: "-"})
 	}
-	if near := nearest(all, 8); near[0].Seconds != 32 {
-		t.Errorf("without a fault, it begins at %v", near[0].Seconds)
-	}
-	all[20].Text = Fault + "x"
-	if near := nearest(all, 8); len(near) != 8 || near[0].Seconds != 18 {
-		t.Errorf("with a fault at 20, %d begin at %v", len(near), near[0].Seconds)
-	}
-	all[1].Text = Broken + "y"
-	if near := nearest(all, 8); near[0].Seconds != 0 {
-		t.Errorf("with something broken at 1, it begins at %v", near[0].Seconds)
+	for _, tc := range []struct {
+		name          string
+		fault, broken int
+		want          string
+	}{
+		{"nothing", -1, -1, "32-39"},
+		{"a fault", 20, -1, "19-22 36-39"},
+		{"a fault at the beginning", 0, -1, "0-3 36-39"},
+		{"a fault near the end", 33, -1, "32-39"},
+		{"something that is broken", 20, 1, "0-7"},
+		{"something that is broken at the end", 20, 39, "32-39"},
+	} {
+		moments := slices.Clone(all)
+		if tc.fault >= 0 {
+			moments[tc.fault].Text = Fault + "x"
+		}
+		if tc.broken >= 0 {
+			moments[tc.broken].Text = Broken + "y"
+		}
+		near, last := nearest(moments, 8)
+		got := fmt.Sprintf("%.0f-%.0f", near[0].Seconds, near[len(near)-1].Seconds)
+		if len(last) > 0 {
+			got += fmt.Sprintf(" %.0f-%.0f", last[0].Seconds, last[len(last)-1].Seconds)
+		}
+		if got != tc.want || len(near)+len(last) != 8 {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,13 +147,16 @@ func Quiet(ctx context.Context, etcd clientv3.Watcher, while time.Duration) erro
 	}
 }
 
+// beats reports whether a key is that of what is written at rest.
+func beats(key string) bool {
+	return slices.ContainsFunc(heartbeats, func(beat string) bool { return strings.HasPrefix(key, beat) })
+}
+
 // write names the object that an event is about, or is empty if it is no more than a sign of life.
 func write(event *clientv3.Event) string {
 	key := string(event.Kv.Key)
-	for _, beat := range heartbeats {
-		if strings.HasPrefix(key, beat) {
-			return ""
-		}
+	if beats(key) {
+		return ""
 	}
 	verb := "a change of "
 	switch {

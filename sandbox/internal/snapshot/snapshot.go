@@ -16,6 +16,7 @@ package snapshot
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -63,11 +64,43 @@ func (s *Snapshot) changes(now map[string][]byte) []Change {
 	return changes
 }
 
+// Where CustomResourceDefinitions and nodes are.
+const (
+	definitions = prefix + "apiextensions.k8s.io/customresourcedefinitions/"
+	nodes       = prefix + "minions/"
+)
+
+// Has reports whether this snapshot has all objects of another one, as they are there. What is written at rest does not count, nor what differs in nodes.
+func (s *Snapshot) Has(other *Snapshot) bool {
+	for key, value := range other.Objects {
+		if now, is := s.Objects[key]; !beats(key) && (!is || !strings.HasPrefix(key, nodes) && !bytes.Equal(now, value)) {
+			return false
+		}
+	}
+	return true
+}
+
+// SameKinds reports whether another snapshot has the same CustomResourceDefinitions, byte by
+// byte.
+func (s *Snapshot) SameKinds(other *Snapshot) bool {
+	return maps.EqualFunc(kinds(s.Objects), kinds(other.Objects), bytes.Equal)
+}
+
+func kinds(objects map[string][]byte) map[string][]byte {
+	found := map[string][]byte{}
+	for key, value := range objects {
+		if strings.HasPrefix(key, definitions) {
+			found[key] = value
+		}
+	}
+	return found
+}
+
 func rank(c Change) int {
 	switch {
 	case c.Value == nil:
 		return 3
-	case strings.HasPrefix(c.Key, prefix+"apiextensions.k8s.io/customresourcedefinitions/"):
+	case strings.HasPrefix(c.Key, definitions):
 		return 0
 	case strings.HasPrefix(c.Key, prefix+"namespaces/"):
 		return 1

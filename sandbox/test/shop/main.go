@@ -25,7 +25,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/test/loop"
 )
 
-var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "gives-up" does not try again what has failed; "panic" panics on a conflict; "restless" writes all the time after an error`)
+var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "gives-up" does not try again what has failed; "panic" panics on a conflict; "restless" writes all the time after an error; "impatient" tries again at once when its write came too late`)
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server")
@@ -40,6 +40,9 @@ func run(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return err
 	}
+	if *mistake == "impatient" {
+		config.QPS = -1
+	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
@@ -49,6 +52,9 @@ func run(ctx context.Context, kubeconfig string) error {
 	})).Core().V1().ConfigMaps()
 	return loop.Run(ctx, orders.Informer(), func(name cache.ObjectName) error {
 		err := serve(ctx, client, orders.Lister(), name)
+		for *mistake == "impatient" && apierrors.IsConflict(err) {
+			err = serve(ctx, client, orders.Lister(), name)
+		}
 		if err == nil {
 			return nil
 		}

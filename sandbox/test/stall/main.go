@@ -34,7 +34,8 @@ import (
 )
 
 var mistakes = flag.String("mistakes", "", `mistakes to make, with commas: "panic" with an empty list; "stuck" forever after a wrong interval; `+
-	`"leftover" never deletes the second ConfigMap; "loop" with a negative number; "sticky" never changes the message; "hasty" reports before it writes, and then takes it for written`)
+	`"leftover" never deletes the second ConfigMap; "loop" with a negative number; "sticky" never changes the message; "hasty" reports before it writes, and then takes it for written; `+
+	`"rigid" takes its time to report, and gives up what is edited meanwhile`)
 
 func makes(mistake string) bool { return slices.Contains(strings.Split(*mistakes, ","), mistake) }
 
@@ -128,7 +129,12 @@ func (o *operator) keep(ctx context.Context, stall *unstructured.Unstructured) e
 	if err := o.write(ctx, stall, s.Spec); err != nil {
 		return err
 	}
-	return o.report(ctx, stall, "")
+	if makes("rigid") {
+		time.Sleep(300 * time.Millisecond)
+	}
+	err = o.report(ctx, stall, "")
+	o.stuck[stall.GetUID()] = makes("rigid") && apierrors.IsConflict(err)
+	return err
 }
 
 // write writes the ConfigMaps of a Stall.

@@ -46,7 +46,7 @@ properties:
       memory: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}], pattern: '^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$'}
       surge: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}
       list: {type: array, maxItems: 3, items: {type: object, properties: {name: {type: string}, size: {type: integer}}}}
-      labels: {type: object, additionalProperties: {type: string}}
+      labels: {type: object, maxProperties: 3, additionalProperties: {type: string}}
       selector: {type: object, properties: {matchLabels: {type: object, additionalProperties: {type: string}}, matchExpressions: {type: array, items: {type: object}}}}
       free: {type: object, x-kubernetes-preserve-unknown-fields: true}
       absent: {type: object, required: [must], properties: {must: {type: string}, may: {type: integer, maximum: 7}}}
@@ -142,6 +142,14 @@ func TestOf(t *testing.T) {
 		{"spec.list[0].size: negative", Beyond, `-1`},
 		{`spec.labels: a key with blanks`, Hostile, `{"a b":"b","example.com/a":"b"}`},
 		{`spec.labels["example.com/a"]: empty`, Empty, `""`},
+		{`spec.labels: one entry too many`, Beyond, `{"example.com/a":"b","example.com/added-0":"b","example.com/added-1":"b","example.com/added-2":"b"}`},
+		{`spec.labels: in conflict with spec.selector.matchLabels`, Wrong, `{"a":"conflict","example.com/a":"b"}`},
+		{"spec.selector: with a field that no one knows", Hostile, `{"matchLabels":{"a":"b"},"noSuchField":{"deep":[1,"a",null]}}`},
+		{"spec.level: more than 64 bits hold", Beyond, `1e+30`},
+		{"spec.list: with an item that is a list", Wrong, `[{"name":"one","size":1},{"name":"two","size":2},[]]`},
+		{"spec.list: as many as may be, all the same", Wrong, `[{"name":"one","size":1},{"name":"one","size":1},{"name":"one","size":1}]`},
+		{"spec.text: with blanks around", Hostile, `"  abc  "`},
+		{"spec.text: with letters that look alike", Hostile, `"аbс"`},
 		{"spec.selector: a selector of everything", Empty, `{}`},
 		{"spec.free.deep[0].number: one more", Plausible, `2`},
 		{"spec.absent: added", Plausible, `{"must":"added"}`},

@@ -57,18 +57,7 @@ func texts(s *Schema, now string, known bool) []value {
 		values = append(values, value{Limit, "as short as may be", lengthened("", int(*s.MinLength))},
 			value{Beyond, "one too short", lengthened("", int(*s.MinLength)-1)})
 	}
-	return append(values,
-		value{Hostile, "a blank", " "},
-		value{Hostile, "upper case", strings.ToUpper(now) + "X"},
-		value{Hostile, "in another script", "水位-潮汐-🌊"},
-		value{Hostile, "with a line end", now + "\nkind: Other"},
-		value{Hostile, "with control characters", "a\x1b[31m\x07"},
-		value{Hostile, "a path", "../../etc/passwd"},
-		value{Hostile, "a template", "${x}{{.x}}%s%n$(x)`x`"},
-		value{Hostile, "a number", "-1"},
-		value{Hostile, "with a slash", now + "/" + now},
-		value{Hostile, "huge", strings.Repeat("x", mostText)},
-	)
+	return append(values, hostile(now)...)
 }
 
 // lengthened returns a text of that length that begins like another.
@@ -81,7 +70,7 @@ func lengthened(text string, length int) string {
 
 func numbers(s *Schema, name string, now int64, known bool) []value {
 	least, most := bounds(s)
-	values := []value{{Empty, "zero", int64(0)}, {Beyond, "negative", int64(-1)}}
+	values := []value{{Empty, "zero", int64(0)}, {Beyond, "negative", int64(-1)}, {Limit, "one", int64(1)}}
 	if now < most {
 		values = append(values, value{Plausible, "one more", now + 1})
 	}
@@ -102,14 +91,15 @@ func numbers(s *Schema, name string, now int64, known bool) []value {
 		values = append(values, value{Beyond, "the most of 32 bits", int64(math.MaxInt32)}, value{Beyond, "the least of 32 bits", int64(math.MinInt32)})
 	}
 	return append(values, value{Beyond, "more than 32 bits hold", int64(math.MaxInt32) + 1}, value{Beyond, "the most of 64 bits", int64(math.MaxInt64)},
-		value{Wrong, "a fraction", 1.5})
+		value{Beyond, "more than 64 bits hold", 1e30}, value{Wrong, "a fraction", 1.5}, value{Wrong, "a number in a text", "7"})
 }
 
 // mostItems bounds lists that are as long as may be.
 const mostItems = 50
 
 func lists(s *Schema, now []any) []value {
-	values := []value{{Empty, "empty", []any{}}, {Wrong, "with an item that is null", append(slices.Clone(now), nil)}}
+	values := []value{{Empty, "empty", []any{}}, {Wrong, "with an item that is null", append(slices.Clone(now), nil)},
+		{Wrong, "with an item that is a list", append(slices.Clone(now), []any{})}}
 	if item, ok := another(s, now); ok {
 		values = append(values, value{Plausible, "one more item", append(slices.Clone(now), item)})
 	}
@@ -121,7 +111,8 @@ func lists(s *Schema, now []any) []value {
 	if len(now) > 0 {
 		values = append(values, value{Wrong, "an item twice", append(slices.Clone(now), now[0])})
 		if s.MaxItems != nil && *s.MaxItems <= mostItems {
-			values = append(values, value{Limit, "as many as may be", many(s, now, int(*s.MaxItems))}, value{Beyond, "one too many", many(s, now, int(*s.MaxItems)+1)})
+			values = append(values, value{Limit, "as many as may be", many(s, now, int(*s.MaxItems))}, value{Beyond, "one too many", many(s, now, int(*s.MaxItems)+1)},
+				value{Wrong, "as many as may be, all the same", slices.Repeat(now[:1], int(*s.MaxItems))})
 		}
 	}
 	return values
@@ -173,52 +164,6 @@ func distinct(s *Schema, item any, number int) any {
 func isObject(v any) bool {
 	_, is := v.(map[string]any)
 	return is
-}
-
-func objects(s *Schema, now map[string]any) []value {
-	values := []value{{Empty, "empty", map[string]any{}}}
-	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-		return append(values, entries(s, now)...)
-	}
-	if s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields {
-		more := maps.Clone(now)
-		more["noSuchField"] = map[string]any{"deep": []any{int64(1), "a", nil}}
-		values = append(values, value{Hostile, "with a field that no one knows", more})
-	}
-	return values
-}
-
-// entries returns maps.
-func entries(s *Schema, now map[string]any) []value {
-	names := slices.Sorted(maps.Keys(now))
-	with, ok := plausible(s.AdditionalProperties.Schema, "", deepest)
-	if len(names) > 0 {
-		with, ok = now[names[0]], true
-	}
-	if !ok {
-		return nil
-	}
-	plus := func(key string) map[string]any {
-		more := maps.Clone(now)
-		more[key] = with
-		return more
-	}
-	values := []value{
-		{Plausible, "one more entry", plus("added")},
-		{Plausible, "one more entry with a prefix", plus("example.com/added")},
-		{Hostile, "a key that is empty", plus("")},
-		{Hostile, "a key with blanks", plus("a b")},
-		{Hostile, "a key with two slashes", plus("a/b/c")},
-		{Hostile, "a key of Kubernetes", plus("kubernetes.io/hostname")},
-		{Hostile, "a key in another script", plus("水位")},
-		{Hostile, "a long key", plus(strings.Repeat("x", 300))},
-	}
-	if len(names) > 1 {
-		fewer := maps.Clone(now)
-		delete(fewer, names[0])
-		values = append(values, value{Plausible, "without its first entry", fewer})
-	}
-	return values
 }
 
 // ofOtherTypes returns a value of each type that a property is not of.

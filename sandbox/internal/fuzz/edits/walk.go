@@ -27,6 +27,7 @@ func Of(schema *Schema, sample map[string]any) []Edit {
 		property := schema.Properties[name]
 		w.property(&property, place{path: Path{name}, name: name}, rules)
 	}
+	w.conflicts()
 	order(w.edits, w.inSample)
 	return w.edits
 }
@@ -46,6 +47,8 @@ type walker struct {
 	edits    []Edit
 	inSample map[string]bool
 	seen     map[string]bool
+	// maps are those with texts that the sample has.
+	maps []Path
 }
 
 // add adds an edit that sets a place to a value.
@@ -122,6 +125,9 @@ func (w *walker) inside(s *Schema, at place, now any, around []rule) {
 		}
 	case map[string]any:
 		if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+			if at.whole == nil && s.AdditionalProperties.Schema.Type == "string" {
+				w.maps = append(w.maps, at.path)
+			}
 			for _, key := range slices.Sorted(maps.Keys(now))[:min(1, len(now))] {
 				w.property(s.AdditionalProperties.Schema, next(key, key), around)
 			}

@@ -1,0 +1,64 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+
+// electionLeases returns the leases by which the operator elects its leader.
+func (r *run) electionLeases() []types.NamespacedName {
+	var found []types.NamespacedName
+	for key := range lockKeys(r.log.since(0), nil) {
+		namespace, name, _ := strings.Cut(strings.TrimPrefix(key, election[0]+" "), "/")
+		if name != "" {
+			found = append(found, types.NamespacedName{Namespace: namespace, Name: name})
+		}
+	}
+	return found
+}
+
+// freeLeases ends the leadership of a process that is dead, which would otherwise last
+// until its lease expires.
+func (r *run) freeLeases(ctx context.Context) error {
+	for _, key := range r.electionLeases() {
+		patch := []byte(`{"spec":{"holderIdentity":"","leaseDurationSeconds":1}}`)
+		if _, err := r.recorder.client.Resource(leases).Namespace(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("free the lease %s: %w", key, err)
+		}
+	}
+	for _, v := range r.recorder.objects() {
+		text, is := v.Object.GetAnnotations()[leaderAnnotation]
+		if !is {
+			continue
+		}
+		record := map[string]any{}
+		if json.Unmarshal([]byte(text), &record) != nil {
+			continue
+		}
+		record["holderIdentity"] = ""
+		held, err := json.Marshal(record)
+		if err != nil {
+			return err
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{leaderAnnotation: string(held)}}})
+		if err != nil {
+			return err
+		}
+		t := Target{Resource: v.Resource, Namespace: v.Object.GetNamespace(), Name: v.Object.GetName()}
+		if err := r.patch(ctx, t, "", patch); err != nil {
+			return fmt.Errorf("free the lock %s: %w", t, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
+)
+
+// programsOf is a run with programs, and no more.
+func programsOf(dir string, programs ...string) *run {
+	return &run{
+		Explorer: &Explorer{Workload: &Workload{Programs: programs}, lab: &lab{}},
+		sandbox:  &sandbox{dir: cluster.Dir(dir)},
+	}
+}
+
+// soon waits until something is so.
+func soon(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for range 200 {
+		if is() {
+			return
+		}
+		time.Sleep(look)
+	}
+	t.Fatalf("not %s", what)
+}
+
+// A program has the administrator's KUBECONFIG, and ends with the run, as does what it has started.
+func TestProgramsEndWithTheRun(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "out")
+	r := programsOf(dir, `sleep 600 & echo $! $KUBECONFIG > `+file+`; wait`)
+	if err := r.startPrograms(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.endPrograms)
+	var words []string
+	soon(t, "started", func() bool {
+		text, _ := os.ReadFile(filepath.Clean(file))
+		words = strings.Fields(string(text))
+		return len(words) == 2
+	})
+	if want := cluster.Dir(dir).Kubeconfig(); words[1] != want {
+		t.Errorf("its KUBECONFIG is %q, want %q", words[1], want)
+	}
+	if err := r.endedProgram(); err != nil {
+		t.Error(err)
+	}
+	child, err := strconv.Atoi(words[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.endPrograms()
+	soon(t, "over", func() bool {
+		// It may be left as a zombie.
+		state, err := os.ReadFile(filepath.Join("/proc", words[0], "stat"))
+		return syscall.Kill(child, 0) != nil || err == nil && strings.Contains(string(state), ") Z ")
+	})
+}
+
+func TestProgramsThatEndAreToldOf(t *testing.T) {
+	r := programsOf(t.TempDir(), "sleep 600", "echo no such flag; exit 3")
+	if err := r.startPrograms(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.endPrograms)
+	soon(t, "over", func() bool { return r.endedProgram() != nil })
+	err := r.endedProgram().Error()
+	for _, want := range []string{`the program "echo no such flag; exit 3" ended (exit status 3)`, "    no such flag\n"} {
+		if !strings.Contains(err, want) {
+			t.Errorf("%q is not in\n%s", want, err)
+		}
+	}
+}
