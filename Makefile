@@ -16,8 +16,8 @@ LDFLAGS := -s -w -X tidekeeper.dev/tidekeeper/internal/version.version=$(VERSION
 # The race detector needs a C compiler, which not every machine has.
 RACE ?= $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 
-# What the black-box tests run. Those of e2e and fault/matrix take the builds for
-# the race detector, if there are any.
+# What the black-box tests run. Those of e2e take the builds for the race detector, if
+# there are any.
 PROGRAMS = SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper TIDE_BIN=$(BIN)/kubectl-tide \
 	HELM_BIN=$(BIN)/helm E2E_BIN=$(BIN)/e2e.test PROMETHEUS_BIN=$(BIN)/prometheus PROMTOOL_BIN=$(BIN)/promtool ARGO_BIN=$(BIN)/argo-rollouts \
 	METRICS_SERVER_BIN=$(BIN)/metrics-server DESCHEDULER_BIN=$(BIN)/descheduler CERT_MANAGER_BIN=$(BIN)/cert-manager \
@@ -29,8 +29,8 @@ space := $(subst ,, )
 # own: they wait most of the time. The longest come first. Those that are ALONE fail
 # if something takes some seconds, and run when the rest is done.
 SUITES ?= 2
-SIDE_BY_SIDE := ./e2e ./cli ./page ./neighbors ./install ./fault/outage ./scale ./capacity ./fault/matrix ./fault/explore ./fault/badspec ./fault/clock ./monitoring ./argo \
-	./readme ./framework ./fault/matrix/witness ./fault/badspec/mutate ./fault/clock/manager
+SIDE_BY_SIDE := ./e2e ./cli ./page ./neighbors ./install ./fault/outage ./scale ./capacity ./fault/explore ./fault/fuzz ./fault/underway ./fault/forgery ./fault/clock ./monitoring ./argo \
+	./readme ./framework ./fault/clock/manager
 ALONE := ./tenants
 
 # $(call go-test,arguments): go test, with the slowest tests at the end.

@@ -119,12 +119,6 @@ func (p *Proxy) Cut(t testing.TB, match string) {
 	must(t, p.proxy.Cut(t.Context(), match))
 }
 
-// Passed returns the log so far.
-func (p *Proxy) Passed(t testing.TB) []Passed {
-	t.Helper()
-	return p.PassedSince(t, 0)
-}
-
 // Mark returns the current end of the log.
 func (p *Proxy) Mark(t testing.TB) int64 {
 	t.Helper()

@@ -17,7 +17,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +30,10 @@ import (
 // workload is one of the files. The fault is the one that is played when only one is.
 type workload struct {
 	name, fault string
+	// args are flags of the manager.
+	args []string
+	// argo: it has a Rollout of Argo.
+	argo bool
 	// often: it is played by make test, and seldom: by FAULTS=sample.
 	often, seldom bool
 }
@@ -41,6 +47,17 @@ var workloads = []workload{
 	{name: "order", fault: "Pause at step 2, patch deployments.apps"},
 	{name: "evict", fault: "CrashAfter at step 2, create pods/eviction"},
 	{name: "optin", fault: "CrashAfter at step 2, create scheduledrestarts.tidekeeper.dev"},
+	{name: "members", fault: "CrashAfter at step 5, patch nodes"},
+	{name: "age", fault: "CrashAfter at step 2, patch deployments.apps"},
+	{
+		name: "config", fault: "CrashAfter at step 2, patch deployments.apps",
+		args: []string{"--controllers=*,configmap-change", "--restart-change-settle=1s"},
+	},
+	{name: "edit", fault: "CrashAfter at step 2, patch deployments.apps"},
+	{name: "statefulset", fault: "CrashAfter at step 2, patch statefulsets.apps"},
+	{name: "daemonset", fault: "CrashAfter at step 2, patch daemonsets.apps"},
+	{name: "argo", fault: "CrashAfter at step 2, patch rollouts.argoproj.io", argo: true},
+	{name: "podcount", fault: "Conflict at step 2, patch replicasets.apps", args: []string{"--controllers=*,pod-count"}},
 }
 
 // enough is for how long a workload is played with FAULTS=all, unless EXPLORE says otherwise.
@@ -75,12 +92,16 @@ func (w workload) explore(t *testing.T) {
 				t.Fatalf("EXPLORE=%q: %v", text, err)
 			}
 		}
-		args = append(args, "--for", limit.String())
+		// Most of a run is waiting.
+		args = append(args, "--for", limit.String(), "--jobs", strconv.Itoa(4*runtime.NumCPU()))
 	default:
 		args = append(args, "--jobs=1", "--only", w.fault)
 	}
 	args = append(append(args, "--"), manager(t)...)
-	code, report := run(t, args...)
+	if w.argo {
+		argo(t)
+	}
+	code, report := run(t, append(args, w.args...)...)
 	if code != 0 {
 		keep := ""
 		if found, _ := filepath.Glob(filepath.Join(dir, "finding-*.yaml")); len(found) > 0 {
@@ -109,6 +130,17 @@ func manager(t *testing.T) []string {
 		path, "--leader-elect", "--leader-elect-resource-namespace=tidekeeper-system", "--metrics-bind-address=0", "--health-probe-bind-address=0",
 		"--status-interval=200ms",
 	}
+}
+
+// argo says where Argo is, of which a workload installs the CRDs and runs the controller.
+func argo(t *testing.T) {
+	t.Helper()
+	path, err := framework.Binary("ARGO_BIN", "argo-rollouts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("ARGO_BIN", path)
+	t.Setenv("ARGO_CRDS", filepath.Join(framework.ModuleDir(t, "hack/argo-rollouts", "github.com/argoproj/argo-rollouts"), "manifests", "crds"))
 }
 
 // run runs the sandbox, and returns its exit code and what it writes.

@@ -1,11 +1,15 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package badspec
+// Package forgery writes corrupt and forged records to nodes, as a user with the right to edit
+// nodes can: nothing of others is removed, and nothing crashes.
+package forgery
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,10 +17,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
+
+var cluster framework.Cluster
+
+func TestMain(m *testing.M) { os.Exit(framework.Main(m, &cluster, "--nodes=0")) }
+
+// poolLabel is the label by which the pool selects its nodes.
+const poolLabel = "lane.example.com/name"
 
 // corrupt are records that cannot be parsed, forged are records with false content: a
 // user with the right to edit nodes can write both.
@@ -42,7 +54,8 @@ func TestForgedRecords(t *testing.T) {
 	manager := cluster.StartManager(t)
 	// A pool that has no settings on these nodes, although a record may name it.
 	other := framework.Pool("other")
-	create(t, other, map[string]any{"labels": map[string]any{"other": "x"}})
+	other.Spec.Labels = map[string]tidekeeperv1.LabelValue{"other": "x"}
+	cluster.Apply(t, other)
 	theirs := map[string]string{poolLabel: "forged", "theirs": "x", "kubernetes.io/os": "linux"}
 	records := slices.Concat(corrupt, forged)
 	nodes := make([]*corev1.Node, len(records))
@@ -52,9 +65,16 @@ func TestForgedRecords(t *testing.T) {
 		nodes[i].Spec.Taints = []corev1.Taint{{Key: "theirs", Value: "x", Effect: corev1.TaintEffectNoSchedule}}
 		cluster.Apply(t, nodes[i])
 	}
-	p := framework.Pool("forged")
-	create(t, p, pools[0])
 	const key = "example.com/forged"
+	p := framework.Pool("forged")
+	p.Spec = tidekeeperv1.NodePoolSpec{
+		Selector:    &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{poolLabel: "forged"}},
+		Labels:      map[string]tidekeeperv1.LabelValue{key: "10"},
+		Annotations: map[string]tidekeeperv1.AnnotationValue{key: "high water"},
+		Taints:      []tidekeeperv1.Taint{{Key: key, Value: "yes", Effect: corev1.TaintEffectNoSchedule}},
+		Handler:     "runc",
+	}
+	cluster.Apply(t, p)
 	looks := func(node *corev1.Node, with bool) {
 		t.Helper()
 		want := look{Labels: maps.Clone(theirs), Annotations: map[string]string{"theirs": "x"}, Taints: []string{"theirs=x:NoSchedule"}}
@@ -110,4 +130,35 @@ func TestForgedRecords(t *testing.T) {
 		}
 	}
 	manager.AssertSound(t)
+}
+
+// look is the state of a node.
+type look struct {
+	Labels, Annotations map[string]string
+	Taints              []string
+}
+
+// lookOf returns the state of a node without what the kubelet and the control plane
+// set.
+func lookOf(node *corev1.Node) look {
+	l := look{Labels: maps.Clone(node.Labels), Annotations: maps.Clone(node.Annotations)}
+	maps.DeleteFunc(l.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "beta.kubernetes.io/") })
+	maps.DeleteFunc(l.Annotations, func(key, _ string) bool {
+		return key == tidekeeperv1.OwnershipAnnotation || strings.Contains(key, "kubernetes.io/")
+	})
+	for _, t := range node.Spec.Taints {
+		l.Taints = append(l.Taints, fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect))
+	}
+	return l
+}
+
+// eventually waits until the check accepts an object.
+func eventually(t testing.TB, o client.Object, what string, check func() error) {
+	t.Helper()
+	framework.Eventually(t, o.GetName()+" "+what, func() error {
+		if err := cluster.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		return check()
+	})
 }

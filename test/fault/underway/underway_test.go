@@ -1,63 +1,99 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package badspec
+// Package underway edits a ScheduledRestart while it restarts its workload, and takes the edit
+// back: restarts work as usual afterwards, and no tick was sent twice. What an edit does at rest,
+// package fuzz tries in all ways.
+//
+// By default some of the edits are played, and with FAULTS=sample or FAULTS=all every one.
+package underway
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"os"
 	"slices"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/test/fault/badspec/mutate"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-var restarts = []map[string]any{
-	{
-		"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": mutate.Placeholder},
-		// Does not tick while the test is running.
-		"schedule": "0 3 29 2 *", "timeZone": "Europe/Berlin", "suspend": false,
-		"startingDeadlineSeconds": 600, "spreadSeconds": 60, "precondition": "Healthy", "maxPodAgeSeconds": 86400,
-		"onConfigChange": "ConfigMaps",
-		// Together always open.
-		"windows":                 []any{map[string]any{"schedule": "0 */2 * * *", "durationSeconds": 7200}, map[string]any{"schedule": "0 1-23/2 * * *", "durationSeconds": 7200}},
-		"progressDeadlineSeconds": 600, "failureLimit": 3, "historyLimit": 10, "after": []any{"at-rest"},
-	},
-	{
-		"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": mutate.Placeholder + "-other"},
-		"schedule":  "* * * * *", "timeZone": "America/St_Johns", "suspend": true,
-		"startingDeadlineSeconds": 1, "spreadSeconds": 0, "precondition": "None", "maxPodAgeSeconds": 3600,
-		"onConfigChange":          "ConfigMapsAndSecrets",
-		"windows":                 []any{map[string]any{"schedule": "@weekly", "durationSeconds": 60}},
-		"progressDeadlineSeconds": 1, "failureLimit": 1, "historyLimit": 1, "method": "Evict", "maxUnavailable": "50%", "after": []any{"standing", mutate.Placeholder + "-first"},
-	},
+var cluster framework.Cluster
+
+func TestMain(m *testing.M) { os.Exit(framework.Main(m, &cluster, "--nodes=0")) }
+
+// spec is that of a schedule that does not tick while the test is running.
+func spec(name string) tidekeeperv1.ScheduledRestartSpec {
+	return tidekeeperv1.ScheduledRestartSpec{
+		TargetRef: tidekeeperv1.TargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: name},
+		Schedule:  "0 3 29 2 *", TimeZone: "Europe/Berlin", StartingDeadlineSeconds: 600, SpreadSeconds: 60,
+		Precondition: tidekeeperv1.PreconditionHealthy, MaxPodAgeSeconds: 86400, ProgressDeadlineSeconds: 600, FailureLimit: 3, HistoryLimit: 10,
+	}
 }
 
-func TestScheduledRestart(t *testing.T) {
+// edit is one that the API server accepts.
+type edit struct {
+	name string
+	make func(*tidekeeperv1.ScheduledRestartSpec)
+	// often: it is played by make test.
+	often bool
+}
+
+var edits = []edit{
+	{"another target", func(s *tidekeeperv1.ScheduledRestartSpec) { s.TargetRef.Name = "other" }, true},
+	{"another kind of target", func(s *tidekeeperv1.ScheduledRestartSpec) { s.TargetRef.Kind = "StatefulSet" }, false},
+	{"a schedule that ticks each minute", func(s *tidekeeperv1.ScheduledRestartSpec) { s.Schedule = "* * * * *" }, false},
+	{"no schedule", func(s *tidekeeperv1.ScheduledRestartSpec) { s.Schedule = "" }, false},
+	{"another time zone", func(s *tidekeeperv1.ScheduledRestartSpec) { s.TimeZone = "America/St_Johns" }, false},
+	{"suspended", func(s *tidekeeperv1.ScheduledRestartSpec) { s.Suspend = true }, true},
+	{"the shortest deadlines", func(s *tidekeeperv1.ScheduledRestartSpec) {
+		s.StartingDeadlineSeconds, s.ProgressDeadlineSeconds = 1, 1
+	}, false},
+	{"no precondition", func(s *tidekeeperv1.ScheduledRestartSpec) { s.Precondition = tidekeeperv1.PreconditionNone }, false},
+	{"the shortest history", func(s *tidekeeperv1.ScheduledRestartSpec) { s.HistoryLimit, s.FailureLimit = 1, 1 }, false},
+	{"by evictions", func(s *tidekeeperv1.ScheduledRestartSpec) {
+		half := intstr.FromString("50%")
+		s.Method, s.MaxUnavailable = tidekeeperv1.MethodEvict, &half
+	}, true},
+	{"in a window that is closed", func(s *tidekeeperv1.ScheduledRestartSpec) {
+		s.Windows = []tidekeeperv1.RestartWindow{{Schedule: "0 0 29 2 *", DurationSeconds: 60}}
+	}, false},
+	{"after one that does not exist", func(s *tidekeeperv1.ScheduledRestartSpec) { s.After = []string{"none"} }, false},
+	{"when configuration changes", func(s *tidekeeperv1.ScheduledRestartSpec) { s.OnConfigChange = "ConfigMapsAndSecrets" }, false},
+	{"the youngest pods", func(s *tidekeeperv1.ScheduledRestartSpec) { s.MaxPodAgeSeconds = 300 }, false},
+}
+
+func TestEditsDuringARestart(t *testing.T) {
 	cluster.AddNodes(t, "worker", 8)
-	first := maps.Clone(restarts[0])
-	delete(first, "after")
-	create(t, framework.ScheduledRestart("at-rest"), first)
-	standing := framework.ScheduledRestart("standing")
-	create(t, standing, restarts[0])
-	kind{crd: "tidekeeper.dev_scheduledrestarts.yaml", args: []string{"--controllers=*,configmap-change,secret-change"}, examples: restarts, standing: standing, play: playRestart}.run(t)
+	manager := cluster.StartManager(t, "--controllers=*,configmap-change,secret-change")
+	t.Run("edits", func(t *testing.T) {
+		for i, e := range edits {
+			if e.often || framework.AllFaults() || framework.SampleFaults() {
+				t.Run(e.name, func(t *testing.T) {
+					t.Parallel()
+					e.play(t, fmt.Sprintf("edit-%d", i))
+				})
+			}
+		}
+	})
+	manager.AssertSound(t)
 }
 
-// playRestart edits a ScheduledRestart with its own Deployment, during a restart or
-// not, and heals it. Afterwards restarts work as usual, and no tick has been sent
-// twice.
-func playRestart(t testing.TB, e edit) {
-	d := framework.Deployment(e.name, 1, framework.App)
+// play edits a schedule during a restart, and takes that back.
+func (e edit) play(t *testing.T, name string) {
+	d := framework.Deployment(name, 1, framework.App)
 	cluster.Apply(t, d)
 	eventually(t, d, "is up", func() error { return up(d) })
-	r := framework.ScheduledRestart(e.name)
-	create(t, r, restarts[0])
+	r := framework.ScheduledRestart(name)
+	r.Spec = spec(name)
+	cluster.Apply(t, r)
 	rests := func() {
 		t.Helper()
 		eventually(t, r, "is at rest", func() error {
@@ -69,20 +105,9 @@ func playRestart(t testing.TB, e edit) {
 	}
 	rests()
 
-	var ticks []time.Time
-	if e.underWay {
-		ticks = append(ticks, cluster.RequestRestart(t, r, time.Now()))
-	}
-	change(t, r, e.Patch(e.name))
-	if !e.underWay {
-		eventually(t, r, "is looked at", func() error {
-			if r.Status.ObservedGeneration != r.Generation {
-				return errors.New("it is not")
-			}
-			return nil
-		})
-	}
-	change(t, r, mutate.PatchTo(restarts[0], e.name))
+	first := cluster.RequestRestart(t, r, time.Now())
+	cluster.Change(t, r, func() { e.make(&r.Spec) })
+	cluster.Change(t, r, func() { r.Spec = spec(name) })
 	rests()
 
 	// Ticks have a resolution of one second: this one is after all previous ones.
@@ -96,9 +121,20 @@ func playRestart(t testing.TB, e edit) {
 		}
 		return nil
 	})
-	for _, problem := range onceEach(t, d, r, append(ticks, tick)) {
+	for _, problem := range onceEach(t, d, r, []time.Time{first, tick}) {
 		t.Error(problem)
 	}
+}
+
+// eventually waits until the check accepts an object.
+func eventually(t testing.TB, o client.Object, what string, check func() error) {
+	t.Helper()
+	framework.Eventually(t, o.GetName()+" "+what, func() error {
+		if err := cluster.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		return check()
+	})
 }
 
 func up(d *appsv1.Deployment) error {
@@ -162,7 +198,8 @@ func TestOnceEachNotices(t *testing.T) {
 	cluster.Apply(t, d)
 	eventually(t, d, "is up", func() error { return up(d) })
 	r := framework.ScheduledRestart("notices")
-	create(t, r, restarts[0])
+	r.Spec = spec("notices")
+	cluster.Apply(t, r)
 	// Not in the last second of a minute, as the next second is a tick, too.
 	tick := time.Now().Truncate(time.Second)
 	if tick.Second() == 59 {
