@@ -89,7 +89,7 @@ func (r *run) note(format string, args ...any) {
 
 // open makes a run in a sandbox for itself: all is there but the operator's process, which is
 // not started. It lasts until what it returns is called.
-func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline, in setting) (r *run, end func(), err error) {
+func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline, in setting) (opened *run, end func(), err error) {
 	var undo []func()
 	undoAll := func() {
 		for _, do := range slices.Backward(undo) {
@@ -101,7 +101,7 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline,
 			undoAll()
 		}
 	}()
-	r = &run{Explorer: e, setting: in, fault: f, baseline: b, outcome: &Outcome{}, log: &requestLog{}}
+	r := &run{Explorer: e, setting: in, fault: f, baseline: b, outcome: &Outcome{}, log: &requestLog{}}
 	begin := e.lab.begin
 	if in.new {
 		begin = e.lab.another
