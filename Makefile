@@ -5,6 +5,11 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GO ?= go
+# All is compiled alike, so that what many need is compiled once; only the race detector needs
+# another way, and a C compiler. What go test would have vet look for, make lint finds.
+FLAGS := $(strip $(filter-out -trimpath -vet=off,$(shell $(GO) env GOFLAGS)))
+export GOFLAGS := -trimpath -vet=off $(FLAGS)
+export CGO_ENABLED := 0
 # kubectl for install, deploy and so on; bin/kubectl is the sandbox's own.
 KUBECTL ?= kubectl
 BIN := $(CURDIR)/bin
@@ -13,7 +18,7 @@ BIN := $(CURDIR)/bin
 VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || echo v0.0.0-$$(git describe --always --dirty 2>/dev/null || echo unknown))
 LDFLAGS := -s -w -X tidekeeper.dev/tidekeeper/internal/version.version=$(VERSION)
 
-# The race detector needs a C compiler, which not every machine has.
+# Not every machine has what the race detector needs.
 RACE ?= $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 
 # What the black-box tests run. Those of e2e take the builds for the race detector, if
@@ -34,7 +39,7 @@ SIDE_BY_SIDE := ./e2e ./cli ./page ./neighbors ./install ./fault/outage ./scale 
 ALONE := ./tenants
 
 # $(call go-test,arguments): go test, with the slowest tests at the end.
-go-test = $(PROGRAMS) $(GO) test $(1) -json | $(GO) run $(CURDIR)/hack/slowest
+go-test = $(PROGRAMS) $(if $(findstring -race,$(1)),CGO_ENABLED=1) $(GO) test $(1) -json | $(GO) run $(CURDIR)/hack/slowest
 
 # The tools are pinned in a module of their own, so that what they need does
 # not become what Tidekeeper needs.
@@ -71,7 +76,7 @@ build-kubernetes: ## Build the control plane of another release of Kubernetes in
 
 .PHONY: build-tidekeeper
 build-tidekeeper:
-	$(call build,tidekeeper,CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/tidekeeper ./cmd/tidekeeper)
+	$(call build,tidekeeper,$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/tidekeeper ./cmd/tidekeeper)
 
 # For the black-box tests that look for data races: compiled the way that the unit
 # tests are, so that nearly all of it is compiled already. Kubernetes itself is not
@@ -86,7 +91,7 @@ endif
 
 .PHONY: build-kubectl-tide
 build-kubectl-tide:
-	$(call build,kubectl-tide,CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/kubectl-tide ./cmd/kubectl-tide)
+	$(call build,kubectl-tide,$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/kubectl-tide ./cmd/kubectl-tide)
 
 # $(eval $(call pinned,NAME,PACKAGE)): a target that compiles bin/NAME for tests, from the module
 # that hack/NAME pins, once for each version. From an empty cache each takes minutes.
@@ -94,7 +99,7 @@ define pinned
 .PHONY: build-$(1)
 build-$(1): $$(BIN)/$(1)
 $$(BIN)/$(1): hack/$(1)/go.mod hack/$(1)/go.sum
-	$$(call build,$(1),cd hack/$(1) && CGO_ENABLED=0 $$(GO) build -trimpath -ldflags '-s -w' -o $$@ $(2) && touch $$@)
+	$$(call build,$(1),cd hack/$(1) && $$(GO) build -ldflags '-s -w' -o $$@ $(2) && touch $$@)
 endef
 $(eval $(call pinned,helm,helm.sh/helm/v4/cmd/helm))
 $(eval $(call pinned,argo-rollouts,github.com/argoproj/argo-rollouts/cmd/rollouts-controller))
@@ -110,7 +115,7 @@ $(BIN)/cert-manager: hack/cert-manager/main.go
 .PHONY: build-prometheus
 build-prometheus: $(BIN)/promtool
 $(BIN)/promtool: hack/prometheus/go.mod hack/prometheus/go.sum hack/prometheus/tags
-	$(call build,prometheus and bin/promtool,cd hack/prometheus && CGO_ENABLED=0 $(GO) build -trimpath -tags $$(cat tags) -ldflags '-s -w' -o $(BIN)/ \
+	$(call build,prometheus and bin/promtool,cd hack/prometheus && $(GO) build -tags $$(cat tags) -ldflags '-s -w' -o $(BIN)/ \
 		github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool && touch $@)
 
 # What test/neighbors runs.
@@ -125,11 +130,11 @@ $(BIN)/node/pause: hack/build-node hack/kubelet/go.mod hack/kubelet/go.sum hack/
 # Its tests are run against an installation, too.
 .PHONY: build-e2e-test
 build-e2e-test:
-	$(call build,e2e.test,$(GO) test -C test -c $(RACE) -o $(BIN)/e2e.test ./e2e)
+	$(call build,e2e.test,$(if $(RACE),CGO_ENABLED=1) $(GO) test -C test -c $(RACE) -o $(BIN)/e2e.test ./e2e)
 
 .PHONY: demo
 demo: build-sandbox build-tidekeeper build-kubectl-tide ## Show a node pool on a real control plane. DEMO=once ends by itself, PAGE=1 opens the page of its cluster.
-	$(GO) build -C hack/demo -trimpath -o $(BIN)/demo . && $(BIN)/demo $(if $(filter once,$(DEMO)),--once) $(if $(PAGE),--page)
+	$(GO) build -C hack/demo -o $(BIN)/demo . && $(BIN)/demo $(if $(filter once,$(DEMO)),--once) $(if $(PAGE),--page)
 
 .PHONY: run
 run: ## Run the manager from source. ARGS="--kubeconfig FILE".
@@ -148,7 +153,7 @@ test: test-unit test-e2e test-rest ## Run all tests: unit, property, black-box o
 .PHONY: check
 check: RACE :=
 check: test-unit build-sandbox build-tidekeeper build-kubectl-tide ## Find most mistakes in little time: unit tests, lint of what has changed since BASE (main), a black-box test of each capability.
-	GOFLAGS=-trimpath CGO_ENABLED=0 GOLANGCI_LINT='$(GOLANGCI_LINT)' hack/lint-changed
+	GOLANGCI_LINT='$(GOLANGCI_LINT)' hack/lint-changed
 	$(call go-test,-C test -count=1 -p=2 -timeout=10m -run='$(CHECKED_PATTERN)' ./e2e ./cli)
 
 # The black-box tests of make check.
@@ -258,7 +263,7 @@ bench-sandbox: ## Measure the sandbox.
 
 .PHONY: bench-explore
 bench-explore: build ## Explore published operators with known mistakes, and print what was found. It takes ten minutes for each of four.
-	cd sandbox && CGO_ENABLED=0 $(GO) run -trimpath ./cmd/score $(BIN)/sandbox $(or $(OUT),$(BIN)/bench)/explore $(ROWS)
+	cd sandbox && $(GO) run ./cmd/score $(BIN)/sandbox $(or $(OUT),$(BIN)/bench)/explore $(ROWS)
 
 .PHONY: bench-podcache
 bench-podcache: ## Measure what a pod costs in the manager's cache, beside one as the API server sends it. SIZE=small takes seconds, medium minutes; the full one needs more than 6 GiB.
@@ -302,10 +307,7 @@ verify: generate ## Check that generated code, go.mod files and formatting are a
 	@cd sandbox/kubernetes && $(GO) run ./write --check
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "Not formatted; run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 
-# Compiled the way that build compiles, Kubernetes is compiled only once.
 .PHONY: lint
-lint: export GOFLAGS = -trimpath
-lint: export CGO_ENABLED = 0
 lint: lint-words ## Run the linters.
 	$(GOLANGCI_LINT) run ./...
 	for module in test sandbox sandbox/client hack/demo; do (cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
@@ -323,15 +325,14 @@ LICENSES := Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT
 GO_LICENSES = $(TOOL) go-licenses check --logtostderr=false --stderrthreshold=ERROR --ignore=tidekeeper.dev/tidekeeper
 
 .PHONY: licenses
-licenses: export CGO_ENABLED = 0
+# go-licenses asks its own program for Go's folder.
+licenses: export GOFLAGS := $(FLAGS)
 licenses: ## Check the licences of everything that is linked into the binaries.
 	$(GO_LICENSES) --allowed_licenses=$(LICENSES) ./cmd/...
 	cd sandbox && $(GO_LICENSES) --allowed_licenses=$(LICENSES),MPL-2.0 ./cmd/...
 
 # Asks the Go vulnerability database, so it needs the network.
 .PHONY: vulncheck
-vulncheck: export GOFLAGS = -trimpath
-vulncheck: export CGO_ENABLED = 0
 vulncheck: ## Look for known vulnerabilities that our code can reach. VULNDB=URL for another database.
 	$(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
 	cd test && $(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...

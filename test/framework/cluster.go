@@ -12,8 +12,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -303,11 +303,21 @@ func Binary(variable, name string) (string, error) {
 	return path, nil
 }
 
-// Root returns the root of the repository.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..")
-}
+// Root returns the root of the repository, in which the working directory is: go test begins in
+// the folder of the package.
+func Root() string { return root() }
+
+var root = sync.OnceValue(func() string {
+	folder, err := os.Getwd()
+	for ; err == nil; folder = filepath.Dir(folder) {
+		if _, missing := os.Stat(filepath.Join(folder, "test", "go.mod")); missing == nil {
+			return folder
+		} else if folder == filepath.Dir(folder) {
+			err = missing
+		}
+	}
+	panic(fmt.Sprintf("the working directory is not in the repository: %v", err))
+})
 
 // Patience is how long a test waits for something that should happen soon.
 const Patience = 30 * time.Second
