@@ -33,7 +33,7 @@ space := $(subst ,, )
 # How many suites of black-box tests run side by side, each with a sandbox of its
 # own: they wait most of the time. The longest come first. Those that are ALONE fail
 # if something takes some seconds, and run when the rest is done.
-SUITES ?= 3
+SUITES ?= 2
 SIDE_BY_SIDE := ./e2e ./cli ./page ./neighbors ./install ./fault/outage ./scale ./capacity ./fault/explore ./fault/fuzz ./fault/underway ./fault/forgery ./fault/clock ./monitoring ./argo \
 	./readme ./framework ./fault/clock/manager
 ALONE := ./tenants
@@ -174,7 +174,7 @@ have-browser:
 
 # -count=1: Go's test cache does not know that the binaries changed.
 .PHONY: test-e2e
-test-e2e: have-browser build build-race build-argo-rollouts $(BUILD_NEIGHBORS) build-e2e-test ## Run the black-box tests, SUITES (3) of them side by side, some with a manager and a proxy that look for data races.
+test-e2e: have-browser build build-race build-argo-rollouts $(BUILD_NEIGHBORS) build-e2e-test ## Run the black-box tests, SUITES (2) of them side by side, some with a manager and a proxy that look for data races.
 	$(call go-test,-C test $(RACE) -count=1 -p=$(SUITES) -timeout=45m $(SIDE_BY_SIDE))
 
 .PHONY: test-page

@@ -181,6 +181,10 @@ func TestExploreInput(t *testing.T) {
 }
 
 func TestExploreOperatorsThatDoNotWork(t *testing.T) {
+	hook, err := filepath.Abs("testdata/webhook.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct{ name, workload, operator, says string }{
 		{"it ends", "nodes: 0\nsteps: [{run: 'true'}]", "false", "the operator ended (exit status 1), though nothing was disturbed"},
 		{"it watches nothing", "nodes: 0\nsteps: [{run: 'true'}]", "sleep 1000", "the operator has not opened a watch in 5s"},
@@ -190,12 +194,13 @@ func TestExploreOperatorsThatDoNotWork(t *testing.T) {
 		{"an account without rights", "nodes: 0\nserviceAccount: default/default\nsteps: [{run: 'true'}]", "SHOP", "it may not: list configmaps"},
 		{"a script that does not end", "nodes: 0\nsteps: [{run: 'sleep 1000'}]", "SHOP", "step 1 (sleep 1000): it has not ended in 5s (--settle)"},
 		{"an invariant of no resource", "nodes: 0\nsteps: [{run: 'true'}]\ninvariants: [{name: a, resource: boats, rule: 'true'}]", "SHOP", `the invariant "a": the API server has no resource "boats"`},
+		{"a webhook of a Service", "nodes: 0\ninstall: [HOOK]\nsteps: [{run: 'exit 3'}]", "SHOP", "warning: a webhook of validatingwebhookconfigurations/shop calls the Service default/shop, which nobody serves here: leave it out of what is installed\n"},
 		{"a wait for no resource", "nodes: 0\nsteps: [{wait: {resource: boats, name: a, for: 'true'}}]", "SHOP", `the API server has no resource "boats"`},
 		{"a resource that is not there", "nodes: 0\nsteps: [{delete: {resource: boats, name: a}}]", "SHOP", `the API server has no resource "boats"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			args := []string{"explore", "--dir", t.TempDir(), "--workload", workloadFile(t, tc.workload), "--quiet", "1s", "--settle", "5s", "--"}
+			args := []string{"explore", "--dir", t.TempDir(), "--workload", workloadFile(t, strings.Replace(tc.workload, "HOOK", hook, 1)), "--quiet", "1s", "--settle", "5s", "--"}
 			if tc.operator == "SHOP" {
 				args = append(args, shop(t))
 			} else {

@@ -103,6 +103,9 @@ func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) error {
 	if err := lab.prepare(ctx, e.Installed); err != nil {
 		return err
 	}
+	for _, text := range lab.warnings {
+		fmt.Fprintf(progress, "warning: %s\n", text)
+	}
 	fmt.Fprintln(progress, lab.why)
 	e.lab = lab
 	return nil

@@ -8,9 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,6 +44,8 @@ type lab struct {
 	// account is the ServiceAccount that the operator has, empty for all rights; why says
 	// which that is.
 	account, why string
+	// warnings are about what was installed.
+	warnings []string
 	// alone: this machine does not permit that a program believes it is in a pod.
 	alone bool
 
@@ -123,6 +127,13 @@ func (l *lab) prepare(ctx context.Context, installed func(context.Context, dynam
 			return ctx.Err()
 		case <-time.After(100 * time.Millisecond):
 		}
+	}
+	called, err := incluster.CalledServices(ctx, r.client)
+	if err != nil {
+		return err
+	}
+	for _, service := range slices.Sorted(maps.Keys(called)) {
+		l.warnings = append(l.warnings, fmt.Sprintf("a webhook of %s calls the Service %s, which nobody serves here: leave it out of what is installed", called[service], service))
 	}
 	if l.account, l.why, err = accountFor(ctx, s.config, l.workload.ServiceAccount); err != nil {
 		return err

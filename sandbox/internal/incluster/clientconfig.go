@@ -4,15 +4,18 @@
 package incluster
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"reflect"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
 )
@@ -85,6 +88,26 @@ func serviceOf(clientConfig map[string]any) (service types.NamespacedName, port 
 		port = int32(p)
 	}
 	return service, port, path, true
+}
+
+// CalledServices returns the Services, NAMESPACE/NAME, that webhooks of the API server call, each
+// with one of the objects that say so, such as validatingwebhookconfigurations/shop.
+func CalledServices(ctx context.Context, client dynamic.Interface) (map[string]string, error) {
+	called := map[string]string{}
+	for _, resource := range withWebhooks {
+		list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", resource.Resource, err)
+		}
+		for i := range list.Items {
+			for _, hook := range webhooksOf(&list.Items[i]) {
+				if service, _, _, found := serviceOf(hook.clientConfig()); found {
+					called[service.String()] = resource.Resource + "/" + list.Items[i].GetName()
+				}
+			}
+		}
+	}
+	return called, nil
 }
 
 // target says where a program serves the webhooks of a Service.
