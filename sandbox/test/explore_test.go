@@ -194,7 +194,7 @@ func TestExploreOperatorsThatDoNotWork(t *testing.T) {
 		{"an account without rights", "nodes: 0\nserviceAccount: default/default\nsteps: [{run: 'true'}]", "SHOP", "it may not: list configmaps"},
 		{"a script that does not end", "nodes: 0\nsteps: [{run: 'sleep 1000'}]", "SHOP", "step 1 (sleep 1000): it has not ended in 5s (--settle)"},
 		{"an invariant of no resource", "nodes: 0\nsteps: [{run: 'true'}]\ninvariants: [{name: a, resource: boats, rule: 'true'}]", "SHOP", `the invariant "a": the API server has no resource "boats"`},
-		{"a webhook of a Service", "nodes: 0\ninstall: [HOOK]\nsteps: [{run: 'exit 3'}]", "SHOP", "warning: a webhook of validatingwebhookconfigurations/shop calls the Service default/shop, which nobody serves here: leave it out of what is installed\n"},
+		{"a webhook of a Service", "nodes: 0\ninstall: [HOOK]\nsteps: [{run: 'exit 3'}]", "SHOP", "warning: a webhook of validatingwebhookconfigurations/shop calls the Service default/shop, which no one serves here: leave it out of what is installed\n"},
 		{"a wait for no resource", "nodes: 0\nsteps: [{wait: {resource: boats, name: a, for: 'true'}}]", "SHOP", `the API server has no resource "boats"`},
 		{"a resource that is not there", "nodes: 0\nsteps: [{delete: {resource: boats, name: a}}]", "SHOP", `the API server has no resource "boats"`},
 	} {

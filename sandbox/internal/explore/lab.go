@@ -133,7 +133,7 @@ func (l *lab) prepare(ctx context.Context, installed func(context.Context, dynam
 		return err
 	}
 	for _, service := range slices.Sorted(maps.Keys(called)) {
-		l.warnings = append(l.warnings, fmt.Sprintf("a webhook of %s calls the Service %s, which nobody serves here: leave it out of what is installed", called[service], service))
+		l.warnings = append(l.warnings, fmt.Sprintf("a webhook of %s calls the Service %s, which no one serves here: leave it out of what is installed", called[service], service))
 	}
 	if l.account, l.why, err = accountFor(ctx, s.config, l.workload.ServiceAccount); err != nil {
 		return err
