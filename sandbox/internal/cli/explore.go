@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -81,7 +80,7 @@ be explored. What was played is kept in --dir: started again, it goes on.`,
 	flags.StringVar(&f.dir, "dir", "explore", "the directory for what was played and found")
 	flags.StringVar(&f.html, "html", "", "write a report as one HTML page to this file (default report.html in --dir)")
 	flags.StringVar(&f.junit, "junit", "", "write a JUnit report to this file (default junit.xml in --dir)")
-	flags.IntVar(&f.jobs, "jobs", 2*runtime.NumCPU(), "how many sandboxes play side by side, of about 1 GiB each, beside two that mostly wait")
+	flags.IntVar(&f.jobs, "jobs", sandboxes(2, explore.Waiting), "how many sandboxes play side by side, beside two that mostly wait; by default two for each processor, if there is 1 GiB of memory for each")
 	flags.BoolVar(&f.shrink, "shrink", true, "leave out the steps that a finding does not need, in the last fifth of --for")
 	addJudging(cmd, &f)
 	return cmd

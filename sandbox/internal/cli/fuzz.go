@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,7 +73,7 @@ be played. What was played is kept in --dir: started again, it goes on.`,
 	flags.StringVar(&f.dir, "dir", "fuzz", "the directory for what was played and found")
 	flags.StringVar(&f.html, "html", "", "write a report as one HTML page to this file (default report.html in --dir)")
 	flags.StringVar(&f.junit, "junit", "", "write a JUnit report to this file (default junit.xml in --dir)")
-	flags.IntVar(&f.jobs, "jobs", runtime.NumCPU(), "how many sandboxes play side by side")
+	flags.IntVar(&f.jobs, "jobs", sandboxes(1, 0), "how many sandboxes play side by side; by default one for each processor, if there is 1 GiB of memory for each")
 	flags.IntVar(&f.nodes, "nodes", 3, "how many simulated nodes there are")
 	addSettling(cmd, &f.exploreFlags)
 	return cmd
@@ -121,7 +120,7 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 
 // fuzzer makes one without a sample.
 func (f exploreFlags) fuzzer(install []string, nodes int, program []string) (*fuzz.Fuzzer, error) {
-	w := &explore.Workload{Nodes: &nodes, ServiceAccount: explore.Administrator, Install: install}
+	w := &explore.Workload{Nodes: &nodes, Install: install}
 	for _, name := range install {
 		if _, err := os.Stat(name); err != nil {
 			return nil, fmt.Errorf("--install: %w", err)

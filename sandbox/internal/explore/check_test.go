@@ -4,85 +4,12 @@
 package explore
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
 )
-
-func replicaSet(t *testing.T, replicas int) Version {
-	t.Helper()
-	return version(t, "replicasets.apps", fmt.Sprintf("metadata: {name: web, namespace: shop, uid: rs}\nspec: {replicas: %d}", replicas))
-}
-
-func podOf(t *testing.T, name, more string) Version {
-	t.Helper()
-	return version(t, "pods", fmt.Sprintf("metadata: {name: %s, namespace: shop, uid: %s, ownerReferences: [{kind: ReplicaSet, name: web, uid: rs, controller: true}]%s}", name, name, more))
-}
-
-func TestTooManyPods(t *testing.T) {
-	ended := podOf(t, "b", "")
-	ended.Object.Object["status"] = map[string]any{"phase": "Failed"}
-	gone := podOf(t, "a", "")
-	gone.Type = watch.Deleted
-	for _, tc := range []struct {
-		name     string
-		versions []Version
-		broken   bool
-	}{
-		{name: "as many as wanted", versions: []Version{replicaSet(t, 2), podOf(t, "a", ""), podOf(t, "b", "")}},
-		{name: "one too many", versions: []Version{replicaSet(t, 1), podOf(t, "a", ""), podOf(t, "b", "")}, broken: true},
-		{name: "a pod that is reported again", versions: []Version{replicaSet(t, 1), podOf(t, "a", ""), podOf(t, "a", "")}},
-		{name: "after a deletion began", versions: []Version{replicaSet(t, 1), podOf(t, "a", ""), podOf(t, "a", ", deletionTimestamp: 2026-01-01T00:00:00Z"), podOf(t, "b", "")}},
-		{name: "after a deletion", versions: []Version{replicaSet(t, 1), podOf(t, "a", ""), gone, podOf(t, "b", "")}},
-		{name: "after one has failed", versions: []Version{replicaSet(t, 1), podOf(t, "b", ""), ended, podOf(t, "c", "")}},
-		{name: "while it is scaled down, which the controller may not know", versions: []Version{replicaSet(t, 2), podOf(t, "a", ""), replicaSet(t, 1), podOf(t, "b", "")}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			problems := brokenInvariants(nil, tc.versions)
-			if tc.broken != (len(problems) == 1) {
-				t.Errorf("got %+v", problems)
-			}
-		})
-	}
-}
-
-func TestOwnInvariants(t *testing.T) {
-	w, err := ParseWorkload([]byte("steps: [{run: ls}]\ninvariants: [{name: never grows, resource: replicasets, rule: 'old == null || object.spec.replicas <= old.spec.replicas'}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, second := replicaSet(t, 1), replicaSet(t, 2)
-	second.Type, second.Old = watch.Modified, first.Object
-	if problems := brokenInvariants(w.Invariants, []Version{first}); len(problems) != 0 {
-		t.Errorf("got %+v", problems)
-	}
-	problems := brokenInvariants(w.Invariants, []Version{first, second})
-	if len(problems) != 1 || problems[0].Lines[0] != "replicasets.apps shop/web: never grows does not hold" {
-		t.Errorf("got %+v", problems)
-	}
-}
-
-func TestTakenFromAnother(t *testing.T) {
-	before := podOf(t, "a", "")
-	after := podOf(t, "a", "")
-	refs := after.Object.GetOwnerReferences()
-	refs[0].UID, refs[0].Name = "other", "api"
-	after.Object.SetOwnerReferences(refs)
-	after.Type, after.Old = watch.Modified, before.Object
-	owner := replicaSet(t, 5)
-	problems := brokenInvariants(nil, []Version{owner, before, after})
-	if len(problems) != 1 || !strings.Contains(problems[0].Lines[0], "was taken from ReplicaSet web, which still exists, by ReplicaSet api") {
-		t.Errorf("got %+v", problems)
-	}
-	owner.Type = watch.Deleted
-	if problems := brokenInvariants(nil, []Version{replicaSet(t, 5), before, owner, after}); len(problems) != 0 {
-		t.Errorf("an orphan may be adopted, but got %+v", problems)
-	}
-}
 
 func TestOtherCounts(t *testing.T) {
 	b := &Baseline{
@@ -134,39 +61,6 @@ func TestFailuresInOutput(t *testing.T) {
 	}
 	if lines := o.failures(); !slices.Equal(lines, []string{"panic: oh"}) {
 		t.Errorf("got %q", lines)
-	}
-}
-
-// An invariant sees all objects of its moment, and may be about the end of an object.
-func TestInvariantsOverAllObjects(t *testing.T) {
-	w, err := ParseWorkload([]byte(`steps: [{run: ls}]
-invariants:
-- {name: a pod has an owner, resource: pods, rule: 'objects["replicasets.apps"].exists(r, r.metadata.name == "web")'}
-- {name: an owner goes last, resource: replicasets, deleted: true, rule: '!("pods" in objects) || objects["pods"].size() == 0'}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	owner, pod := replicaSet(t, 2), podOf(t, "a", "")
-	goneOwner, gonePod := owner, pod
-	goneOwner.Type, gonePod.Type = watch.Deleted, watch.Deleted
-	for _, tc := range []struct {
-		name     string
-		versions []Version
-		want     string
-	}{
-		{name: "in order", versions: []Version{owner, pod, gonePod, goneOwner}},
-		{name: "the pod comes first", versions: []Version{pod, owner}, want: "pods shop/a: a pod has an owner does not hold"},
-		{name: "the owner goes first", versions: []Version{owner, pod, goneOwner}, want: "replicasets.apps shop/web: an owner goes last does not hold"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			got := ""
-			for _, p := range brokenInvariants(w.Invariants, tc.versions) {
-				got += p.Lines[0]
-			}
-			if !strings.HasPrefix(got, tc.want) || (tc.want == "") != (got == "") {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
-		})
 	}
 }
 

@@ -28,6 +28,7 @@
 //	rivals.go     the faults in which another client or another process has a part
 //	settle.go     when all is at rest
 //	check.go      what is wrong with a run
+//	invariants.go what must be true at every moment, in any cluster and by the workload
 //	explore.go    learns, plays
 //	queue.go      plays faults side by side, and confirms what they find
 //	shrink.go     leaves out steps that a finding does not need

@@ -30,8 +30,8 @@ type queue struct {
 	err         error
 }
 
-// longLanes is how many sandboxes wait side by side.
-const longLanes = 2
+// Waiting is how many sandboxes wait for minutes, side by side.
+const Waiting = 2
 
 // fill takes the faults that were not played before.
 func (q *queue) fill(faults []planned) {
@@ -102,7 +102,7 @@ func (q *queue) run(ctx context.Context) error {
 	for i := range max(1, q.plan.Jobs) {
 		lane(fmt.Sprintf("lane-%d", i+1), false)
 	}
-	for i := range longLanes {
+	for i := range Waiting {
 		lane(fmt.Sprintf("long-%d", i+1), true)
 	}
 	lanes.Wait()

@@ -5,6 +5,7 @@ package explore
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +17,10 @@ import (
 func version(t *testing.T, resource, text string) Version {
 	t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{}}
-	data, err := yaml.YAMLToJSON([]byte("kind: Any\n" + text))
+	if !strings.HasPrefix(text, "kind: ") {
+		text = "kind: Any\n" + text
+	}
+	data, err := yaml.YAMLToJSON([]byte(text))
 	if err == nil {
 		err = o.UnmarshalJSON(data)
 	}

@@ -1,0 +1,39 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"runtime"
+
+	"github.com/prometheus/procfs"
+)
+
+// perSandbox is how much memory a sandbox with its operator takes, in bytes.
+const perSandbox = 1 << 30
+
+// sandboxes returns how many play side by side unless --jobs says so: as many for each
+// processor as given, if there is memory for them and for the others, which wait.
+func sandboxes(perProcessor, others int) int {
+	return min(perProcessor*runtime.GOMAXPROCS(0), roomFor(available(), others))
+}
+
+// roomFor returns how many sandboxes that many bytes hold, beside others: at least one.
+func roomFor(bytes uint64, others int) int {
+	return max(1, int(min(bytes/perSandbox, 1000))-others)
+}
+
+// available returns how many bytes of memory programs can have that are started now. Where
+// that is unknown, memory does not limit them.
+func available() uint64 {
+	const unknown = 1 << 62
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return unknown
+	}
+	memory, err := fs.Meminfo()
+	if err != nil || memory.MemAvailableBytes == nil {
+		return unknown
+	}
+	return *memory.MemAvailableBytes
+}

@@ -1,0 +1,316 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// brokenInvariants goes through all that happened, and returns each invariant that did not
+// hold, for each object once. The resources are those that there may be objects of.
+func brokenInvariants(own []Invariant, versions []Version, resources ...string) []Problem {
+	var problems []Problem
+	told := map[string]bool{}
+	tell := func(v *Version, text string) {
+		if !told[text] {
+			told[text] = true
+			problems = append(problems, Problem{Oracle: Broken, Lines: []string{text}, At: v.Time})
+		}
+	}
+	owners := newOwners()
+	rules := []func(*Version) string{newPodCounter().saw, owners.taken, surge{}.saw, newClaims(owners).saw}
+	all := everything{}
+	for _, resource := range resources {
+		all[resource] = map[types.UID]any{}
+	}
+	for i := range versions {
+		v := &versions[i]
+		owners.saw(v)
+		all.saw(v)
+		for _, saw := range rules {
+			if text := saw(v); text != "" {
+				tell(v, text)
+			}
+		}
+		for j := range own {
+			rule := &own[j]
+			if !resourceIs(v.Resource, rule.Resource) || rule.Deleted != (v.Type == watch.Deleted) {
+				continue
+			}
+			var old map[string]any
+			if v.Old != nil {
+				old = v.Old.Object
+			}
+			if is, why := rule.condition.HoldsWith(v.Object.Object, old, map[string]any{objectsVariable: all.lists}); !is {
+				text := fmt.Sprintf("%s: %s does not hold", v.key(), rule.Name)
+				if why != "" {
+					text += " (" + why + ")"
+				}
+				tell(v, text)
+			}
+		}
+	}
+	return problems
+}
+
+// everything is all objects at a moment, by resource.
+type everything map[string]map[types.UID]any
+
+func (e everything) saw(v *Version) {
+	if e[v.Resource] == nil {
+		e[v.Resource] = map[types.UID]any{}
+	}
+	e[v.Resource][v.Object.GetUID()] = v.Object.Object
+	if v.Type == watch.Deleted {
+		delete(e[v.Resource], v.Object.GetUID())
+	}
+}
+
+// lists is called by an expression that asks for them.
+func (e everything) lists() any {
+	lists := make(map[string]any, len(e))
+	for resource, objects := range e {
+		lists[resource] = slices.Collect(maps.Values(objects))
+	}
+	return lists
+}
+
+// podCounter counts the pods of owners that want a certain number.
+type podCounter struct {
+	// wanted is the largest number that an owner ever asked for: its controller may see a
+	// smaller one later.
+	wanted map[types.UID]int64
+	active map[types.UID]map[types.UID]bool
+}
+
+func newPodCounter() *podCounter {
+	return &podCounter{wanted: map[types.UID]int64{}, active: map[types.UID]map[types.UID]bool{}}
+}
+
+// replicated are the kinds that never have more pods than replicas.
+var replicated = []string{"replicasets.apps", "statefulsets.apps", "replicationcontrollers"}
+
+// saw returns what is wrong with a version: a pod too many was made.
+func (c *podCounter) saw(v *Version) string {
+	if slices.Contains(replicated, v.Resource) {
+		c.wanted[v.Object.GetUID()] = max(replicasOf(v.Object), c.wanted[v.Object.GetUID()])
+		return ""
+	}
+	owner := metav1.GetControllerOf(v.Object)
+	if v.Resource != "pods" || owner == nil {
+		return ""
+	}
+	active := c.active[owner.UID]
+	if active == nil {
+		active = map[types.UID]bool{}
+		c.active[owner.UID] = active
+	}
+	phase, _, _ := unstructured.NestedString(v.Object.Object, "status", "phase")
+	if v.Type == watch.Deleted || v.Object.GetDeletionTimestamp() != nil || phase == "Failed" || phase == "Succeeded" {
+		delete(active, v.Object.GetUID())
+		return ""
+	}
+	isNew := !active[v.Object.GetUID()]
+	active[v.Object.GetUID()] = true
+	wanted, known := c.wanted[owner.UID]
+	if isNew && known && int64(len(active)) > wanted {
+		return fmt.Sprintf("%s %s/%s has more pods than the %d replicas that it ever asked for", owner.Kind, v.Object.GetNamespace(), owner.Name, wanted)
+	}
+	return ""
+}
+
+// owners knows which objects exist, and by what each is controlled.
+type owners struct {
+	// objects are those that exist, and controllers what each has, or had when it went.
+	objects     map[types.UID]*unstructured.Unstructured
+	controllers map[types.UID]types.UID
+}
+
+func newOwners() *owners {
+	return &owners{objects: map[types.UID]*unstructured.Unstructured{}, controllers: map[types.UID]types.UID{}}
+}
+
+func (o *owners) saw(v *Version) {
+	uid := v.Object.GetUID()
+	if owner := metav1.GetControllerOf(v.Object); owner != nil {
+		o.controllers[uid] = owner.UID
+	} else {
+		delete(o.controllers, uid)
+	}
+	if o.objects[uid] = v.Object; v.Type == watch.Deleted {
+		delete(o.objects, uid)
+	}
+}
+
+// stays reports whether an object exists and is to stay: neither it nor what controls it is
+// gone or is being deleted.
+func (o *owners) stays(uid types.UID) bool {
+	for seen := 0; ; seen++ {
+		object := o.objects[uid]
+		if object == nil || object.GetDeletionTimestamp() != nil {
+			return false
+		}
+		owner, has := o.controllers[uid]
+		if !has || seen > len(o.objects) { // Or they control each other.
+			return true
+		}
+		uid = owner
+	}
+}
+
+// taken reports an object that was taken from a controller that still exists.
+func (o *owners) taken(v *Version) string {
+	if v.Old == nil || v.Type == watch.Deleted {
+		return ""
+	}
+	before, now := metav1.GetControllerOf(v.Old), metav1.GetControllerOf(v.Object)
+	if before == nil || now == nil || before.UID == now.UID || o.objects[before.UID] == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s was taken from %s %s, which still exists, by %s %s", v.key(), before.Kind, before.Name, now.Kind, now.Name)
+}
+
+// surge has the rollouts of Deployments, which never have ReplicaSets for more pods than their
+// replicas and their maxSurge.
+type surge map[types.UID]*rollout
+
+// rollout is what a Deployment wants, and for how many pods its ReplicaSets are.
+type rollout struct {
+	deployment string
+	// most is the largest number that it ever asked for: its controller may see a smaller one
+	// later.
+	most int64
+	// asked are the replicas of its ReplicaSets.
+	asked map[types.UID]int64
+}
+
+// saw returns what is wrong with a version: a ReplicaSet is for too many.
+func (s surge) saw(v *Version) string {
+	switch v.Resource {
+	case "deployments.apps":
+		uid := v.Object.GetUID()
+		if s[uid] == nil {
+			s[uid] = &rollout{deployment: v.Object.GetNamespace() + "/" + v.Object.GetName(), asked: map[types.UID]int64{}}
+		}
+		s[uid].most = max(s[uid].most, replicasAndSurge(v.Object))
+	case "replicasets.apps":
+		owner := metav1.GetControllerOf(v.Object)
+		if owner == nil || s[owner.UID] == nil {
+			return ""
+		}
+		of, uid := s[owner.UID], v.Object.GetUID()
+		before := of.asked[uid]
+		if delete(of.asked, uid); v.Type == watch.Deleted {
+			return ""
+		}
+		of.asked[uid] = replicasOf(v.Object)
+		sum := int64(0)
+		for _, replicas := range of.asked {
+			sum += replicas
+		}
+		if of.asked[uid] > before && sum > of.most {
+			return fmt.Sprintf("Deployment %s has ReplicaSets for more pods than the %d replicas and surge that it ever asked for", of.deployment, of.most)
+		}
+	}
+	return ""
+}
+
+// replicasAndSurge returns how many pods a Deployment may have at once.
+func replicasAndSurge(object *unstructured.Unstructured) int64 {
+	replicas := replicasOf(object)
+	var d appsv1.Deployment
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d); err != nil || d.Spec.Strategy.RollingUpdate == nil {
+		return replicas
+	}
+	more, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(d.Spec.Strategy.RollingUpdate.MaxSurge, intstr.FromInt32(0)), int(replicas), true)
+	if err != nil {
+		return replicas
+	}
+	return replicas + int64(more)
+}
+
+// replicasOf returns the replicas that an object wants, 1 if it does not say.
+func replicasOf(object *unstructured.Unstructured) int64 {
+	replicas, found, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	if !found {
+		return 1
+	}
+	return replicas
+}
+
+// claims finds claims that are deleted though they are wanted: by a StatefulSet that has them in
+// its templates, or by a pod that has them as volumes, unless those go, too.
+type claims struct {
+	owners *owners
+	// users are the StatefulSets and pods of each namespace.
+	users map[string]map[types.UID]bool
+}
+
+func newClaims(o *owners) claims { return claims{o, map[string]map[types.UID]bool{}} }
+
+// saw returns what is wrong with a version: the deletion of a claim has begun.
+func (c claims) saw(v *Version) string {
+	namespace := v.Object.GetNamespace()
+	switch v.Resource {
+	case "statefulsets.apps", "pods":
+		if c.users[namespace] == nil {
+			c.users[namespace] = map[types.UID]bool{}
+		}
+		if c.users[namespace][v.Object.GetUID()] = true; v.Type == watch.Deleted {
+			delete(c.users[namespace], v.Object.GetUID())
+		}
+	case "persistentvolumeclaims":
+		begun := v.Old != nil && v.Old.GetDeletionTimestamp() != nil
+		if v.Type != watch.Deleted && v.Object.GetDeletionTimestamp() == nil || begun {
+			return ""
+		}
+		if owner, has := c.owners.controllers[v.Object.GetUID()]; has && !c.owners.stays(owner) {
+			return ""
+		}
+		var wanted []string
+		for uid := range c.users[namespace] {
+			if user := c.owners.objects[uid]; c.owners.stays(uid) && wants(user, v.Object.GetName()) {
+				wanted = append(wanted, user.GetKind()+" "+user.GetName())
+			}
+		}
+		if len(wanted) > 0 {
+			return fmt.Sprintf("%s is deleted, though %s wants it", v.key(), slices.Max(wanted))
+		}
+	}
+	return ""
+}
+
+// wants reports whether a StatefulSet makes pods with that claim, or a pod has it.
+func wants(user *unstructured.Unstructured, claim string) bool {
+	if user.GetKind() == "Pod" {
+		volumes, _, _ := unstructured.NestedSlice(user.Object, "spec", "volumes")
+		phase, _, _ := unstructured.NestedString(user.Object, "status", "phase")
+		return phase != "Failed" && phase != "Succeeded" && slices.ContainsFunc(volumes, func(volume any) bool {
+			fields, _ := volume.(map[string]any)
+			name, _, _ := unstructured.NestedString(fields, "persistentVolumeClaim", "claimName")
+			return name == claim
+		})
+	}
+	templates, _, _ := unstructured.NestedSlice(user.Object, "spec", "volumeClaimTemplates")
+	first, _, _ := unstructured.NestedInt64(user.Object, "spec", "ordinals", "start")
+	return slices.ContainsFunc(templates, func(template any) bool {
+		fields, _ := template.(map[string]any)
+		name, _, _ := unstructured.NestedString(fields, "metadata", "name")
+		rest, is := strings.CutPrefix(claim, name+"-"+user.GetName()+"-")
+		ordinal, err := strconv.ParseInt(rest, 10, 64)
+		return is && err == nil && ordinal >= first && ordinal < first+replicasOf(user)
+	})
+}
