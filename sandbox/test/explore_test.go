@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -245,6 +246,75 @@ func TestExploreInAPod(t *testing.T) {
 	}
 }
 
+// A command of a step may wait for what the operator does: a fault is injected meanwhile, and what
+// the command waits for comes when it is over.
+func TestExploreCommandsThatWait(t *testing.T) {
+	const workload = `nodes: 0
+steps:
+- run: |
+    kubectl create configmap bread --from-literal=item=bread --from-literal=state=new
+    kubectl label configmap bread shop=order
+    kubectl wait configmap bread --for=jsonpath='{.data.state}'=done --timeout=60s
+- run: kubectl delete configmap bread
+`
+	t.Parallel()
+	r := command(t, "explore", "--workload", workloadFile(t, workload), "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "2",
+		"--only", "CrashAfter at step 1", "--only", "Freeze at step 1, configmaps", "--", shop(t))
+	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") || strings.Contains(r.stderr, "error: ") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	// The operator is not given the events of later steps while the first one waits for it.
+	for fault, came := range map[string]string{
+		"CrashAfter at step 1, create secrets": "ok", "CrashAfter at step 1, update configmaps": "ok",
+		"Freeze at step 1, configmaps (": "ok", "Freeze at step 1, configmaps, until 2": "not reached",
+	} {
+		if !regexp.MustCompile(regexp.QuoteMeta(fault) + `.*: ` + came + `\n`).MatchString(r.stderr) {
+			t.Errorf("%s: want %s:\n%s", fault, came, r.stderr)
+		}
+	}
+}
+
+// An operator that serves webhooks on a port that it chooses itself is reached there by the API
+// server, however many play side by side. It has the environment of its Deployment, the name of
+// its Pod, and a network of its own, unless it is to have the machine's.
+func TestExploreWebhooks(t *testing.T) {
+	outside, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var installed []string
+	for _, name := range []string{"testdata/shop-rights.yaml", "testdata/shop-webhook.yaml"} {
+		path, err := filepath.Abs(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		installed = append(installed, path)
+	}
+	text, err := os.ReadFile(shopWorkload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := strings.NewReplacer("nodes: 0", "nodes: 1", `object.data.state == "done"`, `object.data.state == "done" && object.data.greeting == "good morning"`).Replace(string(text))
+	for _, tc := range []struct {
+		name, workload, test string
+		args                 []string
+	}{
+		{name: "a network of its own", workload: fmt.Sprintf("install: [%s]\n%s", strings.Join(installed, ", "), served), test: `"$(readlink /proc/self/ns/net)" != "$1"`, args: []string{"--webhook"}},
+		{name: "the network of the machine", workload: "hostNetwork: true\n" + strings.Replace(string(text), "nodes: 0", "nodes: 1", 1), test: `"$(readlink /proc/self/ns/net)" = "$1"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := command(t, append([]string{
+				"explore", "--workload", workloadFile(t, tc.workload), "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "2", "--only", "CrashAfter at step 1", "--",
+				"sh", "-c", `test ` + tc.test + ` -a "$(cat /proc/sys/kernel/hostname)" = "$HOSTNAME" && shift && exec "$0" "$@"`, shop(t), outside,
+			}, tc.args...)...)
+			if r.code != 0 || !strings.Contains(r.stdout, "of which 2 were reached") || !strings.Contains(r.stdout, "Found: 0.") || strings.Contains(r.stderr, "warning") {
+				t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+			}
+		})
+	}
+}
+
 // An operator has the rights of the account that its Deployment has, and no others.
 func TestExploreRights(t *testing.T) {
 	t.Parallel()
@@ -258,7 +328,7 @@ func TestExploreRights(t *testing.T) {
 	}
 	r := command(t, "explore", "--workload", workloadFile(t, fmt.Sprintf("install: [%s]\n%s", rights, text)), "--quiet", "1500ms", "--dir", t.TempDir(),
 		"--only", "CrashAfter at step 1, update configmaps", "--", shop(t))
-	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") || !strings.Contains(r.stderr, "The operator has the rights of the ServiceAccount default/shop, as Deployment default/shop has.") {
+	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") || !strings.Contains(r.stderr, "The operator has the rights of the ServiceAccount default/shop, as deployment/default/shop has.") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if strings.Contains(r.stderr, "may not") || !strings.Contains(r.stderr, ": ok\n") {

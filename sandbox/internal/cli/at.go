@@ -12,6 +12,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/past"
@@ -54,6 +56,17 @@ func (r *root) at(ctx context.Context, revision int64, args []string) (err error
 	config, err := dir.RESTConfig()
 	if err != nil {
 		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	now, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return err
+	}
+	if present, err := strconv.ParseInt(now.ResourceVersion, 10, 64); err == nil && revision > present {
+		return fmt.Errorf("there is no revision %d yet: the last one is %d", revision, present)
 	}
 	kubeconfig, server, err := past.Serve(config, revision)
 	if err != nil {

@@ -29,7 +29,7 @@ type exploreFlags struct {
 	runFor, quiet, settle, patience, hold        time.Duration
 	only                                         []string
 	jobs                                         int
-	shrink                                       bool
+	shrink, hostNetwork                          bool
 }
 
 // errFound is the exit code of explore and replay when the operator does not survive
@@ -104,6 +104,7 @@ func addJudging(cmd *cobra.Command, f *exploreFlags) {
 func addSettling(cmd *cobra.Command, f *exploreFlags) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.serviceAccount, "service-account", "", "NAMESPACE/NAME of the account whose rights the operator has, or none for an administrator's (default the one that a Deployment or StatefulSet among what is installed names, if it is the only one)")
+	flags.BoolVar(&f.hostNetwork, "host-network", false, "the operator has the network of this machine, and not one of its own")
 	flags.DurationVar(&f.quiet, "quiet", 5*time.Second, "in an undisturbed run, all is at rest when nothing happened for so long")
 	flags.DurationVar(&f.settle, "settle", 2*time.Minute, "how long it may take to come to rest undisturbed")
 	flags.DurationVar(&f.patience, "patience", 30*time.Second, "how much longer than undisturbed it may take with a fault or an edit")
@@ -116,6 +117,9 @@ func (f exploreFlags) explorer(w *explore.Workload, program []string) (*explore.
 		if value <= 0 {
 			return nil, fmt.Errorf("--%s %s: it must be more than 0", name, value)
 		}
+	}
+	if f.runFor < 0 {
+		return nil, fmt.Errorf("--for %s: it must be more than 0, or 0 for no limit", f.runFor)
 	}
 	if f.settle <= f.quiet {
 		return nil, fmt.Errorf("--settle %s: it must be more than --quiet %s, or no step ever comes to rest", f.settle, f.quiet)
@@ -134,6 +138,7 @@ func (f exploreFlags) explorer(w *explore.Workload, program []string) (*explore.
 		}
 		w.ServiceAccount = f.serviceAccount
 	}
+	w.HostNetwork = w.HostNetwork || f.hostNetwork
 	e.Command = program
 	if !explore.OwnProgram(program[0]) {
 		if _, err := exec.LookPath(program[0]); err != nil {
@@ -156,8 +161,8 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 		return err
 	}
 	p := explore.Plan{For: f.runFor, Only: f.only, Jobs: f.jobs, Shrink: f.shrink, Progress: cmd.ErrOrStderr()}
-	if p.Jobs < 1 {
-		return fmt.Errorf("--jobs %d: at least 1 is needed", p.Jobs)
+	if err := f.playable(cmd, explore.Waiting); err != nil {
+		return err
 	}
 	if p.Shard, p.Shards, err = shard(f.shard); err != nil {
 		return err
@@ -177,12 +182,32 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 	return errors.Join(err, tell(cmd, result, e.Dir, f.html, f.junit))
 }
 
+// playable says what is wrong with the flags for jobs and reports, before anything is played.
+func (f exploreFlags) playable(cmd *cobra.Command, others int) error {
+	if f.jobs < 1 {
+		return fmt.Errorf("--jobs %d: at least 1 is needed", f.jobs)
+	}
+	if room := roomFor(available(), others); f.jobs > room {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: --jobs %d: each sandbox takes about 1 GiB of memory, of which there is enough for %d\n", f.jobs, room)
+	}
+	for name, file := range map[string]string{"html": f.html, "junit": f.junit} {
+		if file == "" {
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
+			return fmt.Errorf("--%s %s: there is no directory %s", name, file, filepath.Dir(file))
+		}
+	}
+	return nil
+}
+
 // result is what came of exploring or fuzzing.
 type result interface {
 	HTML(file string) error
 	JUnit(file string) error
 	Text(w io.Writer, dir string)
 	Confirmed() int
+	Judged() error
 }
 
 // tell reports a result, and returns the exit code.
@@ -193,15 +218,15 @@ func tell(cmd *cobra.Command, result result, dir, html, junit string) error {
 	if junit == "" {
 		junit = filepath.Join(dir, "junit.xml")
 	}
+	result.Text(cmd.OutOrStdout(), dir)
 	if err := errors.Join(result.HTML(html), result.JUnit(junit)); err != nil {
 		return err
 	}
-	result.Text(cmd.OutOrStdout(), dir)
 	fmt.Fprintf(cmd.OutOrStdout(), "Reports: %s, %s\n", html, junit)
 	if result.Confirmed() > 0 {
 		return errFound
 	}
-	return nil
+	return result.Judged()
 }
 
 // shard reads I/N.

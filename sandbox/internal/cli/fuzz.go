@@ -87,8 +87,9 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 		return errors.New("--object is missing: name the file of the object to edit")
 	case f.nodes < 0:
 		return fmt.Errorf("--nodes %d: there cannot be fewer than 0", f.nodes)
-	case f.jobs < 1:
-		return fmt.Errorf("--jobs %d: at least 1 is needed", f.jobs)
+	}
+	if err := f.playable(cmd, 0); err != nil {
+		return err
 	}
 	sample, others, err := fuzz.ReadSample(f.object)
 	if err != nil {

@@ -30,6 +30,10 @@ are what envtest of controller-runtime looks for in $KUBEBUILDER_ASSETS.`,
 			if err != nil {
 				return err
 			}
+			dir, err := filepath.Abs(args[0])
+			if err != nil {
+				return err
+			}
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return fmt.Errorf("make the directory of the links: %w", err)
 			}
@@ -52,7 +56,7 @@ are what envtest of controller-runtime looks for in $KUBEBUILDER_ASSETS.`,
 					return err
 				}
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "export KUBEBUILDER_ASSETS=%s\n", args[0])
+			fmt.Fprintf(cmd.OutOrStdout(), "export KUBEBUILDER_ASSETS=%s\n", dir)
 			return nil
 		},
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -65,7 +64,7 @@ user namespaces.`,
 	flags.StringVar(&f.from, "from", "", "deployment/NAMESPACE/NAME, or the file of a manifest with a Deployment: run it with the account, the environment and, unless it is given some, the arguments of its first container")
 	flags.StringSliceVar(&f.webhooks, "webhooks", nil, "NAMESPACE/NAME of Services whose webhooks it serves, beside those that select its Pod")
 	flags.Int32Var(&f.webhookPort, "webhook-port", 0, "where it serves webhooks (default the target port of the Service, or 9443 if there is no such Service)")
-	flags.StringVar(&f.certDir, "webhook-cert-dir", filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs"), "where it expects tls.crt and tls.key")
+	flags.StringVar(&f.certDir, "webhook-cert-dir", incluster.DefaultCertDir(), "where it expects tls.crt and tls.key")
 	flags.BoolVar(&f.kubelets, "kubelets", false, "let it ask the kubelets what their nodes use, if its account may: its HTTPS_PROXY leads to them")
 	return cmd
 }

@@ -16,6 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/snapshot"
 )
 
+// answersWithin is how long etcd may take to answer.
+const answersWithin = 30 * time.Second
+
 func newSnapshot(r *root) *cobra.Command {
 	return &cobra.Command{
 		Use:   "snapshot FILE",
@@ -27,7 +30,12 @@ The sandbox runs on. The file has the Secrets, too, and only its user can read i
 		Args: arguments("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.withEtcd(cmd.Context(), func(_ cluster.Dir, etcd *clientv3.Client) error {
-				s, err := snapshot.Take(cmd.Context(), etcd, cluster.KubernetesVersion())
+				ctx, cancel := context.WithTimeoutCause(cmd.Context(), answersWithin, fmt.Errorf("etcd has not answered in %s: see 'sandbox status'", answersWithin))
+				defer cancel()
+				s, err := snapshot.Take(ctx, etcd, cluster.KubernetesVersion())
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
 				if err != nil {
 					return err
 				}

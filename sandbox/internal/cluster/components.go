@@ -167,6 +167,7 @@ func kubelets(d Dir, release string, events bool, delays kubelet.Delays, realNod
 		"--release=" + release,
 		fmt.Sprintf("--pod-events=%t", events),
 		"--streaming-socket=" + d.KubeletsSocket(),
+		"--program-socket=" + d.ProgramSocket(),
 	}, args...)}
 }
 

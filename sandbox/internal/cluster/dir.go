@@ -59,7 +59,7 @@ func (d Dir) lock() string                { return d.path("lock") }
 
 // parts are what a sandbox puts into its directory, beside its state; the marker
 // is the last, since the directory is a sandbox's for as long as it is there.
-var parts = []string{"control.sock", "kubelets.sock", "sandbox.log", "lock", marker}
+var parts = []string{"control.sock", "kubelets.sock", "program.sock", "sandbox.log", "lock", marker}
 
 // state is where the parts of a sandbox are kept that outlive its processes.
 var state = []string{"etcd", "pki", "logs", "kubeconfigs", "kubeconfig", "sandbox.json", "audit.log", "audit-policy.yaml", "egress.yaml", "nodes", "images"}
@@ -82,6 +82,10 @@ func (d Dir) shortPath(name string) string {
 
 // KubeletsSocket is where the simulated kubelets can be asked, by HTTP CONNECT.
 func (d Dir) KubeletsSocket() string { return d.shortPath("kubelets.sock") }
+
+// ProgramSocket is where a program with a network of its own that runs as a pod can be reached, by
+// HTTP CONNECT, while there is one.
+func (d Dir) ProgramSocket() string { return d.shortPath("program.sock") }
 
 // settings are kept between runs.
 type settings struct {

@@ -36,6 +36,7 @@ func runKubelets() error {
 	release := flags.String("release", "", "the release of Kubernetes that the kubelets are of")
 	events := flags.Bool("pod-events", true, "write the events of kubelets about pods")
 	socket := flags.String("streaming-socket", "", "where the API server asks for logs, exec and the like")
+	program := flags.String("program-socket", "", "where a program is reached that runs as a pod in a network of its own, while there is one")
 	realNodes := flags.StringArray("real-node", nil, "the socket of a real node, in the order of their numbers")
 	delays := kubelet.DefaultDelays()
 	delays.AddFlags(flags)
@@ -63,7 +64,9 @@ func runKubelets() error {
 	// What provides volumes is simulated in the same process.
 	provided, streamed := make(chan error, 1), make(chan error, 1)
 	go func() { provided <- storage.Run(ctx, client) }()
-	go func() { streamed <- streaming.Serve(ctx, client, *socket, *realNodes, kubelet.ProgramAnnotation) }()
+	go func() {
+		streamed <- streaming.Serve(ctx, client, *socket, *realNodes, streaming.Programs{Annotation: kubelet.ProgramAnnotation, Socket: *program})
+	}()
 	return errors.Join(kubelet.Run(ctx, client, *release, writer, delays), <-provided, <-streamed)
 }
 

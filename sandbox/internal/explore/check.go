@@ -44,8 +44,14 @@ type Problem struct {
 	At time.Time `json:"-"`
 }
 
-// certain reports whether one run is enough to be sure: what has happened, has.
-func (p *Problem) certain() bool { return p.Oracle == Broken || p.Oracle == Failed }
+// certain reports whether one run is enough to be sure: what has happened, has. A process may
+// have ended for want of something that the machine does not have.
+func (p *Problem) certain() bool {
+	return p.Oracle == Broken || p.Oracle == Failed && !strings.HasPrefix(p.Lines[0], endedByItself)
+}
+
+// endedByItself begins the line of a process that has.
+const endedByItself = "the operator ended by itself: "
 
 func (r *run) problem(oracle Oracle, lines ...string) {
 	r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: oracle, Step: len(r.outcome.Steps), Lines: lines})
@@ -64,8 +70,8 @@ func (r *run) judge() {
 	if lines := r.operator.output.failures(); len(lines) > 0 {
 		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: Failed, Step: last, Lines: lines})
 	}
-	if ends := r.operator.ends(); len(ends) > 0 && !r.fault.breaksConnections() && r.fault != nil {
-		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: Failed, Step: last, Lines: []string{"the operator ended by itself: " + ends[0]}})
+	if ends := r.operator.allLastWords(); len(ends) > 0 && !r.fault.breaksConnections() && r.fault != nil {
+		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: Failed, Step: last, Lines: []string{endedByItself + ends[0]}})
 	}
 	if r.baseline == nil || len(r.outcome.Problems) > 0 || len(r.outcome.Steps) < len(r.baseline.Steps) {
 		return
@@ -74,7 +80,7 @@ func (r *run) judge() {
 	if lines := r.baseline.otherCounts(counts, r.fault.skips()); len(lines) > 0 {
 		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: OtherCounts, Step: last, Lines: lines})
 	}
-	if lines := refusedFast(r.outcome.Requests, r.baseline.Locks); len(lines) > 0 {
+	if lines := refusedFast(r.fault.knowable(r.outcome.Requests, r.outcome.Versions), r.baseline.Locks); len(lines) > 0 {
 		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: NotAtRest, Step: last, Lines: lines})
 	}
 	now := r.outcome.Steps[last]
@@ -91,6 +97,28 @@ const (
 	fast  = 20
 	tries = 3 * time.Second
 )
+
+// knowable returns the requests without those for an object that is not there any more, if the
+// operator cannot know that: each event of what is removed with the object has it try again.
+func (f *Fault) knowable(requests []Request, versions []Version) []Request {
+	if !f.skips() {
+		return requests
+	}
+	gone := map[string]time.Time{}
+	for i := range versions {
+		switch v := &versions[i]; v.Type {
+		case watch.Deleted:
+			gone[v.key()] = v.Time
+		case watch.Added:
+			delete(gone, v.key())
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(requests), func(r Request) bool {
+		resource, _, _ := strings.Cut(r.Resource, "/")
+		since, is := gone[nameKey(resource, r.Namespace, r.Name)]
+		return is && r.Time.After(since)
+	})
+}
 
 // refusedFast returns the kinds of writes that were refused again and again, without waiting
 // ever longer.
@@ -141,10 +169,10 @@ func countOf(names anonymizer, versions []Version, locks map[string]bool, pods, 
 	for i := range versions {
 		v := &versions[i]
 		uid := v.Object.GetUID()
-		switch owner := metav1.GetControllerOf(v.Object); {
+		switch owners := v.Object.GetOwnerReferences(); {
 		case v.Type == watch.Deleted:
 			gone[uid] = true
-		case v.Type == watch.Added && late && owner != nil && gone[owner.UID]:
+		case v.Type == watch.Added && late && len(owners) > 0 && !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return !gone[o.UID] && !garbage[o.UID] }):
 			garbage[uid] = true
 		}
 		if v.Initial || garbage[uid] || leftOut(v, locks) || v.Resource == "pods" && !pods || v.Resource == "persistentvolumes" || v.Resource == "controllerrevisions.apps" {

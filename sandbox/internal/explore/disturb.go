@@ -85,7 +85,7 @@ func (s *Session) Disturb(ctx context.Context, f Fault, limit, calm time.Duratio
 		r.remove(faultRule)
 		return false, err
 	}
-	if err := r.strike(ctx, injected, limit, calm); err != nil || !r.outcome.Reached || f.Kind != Late {
+	if err := r.strike(ctx, injected, closed, limit, calm); err != nil || !r.outcome.Reached || f.Kind != Late {
 		return r.outcome.Reached, err
 	}
 	select {

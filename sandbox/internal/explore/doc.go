@@ -10,6 +10,7 @@
 //	steps.go      performs a step
 //	lab.go        sandboxes for the runs, put back to a snapshot
 //	operator.go   the operator's process
+//	pod.go        the Pod that it has, and its webhooks
 //	programs.go   other programs, beside it
 //	rights.go     with whose rights it runs
 //	requests.go   what the operator asked for, from the proxy's log

@@ -5,6 +5,7 @@ package explore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -56,9 +57,9 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 		return nil, err
 	}
 	defer book.Close()
-	base, a, err := e.learnBaseline(ctx, p.Jobs, p.Progress)
+	base, a, err := e.learnBaseline(over, p.Jobs, p.Progress)
 	if err != nil {
-		return nil, err
+		return nil, outOfTime(ctx, over, p.For, err)
 	}
 	faults := choose(plan(base), p)
 	result := &Result{Result: book.Result}
@@ -70,7 +71,7 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	}
 	fmt.Fprintf(p.Progress, "Learnt: %s. There are %d faults to play.\n", result.Learnt, len(faults))
 	if len(faults) == 0 {
-		return nil, fmt.Errorf("no fault to play: the operator writes nothing and sees no event in this workload, or --only matches nothing")
+		return nil, noFaults(p)
 	}
 	if len(a.Problems) > 0 && !slices.ContainsFunc(book.Findings, func(f *Finding) bool { return f.Fault == nil }) {
 		found := e.newFinding(nil, a, base)
@@ -90,6 +91,25 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	return result, err
 }
 
+// noFaults says why there is no fault to play.
+func noFaults(p Plan) error {
+	switch {
+	case len(p.Only) > 0:
+		return fmt.Errorf("no fault to play: --only %s matches none, as would CrashAfter or the name of a resource", strings.Join(p.Only, ", "))
+	case p.Shards > 1:
+		return fmt.Errorf("no fault to play: there are fewer than %d", p.Shards)
+	}
+	return errors.New("no fault to play: the operator writes nothing and sees no event in this workload")
+}
+
+// outOfTime is the error of what took longer than --for, or that which it returned.
+func outOfTime(ctx, over context.Context, limit time.Duration, err error) error {
+	if ctx.Err() == nil && over.Err() != nil {
+		return fmt.Errorf("--for %s was over before all was learnt: give more", limit)
+	}
+	return err
+}
+
 // Prepare makes the state that all runs begin with, if that was not done.
 func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) error {
 	if e.lab != nil {
@@ -100,7 +120,7 @@ func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(progress, "Installing.")
-	if err := lab.prepare(ctx, e.Installed); err != nil {
+	if err := lab.prepare(ctx, e.Command, e.Installed); err != nil {
 		return err
 	}
 	for _, text := range lab.warnings {

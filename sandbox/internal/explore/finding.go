@@ -78,14 +78,23 @@ func (f *Finding) Where() string {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// Kind implements [results.Finding]: findings of one kind say the same, other than numbers
-// and what a field is instead of what it should be.
+// Kind implements [results.Finding]: findings of one kind say the same, and come of faults that
+// are survived, or not, for the same reasons.
 func (f *Finding) Kind() string {
+	if f.Fault == nil {
+		return f.says()
+	}
+	return f.Fault.family() + " " + f.says()
+}
+
+// says is what a finding says, without numbers and what a field is instead of what it should be.
+func (f *Finding) says() string {
 	p := f.Problems[0]
 	text := string(p.Oracle)
 	if len(p.Lines) > 0 {
 		object, what, _ := strings.Cut(p.Lines[0], ": ")
 		path, _, _ := strings.Cut(what, " is ")
+		path, _, _ = strings.Cut(path, lastWritten)
 		text += " " + object + " " + path
 	}
 	return numbers.ReplaceAllString(text, "N")

@@ -45,6 +45,7 @@ func (w *Workload) include(dir string) error {
 		w.Unjudged = append(common.Unjudged, w.Unjudged...)
 		w.WithoutControllers = append(common.WithoutControllers, w.WithoutControllers...)
 		w.ServiceAccount = cmp.Or(w.ServiceAccount, common.ServiceAccount)
+		w.HostNetwork = w.HostNetwork || common.HostNetwork
 		if w.Nodes == nil {
 			w.Nodes = common.Nodes
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/watch"
+
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
@@ -116,8 +118,9 @@ func (r *run) arm(ctx context.Context) (<-chan struct{}, error) {
 	return fired, nil
 }
 
-// inject does what belongs to the fault beside its rule, during a step and after it.
-func (r *run) inject(ctx context.Context, step int, injected <-chan struct{}) error {
+// inject does what belongs to the fault beside its rule, while users do what the step does, and
+// after that is done.
+func (r *run) inject(ctx context.Context, step int, injected, done <-chan struct{}) error {
 	f := r.fault
 	switch {
 	case f == nil:
@@ -138,13 +141,13 @@ func (r *run) inject(ctx context.Context, step int, injected <-chan struct{}) er
 	if step > 0 {
 		calm = r.baseline.Steps[step].Quiet
 	}
-	return r.strike(ctx, injected, r.baseline.Steps[step].Took+2*r.baseline.Quiet+3*time.Second, calm)
+	return r.strike(ctx, injected, done, r.baseline.Steps[step].Took+2*r.baseline.Quiet+3*time.Second, calm)
 }
 
 // strike waits until the fault was injected, as reaches does, and does what belongs to it.
-func (r *run) strike(ctx context.Context, injected <-chan struct{}, limit, calm time.Duration) error {
+func (r *run) strike(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) error {
 	f := r.fault
-	if !r.reaches(ctx, injected, limit, calm) {
+	if !r.reaches(ctx, injected, done, limit, calm) {
 		r.remove(faultRule)
 		return ctx.Err()
 	}
@@ -178,9 +181,16 @@ func (r *run) strike(ctx context.Context, injected <-chan struct{}, limit, calm 
 }
 
 // reaches waits until the fault was injected, and reports whether that came: within the
-// limit, and not after nothing has happened for long. All is calm when nothing happens for
-// that time undisturbed; 0 is while the operator starts, when that says nothing.
-func (r *run) reaches(ctx context.Context, injected <-chan struct{}, limit, calm time.Duration) bool {
+// limit after what users do is done, and not after nothing has happened for long. All is calm when
+// nothing happens for that time undisturbed; 0 is while the operator starts, when that says nothing.
+func (r *run) reaches(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) bool {
+	select {
+	case <-injected:
+		return true
+	case <-done:
+	case <-ctx.Done():
+		return false
+	}
 	over := time.After(limit)
 	for {
 		select {
@@ -284,8 +294,8 @@ func (r *run) moment(asOf string) (int64, error) {
 		return 0, err
 	}
 	for i := range versions {
-		if v := &versions[i]; v.key() == key && v.Object.GetDeletionTimestamp() != nil {
-			if v.Type != "DELETED" {
+		if v := &versions[i]; v.key() == key && (v.Type == watch.Deleted || v.Object.GetDeletionTimestamp() != nil) {
+			if v.Type != watch.Deleted {
 				return v.Revision, nil
 			}
 			// It was gone at once; the moment is when it was still there.

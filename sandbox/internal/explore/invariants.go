@@ -171,13 +171,15 @@ func (o *owners) stays(uid types.UID) bool {
 	}
 }
 
-// taken reports an object that was taken from a controller that still exists.
+// taken reports an object that was taken from a controller that still exists. One may hand it on
+// to what it controls, and take it back, as a StatefulSet does with claims that go with a pod.
 func (o *owners) taken(v *Version) string {
 	if v.Old == nil || v.Type == watch.Deleted {
 		return ""
 	}
 	before, now := metav1.GetControllerOf(v.Old), metav1.GetControllerOf(v.Object)
-	if before == nil || now == nil || before.UID == now.UID || o.objects[before.UID] == nil {
+	if before == nil || now == nil || before.UID == now.UID || o.objects[before.UID] == nil ||
+		o.controllers[now.UID] == before.UID || o.controllers[before.UID] == now.UID {
 		return ""
 	}
 	return fmt.Sprintf("%s was taken from %s %s, which still exists, by %s %s", v.key(), before.Kind, before.Name, now.Kind, now.Name)

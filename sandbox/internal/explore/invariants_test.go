@@ -82,6 +82,22 @@ func TestTakenFromAnother(t *testing.T) {
 	}
 }
 
+// A StatefulSet with whenScaled: Delete hands the claim of a pod that is to go on to the pod.
+func TestHandedOn(t *testing.T) {
+	claim := func(owner string) Version {
+		return version(t, "persistentvolumeclaims", "metadata: {name: data-db-1, namespace: shop, uid: claim, ownerReferences: ["+owner+"]}")
+	}
+	set := version(t, "statefulsets.apps", "metadata: {name: db, namespace: shop, uid: db}\nspec: {replicas: 2}")
+	pod := version(t, "pods", "metadata: {name: db-1, namespace: shop, uid: pod, ownerReferences: [{kind: StatefulSet, name: db, uid: db, controller: true}]}")
+	before, after := claim("{kind: StatefulSet, name: db, uid: db, controller: true}"), claim("{kind: Pod, name: db-1, uid: pod, controller: true}")
+	there, back := after, before
+	there.Type, there.Old = watch.Modified, before.Object
+	back.Type, back.Old = watch.Modified, after.Object
+	if got := broken([]Version{set, pod, before, there, back}); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // An invariant sees all objects of its moment, and may be about the end of an object.
 func TestInvariantsOverAllObjects(t *testing.T) {
 	w, err := ParseWorkload([]byte(`steps: [{run: ls}]

@@ -8,10 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +21,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -44,6 +45,13 @@ type lab struct {
 	// account is the ServiceAccount that the operator has, empty for all rights; why says
 	// which that is.
 	account, why string
+	// from is the Deployment or StatefulSet that has it, empty for none; environment is what its
+	// container declares, hostName the name of the operator's Pod, and served are the Services
+	// whose webhooks the operator serves.
+	from        string
+	environment []string
+	hostName    string
+	served      map[types.NamespacedName]bool
 	// warnings are about what was installed.
 	warnings []string
 	// alone: this machine does not permit that a program believes it is in a pod.
@@ -92,8 +100,8 @@ func newLab(dir string, w *Workload) (*lab, error) {
 func (l *lab) path() string { return l.bin + string(os.PathListSeparator) + os.Getenv("PATH") }
 
 // prepare makes the state that all runs begin with: what is to be installed is, and all is
-// at rest. Unless it is nil, installed is called with what then is there, and may refuse it.
-func (l *lab) prepare(ctx context.Context, installed func(context.Context, dynamic.Interface) error) error {
+// at rest, and the operator, a command, has its Pod. Unless it is nil, installed is called with what then is there, and may refuse it.
+func (l *lab) prepare(ctx context.Context, command []string, installed func(context.Context, dynamic.Interface) error) error {
 	s, err := l.up(ctx, l.base(), true)
 	if err != nil {
 		return err
@@ -104,15 +112,7 @@ func (l *lab) prepare(ctx context.Context, installed func(context.Context, dynam
 		return err
 	}
 	for _, path := range l.workload.Install {
-		flag := "-f"
-		if _, err := os.Stat(filepath.Join(path, "kustomization.yaml")); err == nil {
-			flag = "-k"
-		}
-		if err := s.kubectl(ctx, "", "apply", "--server-side", flag, path); err != nil {
-			return fmt.Errorf("install %s: %w", path, err)
-		}
-		// What comes next may need it.
-		if err := r.established(ctx); err != nil {
+		if err := l.install(ctx, s, r, path); err != nil {
 			return fmt.Errorf("install %s: %w", path, err)
 		}
 	}
@@ -128,14 +128,7 @@ func (l *lab) prepare(ctx context.Context, installed func(context.Context, dynam
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	called, err := incluster.CalledServices(ctx, r.client)
-	if err != nil {
-		return err
-	}
-	for _, service := range slices.Sorted(maps.Keys(called)) {
-		l.warnings = append(l.warnings, fmt.Sprintf("a webhook of %s calls the Service %s, which no one serves here: leave it out of what is installed", called[service], service))
-	}
-	if l.account, l.why, err = accountFor(ctx, s.config, l.workload.ServiceAccount); err != nil {
+	if l.account, l.from, l.why, err = accountFor(ctx, s.config, l.workload.ServiceAccount); err != nil {
 		return err
 	}
 	if l.account == "" {
@@ -145,12 +138,65 @@ func (l *lab) prepare(ctx context.Context, installed func(context.Context, dynam
 	}
 	if err := incluster.Permitted(); err != nil {
 		l.alone = true
-		l.why += " It only finds the API server by KUBECONFIG, and not as in a pod: " + err.Error() + "."
+		l.why += " It only finds the API server by KUBECONFIG, not as in a pod, and has the network of this machine: " + err.Error() + "."
+	} else if err := l.makePod(ctx, s, command); err != nil {
+		return err
+	}
+	if err := l.unserved(ctx, r.client); err != nil {
+		return err
 	}
 	return s.withEtcd(ctx, func(etcd *clientv3.Client) (err error) {
 		l.prepared, err = snapshot.Take(ctx, etcd, cluster.KubernetesVersion())
 		return err
 	})
+}
+
+// install applies manifests. Those of kinds that are not there, such as the Certificates of an
+// operator whose certificates come from elsewhere, are left out with a warning.
+func (l *lab) install(ctx context.Context, s *sandbox, r *recorder, path string) error {
+	flag := "-f"
+	if _, err := os.Stat(filepath.Join(path, "kustomization.yaml")); err == nil {
+		flag = "-k"
+	}
+	var err error
+	for range 2 {
+		err = s.kubectl(ctx, "", "apply", "--server-side", flag, path)
+		// What comes next may need it, and what was applied before its kind was there.
+		if err := r.established(ctx); err != nil {
+			return err
+		}
+		if err == nil {
+			return nil
+		}
+		if kinds, only := unknownKinds(err.Error()); !only || len(kinds) == 0 {
+			return err
+		}
+	}
+	kinds, _ := unknownKinds(err.Error())
+	l.warnings = append(l.warnings, fmt.Sprintf("what %s has of %s is left out: there is no such kind, install its CustomResourceDefinition", path, strings.Join(kinds, ", ")))
+	return nil
+}
+
+// What kubectl says of an object whose kind is not there, and what it says besides.
+var (
+	unknownKind = regexp.MustCompile(`no matches for kind "([^"]+)" in version "([^"]+)"`)
+	aside       = regexp.MustCompile(`^(ensure CRDs are installed first|.+ serverside-applied|exit status \d+|Warning: .*|)$`)
+)
+
+// unknownKinds returns the kinds, VERSION KIND, of which kubectl says that they are not there, and
+// whether it complains of nothing else.
+func unknownKinds(complaint string) (kinds []string, only bool) {
+	only = true
+	for line := range strings.Lines(strings.Replace(complaint, ": ", "\n", 1)) {
+		line = strings.TrimSpace(line)
+		if match := unknownKind.FindStringSubmatch(line); match != nil {
+			kinds = append(kinds, match[2]+" "+match[1])
+		} else if !aside.MatchString(line) {
+			only = false
+		}
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds), only
 }
 
 // establishing is how long a CustomResourceDefinition may take.

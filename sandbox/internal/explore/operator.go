@@ -6,10 +6,12 @@ package explore
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,9 +27,14 @@ import (
 type operator struct {
 	command    []string
 	kubeconfig string
-	// pod has the files of a ServiceAccount, and server is the URL of the API server, for a
-	// program that looks for a cluster around it. Empty: it finds none.
-	pod, server string
+	// pod is what a program finds that looks for a cluster around it, and environment what
+	// variables it has beside those of this process. Nil: it finds none.
+	pod         *incluster.Pod
+	environment []string
+	// serve serves what the program asks the API server in a network of its own, and networks
+	// are those of all processes.
+	serve    func(net.Listener)
+	networks *networks
 	// bin is where the programs of this binary are, path the PATH of the process.
 	bin, path string
 	output    *output
@@ -37,8 +44,9 @@ type operator struct {
 	ended   chan struct{}
 	// killed: we are about to kill it, so its end is no exit.
 	killed bool
-	exits  []string
-	closed bool
+	// exits are how processes have ended, and words the same with what each has written last.
+	exits, words []string
+	closed       bool
 }
 
 // output keeps what all processes of a run write, up to a limit, and finds in it what must
@@ -93,10 +101,25 @@ func (o *output) tail(lines int) []string {
 	return all[max(0, len(all)-lines):]
 }
 
+// lastWords is how many lines a process has written last that tell why it has ended.
+const lastWords = 3
+
+// lastWritten is between how a process has ended and what it has written last.
+const lastWritten = ", after it wrote: "
+
+// lastOf says how a process has ended, and what it has written last.
+func (o *output) lastOf(end string) string {
+	lines := slices.DeleteFunc(o.tail(lastWords), func(line string) bool { return strings.TrimSpace(line) == "" })
+	if len(lines) == 0 {
+		return end
+	}
+	return end + lastWritten + strings.Join(lines, " / ")
+}
+
 // another returns another process of the same operator, which is not started.
 func (o *operator) another() *operator {
 	return &operator{
-		command: o.command, kubeconfig: o.kubeconfig, pod: o.pod, server: o.server, bin: o.bin, path: o.path,
+		command: o.command, kubeconfig: o.kubeconfig, pod: o.pod, environment: o.environment, serve: o.serve, networks: o.networks, bin: o.bin, path: o.path,
 		output: &output{fail: o.output.fail},
 	}
 }
@@ -122,27 +145,38 @@ func (o *operator) launch() error {
 	for i, argument := range command.Args {
 		command.Args[i] = strings.ReplaceAll(argument, "$KUBECONFIG", o.kubeconfig)
 	}
-	command.Env = append(os.Environ(), "KUBECONFIG="+o.kubeconfig, "PATH="+o.path)
+	command.Env = append(append(os.Environ(), o.environment...), "KUBECONFIG="+o.kubeconfig, "PATH="+o.path)
 	command.Stdout, command.Stderr = o.output, o.output
 	// What it starts ends with it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.WaitDelay = 5 * time.Second
-	if o.pod != "" {
-		if err := incluster.Surround(command, o.pod, o.server); err != nil {
-			return fmt.Errorf("start the operator: %w", err)
-		}
-	}
-	if err := child.Start(command); err != nil {
+	network, err := o.begin(command)
+	if err != nil {
 		return fmt.Errorf("start the operator: %w", err)
 	}
 	ended := make(chan struct{})
 	o.process, o.ended, o.killed = command, ended, false
+	if network != nil {
+		o.networks.add(network)
+		go o.serve(network.API())
+	}
 	go func() {
 		_ = command.Wait()
+		if network != nil {
+			o.networks.remove(network)
+		}
 		o.over(command)
 		close(ended)
 	}()
 	return nil
+}
+
+// begin starts a command, and returns the network of its process, unless that is the machine's.
+func (o *operator) begin(command *exec.Cmd) (*incluster.Network, error) {
+	if o.pod == nil {
+		return nil, child.Start(command)
+	}
+	return o.pod.Start(command, child.Start)
 }
 
 // restartAfter is how long an operator that has ended is left alone.
@@ -155,13 +189,15 @@ func (o *operator) over(command *exec.Cmd) {
 	if o.process != command || o.killed || o.closed {
 		return
 	}
-	o.exits = append(o.exits, command.ProcessState.String())
+	end := command.ProcessState.String()
+	o.exits = append(o.exits, end)
+	o.words = append(o.words, o.output.lastOf(end))
 	time.AfterFunc(restartAfter, func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if o.process == command && !o.closed && !o.killed {
 			if err := o.launch(); err != nil {
-				o.exits = append(o.exits, err.Error())
+				o.exits, o.words = append(o.exits, err.Error()), append(o.words, err.Error())
 			}
 		}
 	})
@@ -209,6 +245,13 @@ func (o *operator) close() {
 	o.closed = true
 	o.mu.Unlock()
 	o.kill()
+}
+
+// allLastWords returns how it has ended by itself, and what it has written last, each time.
+func (o *operator) allLastWords() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string(nil), o.words...)
 }
 
 // ends returns how often, and how, it has ended by itself.

@@ -85,6 +85,13 @@ func (q *queue) take(long bool) (Fault, bool) {
 	return f, true
 }
 
+// giveBack has a fault not played that there was no time for.
+func (q *queue) giveBack(f Fault) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.short = append(q.short, planned{Fault: f})
+}
+
 // run plays all faults, or as many as there is time for.
 func (q *queue) run(ctx context.Context) error {
 	var lanes sync.WaitGroup
@@ -113,8 +120,9 @@ func (q *queue) run(ctx context.Context) error {
 // playOne plays a fault, again if that makes a finding certain, and notes what came of it.
 func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
 	begun := time.Now()
-	o, err := q.explorer.play(ctx, lane, &f, q.base, setting{})
-	if ctx.Err() != nil {
+	o, err := q.explorer.play(q.over, lane, &f, q.base, setting{})
+	if q.over.Err() != nil {
+		q.giveBack(f)
 		return
 	}
 	played := results.Played{ID: f.id(), Name: f.name()}
@@ -140,10 +148,14 @@ func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
 		played.Unsure = found.Like == "" && !q.timeFor(time.Since(begun))
 		if found.Like == "" && !played.Unsure {
 			found.Tries = 1
-			if again, err := q.explorer.play(ctx, lane, &f, q.base, setting{new: true}); err == nil && len(again.Problems) > 0 {
+			if again, err := q.explorer.play(q.over, lane, &f, q.base, setting{new: true}); err == nil && len(again.Problems) > 0 {
 				found.Repeated = 1
 			}
+			if q.over.Err() != nil && found.Repeated == 0 {
+				found.Tries, played.Unsure = 0, true
+			}
 			if ctx.Err() != nil {
+				q.giveBack(f)
 				return
 			}
 		}
@@ -180,7 +192,7 @@ func (q *queue) like(f *Finding) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, other := range q.book.Findings {
-		if other.Confirmed() && other.Kind() == f.Kind() {
+		if other.Confirmed() && other.says() == f.says() {
 			return other.ID
 		}
 	}

@@ -288,6 +288,21 @@ func (r *recorder) objects() []Version {
 	return objects
 }
 
+// unfinished reports whether there is a pod that is about to start or to end, or a claim that is
+// not bound.
+func (r *recorder) unfinished() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, v := range r.current {
+		phase, _, _ := unstructured.NestedString(v.Object.Object, "status", "phase")
+		waits := v.Object.GetDeletionTimestamp() != nil || phase == "Pending" || phase == ""
+		if (v.Resource == "pods" || v.Resource == "persistentvolumeclaims") && waits {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *recorder) quietSince() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,6 +31,9 @@ func (r *Result) Text(w io.Writer, dir string) {
 		fmt.Fprintf(w, " and %d could not be judged", failed)
 	}
 	fmt.Fprintf(w, "; %d not played. Found: %d.\n", r.Left, r.Confirmed())
+	if doubt := r.Doubt(); doubt != "" {
+		fmt.Fprintln(w, doubt)
+	}
 	if len(r.Streamed) > 0 {
 		fmt.Fprintf(w, "Stale first lists were not played for %s: the operator streams these lists or asks for current ones, so they cannot be stale.\n", strings.Join(r.Streamed, ", "))
 	}

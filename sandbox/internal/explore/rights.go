@@ -37,46 +37,47 @@ const tokenSeconds = int64(4 * 60 * 60)
 // accountFor returns the ServiceAccount, NAMESPACE/NAME, that an operator has: the one that
 // the workload names, or else the only one that what is installed gives to a Deployment or
 // a StatefulSet. It is empty for an operator that has all rights, and why says in a line
-// which it is.
-func accountFor(ctx context.Context, config *rest.Config, named string) (account, why string, err error) {
+// which it is. From is the Deployment or StatefulSet that has it, KIND/NAMESPACE/NAME, empty if
+// there is none.
+func accountFor(ctx context.Context, config *rest.Config, named string) (account, from, why string, err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return "", "", err
+		return "", "", "", err
 	}
 	if named == Administrator {
-		return "", "The operator has the rights of an administrator.", nil
+		return "", "", "The operator has the rights of an administrator.", nil
+	}
+	accounts, err := accountsOfPods(ctx, client)
+	if err != nil {
+		return "", "", "", err
 	}
 	if named != "" {
 		namespace, name, _ := strings.Cut(named, "/")
 		_, err := client.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return "", "", fmt.Errorf("there is no ServiceAccount %s: it, and what gives it its rights, must be among what is installed", named)
+			return "", "", "", fmt.Errorf("there is no ServiceAccount %s: it, and what gives it its rights, must be among what is installed", named)
 		}
-		return named, fmt.Sprintf("The operator has the rights of the ServiceAccount %s.", named), err
-	}
-	accounts, err := accountsOfPods(ctx, client)
-	if err != nil {
-		return "", "", err
+		return named, accounts[named], fmt.Sprintf("The operator has the rights of the ServiceAccount %s.", named), err
 	}
 	switch len(accounts) {
 	case 0:
-		return "", "The operator has the rights of an administrator: nothing that is installed has a ServiceAccount for it.", nil
+		return "", "", "The operator has the rights of an administrator: nothing that is installed has a ServiceAccount for it.", nil
 	case 1:
 		for account, of := range accounts {
-			return account, fmt.Sprintf("The operator has the rights of the ServiceAccount %s, as %s has.", account, of), nil
+			return account, of, fmt.Sprintf("The operator has the rights of the ServiceAccount %s, as %s has.", account, of), nil
 		}
 	}
-	return "", fmt.Sprintf("The operator has the rights of an administrator, as there are several ServiceAccounts: %s. --service-account chooses one.",
+	return "", "", fmt.Sprintf("The operator has the rights of an administrator, as there are several ServiceAccounts: %s. --service-account chooses one.",
 		strings.Join(slices.Sorted(maps.Keys(accounts)), ", ")), nil
 }
 
 // accountsOfPods returns the ServiceAccounts, other than those by default, of Deployments
-// and StatefulSets, with one that has it.
+// and StatefulSets, with one that has it, written as [incluster.Options] has it.
 func accountsOfPods(ctx context.Context, client kubernetes.Interface) (map[string]string, error) {
 	accounts := map[string]string{}
 	add := func(kind, namespace, name, account string) {
 		if account != "" && account != defaultAccount {
-			accounts[namespace+"/"+account] = kind + " " + namespace + "/" + name
+			accounts[namespace+"/"+account] = kind + "/" + namespace + "/" + name
 		}
 	}
 	deployments, err := client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
@@ -85,7 +86,7 @@ func accountsOfPods(ctx context.Context, client kubernetes.Interface) (map[strin
 	}
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
-		add("Deployment", d.Namespace, d.Name, d.Spec.Template.Spec.ServiceAccountName)
+		add("deployment", d.Namespace, d.Name, d.Spec.Template.Spec.ServiceAccountName)
 	}
 	sets, err := client.AppsV1().StatefulSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -93,7 +94,7 @@ func accountsOfPods(ctx context.Context, client kubernetes.Interface) (map[strin
 	}
 	for i := range sets.Items {
 		s := &sets.Items[i]
-		add("StatefulSet", s.Namespace, s.Name, s.Spec.Template.Spec.ServiceAccountName)
+		add("statefulset", s.Namespace, s.Name, s.Spec.Template.Spec.ServiceAccountName)
 	}
 	return accounts, nil
 }

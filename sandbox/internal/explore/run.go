@@ -131,10 +131,17 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline,
 	undo = append(undo, func() { _ = os.Remove(file) })
 	r.operator = &operator{command: e.Command, kubeconfig: file, bin: e.lab.bin, path: e.lab.path(), output: &output{fail: e.FailOnLog}}
 	if !e.lab.alone {
-		r.operator.pod, r.operator.server = filepath.Join(e.lab.dir, name+".pod"), r.proxy.URL
-		undo = append(undo, func() { _ = os.RemoveAll(r.operator.pod) })
-		if err := files.Write(r.operator.pod); err != nil {
+		r.operator.environment, r.operator.serve, r.operator.networks = e.lab.environment, r.proxy.Serve, &networks{}
+		if r.operator.pod, err = e.lab.pod(name, files, r.proxy.URL); err != nil {
 			return nil, nil, err
+		}
+		undo = append(undo, func() { _ = os.RemoveAll(r.operator.pod.Files) })
+		if len(e.lab.served) > 0 && !e.Workload.HostNetwork {
+			end, err := r.operator.networks.serve(ctx, r.sandbox.dir.ProgramSocket())
+			if err != nil {
+				return nil, nil, err
+			}
+			undo = append(undo, end)
 		}
 	}
 	undo = append(undo, func() { r.operator.close() })
@@ -216,7 +223,10 @@ func (r *run) playSteps(ctx context.Context) error {
 				return ctx.Err()
 			}
 		}
-		if err := r.playStep(ctx, step); err != nil {
+		if err := r.playStep(ctx, step); errors.Is(err, errStuck) {
+			r.outcome.Reached = false
+			return nil
+		} else if err != nil {
 			return err
 		}
 		if r.over != nil {
@@ -230,6 +240,33 @@ func (r *run) playSteps(ctx context.Context) error {
 		r.problem(OtherState, lines...)
 	}
 	return nil
+}
+
+// errStuck ends a run in which users do not go on, as they wait for what does not come before
+// later steps.
+var errStuck = errors.New("a command waits for what does not come")
+
+// untilStuck waits until what a step does is done, or until a fault has to be injected for it to
+// go on.
+func (r *run) untilStuck(ctx context.Context, step int, s *Step, doing *doing) error {
+	f := r.fault
+	mine := f != nil && step >= f.Step && step <= f.Until
+	switch {
+	case s.Run != "" && mine && f.freezes():
+		select {
+		case <-doing.done:
+		case <-time.After(r.baseline.Steps[step].Took + 3*time.Second):
+			if step < f.Until {
+				doing.cancel()
+				<-doing.done
+				return errStuck
+			}
+		}
+	case s.Run != "" && mine && f.Kind != Restart && f.Kind != StaleStart:
+	default:
+		<-doing.done
+	}
+	return ctx.Err()
 }
 
 func (r *run) playStep(ctx context.Context, step int) error {
@@ -251,12 +288,23 @@ func (r *run) playStep(ctx context.Context, step int) error {
 	} else {
 		s := &r.Workload.Steps[step-1]
 		r.note("step %d: %s", step, oneLine(s.Name))
-		if err := r.failed(ctx, s, r.perform(ctx, s)); err != nil {
+		doing := r.begin(ctx, s)
+		if err := r.untilStuck(ctx, step, s, doing); err != nil {
+			return err
+		}
+		// A command may wait for what only comes when the fault is over.
+		if err := r.inject(ctx, step, injected, doing.done); err != nil {
+			return err
+		}
+		<-doing.done
+		if err := r.failed(ctx, s, doing.err); err != nil {
 			return err
 		}
 	}
-	if err := r.inject(ctx, step, injected); err != nil {
-		return err
+	if step == 0 {
+		if err := r.inject(ctx, step, injected, closed); err != nil {
+			return err
+		}
 	}
 	if at.Waits && len(r.outcome.Problems) == 0 {
 		s := &r.Workload.Steps[step-1]
@@ -317,6 +365,9 @@ func (r *run) failed(ctx context.Context, s *Step, err error) error {
 }
 
 func indent(lines []string) string {
+	if strings.TrimSpace(strings.Join(lines, "")) == "" {
+		return "    (it has written nothing)\n"
+	}
 	text := ""
 	for _, line := range lines {
 		text += "    " + line + "\n"

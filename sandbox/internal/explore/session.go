@@ -144,12 +144,12 @@ func (s *Session) Find(resource, namespace, name string) *unstructured.Unstructu
 // must not be in its output, and its end.
 func (s *Session) Failures() []string {
 	lines := s.run.operator.output.failures()
-	ends := s.run.operator.ends()
+	ends := s.run.operator.allLastWords()
 	if s.run.fault.breaksConnections() {
 		ends = nil
 	}
 	for _, end := range ends[min(s.excused, len(ends)):] {
-		lines = append(lines, "the operator ended by itself: "+end)
+		lines = append(lines, endedByItself+end)
 	}
 	return lines
 }
@@ -209,6 +209,9 @@ func AnyIndex(path string) string { return anyIndex(path) }
 
 // Values returns the values of a path in all objects of an entry of a State, as one text.
 func Values(group []Fields, path string) string { return values(group, path) }
+
+// IsTime reports whether a value in a State is a time and nothing else.
+func IsTime(value string) bool { return value == anonymousTime }
 
 // Shown is a value as reports have it.
 func Shown(value string) string { return shown(value) }

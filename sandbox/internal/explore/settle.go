@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -75,7 +76,7 @@ func (r *run) learn(ctx context.Context, step int, at *StepOutcome) error {
 			at.Gap = max(at.Gap, previous)
 		}
 		previous = quiet
-		if quiet >= r.Quiet && len(r.watches()) > 0 {
+		if quiet >= r.enough() && len(r.watches()) > 0 {
 			at.Reads = r.readsIn(quiet)
 			at.Gap = min(at.Gap, r.Quiet)
 			return nil
@@ -94,6 +95,15 @@ func (r *run) learn(ctx context.Context, step int, at *StepOutcome) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// enough returns how long nothing must happen in an undisturbed run for all to be at rest: longer
+// while there is a pod or a claim for which something should happen, as on a machine that is busy.
+func (r *run) enough() time.Duration {
+	if r.recorder.unfinished() {
+		return 3 * r.Quiet
+	}
+	return r.Quiet
 }
 
 // rest waits until all is at rest in a step, or the time is over.
@@ -132,7 +142,7 @@ func (r *run) settle(ctx context.Context, step int, at *StepOutcome) {
 		case <-limit:
 			switch {
 			case !quiet:
-				r.problem(NotAtRest, append([]string{"it does not come to rest; the last writes are"}, r.lastWrites(5)...)...)
+				r.problem(NotAtRest, append([]string{r.restless(10 * time.Second)}, r.lastWrites(5)...)...)
 			case len(missing) > 0:
 				r.problem(NotReached, fmt.Sprintf("the operator does not watch %v any more", missing))
 			default:
@@ -181,6 +191,36 @@ func (r *run) locks() map[string]bool {
 		return nil
 	}
 	return r.baseline.Locks
+}
+
+// restless says what happens all the time.
+func (r *run) restless(while time.Duration) string {
+	often, last := map[string]int{}, ""
+	since := time.Now().Add(-while)
+	note := func(at time.Time, text string) {
+		if at.After(since) {
+			if often[text]++; last == "" || often[text] > often[last] || often[text] == often[last] && text < last {
+				last = text
+			}
+		}
+	}
+	for _, request := range r.log.since(r.lastIndex()) {
+		if request.writes(r.locks()) {
+			note(request.Time, "the operator's "+Call{Verb: request.Verb, Resource: request.Resource, Namespace: request.Namespace, Name: request.Name}.String())
+		}
+	}
+	if last == "" { // It is not the operator that writes.
+		versions, _ := r.recorder.all()
+		for i := range versions {
+			if v := &versions[i]; !v.Initial && !v.heartbeat() {
+				note(v.Time, strings.ToLower(string(v.Type))+" "+v.key())
+			}
+		}
+	}
+	if last == "" {
+		return "it does not come to rest; the last writes are"
+	}
+	return fmt.Sprintf("it does not come to rest: %s, %s in the last %s; the last writes are", last, times(often[last]), while)
 }
 
 // lastWrites returns the last writes of the operator.

@@ -91,12 +91,13 @@ func (a anonymizer) key(v *Version) string {
 	return key
 }
 
-// generalKey names an object, or all those whose names were generated from the same text.
+// generalKey names an object, or all those whose names were generated from the same text, or have
+// a UID in the same place, as volumes that are provided for claims.
 func (v *Version) generalKey() string {
 	if prefix := v.Object.GetGenerateName(); prefix != "" && strings.HasPrefix(v.Object.GetName(), prefix) {
 		return nameKey(v.Resource, v.Object.GetNamespace(), prefix+"*")
 	}
-	return v.key()
+	return nameKey(v.Resource, v.Object.GetNamespace(), uids.ReplaceAllString(v.Object.GetName(), "UID"))
 }
 
 // ownerName leaves out the hash at the end of the names of ReplicaSets, Jobs and the like,
@@ -143,8 +144,13 @@ func flatten(f Fields, path string, value any, skip func(string) bool) {
 	}
 	switch value := value.(type) {
 	case map[string]any:
-		for name, field := range value {
-			flatten(f, strings.TrimPrefix(path+"."+name, "."), field, skip)
+		seen := map[string]int{}
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			key := anonymous(name)
+			if seen[key]++; seen[key] > 1 {
+				key += "#" + strconv.Itoa(seen[key])
+			}
+			flatten(f, strings.TrimPrefix(path+"."+key, "."), value[name], skip)
 		}
 		// Many operators write an empty map where there was none, or the other way round, which
 		// only means something in what is wanted.
@@ -188,8 +194,11 @@ var indexes = regexp.MustCompile(`\[[^\]]*\]`)
 // anyIndex replaces the names of items by nothing.
 func anyIndex(path string) string { return indexes.ReplaceAllString(path, "[]") }
 
+// anonymousTime stands for a time.
+const anonymousTime = "TIME"
+
 func anonymous(text string) string {
-	text = timestamps.ReplaceAllString(text, "TIME")
+	text = timestamps.ReplaceAllString(text, anonymousTime)
 	text = uids.ReplaceAllString(text, "UID")
 	return addresses.ReplaceAllString(text, "ADDRESS")
 }

@@ -31,6 +31,32 @@ func (e *waitError) Error() string {
 // that says nothing leaves it behind, as it does that of Jobs.
 var asKubectl = metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 
+// doing is what a step does, while it does it. The error is there when it is done.
+type doing struct {
+	done   chan struct{}
+	err    error
+	cancel context.CancelFunc
+}
+
+// closed is what is done already.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// begin begins to do what a step does.
+func (r *run) begin(ctx context.Context, s *Step) *doing {
+	ctx, cancel := context.WithCancel(ctx)
+	d := &doing{done: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer cancel()
+		defer close(d.done)
+		d.err = r.perform(ctx, s)
+	}()
+	return d
+}
+
 // perform does what a step does, and does not wait for what it waits for.
 func (r *run) perform(ctx context.Context, s *Step) error {
 	switch {

@@ -34,6 +34,8 @@ type Workload struct {
 	// "none" for all rights. Default: the one that the Deployment or StatefulSet among what
 	// is installed names, if it is the only one.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
+	// HostNetwork: the operator has the network of this machine, and not one of its own.
+	HostNetwork bool `json:"hostNetwork,omitempty"`
 	// Nodes is how many simulated nodes there are. Default 3.
 	Nodes *int `json:"nodes,omitempty"`
 	// WithoutControllers are those of the sandbox's own controller manager that do not
@@ -273,6 +275,9 @@ func (t *Target) isNamed() bool { return t.Resource != "" && t.Name != "" }
 func (w *Wait) compile() (err error) {
 	if !w.isNamed() {
 		return errors.New("wait: resource and name are required")
+	}
+	if w.Timeout.Duration < 0 {
+		return fmt.Errorf("wait: timeout: %s: it must be more than 0", w.Timeout.Duration)
 	}
 	if w.Timeout.Duration == 0 {
 		w.Timeout.Duration = defaultWait

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -30,7 +31,13 @@ func Parse(text []byte) ([]Rule, error) {
 	var s scenario
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&s); errors.Is(err, io.EOF) || err == nil && len(s.Rules) == 0 {
+	var mistakes MistakesError
+	err := decoder.Decode(&s)
+	if partial := (*yaml.TypeError)(nil); errors.As(err, &partial) && len(s.Rules) > 0 {
+		// The rest was decoded, and may have mistakes of its own.
+		mistakes, err = readable(err), nil
+	}
+	if errors.Is(err, io.EOF) || err == nil && len(s.Rules) == 0 {
 		return nil, MistakesError{errors.New(`line 1: there are no rules: want "rules:" and a list of them`)}
 	} else if err != nil {
 		return nil, readable(err)
@@ -42,7 +49,6 @@ func Parse(text []byte) ([]Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	var mistakes MistakesError
 	names := map[string]bool{}
 	for i := range s.Rules {
 		rule := &s.Rules[i]
@@ -50,6 +56,9 @@ func Parse(text []byte) ([]Rule, error) {
 			rule.Name = fmt.Sprintf("rule-%d", i+1)
 		}
 		found := rule.validate()
+		if undecoded(mistakes, lines, i) {
+			found = nil // What is missing may be what could not be decoded.
+		}
 		if names[rule.Name] {
 			found.add("another rule has that name")
 		}
@@ -62,6 +71,16 @@ func Parse(text []byte) ([]Rule, error) {
 		return nil, mistakes
 	}
 	return s.Rules, nil
+}
+
+// undecoded reports whether one of the mistakes, which begin with their lines, is in the i-th of the
+// rules that begin on those lines.
+func undecoded(mistakes MistakesError, lines []int, i int) bool {
+	return slices.ContainsFunc(mistakes, func(err error) bool {
+		var line int
+		_, notThere := fmt.Sscanf(err.Error(), "line %d:", &line)
+		return notThere == nil && line >= lines[i] && (i+1 == len(lines) || line < lines[i+1])
+	})
 }
 
 // ruleLines returns the lines on which the rules of a text begin that was

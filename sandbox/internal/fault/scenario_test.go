@@ -93,6 +93,12 @@ func TestAllUnknownFields(t *testing.T) {
 	checkMistakes(t, err, []string{`line 2: a rule has no field "nam"`, `line 5: a fault has no field "status"`})
 }
 
+// TestUnknownFieldsAndMistakes: an unknown field hides no mistake of another rule.
+func TestUnknownFieldsAndMistakes(t *testing.T) {
+	_, err := Parse([]byte("rules:\n- nam: a\n  fault: {kind: Error}\n- fault: {kind: close}\n"))
+	checkMistakes(t, err, []string{`line 2: a rule has no field "nam"`, `line 4: rule "rule-2": fault.kind "close"`})
+}
+
 func checkMistakes(t *testing.T, err error, want []string) {
 	t.Helper()
 	var got MistakesError

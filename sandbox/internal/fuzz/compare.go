@@ -125,7 +125,7 @@ func (m *Mask) Compare(want, got explore.State) []Difference {
 		}
 		for _, path := range paths(w, g) {
 			wanted, is := explore.Values(w, path), explore.Values(g, path)
-			if wanted != is && !ignored(path) && !m.hidden(key, path) && !grown(key, path, wanted, is) {
+			if wanted != is && !ignored(path) && !noted(path, wanted, is) && !m.hidden(key, path) && !grown(key, path, wanted, is) {
 				all = append(all, Difference{Object: key, Path: path, Want: wanted, Got: is})
 			}
 		}
@@ -150,6 +150,12 @@ func paths(groups ...[]explore.Fields) []string {
 func ignored(path string) bool {
 	return strings.HasSuffix(path, ".observedGeneration") || strings.HasPrefix(path, "metadata.annotations.deployment.kubernetes.io/") ||
 		path == "status.collisionCount"
+}
+
+// noted reports whether an annotation is about when something was done, which an edit and its
+// opposite do not undo, as when pods were restarted.
+func noted(path, want, got string) bool {
+	return strings.Contains(path, "annotations.") && (want == "" || got == "") && explore.IsTime(want+got)
 }
 
 // keptOnPurpose reports whether objects of a kind are kept when no one needs them any more,

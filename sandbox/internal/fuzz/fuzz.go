@@ -54,6 +54,8 @@ type baseline struct {
 	fresh bool
 	// watched are what the operator watches from its start on.
 	watched []string
+	// idle: the operator wrote nothing when there was the sample.
+	idle bool
 	// reports is what the operator says of the sample.
 	reports string
 }
@@ -101,13 +103,16 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 	all := chosen(edits.Of(f.target.schema, f.sample(f.Sample).Object), p)
 	if len(all) == 0 {
 		w.session.End()
-		return nil, errors.New("no edit to play: --only matches nothing, such as the name of a property or a part of it")
+		return nil, fmt.Errorf("no edit to play: --only %s matches none, as would the name of a property or a part of it", strings.Join(p.Only, ", "))
 	}
 	book.Planned, book.Learnt = len(all), f.base.describe()
 	fmt.Fprintf(p.Progress, "Learnt: %s. There are %d edits of one property.\n", book.Learnt, len(all))
+	if f.base.idle {
+		fmt.Fprintln(p.Progress, "warning: the operator has written nothing about the sample: does it do anything about it, and is it in its output why not?")
+	}
 	q := &queue{fuzzer: f, plan: p, book: book, over: over, variety: explore.NewVariety()}
 	q.fill(all)
-	err = q.run(ctx, w)
+	err = q.run(w)
 	book.Left, book.Took = len(q.edits), time.Since(began)
 	return &Result{book.Result}, err
 }
@@ -187,6 +192,7 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 	if f.base.state, err = w.learnSample(ctx); err != nil {
 		return nil, err
 	}
+	f.base.idle = len(s.Faults()) == 0
 	w.objects = s.Objects()
 	now := s.Watched()
 	f.base.watched = slices.DeleteFunc(watched, func(resource string) bool { return !slices.Contains(now, resource) })

@@ -105,7 +105,7 @@ func (q *queue) survive(e edits.Edit) {
 	}
 }
 
-func (q *queue) run(ctx context.Context, first *world) error {
+func (q *queue) run(first *world) error {
 	var lanes sync.WaitGroup
 	for i := range max(1, q.plan.Jobs) {
 		w := first
@@ -120,9 +120,9 @@ func (q *queue) run(ctx context.Context, first *world) error {
 				if !ok {
 					return
 				}
-				for _, then := range l.play(ctx, next) {
+				for _, then := range l.play(l.over, next) {
 					if l.over.Err() == nil {
-						l.play(ctx, then)
+						l.play(l.over, then)
 					}
 				}
 			}
@@ -183,6 +183,7 @@ func (l *lane) play(ctx context.Context, t trial) []trial {
 		}
 	}
 	if ctx.Err() != nil {
+		l.giveBack(t)
 		return nil
 	}
 	if err != nil || found != nil {
@@ -197,6 +198,15 @@ func (l *lane) play(ctx context.Context, t trial) []trial {
 	}
 	played.Seconds = time.Since(begun).Seconds()
 	return l.note(played, found, t)
+}
+
+// giveBack has an edit not played that there was no time for.
+func (q *queue) giveBack(t trial) {
+	if len(t.edits) == 1 && t.fault == nil {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.edits = append(q.edits, t.edits...)
+	}
 }
 
 // crash returns the crash of a component of the lane's sandbox, and ends that.

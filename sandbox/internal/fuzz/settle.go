@@ -94,7 +94,7 @@ func (w *world) missing(g goal, state explore.State) *Problem {
 	object := w.find()
 	switch {
 	case g.learns && len(w.session.Watched()) == 0:
-		return &Problem{Oracle: explore.NotReached, Lines: []string{"the operator has not opened a watch"}}
+		return &Problem{Oracle: explore.NotReached, Lines: []string{"the operator has not opened a watch: it does not use $KUBECONFIG, or does not start"}}
 	case !g.learns && len(w.unwatched()) > 0:
 		return &Problem{Oracle: explore.NotReached, Lines: []string{fmt.Sprintf("the operator does not watch %v any more", w.unwatched())}}
 	case g.gone && object != nil:

@@ -90,10 +90,10 @@ func serviceOf(clientConfig map[string]any) (service types.NamespacedName, port 
 	return service, port, path, true
 }
 
-// CalledServices returns the Services, NAMESPACE/NAME, that webhooks of the API server call, each
-// with one of the objects that say so, such as validatingwebhookconfigurations/shop.
-func CalledServices(ctx context.Context, client dynamic.Interface) (map[string]string, error) {
-	called := map[string]string{}
+// CalledServices returns the Services that webhooks of the API server call, each with one of the
+// objects that say so, such as validatingwebhookconfigurations/shop.
+func CalledServices(ctx context.Context, client dynamic.Interface) (map[types.NamespacedName]string, error) {
+	called := map[types.NamespacedName]string{}
 	for _, resource := range withWebhooks {
 		list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -102,7 +102,7 @@ func CalledServices(ctx context.Context, client dynamic.Interface) (map[string]s
 		for i := range list.Items {
 			for _, hook := range webhooksOf(&list.Items[i]) {
 				if service, _, _, found := serviceOf(hook.clientConfig()); found {
-					called[service.String()] = resource.Resource + "/" + list.Items[i].GetName()
+					called[service] = resource.Resource + "/" + list.Items[i].GetName()
 				}
 			}
 		}

@@ -21,12 +21,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// deploymentPrefix begins the name of a Deployment in the API server.
-const deploymentPrefix = "deployment/"
+// Prefixes of the names of Deployments and StatefulSets in the API server.
+const (
+	deploymentPrefix  = "deployment/"
+	statefulSetPrefix = "statefulset/"
+)
 
 // findDeployment returns the Deployment that the program is run as: one in the API
-// server, or the one in a file.
+// server, or the one in a file. A StatefulSet in the API server is described as a Deployment that
+// is not there.
 func findDeployment(ctx context.Context, client kubernetes.Interface, from string) (*appsv1.Deployment, error) {
+	if full, is := strings.CutPrefix(from, statefulSetPrefix); is {
+		return fromStatefulSet(ctx, client, full)
+	}
 	full, inServer := strings.CutPrefix(from, deploymentPrefix)
 	if !inServer {
 		data, err := os.ReadFile(from)
@@ -48,6 +55,21 @@ func findDeployment(ctx context.Context, client kubernetes.Interface, from strin
 		return nil, fmt.Errorf("--from %s: there is no such Deployment: apply it first, or give the file of its manifest", from)
 	}
 	return d, err
+}
+
+func fromStatefulSet(ctx context.Context, client kubernetes.Interface, full string) (*appsv1.Deployment, error) {
+	namespace, name, _ := strings.Cut(full, "/")
+	set, err := client.AppsV1().StatefulSets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("--from %s%s: there is no such StatefulSet: apply it first", statefulSetPrefix, full)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name},
+		Spec:       appsv1.DeploymentSpec{Template: set.Spec.Template},
+	}, nil
 }
 
 // parseDeployment returns the only Deployment among the objects of a manifest.

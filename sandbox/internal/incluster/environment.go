@@ -27,8 +27,8 @@ var elsewhere = []string{"KUBECONFIG", "KUBERNETES_MASTER"}
 // container unless the user gave some, and with the environment that it has in a
 // cluster.
 func (r *run) command(ctx context.Context, pod *corev1.Pod) (*exec.Cmd, error) {
-	container := &pod.Spec.Containers[0]
-	variables, err := r.containerVariables(ctx, pod, container)
+	main := container(pod)
+	variables, err := r.containerVariables(ctx, pod, main)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (r *run) command(ctx context.Context, pod *corev1.Pod) (*exec.Cmd, error) {
 	}
 	args := r.Program[1:]
 	if len(args) == 0 {
-		for _, arg := range containerArgs(container) {
+		for _, arg := range containerArgs(main) {
 			args = append(args, expansion.Expand(arg, expansion.MappingFuncFor(variables)))
 		}
 	}

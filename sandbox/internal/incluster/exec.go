@@ -4,6 +4,7 @@
 package incluster
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -11,9 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -40,50 +43,83 @@ func (f Files) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	for name, data := range f.names() {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
+	return writeAll(dir, f.names())
 }
 
-// Surround changes a command that was not started, so that its program believes it is in a
-// pod: it finds the files of a directory where a container has those of its ServiceAccount,
-// and the API server of that URL by its environment. It is the same process.
+// Pod says what a program that believes it is in a pod finds there.
+type Pod struct {
+	// Files is a directory with what a container has of its ServiceAccount, and CertDir, if it
+	// is not empty, one with what it has where it serves webhooks: in ServingCerts.
+	Files, CertDir string
+	ServingCerts   string
+	// Server is the URL of the API server.
+	Server string
+	// HostName is the name of the machine, as the program sees it; empty: as it is.
+	HostName string
+	// HostNetwork: it has the network of this machine, and not one of its own.
+	HostNetwork bool
+}
+
+// Start starts a command in such a way that its program believes it is in a pod, in the process
+// that is started. Unless it has the network of this machine, there is one of its own.
 //
-// It is an error, and the command as before, if this machine does not permit that.
-func Surround(cmd *exec.Cmd, files, server string) error {
+// It is an error if this machine does not permit that.
+func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error) {
 	if cmd.Err != nil {
-		return cmd.Err
+		return nil, cmd.Err
 	}
-	address, err := url.Parse(server)
+	address, err := url.Parse(p.Server)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	host, port, err := net.SplitHostPort(address.Host)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	own, err := permitted()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	cmd.Args = append([]string{Program, files, cmd.Path}, cmd.Args...)
-	cmd.Path = "/proc/self/exe"
-	cmd.Env = append(cmd.Environ(), serviceVariables(host, port)...)
 	attributes := *own
 	if cmd.SysProcAttr != nil {
-		attributes.Setpgid, attributes.Pdeathsig = cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig
+		attributes.Setpgid = cmd.SysProcAttr.Setpgid
 	}
+	do := inPod{Files: p.Files, CertDir: p.CertDir, ServingCerts: p.ServingCerts, HostName: p.HostName, Program: cmd.Path}
+	var passed, handed *os.File
+	if p.HostNetwork {
+		attributes.Cloneflags &^= syscall.CLONE_NEWNET
+	} else {
+		do.API = address.Host
+		if do.Network, passed, handed, err = pass(cmd); err != nil {
+			return nil, err
+		}
+		defer handed.Close()
+	}
+	text, err := json.Marshal(do)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Args = append([]string{Program, string(text)}, cmd.Args...)
+	cmd.Path = "/proc/self/exe"
+	cmd.Env = append(cmd.Environ(), serviceVariables(host, port)...)
 	cmd.SysProcAttr = &attributes
-	return nil
+	err = start(cmd)
+	// Only the process has it now: if it ends before it has handed anything over, that is seen.
+	_ = passed.Close()
+	if err != nil || p.HostNetwork {
+		return nil, err
+	}
+	return handedFrom(handed)
 }
 
-// permitted returns in which namespaces a program can have directories of its own here.
+// own are the namespaces that a program in a pod has.
+const own = syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET
+
+// permitted returns in which namespaces a program can have directories and a network of its own
+// here.
 var permitted = sync.OnceValues(func() (*syscall.SysProcAttr, error) {
 	var err error
-	for _, attributes := range ownNamespaces(syscall.CLONE_NEWNS) {
+	for _, attributes := range ownNamespaces(own) {
 		try := *attributes
 		cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{Program}, SysProcAttr: &try}
 		if err = cmd.Run(); err == nil {
@@ -93,30 +129,62 @@ var permitted = sync.OnceValues(func() (*syscall.SysProcAttr, error) {
 	return nil, notPermitted(err)
 })
 
-// Permitted returns an error that says why [Surround] is not possible on this machine.
+// Permitted returns an error that says why [Pod.Start] is not possible on this machine.
 func Permitted() error {
 	_, err := permitted()
 	return err
 }
 
-// Exec is the process that [Surround] starts: it becomes the program. The arguments are the
-// directory of the files, the path of the program, and its arguments, from its name on. Without
-// any it only finds out whether that can be done.
+// inPod is what the process is to do that becomes the program.
+type inPod struct {
+	Files        string `json:"files"`
+	CertDir      string `json:"certDir,omitempty"`
+	ServingCerts string `json:"servingCerts,omitempty"`
+	HostName     string `json:"hostName,omitempty"`
+	// Network is the number of the file through which it hands its network over, and API the
+	// address of the API server there. Empty: it has the network of this machine.
+	Network string `json:"network,omitempty"`
+	API     string `json:"api,omitempty"`
+	Program string `json:"program"`
+}
+
+// Exec is the process that [Pod.Start] starts: it becomes the program. The arguments are what it
+// is to do, and those of the program, from its name on. Without any it only finds out whether that
+// can be done.
 func Exec(args []string) error {
 	if namespace, err := mountNamespace(); err != nil {
 		return err
 	} else if outside, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", os.Getppid())); err == nil && outside == namespace {
 		return errors.New("this is the process of an operator, which 'sandbox explore' starts")
 	}
-	files := Files{}
+	var do inPod
+	var files Files
 	if len(args) > 0 {
+		if err := json.Unmarshal([]byte(args[0]), &do); err != nil {
+			return err
+		}
 		var err error
-		if files, err = readFiles(args[0]); err != nil {
+		if files, err = readFiles(do.Files); err != nil {
 			return err
 		}
 	}
-	if err := mount(serviceAccountDir); err != nil {
+	if err := do.network(len(args) == 0); err != nil {
 		return err
+	}
+	dirs, certs := []string{serviceAccountDir}, map[string][]byte{}
+	if do.CertDir != "" {
+		dirs = append(dirs, do.ServingCerts)
+		if err := readAll(do.CertDir, certs); err != nil {
+			return err
+		}
+	}
+	if err := mount(dirs...); err != nil {
+		return err
+	}
+	if do.HostName != "" {
+		if err := unix.Sethostname([]byte(do.HostName[:min(len(do.HostName), longestHostName)])); err != nil {
+			return fmt.Errorf("set the host name: %w", err)
+		}
 	}
 	if err := dropCapabilities(); err != nil {
 		return err
@@ -127,7 +195,28 @@ func Exec(args []string) error {
 	if err := files.Write(serviceAccountDir); err != nil {
 		return err
 	}
-	return syscall.Exec(args[1], args[2:], os.Environ())
+	if err := writeAll(do.ServingCerts, certs); err != nil {
+		return err
+	}
+	return syscall.Exec(do.Program, args[1:], os.Environ())
+}
+
+// longestHostName is what a kubelet shortens host names to.
+const longestHostName = 63
+
+// network makes the network of the program.
+func (do *inPod) network(try bool) error {
+	if try {
+		return loopbackUp()
+	}
+	if do.Network == "" {
+		return nil
+	}
+	fd, err := strconv.Atoi(do.Network)
+	if err != nil {
+		return err
+	}
+	return handOver(fd, do.API)
 }
 
 func readFiles(dir string) (f Files, err error) {
@@ -140,4 +229,28 @@ func readFiles(dir string) (f Files, err error) {
 	namespace, err := os.ReadFile(filepath.Join(dir, corev1.ServiceAccountNamespaceKey))
 	f.Namespace = string(namespace)
 	return f, err
+}
+
+// readAll reads the files of a directory.
+func readAll(dir string, into map[string][]byte) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if into[entry.Name()], err = os.ReadFile(filepath.Join(dir, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeAll writes files into a directory that exists.
+func writeAll(dir string, files map[string][]byte) error {
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }

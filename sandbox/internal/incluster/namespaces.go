@@ -93,7 +93,7 @@ func ownNamespaces(own uintptr) []*syscall.SysProcAttr {
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
 			// A program that is not started as root has only those of its rights that
 			// it is started with.
-			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
+			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN},
 		},
 	}
 }
@@ -131,6 +131,7 @@ func notPermitted(err error) error {
 func forbidding() string {
 	for _, setting := range []struct{ name, forbids string }{
 		{"user/max_mnt_namespaces", "0"},
+		{"user/max_net_namespaces", "0"},
 		{"user/max_user_namespaces", "0"},
 		{"kernel/unprivileged_userns_clone", "0"},
 		{"kernel/apparmor_restrict_unprivileged_userns", "1"},

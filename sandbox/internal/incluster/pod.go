@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -21,8 +22,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/kubectl/pkg/cmd/util/podcmd"
 	deploymentutil "k8s.io/kubectl/pkg/util/deployment"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/claim"
@@ -30,8 +33,48 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
+// DefaultCertDir is where programs made with controller-runtime expect the certificate by which
+// they serve webhooks.
+func DefaultCertDir() string {
+	return filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs")
+}
+
 // podTimeout is how long the Pod may take to become ready.
 const podTimeout = 30 * time.Second
+
+// MakePod makes the Pod that a program has in the cluster while this process lives, and returns it
+// when it is ready, with the environment that its container declares. What is wrong with that
+// environment is returned as a warning.
+func MakePod(ctx context.Context, o Options) (pod *corev1.Pod, environment []string, warning, err error) {
+	r := &run{Options: o}
+	if r.client, err = kubernetes.NewForConfig(o.Config); err != nil {
+		return nil, nil, nil, err
+	}
+	if o.From != "" {
+		if r.deployment, err = findDeployment(ctx, r.client, o.From); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if pod, err = r.newPod(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	if pod, err = r.startPod(ctx, pod); err != nil {
+		return nil, nil, nil, err
+	}
+	variables, warning := r.containerVariables(ctx, pod, container(pod))
+	return pod, append(assignments(variables), "HOSTNAME="+pod.Name), warning, nil
+}
+
+// container returns the container of a Pod that the program is: the one that kubectl takes by
+// default.
+func container(pod *corev1.Pod) *corev1.Container {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == pod.Annotations[podcmd.DefaultContainerAnnotationName] {
+			return &pod.Spec.Containers[i]
+		}
+	}
+	return &pod.Spec.Containers[0]
+}
 
 // newPod describes the Pod of the program, which is not in the API server yet.
 func (r *run) newPod(ctx context.Context) (*corev1.Pod, error) {

@@ -108,7 +108,7 @@ func (r *run) prepare(ctx context.Context) (*exec.Cmd, <-chan time.Duration, err
 		return nil, nil, err
 	}
 	// Programs that elect a leader name themselves by it. A kubelet shortens it as well.
-	if err := unix.Sethostname([]byte(pod.Name[:min(len(pod.Name), 63)])); err != nil {
+	if err := unix.Sethostname([]byte(pod.Name[:min(len(pod.Name), longestHostName)])); err != nil {
 		return nil, nil, fmt.Errorf("set the host name: %w", err)
 	}
 	if err := dropCapabilities(); err != nil {

@@ -5,6 +5,7 @@ package incluster
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -22,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
 	kubectlutil "k8s.io/kubectl/pkg/util"
@@ -74,6 +77,66 @@ func (r *run) findWebhooks(ctx context.Context, pod *corev1.Pod) (*webhooks, err
 		return nil, err
 	}
 	return w, nil
+}
+
+// ServeWebhooks has the API server trust a new certificate for the webhooks that name a Service
+// which selects the Pod of a program, and writes that certificate into a directory, which is made.
+// It returns those Services: where there are none, there is no directory.
+func ServeWebhooks(ctx context.Context, config *rest.Config, pod *corev1.Pod, dir string) (map[types.NamespacedName]bool, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Options: Options{Config: config}, client: client}
+	w, err := r.findWebhooks(ctx, pod)
+	if err != nil || w == nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if w.ca, err = writeServingCert(dir, w.services); err != nil {
+		return nil, fmt.Errorf("make the serving certificate: %w", err)
+	}
+	served := map[types.NamespacedName]bool{}
+	for name := range w.services {
+		served[name] = true
+	}
+	for _, resource := range withWebhooks {
+		list, err := w.client.Resource(resource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", resource.Resource, err)
+		}
+		for i := range list.Items {
+			if err := w.trust(ctx, resource, list.Items[i].GetName()); err != nil {
+				return nil, fmt.Errorf("%s %s: %w", resource.Resource, list.Items[i].GetName(), err)
+			}
+		}
+	}
+	return served, nil
+}
+
+// trust writes the authority into the webhooks of an object that name one of the Services.
+func (w *webhooks) trust(ctx context.Context, resource schema.GroupVersionResource, name string) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		object, err := w.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		changed := false
+		for _, hook := range webhooksOf(object) {
+			config := hook.clientConfig()
+			if service, _, _, found := serviceOf(config); !found {
+				continue
+			} else if _, ours := w.services[service]; ours {
+				config["caBundle"], changed = base64.StdEncoding.EncodeToString(w.ca), true
+			}
+		}
+		if changed {
+			_, err = w.client.Resource(resource).Update(ctx, object, metav1.UpdateOptions{})
+		}
+		return err
+	})
 }
 
 // areNamed reports whether an object names one of the Services for a webhook.

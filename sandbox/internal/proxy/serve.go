@@ -106,6 +106,9 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
+// Serve serves the connections of another listener as well, until that is closed.
+func (s *Server) Serve(clients net.Listener) { _ = s.proxy.ServeTLS(clients, "", "") }
+
 // possible refuses rules for which the proxy would have to have started the client.
 func (p *Proxy) possible(rules []fault.Rule) error {
 	for _, rule := range rules {

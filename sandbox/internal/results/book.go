@@ -69,6 +69,9 @@ func (t *Tool[F]) Open(dir string, about any) (*Book[F], error) {
 	if err != nil {
 		return nil, err
 	}
+	if other := otherTool(dir, t.Name); other != "" {
+		return nil, fmt.Errorf("--dir %s has the results of sandbox %s: give another, or remove it", dir, other)
+	}
 	b := &Book[F]{Result: &Result[F]{}, dir: dir, began: time.Now()}
 	file := filepath.Join(dir, t.aboutFile())
 	known, err := os.ReadFile(filepath.Clean(file))
@@ -90,6 +93,21 @@ func (t *Tool[F]) Open(dir string, about any) (*Book[F], error) {
 	b.file, err = os.OpenFile(filepath.Join(dir, playedFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	return b, err
 }
+
+// otherTool returns the name of another tool that has its results in a directory, if there is one.
+func otherTool(dir, name string) string {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+	for _, file := range files {
+		other := strings.TrimSuffix(filepath.Base(file), ".json")
+		if other != name && slices.Contains(tools, other) {
+			return other
+		}
+	}
+	return ""
+}
+
+// tools are the names of those that keep their results in this way.
+var tools = []string{"explore", "fuzz"}
 
 // Note keeps that a case was played.
 func (b *Book[F]) Note(p Played) error {
@@ -180,6 +198,7 @@ func (t *Tool[F]) read(dir string) (*Result[F], error) {
 		if err != nil {
 			return nil, err
 		}
+		f.evidence().dir = dir
 		r.Findings = append(r.Findings, f)
 	}
 	return r, nil
@@ -203,10 +222,22 @@ func (t *Tool[F]) ReadFinding(file string) (F, error) {
 func (t *Tool[F]) Merge(dirs []string) (*Result[F], error) {
 	merged := &Result[F]{}
 	played, found := map[string]bool{}, map[string]bool{}
+	var about string
 	for _, dir := range dirs {
 		r, err := t.read(dir)
 		if err != nil {
 			return nil, err
+		}
+		text, err := os.ReadFile(filepath.Join(dir, t.aboutFile()))
+		switch {
+		case err != nil:
+			return nil, err
+		case !json.Valid(text):
+			return nil, fmt.Errorf("%s is damaged: play again in another directory", filepath.Join(dir, t.aboutFile()))
+		case about == "":
+			about = string(text)
+		case about != string(text):
+			return nil, fmt.Errorf("%s and %s have the results of another %s each: only parts of the same can be put together", dirs[0], dir, t.Subject)
 		}
 		for _, p := range r.Played {
 			if !played[p.ID] {

@@ -50,12 +50,15 @@ type Evidence struct {
 	// Timeline is what happened, and Output how the operator's output ended.
 	Timeline []Moment `json:"timeline,omitempty"`
 	Output   []string `json:"output,omitempty"`
+
+	// dir is where its file is, if it was read from there.
+	dir string
 }
 
 func (e *Evidence) evidence() *Evidence { return e }
 
 // mostOutput is how much of the operator's output is kept.
-const mostOutput = 20
+const mostOutput = 40
 
 // NewEvidence describes what was seen.
 func NewEvidence(command []string, timeline []Moment, output []string) Evidence {

@@ -4,6 +4,7 @@
 package results
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -35,7 +36,7 @@ func (t *Tool[F]) Text(w io.Writer, r *Result[F], dir string) {
 		if len(g.Also) > 0 {
 			fmt.Fprintf(w, "   the same with %d other %s, such as: %s\n", len(g.Also), t.Cases, g.Also[0].Where())
 		}
-		fmt.Fprintf(w, "   again: sandbox replay %s\n", filepath.Join(dir, File(g.Finding)))
+		fmt.Fprintf(w, "   again: sandbox replay %s\n", filepath.Join(cmp.Or(g.Finding.evidence().dir, dir), File(g.Finding)))
 	}
 	for _, g := range once {
 		only := "Found once and not when it was played again, so it may be chance"

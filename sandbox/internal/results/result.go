@@ -5,7 +5,10 @@ package results
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -62,6 +65,36 @@ func (r *Result[F]) Failed() int {
 		}
 	}
 	return failed
+}
+
+// Judged returns an error if nothing is known: no case was played, or none could be judged.
+func (r *Result[F]) Judged() error {
+	switch failed := r.Failed(); {
+	case len(r.Played) == 0:
+		return errors.New("nothing was played: --for leaves no time for it, or it was interrupted")
+	case failed == len(r.Played):
+		return fmt.Errorf("none of the %d that were played could be judged: %s", failed, r.whyNot())
+	}
+	return nil
+}
+
+// whyNot says why the first case that could not be judged could not.
+func (r *Result[F]) whyNot() string {
+	for _, p := range r.Played {
+		if p.Error != "" {
+			why, _, _ := strings.Cut(p.Error, "\n")
+			return why
+		}
+	}
+	return ""
+}
+
+// Doubt is a line for a result of which most could not be judged, empty otherwise.
+func (r *Result[F]) Doubt() string {
+	if 2*r.Failed() <= len(r.Played) {
+		return ""
+	}
+	return "Most could not be judged, such as: " + r.whyNot() + ". Is the machine too slow for that many --jobs, or does something differ in every run?"
 }
 
 // Came returns with how many cases an outcome came.

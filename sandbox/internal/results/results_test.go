@@ -124,6 +124,7 @@ func TestMerge(t *testing.T) {
 	}
 	var text bytes.Buffer
 	tool.Text(&text, merged, "results")
+	// The file of a finding stays where it was found.
 	want := `
 1. lost!
    in c
@@ -132,13 +133,48 @@ func TestMerge(t *testing.T) {
    what happened (in seconds):
          1.00  operator  update
    the same with 1 other cases, such as: in a
-   again: sandbox replay results/finding-c.yaml
+   again: sandbox replay ` + second + `/finding-c.yaml
 `
 	if text.String() != want {
 		t.Errorf("the report is\n%s\nwant\n%s", text.String(), want)
 	}
 	if _, err := tool.Merge([]string{first, t.TempDir()}); err == nil || !strings.Contains(err.Error(), "has no results of sandbox try") {
 		t.Errorf("nothing was merged: %v", err)
+	}
+}
+
+// Results of different things are not put together, nor kept in one directory.
+func TestDifferentResults(t *testing.T) {
+	first, second, others := t.TempDir(), t.TempDir(), t.TempDir()
+	keep(t, first, []Played{{ID: "a"}})
+	open(t, second, "two")
+	if _, err := tool.Merge([]string{first, second}); err == nil || !strings.Contains(err.Error(), "have the results of another thing each") {
+		t.Errorf("they were merged: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(others, "fuzz.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tool.Open(others, "one"); err == nil || !strings.Contains(err.Error(), "has the results of sandbox fuzz") {
+		t.Errorf("a directory of another tool was opened: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(first, tool.aboutFile()), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tool.Merge([]string{first}); err == nil || !strings.Contains(err.Error(), "is damaged") {
+		t.Errorf("a damaged directory was read: %v", err)
+	}
+}
+
+// A result of which nothing is known is not one in which nothing was found.
+func TestJudged(t *testing.T) {
+	for want, played := range map[string][]Played{
+		"":                      {{ID: "a", Error: "slow"}, {ID: "b"}},
+		"nothing was played":    {},
+		"could be judged: slow": {{ID: "a", Error: "slow\nmore"}, {ID: "b", Error: "late"}},
+	} {
+		if err := (&Result[*wrong]{Played: played}).Judged(); (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }
 

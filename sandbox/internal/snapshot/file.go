@@ -21,6 +21,11 @@ const magic = "tidekeeper-sandbox-snapshot-1"
 // Save writes a snapshot to a file that only its user can read, as it has the Secrets of the
 // cluster. A file that is there is replaced when the new one is complete.
 func (s *Snapshot) Save(path string) (err error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		if _, err := Load(path); err != nil {
+			return fmt.Errorf("%s is there already and is not a snapshot: give another name, or remove it", path)
+		}
+	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {
 		return fmt.Errorf("save the snapshot: %w", err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -111,7 +112,10 @@ func (s *server) read(ctx context.Context, n *corev1.Node) (prometheus.Collector
 		pod := &list.Items[i]
 		used, err := usageOf(pod)
 		if err != nil {
-			return nil, err
+			// The other pods have their usage all the same.
+			answer.failed = true
+			fmt.Fprintln(os.Stderr, "error:", err)
+			continue
 		}
 		of := podReadings{namespace: pod.Namespace, name: pod.Name}
 		for _, u := range used {
@@ -139,6 +143,8 @@ type readings struct {
 	node       counter
 	containers map[containerKey]counter
 	pods       []podReadings
+	// failed: what some pod uses is not known.
+	failed bool
 }
 
 type podReadings struct {
@@ -171,5 +177,9 @@ func (r *readings) Collect(metrics chan<- prometheus.Metric) {
 			send(podMemory, prometheus.GaugeValue, memory, pod.namespace, pod.name)
 		}
 	}
-	metrics <- prometheus.MustNewConstMetric(scrapeError, prometheus.GaugeValue, 0)
+	failed := 0.0
+	if r.failed {
+		failed = 1
+	}
+	metrics <- prometheus.MustNewConstMetric(scrapeError, prometheus.GaugeValue, failed)
 }

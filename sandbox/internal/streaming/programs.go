@@ -16,11 +16,19 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// programs are what runs on this machine as pods of the cluster.
+// Programs are what runs on this machine as pods of the cluster.
+type Programs struct {
+	// Annotation is on their pods.
+	Annotation string
+	// Socket is where one is reached that has a network of its own, by HTTP CONNECT, while there
+	// is one.
+	Socket string
+}
+
+// programs finds them.
 type programs struct {
+	Programs
 	client kubernetes.Interface
-	// annotation is on their pods.
-	annotation string
 }
 
 // address returns where a program listens that has the address of its Pod or of a Service, for
@@ -47,7 +55,7 @@ func (p *programs) address(ctx context.Context, host, port string) (string, erro
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if pod.Annotations[p.annotation] == "" {
+		if pod.Annotations[p.Annotation] == "" {
 			continue
 		}
 		target := int32(number)

@@ -68,8 +68,8 @@ type server struct {
 }
 
 // Serve answers on a Unix socket until the context ends. What is for real nodes is passed on
-// to their sockets, and what is for pods with an annotation to programs of this machine.
-func Serve(ctx context.Context, client kubernetes.Interface, socket string, realNodes []string, programAnnotation string) error {
+// to their sockets, and what is for programs of this machine that run as pods to them.
+func Serve(ctx context.Context, client kubernetes.Interface, socket string, realNodes []string, own Programs) error {
 	_ = os.Remove(socket)
 	// Clients that may write to the socket can run commands in pods.
 	mask := unix.Umask(0o177)
@@ -85,7 +85,7 @@ func Serve(ctx context.Context, client kubernetes.Interface, socket string, real
 	answers := &server{client: client, meters: meters{byNode: map[string]*meter{}}}
 	inner := &http.Server{Handler: answers.guarded(answers.handler()), ConnContext: withTunnel, ReadHeaderTimeout: 30 * time.Second}
 	tunnels := &queue{connections: make(chan net.Conn), closed: ctx.Done(), address: listener.Addr()}
-	outer := &http.Server{Handler: connect(tunnels, realNodes, &programs{client, programAnnotation}), ReadHeaderTimeout: 30 * time.Second}
+	outer := &http.Server{Handler: connect(tunnels, realNodes, &programs{own, client}), ReadHeaderTimeout: 30 * time.Second}
 	context.AfterFunc(ctx, func() {
 		_ = outer.Close()
 		_ = inner.Close()

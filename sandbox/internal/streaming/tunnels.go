@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
@@ -47,7 +48,7 @@ func connect(tunnels *queue, realNodes []string, programs *programs) http.Handle
 	})
 }
 
-// passOn opens a tunnel through the socket of a real node, which does the rest.
+// passOn opens a tunnel through a socket, behind which the rest is done.
 func passOn(w http.ResponseWriter, r *http.Request, socket, address string) {
 	node, err := (&net.Dialer{}).DialContext(r.Context(), "unix", socket)
 	if err == nil {
@@ -72,6 +73,10 @@ func connectProgram(w http.ResponseWriter, r *http.Request, programs *programs, 
 	address, err := programs.address(r.Context(), host, port)
 	if err != nil {
 		http.Error(w, "pods and services on simulated nodes cannot be reached: "+err.Error(), http.StatusBadGateway)
+		return
+	}
+	if _, err := os.Stat(programs.Socket); err == nil {
+		passOn(w, r, programs.Socket, address)
 		return
 	}
 	program, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", address)

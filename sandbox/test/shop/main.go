@@ -29,7 +29,11 @@ var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks 
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server")
+	webhook := flag.Bool("webhook", false, "serve a webhook")
 	flag.Parse()
+	if *webhook {
+		go serveWebhook()
+	}
 	fmt.Fprintln(os.Stderr, "shop:", run(context.Background(), *kubeconfig))
 	os.Exit(1)
 }

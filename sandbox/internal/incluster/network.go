@@ -1,0 +1,174 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package incluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Network is that of a program with a network namespace of its own: a loopback interface, on
+// which any port is free. What leads into it and out of it are sockets that were made there and
+// handed to this process.
+type Network struct {
+	// api is where the program finds the API server.
+	api net.Listener
+
+	mu sync.Mutex
+	// ways are sockets that are not connected yet.
+	ways []int
+}
+
+// ways is how many connections into the network of a program there can be while it runs.
+const ways = 64
+
+// handing is how long a new process may take to hand its sockets over.
+const handing = 30 * time.Second
+
+// handedFrom returns the network that a process hands over, which was started with the other
+// end of the socket.
+func handedFrom(handed *os.File) (*Network, error) {
+	connection, err := net.FileConn(handed)
+	if err != nil {
+		return nil, err
+	}
+	defer connection.Close()
+	socket := connection.(*net.UnixConn)
+	if err := socket.SetReadDeadline(time.Now().Add(handing)); err != nil {
+		return nil, err
+	}
+	oob := make([]byte, unix.CmsgSpace(4*(1+ways)))
+	_, n, _, _, err := socket.ReadMsgUnix(make([]byte, 1), oob)
+	if err != nil {
+		return nil, errors.New("it has not made its network")
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(messages) != 1 {
+		return nil, fmt.Errorf("its network: %d messages: %w", len(messages), err)
+	}
+	sockets, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		return nil, err
+	}
+	network := &Network{ways: sockets[1:]}
+	for _, fd := range sockets {
+		unix.CloseOnExec(fd)
+	}
+	listener := os.NewFile(uintptr(sockets[0]), "api")
+	defer listener.Close()
+	if network.api, err = net.FileListener(listener); err != nil {
+		network.Close()
+		return nil, err
+	}
+	return network, nil
+}
+
+// API is where the program finds the API server: what is accepted there is a connection of the
+// program.
+func (n *Network) API() net.Listener { return n.api }
+
+// Dial connects to a port on which the program listens.
+func (n *Network) Dial(ctx context.Context, port int) (net.Conn, error) {
+	n.mu.Lock()
+	if len(n.ways) == 0 {
+		n.mu.Unlock()
+		return nil, fmt.Errorf("there were %d connections to the program already", ways)
+	}
+	fd := n.ways[len(n.ways)-1]
+	n.ways = n.ways[:len(n.ways)-1]
+	n.mu.Unlock()
+	connected := make(chan error, 1)
+	go func() { connected <- unix.Connect(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}) }()
+	select {
+	case err := <-connected:
+		if err != nil {
+			// A socket that was refused can be used again.
+			n.mu.Lock()
+			n.ways = append(n.ways, fd)
+			n.mu.Unlock()
+			return nil, err
+		}
+	case <-ctx.Done():
+		_ = unix.Shutdown(fd, unix.SHUT_RDWR)
+		_ = unix.Close(fd)
+		return nil, ctx.Err()
+	}
+	file := os.NewFile(uintptr(fd), "program")
+	defer file.Close()
+	return net.FileConn(file)
+}
+
+// Close ends all that leads into the network and out of it, but connections that exist.
+func (n *Network) Close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.api != nil {
+		_ = n.api.Close()
+	}
+	for _, fd := range n.ways {
+		_ = unix.Close(fd)
+	}
+	n.ways = nil
+}
+
+// handOver makes the sockets of a [Network], in the network namespace of this process, and hands
+// them over through the socket fd. The program is to find the API server at that address.
+func handOver(fd int, address string) error {
+	defer unix.Close(fd)
+	if err := loopbackUp(); err != nil {
+		return fmt.Errorf("make a loopback interface: %w", err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return err
+	}
+	file, err := listener.(*net.TCPListener).File()
+	if err != nil {
+		return err
+	}
+	sockets := []int{int(file.Fd())}
+	for range ways {
+		way, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		sockets = append(sockets, way)
+	}
+	return unix.Sendmsg(fd, []byte{0}, unix.UnixRights(sockets...), nil, 0)
+}
+
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	loopback, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	loopback.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, loopback)
+}
+
+// pass gives a command a socket through which its process is to hand its network over, and
+// returns the number of the file that it has there, that file here, and the other end.
+func pass(cmd *exec.Cmd) (number string, passed, handed *os.File, _ error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	passed = os.NewFile(uintptr(ends[1]), "network")
+	cmd.ExtraFiles = append(cmd.ExtraFiles, passed)
+	return strconv.Itoa(2 + len(cmd.ExtraFiles)), passed, os.NewFile(uintptr(ends[0]), "network"), nil
+}
