@@ -266,7 +266,7 @@ steps:
 	// The operator is not given the events of later steps while the first one waits for it.
 	for fault, came := range map[string]string{
 		"CrashAfter at step 1, create secrets": "ok", "CrashAfter at step 1, update configmaps": "ok",
-		"Freeze at step 1, configmaps (": "ok", "Freeze at step 1, configmaps, until 2": "not reached",
+		"Freeze at step 1, configmaps (": "ok", "Freeze at step 1, configmaps, until step 2": "not reached",
 	} {
 		if !regexp.MustCompile(regexp.QuoteMeta(fault) + `.*: ` + came + `\n`).MatchString(r.stderr) {
 			t.Errorf("%s: want %s:\n%s", fault, came, r.stderr)
