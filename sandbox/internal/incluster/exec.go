@@ -206,10 +206,13 @@ const longestHostName = 63
 
 // network makes the network of the program.
 func (do *inPod) network(try bool) error {
-	if try {
-		return loopbackUp()
+	if !try && do.Network == "" {
+		return nil
 	}
-	if do.Network == "" {
+	if err := loopbackUp(); err != nil {
+		return fmt.Errorf("make a loopback interface: %w", err)
+	}
+	if try {
 		return nil
 	}
 	fd, err := strconv.Atoi(do.Network)

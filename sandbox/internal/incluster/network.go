@@ -122,21 +122,26 @@ func (n *Network) Close() {
 }
 
 // handOver makes the sockets of a [Network], in the network namespace of this process, and hands
-// them over through the socket fd. The program is to find the API server at that address.
+// them over through the socket fd, which is closed. The program is to find the API server at that
+// address.
 func handOver(fd int, address string) error {
 	defer unix.Close(fd)
-	if err := loopbackUp(); err != nil {
-		return fmt.Errorf("make a loopback interface: %w", err)
-	}
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return err
 	}
+	defer listener.Close()
 	file, err := listener.(*net.TCPListener).File()
 	if err != nil {
 		return err
 	}
+	defer file.Close()
 	sockets := []int{int(file.Fd())}
+	defer func() {
+		for _, way := range sockets[1:] {
+			_ = unix.Close(way)
+		}
+	}()
 	for range ways {
 		way, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {

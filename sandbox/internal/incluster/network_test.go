@@ -1,0 +1,138 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package incluster
+
+import (
+	"context"
+	"io"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// handed returns a network whose sockets this process has made and handed over to itself.
+func handed(t *testing.T) *Network {
+	t.Helper()
+	cmd := &exec.Cmd{}
+	number, passed, other, err := pass(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if number != "3" {
+		t.Errorf("the process finds the socket at %s, want 3", number)
+	}
+	fd, err := unix.Dup(int(passed.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	passed.Close()
+	if err := handOver(fd, "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	n, err := handedFrom(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	return n
+}
+
+// said returns what is read from a connection.
+func said(t *testing.T, c net.Conn, err error) string {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	text, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// say answers each connection of a listener.
+func say(text string, l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(c, text)
+		_ = c.Close()
+	}
+}
+
+func TestNetworkOut(t *testing.T) {
+	n := handed(t)
+	go say("the API server", n.API())
+	c, err := net.Dial("tcp", n.API().Addr().String())
+	if got := said(t, c, err); got != "the API server" {
+		t.Errorf("got %q", got)
+	}
+	n.Close()
+	if c, err := net.Dial("tcp", n.API().Addr().String()); err == nil {
+		c.Close()
+		t.Error("it can be reached when the process has ended")
+	}
+}
+
+// A program that does not listen yet is not reached, and when it does it is: as often as there
+// are sockets.
+func TestNetworkIn(t *testing.T) {
+	n := handed(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().(*net.TCPAddr)
+	l.Close()
+	for range 2 * ways {
+		if c, err := n.Dial(t.Context(), address.Port); err == nil {
+			c.Close()
+			t.Fatal("no one listens, and it was reached")
+		}
+	}
+	if l, err = net.Listen("tcp", address.String()); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go say("the program", l)
+	for range ways {
+		c, err := n.Dial(t.Context(), address.Port)
+		if got := said(t, c, err); got != "the program" {
+			t.Fatalf("got %q", got)
+		}
+	}
+	if _, err := n.Dial(t.Context(), address.Port); err == nil || !strings.Contains(err.Error(), "there were 64 connections") {
+		t.Errorf("got %v, want that there are no more sockets", err)
+	}
+}
+
+func TestNetworkOfAProcessThatEnds(t *testing.T) {
+	_, passed, other, err := pass(&exec.Cmd{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	passed.Close()
+	if _, err := handedFrom(other); err == nil || err.Error() != "it has not made its network" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDialIsGivenUp(t *testing.T) {
+	n := handed(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	// Either is possible: it may be refused before it is given up.
+	if c, err := n.Dial(ctx, 1); err == nil {
+		c.Close()
+		t.Error("it was reached")
+	}
+}
