@@ -7,7 +7,8 @@
 //
 //	workload.go   the steps that a user writes, read from YAML
 //	include.go    what workloads have in common
-//	steps.go      performs a step
+//	steps.go      performs a step, and waits for it
+//	install.go    installs what is there before the operator
 //	lab.go        sandboxes for the runs, put back to a snapshot
 //	operator.go   the operator's process
 //	pod.go        the Pod that it has, and its webhooks

@@ -242,33 +242,6 @@ func (r *run) playSteps(ctx context.Context) error {
 	return nil
 }
 
-// errStuck ends a run in which users do not go on, as they wait for what does not come before
-// later steps.
-var errStuck = errors.New("a command waits for what does not come")
-
-// untilStuck waits until what a step does is done, or until a fault has to be injected for it to
-// go on.
-func (r *run) untilStuck(ctx context.Context, step int, s *Step, doing *doing) error {
-	f := r.fault
-	mine := f != nil && step >= f.Step && step <= f.Until
-	switch {
-	case s.Run != "" && mine && f.freezes():
-		select {
-		case <-doing.done:
-		case <-time.After(r.baseline.Steps[step].Took + 3*time.Second):
-			if step < f.Until {
-				doing.cancel()
-				<-doing.done
-				return errStuck
-			}
-		}
-	case s.Run != "" && mine && f.Kind != Restart && f.Kind != StaleStart:
-	default:
-		<-doing.done
-	}
-	return ctx.Err()
-}
-
 func (r *run) playStep(ctx context.Context, step int) error {
 	at := StepOutcome{Began: time.Now(), From: r.log.len(), Revision: r.recorder.revision(), Waits: step > 0 && r.Workload.Steps[step-1].Wait != nil}
 	r.stepBegan = at.Began
@@ -328,40 +301,6 @@ func (r *run) playStep(ctx context.Context, step int) error {
 	at.Objects, at.Watches = r.recorder.objects(), r.watches()
 	r.outcome.Steps = append(r.outcome.Steps, at)
 	return ctx.Err()
-}
-
-// waitLimit is how long a step waits. With a fault, that may take longer; and while events
-// are held back, what it waits for may not come at all. 0 is as long as the step says.
-func (r *run) waitLimit(s *Step) time.Duration {
-	step := len(r.outcome.Steps)
-	switch {
-	case r.fault == nil:
-		return 0
-	case r.fault.freezes() && step >= r.fault.Step && step < r.fault.Until:
-		return 3 * time.Second
-	}
-	return s.Wait.Timeout.Duration + r.Patience
-}
-
-// failed judges an error of a step: without a fault it ends all, with one it is a problem.
-func (r *run) failed(ctx context.Context, s *Step, err error) error {
-	var waited *waitError
-	switch {
-	case errors.As(err, &waited) && r.fault == nil:
-		return fmt.Errorf("step %d: %w, though nothing was disturbed: the operator does not do what the workload waits for, or needs more time (timeout); its output ends with\n%s",
-			len(r.outcome.Steps), err, indent(r.operator.output.tail(10)))
-	case errors.As(err, &waited):
-		if step := len(r.outcome.Steps); !r.fault.freezes() || step < r.fault.Step || step >= r.fault.Until {
-			r.problem(NotReached, waited.Error())
-		}
-		return nil
-	case err != nil && r.fault == nil:
-		return fmt.Errorf("step %d (%s): %w", len(r.outcome.Steps), oneLine(s.Name), err)
-	case err != nil && ctx.Err() == nil:
-		r.problem(NotReached, fmt.Sprintf("step %d (%s): %v", len(r.outcome.Steps), oneLine(s.Name), err))
-		return nil
-	}
-	return err
 }
 
 func indent(lines []string) string {

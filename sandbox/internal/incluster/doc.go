@@ -16,7 +16,8 @@
 //   - deployment.go: the Deployment that says what the program is given
 //   - pod.go: the Pod and the ServiceAccount in the API server
 //   - environment.go: the environment variables
-//   - exec.go: the same for a program that has no Pod, in one process: its own
+//   - exec.go: the same for a program that is started again and again, in one process: its own
+//   - network.go: the network that such a program has for itself
 //   - mounts.go: directories that only the program and this process see
 //   - token.go: the files of the service account, renewed in time
 //   - webhooks.go: webhooks reach the program instead of a Service
