@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"sigs.k8s.io/yaml"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
@@ -201,6 +203,11 @@ func (w *Workload) check() error {
 	}
 	if w.Nodes != nil && *w.Nodes < 0 {
 		problem("nodes: %d: there cannot be fewer than 0", *w.Nodes)
+	}
+	for i, name := range w.WithoutControllers {
+		if !slices.Contains(app.KnownControllers(), name) {
+			problem("withoutControllers[%d]: there is no controller %q: want a name as in --controllers of the controller manager, such as replicaset-controller", i, name)
+		}
 	}
 	for i := range w.Steps {
 		if err := w.Steps[i].compile(); err != nil {
