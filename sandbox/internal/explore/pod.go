@@ -5,6 +5,7 @@ package explore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -150,6 +151,9 @@ func (n *networks) serve(ctx context.Context, socket string) (end func(), _ erro
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
 	if err != nil {
 		return nil, err
+	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		return nil, errors.Join(err, listener.Close())
 	}
 	server := &http.Server{Handler: n, ReadHeaderTimeout: answering}
 	go func() { _ = server.Serve(listener) }()
