@@ -11,6 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
@@ -37,6 +40,11 @@ func LookPath(program string) (string, error) {
 // program is killed when the process outside has ended, and ends as on a node when its
 // Pod is deleted.
 func supervise(cmd *exec.Cmd, signals <-chan os.Signal, starterEnded <-chan struct{}, podDeleted <-chan time.Duration) (int, error) {
+	// What the program starts and leaves behind becomes a child of this process.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 0, err
+	}
+	defer endLeftBehind()
 	if err := child.Start(cmd); err != nil {
 		return 0, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
@@ -64,6 +72,31 @@ func supervise(cmd *exec.Cmd, signals <-chan os.Signal, starterEnded <-chan stru
 		}
 	}
 }
+
+// endLeftBehind kills what the program has left behind, as the end of a container does.
+func endLeftBehind() {
+	for limit := time.Now().Add(leftBehind); time.Now().Before(limit); {
+		all, err := procfs.AllProcs()
+		if err != nil {
+			return
+		}
+		found := false
+		for _, process := range all {
+			if stat, err := process.Stat(); err == nil && stat.PPID == os.Getpid() && stat.State != "Z" {
+				found = true
+				_ = syscall.Kill(process.PID, syscall.SIGKILL)
+			}
+		}
+		if !found {
+			return
+		}
+		// The children of what was killed come next.
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// leftBehind is how long that may take.
+const leftBehind = 5 * time.Second
 
 // exitCode is that of a shell: 128 and the number of the signal for a program that was
 // ended by one.
