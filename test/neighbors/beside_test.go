@@ -197,10 +197,12 @@ func (w *besideWorld) play(t *testing.T, round int) {
 	w.requested[requested]++
 
 	framework.Eventually(t, "the certificate is renewed", func() error {
-		return issued(t, besideNamespace, w.apps[renewed].Name, int64(w.renewed[renewed]+1))
+		// On a busy machine, where an event may be late, cert-manager renews it more than once.
+		name := w.apps[renewed].Name
+		return issued(t, besideNamespace, name, max(revisionOf(t, besideNamespace, name), int64(w.renewed[renewed]+1)))
 	})
 	for i, r := range w.restarts {
-		w.eventuallyRestarted(t, r, "has all records", func() error { return w.decided(r, i) })
+		w.eventuallyRestarted(t, r, "has all records", func() error { return w.decided(t, r, i) })
 	}
 	for i, pool := range w.pools {
 		var taints []string
@@ -228,8 +230,10 @@ func (w *besideWorld) play(t *testing.T, round int) {
 }
 
 // decided returns nil if the history has a record for each change and each request so far, and
-// no other.
-func (w *besideWorld) decided(r *tidekeeperv1.ScheduledRestart, i int) error {
+// no other. Two certificates that were issued within the settle time are one change.
+func (w *besideWorld) decided(t *testing.T, r *tidekeeperv1.ScheduledRestart, i int) error {
+	t.Helper()
+	most := int(revisionOf(t, besideNamespace, w.apps[i].Name)) - 1
 	var changes, requests int
 	for _, record := range r.Status.History {
 		switch record.Trigger {
@@ -241,8 +245,8 @@ func (w *besideWorld) decided(r *tidekeeperv1.ScheduledRestart, i int) error {
 			return fmt.Errorf("a record of %s", record.Trigger)
 		}
 	}
-	if r.Status.Active != nil || changes != w.renewed[i] || requests != w.requested[i] {
-		return fmt.Errorf("of %d changes and %d requests there are %d and %d records, and active is %+v", w.renewed[i], w.requested[i], changes, requests, r.Status.Active)
+	if r.Status.Active != nil || changes < w.renewed[i] || changes > most || requests != w.requested[i] {
+		return fmt.Errorf("of %d to %d changes and %d requests there are %d and %d records, and active is %+v", w.renewed[i], most, w.requested[i], changes, requests, r.Status.Active)
 	}
 	return nil
 }
@@ -256,7 +260,7 @@ func (w *besideWorld) assertRestarts(t *testing.T) {
 		r, isTick := w.everyMinute, onTheMinute
 		if d != w.clock {
 			r, isTick = w.restarts[i], anyTime
-			if err := w.decided(r, i); err != nil {
+			if err := w.decided(t, r, i); err != nil {
 				t.Errorf("%s: %v", r.Name, err)
 			}
 		}
