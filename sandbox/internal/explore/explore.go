@@ -57,9 +57,9 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 		return nil, err
 	}
 	defer book.Close()
-	base, a, err := e.learnBaseline(over, p.Jobs, p.Progress)
+	base, a, err := e.learnBaseline(ctx, p.Jobs, p.Progress)
 	if err != nil {
-		return nil, outOfTime(ctx, over, p.For, err)
+		return nil, err
 	}
 	faults := choose(plan(base), p)
 	result := &Result{Result: book.Result}
@@ -100,14 +100,6 @@ func noFaults(p Plan) error {
 		return fmt.Errorf("no fault to play: there are fewer than %d", p.Shards)
 	}
 	return errors.New("no fault to play: the operator writes nothing and sees no event in this workload")
-}
-
-// outOfTime is the error of what took longer than --for, or that which it returned.
-func outOfTime(ctx, over context.Context, limit time.Duration, err error) error {
-	if ctx.Err() == nil && over.Err() != nil {
-		return fmt.Errorf("--for %s was over before all was learnt: give more", limit)
-	}
-	return err
 }
 
 // Prepare makes the state that all runs begin with, if that was not done.

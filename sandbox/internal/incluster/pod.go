@@ -99,6 +99,12 @@ func (r *run) newPod(ctx context.Context) (*corev1.Pod, error) {
 		pod.Spec.Containers = []corev1.Container{{
 			Name: "program", Image: name,
 			Env: []corev1.EnvVar{fieldVariable("POD_NAME", "metadata.name"), fieldVariable("POD_NAMESPACE", "metadata.namespace")},
+			// It is allowed in every namespace.
+			SecurityContext: &corev1.SecurityContext{
+				RunAsNonRoot: new(true), AllowPrivilegeEscalation: new(false),
+				Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
 		}}
 	}
 	var err error
