@@ -204,6 +204,8 @@ func TestSnapshotInput(t *testing.T) {
 func TestQuiet(t *testing.T) {
 	s := sharedSandbox(t)
 	cs := s.client(t)
+	// The namespaces of tests before it may still be going.
+	s.must(t, "quiet", "--for=3s")
 	if _, err := cs.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "restless"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -210,8 +210,8 @@ func (w *world) learnNext(ctx context.Context, what string) (explore.State, erro
 	state, problem, err := w.settle(ctx, goal{learns: true}, w.Explorer.Settle)
 	if err == nil && problem != nil {
 		err = undisturbed(what, problem, nil)
-		if output := explore.Indent(w.session.Output(10)); strings.TrimSpace(output) != "" {
-			err = fmt.Errorf("%w; the operator's output ends with\n%s", err, output)
+		if output := w.session.Output(10); strings.TrimSpace(strings.Join(output, "")) != "" {
+			err = fmt.Errorf("%w; the operator's output ends with\n%s", err, explore.Indent(output))
 		}
 	}
 	return state, err
