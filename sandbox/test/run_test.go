@@ -8,39 +8,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/prometheus/procfs"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
-
-// What a program has started ends with it, as in a container.
-func TestRunLeavesNoProcess(t *testing.T) {
-	s := sharedSandbox(t)
-	const seconds = "86399.25" // By which they are found.
-	r := startRun(t, s, "--", "sh", "-c", "sleep "+seconds+" & setsid sleep "+seconds+" & sh -c 'setsid sleep "+seconds+" & sleep 0.1'; exit 5")
-	if code := r.wait(); code != 5 {
-		t.Errorf("exit code %d, want 5:\n%s", code, r.Output())
-	}
-	all, err := procfs.AllProcs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, process := range all {
-		if command, err := process.CmdLine(); err == nil && slices.Equal(command, []string{"sleep", seconds}) {
-			t.Errorf("the process %d is left", process.PID)
-			_ = syscall.Kill(process.PID, syscall.SIGKILL)
-		}
-	}
-}
 
 // A program that knows nothing of sandboxes finds itself in a pod, with the rights of
 // its account and no others.
