@@ -139,15 +139,7 @@ func (n *networks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer program.Close()
-	client, buffered, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	defer client.Close()
-	if _, err := client.Write([]byte("HTTP/1.1 200 OK\r\n\r\n")); err == nil {
-		realnode.Join(client, program, buffered.Reader)
-	}
+	realnode.Tunnel(w, program)
 }
 
 // serve lets the API server of a sandbox reach the operator, until what it returns is called.

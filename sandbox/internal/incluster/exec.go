@@ -209,8 +209,8 @@ func (do *inPod) network(try bool) error {
 	if !try && do.Network == "" {
 		return nil
 	}
-	if err := loopbackUp(); err != nil {
-		return fmt.Errorf("make a loopback interface: %w", err)
+	if err := SetUpLoopback(); err != nil {
+		return err
 	}
 	if try {
 		return nil

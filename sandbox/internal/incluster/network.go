@@ -54,7 +54,7 @@ func handedFrom(handed *os.File) (*Network, error) {
 	}
 	messages, err := unix.ParseSocketControlMessage(oob[:n])
 	if err != nil || len(messages) != 1 {
-		return nil, fmt.Errorf("its network: %d messages: %w", len(messages), err)
+		return nil, errors.Join(fmt.Errorf("its network came in %d messages", len(messages)), err)
 	}
 	sockets, err := unix.ParseUnixRights(&messages[0])
 	if err != nil {
@@ -152,18 +152,22 @@ func handOver(fd int, address string) error {
 	return unix.Sendmsg(fd, []byte{0}, unix.UnixRights(sockets...), nil, 0)
 }
 
-func loopbackUp() error {
+// SetUpLoopback switches the loopback device of this network namespace on.
+func SetUpLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	loopback, err := unix.NewIfreq("lo")
+	request, err := unix.NewIfreq("lo")
 	if err != nil {
 		return err
 	}
-	loopback.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, loopback)
+	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request); err != nil {
+		return fmt.Errorf("the loopback device: %w", err)
+	}
+	return nil
 }
 
 // pass gives a command a socket through which its process is to hand its network over, and

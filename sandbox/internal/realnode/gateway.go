@@ -90,6 +90,12 @@ func (g *gateway) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer inside.Close()
+	Tunnel(w, inside)
+}
+
+// Tunnel answers a request for a tunnel (HTTP CONNECT) to what is at the other end of a connection,
+// and copies until one of the two ends.
+func Tunnel(w http.ResponseWriter, inside net.Conn) {
 	connection, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

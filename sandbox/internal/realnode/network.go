@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
 // dialTimeout is how long a connection may take that goes no further than this machine.
@@ -21,19 +23,14 @@ const dialTimeout = 10 * time.Second
 // setUpLoopback gives the loopback device of this network namespace addresses, beside
 // 127.0.0.1.
 func setUpLoopback(addresses ...netip.Addr) error {
+	if err := incluster.SetUpLoopback(); err != nil {
+		return err
+	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	request, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request); err != nil {
-		return fmt.Errorf("the loopback device: %w", err)
-	}
 	for i, address := range addresses {
 		if err := addAddress(fd, fmt.Sprintf("lo:%d", i+1), address); err != nil {
 			return fmt.Errorf("the address %s: %w", address, err)

@@ -10,7 +10,6 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -62,16 +61,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer other.Close()
-	connection, early, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	defer connection.Close()
-	if _, err := io.WriteString(connection, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
-		return
-	}
-	realnode.Join(connection, &tunnel{Conn: other, buffered: buffered}, early.Reader)
+	realnode.Tunnel(w, &tunnel{Conn: other, buffered: buffered})
 }
 
 // dial connects to a kubelet or to anything else.

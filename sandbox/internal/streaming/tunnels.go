@@ -85,15 +85,7 @@ func connectProgram(w http.ResponseWriter, r *http.Request, programs *programs, 
 		return
 	}
 	defer program.Close()
-	connection, buffered, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	defer connection.Close()
-	if _, err := io.WriteString(connection, "HTTP/1.1 200 OK\r\n\r\n"); err == nil {
-		realnode.Join(connection, program, buffered.Reader)
-	}
+	realnode.Tunnel(w, program)
 }
 
 // tunnel is a connection to a node, of which some was read ahead.
