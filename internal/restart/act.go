@@ -32,7 +32,9 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 	if !d.Unchanged && !equality.Semantic.DeepEqual(&restart.Status, &d.Status) {
 		before = restart.DeepCopy()
 		restart.Status = d.Status
-		if err := r.writeStatus(ctx, restart, before, d); err != nil {
+		err := r.writeStatus(ctx, restart, before, d)
+		r.refusals.note(key, restart.UID, isContentRejected(err), r.clock.Now())
+		if err != nil {
 			return slotUnknown, fmt.Errorf("write the status: %w", err)
 		}
 		written = true

@@ -42,6 +42,7 @@ type reconciler struct {
 	// queries is nil if the manager's operator has none.
 	queries   *query.Gate
 	evictions *evictionAttempts
+	refusals  *refusals
 	// slotAge is how long a restart uses a slot of the budget.
 	slotAge time.Duration
 	// changeSettle is how long the content that pods use must not have changed.
@@ -88,14 +89,20 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	use := slotUnknown
 	// Also if something below panics.
 	defer func() { r.settleSlot(ctx, key, use) }()
-	if restart.Status.Active != nil {
-		r.budget.Hold(key)
+	// Before all that can fail: users who may edit objects of the namespace can cause that.
+	outlives := r.holdSlot(key, restart)
+	if until := r.refusals.until(key, restart.UID, r.clock.Now()); !until.IsZero() {
+		use = slotUseOf(restart)
+		if !outlives.IsZero() && outlives.Before(until) {
+			until = outlives
+		}
+		r.wakeups.Set(request, until)
+		return ctrl.Result{}, nil
 	}
 	d, target, err := r.decide(ctx, key, restart)
 	if err != nil {
-		if use = slotFree; restart.Status.Active != nil {
-			use = slotHeld
-		}
+		use = slotUseOf(restart)
+		r.failed(ctx, request, restart, outlives, err)
 		return ctrl.Result{}, err
 	}
 	if d.Needs == decision.NeedAnswer {
@@ -114,14 +121,23 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	use, err = r.carryOut(ctx, key, restart, target, &d)
 	if err != nil {
-		// An object that no longer exists needs no event.
-		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-			r.recorder.Eventf(restart, nil, corev1.EventTypeWarning, tidekeeperv1.EventReconcileFailed, "Reconcile", "%s", err)
-		}
+		r.failed(ctx, request, restart, outlives, err)
 		return ctrl.Result{}, err
 	}
 	r.wakeups.Set(request, d.Wake)
 	return ctrl.Result{}, nil
+}
+
+// failed records an event for an error, after which the reconcile is tried again with growing
+// delays, and wakes when the restart in progress outlives its slot, unless it has.
+func (r *reconciler) failed(ctx context.Context, request ctrl.Request, restart *tidekeeperv1.ScheduledRestart, outlives time.Time, err error) {
+	if !outlives.IsZero() {
+		r.wakeups.Set(request, outlives)
+	}
+	// An object that no longer exists needs no event.
+	if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		r.recorder.Eventf(restart, nil, corev1.EventTypeWarning, tidekeeperv1.EventReconcileFailed, "Reconcile", "%s", err)
+	}
 }
 
 // reportInvalidRequest records one event for each invalid value of the annotation that
@@ -147,6 +163,7 @@ func (r *reconciler) forget(key types.NamespacedName) {
 	r.metrics.overdue.forget(key)
 	r.configs.forget(key)
 	r.evictions.forget(key)
+	r.refusals.forget(key)
 	r.mu.Lock()
 	delete(r.sent, key)
 	delete(r.reportedRequests, key)

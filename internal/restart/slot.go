@@ -30,11 +30,41 @@ const (
 	slotFree
 )
 
+// slotUseOf returns the use of the slot of a ScheduledRestart about which nothing was decided or
+// written.
+func slotUseOf(restart *tidekeeperv1.ScheduledRestart) slotUse {
+	if restart.Status.Active != nil {
+		return slotHeld
+	}
+	return slotFree
+}
+
+// holdSlot has a restart in progress hold its slot, and returns when it outlives it; zero if it
+// has, or if none is in progress. That depends on the clock only: neither on what can be written
+// nor on what can be read of the target.
+func (r *reconciler) holdSlot(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (outlives time.Time) {
+	if restart.Status.Active == nil {
+		return time.Time{}
+	}
+	if r.slotAge > 0 {
+		outlives = restart.Status.Active.StartedTime.Add(r.slotAge)
+		if !r.clock.Now().Before(outlives) {
+			r.enqueue(r.budget.Outlive(key))
+			return time.Time{}
+		}
+	}
+	r.budget.Hold(key)
+	return outlives
+}
+
 // askTimeout bounds how long it may take to find out whether a slot is still in use.
 const askTimeout = 10 * time.Second
 
 // settleSlot ensures that only restarts in progress hold slots.
 func (r *reconciler) settleSlot(ctx context.Context, key types.NamespacedName, use slotUse) {
+	if use == slotUnknown && r.budget.Outlived(key) {
+		return
+	}
 	if use == slotUnknown && r.budget.Has(key) {
 		// The end of the context may be the reason why it is unknown.
 		ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
@@ -76,9 +106,7 @@ func (r *reconciler) lead(ctx context.Context) error {
 		return fmt.Errorf("list the restarts in progress: %w", err)
 	}
 	for i := range list.Items {
-		if list.Items[i].Status.Active != nil {
-			r.budget.Hold(client.ObjectKeyFromObject(&list.Items[i]))
-		}
+		r.holdSlot(client.ObjectKeyFromObject(&list.Items[i]), &list.Items[i])
 	}
 	r.leadingSince = r.clock.Now().Round(0)
 	return nil

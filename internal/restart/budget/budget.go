@@ -133,6 +133,13 @@ func (b *Budget) Has(key types.NamespacedName) bool {
 	return b.held[key]
 }
 
+// Outlived reports whether the key is a restart in progress that no longer has a slot.
+func (b *Budget) Outlived(key types.NamespacedName) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.outlived[key]
+}
+
 // Outlive takes the slot from a restart that continues without one, and returns the keys
 // that can have a slot now.
 func (b *Budget) Outlive(key types.NamespacedName) []types.NamespacedName {

@@ -1,0 +1,201 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze"
+	"tidekeeper.dev/tidekeeper/internal/restart/budget"
+	"tidekeeper.dev/tidekeeper/internal/wakeup"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+var (
+	testStart = time.Date(2026, 6, 10, 3, 0, 0, 0, time.UTC)
+	testKey   = types.NamespacedName{Namespace: "shop", Name: "web"}
+)
+
+// bench is a reconciler of a single ScheduledRestart whose restart is under way and does not end.
+type bench struct {
+	*reconciler
+	now    *clocktesting.FakeClock
+	events *events.FakeRecorder
+	// patchStatus and get are what the API server answers; nil if nothing is wrong.
+	patchStatus, get error
+	// statusWrites is how often it was asked to write a status.
+	statusWrites int
+}
+
+func newBench(t *testing.T, change func(*tidekeeperv1.ScheduledRestart, *appsv1.Deployment)) *bench {
+	t.Helper()
+	all := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, tidekeeperv1.AddToScheme} {
+		if err := add(all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restart := &tidekeeperv1.ScheduledRestart{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testKey.Namespace, Name: testKey.Name, UID: "1", Generation: 1},
+		Spec: tidekeeperv1.ScheduledRestartSpec{
+			TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}, Schedule: "0 3 * * *", TimeZone: "UTC",
+			ProgressDeadlineSeconds: 86400, StartingDeadlineSeconds: 600, FailureLimit: 3, HistoryLimit: 10,
+		},
+		Status: tidekeeperv1.ScheduledRestartStatus{ObservedGeneration: 1, Active: &tidekeeperv1.ActiveRestart{
+			ScheduledTime: metav1.Time{Time: testStart}, StartedTime: metav1.Time{Time: testStart}, Trigger: tidekeeperv1.TriggerSchedule, TargetUID: "2",
+		}},
+	}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: testKey.Namespace, Name: "web", UID: "2", Generation: 2}}
+	deployment.Spec.Replicas = new(int32(1))
+	deployment.Spec.Template.Annotations = map[string]string{tidekeeperv1.RestartedAtAnnotation: workload.FormatTime(testStart)}
+	deployment.Status.ObservedGeneration = 2
+	if change != nil {
+		change(restart, deployment)
+	}
+	b := &bench{now: clocktesting.NewFakeClock(testStart.Add(time.Second)), events: events.NewFakeRecorder(1000)}
+	server := fake.NewClientBuilder().WithScheme(all).WithObjects(restart, deployment).WithStatusSubresource(restart).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, ok := o.(*appsv1.Deployment); ok && b.get != nil {
+				return b.get
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, name string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			b.statusWrites++
+			if b.patchStatus != nil {
+				return b.patchStatus
+			}
+			return c.SubResource(name).Patch(ctx, o, patch, opts...)
+		},
+	}).Build()
+	slots := budget.New(2, 100)
+	m, err := newMetrics(prometheus.NewRegistry(), slots, func() float64 { return 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.reconciler = &reconciler{
+		client: server, apiReader: server, cache: server, recorder: b.events, freezes: &freeze.Reader{}, budget: slots, slotAge: 10 * time.Minute,
+		misses: newMissLimiter(), claims: newClaims(2), configs: &configReader{configs: newConfigs(func([]types.NamespacedName) {})},
+		wakeups: wakeup.New[reconcile.Request](b.now), metrics: m, clock: b.now,
+		sent: map[types.NamespacedName]sentTick{}, evictions: &evictionAttempts{}, refusals: newRefusals(), reportedRequests: map[types.NamespacedName]string{},
+	}
+	return b
+}
+
+// reconcile reconciles the object at a time after the start of its restart.
+func (b *bench) reconcile(t *testing.T, after time.Duration) error {
+	t.Helper()
+	b.now.SetTime(testStart.Add(after))
+	_, err := b.Reconcile(t.Context(), reconcile.Request{NamespacedName: testKey})
+	return err
+}
+
+var errTooLarge = apierrors.NewInternalError(errors.New("etcdserver: request is too large"))
+
+// A slot is given back when its time is over, whatever of the object can be written and whatever
+// of its target can be read.
+func TestSlotAgeDependsOnTheClockOnly(t *testing.T) {
+	for name, broken := range map[string]func(*bench){
+		"the status is refused":     func(b *bench) { b.patchStatus = errTooLarge },
+		"the target cannot be read": func(b *bench) { b.get = apierrors.NewInternalError(errors.New("replicas is null")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil)
+			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer queue.ShutDown()
+			if err := b.wakeups.Start(t.Context(), queue); err != nil {
+				t.Fatal(err)
+			}
+			broken(b)
+			if err := b.reconcile(t, time.Second); err == nil {
+				t.Fatal("nothing is broken")
+			}
+			if !b.budget.Has(testKey) {
+				t.Fatal("a restart under way has no slot")
+			}
+			b.now.SetTime(testStart.Add(b.slotAge))
+			if woken, _ := queue.Get(); woken.NamespacedName != testKey {
+				t.Fatalf("woken: %v", woken)
+			}
+			for i := range 3 {
+				if err := b.reconcile(t, b.slotAge+time.Duration(i)*time.Minute); err == nil {
+					t.Error("nothing is broken")
+				}
+				if used, _, outlived := b.budget.Usage(); used != 0 || outlived != 1 {
+					t.Errorf("%d slots are used, and %d outlived; want 0 and 1", used, outlived)
+				}
+			}
+			// Nor does the next leader take it up again.
+			next := newBench(t, nil)
+			broken(next)
+			next.now.SetTime(testStart.Add(b.slotAge))
+			if err := next.lead(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if next.budget.Has(testKey) {
+				t.Error("the next leader gave it a slot")
+			}
+		})
+	}
+}
+
+// However often an object is edited whose status is refused, the write is tried seldom, and what
+// was wrong is in an event.
+func TestARefusedStatusIsTriedSeldom(t *testing.T) {
+	b := newBench(t, nil)
+	b.patchStatus = errTooLarge
+	for i := range 600 {
+		_ = b.reconcile(t, time.Second+time.Duration(i)*100*time.Millisecond)
+	}
+	if b.statusWrites == 0 || b.statusWrites > 7 {
+		t.Errorf("%d writes in a minute, want at most 7", b.statusWrites)
+	}
+	if event := <-b.events.Events; !strings.Contains(event, "ReconcileFailed") || !strings.Contains(event, "too large") {
+		t.Error(event)
+	}
+	b.patchStatus = nil
+	if err := b.reconcile(t, 2*time.Minute); err != nil {
+		t.Error(err)
+	}
+	if before := b.statusWrites; b.reconcile(t, 2*time.Minute) != nil || b.statusWrites > before {
+		t.Error("it is written again")
+	}
+}
+
+// What cannot be read is in an event, too.
+func TestAnErrorOfReadingHasAnEvent(t *testing.T) {
+	b := newBench(t, nil)
+	b.get = apierrors.NewInternalError(errors.New("replicas is null"))
+	if err := b.reconcile(t, time.Second); err == nil {
+		t.Fatal("nothing is broken")
+	}
+	select {
+	case event := <-b.events.Events:
+		if !strings.Contains(event, "ReconcileFailed") || !strings.Contains(event, "replicas is null") {
+			t.Error(event)
+		}
+	default:
+		t.Error("there is no event")
+	}
+}
