@@ -6,6 +6,7 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -75,14 +77,12 @@ func (unsupported) IsWatchListSemanticsUnSupported() bool { return true }
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatal("not within 10 s: " + what)
-		case <-time.After(5 * time.Millisecond):
+	waitfor.Nil(t, what, func() error {
+		if !ok() {
+			return errors.New("not yet")
 		}
-	}
+		return nil
+	})
 }
 
 // One list and one watch for each kind, however many pages need it, and none a minute after the

@@ -6,6 +6,7 @@ package optional
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -24,6 +25,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 )
 
 var gadgets = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
@@ -200,11 +203,12 @@ func startCache(t *testing.T, s *server) *Cache {
 
 func eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !check(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
+	waitfor.Nil(t, what, func() error {
+		if !check() {
+			return errors.New("not yet")
 		}
-	}
+		return nil
+	})
 }
 
 // A kind that is not served is no reason to wait. It can be read and watched when its CRD
@@ -330,7 +334,7 @@ func TestAskedOnlyAfterChanges(t *testing.T) {
 		defer cancel()
 		wants := func(what string, want int) {
 			t.Helper()
-			time.Sleep(24 * time.Hour)
+			time.Sleep(24 * time.Hour) // sleep: in a bubble
 			synctest.Wait()
 			if got := int(checks.Swap(0)); got != want {
 				t.Errorf("%s: asked %d times, want %d", what, got, want)
@@ -341,7 +345,7 @@ func TestAskedOnlyAfterChanges(t *testing.T) {
 		wants("after a change", 1+len(rechecks))
 		silent.Store(true)
 		wake <- struct{}{}
-		time.Sleep(3*retryInterval + time.Second)
+		time.Sleep(3*retryInterval + time.Second) // sleep: in a bubble
 		silent.Store(false)
 		wants("after no answer", 4+1+len(rechecks))
 	})
@@ -356,7 +360,7 @@ func TestAskedAtAnInterval(t *testing.T) {
 			checks.Add(1)
 			return true
 		})
-		time.Sleep(10*pollInterval + time.Second)
+		time.Sleep(10*pollInterval + time.Second) // sleep: in a bubble
 		cancel()
 		synctest.Wait()
 		if got := checks.Load(); got != 11 {

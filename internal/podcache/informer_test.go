@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	cachetesting "k8s.io/client-go/tools/cache/testing"
+
+	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 )
 
 // withoutLabels is a transform.
@@ -73,7 +75,7 @@ func TestInformerHandsOutPods(t *testing.T) {
 			if got != want {
 				t.Fatalf("saw %q, want %q", got, want)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(waitfor.Patience):
 			t.Fatalf("did not see %q", want)
 		}
 	}
@@ -172,7 +174,7 @@ func TestOneEventRestoresOnePod(t *testing.T) {
 			if pod != first {
 				t.Errorf("the pod was restored again for reader %d", i)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(waitfor.Patience):
 			t.Fatal("the event did not come")
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -16,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 )
 
 // anyPod draws a pod with fields that a record keeps apart, and some that it shares.
@@ -159,18 +160,15 @@ func TestInternTableForgets(t *testing.T) {
 		t.Errorf("the same key gave %q and %q, want one value", *a, *b)
 	}
 	runtime.KeepAlive(a)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	waitfor.Nil(t, "no value that is not referenced is in the table", func() error {
 		runtime.GC()
 		table.mu.Lock()
-		left := len(table.values)
-		table.mu.Unlock()
-		if left == 0 {
-			return
+		defer table.mu.Unlock()
+		if left := len(table.values); left > 0 {
+			return fmt.Errorf("%d are", left)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("a value that is not referenced is still in the table")
-		}
-	}
+		return nil
+	})
 }
 
 func BenchmarkRecord(b *testing.B) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,7 +15,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,6 +26,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 )
 
 // handle answers a request whose parameters are query.
@@ -199,31 +201,29 @@ func newTestSource(t *testing.T, s *script) *source {
 // expect waits until the informer has these objects, by name and version.
 func (s *scripted) expect(t *testing.T, want ...string) {
 	t.Helper()
-	var got []string
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		got = []string{}
+	waitfor.Nil(t, fmt.Sprintf("the store has %q", want), func() error {
+		got := []string{}
 		for _, object := range s.pods.GetStore().List() {
 			about := object.(metav1.Object)
 			got = append(got, about.GetName()+" "+about.GetResourceVersion())
 		}
 		slices.Sort(got)
 		if s.pods.HasSynced() && slices.Equal(got, want) {
-			return
+			return nil
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the store has %q, want %q; asked for %q", got, want, s.requests())
-		}
-	}
+		return fmt.Errorf("it has %q; asked for %q", got, s.requests())
+	})
 }
 
 // expectVersion waits until the informer continues from a version.
 func (s *scripted) expectVersion(t *testing.T, want string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); s.pods.LastSyncResourceVersion() != want; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the informer is at %s, want %s", s.pods.LastSyncResourceVersion(), want)
+	waitfor.Nil(t, "the informer is at "+want, func() error {
+		if at := s.pods.LastSyncResourceVersion(); at != want {
+			return fmt.Errorf("it is at %s", at)
 		}
-	}
+		return nil
+	})
 }
 
 // expectFallbacks expects the metric to say how often client-go had to decode pods.

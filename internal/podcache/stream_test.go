@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 	"tidekeeper.dev/tidekeeper/internal/wire"
 )
 
@@ -145,9 +147,12 @@ func TestErrorsOfTheServer(t *testing.T) {
 			t.Parallel()
 			s := run(t, &script{lists: tt.lists, watches: tt.watches}, &corev1.Pod{})
 			s.expect(t, "b 9")
-			for deadline := time.Now().Add(20 * time.Second); len(s.requests()) < len(tt.want) && time.Now().Before(deadline); {
-				time.Sleep(time.Millisecond)
-			}
+			waitfor.Nil(t, "all requests have come", func() error {
+				if requests := s.requests(); len(requests) < len(tt.want) {
+					return fmt.Errorf("%q have", requests)
+				}
+				return nil
+			})
 			if diff := cmp.Diff(tt.want, s.requests()); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
@@ -193,7 +198,7 @@ func TestPagesAreAskedForAhead(t *testing.T) {
 				w.(http.Flusher).Flush()
 				select {
 				case <-asked:
-				case <-time.After(20 * time.Second):
+				case <-time.After(waitfor.Patience):
 					t.Error("the second page is not asked for before the first has ended")
 				}
 				_, _ = w.Write(first[200:])

@@ -86,7 +86,7 @@ func TestWatchEvents(t *testing.T) {
 				want(t, got, "db: 0 Created", "db: ? Phase >Pending", "db: 4 Event app Scheduled")
 				// A lost connection repeats nothing.
 				s.events.ResetWatch()
-				time.Sleep(time.Minute)
+				time.Sleep(time.Minute) // sleep: in a bubble
 				synctest.Wait()
 				want(t, got)
 				// Neither do events about a pod that is gone, nor about another of the same name.
@@ -109,7 +109,7 @@ func TestWatchWithoutEvents(t *testing.T) {
 	watching(t, w, nil, func(s *source, got *collector, _ chan error) {
 		want(t, got, "began with 0, 0 not ready")
 		s.Add(named("db"))
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // sleep: in a bubble
 		synctest.Wait()
 		want(t, got, "db: 0 Created", "db: ? Phase >Pending")
 		if refusals != 1 {

@@ -159,7 +159,7 @@ func watching(t *testing.T, w *Watcher, there []*corev1.Pod, test func(s *source
 
 // settle waits until nothing is left to do.
 func settle() {
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // sleep: in a bubble
 	synctest.Wait()
 }
 
@@ -234,9 +234,9 @@ func TestWatchContinuesAfterALostConnection(t *testing.T) {
 		anew := named("new")
 		anew.UID = "another"
 		s.AddDropWatch(anew)
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // sleep: in a bubble
 		s.fail(nil)
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // sleep: in a bubble
 		settle()
 		lines := got.take()
 		slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(a[:2], b[:2]) })
@@ -270,7 +270,7 @@ func TestThreeMoreTriesAndADrop(t *testing.T) {
 		got.mu.Unlock()
 		s.Modify(named("db", yes(corev1.PodScheduled, 1), no(corev1.PodReady, 1, "R")))
 		s.Modify(named("db", yes(corev1.PodScheduled, 1), yes(corev1.PodReady, 2)))
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // sleep: in a bubble
 		synctest.Wait()
 		want(t, got, "db: 1 Condition PodScheduled >True", "dropped 2 of shop/db: no space left")
 		if tries != 4 {
@@ -278,7 +278,7 @@ func TestThreeMoreTriesAndADrop(t *testing.T) {
 		}
 		// The same again: a key that was dropped has all its retries again.
 		s.Modify(named("db", yes(corev1.PodScheduled, 1), no(corev1.PodReady, 3, "R")))
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // sleep: in a bubble
 		synctest.Wait()
 		want(t, got, "dropped 1 of shop/db: no space left")
 		if tries != 8 {
@@ -287,7 +287,7 @@ func TestThreeMoreTriesAndADrop(t *testing.T) {
 		got.mu.Lock()
 		got.fault = nil
 		got.mu.Unlock()
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // sleep: in a bubble
 		synctest.Wait()
 		want(t, got)
 		s.Modify(named("db", yes(corev1.PodScheduled, 1), yes(corev1.PodReady, 4)))
@@ -310,7 +310,7 @@ func TestATryThatSucceedsIsTheLast(t *testing.T) {
 		}
 		got.mu.Unlock()
 		s.Modify(named("db", yes(corev1.PodScheduled, 1)))
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // sleep: in a bubble
 		synctest.Wait()
 		want(t, got, "db: 1 Condition PodScheduled >True")
 	})
@@ -333,13 +333,13 @@ func TestRefusals(t *testing.T) {
 		want(t, got, "began with 0, 0 not ready")
 		s.fail(forbidden)
 		s.ResetWatch()
-		time.Sleep(20 * time.Second)
+		time.Sleep(20 * time.Second) // sleep: in a bubble
 		s.fail(nil)
-		time.Sleep(20 * time.Second)
+		time.Sleep(20 * time.Second) // sleep: in a bubble
 		want(t, got, "lost: "+forbidden.Error(), "regained")
 		s.fail(forbidden)
 		s.ResetWatch()
-		time.Sleep(2 * time.Minute)
+		time.Sleep(2 * time.Minute) // sleep: in a bubble
 		synctest.Wait()
 		select {
 		case err := <-result:
@@ -369,7 +369,7 @@ func TestWhatWasReadIsToldBeforeTheEnd(t *testing.T) {
 		got := &collector{}
 		ctx, cancel := context.WithCancel(t.Context())
 		w := &Watcher{Source: s, OnStart: func(int, int) { cancel() }, OnTransition: func(t Transition) error {
-			time.Sleep(time.Second) // a slow reader
+			time.Sleep(time.Second) // sleep: in a bubble, for a slow reader
 			return got.report(t)
 		}}
 		if err := w.Run(ctx); !errors.Is(err, context.Canceled) {

@@ -77,7 +77,7 @@ func TestConnection(t *testing.T) {
 				var err error
 				for time.Now().Before(at) && err == nil {
 					_, err = c.ListerWatcher().ListWithContextFunc(t.Context(), metav1.ListOptions{})
-					time.Sleep(time.Second)
+					time.Sleep(time.Second) // sleep: in a bubble
 				}
 				if !errors.Is(err, tt.err) {
 					t.Errorf("it ends with %v, want %v", err, tt.err)

@@ -4,6 +4,7 @@
 package wakeup
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
+
+	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 )
 
 func key(namespace, name string) types.NamespacedName {
@@ -116,10 +119,12 @@ func TestQueues(t *testing.T) {
 	if got, _ := queue.Get(); got != key("n", "early") {
 		t.Errorf("queued %s, want early", got)
 	}
-	// Not before the loop waits for the clock.
-	for !c.HasWaiters() {
-		time.Sleep(time.Millisecond)
-	}
+	waitfor.Nil(t, "the loop waits for the clock", func() error {
+		if !c.HasWaiters() {
+			return errors.New("it does not")
+		}
+		return nil
+	})
 	c.SetTime(at("04:00:00"))
 	if got, _ := queue.Get(); got != key("n", "late") {
 		t.Errorf("queued %s, want late", got)

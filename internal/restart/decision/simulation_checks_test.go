@@ -145,12 +145,13 @@ func (s *simulation) startedAt(tick time.Time) bool {
 // Whatever happens, every tick is either started exactly once, within its deadline and never on
 // a broken workload, or recorded with the reason why not.
 func TestEveryTickOnce(t *testing.T) {
-	cases := 20_000
-	switch {
-	case testing.Short():
-		cases = 2_000
-	case os.Getenv("CI") != "":
+	// With TEST_ALL, as in make test-all, many more.
+	cases := 4_000
+	switch all := os.Getenv("TEST_ALL") != ""; {
+	case all && os.Getenv("CI") != "":
 		cases = 60_000
+	case all:
+		cases = 20_000
 	}
 	// Side by side, as no other package's tests take as long.
 	const parts = 4
