@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 // Baseline is what was learnt from undisturbed runs.
@@ -45,7 +47,7 @@ type Baseline struct {
 // BaseStep is what a step comes to undisturbed.
 type BaseStep struct {
 	State State
-	Mask  *Mask
+	Mask  *state.Mask
 	Took  time.Duration
 	Reads int
 	// Quiet is how long nothing happens in this step when all is at rest.
@@ -104,10 +106,10 @@ func learnFrom(a, b *Outcome, quiet time.Duration, unjudged []Unjudged, longer *
 		}
 	}
 	base.names = anonymizer{stable: stable, unjudged: unjudged}
-	mask := newMask()
+	mask := state.NewMask()
 	if longer != nil {
 		for i := range longer.Steps {
-			mask.add(longer.Steps[i].Mask)
+			mask.Add(longer.Steps[i].Mask.All()...)
 		}
 		maps.Copy(base.Locks, longer.Locks)
 		maps.Copy(base.Broken, longer.Broken)
@@ -115,7 +117,7 @@ func learnFrom(a, b *Outcome, quiet time.Duration, unjudged []Unjudged, longer *
 	}
 	for i := range a.Steps {
 		s := base.step(a, b, i)
-		s.Mask.add(mask)
+		s.Mask.Add(mask.All()...)
 		gap := max(a.Steps[i].Gap, b.Steps[i].Gap)
 		s.Quiet = min(max(gap+gap/2+500*time.Millisecond, shortQuiet), quiet)
 		base.Quiet = max(base.Quiet, s.Quiet)
@@ -136,17 +138,22 @@ func learnFrom(a, b *Outcome, quiet time.Duration, unjudged []Unjudged, longer *
 	return base, nil
 }
 
+// differsUndisturbed is why something is masked.
+const differsUndisturbed = "differs between undisturbed runs"
+
 // step compares a step of the two runs.
 func (b *Baseline) step(one, two *Outcome, i int) BaseStep {
 	x, y := one.Steps[i], two.Steps[i]
 	s := BaseStep{
-		State: b.names.state(x.Objects, b.Locks), Mask: newMask(), Took: max(x.Took, y.Took), Reads: max(x.Reads, y.Reads), Waits: x.Waits, Events: map[string]int{},
+		State: b.names.state(x.Objects, b.Locks), Mask: state.NewMask(), Took: max(x.Took, y.Took), Reads: max(x.Reads, y.Reads), Waits: x.Waits, Events: map[string]int{},
 	}
-	s.Mask.learn(s.State, b.names.state(y.Objects, b.Locks))
+	s.Mask.Learn(state.Compare(s.State, b.names.state(y.Objects, b.Locks), nil, state.Rules{}), differsUndisturbed)
 	if i > 0 {
 		// What differs once may be equal by chance the next time.
-		for path := range b.Steps[i-1].Mask.Paths {
-			s.Mask.Paths[path] = true
+		for _, masked := range b.Steps[i-1].Mask.All() {
+			if masked.Path != "" {
+				s.Mask.Add(masked)
+			}
 		}
 	}
 	s.Writes = one.writesIn(i, b.Locks)
@@ -275,17 +282,8 @@ func (v *Version) edits() []string {
 	if v.Old == nil || v.Type != watch.Modified || (v.Old.GetDeletionTimestamp() == nil) != (v.Object.GetDeletionTimestamp() == nil) {
 		return []string{whole}
 	}
-	before, now := Fields{}, Fields{}
 	skip := func(path string) bool { return path == "metadata" || path == "status" }
-	flatten(before, "", v.Old.Object, skip)
-	flatten(now, "", v.Object.Object, skip)
-	var paths []string
-	for path := range valuesOf([]Fields{before, now}) {
-		if before[path] != now[path] {
-			paths = append(paths, path)
-		}
-	}
-	return paths
+	return state.Flatten(v.Old.Object, skip).Differ(state.Flatten(v.Object.Object, skip))
 }
 
 // findListed finds the resources whose first list an API server may answer from a cache

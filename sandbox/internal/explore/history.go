@@ -14,7 +14,7 @@ import (
 // change.
 func (f *Fault) comparable(want, got State) (State, State) {
 	if f.skips() {
-		want, got = want.withoutHistory(), got.withoutHistory()
+		want, got = withoutHistory(want), withoutHistory(got)
 		// Claims are kept when those that have them are gone: where they never were, there is
 		// nothing to keep. Each that is deleted is counted.
 		maps.DeleteFunc(want, func(key string, _ []Fields) bool {
@@ -22,13 +22,13 @@ func (f *Fault) comparable(want, got State) (State, State) {
 		})
 	}
 	if f.annotates() {
-		want, got = want.withoutDigests(), got.withoutDigests()
+		want, got = withoutDigests(want), withoutDigests(got)
 	}
 	return want, got
 }
 
 // each returns a state with other fields.
-func (s State) each(change func(Fields) Fields) State {
+func each(s State, change func(Fields) Fields) State {
 	state := make(State, len(s))
 	for key, group := range s {
 		for _, f := range group {
@@ -42,7 +42,7 @@ func (s State) each(change func(Fields) Fields) State {
 // template, ReplicaSets of earlier ones, which have no pods, volumes, which claims keep, and
 // conditions that are false, and are missing where they were never true. A controller that never
 // sees a state in between has none of them.
-func (s State) withoutHistory() State {
+func withoutHistory(s State) State {
 	state := make(State, len(s))
 	for key, group := range s {
 		resource, _, _ := strings.Cut(key, " ")
@@ -51,7 +51,7 @@ func (s State) withoutHistory() State {
 			state[key] = group
 		}
 	}
-	return state.each(func(f Fields) Fields {
+	return each(state, func(f Fields) Fields {
 		fields := maps.Clone(f)
 		maps.DeleteFunc(fields, func(path, _ string) bool {
 			match := ofCondition.FindStringSubmatch(path)
@@ -66,8 +66,8 @@ var ofCondition = regexp.MustCompile(`^(status\.conditions\[[^]]*])\.`)
 
 // withoutDigests returns a state in which the digests in annotations and labels are all the same:
 // an operator may have made them of an object with the annotation of another client.
-func (s State) withoutDigests() State {
-	return s.each(func(f Fields) Fields {
+func withoutDigests(s State) State {
+	return each(s, func(f Fields) Fields {
 		fields := maps.Clone(f)
 		for path, value := range fields {
 			if digest.MatchString(value) && (strings.Contains(path, "annotations.") || strings.Contains(path, "labels.")) {

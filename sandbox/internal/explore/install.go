@@ -80,7 +80,7 @@ func (r *recorder) established(ctx context.Context) error {
 		waits := ""
 		for i := range list.Items {
 			v := Version{Object: &list.Items[i]}
-			if values([]Fields{anonymizer{}.fields(&v)}, "status.conditions[Established].status") != "True" {
+			if (anonymizer{}).fields(&v)["status.conditions[Established].status"] != "True" {
 				waits = v.Object.GetName()
 			}
 		}

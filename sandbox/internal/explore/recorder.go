@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 // Version is one version of an object, or its deletion.
@@ -252,13 +254,10 @@ func (v *Version) heartbeat() bool {
 	if v.Resource != "nodes" || v.Type != watch.Modified || v.Old == nil {
 		return false
 	}
-	before, now := Fields{}, Fields{}
 	report := func(path string) bool {
 		return path == "status" || path == "metadata.resourceVersion" || path == "metadata.managedFields"
 	}
-	flatten(before, "", v.Old.Object, report)
-	flatten(now, "", v.Object.Object, report)
-	return maps.Equal(before, now)
+	return maps.Equal(state.Flatten(v.Old.Object, report), state.Flatten(v.Object.Object, report))
 }
 
 // key names the object of a version.

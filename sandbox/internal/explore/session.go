@@ -203,15 +203,3 @@ func Indent(lines []string) string { return indent(lines) }
 
 // OneLine makes a line of a text.
 func OneLine(text string) string { return oneLine(text) }
-
-// AnyIndex replaces the names of items in the path of a field by nothing.
-func AnyIndex(path string) string { return anyIndex(path) }
-
-// Values returns the values of a path in all objects of an entry of a State, as one text.
-func Values(group []Fields, path string) string { return values(group, path) }
-
-// IsTime reports whether a value in a State is a time and nothing else.
-func IsTime(value string) bool { return value == anonymousTime }
-
-// Shown is a value as reports have it.
-func Shown(value string) string { return shown(value) }

@@ -130,7 +130,8 @@ func (r *run) settle(ctx context.Context, step int, at *StepOutcome) {
 		quiet := r.quietFor() >= r.quiet(step)
 		if quiet {
 			if missing = r.missingWatches(); len(missing) == 0 {
-				differences = base.Mask.diff(r.fault.comparable(base.State, r.baseline.names.state(r.recorder.objects(), r.baseline.Locks)))
+				want, got := r.fault.comparable(base.State, r.baseline.names.state(r.recorder.objects(), r.baseline.Locks))
+				differences = diff(want, got, base.Mask)
 			}
 			if len(missing)+len(differences) == 0 {
 				at.Reads = r.readsIn(r.baseline.Quiet)

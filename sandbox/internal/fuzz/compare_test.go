@@ -4,12 +4,13 @@
 package fuzz
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 const (
@@ -18,39 +19,40 @@ const (
 )
 
 func TestCompare(t *testing.T) {
-	fields := func(pairs ...string) []explore.Fields {
-		f := explore.Fields{}
+	fields := func(pairs ...string) []state.Fields {
+		f := state.Fields{}
 		for i := 0; i < len(pairs); i += 2 {
 			f[pairs[i]] = pairs[i+1]
 		}
-		return []explore.Fields{f}
+		return []state.Fields{f}
 	}
 	for _, tc := range []struct {
 		name      string
-		want, got explore.State
+		want, got state.State
 		says      []string
 	}{
-		{"the same", explore.State{web: fields("spec.replicas", "3")}, explore.State{web: fields("spec.replicas", "3")}, nil},
-		{"another value", explore.State{web: fields("spec.replicas", "3")}, explore.State{web: fields("spec.replicas", "4")}, []string{web + ": spec.replicas is 4, not 3"}},
-		{"a field that is missing", explore.State{web: fields("spec.replicas", "3")}, explore.State{web: fields()}, []string{web + ": spec.replicas is missing, not 3"}},
-		{"an object that is missing", explore.State{web: fields()}, explore.State{}, []string{web + ": it is missing"}},
-		{"an object too many", explore.State{}, explore.State{web: fields()}, []string{web + ": it is there, and should not be"}},
-		{"more of them", explore.State{web: fields()}, explore.State{web: append(fields(), fields()...)}, []string{web + ": there are 2, not 1"}},
-		{"what a condition has observed", explore.State{web: fields("status.conditions[Ready].observedGeneration", "1")}, explore.State{web: fields("status.conditions[Ready].observedGeneration", "3")}, nil},
-		{"the number of a rollout", explore.State{web: fields("metadata.annotations.deployment.kubernetes.io/revision", "1")}, explore.State{web: fields("metadata.annotations.deployment.kubernetes.io/revision", "3")}, nil},
-		{"what is masked", explore.State{web: fields("status.counter", "1")}, explore.State{web: fields("status.counter", "2")}, nil},
-		{"what is masked in a list", explore.State{web: fields("status.list[a].counter", "1")}, explore.State{web: fields("status.list[a].counter", "2")}, nil},
-		{"what the user masks", explore.State{web: fields("metadata.annotations.a", "1", "metadata.annotationsB", "1")}, explore.State{web: fields("metadata.annotations.a", "2", "metadata.annotationsB", "2")}, []string{web + ": metadata.annotationsB is 2, not 1"}},
-		{"a resource that the user masks", explore.State{}, explore.State{"jobs.batch default/old": fields()}, nil},
-		{"an object that is masked", explore.State{}, explore.State{"secrets default/left": fields()}, nil},
-		{"a claim that is kept", explore.State{}, explore.State{claim: fields()}, nil},
-		{"a claim that is gone", explore.State{claim: fields()}, explore.State{}, []string{claim + ": it is missing"}},
-		{"a claim that cannot shrink", explore.State{claim: fields("spec.resources.requests.storage", "1Gi")}, explore.State{claim: fields("spec.resources.requests.storage", "1500Mi")}, nil},
-		{"a claim that has not grown", explore.State{claim: fields("spec.resources.requests.storage", "2Gi")}, explore.State{claim: fields("spec.resources.requests.storage", "1Gi")}, []string{claim + ": spec.resources.requests.storage is 1Gi, not 2Gi"}},
+		{"the same", state.State{web: fields("spec.replicas", "3")}, state.State{web: fields("spec.replicas", "3")}, nil},
+		{"another value", state.State{web: fields("spec.replicas", "3")}, state.State{web: fields("spec.replicas", "4")}, []string{web + ": spec.replicas is 4, not 3"}},
+		{"a field that is missing", state.State{web: fields("spec.replicas", "3")}, state.State{web: fields()}, []string{web + ": spec.replicas is missing, not 3"}},
+		{"an object that is missing", state.State{web: fields()}, state.State{}, []string{web + ": it is missing"}},
+		{"an object too many", state.State{}, state.State{web: fields()}, []string{web + ": it is there, and should not be"}},
+		{"more of them", state.State{web: fields()}, state.State{web: append(fields(), fields()...)}, []string{web + ": there are 2, not 1"}},
+		{"what a condition has observed", state.State{web: fields("status.conditions[Ready].observedGeneration", "1")}, state.State{web: fields("status.conditions[Ready].observedGeneration", "3")}, nil},
+		{"the number of a rollout", state.State{web: fields("metadata.annotations.deployment.kubernetes.io/revision", "1")}, state.State{web: fields("metadata.annotations.deployment.kubernetes.io/revision", "3")}, nil},
+		{"what is masked", state.State{web: fields("status.counter", "1")}, state.State{web: fields("status.counter", "2")}, nil},
+		{"what is masked in a list", state.State{web: fields("status.list[b].counter", "1")}, state.State{web: fields("status.list[b].counter", "2")}, nil},
+		{"another item of that list", state.State{web: fields("status.list[a].counter", "1")}, state.State{web: fields("status.list[a].counter", "2")}, []string{web + ": status.list[a].counter is 2, not 1"}},
+		{"what the user masks", state.State{web: fields("metadata.annotations.a", "1", "metadata.annotationsB", "1")}, state.State{web: fields("metadata.annotations.a", "2", "metadata.annotationsB", "2")}, []string{web + ": metadata.annotationsB is 2, not 1"}},
+		{"a resource that the user masks", state.State{}, state.State{"jobs.batch default/old": fields()}, nil},
+		{"an object that is masked", state.State{}, state.State{"secrets default/left": fields()}, nil},
+		{"a claim that is kept", state.State{}, state.State{claim: fields()}, nil},
+		{"a claim that is gone", state.State{claim: fields()}, state.State{}, []string{claim + ": it is missing"}},
+		{"a claim that cannot shrink", state.State{claim: fields("spec.resources.requests.storage", "1Gi")}, state.State{claim: fields("spec.resources.requests.storage", "1500Mi")}, nil},
+		{"a claim that has not grown", state.State{claim: fields("spec.resources.requests.storage", "2Gi")}, state.State{claim: fields("spec.resources.requests.storage", "1Gi")}, []string{claim + ": spec.resources.requests.storage is 1Gi, not 2Gi"}},
 	} {
 		m := NewMask([]string{"jobs.batch", "deployments.apps metadata.annotations"})
-		m.Learn([]Difference{{Object: web, Path: "status.counter"}, {Object: web, Path: "status.list[b].counter"}, {Object: "secrets default/left"}})
-		if got := lines(m.Compare(tc.want, tc.got)); !slices.Equal(got, tc.says) {
+		m.Learn([]Difference{{Object: web, Path: "status.counter"}, {Object: web, Path: "status.list[b].counter"}, {Object: "secrets default/left"}}, "")
+		if got := state.Lines(m.Compare(tc.want, tc.got)); !slices.Equal(got, tc.says) {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.says)
 		}
 	}
@@ -64,10 +66,22 @@ func TestChanging(t *testing.T) {
 		{Object: web, Path: "spec.toggled", Want: "a", Got: "b"},
 		{Object: "secrets default/left", Text: "it is there, and should not be"},
 	}
-	again := explore.State{web: {explore.Fields{"status.restarts": "3", "spec.paused": "true", "spec.toggled": "a"}}}
+	again := state.State{web: {state.Fields{"status.restarts": "3", "spec.paused": "true", "spec.toggled": "a"}}}
 	got := changing(differences, again)
 	if len(got) != 1 || got[0].Path != "status.restarts" {
 		t.Errorf("%v; want only status.restarts", got)
+	}
+}
+
+// What does not count from now on is said, once.
+func TestExcuse(t *testing.T) {
+	var said bytes.Buffer
+	w := &world{Fuzzer: &Fuzzer{base: &baseline{mask: NewMask(nil)}, progress: &said}}
+	for range 2 {
+		w.excuse([]Difference{{Object: web, Path: "spec.replicas", Want: "2", Got: "3"}}, otherInNew)
+	}
+	if want := "not judged from now on, as it differs in a new sandbox with the sample: " + web + " spec.replicas (2 or 3)\n"; said.String() != want {
+		t.Errorf("got %q, want %q", said.String(), want)
 	}
 }
 

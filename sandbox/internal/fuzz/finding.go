@@ -18,6 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 // Finding is an edit, one with a fault, or a sequence of edits, after which something is
@@ -124,7 +125,7 @@ func (f *Finding) Kind() string {
 	}
 	for _, d := range f.Problem.Lines[:min(1, len(f.Problem.Lines))] {
 		what, _, _ := strings.Cut(d, " is ")
-		text += " " + explore.AnyIndex(what)
+		text += " " + state.AnyIndex(what)
 	}
 	return text
 }

@@ -36,6 +36,8 @@ type Fuzzer struct {
 
 	target *target
 	base   *baseline
+	// progress is where it is said what does not count.
+	progress io.Writer
 }
 
 // baseline is what was learnt without an edit.
@@ -166,6 +168,7 @@ func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
 
 // learn plays the sample without an edit: twice, as what differs then does not count.
 func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err error) {
+	f.progress = progress
 	if err := f.prepare(ctx, progress); err != nil {
 		return nil, err
 	}
@@ -245,12 +248,12 @@ func (w *world) learnAgain(ctx context.Context) error {
 		return w.renew(ctx)
 	}
 	w.base.fresh = true
-	w.base.mask.Learn(w.base.mask.Compare(w.base.before, state))
+	w.base.mask.Learn(w.base.mask.Compare(w.base.before, state), leftBehind)
 	again, err := w.learnSample(ctx)
 	if err != nil {
 		return err
 	}
-	w.base.mask.Learn(w.base.mask.Compare(w.base.state, again))
+	w.base.mask.Learn(w.base.mask.Compare(w.base.state, again), differsUnedited)
 	return nil
 }
 

@@ -204,7 +204,7 @@ func (w *world) back(ctx context.Context, content map[string]any, meant bool) (*
 	// What is another each time, such as a counter, is not what an edit has left behind.
 	if slices.ContainsFunc(problem.differences, func(d Difference) bool { return d.Path != "" }) {
 		if repeated, err := w.again(ctx, content); err == nil && repeated != nil {
-			w.base.mask.Learn(changing(problem.differences, repeated))
+			w.excuse(changing(problem.differences, repeated), anotherEachTime)
 		}
 	}
 	differences := w.base.mask.Compare(w.base.state, state)
@@ -303,7 +303,7 @@ func reversed(differences []Difference) []string {
 	all := make([]string, 0, len(differences))
 	for _, d := range differences {
 		if d.Path != "" {
-			d.Want, d.Got = d.Got, d.Want
+			d.Want, d.Got, d.Text = d.Got, d.Want, ""
 			all = append(all, "edited, "+d.String())
 		} else {
 			all = append(all, "a new one, "+d.String())

@@ -68,7 +68,7 @@ func (w *world) repeat(ctx context.Context, t trial) (trial, outcome, *Problem, 
 		return without, came, problem, err
 	}
 	if t.want != nil {
-		w.base.mask.Learn(w.base.mask.Compare(t.want, w.edited))
+		w.excuse(w.base.mask.Compare(t.want, w.edited), otherAgain)
 	}
 	t.want = w.edited
 	came, problem, err = w.disturb(ctx, t)

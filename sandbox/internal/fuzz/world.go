@@ -178,12 +178,28 @@ func (w *world) fill(ctx context.Context) error {
 	case err != nil:
 		return err
 	case problem != nil && problem.Oracle == explore.OtherState:
-		w.base.mask.Learn(w.base.mask.Compare(w.base.state, state))
+		w.excuse(w.base.mask.Compare(w.base.state, state), otherInNew)
 	case problem != nil:
 		return undisturbed("the sample was created", problem, nil)
 	}
 	w.objects = w.session.Objects()
 	return nil
+}
+
+// Why something does not count.
+const (
+	differsUnedited = "differs between two times that the sample was made"
+	leftBehind      = "is left behind by the sample that was deleted"
+	otherInNew      = "differs in a new sandbox with the sample"
+	otherAgain      = "differs between two times that the same edit was made"
+	anotherEachTime = "has another value each time that an edit is made and taken back"
+)
+
+// excuse has differences not count from now on, and says so: the mask is that of all sandboxes.
+func (w *world) excuse(differences []Difference, why string) {
+	for _, masked := range w.base.mask.Learn(differences, why) {
+		fmt.Fprintf(w.progress, "not judged from now on, as it %s: %s\n", why, masked)
+	}
 }
 
 // undisturbed says what went wrong though nothing was edited.

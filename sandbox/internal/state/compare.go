@@ -1,0 +1,186 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Difference is something in which a state is not as it should be.
+type Difference struct {
+	// Object is the key of an object, or of those that have no names of their own.
+	Object string
+	// Path is a field of it, or an item of a list; empty if the whole object is meant.
+	Path string
+	// Number: there are not as many objects as there should be.
+	Number    bool
+	Want, Got string
+	// Text says it, unless it is that Path is Got and not Want.
+	Text string
+}
+
+func (d Difference) String() string {
+	if d.Text != "" {
+		return d.Object + ": " + d.Text
+	}
+	return fmt.Sprintf("%s: %s is %s, not %s", d.Object, d.Path, Shown(d.Got), Shown(d.Want))
+}
+
+// Lines are differences, a line each.
+func Lines(differences []Difference) []string {
+	all := make([]string, 0, len(differences))
+	for _, d := range differences {
+		all = append(all, d.String())
+	}
+	return all
+}
+
+// Shown is a value as reports have it.
+func Shown(value string) string {
+	const longest = 120
+	switch {
+	case value == "":
+		return "missing"
+	case len(value) > longest:
+		return fmt.Sprintf("%.*s…", longest, value)
+	}
+	return value
+}
+
+// Rules say what differences do not count. Each may be nil.
+type Rules struct {
+	// Ignore leaves a field of an object out.
+	Ignore func(object, path string) bool
+	// Same: two values that are not equal are as good as equal.
+	Same func(object, path, want, got string) bool
+	// MayBeMore: there may be more objects of an entry than there should be.
+	MayBeMore func(object string) bool
+}
+
+func (r Rules) ignore(object, path string) bool { return r.Ignore != nil && r.Ignore(object, path) }
+
+// Compare returns in what a state differs from the one that it should be.
+func Compare(want, got State, mask *Mask, rules Rules) []Difference {
+	var all []Difference
+	keys := maps.Clone(want)
+	if keys == nil {
+		keys = State{}
+	}
+	maps.Copy(keys, got)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		masked := mask.of(key)
+		if masked.whole {
+			continue
+		}
+		visible := func(group []Fields) []Fields {
+			return leave(group, func(path string) bool { return masked.hides(path) || rules.ignore(key, path) })
+		}
+		w, g := visible(want[key]), visible(got[key])
+		mayBeMore := len(g) > len(w) && rules.MayBeMore != nil && rules.MayBeMore(key)
+		switch {
+		case mayBeMore || masked.number && len(w)*len(g) > 0:
+			// The others are compared.
+		case len(w) == 0 && len(g) == 1:
+			all = append(all, Difference{Object: key, Text: "it is there, and should not be"})
+		case len(w) == 0:
+			all = append(all, Difference{Object: key, Text: fmt.Sprintf("there are %d, and should be none", len(g))})
+		case len(g) == 0:
+			all = append(all, Difference{Object: key, Text: "it is missing"})
+		case len(w) != len(g):
+			all = append(all, Difference{Object: key, Number: true, Text: fmt.Sprintf("there are %d, not %d", len(g), len(w))})
+		}
+		if len(w)*len(g) > 0 {
+			all = append(all, compareObjects(key, w, g, rules)...)
+		}
+	}
+	return all
+}
+
+// leave leaves fields out.
+func leave(group []Fields, out func(path string) bool) []Fields {
+	left := make([]Fields, 0, len(group))
+	for _, f := range group {
+		visible := maps.Clone(f)
+		maps.DeleteFunc(visible, func(path, _ string) bool { return out(path) })
+		left = append(left, visible)
+	}
+	return left
+}
+
+// compareObjects compares objects of one entry with those that should be, each with the one that
+// it is most like.
+func compareObjects(key string, want, got []Fields, rules Rules) []Difference {
+	same := func(path, want, got string) bool {
+		return rules.Same != nil && rules.Same(key, path, want, got)
+	}
+	differs := map[string]bool{}
+	var w, g []Fields
+	for _, p := range match(want, got, same) {
+		w, g = append(w, p.want), append(g, p.got)
+		for _, path := range p.differ(same) {
+			differs[path] = true
+		}
+	}
+	wanted, there := pathsOf(w), pathsOf(g)
+	var fields, mixed []Difference
+	told := map[string]bool{}
+	for _, path := range slices.Sorted(maps.Keys(differs)) {
+		d := Difference{Object: key, Path: path, Want: Values(w, path), Got: Values(g, path)}
+		if d.Want == d.Got {
+			d.Text = fmt.Sprintf("%s is %s, but not in the objects that should have it", path, Shown(d.Got))
+			mixed = append(mixed, d)
+			continue
+		}
+		if item := onlyIn(wanted, there, path); item != "" {
+			d.Path, d.Text = item, item+" is missing"
+		} else if item := onlyIn(there, wanted, path); item != "" {
+			d.Path, d.Text = item, item+" is there, and should not be"
+		}
+		if !told[d.Path] {
+			told[d.Path] = true
+			fields = append(fields, d)
+		}
+	}
+	if len(fields) > 0 {
+		return fields
+	}
+	return mixed
+}
+
+// pathsOf returns all paths of some objects.
+func pathsOf(group []Fields) map[string]bool {
+	paths := map[string]bool{}
+	for _, f := range group {
+		for path := range f {
+			paths[path] = true
+		}
+	}
+	return paths
+}
+
+// onlyIn returns the item of a list with several fields, of which one has this path, that is in
+// the first of two objects and not in the second; or nothing.
+func onlyIn(one, other map[string]bool, path string) string {
+	for i, c := range path {
+		if c != ']' {
+			continue
+		}
+		item := path[:i+1]
+		fields := func(all map[string]bool) (count int) {
+			for path := range all {
+				if strings.HasPrefix(path, item) {
+					count++
+				}
+			}
+			return count
+		}
+		if fields(one) > 1 && fields(other) == 0 {
+			return item
+		}
+	}
+	return ""
+}

@@ -1,0 +1,217 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Masked is something that no state is judged by.
+type Masked struct {
+	// Object is the key of an object, and Path a field or an item of it: empty for the whole
+	// object, or, with Number, for how many there are of it. An item of which runs have
+	// different ones is written [].
+	Object string `json:"object"`
+	Path   string `json:"path,omitempty"`
+	Number bool   `json:"number,omitempty"`
+	// Seen are what it was.
+	Seen []string `json:"seen,omitempty"`
+	// Why it does not count.
+	Why string `json:"why"`
+}
+
+func (m Masked) String() string {
+	text := m.Object
+	switch {
+	case m.Number:
+		text += ", how many there are"
+	case m.Path != "":
+		text += " " + m.Path
+	}
+	if len(m.Seen) > 0 {
+		shown := make([]string, 0, len(m.Seen))
+		for _, value := range m.Seen {
+			shown = append(shown, Shown(value))
+		}
+		text += " (" + strings.Join(shown, " or ") + ")"
+	}
+	return text
+}
+
+// Mask is what no state is judged by. Its methods may be called at once; nil masks nothing.
+type Mask struct {
+	mu  sync.Mutex
+	all map[string]*Masked
+}
+
+// NewMask returns a mask of nothing.
+func NewMask() *Mask { return &Mask{all: map[string]*Masked{}} }
+
+// Learn masks differences, and returns what was not masked before.
+func (m *Mask) Learn(differences []Difference, why string) []Masked {
+	lists := namedOtherwise(differences)
+	var all []Masked
+	for _, d := range differences {
+		path := d.Path
+		for _, list := range lists[d.Object] {
+			path = anyItem(path, list)
+		}
+		masked := Masked{Object: d.Object, Path: exact(path), Number: d.Number, Why: why}
+		if d.Path != "" {
+			masked.Seen = []string{d.Want, d.Got}
+		}
+		all = append(all, masked)
+	}
+	return m.Add(all...)
+}
+
+// Add masks something, and returns what was not masked before.
+func (m *Mask) Add(all ...Masked) []Masked {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var added []Masked
+	for _, masked := range all {
+		key := fmt.Sprint(masked.Object, " ", masked.Number, " ", masked.Path)
+		if known := m.all[key]; known != nil {
+			for _, value := range masked.Seen {
+				if !slices.Contains(known.Seen, value) && len(known.Seen) < mostSeen {
+					known.Seen = append(known.Seen, value)
+				}
+			}
+			continue
+		}
+		masked.Seen = slices.Clone(masked.Seen)
+		m.all[key] = &masked
+		added = append(added, masked)
+	}
+	return added
+}
+
+// mostSeen bounds the values that are kept of what is masked.
+const mostSeen = 4
+
+// All returns what is masked, by object and path.
+func (m *Mask) All() []Masked {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]Masked, 0, len(m.all))
+	for _, masked := range m.all {
+		all = append(all, *masked)
+	}
+	slices.SortFunc(all, func(a, b Masked) int { return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Path, b.Path)) })
+	return all
+}
+
+// masks is what is masked of one object.
+type masks struct {
+	whole, number bool
+	paths         []string
+}
+
+func (m *Mask) of(object string) masks {
+	var of masks
+	if m == nil {
+		return of
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, masked := range m.all {
+		switch {
+		case masked.Object != object:
+		case masked.Number:
+			of.number = true
+		case masked.Path == "":
+			of.whole = true
+		default:
+			of.paths = append(of.paths, masked.Path)
+		}
+	}
+	return of
+}
+
+func (m masks) hides(path string) bool {
+	if len(m.paths) == 0 {
+		return false
+	}
+	path = exact(path)
+	return slices.ContainsFunc(m.paths, func(masked string) bool { return within(masked, path) })
+}
+
+// within reports whether a path is, or is below, one in which [] is any item.
+func within(masked, path string) bool {
+	for masked != "" {
+		switch {
+		case path == "":
+			return false
+		case strings.HasPrefix(masked, "[]") && path[0] == '[':
+			end := strings.IndexByte(path, ']')
+			if end < 0 {
+				return false
+			}
+			masked, path = masked[2:], path[end+1:]
+		case masked[0] != path[0]:
+			return false
+		default:
+			masked, path = masked[1:], path[1:]
+		}
+	}
+	return path == "" || path[0] == '.' || path[0] == '['
+}
+
+var numbered = regexp.MustCompile(`#\d+\]`)
+
+// exact is a path in which items that only their place names have no names.
+func exact(path string) string { return numbered.ReplaceAllString(path, "]") }
+
+// anyItem replaces the name of an item of a list by nothing.
+func anyItem(path, list string) string {
+	rest, is := strings.CutPrefix(path, list+"[")
+	if !is {
+		return path
+	}
+	_, rest, _ = strings.Cut(rest, "]")
+	return list + "[]" + rest
+}
+
+// namedOtherwise returns the lists, by object, of which one state has items that the other has
+// not, and the other way round: they have names of their own in each run.
+func namedOtherwise(differences []Difference) map[string][]string {
+	missing, there := map[string]map[string]bool{}, map[string]map[string]bool{}
+	note := func(in map[string]map[string]bool, object, list string) {
+		if in[object] == nil {
+			in[object] = map[string]bool{}
+		}
+		in[object][list] = true
+	}
+	for _, d := range differences {
+		at := strings.LastIndexByte(d.Path, '[')
+		if at < 0 {
+			continue
+		}
+		switch {
+		case d.Got == "":
+			note(missing, d.Object, d.Path[:at])
+		case d.Want == "":
+			note(there, d.Object, d.Path[:at])
+		}
+	}
+	lists := map[string][]string{}
+	for object := range missing {
+		for _, list := range slices.Sorted(maps.Keys(missing[object])) {
+			if there[object][list] {
+				lists[object] = append(lists[object], list)
+			}
+		}
+	}
+	return lists
+}
