@@ -92,7 +92,8 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 // writeStatus writes the status under the resourceVersion, so that only one of two
 // leaders starts a restart. If the API server rejects the status for its content or for
 // its length, it is written with only the latest record of the history: the others have
-// been reported as events.
+// been reported as events. If it rejects that as well, it is written without the message of
+// the record.
 func (r *reconciler) writeStatus(ctx context.Context, restart, before *tidekeeperv1.ScheduledRestart, d *decision.Output) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	attempt := restart.DeepCopy()
@@ -100,9 +101,13 @@ func (r *reconciler) writeStatus(ctx context.Context, restart, before *tidekeepe
 	if isContentRejected(err) && len(d.Status.History) > 1 {
 		attempt = restart.DeepCopy()
 		attempt.Status.History = attempt.Status.History[:1]
-		if r.client.Status().Patch(ctx, attempt, patch) == nil {
-			err = nil
-		}
+		err = r.client.Status().Patch(ctx, attempt, patch)
+	}
+	if isContentRejected(err) && len(d.Status.History) > 0 && d.Status.History[0].Message != "" {
+		attempt = restart.DeepCopy()
+		attempt.Status.History = attempt.Status.History[:1]
+		attempt.Status.History[0].Message = ""
+		err = r.client.Status().Patch(ctx, attempt, patch)
 	}
 	if err == nil {
 		attempt.DeepCopyInto(restart)

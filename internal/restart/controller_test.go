@@ -44,6 +44,8 @@ type bench struct {
 	events *events.FakeRecorder
 	// patchStatus and get are what the API server answers; nil if nothing is wrong.
 	patchStatus, get error
+	// refuses says which statuses it refuses; nil if none.
+	refuses func(*tidekeeperv1.ScheduledRestartStatus) bool
 	// statusWrites is how often it was asked to write a status.
 	statusWrites int
 }
@@ -83,6 +85,9 @@ func newBench(t *testing.T, change func(*tidekeeperv1.ScheduledRestart, *appsv1.
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, name string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 			b.statusWrites++
+			if status := o.(*tidekeeperv1.ScheduledRestart).Status; b.refuses != nil && b.refuses(&status) {
+				return errTooLarge
+			}
 			if b.patchStatus != nil {
 				return b.patchStatus
 			}
@@ -180,6 +185,28 @@ func TestARefusedStatusIsTriedSeldom(t *testing.T) {
 	}
 	if before := b.statusWrites; b.reconcile(t, 2*time.Minute) != nil || b.statusWrites > before {
 		t.Error("it is written again")
+	}
+}
+
+// A record whose message the API server refuses, for whatever reason, is written without it: the
+// restart ends.
+func TestARecordIsWrittenWithoutItsMessage(t *testing.T) {
+	b := newBench(t, func(restart *tidekeeperv1.ScheduledRestart, _ *appsv1.Deployment) {
+		restart.Spec.ProgressDeadlineSeconds = 60
+		restart.Status.History = []tidekeeperv1.RestartRecord{{Outcome: tidekeeperv1.OutcomeMissed, Message: "earlier"}}
+	})
+	b.refuses = func(status *tidekeeperv1.ScheduledRestartStatus) bool {
+		return len(status.History) > 0 && status.History[0].Message != ""
+	}
+	if err := b.reconcile(t, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	restart := &tidekeeperv1.ScheduledRestart{}
+	if err := b.client.Get(t.Context(), testKey, restart); err != nil {
+		t.Fatal(err)
+	}
+	if s := &restart.Status; s.Active != nil || len(s.History) != 1 || s.History[0].Reason != tidekeeperv1.ReasonTimeout || b.budget.Has(testKey) {
+		t.Errorf("status %+v, with a slot: %t; want a record of the timeout, and no slot", s, b.budget.Has(testKey))
 	}
 }
 

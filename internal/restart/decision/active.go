@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
 // nodesInterval is how often a workload with a pod on each node is looked at during a
@@ -110,7 +109,7 @@ func (d *decider) targetLost(tick time.Time) {
 	case !d.in.Live:
 		d.out.Needs = NeedLiveTarget
 	case d.in.Unreadable != "":
-		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, text.Shorten("during the restart: "+d.in.Unreadable, tidekeeperv1.MaxRecordMessageLength))
+		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, "during the restart: "+d.in.Unreadable)
 	case d.in.Sent.Equal(tick):
 		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, "the workload was deleted during the restart")
 	default:

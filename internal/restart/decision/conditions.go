@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
 // ReadyReasons are the reasons of the condition Ready.
@@ -66,10 +67,15 @@ func stalled(reason, message string) diagnosis {
 	return diagnosis{stalled: true, reason: reason, message: message}
 }
 
+// longestCondition bounds the message of a condition, to less than its schema does: what is
+// written at each change should not be what a target makes of it.
+const longestCondition = 4096
+
 // setConditions sets the conditions. Their messages contain nothing that changes while
 // nothing is decided, so that the status is not written for their sake.
 func (d *decider) setConditions() {
 	is := d.diagnose()
+	is.message = text.Shorten(is.message, longestCondition)
 	conditions := &d.out.Status.Conditions
 	if d.in.Brief {
 		if ready := meta.FindStatusCondition(*conditions, tidekeeperv1.ConditionReady); ready == nil || ready.Reason != is.reason {

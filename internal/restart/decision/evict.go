@@ -11,6 +11,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/restart/evict"
+	"tidekeeper.dev/tidekeeper/internal/text"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -195,7 +196,7 @@ func (d *decider) followEviction() {
 func (d *decider) noteRefusal() {
 	eviction := d.out.Status.Active.Eviction
 	if d.in.Attempts.Refusal != "" {
-		eviction.Refused = d.in.Attempts.Refusal
+		eviction.Refused = text.Shorten(d.in.Attempts.Refusal, tidekeeperv1.MaxRefusalLength)
 	} else if d.in.Attempts.Evicted {
 		eviction.Refused = ""
 	}

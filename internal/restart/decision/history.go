@@ -9,12 +9,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
 // record decides a tick. It is put on top of the history when all is decided, see
-// [decider.keepHistory].
+// [decider.keepHistory]. What the API server would refuse is made to fit here, as much of it comes
+// from the target: a record that can never be written would keep its restart from ending.
 func (d *decider) record(r tidekeeperv1.RestartRecord) {
 	r.CompletedTime = metav1.Time{Time: d.in.Now}
+	r.Message = text.Shorten(r.Message, tidekeeperv1.MaxRecordMessageLength)
+	r.Pods, r.PodsLeftOut = max(0, r.Pods), max(0, r.PodsLeftOut)
 	d.out.Records = append(d.out.Records, r)
 }
 
