@@ -1,0 +1,110 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// wouldRun returns the commands that make would run for a target of the sandbox's Makefile.
+func wouldRun(t *testing.T, target string) string {
+	t.Helper()
+	cmd := exec.Command("make", "--no-print-directory", "-n", "-C", "..", target, "TESTFLAGS=-json")
+	// What a make that runs this test tells those that it starts is not for this one.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=") })
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("make -n %s: %v\n%s", target, err, out)
+	}
+	return string(out)
+}
+
+// goList lists packages of the module in a folder of the sandbox.
+func goList(t *testing.T, folder string, args ...string) []string {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list"}, args...)...)
+	cmd.Dir = filepath.Join("..", folder)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list in %s: %v\n%s", cmd.Dir, err, stderr.String())
+	}
+	return strings.Fields(string(out))
+}
+
+// goTest is a go test in what make would run: the folder of -C, its flags, and the packages.
+var goTest = regexp.MustCompile(`go test(?: -C (\S+))? +(-\S+(?: +-\S+)*) +([^-|&;][^|&;]*)`)
+
+// Every package with tests, of each module here, is tested by make test, and gets the flags that
+// its caller wants. All but the race detector and the rest of ./test is in make test-slice, too.
+func TestMakeTest(t *testing.T) {
+	modules, err := filepath.Glob("../*/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, module := range append(modules, "../go.mod") {
+		folder, err := filepath.Rel("..", filepath.Dir(module))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, goList(t, folder, "-e", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")...)
+	}
+	for _, target := range []string{"test", "test-slice"} {
+		text := wouldRun(t, target)
+		var tested []string
+		for _, command := range goTest.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(command[2], "-json") {
+				t.Errorf("make %s does not give TESTFLAGS to: %s", target, command[0])
+			}
+			tested = append(tested, goList(t, command[1], strings.Fields(command[3])...)...)
+		}
+		if got, all := len(goTest.FindAllString(text, -1)), strings.Count(text, "go test "); got != all {
+			t.Errorf("of make %s, this test understands %d of %d calls of go test:\n%s", target, got, all, text)
+		}
+		for _, name := range want {
+			if !slices.Contains(tested, name) {
+				t.Errorf("make %s does not test %s", target, name)
+			}
+		}
+		if target == "test-slice" {
+			wantThere(t, text)
+		}
+	}
+}
+
+// wantThere fails the test unless there are the tests of ./test that make test-slice names.
+func wantThere(t *testing.T, text string) {
+	t.Helper()
+	pattern := regexp.MustCompile(`-run='([^']*)' \./test`).FindStringSubmatch(text)
+	if pattern == nil {
+		t.Fatal("make test-slice does not choose among the tests of ./test")
+	}
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source []byte
+	for _, file := range files {
+		more, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = append(source, more...)
+	}
+	for name := range strings.SplitSeq(pattern[1], "|") {
+		name, _, _ = strings.Cut(strings.Trim(name, "^$"), "$/")
+		if !strings.Contains(string(source), "\nfunc "+name+"(t *testing.T) {") {
+			t.Errorf("there is no test %s, which make test-slice plays", name)
+		}
+	}
+}
