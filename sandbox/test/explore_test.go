@@ -128,12 +128,34 @@ func TestExploreWithoutMistakes(t *testing.T) {
 		t.Errorf("too little was played:\n%s", r.stderr)
 	}
 	again := command(t, args...)
-	if again.code != 0 || strings.Contains(again.stderr, ": ok\n") {
+	if again.code != 0 || strings.Contains(again.stderr, ": ok\n") || !strings.Contains(again.stderr, "and are not played again: begin from the start with --fresh") {
 		t.Errorf("exit code %d, and it was played again:\n%s%s", again.code, again.stdout, again.stderr)
 	}
 	other := command(t, append(slices.Clone(args), "--mistake=panic")...)
 	if other.code != 1 || !strings.Contains(other.stderr, "has the results of another workload or operator") {
 		t.Errorf("exit code %d\n%s", other.code, other.stderr)
+	}
+}
+
+// What was played with another program of the same name is played again.
+func TestExploreAnotherProgram(t *testing.T) {
+	t.Parallel()
+	dir, program := t.TempDir(), filepath.Join(t.TempDir(), "operator")
+	explore := func(mistake string) result {
+		t.Helper()
+		if err := os.WriteFile(program, fmt.Appendf(nil, "#!/bin/sh\nexec %s %s\n", shop(t), mistake), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return command(t, "explore", "--workload", shopWorkload, "--dir", dir, "--quiet", "1500ms", "--patience", "5s", "--shrink=false", "--only", "CrashAfter at step 1, update configmaps", "--", program)
+	}
+	if r := explore(""); r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := explore("--mistake done-first"); r.code != 2 || !strings.Contains(r.stderr, ": the operator's program. All faults are played again") {
+		t.Fatalf("with a mistake: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := explore(""); r.code != 0 || !strings.Contains(r.stderr, "first those with which something was found before: 1.") || !strings.Contains(r.stderr, ": ok\n") {
+		t.Errorf("without it again: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
 

@@ -29,7 +29,7 @@ type exploreFlags struct {
 	runFor, quiet, settle, patience, hold        time.Duration
 	only                                         []string
 	jobs                                         int
-	shrink, hostNetwork                          bool
+	shrink, hostNetwork, fresh                   bool
 }
 
 // errFound is the exit code of explore and replay when the operator does not survive
@@ -53,7 +53,9 @@ what was created too often, an invariant that did not hold at any moment, an ope
 panics or does not come to rest: that is found, and 'sandbox replay' plays it again.
 
 It ends with exit code 0 if nothing was found, 2 if something was, and 1 if it could not
-be explored. What was played is kept in --dir: started again, it goes on.`,
+be explored. What was played is kept in --dir: started again, it goes on. If the program, what
+is installed, the workload, a flag that judges or the sandbox is another since, all is
+played again, and what was found before first.`,
 		Example: `  # Ten minutes.
   sandbox explore --workload scale.yaml --for 10m -- ./my-operator
 
@@ -82,8 +84,13 @@ be explored. What was played is kept in --dir: started again, it goes on.`,
 	flags.StringVar(&f.junit, "junit", "", "write a JUnit report to this file (default junit.xml in --dir)")
 	flags.IntVar(&f.jobs, "jobs", sandboxes(2, explore.Waiting), "how many sandboxes play side by side, beside two that mostly wait; by default two for each processor, if there is 1 GiB of memory for each")
 	flags.BoolVar(&f.shrink, "shrink", true, "leave out the steps that a finding does not need, in the last fifth of --for")
+	addFresh(cmd, &f)
 	addJudging(cmd, &f)
 	return cmd
+}
+
+func addFresh(cmd *cobra.Command, f *exploreFlags) {
+	cmd.Flags().BoolVar(&f.fresh, "fresh", false, "forget what was played and found in --dir before, and begin from the start")
 }
 
 // needsProgram refuses arguments without a program.
@@ -160,7 +167,8 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 	if err != nil {
 		return err
 	}
-	p := explore.Plan{For: f.runFor, Only: f.only, Jobs: f.jobs, Shrink: f.shrink, Progress: cmd.ErrOrStderr()}
+	e.Of = []string{f.workload}
+	p := explore.Plan{For: f.runFor, Only: f.only, Jobs: f.jobs, Shrink: f.shrink, Fresh: f.fresh, Progress: cmd.ErrOrStderr()}
 	if err := f.playable(cmd, explore.Waiting); err != nil {
 		return err
 	}

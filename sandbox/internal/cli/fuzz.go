@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,9 @@ disturbed: it is killed before or after a write, an answer is lost, a request re
 'sandbox replay' plays a finding again.
 
 It ends with exit code 0 if nothing was found, 2 if something was, and 1 if it could not
-be played. What was played is kept in --dir: started again, it goes on.`,
+be played. What was played is kept in --dir: started again, it goes on. If the program, what
+is installed, the object, a flag that judges or the sandbox is another since, all is
+played again, and what was found before first.`,
 		Example: `  # Ten minutes.
   sandbox fuzz --install config/crd --object sample.yaml --for 10m -- ./my-operator
 
@@ -75,6 +78,7 @@ be played. What was played is kept in --dir: started again, it goes on.`,
 	flags.StringVar(&f.junit, "junit", "", "write a JUnit report to this file (default junit.xml in --dir)")
 	flags.IntVar(&f.jobs, "jobs", sandboxes(1, 0), "how many sandboxes play side by side; by default one for each processor, if there is 1 GiB of memory for each")
 	flags.IntVar(&f.nodes, "nodes", 3, "how many simulated nodes there are")
+	addFresh(cmd, &f.exploreFlags)
 	addSettling(cmd, &f.exploreFlags)
 	return cmd
 }
@@ -100,7 +104,8 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 		return err
 	}
 	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy = sample, others, f.ignore, f.busy
-	p := fuzz.Plan{For: f.runFor, Faults: f.faults, Only: f.only, Jobs: f.jobs, Progress: cmd.ErrOrStderr()}
+	fuzzer.Explorer.Of = append(slices.Clone(f.install), f.object)
+	p := fuzz.Plan{For: f.runFor, Faults: f.faults, Only: f.only, Jobs: f.jobs, Fresh: f.fresh, Progress: cmd.ErrOrStderr()}
 	if p.Shard, p.Shards, err = shard(f.shard); err != nil {
 		return err
 	}

@@ -32,6 +32,8 @@ type Plan struct {
 	// Shrink leaves out the steps of the workload that a finding does not need: in the
 	// last fifth of For, if that is limited.
 	Shrink bool
+	// Fresh forgets what was played and found before.
+	Fresh bool
 	// Progress gets a line for each run.
 	Progress io.Writer
 }
@@ -52,11 +54,17 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 		over, cancel = context.WithDeadline(ctx, began.Add(p.For))
 		defer cancel()
 	}
-	book, err := tool.Open(e.Dir, map[string]any{"command": e.Command, "workload": e.Workload})
+	about, err := results.NewAbout(e.Command, e.Of, e.Workload.Install, e.Workload, e.Judging())
+	if err != nil {
+		return nil, err
+	}
+	about.Fresh = p.Fresh
+	book, err := tool.Open(e.Dir, about)
 	if err != nil {
 		return nil, err
 	}
 	defer book.Close()
+	book.Opened(p.Progress, tool.Cases)
 	base, a, err := e.learnBaseline(ctx, p.Jobs, p.Progress)
 	if err != nil {
 		return nil, err
@@ -80,6 +88,7 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 			return nil, err
 		}
 	}
+	book.Replayed(undisturbed)
 	q := &queue{explorer: e, plan: p, base: base, book: book, over: over, began: began, history: newHistory()}
 	q.fill(faults)
 	err = q.run(ctx)
@@ -89,6 +98,15 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	}
 	result.Took = time.Since(began)
 	return result, err
+}
+
+// Judging is by what runs are judged, beside the workload.
+func (e *Explorer) Judging() []string {
+	judging := []string{e.Quiet.String(), e.Settle.String(), e.Patience.String(), e.Hold.String()}
+	if e.FailOnLog != nil {
+		judging = append(judging, e.FailOnLog.String())
+	}
+	return judging
 }
 
 // noFaults says why there is no fault to play.

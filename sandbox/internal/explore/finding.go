@@ -118,10 +118,13 @@ func (e *Explorer) newFinding(f *Fault, o *Outcome, b *Baseline) *Finding {
 	return found
 }
 
+// undisturbed is the ID of what is found without a fault.
+const undisturbed = "undisturbed"
+
 // id is that of its fault.
 func (f *Finding) id() string {
 	if f.Fault == nil {
-		return "undisturbed"
+		return undisturbed
 	}
 	return f.Fault.id()
 }

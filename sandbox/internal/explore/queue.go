@@ -27,7 +27,10 @@ type queue struct {
 	mu          sync.Mutex
 	short, long []planned
 	history     *history
-	err         error
+	// first are the IDs of faults with which something was found before, with another program
+	// or other files. They are played first.
+	first map[string]bool
+	err   error
 }
 
 // Waiting is how many sandboxes wait for minutes, side by side.
@@ -35,10 +38,14 @@ const Waiting = 2
 
 // fill takes the faults that were not played before.
 func (q *queue) fill(faults []planned) {
+	q.first = map[string]bool{}
+	for _, f := range q.book.Again {
+		q.first[f.ID] = true
+	}
 	for _, f := range faults {
 		i := slices.IndexFunc(q.book.Played, func(p results.Played) bool { return p.ID == f.id() })
 		switch {
-		case i >= 0 && !q.book.Played[i].Unsure:
+		case i >= 0 && !q.book.Played[i].Unsure && !q.first[f.id()]:
 			q.history.notePlayed(&f.Fault)
 			if q.book.Played[i].Found {
 				q.history.noteFound(&f.Fault)
@@ -66,7 +73,10 @@ func (q *queue) take(long bool) (Fault, bool) {
 	if long {
 		from = &q.long
 	}
-	i := q.history.next(*from)
+	i := slices.IndexFunc(*from, func(f planned) bool { return q.first[f.id()] })
+	if i < 0 {
+		i = q.history.next(*from)
+	}
 	if q.over.Err() != nil || q.err != nil || i < 0 {
 		return Fault{}, false
 	}

@@ -326,6 +326,8 @@ func (r *run) rule(name string, match fault.Match, count fault.Count, f fault.Fa
 type Explorer struct {
 	Workload *Workload
 	Command  []string
+	// Of are the files that say what to play, as they are named.
+	Of []string
 	// Dir is where results are kept.
 	Dir string
 	// Quiet is how long nothing must happen for all to be at rest, in undisturbed runs;

@@ -75,6 +75,8 @@ type Plan struct {
 	Shard, Shards int
 	// Jobs is how many sandboxes play side by side.
 	Jobs int
+	// Fresh forgets what was played and found before.
+	Fresh bool
 	// Progress gets a line for each edit.
 	Progress io.Writer
 }
@@ -91,13 +93,18 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 		over, cancel = context.WithDeadline(ctx, began.Add(p.For))
 		defer cancel()
 	}
-	book, err := tool.Open(f.Explorer.Dir, map[string]any{
-		"command": f.Explorer.Command, "install": f.Explorer.Workload.Install, "object": f.Sample, "others": f.Others, "ignore": f.Ignore, "busy": f.Busy,
-	})
+	e := f.Explorer
+	about, err := results.NewAbout(e.Command, e.Of, e.Workload.Install, []any{f.Sample, f.Others, e.Workload}, []any{e.Judging(), f.Ignore, f.Busy})
+	if err != nil {
+		return nil, err
+	}
+	about.Fresh = p.Fresh
+	book, err := tool.Open(e.Dir, about)
 	if err != nil {
 		return nil, err
 	}
 	defer book.Close()
+	book.Opened(p.Progress, tool.Cases)
 	w, err := f.learn(ctx, p.Progress)
 	if err != nil {
 		return nil, err
@@ -121,11 +128,7 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 
 // chosen returns the edits that are to be played here.
 func chosen(all []edits.Edit, p Plan) []edits.Edit {
-	all = slices.DeleteFunc(all, func(e edits.Edit) bool {
-		return len(p.Only) > 0 && !slices.ContainsFunc(p.Only, func(part string) bool {
-			return strings.Contains(e.String(), part) || trial{edits: []edits.Edit{e}}.id() == part
-		})
-	})
+	all = slices.DeleteFunc(all, func(e edits.Edit) bool { return !p.chooses(trial{edits: []edits.Edit{e}}) })
 	var mine []edits.Edit
 	for i, e := range all {
 		if p.Shards <= 1 || i%p.Shards == p.Shard-1 {
@@ -133,6 +136,13 @@ func chosen(all []edits.Edit, p Plan) []edits.Edit {
 		}
 	}
 	return mine
+}
+
+// chooses reports whether a trial is among those with a name that is to be played.
+func (p Plan) chooses(t trial) bool {
+	return len(p.Only) == 0 || slices.ContainsFunc(p.Only, func(part string) bool {
+		return strings.Contains(t.name(), part) || t.id() == part
+	})
 }
 
 // describe says what was learnt.

@@ -83,7 +83,7 @@ func TestFindingIsReadAsWritten(t *testing.T) {
 		Outcome: accepted, Problem: Problem{Oracle: NotHealed, When: "after", Lines: []string{"a: b"}},
 	}
 	dir := t.TempDir()
-	book, err := tool.Open(dir, "")
+	book, err := tool.Open(dir, results.About{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +104,20 @@ func TestFindingIsReadAsWritten(t *testing.T) {
 		if _, err := ReadFinding(file); err == nil || !strings.Contains(err.Error(), "other.yaml is not a finding of sandbox fuzz: ") {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// What was found with an earlier operator is played first, and once.
+func TestEarlierFindingsComeFirst(t *testing.T) {
+	one, two := edits.Edit{Field: "spec.n", What: "one"}, edits.Edit{Field: "spec.n", What: "two"}
+	q := &queue{book: &results.Book[*Finding]{Result: &results.Result[*Finding]{}, Again: []*Finding{{Edits: []edits.Edit{two}}, {Edits: []edits.Edit{one, two}}}}, over: t.Context()}
+	q.fill([]edits.Edit{one, two})
+	var names []string
+	for next, ok := q.take(); ok; next, ok = q.take() {
+		names = append(names, next.name())
+	}
+	if want := []string{two.String(), one.String() + "; at once " + two.String(), one.String()}; !slices.Equal(names, want) {
+		t.Errorf("played are %q, want %q", names, want)
 	}
 }
 

@@ -24,6 +24,9 @@ type queue struct {
 	over   context.Context
 
 	mu sync.Mutex
+	// again are trials with which something was found before, with another program or other
+	// files. They are played first.
+	again []trial
 	// edits are those of one property that are left, and sequences those of several that
 	// were survived one by one.
 	edits     []edits.Edit
@@ -43,8 +46,17 @@ func (q *queue) fill(all []edits.Edit) {
 	for _, f := range q.book.Findings {
 		q.known[f.Kind()] = true
 	}
+	for _, f := range q.book.Again {
+		if t := f.trial(); q.plan.chooses(t) {
+			q.again = append(q.again, t)
+		}
+	}
 	for _, e := range all {
-		if id := (trial{edits: []edits.Edit{e}}).id(); !q.played(id) || q.plan.Faults && !q.disturbed(id) {
+		id := trial{edits: []edits.Edit{e}}.id()
+		if slices.ContainsFunc(q.again, func(t trial) bool { return t.id() == id }) {
+			continue
+		}
+		if !q.played(id) || q.plan.Faults && !q.disturbed(id) {
 			q.edits = append(q.edits, e)
 		}
 	}
@@ -71,6 +83,10 @@ func (q *queue) take() (trial, bool) {
 	switch {
 	case q.over.Err() != nil || q.err != nil:
 		return trial{}, false
+	case len(q.again) > 0:
+		next := q.again[0]
+		q.again = q.again[1:]
+		return next, true
 	case len(q.sequences) > 0:
 		next := q.sequences[0]
 		q.sequences = q.sequences[1:]
@@ -174,7 +190,11 @@ func (l *lane) play(ctx context.Context, t trial) []trial {
 	if err == nil {
 		var came outcome
 		var problem *Problem
-		came, problem, err = l.world.try(ctx, t)
+		if t.fault != nil && t.want == nil { // It was found by another run of this command.
+			_, came, problem, err = l.world.repeat(ctx, t)
+		} else {
+			came, problem, err = l.world.try(ctx, t)
+		}
 		played.Outcome = string(came)
 		if problem != nil {
 			found = l.fuzzer.newFinding(t, came, problem, l.world)
@@ -309,7 +329,7 @@ func (l *lane) note(played results.Played, found *Finding, t trial) []trial {
 
 // left is how many trials are probably left.
 func (q *queue) left() int {
-	left := len(q.edits) + len(q.sequences)
+	left := len(q.again) + len(q.edits) + len(q.sequences)
 	if without := len(q.book.Played) - q.faults; without > 0 {
 		left += left * q.faults / without
 	}

@@ -52,9 +52,15 @@ const NotReached = "not reached"
 type Book[F Finding] struct {
 	*Result[F]
 
+	// Again are findings of earlier contents, which are to be played first.
+	Again []F
+
 	dir   string
 	file  *os.File
 	began time.Time
+	// last is when a case was played before, and changed are the contents that differ since.
+	last    time.Time
+	changed []string
 }
 
 // playedFile has a line of JSON for each case that was played.
@@ -63,8 +69,10 @@ const playedFile = "played.jsonl"
 // aboutFile is the name of the file that says what a directory of results is about.
 func (t *Tool[F]) aboutFile() string { return t.Name + ".json" }
 
-// Open opens the book of a directory. If there is one, it must be about the same.
-func (t *Tool[F]) Open(dir string, about any) (*Book[F], error) {
+// Open opens the book of a directory. If there is one, it must be of the same command and of the
+// same files. What was played with other contents is forgotten, and what was found with them is
+// to be played again first.
+func (t *Tool[F]) Open(dir string, about About) (*Book[F], error) {
 	text, err := json.MarshalIndent(about, "", "  ")
 	if err != nil {
 		return nil, err
@@ -74,17 +82,15 @@ func (t *Tool[F]) Open(dir string, about any) (*Book[F], error) {
 	}
 	b := &Book[F]{Result: &Result[F]{}, dir: dir, began: time.Now()}
 	file := filepath.Join(dir, t.aboutFile())
-	known, err := os.ReadFile(filepath.Clean(file))
-	switch {
-	case err == nil:
-		if b.Result, err = t.read(dir); err != nil || string(known) == string(text) {
-			break
+	if t.Is(dir) {
+		if about.Fresh {
+			err = forget(dir)
 		}
-		if len(b.Played)+len(b.Findings) > 0 {
-			return nil, fmt.Errorf("--dir %s has the results of another %s: give another, or remove it", dir, t.Subject)
+		if err == nil {
+			err = t.goOn(b, about)
 		}
-		err = os.WriteFile(file, text, 0o600) // What failed before it played anything leaves none.
-	case errors.Is(err, os.ErrNotExist):
+	}
+	if err == nil {
 		err = os.WriteFile(file, text, 0o600)
 	}
 	if err != nil {
@@ -116,7 +122,9 @@ func (b *Book[F]) Note(p Played) error {
 	if err != nil {
 		return err
 	}
-	_, err = b.file.Write(append(line, '\n'))
+	if _, err = b.file.Write(append(line, '\n')); err == nil && p.Error == "" {
+		b.Replayed(p.ID)
+	}
 	return err
 }
 
@@ -189,19 +197,43 @@ func (t *Tool[F]) read(dir string) (*Result[F], error) {
 			r.note(p)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "finding-*.yaml"))
+	r.Findings, err = t.findings(dir)
+	return r, err
+}
+
+// findingFiles are the files of findings.
+const findingFiles = "finding-*.yaml"
+
+// findings reads those of a directory.
+func (t *Tool[F]) findings(dir string) ([]F, error) {
+	files, err := filepath.Glob(filepath.Join(dir, findingFiles))
 	if err != nil {
 		return nil, err
 	}
+	var all []F
 	for _, file := range files {
 		f, err := t.ReadFinding(file)
 		if err != nil {
 			return nil, err
 		}
 		f.evidence().dir = dir
-		r.Findings = append(r.Findings, f)
+		all = append(all, f)
 	}
-	return r, nil
+	return all, nil
+}
+
+// readAbout reads what the results of a directory are about.
+func (t *Tool[F]) readAbout(dir string) (*About, error) {
+	file := filepath.Join(dir, t.aboutFile())
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return nil, err
+	}
+	about := &About{}
+	if err := json.Unmarshal(text, about); err != nil {
+		return nil, fmt.Errorf("%s is damaged: play again in another directory", file)
+	}
+	return about, nil
 }
 
 // ReadFinding reads the file of a finding.
@@ -222,21 +254,19 @@ func (t *Tool[F]) ReadFinding(file string) (F, error) {
 func (t *Tool[F]) Merge(dirs []string) (*Result[F], error) {
 	merged := &Result[F]{}
 	played, found := map[string]bool{}, map[string]bool{}
-	var about string
+	var first *About
 	for _, dir := range dirs {
 		r, err := t.read(dir)
 		if err != nil {
 			return nil, err
 		}
-		text, err := os.ReadFile(filepath.Join(dir, t.aboutFile()))
+		about, err := t.readAbout(dir)
 		switch {
 		case err != nil:
 			return nil, err
-		case !json.Valid(text):
-			return nil, fmt.Errorf("%s is damaged: play again in another directory", filepath.Join(dir, t.aboutFile()))
-		case about == "":
-			about = string(text)
-		case about != string(text):
+		case first == nil:
+			first = about
+		case !about.partOf(first):
 			return nil, fmt.Errorf("%s and %s have the results of another %s each: only parts of the same can be put together", dirs[0], dir, t.Subject)
 		}
 		for _, p := range r.Played {

@@ -6,7 +6,9 @@
 // have played becomes one report. It knows nothing of what a case is.
 //
 //	finding.go   what every finding has, and its file
+//	about.go     what the results of a directory are about
 //	book.go      the directory: what was played, and what was found
+//	again.go     goes on in it, or begins from the start
 //	result.go    which findings are probably of one mistake
 //	report.go    says it: text, HTML
 //	junit.go     says it to CI

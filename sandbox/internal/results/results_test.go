@@ -56,7 +56,16 @@ func find(id, what string, weight, repeated int) *wrong {
 	}}
 }
 
-func open(t *testing.T, dir string, about any) *Book[*wrong] {
+// of is what results are about that are of one command.
+func of(command string, contents ...string) About {
+	a := About{Command: []string{command}, Of: []string{"file"}, Contents: map[string]string{}}
+	for i, content := range contents {
+		a.Contents[[]string{theProgram, theInstalled}[i]] = content
+	}
+	return a
+}
+
+func open(t *testing.T, dir string, about About) *Book[*wrong] {
 	t.Helper()
 	book, err := tool.Open(dir, about)
 	if err != nil {
@@ -69,7 +78,7 @@ func open(t *testing.T, dir string, about any) *Book[*wrong] {
 // keep fills a directory.
 func keep(t *testing.T, dir string, played []Played, found ...*wrong) {
 	t.Helper()
-	book := open(t, dir, "one")
+	book := open(t, dir, of("one", "1", "1"))
 	for _, p := range played {
 		if err := book.Note(p); err != nil {
 			t.Fatal(err)
@@ -96,14 +105,14 @@ func TestOpenAgain(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again := open(t, dir, "one")
+	again := open(t, dir, of("one", "1", "1"))
 	if len(again.Played) != 1 || again.Played[0].Name != "A" || len(again.Findings) != 1 || again.Findings[0].Title() != "lost!" {
 		t.Errorf("it goes on with %+v", again.Result)
 	}
 	unused := t.TempDir()
-	open(t, unused, "wrong")
-	open(t, unused, "right")
-	if _, err := tool.Open(dir, "other"); err == nil || !strings.Contains(err.Error(), "has the results of another thing: give another, or remove it") {
+	open(t, unused, of("wrong"))
+	open(t, unused, of("right"))
+	if _, err := tool.Open(dir, of("other")); err == nil || !strings.Contains(err.Error(), "has the results of another thing: give another, or forget them with --fresh") {
 		t.Errorf("it was opened for something else: %v", err)
 	}
 }
@@ -147,14 +156,14 @@ func TestMerge(t *testing.T) {
 func TestDifferentResults(t *testing.T) {
 	first, second, others := t.TempDir(), t.TempDir(), t.TempDir()
 	keep(t, first, []Played{{ID: "a"}})
-	open(t, second, "two")
+	open(t, second, of("two"))
 	if _, err := tool.Merge([]string{first, second}); err == nil || !strings.Contains(err.Error(), "have the results of another thing each") {
 		t.Errorf("they were merged: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(others, "fuzz.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tool.Open(others, "one"); err == nil || !strings.Contains(err.Error(), "has the results of sandbox fuzz") {
+	if _, err := tool.Open(others, of("one")); err == nil || !strings.Contains(err.Error(), "has the results of sandbox fuzz") {
 		t.Errorf("a directory of another tool was opened: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(first, tool.aboutFile()), []byte("{"), 0o600); err != nil {

@@ -1,0 +1,205 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package results
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// About is what the results of a directory are about.
+type About struct {
+	// Command is how the operator was started, and Of are the files that say what to play, by
+	// their names. A directory has the results of one command and of the same files.
+	Command []string `json:"command"`
+	Of      []string `json:"of"`
+	// Contents are what the results depend on, by the hash of each. What was played with
+	// other contents is played again.
+	Contents map[string]string `json:"contents"`
+	// Fresh forgets what was played and found before.
+	Fresh bool `json:"-"`
+}
+
+// Contents.
+const (
+	theProgram   = "the operator's program"
+	theSandbox   = "the sandbox"
+	theInstalled = "what is installed"
+	theSubject   = "what is played"
+	theJudging   = "the flags that judge"
+)
+
+// NewAbout describes what is played by its parts: the operator's command, the files that say what
+// to play, what is installed, what is played, and how it is judged.
+func NewAbout(command, of, installed []string, subject, judging any) (About, error) {
+	a := About{Command: command, Of: of, Contents: map[string]string{}}
+	self, err := os.Executable()
+	if err != nil {
+		return a, err
+	}
+	for name, files := range map[string][]string{theProgram: programFiles(command), theSandbox: {self}, theInstalled: installed} {
+		if a.Contents[name], err = hashFiles(files); err != nil {
+			return a, fmt.Errorf("read %s: %w", name, err)
+		}
+	}
+	for name, value := range map[string]any{theSubject: subject, theJudging: judging} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return a, err
+		}
+		sum := sha256.Sum256(text)
+		a.Contents[name] = hex.EncodeToString(sum[:])
+	}
+	return a, nil
+}
+
+// programFiles are the files that a command names: its program, and arguments that are files,
+// also behind an equals sign.
+func programFiles(command []string) []string {
+	var files []string
+	for i, word := range command {
+		if i == 0 {
+			if path, err := exec.LookPath(word); err == nil {
+				word = path
+			}
+		}
+		_, value, _ := strings.Cut(word, "=")
+		for _, name := range []string{word, value} {
+			if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+				files = append(files, name)
+			}
+		}
+	}
+	return files
+}
+
+// hashFiles is the hash of files, and of all that is in directories, and of what kustomizations
+// in them refer to elsewhere.
+func hashFiles(paths []string) (string, error) {
+	sum, seen := sha256.New(), map[string]bool{}
+	for len(paths) > 0 {
+		path := paths[0]
+		paths = paths[1:]
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+		if seen[path] {
+			continue
+		}
+		seen[path] = true
+		elsewhere, err := hashTree(sum, path)
+		if err != nil {
+			return "", err
+		}
+		paths = append(paths, elsewhere...)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// hashTree adds a file, or all that is in a directory, and returns what kustomizations in it
+// refer to that is not in it.
+func hashTree(sum hash.Hash, root string) (elsewhere []string, _ error) {
+	return elsewhere, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(path) // A link counts as what it leads to.
+		switch {
+		case err != nil || info.IsDir() && !entry.IsDir():
+			return nil // Manifests are not looked for there either.
+		case !info.Mode().IsRegular():
+			return nil
+		}
+		within, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		file, err := os.Open(filepath.Clean(path))
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		fmt.Fprintf(sum, "%s %d\n", within, info.Size())
+		if _, err := io.Copy(sum, file); err != nil {
+			return err
+		}
+		if within != "." && slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, entry.Name()) {
+			for _, name := range referredTo(path) {
+				if within, err := filepath.Rel(root, name); err == nil && strings.HasPrefix(within, "..") {
+					elsewhere = append(elsewhere, name)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// referredTo returns all files and directories that a kustomization names, wherever it does.
+func referredTo(kustomization string) []string {
+	text, err := os.ReadFile(filepath.Clean(kustomization))
+	if err != nil {
+		return nil
+	}
+	var fields any
+	if yaml.Unmarshal(text, &fields) != nil {
+		return nil
+	}
+	var names []string
+	var walk func(any)
+	walk = func(value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				walk(v[key])
+			}
+		case []any:
+			for _, item := range v {
+				walk(item)
+			}
+		case string:
+			name := filepath.Join(filepath.Dir(kustomization), v)
+			if _, err := os.Stat(name); err == nil && v != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	walk(fields)
+	return names
+}
+
+// changed returns which contents differ, in the order of their names.
+func (a *About) changed(other *About) []string {
+	var names []string
+	for name := range a.Contents {
+		if a.Contents[name] != other.Contents[name] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// sameWords reports whether two are about the same operator and the same files.
+func (a *About) sameWords(other *About) bool {
+	return slices.Equal(a.Command, other.Command) && slices.Equal(a.Of, other.Of)
+}
+
+// partOf reports whether two may be parts of one result. Each machine may have compiled the
+// programs itself.
+func (a *About) partOf(other *About) bool {
+	return slices.Equal(a.Command, other.Command) && !slices.ContainsFunc(a.changed(other), func(name string) bool { return name != theProgram && name != theSandbox })
+}

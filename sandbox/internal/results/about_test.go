@@ -1,0 +1,113 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package results
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// said is what a book says when it was opened.
+func said(b *Book[*wrong]) string {
+	var text bytes.Buffer
+	b.Opened(&text, tool.Cases)
+	return text.String()
+}
+
+// What was played with another program is not taken for what this one does: all is played again,
+// what was found before first, until it was.
+func TestOpenWithOtherContents(t *testing.T) {
+	dir := t.TempDir()
+	keep(t, dir, []Played{{ID: "a"}, {ID: "b", Found: true}, {ID: "c", Found: true}}, find("b", "lost", 1, 1), find("c", "late", 1, 1))
+	if same := open(t, dir, of("one", "1", "1")); len(same.Played) != 3 || len(same.Again) != 0 || !strings.Contains(said(same), "3 cases were played before, the last on 2") || !strings.Contains(said(same), "--fresh") {
+		t.Errorf("with the same there are %+v, %d again; it says %q", same.Result, len(same.Again), said(same))
+	}
+	for range 2 { // The second time it was interrupted before anything was played.
+		other := open(t, dir, of("one", "2", "1"))
+		if len(other.Played)+len(other.Findings) != 0 || len(other.Again) != 2 || !strings.Contains(said(other), "All cases are played again, first those with which something was found before: 2.") {
+			t.Fatalf("with another program there are %+v, %d again; it says %q", other.Result, len(other.Again), said(other))
+		}
+	}
+	other := open(t, dir, of("one", "2", "1"))
+	for _, p := range []Played{{ID: "b"}, {ID: "c", Error: "the machine is slow"}} {
+		if err := other.Note(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed := open(t, dir, of("one", "2", "2"))
+	if len(changed.Again) != 1 || changed.Again[0].ID != "c" || !strings.Contains(said(changed), "Changed since 2") || !strings.Contains(said(changed), ": what is installed. All") {
+		t.Errorf("to be played first: %+v; it says %q", changed.Again, said(changed))
+	}
+	about := of("two")
+	about.Fresh = true
+	if fresh := open(t, dir, about); len(fresh.Played)+len(fresh.Findings)+len(fresh.Again) != 0 || said(fresh) != "" {
+		t.Errorf("begun from the start it has %+v, %d again; it says %q", fresh.Result, len(fresh.Again), said(fresh))
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 2 {
+		t.Errorf("there are %q, %v", left, err)
+	}
+}
+
+// Parts may have been played with programs that each machine has compiled, and with nothing else
+// that differs.
+func TestMergeContents(t *testing.T) {
+	first, second, third := t.TempDir(), t.TempDir(), t.TempDir()
+	open(t, first, of("one", "1", "1"))
+	open(t, second, of("one", "2", "1"))
+	open(t, third, of("one", "1", "2"))
+	if _, err := tool.Merge([]string{first, second}); err != nil {
+		t.Error(err)
+	}
+	if _, err := tool.Merge([]string{first, third}); err == nil || !strings.Contains(err.Error(), "have the results of another thing each") {
+		t.Errorf("they were merged: %v", err)
+	}
+}
+
+// Results depend on all that is read: the program, arguments that are files, and manifests, also
+// those that kustomizations refer to.
+func TestContents(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{
+		"operator": "1", "config.yaml": "1", "flags": "1", "unread": "1", "config/crd/crd.yaml": "1",
+		"config/default/kustomization.yaml": "resources: [../crd, deployment.yaml]\npatches: [{path: ../patch.yaml}]\n", "config/default/deployment.yaml": "1", "config/patch.yaml": "1",
+	} {
+		write(name, text)
+	}
+	about := func(judging string) *About {
+		t.Helper()
+		a, err := NewAbout([]string{"./operator", "config.yaml", "--flags=flags"}, nil, []string{"config/default"}, "shop", judging)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &a
+	}
+	before := about("1s")
+	for name, want := range map[string][]string{
+		"unread": nil, "operator": {theProgram}, "config.yaml": {theProgram}, "flags": {theProgram},
+		"config/crd/crd.yaml": {theInstalled}, "config/default/deployment.yaml": {theInstalled}, "config/patch.yaml": {theInstalled}, "config/crd/more.yaml": {theInstalled},
+	} {
+		write(name, "2")
+		now := about("1s")
+		if changed := now.changed(before); !slices.Equal(changed, want) {
+			t.Errorf("%s has changed, and the contents that have are %q, want %q", name, changed, want)
+		}
+		before = now
+	}
+	if changed := about("2s").changed(before); !slices.Equal(changed, []string{theJudging}) {
+		t.Errorf("a flag has changed, and the contents that have are %q", changed)
+	}
+}

@@ -1,0 +1,102 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package results
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// earlierDir has the findings of earlier contents that were not played again yet.
+const earlierDir = "earlier"
+
+// goOn reads what a directory has.
+func (t *Tool[F]) goOn(b *Book[F], about About) error {
+	before, err := t.readAbout(b.dir)
+	if err != nil {
+		before = &About{} // A kit that is not this one may have written it.
+	}
+	if b.Result, err = t.read(b.dir); err != nil {
+		return err
+	}
+	if info, err := os.Stat(filepath.Join(b.dir, playedFile)); err == nil && len(b.Played) > 0 {
+		b.last = info.ModTime()
+	}
+	if used := len(b.Played)+len(b.Findings) > 0; used && !before.sameWords(&about) {
+		return fmt.Errorf("--dir %s has the results of another %s: give another, or forget them with --fresh", b.dir, t.Subject)
+	} else if b.changed = about.changed(before); used && len(b.changed) > 0 {
+		b.Result = &Result[F]{}
+		if err := setAside(b.dir); err != nil {
+			return err
+		}
+	}
+	b.Again, err = t.findings(filepath.Join(b.dir, earlierDir))
+	return err
+}
+
+// setAside keeps what was found apart, and forgets what was played. Interrupted, it is done again.
+func setAside(dir string) error {
+	if err := os.MkdirAll(filepath.Join(dir, earlierDir), 0o700); err != nil {
+		return err
+	}
+	found, err := filepath.Glob(filepath.Join(dir, findingFiles))
+	if err != nil {
+		return err
+	}
+	for _, file := range found {
+		if err := os.Rename(file, filepath.Join(dir, earlierDir, filepath.Base(file))); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(filepath.Join(dir, playedFile))
+}
+
+// forget removes what was played and found.
+func forget(dir string) error {
+	if err := setAside(dir); err != nil {
+		return err
+	}
+	earlier := filepath.Join(dir, earlierDir)
+	found, err := filepath.Glob(filepath.Join(earlier, findingFiles))
+	for _, file := range found {
+		err = errors.Join(err, os.Remove(file))
+	}
+	_ = os.Remove(earlier)
+	return err
+}
+
+// Opened says what becomes of what was played before.
+func (b *Book[F]) Opened(w io.Writer, cases string) {
+	const date = "2006-01-02 15:04"
+	switch {
+	case b.last.IsZero() && len(b.Again) == 0:
+	case len(b.Played) > 0:
+		fmt.Fprintf(w, "%d %s were played before, the last on %s, and are not played again: begin from the start with --fresh.\n", len(b.Played), cases, b.last.Format(date))
+	default:
+		since, why := "", ""
+		if !b.last.IsZero() {
+			since = " since " + b.last.Format(date)
+		}
+		if len(b.changed) > 0 {
+			why = fmt.Sprintf("Changed%s: %s. ", since, strings.Join(b.changed, ", "))
+		}
+		fmt.Fprintf(w, "%sAll %s are played again, first those with which something was found before: %d.\n", why, cases, len(b.Again))
+	}
+}
+
+// Replayed forgets what was found with a case and earlier contents: it was played again.
+func (b *Book[F]) Replayed(id string) {
+	i := slices.IndexFunc(b.Again, func(f F) bool { return f.Case() == id })
+	if i < 0 {
+		return
+	}
+	_ = os.Remove(filepath.Join(b.dir, earlierDir, File(b.Again[i])))
+	_ = os.Remove(filepath.Join(b.dir, earlierDir)) // When it is empty.
+	b.Again = slices.Delete(b.Again, i, i+1)
+}
