@@ -20,6 +20,7 @@
 //	history.go    what is left out of that where the operator may not have seen all
 //	fault.go      the faults of one run, and where they are injected
 //	inject.go     injects them
+//	stale.go      starts on lists from an earlier moment
 //	leases.go     frees the leases of a leader that is dead
 //	baseline.go   what is learnt from undisturbed runs
 //	plan.go       which faults there are to play, and how promising each is

@@ -6,11 +6,8 @@ package explore
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/watch"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
@@ -99,23 +96,29 @@ func (r *run) arm(ctx context.Context) (<-chan struct{}, error) {
 		r.note(results.Fault+"%s: %s", f.Resource, kinds[f.Kind])
 	}
 	fired := make(chan struct{})
-	go func() {
-		for {
-			rules, changed := r.proxy.Rules().List()
-			for _, rule := range rules {
-				if rule.Name == faultRule && rule.Fired > 0 {
-					close(fired)
-					return
-				}
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	go whenFired(ctx, r.proxy.Rules(), faultRule, fired)
 	return fired, nil
+}
+
+// whenFired closes a channel when a rule has fired. It waits no longer than there is the rule, so
+// that a fault that is not reached leaves nothing behind.
+func whenFired(ctx context.Context, rules *fault.RuleSet, name string, fired chan<- struct{}) {
+	for {
+		all, changed := rules.List()
+		i := slices.IndexFunc(all, func(rule fault.RuleStatus) bool { return rule.Name == name })
+		switch {
+		case i < 0:
+			return
+		case all[i].Fired > 0:
+			close(fired)
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // inject does what belongs to the fault beside its rule, while users do what the step does, and
@@ -134,7 +137,6 @@ func (r *run) inject(ctx context.Context, step int, injected, done <-chan struct
 		return nil
 	case f.Kind == Restart, f.Kind == StaleStart:
 		r.rest(ctx, step, r.baseline.Steps[step].Took+r.Patience)
-		r.outcome.Reached = true
 		return r.restart(ctx, step)
 	}
 	calm := time.Duration(0)
@@ -223,86 +225,6 @@ func (r *run) crash(ctx context.Context) error {
 	r.note("the operator is started again")
 	r.stepBegan = time.Now()
 	return nil
-}
-
-// restart is a start of the operator, on current lists or on older ones.
-func (r *run) restart(ctx context.Context, step int) error {
-	if r.fault.Kind == Restart {
-		return r.crash(ctx)
-	}
-	revision, err := r.moment(r.fault.AsOf)
-	if err != nil {
-		return err
-	}
-	r.note(results.Fault+"lists are as of revision %d (%s), and later events do not arrive yet", revision, r.fault.AsOf)
-	match := fault.Match{Resources: []string{"!leases.coordination.k8s.io"}}
-	if r.fault.Resource != "" {
-		match.Resources = []string{r.fault.Resource}
-	}
-	lists := match
-	lists.Verbs = []string{"list", "watchlist"}
-	if err := r.rule(faultRule, lists, fault.Count{}, fault.Fault{Kind: fault.Stale, ResourceVersion: strconv.FormatInt(revision, 10)}); err != nil {
-		return err
-	}
-	if err := r.rule(freezeRule, match, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
-		return err
-	}
-	r.operator.kill()
-	if err := r.freeLeases(ctx); err != nil {
-		return err
-	}
-	if err := r.operator.start(); err != nil {
-		return err
-	}
-	r.note("the operator is killed, and started again")
-	r.stepBegan = time.Now()
-	r.restUp(ctx, step, r.baseline.Steps[0].Took+r.baseline.Steps[step].Took)
-	r.remove(faultRule)
-	r.remove(freezeRule)
-	r.note("the events arrive")
-	r.stepBegan = time.Now()
-	return nil
-}
-
-// restUp waits until the operator watches what it does, and all is at rest, or the time is
-// over.
-func (r *run) restUp(ctx context.Context, step int, limit time.Duration) {
-	for end := time.Now().Add(limit); len(r.missingWatches()) > 0 && time.Now().Before(end) && ctx.Err() == nil; {
-		time.Sleep(look)
-	}
-	r.rest(ctx, step, limit)
-}
-
-// moment returns the revision of a moment of this run.
-func (r *run) moment(asOf string) (int64, error) {
-	if text, is := strings.CutPrefix(asOf, "step "); is {
-		step, err := strconv.Atoi(text)
-		if err != nil || step < 0 || step > len(r.outcome.Steps) {
-			return 0, fmt.Errorf("there is no moment %q yet", asOf)
-		}
-		if step == len(r.outcome.Steps) {
-			return r.recorder.revision(), nil
-		}
-		return r.outcome.Steps[step].Revision, nil
-	}
-	key, is := strings.CutPrefix(asOf, "deleting ")
-	if !is {
-		return 0, fmt.Errorf("there is no moment %q: want \"step N\" or \"deleting RESOURCE NAMESPACE/NAME\"", asOf)
-	}
-	versions, err := r.recorder.all()
-	if err != nil {
-		return 0, err
-	}
-	for i := range versions {
-		if v := &versions[i]; v.key() == key && (v.Type == watch.Deleted || v.Object.GetDeletionTimestamp() != nil) {
-			if v.Type != watch.Deleted {
-				return v.Revision, nil
-			}
-			// It was gone at once; the moment is when it was still there.
-			return v.Revision - 1, nil
-		}
-	}
-	return 0, fmt.Errorf("%s was not deleted in this run", key)
 }
 
 // thaw ends that events are held back, after the step has come to rest without them.

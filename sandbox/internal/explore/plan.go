@@ -228,12 +228,17 @@ func planStale(b *Baseline, step int, add func(int, Fault)) {
 			add(value+3, Fault{Kind: StaleStart, Step: step, AsOf: "deleting " + key, Resource: resource})
 		}
 	}
-	for moment := 1; moment <= step; moment++ {
-		add(55-(step-moment), Fault{Kind: StaleStart, Step: step, AsOf: fmt.Sprintf("step %d", moment)})
+	changed := map[string]bool{}
+	for moment := step; moment >= 1; moment-- {
 		for _, resource := range b.Listed {
+			changed[resource] = changed[resource] || b.Steps[moment].Events[resource] > 0
 			if b.Steps[step].Events[resource] > 0 {
 				add(30, Fault{Kind: StaleStart, Step: step, AsOf: fmt.Sprintf("step %d", moment), Resource: resource})
 			}
+		}
+		// Otherwise no list differs from one of now.
+		if slices.ContainsFunc(b.Listed, func(resource string) bool { return changed[resource] }) {
+			add(55-(step-moment), Fault{Kind: StaleStart, Step: step, AsOf: fmt.Sprintf("step %d", moment)})
 		}
 	}
 }

@@ -29,6 +29,8 @@ type Request struct {
 	Fault    string  `json:"fault,omitempty"`
 	Rule     string  `json:"rule,omitempty"`
 	Seconds  float64 `json:"seconds"`
+	// Older: a stale list was another than the current one.
+	Older bool `json:"older,omitempty"`
 	// ResourceVersion is what a list or a watch was asked to be as of.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }

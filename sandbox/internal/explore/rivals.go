@@ -44,7 +44,8 @@ func (r *run) crashTwice(ctx context.Context) error {
 	again := r.hasFired(againRule)
 	r.remove(againRule)
 	if !again {
-		return ctx.Err() // Nothing was left to write.
+		r.outcome.Reached = false // Nothing was left to write.
+		return ctx.Err()
 	}
 	return r.crash(ctx)
 }

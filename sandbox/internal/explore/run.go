@@ -36,6 +36,8 @@ type run struct {
 	outcome  *Outcome
 	// stepBegan is when the present step began.
 	stepBegan time.Time
+	// stepRevision is as of which the present step began.
+	stepRevision int64
 	// annotated are objects that another client has written to while a write was on its way.
 	annotated []Version
 	programs  []*operator
@@ -170,6 +172,9 @@ func (e *Explorer) play(ctx context.Context, name string, f *Fault, b *Baseline,
 		return nil, err
 	}
 	defer end()
+	// What waits for something in this run does not outlive it.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	return r.play(ctx)
 }
 
@@ -244,7 +249,7 @@ func (r *run) playSteps(ctx context.Context) error {
 
 func (r *run) playStep(ctx context.Context, step int) error {
 	at := StepOutcome{Began: time.Now(), From: r.log.len(), Revision: r.recorder.revision(), Waits: step > 0 && r.Workload.Steps[step-1].Wait != nil}
-	r.stepBegan = at.Began
+	r.stepBegan, r.stepRevision = at.Began, at.Revision
 	mine := r.fault != nil && r.fault.Step == step
 	var injected <-chan struct{}
 	if mine {

@@ -38,7 +38,8 @@ const (
 	Crash Kind = "Crash"
 	// Stale answers a read as of ResourceVersion, or as of the moment that the rule AsOf
 	// has marked, as soon as it has; without either, as of the first read of that kind
-	// that came when the rule was there, and which is let through.
+	// that came when the rule was there, and which is let through. With Cached it only
+	// answers what an API server may answer from a cache that is so old.
 	Stale Kind = "Stale"
 )
 
@@ -80,6 +81,7 @@ const (
 	fieldFor             field = "for"
 	fieldResourceVersion field = "resourceVersion"
 	fieldAsOf            field = "asOf"
+	fieldCached          field = "cached"
 	fieldAt              field = "at"
 )
 
@@ -111,7 +113,7 @@ var kinds = map[Kind]traits{
 	LoseAnswer: {verbs: answered, fields: []field{fieldCode, fieldReason, fieldMessage}},
 	HangAnswer: {verbs: answered, fields: []field{fieldFor}},
 	Crash:      {verbs: answered, fields: []field{fieldAt, fieldFor}, needs: []field{fieldAt}},
-	Stale:      {verbs: []string{"get", "list", "watchlist"}, fields: []field{fieldResourceVersion, fieldAsOf}},
+	Stale:      {verbs: []string{"get", "list", "watchlist"}, fields: []field{fieldResourceVersion, fieldAsOf, fieldCached}},
 
 	Freeze:         {verbs: watches, events: true},
 	DropEvent:      {verbs: watches, events: true},
@@ -130,7 +132,7 @@ func (f Fault) given() []field {
 	var given []field
 	for name, set := range map[field]bool{
 		fieldCode: f.Code != 0, fieldReason: f.Reason != "", fieldMessage: f.Message != "", fieldRetryAfter: f.RetryAfter != 0,
-		fieldFor: f.For != 0, fieldResourceVersion: f.ResourceVersion != "", fieldAsOf: f.AsOf != "", fieldAt: f.At != "",
+		fieldFor: f.For != 0, fieldResourceVersion: f.ResourceVersion != "", fieldAsOf: f.AsOf != "", fieldAt: f.At != "", fieldCached: f.Cached,
 	} {
 		if set {
 			given = append(given, name)

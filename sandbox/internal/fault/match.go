@@ -21,6 +21,9 @@ type Request struct {
 	UserAgent, Path              string
 	// ResourceVersion is what a list or a watch asks for; no rule matches it.
 	ResourceVersion string
+	// Cached: it is a list that an API server may answer from its cache, if that is not older
+	// than ResourceVersion.
+	Cached bool
 	// Change is what a write does; nil if no rule asks for it, or it could not be decoded.
 	Change *Change
 }

@@ -82,6 +82,7 @@ type Fault struct {
 
 	ResourceVersion string `json:"resourceVersion,omitempty" yaml:"resourceVersion"`
 	AsOf            string `json:"asOf,omitempty" yaml:"asOf"`
+	Cached          bool   `json:"cached,omitempty" yaml:"cached"`
 }
 
 // Duration is written like 2s or 1m30s.

@@ -6,6 +6,7 @@ package fault
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
@@ -136,8 +137,27 @@ func (s *RuleSet) List() ([]RuleStatus, <-chan struct{}) {
 // Request counts a request and returns the fault to inject into it, nil for none.
 func (s *RuleSet) Request(r Request) *Action {
 	return s.first(func(e *entry) bool {
-		return !kinds[e.rule.Fault.Kind].events && e.rule.appliesTo(r) && e.holds(r.Change) && (e.rule.Fault.AsOf == "" || s.marked(e.rule.Fault.AsOf) != "")
+		of := e.rule.Fault.AsOf
+		version := e.resourceVersion
+		if of != "" {
+			version = s.marked(of)
+		}
+		return !kinds[e.rule.Fault.Kind].events && e.rule.appliesTo(r) && e.holds(r.Change) && (of == "" || version != "") && (!e.rule.Fault.Cached || r.mayBeFromCache(version))
 	})
+}
+
+// mayBeFromCache reports whether an API server may answer a request from a cache that is as of
+// a resourceVersion; one that is not known yet is that of now.
+func (r Request) mayBeFromCache(version string) bool {
+	if !r.Cached {
+		return false
+	}
+	asked, err := strconv.ParseUint(r.ResourceVersion, 10, 64)
+	if err != nil {
+		return false
+	}
+	cache, err := strconv.ParseUint(version, 10, 64)
+	return version == "" || err == nil && asked <= cache
 }
 
 // marked returns the moment that a rule has marked, if it has. The caller holds the lock.

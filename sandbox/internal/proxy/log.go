@@ -40,9 +40,11 @@ type entry struct {
 	Status   int `json:"status,omitempty"`
 	Upstream int `json:"upstream,omitempty"`
 	// Events is how many events a watch has passed on.
-	Events int64      `json:"events,omitempty"`
-	Fault  fault.Kind `json:"fault,omitempty"`
-	Rule   string     `json:"rule,omitempty"`
+	Events int64 `json:"events,omitempty"`
+	// Older: the list that a rule Stale answered from a cache is another than the current one.
+	Older bool       `json:"older,omitempty"`
+	Fault fault.Kind `json:"fault,omitempty"`
+	Rule  string     `json:"rule,omitempty"`
 	// Error is why the API server could not be asked.
 	Error string `json:"error,omitempty"`
 	// Bytes is how long the body of the answer was that the client got.

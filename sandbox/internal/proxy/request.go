@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -46,6 +47,9 @@ func describe(r *http.Request) (fault.Request, []byte, error) {
 	if info.Verb == "list" || info.Verb == "watch" {
 		described.ResourceVersion = r.URL.Query().Get("resourceVersion")
 	}
+	query := r.URL.Query()
+	described.Cached = info.Verb == "list" && described.ResourceVersion != "" && !query.Has("continue") &&
+		query.Get("resourceVersionMatch") != string(metav1.ResourceVersionMatchExact)
 	if r.Method == http.MethodGet || r.Header.Get("Upgrade") != "" {
 		return described, nil, nil
 	}

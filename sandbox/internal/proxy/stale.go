@@ -6,6 +6,7 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -36,6 +37,10 @@ func (p *Proxy) stale(w http.ResponseWriter, r *http.Request, x *exchange, actio
 	case action.SetResourceVersion != nil:
 		p.learnVersion(w, r, x, action)
 	case x.request.Verb == "list":
+		if action.Fault.Cached {
+			older := p.olderThanNow(r, action.Fault.ResourceVersion)
+			x.change(func(e *entry) { e.Older = older })
+		}
 		p.reverse.ServeHTTP(w, asOf(r, r.URL.Path, query, action.Fault.ResourceVersion))
 	default:
 		p.staleGet(w, r, x, action.Fault.ResourceVersion)
@@ -86,6 +91,37 @@ func asOf(r *http.Request, path string, query url.Values, version string) *http.
 	r = r.Clone(r.Context())
 	r.URL.Path, r.URL.RawPath, r.URL.RawQuery = path, "", query.Encode()
 	return r
+}
+
+// olderThanNow reports whether a list as of a resourceVersion has other objects than one of now,
+// or other versions of them.
+func (p *Proxy) olderThanNow(r *http.Request, version string) bool {
+	query := r.URL.Query()
+	for _, parameter := range []string{"limit", "resourceVersion", "resourceVersionMatch"} {
+		query.Del(parameter)
+	}
+	current := r.Clone(r.Context())
+	current.URL.RawQuery = query.Encode()
+	now, is := p.listed(current)
+	then, was := p.listed(asOf(r, r.URL.Path, query, version))
+	return is && was && !maps.Equal(then, now)
+}
+
+// listed returns the versions of the objects in the answer to a list.
+func (p *Proxy) listed(r *http.Request) (map[string]string, bool) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+	answer := p.record(r)
+	var list metav1.PartialObjectMetadataList
+	if answer.status != http.StatusOK || json.Unmarshal(answer.body.Bytes(), &list) != nil {
+		return nil, false
+	}
+	versions := map[string]string{}
+	for i := range list.Items {
+		o := &list.Items[i]
+		versions[o.Namespace+"/"+o.Name+" "+string(o.UID)] = o.ResourceVersion
+	}
+	return versions, true
 }
 
 // recording is an answer kept whole.
