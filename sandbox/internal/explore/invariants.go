@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,10 +23,16 @@ import (
 // brokenInvariants goes through all that happened, and returns each invariant that did not
 // hold, for each object once. The resources are those that there may be objects of.
 func brokenInvariants(own []Invariant, versions []Version, resources ...string) []Problem {
+	return brokenSince(time.Time{}, own, versions, resources...)
+}
+
+// brokenSince returns the invariants that did not hold at a moment or later, also those that did
+// not hold before.
+func brokenSince(began time.Time, own []Invariant, versions []Version, resources ...string) []Problem {
 	var problems []Problem
 	told := map[string]bool{}
 	tell := func(v *Version, text string) {
-		if !told[text] {
+		if !told[text] && !v.Time.Before(began) {
 			told[text] = true
 			problems = append(problems, Problem{Oracle: Broken, Lines: []string{text}, At: v.Time})
 		}
@@ -93,11 +100,14 @@ type podCounter struct {
 	// wanted is the largest number that an owner ever asked for: its controller may see a
 	// smaller one later.
 	wanted map[types.UID]int64
+	// active are the pods of each owner, and owners those of the pods: one may be released, and
+	// then belongs to no one or to another.
 	active map[types.UID]map[types.UID]bool
+	owners map[types.UID]types.UID
 }
 
 func newPodCounter() *podCounter {
-	return &podCounter{wanted: map[types.UID]int64{}, active: map[types.UID]map[types.UID]bool{}}
+	return &podCounter{wanted: map[types.UID]int64{}, active: map[types.UID]map[types.UID]bool{}, owners: map[types.UID]types.UID{}}
 }
 
 // replicated are the kinds that never have more pods than replicas.
@@ -109,10 +119,18 @@ func (c *podCounter) saw(v *Version) string {
 		c.wanted[v.Object.GetUID()] = max(replicasOf(v.Object), c.wanted[v.Object.GetUID()])
 		return ""
 	}
-	owner := metav1.GetControllerOf(v.Object)
-	if v.Resource != "pods" || owner == nil {
+	if v.Resource != "pods" {
 		return ""
 	}
+	owner, uid := metav1.GetControllerOf(v.Object), v.Object.GetUID()
+	if before, had := c.owners[uid]; had && (owner == nil || owner.UID != before) {
+		delete(c.active[before], uid)
+		delete(c.owners, uid)
+	}
+	if owner == nil {
+		return ""
+	}
+	c.owners[uid] = owner.UID
 	active := c.active[owner.UID]
 	if active == nil {
 		active = map[types.UID]bool{}
@@ -120,11 +138,11 @@ func (c *podCounter) saw(v *Version) string {
 	}
 	phase, _, _ := unstructured.NestedString(v.Object.Object, "status", "phase")
 	if v.Type == watch.Deleted || v.Object.GetDeletionTimestamp() != nil || phase == "Failed" || phase == "Succeeded" {
-		delete(active, v.Object.GetUID())
+		delete(active, uid)
 		return ""
 	}
-	isNew := !active[v.Object.GetUID()]
-	active[v.Object.GetUID()] = true
+	isNew := !active[uid]
+	active[uid] = true
 	wanted, known := c.wanted[owner.UID]
 	if isNew && known && int64(len(active)) > wanted {
 		return fmt.Sprintf("%s %s/%s has more pods than the %d replicas that it ever asked for", owner.Kind, v.Object.GetNamespace(), owner.Name, wanted)
@@ -191,6 +209,7 @@ type surge map[types.UID]*rollout
 
 // rollout is what a Deployment wants, and for how many pods its ReplicaSets are.
 type rollout struct {
+	// deployment is its name, empty as long as it was not seen.
 	deployment string
 	// most is the largest number that it ever asked for: its controller may see a smaller one
 	// later.
@@ -199,21 +218,32 @@ type rollout struct {
 	asked map[types.UID]int64
 }
 
+// of returns the rollout of a Deployment, which may be seen after its ReplicaSets.
+func (s surge) of(deployment types.UID) *rollout {
+	if s[deployment] == nil {
+		s[deployment] = &rollout{asked: map[types.UID]int64{}}
+	}
+	return s[deployment]
+}
+
 // saw returns what is wrong with a version: a ReplicaSet is for too many.
 func (s surge) saw(v *Version) string {
 	switch v.Resource {
 	case "deployments.apps":
-		uid := v.Object.GetUID()
-		if s[uid] == nil {
-			s[uid] = &rollout{deployment: v.Object.GetNamespace() + "/" + v.Object.GetName(), asked: map[types.UID]int64{}}
-		}
-		s[uid].most = max(s[uid].most, replicasAndSurge(v.Object))
+		of := s.of(v.Object.GetUID())
+		of.deployment = v.Object.GetNamespace() + "/" + v.Object.GetName()
+		of.most = max(of.most, replicasAndSurge(v.Object))
 	case "replicasets.apps":
-		owner := metav1.GetControllerOf(v.Object)
-		if owner == nil || s[owner.UID] == nil {
+		owner, uid := metav1.GetControllerOf(v.Object), v.Object.GetUID()
+		for deployment, of := range s {
+			if owner == nil || owner.UID != deployment {
+				delete(of.asked, uid) // It was released.
+			}
+		}
+		if owner == nil {
 			return ""
 		}
-		of, uid := s[owner.UID], v.Object.GetUID()
+		of := s.of(owner.UID)
 		before := of.asked[uid]
 		if delete(of.asked, uid); v.Type == watch.Deleted {
 			return ""
@@ -223,7 +253,7 @@ func (s surge) saw(v *Version) string {
 		for _, replicas := range of.asked {
 			sum += replicas
 		}
-		if of.asked[uid] > before && sum > of.most {
+		if of.deployment != "" && of.asked[uid] > before && sum > of.most {
 			return fmt.Sprintf("Deployment %s has ReplicaSets for more pods than the %d replicas and surge that it ever asked for", of.deployment, of.most)
 		}
 	}

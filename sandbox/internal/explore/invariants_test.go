@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -26,6 +28,8 @@ func TestTooManyPods(t *testing.T) {
 	ended.Object.Object["status"] = map[string]any{"phase": "Failed"}
 	gone := podOf(t, "a", "")
 	gone.Type = watch.Deleted
+	released := version(t, "pods", "metadata: {name: a, namespace: shop, uid: a}")
+	toAnother := version(t, "pods", "metadata: {name: a, namespace: shop, uid: a, ownerReferences: [{kind: ReplicaSet, name: api, uid: other, controller: true}]}")
 	for _, tc := range []struct {
 		name     string
 		versions []Version
@@ -37,6 +41,9 @@ func TestTooManyPods(t *testing.T) {
 		{name: "after a deletion began", versions: []Version{replicaSet(t, 1), podOf(t, "a", ""), podOf(t, "a", ", deletionTimestamp: 2026-01-01T00:00:00Z"), podOf(t, "b", "")}},
 		{name: "after a deletion", versions: []Version{replicaSet(t, 1), podOf(t, "a", ""), gone, podOf(t, "b", "")}},
 		{name: "after one has failed", versions: []Version{replicaSet(t, 1), podOf(t, "b", ""), ended, podOf(t, "c", "")}},
+		{name: "after one was released", versions: []Version{replicaSet(t, 1), podOf(t, "a", ""), released, podOf(t, "b", "")}},
+		{name: "after one was released, one too many", versions: []Version{replicaSet(t, 1), podOf(t, "a", ""), released, podOf(t, "b", ""), podOf(t, "c", "")}, broken: true},
+		{name: "after one was adopted by another", versions: []Version{replicaSet(t, 1), podOf(t, "a", ""), toAnother, podOf(t, "b", "")}},
 		{name: "while it is scaled down, which the controller may not know", versions: []Version{replicaSet(t, 2), podOf(t, "a", ""), replicaSet(t, 1), podOf(t, "b", "")}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -45,6 +52,42 @@ func TestTooManyPods(t *testing.T) {
 				t.Errorf("got %+v", problems)
 			}
 		})
+	}
+}
+
+// What did not hold before a mark is reported if it does not hold after it again, and of what was
+// before only the objects are kept that there are.
+func TestBrokenSinceAMark(t *testing.T) {
+	at := func(second int64, v Version) Version {
+		v.Time, v.Revision = time.Unix(second, 0), second
+		return v
+	}
+	gone := podOf(t, "b", "")
+	gone.Type = watch.Deleted
+	r := &recorder{current: map[types.UID]*Version{}}
+	for i, v := range []Version{replicaSet(t, 1), podOf(t, "a", ""), podOf(t, "b", ""), gone} {
+		v = at(int64(i+1), v)
+		r.versions = append(r.versions, v)
+		if r.current[v.Object.GetUID()] = &v; v.Type == watch.Deleted {
+			delete(r.current, v.Object.GetUID())
+		}
+	}
+	if before := brokenSince(time.Unix(1, 0), nil, r.versions); len(before) != 1 {
+		t.Fatalf("before the mark: %+v", before)
+	}
+	r.forget()
+	if len(r.versions) != 2 {
+		t.Errorf("%d versions are kept, want those of two objects", len(r.versions))
+	}
+	r.versions = append(r.versions, at(11, podOf(t, "c", "")))
+	versions, _ := r.all()
+	if after := brokenSince(time.Unix(10, 0), nil, versions); len(after) != 1 || after[0].At != time.Unix(11, 0) {
+		t.Errorf("after the mark: %+v", after)
+	}
+	r.versions = append(r.versions, at(12, podOf(t, "d", "")))
+	versions, _ = r.all()
+	if later := brokenSince(time.Unix(12, 0), nil, versions); len(later) != 1 || later[0].At != time.Unix(12, 0) {
+		t.Errorf("what was broken before and is again: %+v", later)
 	}
 }
 
@@ -155,11 +198,14 @@ func TestTooManyReplicas(t *testing.T) {
 	quarter := deployment(t, "{replicas: 4, strategy: {rollingUpdate: {maxSurge: 25%}}}")
 	gone := replicaSetOf(t, "a", 4)
 	gone.Type = watch.Deleted
+	released := version(t, "replicasets.apps", "metadata: {name: a, namespace: shop, uid: a}\nspec: {replicas: 4}")
 	for _, tc := range []struct {
 		name     string
 		versions []Version
 		want     string
 	}{
+		{name: "after one was released", versions: []Version{quarter, replicaSetOf(t, "a", 4), released, replicaSetOf(t, "b", 5)}},
+		{name: "one that was there before", versions: []Version{replicaSetOf(t, "a", 4), quarter, replicaSetOf(t, "b", 2)}, want: found},
 		{name: "with the surge", versions: []Version{quarter, replicaSetOf(t, "a", 4), replicaSetOf(t, "b", 1)}},
 		{name: "one too many", versions: []Version{quarter, replicaSetOf(t, "a", 4), replicaSetOf(t, "b", 2)}, want: found},
 		{name: "a share is rounded up", versions: []Version{deployment(t, "{replicas: 4, strategy: {rollingUpdate: {maxSurge: 1%}}}"), replicaSetOf(t, "a", 4), replicaSetOf(t, "b", 2)}, want: found},

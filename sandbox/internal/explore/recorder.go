@@ -275,6 +275,17 @@ func (r *recorder) all() ([]Version, error) {
 	return versions, r.err
 }
 
+// forget forgets all versions but those of the objects that there are.
+func (r *recorder) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.versions = make([]Version, 0, len(r.current))
+	for _, v := range r.current {
+		v.Type, v.Initial, v.Old = watch.Added, true, nil
+		r.versions = append(r.versions, *v)
+	}
+}
+
 // objects returns the objects that there are.
 func (r *recorder) objects() []Version {
 	r.mu.Lock()

@@ -56,7 +56,8 @@ func (s *Session) Kill() { s.run.operator.close() }
 // Watched returns the resources that the operator watches.
 func (s *Session) Watched() []string { return s.run.watches() }
 
-// Mark begins something new: what is looked at is what comes from now on.
+// Mark begins something new: what is looked at is what comes from now on, and of what was before
+// nothing is kept but the objects that there are.
 func (s *Session) Mark() {
 	if s.run.fault.breaksConnections() {
 		s.excused = len(s.run.operator.ends())
@@ -65,6 +66,7 @@ func (s *Session) Mark() {
 	s.began, s.from = time.Now(), s.run.log.len()
 	s.run.stepBegan = s.began
 	s.run.outcome.Notes = nil
+	s.run.recorder.forget()
 }
 
 // Began is when the last mark was made.
@@ -168,10 +170,8 @@ func (s *Session) Crashed() error {
 func (s *Session) Broken() ([]string, error) {
 	versions, err := s.run.recorder.all()
 	var lines []string
-	for _, p := range brokenInvariants(nil, versions) {
-		if !p.At.Before(s.began) {
-			lines = append(lines, p.Lines...)
-		}
+	for _, p := range brokenSince(s.began, nil, versions) {
+		lines = append(lines, p.Lines...)
 	}
 	return lines, err
 }
