@@ -159,6 +159,18 @@ func TestExploreAnotherProgram(t *testing.T) {
 	}
 }
 
+// A start on lists of an earlier moment is reached when they are other than those of now: also
+// if that moment is when the step began after which the operator is started.
+func TestExploreStaleStarts(t *testing.T) {
+	t.Parallel()
+	r := command(t, "explore", "--workload", shopWorkload, "--dir", t.TempDir(), "--quiet", "1500ms", "--jobs", "2",
+		"--only", "StaleStart at step 1, as of", "--only", "StaleStart at step 3, as of step 3", "--only", "StaleStart at step 3, as of step 1", "--",
+		"env", "KUBE_FEATURE_WatchListClient=false", shop(t))
+	if r.code != 0 || !strings.Contains(r.stdout, "Played 3 of 3 faults") || !strings.Contains(r.stdout, "of which 3 were reached") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
 // What is wrong with the input is said in one line, before anything is started or as soon
 // as it is known.
 func TestExploreInput(t *testing.T) {
