@@ -111,7 +111,7 @@ func (r *run) podChurn(t *testing.T, files map[string][]byte) {
 	took := time.Since(start)
 	events := float64(each * (3*generations - 15))
 	// The last events may still be on their way; then the baseline has not paid for them.
-	framework.Eventually(t, "the bare watch has seen all events", func() error {
+	framework.EventuallyWithin(t, r.patience, "the bare watch has seen all events", func() error {
 		if seen := bare.seen(t) - seenBefore; seen < int(events) {
 			return fmt.Errorf("it has seen %d of %.0f", seen, events)
 		}

@@ -75,10 +75,9 @@ func (b baseline) seen(t *testing.T) (events int) {
 // annotate sets the annotations that say when the Deployments are due.
 func (b *bench) annotate(t *testing.T) time.Time {
 	t.Helper()
-	at := time.Now().Add(b.lead).Truncate(time.Second).UTC()
-	b.patch(t, at, fmt.Sprintf(`{"metadata":{"annotations":{"baseline.example.com/due-at":%q}}}`, at.Format(time.RFC3339)),
-		func(name string) client.Object { return deploymentOf(name) })
-	return at
+	return b.arm(t, time.Second, func(at time.Time) string {
+		return fmt.Sprintf(`{"metadata":{"annotations":{"baseline.example.com/due-at":%q}}}`, at.Format(time.RFC3339))
+	}, func(name string) client.Object { return deploymentOf(name) })
 }
 
 // measureBaseline is measure for the baseline.
@@ -100,9 +99,10 @@ func (b *bench) measureBaseline(t *testing.T, path string, rounds int, args ...s
 // patched, or when none has been patched for some seconds.
 func (b *bench) followBaseline(t *testing.T, at time.Time, audit *framework.Audit) []framework.Request {
 	t.Helper()
-	time.Sleep(time.Until(at.Add(2 * time.Second)))
+	time.Sleep(time.Until(at.Add(2 * time.Second))) // sleep: until the patches should be sent, as reading the log takes CPU time
 	var requests []framework.Request
-	for last := time.Now(); len(requests) < b.due && time.Since(last) < 3*time.Second; time.Sleep(50 * time.Millisecond) {
+	for last := time.Now(); len(requests) < b.due && time.Since(last) < 3*time.Second; {
+		time.Sleep(50 * time.Millisecond) // sleep: nothing is asserted of a baseline, which may patch none
 		if more := audit.Requests(t); len(more) > 0 {
 			requests, last = append(requests, more...), time.Now()
 		}
@@ -116,9 +116,9 @@ func (b *bench) crashBaseline(t *testing.T, path string) outcome {
 	b.awaitQuiet(t)
 	at := b.annotate(t)
 	cron := startBaseline(t, b.Cluster, path, "timers:")
-	time.Sleep(time.Until(at.Add(-time.Second)))
+	time.Sleep(time.Until(at.Add(-time.Second))) // sleep: until just before the tick
 	cron.kill()
-	time.Sleep(time.Until(at.Add(time.Second)))
+	time.Sleep(time.Until(at.Add(time.Second))) // sleep: until the tick has passed
 	cron = startBaseline(t, b.Cluster, path, "timers:")
 	defer cron.kill()
 	o := outcome{writes: map[string]int{}}

@@ -94,8 +94,7 @@ func (b *bench) awaitScheduled(t *testing.T, count int) {
 			}
 		}
 		if scheduled != count {
-			// With many objects, the list is large.
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // sleep: a list of many takes CPU time from the measured processes
 			return fmt.Errorf("%d of %d do", scheduled, count)
 		}
 		return nil

@@ -115,8 +115,7 @@ var elect = []string{"--leader-elect", "--leader-elect-resource-namespace=tideke
 // atRest watches the manager while there is nothing to do.
 func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 	t.Helper()
-	// The manager is not idle in the first seconds after its start.
-	time.Sleep(min(10*time.Second, r.rest))
+	r.awaitSilent(t)
 	r.awaitIdle(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	// As kubelets do when nothing has changed; the sandbox renews the leases. With few nodes the
@@ -126,7 +125,7 @@ func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 	profile := r.profileCPU(r.rest)
 	audit := r.Audit(t, "tidekeeper/")
 	start, before := time.Now(), cpuTime(t, r.manager.Pid())
-	time.Sleep(r.rest)
+	time.Sleep(r.rest) // sleep: the time in which an idle manager is observed
 	used := (cpuTime(t, r.manager.Pid()) - before).Seconds() / time.Since(start).Seconds()
 	files[r.report.Scale+"-"+key+"-cpu.pprof"] = <-profile
 	var reads, writes float64
@@ -145,6 +144,24 @@ func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 	r.report.add(figure{Key: key + "-writes", What: what + ": writes", Value: writes, Most: new(0.0)})
 	r.report.add(figure{Key: key + "-reads", What: "… reads", Value: reads, Most: new(0.0)})
 	r.report.add(figure{Key: key + "-cpu", What: "… CPU", Value: 100 * used, Unit: "% of a core", Most: new(0.5)})
+}
+
+// awaitSilent waits until the manager has not sent anything for a while: in the first seconds after
+// its start it does.
+func (r *run) awaitSilent(t *testing.T) {
+	t.Helper()
+	audit, since := r.Audit(t, "tidekeeper/"), time.Now()
+	framework.EventuallyWithin(t, r.patience, fmt.Sprintf("the manager has sent nothing for %s", r.silence), func() error {
+		for _, request := range audit.Requests(t) {
+			if request.Verb != "watch" {
+				since = request.Answered
+			}
+		}
+		if silent := time.Since(since); silent < r.silence {
+			return fmt.Errorf("for %s", silent)
+		}
+		return nil
+	})
 }
 
 // reports writes the status of one node after the other, as kubelets do, from the first one on and
@@ -205,7 +222,7 @@ func (r *run) awaitIdle(t *testing.T) {
 	most := 0.3 + float64(r.nodes)/5_000
 	framework.EventuallyWithin(t, r.patience, "the control plane is idle", func() error {
 		before := used()
-		time.Sleep(window)
+		time.Sleep(window) // sleep: the time of which the CPU time is read
 		if cores := (used() - before).Seconds() / window.Seconds(); cores > most {
 			return fmt.Errorf("it uses %.1f cores", cores)
 		}

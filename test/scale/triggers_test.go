@@ -115,7 +115,7 @@ func (r *run) awaitArmed(t *testing.T) {
 				err = fmt.Errorf("its status is %+v", o.Status)
 			}
 			if err != nil {
-				time.Sleep(time.Second) // With many objects, the list is large.
+				time.Sleep(time.Second) // sleep: a list of many takes CPU time from the measured processes
 				return fmt.Errorf("%s does not: %w", o.Name, err)
 			}
 		}
