@@ -120,7 +120,7 @@ func (s *stage) taintQuiet(t *testing.T) {
 	taint := tidekeeperv1.Taint{Key: "example.com/quiet", Effect: corev1.TaintEffectNoExecute}
 	cluster.Change(t, s.pool, func() { s.pool.Spec.Taints = []tidekeeperv1.Taint{taint} })
 	defer cluster.Change(t, s.pool, func() { s.pool.Spec.Taints = nil })
-	framework.EventuallyWithin(t, late, "each node of the neighbour has its taint", func() error {
+	framework.EventuallyWithin(t, patience, "each node of the neighbour has its taint", func() error {
 		nodes := &corev1.NodeList{}
 		if err := cluster.List(t.Context(), nodes, client.HasLabels{"node-role.kubernetes.io/" + quiet}); err != nil {
 			return err

@@ -162,7 +162,8 @@ func (s *stage) neverReady(t *testing.T) {
 // backDated: a request for yesterday is not served before one that has waited longer.
 func (s *stage) backDated(t *testing.T) {
 	for n, namespace := range evil {
-		for i := range 6 {
+		// More than may have their turn before the neighbour.
+		for i := range turns * 3 / 4 {
 			name := fmt.Sprint("yesterday-", i)
 			s.keeps(t, neverEnding(namespace, name, int32(21000+100*n+i)), ask(restart(namespace, name, func(r *tidekeeperv1.ScheduledRestart) {
 				r.Spec.ProgressDeadlineSeconds = 86400
