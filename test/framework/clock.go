@@ -42,6 +42,20 @@ func NewClock(t testing.TB, at time.Time) Clock {
 	return c
 }
 
+// Now returns what the clock says.
+func (c Clock) Now(t testing.TB) time.Time {
+	t.Helper()
+	text, err := os.ReadFile(c.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	offset, err := time.ParseDuration(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Now().Add(offset)
+}
+
 // Flag returns the argument for managers that use the clock.
 func (c Clock) Flag() string { return "--clock-file=" + c.file }
 

@@ -60,7 +60,7 @@ func TestAgeAndAnotherRollout(t *testing.T) {
 	s.start(t, clock)
 	s.enable(t)
 	s.eventuallyDue(t, old)
-	time.Sleep(time.Until(old.Add(-24*time.Hour + 3*time.Second))) // The times of pods are in whole seconds.
+	time.Sleep(time.Until(old.Add(-24*time.Hour + 3*time.Second))) // sleep: the times of pods are in whole seconds of the API server's clock
 	s.Change(t, s.deployment, func() { s.deployment.Spec.Template.Annotations["example.com/own"] = "1" })
 	framework.Eventually(t, "the rollout is complete", func() error {
 		s.Refresh(t, s.deployment)

@@ -43,6 +43,9 @@ type fixture struct {
 	namespace  string
 	deployment *appsv1.Deployment
 	restart    *tidekeeperv1.ScheduledRestart
+	// clock is that of the last manager, and markers counts [fixture.awaitMarker].
+	clock   framework.Clock
+	markers int
 }
 
 // newFixture creates a fixture whose pods take some time to become ready. The schedule
@@ -83,12 +86,14 @@ func newFixture(t *testing.T, schedule string, pods time.Duration) *fixture {
 // start starts a manager with a clock.
 func (s *fixture) start(t *testing.T, c framework.Clock, args ...string) *framework.Manager {
 	t.Helper()
+	s.clock = c
 	return s.StartManager(t, append(args, c.Flag(), "--namespaces="+s.namespace)...)
 }
 
 // elect starts a manager with a clock and with leader election.
 func (s *fixture) elect(t *testing.T, c framework.Clock) *framework.Manager {
 	t.Helper()
+	s.clock = c
 	return s.StartManager(t, slices.Concat(framework.Elect, []string{c.Flag(), "--namespaces=" + s.namespace, "--leader-elect-resource-namespace=" + s.namespace})...)
 }
 
@@ -141,12 +146,14 @@ func (s *fixture) eventually(t *testing.T, what string, want ...string) {
 	s.sent(t, want)
 }
 
-// stays checks for some time that the history does not change.
+// stays checks that the history does not change, and that nothing is restarted.
 func (s *fixture) stays(t *testing.T, what string, want ...string) {
 	t.Helper()
-	// The manager checks the clock every second.
-	time.Sleep(2500 * time.Millisecond)
+	s.awaitMarker(t)
 	s.Refresh(t, s.restart)
+	if active := s.restart.Status.Active; active != nil {
+		t.Errorf("%s: the restart for %s is running", what, active.ScheduledTime)
+	}
 	if err := s.history(want); err != nil {
 		t.Errorf("%s: %v", what, err)
 	}
@@ -289,7 +296,7 @@ func TestLeaderAhead(t *testing.T) {
 		return nil
 	})
 	behind.Set(t, hour.Add(-time.Second))
-	time.Sleep(2500 * time.Millisecond) // The manager checks the clock every second.
+	s.awaitMarker(t)
 	behind.Set(t, hour.Add(59*time.Second))
 	framework.Eventually(t, "the next tick runs", func() error {
 		s.Refresh(t, s.restart)

@@ -56,7 +56,7 @@ func TestSummerTimeWhileActive(t *testing.T) {
 		t.Errorf("the record is %+v; want that %s succeeded", r, first)
 	}
 	clock.Set(t, autumn.Add(30*time.Minute-time.Second))
-	time.Sleep(2500 * time.Millisecond) // The manager checks the clock every second.
+	s.awaitMarker(t)
 	s.Refresh(t, s.restart)
 	if got := len(s.restart.Status.History); got != missed+1 {
 		t.Errorf("the tick ran a second time: %+v", s.restart.Status.History)
