@@ -152,15 +152,14 @@ func testHeadroomAtRest(t *testing.T, manager *framework.Manager) {
 	}
 	framework.Eventually(t, "what follows the answer is written", func() error {
 		before := versions()
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // sleep: a longer time than between two writes of what follows
 		if after := versions(); !slices.Equal(before, after) {
 			return fmt.Errorf("%s, then %s", before, after)
 		}
 		return nil
 	})
 	before := versions()
-	// There is nothing to wait for: two rounds of the evaluation pass.
-	time.Sleep(12 * time.Second)
+	time.Sleep(12 * time.Second) // sleep: two rounds of the evaluation, of which nothing is seen if all is well
 	if after := versions(); !slices.Equal(before, after) {
 		t.Errorf("pools are written at rest: %s, then %s", before, after)
 	}
@@ -173,7 +172,7 @@ func testHeadroomAtRest(t *testing.T, manager *framework.Manager) {
 				w.run(t, w.nodes[i].Name, list("memory", "10Mi"))
 			}
 		}
-		time.Sleep(1500 * time.Millisecond) // so that several evaluations see different pods
+		time.Sleep(1500 * time.Millisecond) // sleep: so that several evaluations, which write nothing, see different pods
 	}
 	for i, w := range []*world{short, enough} {
 		framework.Eventually(t, "the pods are counted", func() error {

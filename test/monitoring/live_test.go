@@ -34,7 +34,7 @@ func TestPrometheus(t *testing.T) {
 	manager := cluster.StartManager(t, append([]string{"--metrics-secure=true", "--restart-gates=" + gates}, framework.Elect...)...)
 	p.watch(t, manager)
 	since := time.Now()
-	load(t)
+	load(t, p)
 
 	t.Run("dashboards", func(t *testing.T) {
 		files, err := filepath.Glob(filepath.Join(framework.Root(), "config", "monitoring", "dashboards", "*.json"))
@@ -101,7 +101,7 @@ func TestPrometheus(t *testing.T) {
 
 // load creates a pool with a cordoned node, pods, a restart, a schedule without a target, and drift. Whatever
 // is counted happens twice, as a rate needs two scrapes.
-func load(t *testing.T) {
+func load(t *testing.T, p prometheus) {
 	t.Helper()
 	cluster.AddNodes(t, "w", 3, "--pool", "w")
 	cordoned := framework.Node("w-3")
@@ -133,8 +133,7 @@ func load(t *testing.T) {
 			}
 			return nil
 		})
-		// So that Prometheus has scraped the first before the second.
-		time.Sleep(2 * time.Second)
+		p.awaitScrape(t, time.Now())
 	}
 }
 

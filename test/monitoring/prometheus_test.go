@@ -128,3 +128,25 @@ func (p prometheus) answered(expr string, since time.Time) error {
 	}
 	return fmt.Errorf("no number of %d series: %s", len(data.Result), expr)
 }
+
+// awaitScrape waits until the manager has been scraped after a time.
+func (p prometheus) awaitScrape(t *testing.T, after time.Time) {
+	t.Helper()
+	framework.EventuallyWithin(t, 5*time.Minute, "the manager has been scraped after "+after.Format(time.TimeOnly), func() error {
+		var data struct{ Result []struct{ Value [2]any } }
+		if err := p.get("query", url.Values{"query": {"min(timestamp(up))"}}, &data); err != nil {
+			return err
+		}
+		if len(data.Result) != 1 {
+			return fmt.Errorf("the result is %v", data.Result)
+		}
+		seconds, err := strconv.ParseFloat(fmt.Sprint(data.Result[0].Value[1]), 64)
+		if err != nil {
+			return err
+		}
+		if last := time.UnixMilli(int64(1000 * seconds)); !last.After(after) {
+			return fmt.Errorf("the last time was %s", last.Format(time.TimeOnly))
+		}
+		return nil
+	})
+}

@@ -138,8 +138,7 @@ func assertNothingIsAsked(ctx context.Context, t *testing.T, watches, requests *
 	})
 	f.add("watches end, after the last tab is gone", float64(time.Since(left).Milliseconds()), 60_000)
 	requests.Requests(t)
-	// Metrics are asked for every 15 seconds while a page is open.
-	time.Sleep(20 * time.Second)
+	time.Sleep(20 * time.Second) // sleep: metrics are asked for every 15 seconds while a page is open
 	if after := requests.Requests(t); len(after) > 0 {
 		t.Errorf("%d requests after the last tab is gone: %s", len(after), after[0])
 	}

@@ -131,18 +131,20 @@ func follow(t *testing.T, name string, least int, dir string) {
 		if s.command == "make build" {
 			continue // The makefile runs this test.
 		}
-		deadline := time.Now().Add(time.Minute)
-		for {
+		do := func() error {
 			got, code := sh.run(t, s.command)
 			// A plan that finds changes says so by its exit code.
 			changes := code == 2 && strings.Contains(s.command, "pools plan")
 			if (code == 0 || changes) && shows(got, s.want) {
-				break
+				return nil
 			}
-			if !slices.Contains(repeatable, s.command) || time.Now().After(deadline) {
-				t.Fatalf("%s:%d: $ %s: exit code %d\n%s\nthe page shows:\n%s", name, s.line, s.command, code, strings.Join(got, "\n"), strings.Join(s.want, "\n"))
-			}
-			time.Sleep(200 * time.Millisecond)
+			return fmt.Errorf("exit code %d\n%s\nthe page shows:\n%s", code, strings.Join(got, "\n"), strings.Join(s.want, "\n"))
+		}
+		what := fmt.Sprintf("%s:%d: $ %s", name, s.line, s.command)
+		if slices.Contains(repeatable, s.command) {
+			framework.EventuallyWithin(t, 5*time.Minute, what, do)
+		} else if err := do(); err != nil {
+			t.Fatalf("%s: %v", what, err)
 		}
 	}
 }

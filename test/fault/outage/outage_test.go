@@ -167,7 +167,7 @@ func TestControlPlaneDies(t *testing.T) {
 			w.up(t)
 			tick := w.begin(t)
 			c.Component(t, "kill", component)
-			time.Sleep(long(4*time.Second, 30*time.Second)) // the outage
+			time.Sleep(long(4*time.Second, 30*time.Second)) // sleep: the outage
 			c.Component(t, "start", component)
 			c.AwaitAPIServer(t)
 			w.ends(t, tick)
@@ -215,11 +215,11 @@ rules:
 	tick := w.begin(t)
 	proxy.AwaitFired(t, "at-once", nodes)
 	proxy.AwaitFired(t, "later", 1)
-	time.Sleep(outage / 2) // with open watches
+	time.Sleep(outage / 2) // sleep: the outage, with open watches
 	proxy.Cut(t, "")
 	c.Delete(t, w.node(0))
 	c.Apply(t, w.node(nodes))
-	time.Sleep(outage / 2) // and without
+	time.Sleep(outage / 2) // sleep: the outage, without watches
 	manager.AssertSound(t)
 	proxy.Clear(t)
 	outage = time.Since(begin)
