@@ -21,25 +21,16 @@ LDFLAGS := -s -w -X tidekeeper.dev/tidekeeper/internal/version.version=$(VERSION
 # Not every machine has what the race detector needs.
 RACE ?= $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 
-# What the black-box tests run. Those of e2e take the builds for the race detector, if
-# there are any.
+# What the black-box tests run.
 PROGRAMS = SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper TIDE_BIN=$(BIN)/kubectl-tide \
 	HELM_BIN=$(BIN)/helm E2E_BIN=$(BIN)/e2e.test PROMETHEUS_BIN=$(BIN)/prometheus PROMTOOL_BIN=$(BIN)/promtool ARGO_BIN=$(BIN)/argo-rollouts \
 	METRICS_SERVER_BIN=$(BIN)/metrics-server DESCHEDULER_BIN=$(BIN)/descheduler CERT_MANAGER_BIN=$(BIN)/cert-manager \
-	PROMETHEUS_OPERATOR_BIN=$(BIN)/prometheus-operator $(if $(RACE),TIDEKEEPER_RACE_BIN=$(BIN)/tidekeeper-race PROXY_RACE_BIN=$(BIN)/proxy-race)
+	PROMETHEUS_OPERATOR_BIN=$(BIN)/prometheus-operator
 
-space := $(subst ,, )
-
-# How many suites of black-box tests run side by side, each with a sandbox of its
-# own: they wait most of the time. The longest come first. Those that are ALONE fail
-# if something takes some seconds, and run when the rest is done.
-SUITES ?= 2
-SIDE_BY_SIDE := ./e2e ./cli ./page ./neighbors ./install ./fault/outage ./scale ./capacity ./fault/explore ./fault/fuzz ./fault/underway ./fault/forgery ./fault/clock ./monitoring ./argo \
-	./readme ./framework ./fault/clock/manager
-ALONE := ./tenants
-
-# $(call go-test,arguments): go test, with the slowest tests at the end.
-go-test = $(PROGRAMS) $(if $(findstring -race,$(1)),CGO_ENABLED=1) $(GO) test $(1) -json | $(GO) run $(CURDIR)/hack/slowest
+# Runs suites of tests side by side, JOBS of them: 'make suites' lists them, and
+# hack/suites/table.go is the list. It builds what they need by targets of this file.
+JOBS ?= 3
+RUN_SUITES = $(PROGRAMS) $(GO) run ./hack/suites
 
 # The tools are pinned in a module of their own, so that what they need does
 # not become what Tidekeeper needs.
@@ -54,6 +45,11 @@ GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/b
 define build
 @echo "building bin/$(1)"; start=$$(date +%s); $(2); echo "built    bin/$(1) in $$(( $$(date +%s) - start )) s"
 endef
+
+# $(COMPILE) NAME go build ARGUMENTS shows how many packages are compiled. It is compiled for
+# this machine, whatever it builds.
+TARGET := GOOS=$(GOOS) GOARCH=$(GOARCH)
+COMPILE := env -u GOOS -u GOARCH $(GO) run $(CURDIR)/sandbox/hack/compile/main.go
 
 ##@ Every day
 
@@ -99,7 +95,7 @@ define pinned
 .PHONY: build-$(1)
 build-$(1): $$(BIN)/$(1)
 $$(BIN)/$(1): hack/$(1)/go.mod hack/$(1)/go.sum
-	$$(call build,$(1),cd hack/$(1) && $$(GO) build -ldflags '-s -w' -o $$@ $(2) && touch $$@)
+	$$(call build,$(1),$$(COMPILE) $(1) $$(TARGET) $$(GO) build -C hack/$(1) -ldflags '-s -w' -o $$@ $(2) && touch $$@)
 endef
 $(eval $(call pinned,helm,helm.sh/helm/v4/cmd/helm))
 $(eval $(call pinned,argo-rollouts,github.com/argoproj/argo-rollouts/cmd/rollouts-controller))
@@ -115,11 +111,8 @@ $(BIN)/cert-manager: hack/cert-manager/main.go
 .PHONY: build-prometheus
 build-prometheus: $(BIN)/promtool
 $(BIN)/promtool: hack/prometheus/go.mod hack/prometheus/go.sum hack/prometheus/tags
-	$(call build,prometheus and bin/promtool,cd hack/prometheus && $(GO) build -tags $$(cat tags) -ldflags '-s -w' -o $(BIN)/ \
+	$(call build,prometheus and bin/promtool,$(COMPILE) Prometheus $(TARGET) $(GO) build -C hack/prometheus -tags $$(cat hack/prometheus/tags) -ldflags '-s -w' -o $(BIN)/ \
 		github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool && touch $@)
-
-# What test/neighbors runs.
-BUILD_NEIGHBORS := $(addprefix build-,helm metrics-server descheduler cert-manager prometheus prometheus-operator)
 
 # What real nodes of the sandbox run, once for each version: sandbox up --real-nodes.
 .PHONY: build-node
@@ -147,75 +140,56 @@ clean: ## Remove what was built.
 ##@ Tests
 
 .PHONY: test
-test: test-unit test-e2e test-rest ## Run all tests: unit, property, black-box on the sandbox, an installation's life, alerts and dashboards, and the sandbox's own.
+test: build ## Run the tests that one runs before a push: unit and property tests, black-box tests of the manager, the plugin and the sandbox. Eight minutes once all is built.
+	@$(RUN_SUITES) run --jobs=$(JOBS) fast
 
-# Without the race detector, whose builds take time.
+.PHONY: test-all
+test-all: build ## Run all tests: also with the race detector, faults, other people's software, a browser, real nodes, an old release of Kubernetes, the small benchmark.
+	@$(RUN_SUITES) run --jobs=$(JOBS) all
+
+.PHONY: suites
+suites: ## List the suites of tests.
+	@$(GO) run ./hack/suites list
+
+.PHONY: suite
+suite: build ## Run some suites, or tests of them. SUITE=e2e RUN='^TestPools$$'.
+	@$(RUN_SUITES) run --jobs=$(JOBS) $(if $(RUN),--run='$(RUN)') $(or $(SUITE),$(error SUITE=…: 'make suites' lists them))
+
+# Suites by name: make test-page.
+NAMED := $(addprefix test-,unit e2e cli page install node neighbors argo monitoring sandbox tenants bench)
+.PHONY: $(NAMED)
+$(NAMED): test-%:
+	$(MAKE) --no-print-directory suite SUITE=$*
+# Variables that some of them read: FULL=1 uses an installation by all black-box tests, SOAK=5m
+# churns beside neighbors for so long.
+test-install: export FULL := $(FULL)
+test-neighbors: export SOAK := $(SOAK)
+
+.PHONY: flakes
+FLAKES ?= bin/flakes.json
+flakes: build ## Run all suites again and again while eight processes keep the processors busy, and print what failed how often. ROUNDS=20 SUITE=all FOR=8h.
+	@$(RUN_SUITES) flakes --jobs=$(JOBS) --rounds=$(or $(ROUNDS),20) $(if $(FOR),--for=$(FOR)) $(if $(RUN),--run='$(RUN)') --record=$(FLAKES) $(or $(SUITE),all)
+
 .PHONY: check
-check: RACE :=
-check: test-unit build-sandbox build-tidekeeper build-kubectl-tide ## Find most mistakes in little time: unit tests, lint of what has changed since BASE (main), a black-box test of each capability.
+check: build ## Find most mistakes in little time: unit tests, lint of what has changed since BASE (main), a black-box test of each capability.
 	GOLANGCI_LINT='$(GOLANGCI_LINT)' hack/lint-changed
-	$(call go-test,-C test -count=1 -p=2 -timeout=10m -run='$(CHECKED_PATTERN)' ./e2e ./cli)
-
-# The black-box tests of make check.
-CHECKED := TestNodePool_Spec TestNodePool_DeletionCleansNodes TestRestart_SpecAndStatus TestRestart_AllKinds TestOptIn_MakesASuspendedRestart \
-	TestPodCount_OffByDefault TestPodStartupByPool TestManager_ProbesAndMetrics TestPools TestRestartsNext TestPodsTimelineAndSlow
-CHECKED_PATTERN = ^($(subst $(space),|,$(CHECKED)))$$
-
-.PHONY: test-unit
-test-unit: ## Run the tests that need no cluster.
-	$(call go-test,$(RACE) -timeout=20m ./...)
-
-# What tests the page is skipped where there is no browser, which is said.
-.PHONY: have-browser
-have-browser:
-	@for name in "$${CHROMIUM_BIN:-}" chromium chromium-browser chrome-headless-shell google-chrome; do \
-		[ -z "$$name" ] || ! command -v "$$name" >/dev/null || exit 0; done; \
-		echo "SKIPPED: the tests of kubectl tide dashboard, as there is no browser: apt-get install chromium, or set CHROMIUM_BIN"
-
-# -count=1: Go's test cache does not know that the binaries changed.
-.PHONY: test-e2e
-test-e2e: have-browser build build-race build-argo-rollouts $(BUILD_NEIGHBORS) build-e2e-test ## Run the black-box tests, SUITES (2) of them side by side, some with a manager and a proxy that look for data races.
-	$(call go-test,-C test $(RACE) -count=1 -p=$(SUITES) -timeout=45m $(SIDE_BY_SIDE))
-
-.PHONY: test-page
-test-page: have-browser build ## Of test-e2e, kubectl tide dashboard in a real browser.
-	$(call go-test,-C test -count=1 -timeout=10m ./page)
+	@$(RUN_SUITES) run --jobs=$(JOBS) unit sample
 
 .PHONY: bench-page
-bench-page: have-browser build ## Measure the page in a browser with 1,000 nodes, 20,000 pods and 2,000 restarts: half an hour or less. make test plays it small.
+bench-page: build ## Measure the page in a browser with 1,000 nodes, 20,000 pods and 2,000 restarts: half an hour or less. make test-page plays it small.
 	PAGE_WORLD=large $(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=60m -run='^TestLargeWorldInABrowser$$' ./page
 
 .PHONY: screenshots
-screenshots: have-browser build ## Take the screenshots of docs/dashboard.md again, of the world of the tests.
+screenshots: build ## Take the screenshots of docs/dashboard.md again, of the world of the tests.
 	SCREENSHOTS=$(CURDIR)/docs/images $(PROGRAMS) $(GO) test -C test -count=1 -timeout=10m -run='^TestPage$$' ./page
 
-.PHONY: test-alone
-test-alone: build ## Run the black-box tests that little may disturb.
-	$(call go-test,-C test $(RACE) -count=1 -p=1 -timeout=45m $(ALONE))
-
-# Both wait most of the time.
-.PHONY: test-rest
-test-rest: build ## Run the black-box tests that little may disturb, and the sandbox's own beside them.
-	hack/side-by-side test-alone test-sandbox
-
-.PHONY: test-install
-test-install: export FULL := $(FULL)
-test-install: build build-helm build-e2e-test ## Install, upgrade, use and uninstall on a sandbox. FULL=1 uses it by all black-box tests.
-	$(call go-test,-C test $(RACE) -count=1 -timeout=45m ./install)
-
-.PHONY: test-node
-test-node: build build-node build-helm build-metrics-server ## Run the manager's image and the chart on real nodes of the sandbox. Linux and root only: SKIPPED elsewhere, with the reason.
-	$(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=20m ./node
-
-# What a release must do, by the black-box tests that depend on it. OF=. plays all of them,
-# and only that is recorded, or SLICE=1 those of make check.
+# What a release must do, by the black-box tests that depend on it, or with SLICE=1 by a sample
+# of them. Only that is recorded, not RUN='^TestNodePool'.
 .PHONY: test-kubernetes
-OF ?= $(if $(SLICE),$(CHECKED_PATTERN),.)
 RECORD ?= test/testdata/kubernetes
-test-kubernetes: RACE :=
-test-kubernetes: build build-kubernetes ## Run the black-box tests with another release of Kubernetes. KUBERNETES=1.34; SLICE=1 for a slice of them, OF='^TestNodePool' for some.
-	SANDBOX_KUBERNETES=$(KUBERNETES) $(PROGRAMS) $(GO) test -C test -json -count=1 -p=1 -timeout=60m -run='$(OF)' ./e2e ./cli | \
-		$(GO) run ./hack/slowest $(if $(filter . $(CHECKED_PATTERN),$(OF)),--record=$(abspath $(RECORD))/$(KUBERNETES)$(if $(SLICE),-slice).json $(if $(SLICE),--slice) --kubernetes=$$(bash -c 'exec -a kube-apiserver $(BIN)/kubernetes-$(KUBERNETES) --version' | cut -d' ' -f2))
+test-kubernetes: build build-kubernetes ## Run the black-box tests with another release of Kubernetes. KUBERNETES=1.34; SLICE=1 for a sample of them, RUN='^TestNodePool' for some.
+	@SANDBOX_KUBERNETES=$(KUBERNETES) $(RUN_SUITES) run --jobs=1 $(if $(RUN),--run='$(RUN)',--record=$(abspath $(RECORD))/$(KUBERNETES)$(if $(SLICE),-slice).json \
+		--kubernetes=$$(bash -c 'exec -a kube-apiserver $(BIN)/kubernetes-$(KUBERNETES) --version' | cut -d' ' -f2)) $(if $(SLICE),sample,e2e cli)
 
 # The releases that can be built beside the one that the sandbox has, the oldest first.
 RELEASES := $(sort $(basename $(notdir $(wildcard sandbox/kubernetes/versions/*.mod))))
@@ -223,22 +197,6 @@ RELEASES := $(sort $(basename $(notdir $(wildcard sandbox/kubernetes/versions/*.
 .PHONY: test-releases
 test-releases: ## Run the black-box tests with each release of Kubernetes that can be built: hours.
 	for release in $(RELEASES); do $(MAKE) --no-print-directory test-kubernetes KUBERNETES=$$release || failed=1; done; $(MAKE) --no-print-directory generate-controllers; exit $${failed:-0}
-
-.PHONY: test-monitoring
-test-monitoring: build build-prometheus ## Test the alerts by promtool, and the dashboards by a Prometheus that scrapes the manager.
-	$(call go-test,-C test $(RACE) -count=1 ./monitoring)
-
-.PHONY: test-neighbors
-test-neighbors: build $(BUILD_NEIGHBORS) ## Test what software that many clusters have does on the sandbox. SOAK=5m churns beside Tidekeeper for so long.
-	$(call go-test,-C test -count=1 -timeout=30m ./neighbors)
-
-.PHONY: test-argo
-test-argo: build build-argo-rollouts ## Test restarts of Argo's Rollouts with Argo's own controller.
-	$(call go-test,-C test -count=1 -timeout=10m ./argo)
-
-.PHONY: test-sandbox
-test-sandbox: ## Run the sandbox's own tests.
-	$(MAKE) --no-print-directory -C sandbox test
 
 .PHONY: fuzz
 FUZZTIME ?= 10s
@@ -249,7 +207,7 @@ fuzz: ## Run every fuzz test for FUZZTIME.
 		done; done
 
 .PHONY: faults
-faults: build-sandbox build-tidekeeper build-argo-rollouts ## Play all faults and bad edits, of which make test plays a slice.
+faults: build-sandbox build-tidekeeper build-argo-rollouts ## Play all faults and bad edits, of which make test-all plays a sample.
 	FAULTS=all SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper ARGO_BIN=$(BIN)/argo-rollouts $(GO) test -C test -v -count=1 -p=1 -timeout=240m ./fault/...
 
 .PHONY: soak

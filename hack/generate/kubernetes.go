@@ -17,7 +17,7 @@ import (
 )
 
 // releaseRecord is what make test-kubernetes keeps of its last run with a release of
-// Kubernetes; hack/slowest writes it.
+// Kubernetes; hack/suites writes it.
 type releaseRecord struct {
 	Kubernetes, Tested string
 	Slice, Failed      bool
@@ -52,7 +52,7 @@ func kubernetesPage(dir string) (string, error) {
 	})
 	var b strings.Builder
 	b.WriteString("# Releases of Kubernetes\n\n" + notice)
-	b.WriteString("What came of the last `make test-kubernetes KUBERNETES=…` with each release: its black-box tests, or with SLICE=1 a slice of them, against the API server, the controller manager and the scheduler of that release.\n\n")
+	b.WriteString("What came of the last `make test-kubernetes KUBERNETES=…` with each release: its black-box tests, or with SLICE=1 a sample of them, against the API server, the controller manager and the scheduler of that release.\n\n")
 	if len(records) == 0 {
 		b.WriteString("No run was recorded yet.\n")
 		return b.String(), nil

@@ -12,15 +12,11 @@ import (
 // only the subset that runs by default.
 func AllFaults() bool { return os.Getenv("FAULTS") == "all" }
 
-// SampleFaults reports whether a fault of each scenario is to be injected, as with
-// FAULTS=sample, and not only of the scenarios that run by default.
-func SampleFaults() bool { return os.Getenv("FAULTS") == "sample" }
-
 // checkFaults refuses any other value of FAULTS: it would run the subset while the
 // user expects something else.
 func checkFaults() error {
-	if value := os.Getenv("FAULTS"); value != "" && !AllFaults() && !SampleFaults() {
-		return fmt.Errorf("FAULTS=%q: must be sample, all, or not given", value)
+	if value := os.Getenv("FAULTS"); value != "" && !AllFaults() {
+		return fmt.Errorf("FAULTS=%q: must be all, or not given", value)
 	}
 	return nil
 }

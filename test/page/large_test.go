@@ -30,7 +30,7 @@ type large struct {
 	patience time.Duration
 }
 
-// extent is what make test plays, or what make bench-page measures.
+// extent is what make test-all plays, or what make bench-page measures.
 func extent() large {
 	if os.Getenv("PAGE_WORLD") == "large" {
 		return large{1_000, 20_000, 2_000, 20 * time.Minute}

@@ -37,7 +37,7 @@ type extent struct {
 }
 
 var extents = map[string]extent{
-	// tiny is what make test plays: it shows that everything is measured, and that the
+	// tiny takes a minute: it shows that everything is measured, and that the
 	// manager does nothing without need.
 	"tiny":   {clusterSize: clusterSize{40, 1_200, 60}, rounds: 1, silence: 3 * time.Second, rest: 8 * time.Second, churn: 2 * time.Second, lead: 3 * time.Second, patience: 5 * time.Minute, oneByOne: 5},
 	"small":  {clusterSize: clusterSize{100, 3_000, 200}, rounds: 1, silence: 10 * time.Second, rest: 15 * time.Second, churn: 3 * time.Second, lead: 6 * time.Second, patience: 5 * time.Minute, oneByOne: 15},

@@ -5,9 +5,9 @@
 // workloads are the files beside this one; common.yaml is what they have in common: what is
 // installed, and what the manager promises at any moment.
 //
-// By default one fault of one workload is played, with FAULTS=sample one of some, and with
-// FAULTS=all as many of each as EXPLORE allows, the most promising first. WORKLOAD selects one by
-// name, or several, separated by semicolons, and FAULT faults by a part of their names.
+// By default one fault of each of some workloads is played, and with FAULTS=all as many of each as
+// EXPLORE allows, the most promising first. WORKLOAD selects one by name, or several, separated by
+// semicolons, and FAULT faults by a part of their names.
 package explore
 
 import (
@@ -34,13 +34,13 @@ type workload struct {
 	args []string
 	// argo: it has a Rollout of Argo.
 	argo bool
-	// often: it is played by make test, and seldom: by FAULTS=sample.
-	often, seldom bool
+	// often: it is played without FAULTS=all.
+	often bool
 }
 
 var workloads = []workload{
 	{name: "restart", fault: "CrashAfter at step 2, patch deployments.apps", often: true},
-	{name: "nodepool", fault: "Overtake at step 2, patch nodes", seldom: true},
+	{name: "nodepool", fault: "Overtake at step 2, patch nodes", often: true},
 	{name: "pools", fault: "Freeze at step 5, nodepools.tidekeeper.dev"},
 	{name: "shared", fault: "CrashAfter at step 2, patch deployments.apps"},
 	{name: "freeze", fault: "DropEvents at step 3, freezes.tidekeeper.dev"},
@@ -71,7 +71,7 @@ func TestExplore(t *testing.T) {
 		}
 	}
 	for _, w := range workloads {
-		if slices.Contains(chosen, w.name) || len(chosen) == 0 && (w.often || framework.AllFaults() || w.seldom && framework.SampleFaults()) {
+		if slices.Contains(chosen, w.name) || len(chosen) == 0 && (w.often || framework.AllFaults()) {
 			t.Run(w.name, w.explore)
 		}
 	}

@@ -5,8 +5,7 @@
 // manager runs. The objects that are edited are the files beside this one; together they have
 // every field.
 //
-// By default a few edits of a pool and of a schedule are played, with FAULTS=sample a few of each
-// object, and with FAULTS=all every edit. OBJECT selects one object by name, or several, separated
+// By default a few edits of each object are played, and with FAULTS=all every edit. OBJECT selects one object by name, or several, separated
 // by semicolons, and EDIT edits by a part of their names.
 package fuzz
 
@@ -29,8 +28,6 @@ type object struct {
 	name string
 	// few are the edits that are played unless it is FAULTS=all.
 	few []string
-	// often: it is played by make test.
-	often bool
 	// own are what it has and no other object: only that is edited. None is all of it.
 	own []string
 	// flags are those that it needs.
@@ -41,13 +38,13 @@ type object struct {
 
 var objects = []object{
 	{
-		name: "nodepool", often: true, flags: []string{"--busy"},
+		name: "nodepool", flags: []string{"--busy"},
 		few: []string{"spec.taints[0].key: empty", "spec.taints[0].effect: PreferNoSchedule", "spec.labels: a key of Kubernetes", "spec.selector: a selector"},
 	},
 	{
 		// What a schedule has seen of its workload's ConfigMaps before it was suspended stays, so that a
 		// change while it is suspended is noticed. A new one that is suspended has seen nothing.
-		name: "restart", often: true, flags: []string{"--ignore", "scheduledrestarts.tidekeeper.dev status.configHash"},
+		name: "restart", flags: []string{"--ignore", "scheduledrestarts.tidekeeper.dev status.configHash"},
 		few: []string{"spec.targetRef.name: with a suffix", "spec.timeZone: an unknown time zone", "spec.windows: empty"},
 	},
 	{
@@ -72,7 +69,7 @@ func TestFuzz(t *testing.T) {
 		}
 	}
 	for _, o := range objects {
-		if slices.Contains(chosen, o.name) || len(chosen) == 0 && (o.often || framework.AllFaults() || framework.SampleFaults()) {
+		if slices.Contains(chosen, o.name) || len(chosen) == 0 {
 			t.Run(o.name, func(t *testing.T) {
 				if !framework.AllFaults() {
 					t.Parallel() // It waits most of the time.

@@ -4,8 +4,6 @@
 // Package underway edits a ScheduledRestart while it restarts its workload, and takes the edit
 // back: restarts work as usual afterwards, and no tick was sent twice. What an edit does at rest,
 // package fuzz tries in all ways.
-//
-// By default some of the edits are played, and with FAULTS=sample or FAULTS=all every one.
 package underway
 
 import (
@@ -42,32 +40,30 @@ func spec(name string) tidekeeperv1.ScheduledRestartSpec {
 type edit struct {
 	name string
 	make func(*tidekeeperv1.ScheduledRestartSpec)
-	// often: it is played by make test.
-	often bool
 }
 
 var edits = []edit{
-	{"another target", func(s *tidekeeperv1.ScheduledRestartSpec) { s.TargetRef.Name = "other" }, true},
-	{"another kind of target", func(s *tidekeeperv1.ScheduledRestartSpec) { s.TargetRef.Kind = "StatefulSet" }, false},
-	{"a schedule that ticks each minute", func(s *tidekeeperv1.ScheduledRestartSpec) { s.Schedule = "* * * * *" }, false},
-	{"no schedule", func(s *tidekeeperv1.ScheduledRestartSpec) { s.Schedule = "" }, false},
-	{"another time zone", func(s *tidekeeperv1.ScheduledRestartSpec) { s.TimeZone = "America/St_Johns" }, false},
-	{"suspended", func(s *tidekeeperv1.ScheduledRestartSpec) { s.Suspend = true }, true},
+	{"another target", func(s *tidekeeperv1.ScheduledRestartSpec) { s.TargetRef.Name = "other" }},
+	{"another kind of target", func(s *tidekeeperv1.ScheduledRestartSpec) { s.TargetRef.Kind = "StatefulSet" }},
+	{"a schedule that ticks each minute", func(s *tidekeeperv1.ScheduledRestartSpec) { s.Schedule = "* * * * *" }},
+	{"no schedule", func(s *tidekeeperv1.ScheduledRestartSpec) { s.Schedule = "" }},
+	{"another time zone", func(s *tidekeeperv1.ScheduledRestartSpec) { s.TimeZone = "America/St_Johns" }},
+	{"suspended", func(s *tidekeeperv1.ScheduledRestartSpec) { s.Suspend = true }},
 	{"the shortest deadlines", func(s *tidekeeperv1.ScheduledRestartSpec) {
 		s.StartingDeadlineSeconds, s.ProgressDeadlineSeconds = 1, 1
-	}, false},
-	{"no precondition", func(s *tidekeeperv1.ScheduledRestartSpec) { s.Precondition = tidekeeperv1.PreconditionNone }, false},
-	{"the shortest history", func(s *tidekeeperv1.ScheduledRestartSpec) { s.HistoryLimit, s.FailureLimit = 1, 1 }, false},
+	}},
+	{"no precondition", func(s *tidekeeperv1.ScheduledRestartSpec) { s.Precondition = tidekeeperv1.PreconditionNone }},
+	{"the shortest history", func(s *tidekeeperv1.ScheduledRestartSpec) { s.HistoryLimit, s.FailureLimit = 1, 1 }},
 	{"by evictions", func(s *tidekeeperv1.ScheduledRestartSpec) {
 		half := intstr.FromString("50%")
 		s.Method, s.MaxUnavailable = tidekeeperv1.MethodEvict, &half
-	}, true},
+	}},
 	{"in a window that is closed", func(s *tidekeeperv1.ScheduledRestartSpec) {
 		s.Windows = []tidekeeperv1.RestartWindow{{Schedule: "0 0 29 2 *", DurationSeconds: 60}}
-	}, false},
-	{"after one that does not exist", func(s *tidekeeperv1.ScheduledRestartSpec) { s.After = []string{"none"} }, false},
-	{"when configuration changes", func(s *tidekeeperv1.ScheduledRestartSpec) { s.OnConfigChange = "ConfigMapsAndSecrets" }, false},
-	{"the youngest pods", func(s *tidekeeperv1.ScheduledRestartSpec) { s.MaxPodAgeSeconds = 300 }, false},
+	}},
+	{"after one that does not exist", func(s *tidekeeperv1.ScheduledRestartSpec) { s.After = []string{"none"} }},
+	{"when configuration changes", func(s *tidekeeperv1.ScheduledRestartSpec) { s.OnConfigChange = "ConfigMapsAndSecrets" }},
+	{"the youngest pods", func(s *tidekeeperv1.ScheduledRestartSpec) { s.MaxPodAgeSeconds = 300 }},
 }
 
 func TestEditsDuringARestart(t *testing.T) {
@@ -75,12 +71,10 @@ func TestEditsDuringARestart(t *testing.T) {
 	manager := cluster.StartManager(t, "--controllers=*,configmap-change,secret-change")
 	t.Run("edits", func(t *testing.T) {
 		for i, e := range edits {
-			if e.often || framework.AllFaults() || framework.SampleFaults() {
-				t.Run(e.name, func(t *testing.T) {
-					t.Parallel()
-					e.play(t, fmt.Sprintf("edit-%d", i))
-				})
-			}
+			t.Run(e.name, func(t *testing.T) {
+				t.Parallel()
+				e.play(t, fmt.Sprintf("edit-%d", i))
+			})
 		}
 	})
 	manager.AssertSound(t)

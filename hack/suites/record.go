@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -29,9 +30,12 @@ type counts struct {
 }
 
 // newRecord counts what came of the tests.
-func newRecord(kubernetes string, slice bool, now time.Time, tests []result, failed bool) record {
-	r := record{Kubernetes: kubernetes, Tested: now.UTC().Format(time.DateOnly), Slice: slice, Failed: failed, Packages: map[string]counts{}}
-	for _, t := range tests {
+func newRecord(kubernetes string, now time.Time, s summary) record {
+	r := record{Kubernetes: kubernetes, Tested: now.UTC().Format(time.DateOnly), Slice: len(s.suites) == 1 && s.suites[0].suite == sampleSuite, Failed: !s.ok(), Packages: map[string]counts{}}
+	for _, t := range slices.Concat(s.passed, s.failed, s.skipped) {
+		if t.name == "" {
+			continue
+		}
 		name := path.Base(t.pkg)
 		c := r.Packages[name]
 		switch t.action {

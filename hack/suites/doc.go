@@ -1,0 +1,24 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command suites runs the tests: it knows every suite, builds what a suite needs, runs
+// several side by side, shows how far they are, and ends with what failed, what was skipped
+// and why, and the ten slowest tests.
+//
+//	suites run fast             what make test runs
+//	suites run rest             what make test-all runs in addition
+//	suites run --run='^TestX$' e2e
+//	suites flakes --rounds=20   what make flakes runs: the suites while all processors are busy
+//	suites list
+//
+// The files:
+//
+//	table.go      the suites: folder, packages, environment, the make targets that they need
+//	command.go    the command line
+//	runner.go     runs suites side by side, each when what it needs is built
+//	events.go     reads what go test -json prints
+//	progress.go   how far the tests are, as a line
+//	summary.go    the end of a run: failures, skips, the slowest tests
+//	flakes.go     rounds on a busy machine
+//	record.go     the result of a release of Kubernetes, for docs/reference/kubernetes.md
+package main

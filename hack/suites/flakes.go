@@ -1,0 +1,178 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+// burn is the command of a process that keeps a processor busy.
+const burn = "burn"
+
+// rounds is the result of make flakes: for each suite how often it ran, and which of its
+// tests failed how often.
+type rounds struct {
+	Date, Commit string
+	Busy         int
+	Suites       map[string]*suiteRounds
+}
+
+// suiteRounds are the rounds of a suite, those of them in which nothing failed, and how often
+// each test failed.
+type suiteRounds struct {
+	Rounds, Clean int
+	Failed        map[string]int `json:",omitempty"`
+}
+
+// flakes runs suites again and again while other processes hold the processors.
+func flakes(ctx context.Context, args []string) error {
+	o := newOptions("flakes")
+	count := o.Int("rounds", 20, "how often each suite runs")
+	busy := o.Int("busy", 8, "how many processes keep the processors busy")
+	limit := o.Duration("for", 0, "begin no round after this time; 0 is no limit")
+	file := o.String("record", "", "the file for the results")
+	if err := o.Parse(args); err != nil {
+		return err
+	}
+	r, suites, err := o.runner(os.Stdout)
+	if err != nil {
+		return err
+	}
+	// Go's cache of results would answer in place of a test.
+	r.flags = append(r.flags, "-count=1")
+	stop, err := keepBusy(*busy)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	start := time.Now()
+	all := rounds{Date: start.UTC().Format(time.DateOnly), Commit: commit(), Busy: *busy, Suites: map[string]*suiteRounds{}}
+	for round := 1; round <= *count && ctx.Err() == nil && (*limit == 0 || time.Since(start) < *limit); round++ {
+		r.book = newBook(r.screen)
+		r.book.print("=== round %d of %d, beside %d busy processes", round, *count, *busy)
+		s := r.run(ctx, suites)
+		if ctx.Err() != nil {
+			break // What was interrupted is no result.
+		}
+		all.add(s)
+		s.writeFailed(os.Stdout)
+		all.print(os.Stdout)
+		if *file != "" {
+			if err := all.write(*file); err != nil {
+				return err
+			}
+		}
+	}
+	if len(all.Suites) == 0 {
+		return errors.New("no round was completed")
+	}
+	if all.failed() {
+		return errFailed
+	}
+	return nil
+}
+
+// add counts a round.
+func (a rounds) add(s summary) {
+	for _, r := range s.suites {
+		if r.action == "skip" {
+			continue
+		}
+		if a.Suites[r.suite] == nil {
+			a.Suites[r.suite] = &suiteRounds{Failed: map[string]int{}}
+		}
+		a.Suites[r.suite].Rounds++
+		if r.action == "pass" {
+			a.Suites[r.suite].Clean++
+		}
+		if r.action == "fail" && r.output != "" {
+			a.Suites[r.suite].Failed[r.output]++
+		}
+	}
+	for _, r := range slices.Concat(s.failed, s.packages) {
+		a.Suites[r.suite].Failed[r.test.String()]++
+	}
+}
+
+func (a rounds) failed() bool {
+	for _, s := range a.Suites {
+		if len(s.Failed) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// print prints what failed how often.
+func (a rounds) print(out io.Writer) {
+	fmt.Fprintf(out, "\n%s at %s, beside %d busy processes:\n", a.Date, a.Commit, a.Busy)
+	for _, name := range slices.Sorted(maps.Keys(a.Suites)) {
+		s := a.Suites[name]
+		fmt.Fprintf(out, "  %-16s %d of %d rounds without a failure\n", name, s.Clean, s.Rounds)
+		for _, test := range slices.Sorted(maps.Keys(s.Failed)) {
+			fmt.Fprintf(out, "    failed %d times: %s\n", s.Failed[test], test)
+		}
+	}
+}
+
+func (a rounds) write(file string) error {
+	text, err := json.MarshalIndent(a, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+// commit names the commit that is tested, and whether there are changes on top of it.
+func commit() string {
+	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*").Output()
+	return cmp.Or(strings.TrimSpace(string(out)), fmt.Sprintf("an unknown commit: %v", err))
+}
+
+// keepBusy starts processes that compute, and returns what ends them.
+func keepBusy(count int) (stop func(), err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	var commands []*exec.Cmd
+	stop = func() {
+		for _, c := range commands {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		}
+	}
+	for range count {
+		c := exec.Command(program, burn)
+		if err := c.Start(); err != nil {
+			stop()
+			return nil, err
+		}
+		commands = append(commands, c)
+	}
+	return stop, nil
+}
+
+// burnUntilOrphaned computes until the process that started this one has ended.
+func burnUntilOrphaned() {
+	for parent, x := os.Getppid(), 1.0; os.Getppid() == parent; {
+		for range 1 << 22 {
+			x *= 1.0000001
+		}
+		if x == 0 {
+			return // Never: it keeps the computation.
+		}
+	}
+}

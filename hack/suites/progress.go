@@ -1,0 +1,136 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// longest is the number of running tests that the line of progress names.
+const longest = 2
+
+// progress says how far the suites are: how many of them, of their packages and of their
+// tests are done, and which tests have been running the longest.
+func (b *book) progress(suites int, since time.Time) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	packages, tests, failed, skipped := 0, 0, 0, 0
+	for _, r := range b.ended {
+		switch {
+		case r.name == "" && r.action != "skip":
+			packages++
+		case r.name == "":
+		case r.action == "pass":
+			tests++
+		case r.action == "fail":
+			failed++
+		case r.action == "skip":
+			skipped++
+		}
+	}
+	text := fmt.Sprintf("%s: %d of %d suites, %d packages, %d tests passed, %d failed, %d skipped",
+		clock(now.Sub(since)), len(b.suites), suites, packages, tests, failed, skipped)
+	if names := b.runningLongest(now); len(names) > 0 {
+		text += "; running: " + strings.Join(names, ", ")
+	}
+	return text
+}
+
+// runningLongest names the tests that have been running the longest, without parts of tests.
+func (b *book) runningLongest(now time.Time) []string {
+	var running []test
+	for key := range b.running {
+		if key.name != "" && !strings.Contains(key.name, "/") {
+			running = append(running, key)
+		}
+	}
+	slices.SortFunc(running, func(x, y test) int {
+		return cmp.Or(b.running[x].Compare(b.running[y]), cmp.Compare(x.String(), y.String()))
+	})
+	var names []string
+	for _, key := range running[:min(longest, len(running))] {
+		names = append(names, fmt.Sprintf("%s %s", key, clock(now.Sub(b.running[key]))))
+	}
+	return names
+}
+
+// clock is a duration as 45s or 7m31s.
+func clock(d time.Duration) string { return d.Round(time.Second).String() }
+
+// screen is an output whose last line is rewritten if it is a terminal.
+type screen struct {
+	mu       sync.Mutex
+	out      io.Writer
+	terminal bool
+	width    int
+	last     string
+	// partial is whether the last byte that was written did not end a line.
+	partial bool
+}
+
+func newScreen(out *os.File) *screen {
+	info, err := out.Stat()
+	return &screen{out: out, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb", width: 100}
+}
+
+// Write writes lines above the line of progress.
+func (s *screen) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != "" {
+		fmt.Fprint(s.out, "\r\x1b[K")
+	}
+	n, err := s.out.Write(text)
+	s.partial = !bytes.HasSuffix(text, []byte("\n"))
+	if s.last != "" && !s.partial {
+		fmt.Fprint(s.out, s.last)
+	}
+	return n, err
+}
+
+// show shows the line of progress: in a log as a line, on a terminal in place of the one
+// before it.
+func (s *screen) show(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.terminal {
+		fmt.Fprintln(s.out, line)
+		return
+	}
+	if s.partial {
+		return
+	}
+	if runes := []rune(line); len(runes) > s.width {
+		line = string(runes[:s.width-1]) + "…"
+	}
+	s.last = line
+	fmt.Fprint(s.out, "\r\x1b[K"+line)
+}
+
+// clear removes the line of progress from a terminal.
+func (s *screen) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != "" {
+		fmt.Fprint(s.out, "\r\x1b[K")
+	}
+	s.last = ""
+}
+
+// interval is the time between two lines of progress.
+func (s *screen) interval() time.Duration {
+	if s.terminal {
+		return time.Second
+	}
+	return time.Minute
+}

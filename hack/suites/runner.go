@@ -1,0 +1,188 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// runner runs suites side by side.
+type runner struct {
+	root string // The folder of the repository.
+	jobs int    // How many suites run at the same time.
+	// flags are added to those of go test.
+	flags []string
+	// required are the names of suites that must not be skipped.
+	required []string
+	screen   *screen
+	book     *book
+}
+
+// grace is how long a suite has to end after an interrupt, before it is killed.
+const grace = 20 * time.Second
+
+// run runs suites and returns what came of them.
+func (r *runner) run(ctx context.Context, suites []suite) summary {
+	start, before := time.Now(), usedByChildren()
+	// The longest first, as then the last ones end at the same time.
+	suites = slices.Clone(suites)
+	slices.SortStableFunc(suites, func(a, b suite) int { return cmp.Compare(b.seconds, a.seconds) })
+	over := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() { r.showProgress(len(suites), start, over) })
+
+	ready := r.build(ctx, suites)
+	var working sync.WaitGroup
+	for range max(1, r.jobs) {
+		working.Go(func() {
+			for s := range ready {
+				r.runSuite(ctx, s)
+			}
+		})
+	}
+	working.Wait()
+	close(over)
+	watching.Wait()
+	r.screen.clear()
+	took := time.Since(start)
+	s := r.book.summarize(took)
+	s.busy = (usedByChildren() - before).Seconds() / took.Seconds() / float64(runtime.NumCPU())
+	return s
+}
+
+// showProgress shows how far the suites are until they are over.
+func (r *runner) showProgress(suites int, start time.Time, over <-chan struct{}) {
+	tick := time.NewTicker(r.screen.interval())
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			r.screen.show(r.book.progress(suites, start))
+		case <-over:
+			return
+		}
+	}
+}
+
+// build returns the suites that can run, in the order in which what they need is built: those
+// that need nothing first. Each make target is built once, one after the other, beside the
+// suites that run already.
+func (r *runner) build(ctx context.Context, suites []suite) <-chan suite {
+	ready := make(chan suite, len(suites))
+	var waiting []suite
+	for _, s := range suites {
+		reason := ""
+		if s.requires != nil {
+			reason = s.requires()
+		}
+		switch {
+		case reason != "" && slices.Contains(r.required, s.name):
+			r.book.suiteEnded(s.name, "fail", 0, "it is required, but "+reason)
+		case reason != "":
+			r.book.suiteEnded(s.name, "skip", 0, reason)
+		case len(s.needs) == 0:
+			ready <- s
+		default:
+			waiting = append(waiting, s)
+		}
+	}
+	go func() {
+		defer close(ready)
+		built := map[string]error{}
+		for _, s := range waiting {
+			var failed error
+			for _, target := range s.needs {
+				err, done := built[target]
+				if !done {
+					err = r.make(ctx, target)
+					built[target] = err
+				}
+				failed = cmp.Or(failed, err)
+			}
+			if failed != nil {
+				r.book.suiteEnded(s.name, "fail", 0, failed.Error())
+				continue
+			}
+			ready <- s
+		}
+	}()
+	return ready
+}
+
+// make builds a target of the Makefile, with its variables.
+func (r *runner) make(ctx context.Context, target string) error {
+	command := r.command(ctx, append([]string{"make", "--no-print-directory"}, strings.Fields(target)...), nil)
+	command.Stdout, command.Stderr = r.screen, r.screen
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("make %s: %w", target, err)
+	}
+	return nil
+}
+
+// command returns a command that is ended, with all that it has started, when the context
+// ends.
+func (r *runner) command(ctx context.Context, args, env []string) *exec.Cmd {
+	command := exec.CommandContext(ctx, args[0], args[1:]...)
+	command.Dir, command.Env = r.root, append(os.Environ(), env...)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	group := func(signal syscall.Signal) error { return syscall.Kill(-command.Process.Pid, signal) }
+	command.Cancel = func() error {
+		time.AfterFunc(grace, func() { _ = group(syscall.SIGKILL) })
+		return group(syscall.SIGTERM)
+	}
+	command.WaitDelay = grace
+	return command
+}
+
+// runSuite runs a suite and notes its results.
+func (r *runner) runSuite(ctx context.Context, s suite) {
+	if ctx.Err() != nil {
+		r.book.suiteEnded(s.name, "fail", 0, "interrupted before it began")
+		return
+	}
+	start := time.Now()
+	command := r.command(ctx, s.arguments(r.flags), s.environment(r.root+"/bin"))
+	in, out := io.Pipe()
+	command.Stdout, command.Stderr = out, out
+	done := make(chan error, 1)
+	go func() { done <- r.book.read(s.name, in) }()
+	failed := command.Run()
+	_ = out.Close() // It returns no error.
+	failed = cmp.Or(failed, <-done)
+	action, why := "pass", ""
+	if failed != nil {
+		action = "fail"
+		if !r.book.hasFailure(s.name) {
+			why = failed.Error() // Otherwise the failures say it.
+		}
+	}
+	r.book.suiteEnded(s.name, action, time.Since(start).Seconds(), why)
+}
+
+// hasFailure reports whether a test or a package of a suite has failed.
+func (b *book) hasFailure(suite string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.ended, func(r result) bool { return r.suite == suite && r.action == "fail" })
+}
+
+// usedByChildren is the time of processors that ended children have used, and theirs.
+func usedByChildren() time.Duration {
+	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &usage) != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

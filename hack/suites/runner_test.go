@@ -1,0 +1,136 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// shell is a suite that prints one passed test with its name.
+func shell(name, script string) suite {
+	return suite{name: name, command: []string{"sh", "-c", script + `; echo '{"Action":"pass","Package":"p","Test":"Test` + name + `"}'`}}
+}
+
+func newTestRunner(t *testing.T) (*runner, *strings.Builder) {
+	t.Helper()
+	out := &strings.Builder{}
+	r := &runner{root: t.TempDir(), jobs: 2, screen: &screen{out: out}}
+	r.book = newBook(r.screen)
+	if err := os.WriteFile(filepath.Join(r.root, "Makefile"), []byte("tool:\n\techo once >>made\nbroken:\n\tfalse\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return r, out
+}
+
+func TestRunner(t *testing.T) {
+	t.Parallel()
+	r, _ := newTestRunner(t)
+	r.required = []string{"required"}
+	with := func(s suite, change func(*suite)) suite { change(&s); return s }
+	missing := func() string { return "there is no browser" }
+	s := r.run(t.Context(), []suite{
+		shell("plain", "true"),
+		with(shell("needs", "grep -q once made"), func(s *suite) { s.needs = []string{"tool"} }),
+		with(shell("too", "grep -q once made"), func(s *suite) { s.needs = []string{"tool"} }),
+		with(shell("broken", "true"), func(s *suite) { s.needs = []string{"tool", "broken"} }),
+		with(shell("skipped", "true"), func(s *suite) { s.requires = missing }),
+		with(shell("required", "true"), func(s *suite) { s.requires = missing }),
+		{name: "exits", command: []string{"sh", "-c", "exit 3"}},
+	})
+	var got []string
+	for _, r := range s.suites {
+		got = append(got, r.suite+" "+r.action+" "+r.output)
+	}
+	slices.Sort(got)
+	want := []string{
+		"broken fail make broken: exit status 2", "exits fail exit status 3", "needs pass ", "plain pass ",
+		"required fail it is required, but there is no browser", "skipped skip there is no browser", "too pass ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	made, err := os.ReadFile(filepath.Join(r.root, "made"))
+	if err != nil || string(made) != "once\n" {
+		t.Errorf("what two suites need was built %q times, %v", made, err)
+	}
+	if len(s.passed) != 3 || s.ok() {
+		t.Errorf("%d tests passed, ok: %t", len(s.passed), s.ok())
+	}
+	var end strings.Builder
+	s.write(&end)
+	for _, line := range []string{"SKIPPED:\n  all of skipped: there is no browser\n", "  broken: make broken: exit status 2\n", "\n3 passed, 3 failed, 0 skipped\n"} {
+		if !strings.Contains(end.String(), line) {
+			t.Errorf("the end lacks %q:\n%s", line, end.String())
+		}
+	}
+}
+
+// An interrupt ends what a suite has started, not the suite alone.
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	r, _ := newTestRunner(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	began := filepath.Join(r.root, "began")
+	go func() {
+		for ctx.Err() == nil && !exists(began) {
+			time.Sleep(time.Millisecond) // Until the suite has begun.
+		}
+		cancel()
+	}()
+	s := r.run(ctx, []suite{{name: "long", command: []string{"sh", "-c", "sleep 3600 & echo $! >pid; touch began; wait"}}})
+	if s.ok() {
+		t.Error("what was interrupted has passed")
+	}
+	pid, err := os.ReadFile(filepath.Join(r.root, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for exists("/proc/" + strings.TrimSpace(string(pid)) + "/cwd") {
+		time.Sleep(time.Millisecond) // Until the system has ended the process, or the test's time is over.
+	}
+}
+
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ in, want string }{
+		{"e2e", "e2e"}, {"e2e,e2e,fast", "e2e,unit,cli,framework,sandbox-slice"}, {"nothing", "error"},
+	} {
+		suites, err := choose(strings.Split(test.in, ","))
+		var names []string
+		for _, s := range suites {
+			names = append(names, s.name)
+		}
+		got := strings.Join(names, ",")
+		if err != nil {
+			got = "error"
+		}
+		if got != test.want {
+			t.Errorf("%s: got %s, want %s", test.in, got, test.want)
+		}
+	}
+}
+
+// Rounds are counted by suite: in how many nothing failed, and how often each test failed.
+func TestRounds(t *testing.T) {
+	t.Parallel()
+	all := rounds{Suites: map[string]*suiteRounds{}}
+	for _, action := range []string{"pass", "fail"} {
+		b, _ := played(t, `{"Action":"`+action+`","Package":"x/p","Test":"TestA"}`+"\n")
+		b.suiteEnded("s", action, 1, "")
+		b.suiteEnded("absent", "skip", 1, "no browser")
+		all.add(b.summarize(0))
+	}
+	var out strings.Builder
+	all.print(&out)
+	const want = "  s                1 of 2 rounds without a failure\n    failed 1 times: x/p TestA\n"
+	if !strings.HasSuffix(out.String(), want) || strings.Contains(out.String(), "absent") || !all.failed() {
+		t.Errorf("got\n%s", out.String())
+	}
+}

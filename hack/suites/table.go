@@ -1,0 +1,227 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// suite is a set of tests that one command runs.
+type suite struct {
+	name string
+	// module is the folder of a Go module, and packages are patterns in it.
+	module   string
+	packages []string
+	// flags are flags of go test.
+	flags []string
+	// race runs the tests with the race detector, where there is a C compiler.
+	race bool
+	// command is run in place of go test. It prints what go test -json prints.
+	command []string
+	// env are variables of the environment, as NAME=value. ${BIN} is the folder bin.
+	env []string
+	// needs are the make targets that build the programs of the suite. make build is done
+	// before any suite.
+	needs []string
+	// seconds is how long the suite takes: long ones start first.
+	seconds int
+	// requires returns why this machine cannot run the suite, "" if it can.
+	requires func() string
+}
+
+// The tiers: make test runs the fast one, and make test-all both. Other suites are repetitions
+// of a part, and run by name.
+const (
+	fast   = "fast"
+	rest   = "rest"
+	others = "others"
+)
+
+// testAll lets tests run that take minutes of the real clock, or that play more cases.
+const testAll = "TEST_ALL=1"
+
+// race are the programs with the race detector, which the tests of a package take that calls
+// framework.UseRaceBuilds.
+var race = []string{"TIDEKEEPER_RACE_BIN=${BIN}/tidekeeper-race", "PROXY_RACE_BIN=${BIN}/proxy-race"}
+
+// tiers are all suites. TestEveryTestIsRun compares them with the packages that have tests.
+var tiers = map[string][]suite{
+	fast: {
+		{name: "unit", module: ".", packages: []string{"./..."}, seconds: 100},
+		{name: "e2e", module: "test", packages: []string{"./e2e"}, flags: uncached, seconds: 300},
+		{name: "cli", module: "test", packages: []string{"./cli"}, flags: uncached, seconds: 150},
+		{name: "framework", module: "test", packages: []string{"./framework"}, flags: uncached, seconds: 20},
+		{name: "sandbox-slice", module: "sandbox", command: []string{"make", "--no-print-directory", "-C", "sandbox", "test-slice", "TESTFLAGS=-json"}, seconds: 100},
+	},
+	rest: {
+		blackBox("e2e", 500, suite{name: "e2e-race", env: race, needs: []string{"build-race"}}),
+		blackBox("cli", 300, suite{name: "cli-race"}),
+		blackBox("fault/outage", 240, suite{env: []string{"SOAK=2m"}}),
+		blackBox("fault/clock", 60, suite{}),
+		blackBox("fault/clock/manager", 10, suite{}),
+		blackBox("fault/forgery", 60, suite{}),
+		blackBox("fault/underway", 60, suite{}),
+		blackBox("fault/explore", 120, suite{needs: []string{"build-argo-rollouts"}}),
+		blackBox("fault/fuzz", 120, suite{}),
+		blackBox("capacity", 120, suite{}),
+		blackBox("tenants", 120, suite{}),
+		blackBox("readme", 60, suite{}),
+		blackBox("argo", 60, suite{needs: []string{"build-argo-rollouts"}}),
+		blackBox("monitoring", 120, suite{needs: []string{"build-prometheus"}}),
+		blackBox("page", 100, suite{requires: browser}),
+		blackBox("neighbors", 240, suite{needs: []string{
+			"build-helm", "build-metrics-server", "build-descheduler", "build-cert-manager", "build-prometheus", "build-prometheus-operator",
+		}}),
+		blackBox("install", 120, suite{needs: []string{"build-helm", "build-e2e-test"}}),
+		blackBox("node", 150, suite{needs: []string{"build-node", "build-helm", "build-metrics-server"}, requires: realNodes}),
+		{name: "unit-race", module: ".", packages: []string{"./..."}, race: true, flags: []string{"-timeout=20m"}, env: []string{testAll, "CI=true"}, seconds: 400},
+		{name: "framework-race", module: "test", packages: []string{"./framework"}, race: true, flags: uncached, seconds: 20},
+		{name: "sandbox", module: "sandbox", command: []string{"make", "--no-print-directory", "-C", "sandbox", "test", "TESTFLAGS=-json"}, env: []string{testAll}, seconds: 500},
+		{name: "plot", module: "hack/plot", packages: []string{"./..."}, seconds: 5},
+		{name: "bench", module: "test", packages: []string{"./scale"}, flags: []string{"-count=1", "-timeout=60m"}, env: []string{testAll, "SCALE=small", "OUT=${BIN}/bench"}, seconds: 240},
+		{
+			name: "oldest-release", module: "test", packages: []string{"./e2e", "./cli"}, flags: append([]string{"-p=1", "-run=" + samplePattern()}, uncached...),
+			env: []string{"SANDBOX_KUBERNETES=" + oldestRelease}, needs: []string{"build-kubernetes KUBERNETES=" + oldestRelease}, seconds: 200,
+		},
+	},
+	others: {
+		// What make check runs.
+		{name: sampleSuite, module: "test", packages: []string{"./e2e", "./cli"}, flags: append([]string{"-p=1", "-run=" + samplePattern()}, uncached...), seconds: 120},
+	},
+}
+
+// sampleSuite is the name of the suite of the sample.
+const sampleSuite = "sample"
+
+// oldestRelease is the oldest release of Kubernetes that Tidekeeper supports, of
+// sandbox/kubernetes/versions.
+const oldestRelease = "1.32"
+
+// uncached are the flags of tests that run programs, which Go's cache of results does not
+// know.
+var uncached = []string{"-count=1", "-timeout=45m"}
+
+// sample are black-box tests of each capability: what make check runs, and what is run with
+// the oldest release of Kubernetes.
+var sample = []string{
+	"TestNodePool_Spec", "TestNodePool_DeletionCleansNodes", "TestRestart_SpecAndStatus", "TestRestart_AllKinds", "TestOptIn_MakesASuspendedRestart",
+	"TestPodCount_OffByDefault", "TestPodStartupByPool", "TestManager_ProbesAndMetrics", "TestPools", "TestRestartsNext", "TestPodsTimelineAndSlow",
+}
+
+func samplePattern() string { return "^(" + strings.Join(sample, "|") + ")$" }
+
+// blackBox completes the suite of a folder of test/, with the race detector in the test
+// itself. It takes the given seconds.
+func blackBox(folder string, seconds int, s suite) suite {
+	s.name = cmp.Or(s.name, strings.ReplaceAll(folder, "/", "-"))
+	s.module, s.packages, s.flags, s.race, s.seconds = "test", []string{"./" + folder}, uncached, true, seconds
+	s.env = append([]string{testAll}, s.env...)
+	return s
+}
+
+// arguments returns the command of a suite, with these additional flags of go test.
+func (s suite) arguments(added []string) []string {
+	if s.command != nil {
+		return s.command
+	}
+	args := []string{"go", "test", "-C", s.module, "-json"}
+	if s.race && hasCompiler() {
+		args = append(args, "-race")
+	}
+	return slices.Concat(args, s.flags, added, s.packages)
+}
+
+// environment returns the variables that the suite adds to the environment.
+func (s suite) environment(bin string) []string {
+	env := slices.Clone(s.env)
+	if s.race && hasCompiler() {
+		env = append(env, "CGO_ENABLED=1")
+	}
+	for i, variable := range env {
+		env[i] = strings.ReplaceAll(variable, "${BIN}", bin)
+	}
+	return env
+}
+
+// choose returns the suites of tiers and of single names, without repetitions.
+func choose(names []string) ([]suite, error) {
+	var chosen []suite
+	add := func(s suite) {
+		if !slices.ContainsFunc(chosen, func(other suite) bool { return other.name == s.name }) {
+			chosen = append(chosen, s)
+		}
+	}
+	for _, name := range names {
+		known := false
+		for _, tier := range []string{fast, rest, others} {
+			for _, s := range tiers[tier] {
+				if name == tier || name == "all" && tier != others || name == s.name {
+					known = true
+					add(s)
+				}
+			}
+		}
+		if !known {
+			return nil, fmt.Errorf("there is no suite %q: 'make suites' lists them", name)
+		}
+	}
+	return chosen, nil
+}
+
+// hasCompiler reports whether there is the C compiler that the race detector needs.
+func hasCompiler() bool {
+	_, err := exec.LookPath(compiler())
+	return err == nil
+}
+
+func compiler() string {
+	out, err := exec.Command("go", "env", "CC").Output()
+	if err != nil {
+		return "cc"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// browser is the requirement of the page's tests.
+func browser() string {
+	for _, name := range []string{os.Getenv("CHROMIUM_BIN"), "chromium", "chromium-browser", "chrome-headless-shell", "google-chrome"} {
+		if name == "" {
+			continue
+		}
+		if _, err := exec.LookPath(name); err == nil {
+			return ""
+		}
+	}
+	return "there is no browser: apt-get install chromium, or set CHROMIUM_BIN"
+}
+
+// realNodes is the requirement of tests on real nodes: root, and a machine that lets it have
+// cgroups and namespaces. With REQUIRE_NODE, they run with version 2 of cgroups as well, on
+// which real nodes were not tried yet.
+func realNodes() string {
+	switch {
+	case runtime.GOOS != "linux":
+		return "real nodes need Linux"
+	case os.Geteuid() != 0:
+		return "real nodes need root"
+	case !hasCompiler():
+		return "real nodes need runc, and that a C compiler"
+	case exists("/sys/fs/cgroup/cgroup.controllers") && os.Getenv("REQUIRE_NODE") == "":
+		return "real nodes were not tried yet with version 2 of cgroups: set REQUIRE_NODE=1 to try"
+	default:
+		return ""
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(filepath.Clean(path))
+	return err == nil
+}
