@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command lint finds words and phrases that this project does not use, in Go
-// comments, Go strings, Markdown and YAML. words.go is the list. The linters that
+// comments, Go strings, Markdown and YAML, and tests that sleep and do not say why. words.go
+// is the list of words. The linters that
 // can be had check comments only (vale) or single words only (misspell); half of
 // what users read is in string literals, and most of the list are phrases.
 //
@@ -26,7 +27,7 @@ func main() {
 		os.Exit(2)
 	}
 	if found > 0 {
-		fmt.Fprintf(os.Stderr, "%d phrases to rewrite; hack/lint/words.go is the list\n", found)
+		fmt.Fprintf(os.Stderr, "%d places to rewrite; hack/lint/words.go is the list of words\n", found)
 		os.Exit(1)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// A finding is a phrase in a file.
+// A finding is a phrase in a file, or a sleep of a test.
 type finding struct {
 	file string
 	line int
@@ -27,23 +27,25 @@ func (f finding) String() string {
 	return fmt.Sprintf("%s:%d: %q: write %s", f.file, f.line, f.text, f.say)
 }
 
-// check returns the phrases in the prose of a file, by line. Files that it does not
-// know have no prose.
+// check returns the phrases in the prose of a file, and the sleeps of a test, by line. Files that
+// it does not know have no prose.
 func check(file string, source []byte) ([]finding, error) {
 	var prose [][]byte // Each as long as source, blank where there is no prose.
+	var findings []finding
 	switch {
 	case strings.HasSuffix(file, ".go"):
-		var err error
-		if prose, err = proseOfGo(file, source); err != nil {
+		files := token.NewFileSet()
+		parsed, err := parser.ParseFile(files, file, source, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
 			return nil, err
 		}
+		prose, findings = proseOfGo(source, files, parsed), sleepsOf(file, files, parsed)
 	case strings.HasSuffix(file, ".md"):
 		prose = [][]byte{proseOfMarkdown(source)}
 	case strings.HasSuffix(file, ".yaml"), strings.HasSuffix(file, ".yml"), strings.HasSuffix(file, ".txt"),
 		strings.HasSuffix(file, ".sh"), filepath.Base(file) == "Makefile", filepath.Base(file) == "Dockerfile":
 		prose = [][]byte{bytes.ReplaceAll(source, []byte("#"), []byte(" "))}
 	}
-	var findings []finding
 	for _, text := range prose {
 		findings = append(findings, checkProse(file, text)...)
 	}
@@ -78,12 +80,7 @@ func checkProse(file string, text []byte) []finding {
 
 // proseOfGo returns the comments of a Go file and its string literals, each at its
 // place in the file.
-func proseOfGo(file string, source []byte) ([][]byte, error) {
-	files := token.NewFileSet()
-	parsed, err := parser.ParseFile(files, file, source, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
+func proseOfGo(source []byte, files *token.FileSet, parsed *ast.File) [][]byte {
 	at := func(p token.Pos) int { return files.Position(p).Offset }
 
 	comments := blank(source)
@@ -112,7 +109,7 @@ func proseOfGo(file string, source []byte) ([][]byte, error) {
 		}
 		return true
 	})
-	return [][]byte{comments, literals}, nil
+	return [][]byte{comments, literals}
 }
 
 var (

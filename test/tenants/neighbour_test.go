@@ -29,7 +29,7 @@ const (
 	// turns is how many restarts of tenants may start while one of the neighbour's is due and has
 	// not started: its turn is after those that have a slot, and those of a tick's burst that may
 	// come before the manager knows of a request.
-	turns = 20
+	turns = 12
 	// deadline is the deadline of the ticks that cannot start.
 	deadline = 20
 )

@@ -163,7 +163,7 @@ func (s *stage) neverReady(t *testing.T) {
 func (s *stage) backDated(t *testing.T) {
 	for n, namespace := range evil {
 		// More than may have their turn before the neighbour.
-		for i := range turns * 3 / 4 {
+		for i := range turns * 5 / 4 {
 			name := fmt.Sprint("yesterday-", i)
 			s.keeps(t, neverEnding(namespace, name, int32(21000+100*n+i)), ask(restart(namespace, name, func(r *tidekeeperv1.ScheduledRestart) {
 				r.Spec.ProgressDeadlineSeconds = 86400
