@@ -216,10 +216,11 @@ func TestExploreInput(t *testing.T) {
 }
 
 func TestExploreOperatorsThatDoNotWork(t *testing.T) {
-	hook, err := filepath.Abs("testdata/webhook.yaml")
+	here, err := filepath.Abs("testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
+	manifests := strings.NewReplacer("HOOK", filepath.Join(here, "webhook.yaml"), "API", filepath.Join(here, "apiservice.yaml"))
 	for _, tc := range []struct{ name, workload, operator, says string }{
 		{"it ends", "nodes: 0\nsteps: [{run: 'true'}]", "false", "the operator ended (exit status 1), though nothing was disturbed"},
 		{"it watches nothing", "nodes: 0\nsteps: [{run: 'true'}]", "sleep 1000", "the operator has not opened a watch in 5s"},
@@ -230,12 +231,13 @@ func TestExploreOperatorsThatDoNotWork(t *testing.T) {
 		{"a script that does not end", "nodes: 0\nsteps: [{run: 'sleep 1000'}]", "SHOP", "step 1 (sleep 1000): it has not ended in 5s (--settle)"},
 		{"an invariant of no resource", "nodes: 0\nsteps: [{run: 'true'}]\ninvariants: [{name: a, resource: boats, rule: 'true'}]", "SHOP", `the invariant "a": the API server has no resource "boats"`},
 		{"a webhook of a Service", "nodes: 0\ninstall: [HOOK]\nsteps: [{run: 'exit 3'}]", "SHOP", "warning: a webhook of validatingwebhookconfigurations/shop calls the Service default/shop, which no one serves here: leave it out of what is installed\n"},
+		{"an API that nothing serves", "nodes: 0\ninstall: [API]\nsteps: [{run: 'exit 3'}]", "SHOP", "warning: external.metrics.k8s.io/v1beta1: an APIService is installed for it, which nothing serves here, so its objects are not looked at\n"},
 		{"a wait for no resource", "nodes: 0\nsteps: [{wait: {resource: boats, name: a, for: 'true'}}]", "SHOP", `the API server has no resource "boats"`},
 		{"a resource that is not there", "nodes: 0\nsteps: [{delete: {resource: boats, name: a}}]", "SHOP", `the API server has no resource "boats"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			args := []string{"explore", "--dir", t.TempDir(), "--workload", workloadFile(t, strings.Replace(tc.workload, "HOOK", hook, 1)), "--quiet", "1s", "--settle", "5s", "--"}
+			args := []string{"explore", "--dir", t.TempDir(), "--workload", workloadFile(t, manifests.Replace(tc.workload)), "--quiet", "1s", "--settle", "5s", "--"}
 			if tc.operator == "SHOP" {
 				args = append(args, shop(t))
 			} else {

@@ -157,6 +157,9 @@ func (r *run) stepAt(at time.Time) int {
 	return step
 }
 
+// derived are resources that are not counted: others make them, as often as it takes.
+var derived = []string{"persistentvolumes", "controllerrevisions.apps", "endpointslices.discovery.k8s.io"}
+
 // Counts are how many objects were created and deleted, by key.
 type Counts struct{ Created, Deleted map[string]int }
 
@@ -175,7 +178,7 @@ func countOf(names anonymizer, versions []Version, locks map[string]bool, pods, 
 		case v.Type == watch.Added && late && len(owners) > 0 && !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return !gone[o.UID] && !garbage[o.UID] }):
 			garbage[uid] = true
 		}
-		if v.Initial || garbage[uid] || leftOut(v, locks) || v.Resource == "pods" && !pods || v.Resource == "persistentvolumes" || v.Resource == "controllerrevisions.apps" {
+		if v.Initial || garbage[uid] || leftOut(v, locks) || v.Resource == "pods" && !pods || slices.Contains(derived, v.Resource) {
 			continue
 		}
 		switch v.Type {

@@ -17,6 +17,7 @@
 //	requests.go   what the operator asked for, from the proxy's log
 //	recorder.go   every version of every object
 //	state.go      what is compared at the end, without what differs anyway
+//	owners.go     who has written what of an object, by its managedFields
 //	history.go    what is left out of that where the operator may not have seen all
 //	fault.go      the faults of one run, and where they are injected
 //	inject.go     injects them

@@ -40,7 +40,8 @@ func each(s State, change func(Fields) Fields) State {
 
 // withoutHistory returns a state without what only reports states before: the revisions of a
 // template, ReplicaSets of earlier ones, which have no pods, volumes, which claims keep, and
-// conditions that are false, and are missing where they were never true. A controller that never
+// conditions that are false, and are missing where they were never true, and of which generation a
+// condition has last become what it is. A controller that never
 // sees a state in between has none of them.
 func withoutHistory(s State) State {
 	state := make(State, len(s))
@@ -55,7 +56,7 @@ func withoutHistory(s State) State {
 		fields := maps.Clone(f)
 		maps.DeleteFunc(fields, func(path, _ string) bool {
 			match := ofCondition.FindStringSubmatch(path)
-			return match != nil && f[match[1]+".status"] == "False"
+			return match != nil && (f[match[1]+".status"] == "False" || path == match[1]+".observedGeneration")
 		})
 		return fields
 	})

@@ -141,6 +141,11 @@ func (l *lab) prepare(ctx context.Context, command []string, installed func(cont
 	if err := l.unserved(ctx, r.client); err != nil {
 		return err
 	}
+	if _, apis, err := resourcesOf(s.config); err != nil {
+		return err
+	} else if len(apis) > 0 {
+		l.warnings = append(l.warnings, fmt.Sprintf("%s: an APIService is installed for it, which nothing serves here, so its objects are not looked at", strings.Join(apis, ", ")))
+	}
 	return s.withEtcd(ctx, func(etcd *clientv3.Client) (err error) {
 		l.prepared, err = snapshot.Take(ctx, etcd, cluster.KubernetesVersion())
 		return err

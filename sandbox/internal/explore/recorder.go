@@ -31,8 +31,10 @@ import (
 type Version struct {
 	Time time.Time
 	// Type is ADDED, MODIFIED or DELETED; for what was there at first, ADDED with Initial.
-	Type     watch.EventType
-	Initial  bool
+	Type    watch.EventType
+	Initial bool
+	// Prepared: the object was there at first.
+	Prepared bool
 	Resource string
 	Object   *unstructured.Unstructured
 	// Old is the version before, nil if there was none.
@@ -44,7 +46,7 @@ type Version struct {
 // unrecorded are resources that no operator is judged by: they are notes, leases, and what
 // the control plane derives from others.
 var unrecorded = []string{
-	"events", "events.events.k8s.io", "leases.coordination.k8s.io", "endpoints", "endpointslices.discovery.k8s.io",
+	"events", "events.events.k8s.io", "leases.coordination.k8s.io",
 	"componentstatuses", "leasecandidates.coordination.k8s.io", "csinodes.storage.k8s.io", "flowschemas.flowcontrol.apiserver.k8s.io",
 	"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "apiservices.apiregistration.k8s.io", "ipaddresses.networking.k8s.io",
 	"servicecidrs.networking.k8s.io",
@@ -71,18 +73,16 @@ type recorder struct {
 
 // record begins to record until the context ends. What exists is recorded when it returns.
 func record(ctx context.Context, config *rest.Config, lock func(key string)) (*recorder, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{} // Some resources are old, and watched like all.
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
 	r := &recorder{client: client, lock: lock, current: map[types.UID]*Version{}, watched: map[string]schema.GroupVersionResource{}, changed: make(chan struct{})}
-	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
+	lists, _, err := resourcesOf(config)
 	if err != nil {
 		return nil, err
-	}
-	lists, err := discoverer.ServerPreferredResources()
-	if err != nil {
-		return nil, fmt.Errorf("ask the API server for its resources: %w", err)
 	}
 	for _, list := range lists {
 		group, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -109,6 +109,35 @@ func record(ctx context.Context, config *rest.Config, lock func(key string)) (*r
 		all = append(all, err)
 	}
 	return r, errors.Join(all...)
+}
+
+// resourcesOf returns the resources that the API server has, and the versions of APIs that an
+// APIService names and nothing serves.
+func resourcesOf(config *rest.Config) (lists []*metav1.APIResourceList, unserved []string, err error) {
+	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	lists, err = discoverer.ServerPreferredResources()
+	if unserved, err = unservedGroups(err); err != nil {
+		return nil, nil, fmt.Errorf("ask the API server for its resources: %w", err)
+	}
+	return lists, unserved, nil
+}
+
+// unservedGroups returns the versions of APIs that cannot be asked for their resources, as what
+// serves them does not run: there are no objects of theirs. Any other error is returned.
+func unservedGroups(err error) ([]string, error) {
+	failed, is := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if !is {
+		return nil, err
+	}
+	groups := make([]string, 0, len(failed))
+	for group := range failed {
+		groups = append(groups, group.String())
+	}
+	slices.Sort(groups)
+	return groups, nil
 }
 
 // begin lists a resource, and follows it from there.
@@ -228,9 +257,9 @@ func (r *recorder) saw(resource string, kind watch.EventType, object *unstructur
 	revision, _ := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v := Version{Time: time.Now(), Type: kind, Initial: initial, Resource: resource, Object: object, Revision: revision}
+	v := Version{Time: time.Now(), Type: kind, Initial: initial, Prepared: initial, Resource: resource, Object: object, Revision: revision}
 	if before := r.current[object.GetUID()]; before != nil {
-		v.Old = before.Object
+		v.Old, v.Prepared = before.Object, before.Prepared
 	}
 	r.versions = append(r.versions, v)
 	if kind == watch.Deleted {

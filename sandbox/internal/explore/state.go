@@ -4,9 +4,14 @@
 package explore
 
 import (
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
@@ -29,25 +34,41 @@ type anonymizer struct {
 // ignored are paths, or beginnings of them, that no run is judged by, in all objects.
 var ignored = []string{
 	"metadata.uid", "metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp", "metadata.managedFields", "metadata.selfLink",
-	"metadata.generateName", "metadata.name", "status.observedGeneration",
+	"metadata.generateName", "metadata.name",
 	"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.ownerReferences[].uid",
 }
 
 // ignoredOf are more of them, of one resource.
 var ignoredOf = map[string][]string{
-	"nodes":                  {"status", "metadata.annotations.node.alpha.kubernetes.io/ttl", "metadata.annotations.volumes.kubernetes.io/controller-managed-attach-detach", "spec.podCIDR"},
-	"pods":                   {"spec.nodeName", "status", "spec.volumes", "spec.containers[].volumeMounts", "spec.initContainers[].volumeMounts"},
-	"persistentvolumeclaims": {"spec.volumeName", "metadata.annotations"},
-	"persistentvolumes":      {"spec", "metadata"},
-	"services":               {"spec.clusterIP", "spec.clusterIPs", "spec.ports[].nodePort", "spec.healthCheckNodePort"},
-	"namespaces":             {"status.conditions"},
+	"nodes":                           {"metadata.annotations.node.alpha.kubernetes.io/ttl", "metadata.annotations.volumes.kubernetes.io/controller-managed-attach-detach", "spec.podCIDR"},
+	"pods":                            {"spec.nodeName", "spec.volumes", "spec.containers[].volumeMounts", "spec.initContainers[].volumeMounts"},
+	"persistentvolumeclaims":          {"spec.volumeName", "metadata.annotations"},
+	"persistentvolumes":               {"metadata", "spec.claimRef", "spec.hostPath", "spec.csi", "spec.local", "spec.nodeAffinity"},
+	"services":                        {"spec.clusterIP", "spec.clusterIPs", "spec.ports[].nodePort", "spec.healthCheckNodePort"},
+	"namespaces":                      {"status.conditions"},
+	"endpoints":                       {lastChange, "subsets[].addresses[].nodeName", "subsets[].addresses[].targetRef.name"},
+	"endpointslices.discovery.k8s.io": {lastChange, "endpoints[].nodeName", "endpoints[].zone", "endpoints[].hints", "endpoints[].hostname", "endpoints[].targetRef.name"},
 }
 
-// leftOut reports whether an object is not part of a state: those by which leaders are
-// elected, and those of the control plane.
+// lastChange is when the pods of a Service last changed.
+const lastChange = "metadata.annotations.endpoints.kubernetes.io/last-change-trigger-time"
+
+// ofKubelets are resources whose status kubelets write. It is judged as far as others have written it.
+var ofKubelets = []string{"nodes", "pods"}
+
+// systemNamespaces are those of the control plane.
+var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
+
+// leftOut reports whether an object is not part of a state: one by which leaders are elected, and
+// what is the control plane's own.
 func leftOut(v *Version, locks map[string]bool) bool {
-	namespace := v.Object.GetNamespace()
-	return namespace == "kube-system" || namespace == "kube-public" || namespace == "kube-node-lease" || locks[v.key()]
+	switch {
+	case locks[v.key()]:
+		return true
+	case v.Resource == "endpoints": // The control plane makes them of the pods, and slices as well.
+		return byControlPlane(v.Object)
+	}
+	return v.Prepared && slices.Contains(systemNamespaces, v.Object.GetNamespace()) && byControlPlane(v.Object)
 }
 
 // state describes objects.
@@ -114,17 +135,62 @@ func (a anonymizer) fields(v *Version) Fields {
 			paths = append(paths, u.Path)
 		}
 	}
-	f := state.Flatten(v.Object.Object, func(path string) bool {
+	object := v.Object.Object
+	if v.Resource == "endpointslices.discovery.k8s.io" {
+		object = sortedEndpoints(v.Object)
+	}
+	f := state.Flatten(object, func(path string) bool {
 		// An operator may hand the annotations of its custom resource on to all that it makes.
 		return strings.HasSuffix(path, "annotations."+touchedAnnotation) || counter.MatchString(path) || slices.ContainsFunc(paths, func(p string) bool {
 			rest, is := strings.CutPrefix(path, p)
 			return is && (rest == "" || rest[0] == '.' || rest[0] == '[')
 		})
 	})
+	if slices.Contains(ofKubelets, v.Resource) {
+		others := writtenByOthers(v.Object, "status")
+		maps.DeleteFunc(f, func(path, _ string) bool {
+			return state.Within("status", path) && !slices.ContainsFunc(others, func(written string) bool { return state.Within(written, path) })
+		})
+	}
+	observed(f, v.Object.GetGeneration())
 	if v.Object.GetDeletionTimestamp() != nil {
 		f["metadata.deletionTimestamp"] = "set"
 	}
 	return f
+}
+
+// sortedEndpoints returns an EndpointSlice whose endpoints, which have no names, are in an order
+// that is the same in every run.
+func sortedEndpoints(slice *unstructured.Unstructured) map[string]any {
+	object := maps.Clone(slice.Object)
+	endpoints, _ := object["endpoints"].([]any)
+	endpoints = slices.Clone(endpoints)
+	slices.SortStableFunc(endpoints, func(a, b any) int { return strings.Compare(conditionsOf(a), conditionsOf(b)) })
+	object["endpoints"] = endpoints
+	return object
+}
+
+// conditionsOf is what does not differ from run to run of an endpoint.
+func conditionsOf(endpoint any) string {
+	fields, _ := endpoint.(map[string]any)
+	return fmt.Sprint(fields["conditions"], fields["deprecatedTopology"])
+}
+
+// observed replaces what an operator says of generations in a status: how many there were depends
+// on how often others wrote, and only whether it is the present one means something.
+func observed(f Fields, generation int64) {
+	for path, value := range f {
+		if !strings.HasPrefix(path, "status.") || !strings.HasSuffix(path, ".observedGeneration") {
+			continue
+		}
+		switch seen, err := strconv.ParseInt(value, 10, 64); {
+		case err != nil || generation == 0:
+		case seen == generation:
+			f[path] = "the present one"
+		default:
+			f[path] = "another one"
+		}
+	}
 }
 
 // diff returns in what a state differs from the one that it should be, a line each.

@@ -4,12 +4,17 @@
 package explore
 
 import (
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/yaml"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
@@ -210,6 +215,90 @@ func TestUnjudged(t *testing.T) {
 	}
 	if f := a.fields(&other); f["spec.seconds"] != "3" {
 		t.Errorf("got %v", f)
+	}
+}
+
+// What the control plane has of its own from the beginning is left out, and nothing else is: not
+// what others have in its namespaces, nor what they write there.
+func TestSystemNamespaces(t *testing.T) {
+	const by = "metadata: {name: a, namespace: kube-system, managedFields: [{manager: kube-apiserver, operation: Update}%s]}"
+	own := version(t, "configmaps", fmt.Sprintf(by, ""))
+	own.Prepared = true
+	written := version(t, "configmaps", fmt.Sprintf(by, ", {manager: shop, operation: Update}"))
+	written.Prepared = true
+	for _, tc := range []struct {
+		name string
+		v    Version
+		want bool
+	}{
+		{name: "its own", v: own, want: true},
+		{name: "what the operator has changed", v: written},
+		{name: "what was made later", v: version(t, "pods", "metadata: {name: web-x, namespace: kube-system, managedFields: [{manager: kube-controller-manager}]}")},
+		{name: "endpoints of a Service", v: version(t, "endpoints", "metadata: {name: web, namespace: shop, managedFields: [{manager: kube-controller-manager}]}"), want: true},
+		{name: "endpoints of the operator", v: version(t, "endpoints", "metadata: {name: web, namespace: shop, managedFields: [{manager: shop}]}")},
+	} {
+		if got := leftOut(&tc.v, nil); got != tc.want {
+			t.Errorf("%s: left out: %t", tc.name, got)
+		}
+	}
+}
+
+// Of what kubelets report, that which others wrote is judged.
+func TestStatusOfKubelets(t *testing.T) {
+	v := version(t, "nodes", `metadata:
+  name: a
+  managedFields:
+  - {manager: kubelets, subresource: status, fieldsV1: {"f:status": {"f:capacity": {}, "f:conditions": {'k:{"type":"Ready"}': {"f:type": {}, "f:status": {}}}}}}
+  - {manager: shop, subresource: status, fieldsV1: {"f:status": {"f:phase": {}, "f:conditions": {'k:{"type":"Drained"}': {".": {}, "f:type": {}, "f:status": {}}}}}}
+status: {capacity: {cpu: 4}, phase: Gone, conditions: [{type: Ready, status: 'True'}, {type: Drained, status: 'True'}]}`)
+	want := Fields{"kind": "Any", "status.phase": "Gone", "status.conditions[Drained].type": "Drained", "status.conditions[Drained].status": "True"}
+	if got := (anonymizer{}).fields(&v); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// Of generations, it is judged whether the present one was seen.
+func TestObservedGenerations(t *testing.T) {
+	of := func(generation, seen int) Fields {
+		v := version(t, "shops", fmt.Sprintf("metadata: {name: a, generation: %d}\nstatus: {observedGeneration: %d, conditions: [{type: Open, observedGeneration: %d}]}", generation, seen, seen))
+		return (anonymizer{}).fields(&v)
+	}
+	if one, other := of(2, 2), of(7, 7); !maps.Equal(one, other) {
+		t.Errorf("%v differs from %v", one, other)
+	}
+	if paths := of(2, 2).Differ(of(2, 1)); len(paths) != 2 {
+		t.Errorf("only %v differs", paths)
+	}
+}
+
+// Endpoints are compared whatever their order, and on whichever nodes they are.
+func TestEndpointSlices(t *testing.T) {
+	of := func(endpoints string) Fields {
+		v := version(t, "endpointslices.discovery.k8s.io", "metadata: {name: web-x, generateName: web-}\nendpoints: ["+endpoints+"]")
+		return (anonymizer{}).fields(&v)
+	}
+	const ready, other, not = "{addresses: [10.0.0.1], conditions: {ready: true}, nodeName: a, targetRef: {kind: Pod, name: x}}",
+		"{addresses: [10.0.0.2], conditions: {ready: true}, nodeName: b, targetRef: {kind: Pod, name: y}}", "{addresses: [10.0.0.3], conditions: {ready: false}, nodeName: a, targetRef: {kind: Pod, name: z}}"
+	if paths := of(ready + "," + not).Differ(of(not + "," + other)); len(paths) > 0 {
+		t.Errorf("%v differs", paths)
+	}
+	if paths := of(ready + "," + not).Differ(of(ready + "," + other)); len(paths) == 0 {
+		t.Error("one that is not ready is like one that is")
+	}
+}
+
+func TestUnservedGroups(t *testing.T) {
+	metrics := schema.GroupVersion{Group: "external.metrics.k8s.io", Version: "v1beta1"}
+	failed := fmt.Errorf("discovery: %w", &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{metrics: errors.New("stale")}})
+	if groups, err := unservedGroups(failed); err != nil || !slices.Equal(groups, []string{metrics.String()}) {
+		t.Errorf("got %v, %v", groups, err)
+	}
+	refused := errors.New("connection refused")
+	if _, err := unservedGroups(refused); !errors.Is(err, refused) {
+		t.Errorf("got %v", err)
+	}
+	if groups, err := unservedGroups(nil); len(groups) > 0 || err != nil {
+		t.Errorf("got %v, %v", groups, err)
 	}
 }
 

@@ -144,11 +144,11 @@ func (m masks) hides(path string) bool {
 		return false
 	}
 	path = exact(path)
-	return slices.ContainsFunc(m.paths, func(masked string) bool { return within(masked, path) })
+	return slices.ContainsFunc(m.paths, func(masked string) bool { return Within(masked, path) })
 }
 
-// within reports whether a path is, or is below, one in which [] is any item.
-func within(masked, path string) bool {
+// Within reports whether a path is, or is below, one in which [] is any item.
+func Within(masked, path string) bool {
 	for masked != "" {
 		switch {
 		case path == "":
