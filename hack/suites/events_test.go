@@ -98,8 +98,6 @@ in 1m30s
 `,
 			printed: "panic: no\n",
 			end: `
-The slowest tests:
-
 FAILED:
   x/p
       panic: no
@@ -136,8 +134,6 @@ go: more
 `,
 			printed: "a.go:1: undefined\ngo: more\n",
 			end: `
-The slowest tests:
-
 FAILED:
   x/p
       it does not compile
@@ -156,8 +152,6 @@ in 1m30s
 `,
 			printed: "SKIPPED: there is no browser\n",
 			end: `
-The slowest tests:
-
 SKIPPED:
   x/p TestA: no terminal here
   x/q: there is no browser
