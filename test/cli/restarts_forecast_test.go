@@ -6,18 +6,14 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
@@ -42,92 +38,6 @@ func forecastOf(t *testing.T, r result) forecastJSON {
 		t.Fatalf("%v: exit code %d\n%s%s", err, r.code, r.stdout, r.stderr)
 	}
 	return f
-}
-
-// What the forecast says of the next minute happens: with one slot, and three restarts of
-// which two fit between their tick and its deadline, one is missed. So is that of a paused
-// Deployment.
-func TestRestartsForecastComesTrue(t *testing.T) {
-	cluster.StartManager(t, "--max-concurrent-restarts=1", "--restart-namespace-share=100")
-	cluster.AddNodes(t, "ahead", 2)
-	aNamespace(t, "ahead")
-	names := []string{"a", "b", "c", "paused"}
-	for _, name := range names {
-		aDeployment(t, "ahead", name)
-		// All new pods at once, each ready some seconds later.
-		patch := `{"spec":{"strategy":{"rollingUpdate":{"maxSurge":"100%"}},"template":{"metadata":{"annotations":{"sandbox.tidekeeper.dev/containers-ready-after":"14s"}}}}}`
-		if out, err := cluster.Kubectl("", "-n", "ahead", "patch", "deployment", name, "-p", patch); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-	}
-	for _, name := range names {
-		if out, err := cluster.Kubectl("", "-n", "ahead", "rollout", "status", "deployment/"+name, "--timeout=60s"); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-	}
-	paused := &appsv1.Deployment{}
-	if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: "ahead", Name: "paused"}, paused); err != nil {
-		t.Fatal(err)
-	}
-	cluster.Change(t, paused, func() { paused.Spec.Paused = true })
-	tick := time.Now().Add(15 * time.Second).Truncate(time.Minute).Add(time.Minute).UTC()
-	all := map[string]*tidekeeperv1.ScheduledRestart{}
-	for _, name := range names {
-		all[name] = aRestart(t, "ahead", name, fmt.Sprintf("%d %d * * *", tick.Minute(), tick.Hour()), func(r *tidekeeperv1.ScheduledRestart) {
-			r.Spec.StartingDeadlineSeconds = 24
-		})
-		eventuallyStatus(t, "ahead", name, "Scheduled")
-	}
-
-	r := command{args: strings.Fields("restarts forecast -n ahead --for 2m -o json --assume-duration 15s --max-concurrent-restarts 1 --restart-namespace-share 100")}.run(t)
-	f := forecastOf(t, r)
-	if r.code != 2 || f.Summary.Started != 2 || f.Summary.Missed != 2 || f.Partial {
-		t.Fatalf("exit code %d: %+v\n%s", r.code, f, r.stderr)
-	}
-	if diff := cmp.Diff(map[string]int{"maxConcurrentRestarts": 1, "restartNamespaceShare": 100, "restartSlotAgeSeconds": 600, "assumeDurationSeconds": 15}, f.Settings); diff != "" || !slices.Equal(f.Defaults, []string{"restart-slot-age"}) {
-		t.Errorf("the settings, defaults %q (-want +got):\n%s", f.Defaults, diff)
-	}
-
-	var starts []time.Time
-	got := map[string]int{}
-	framework.EventuallyWithin(t, 3*time.Minute, "all ticks are decided", func() error {
-		starts, got = nil, map[string]int{}
-		for name, restart := range all {
-			cluster.Refresh(t, restart)
-			if len(restart.Status.History) != 1 {
-				return fmt.Errorf("%s has %d records", name, len(restart.Status.History))
-			}
-			record := restart.Status.History[0]
-			got[fmt.Sprintf("%s %s", record.Outcome, record.Reason)]++
-			if record.StartedTime != nil {
-				starts = append(starts, record.StartedTime.UTC())
-			}
-		}
-		return nil
-	})
-	if diff := cmp.Diff(map[string]int{"Succeeded ": 2, "Missed BudgetExhausted": 1, "Missed TargetPaused": 1}, got); diff != "" {
-		t.Errorf("what happened (-want +got):\n%s", diff)
-	}
-	want := map[string]int{}
-	for _, tick := range slices.Concat(f.Started, f.NotStarted) {
-		want[fmt.Sprintf("%s %s", tick.Outcome, tick.Reason)]++
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-forecast +what happened):\n%s", diff)
-	}
-	// Which of those of an instant is first cannot be known, but when they start.
-	slices.SortFunc(starts, time.Time.Compare)
-	for i, start := range starts {
-		if late := start.Sub(f.Started[i].Start).Abs(); late > 9*time.Second {
-			t.Errorf("restart %d started at %s, and was forecast for %s", i, start, f.Started[i].Start)
-		}
-	}
-	message := func(ticks []forecastTick) string {
-		return ticks[slices.IndexFunc(ticks, func(t forecastTick) bool { return t.Name == "paused" })].Message
-	}
-	if want, got := message(f.NotStarted), all["paused"].Status.History[0].Message; want != got {
-		t.Errorf("the record says %q, the forecast %q", got, want)
-	}
 }
 
 // The forecast for people has a table, what is missed, a summary and what is assumed. It plays

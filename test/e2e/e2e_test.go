@@ -27,7 +27,7 @@ var cluster framework.Cluster
 
 func TestMain(m *testing.M) {
 	framework.UseRaceBuilds()
-	suite := framework.Suite{Shards: 3, Seconds: map[string]int{"TestRestart_EachTickRollsOnce": 120}, Inside: askedInside}
+	suite := framework.Suite{Shards: 3, Inside: askedInside}
 	os.Exit(suite.Main(m, &cluster, "--nodes=0", "--audit"))
 }
 

@@ -165,20 +165,24 @@ func TestLostEvents_OptInReplacedByAPerson(t *testing.T) {
 // A Freeze is lifted, and its watch never reports that: what it held back starts all the same.
 func TestLostEvents_FreezeLifted(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
-	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
+	now := time.Now().Add(10 * time.Minute).Truncate(time.Second)
+	clock := framework.NewStandingClock(t, now)
+	cluster.WithClocks(t).StartManager(t, "--kubeconfig", proxy.Kubeconfig, clock.Flag())
 	cluster.AddNodes(t, "lost-freeze", 1)
 	workload(t, "Deployment", "lost-freeze")
 	r := suspendedRestart(t, "lost-freeze")
 	f := freeze("lost-freeze")
 	cluster.Apply(t, f)
 	eventuallyFreezeIs(t, f, "InForce")
-	request(t, r)
+	cluster.RequestRestart(t, r, now)
 	isFrozen(t, r, f)
 
 	proxy.Add(t, "rules: [{name: lost, match: {resources: [freezes.tidekeeper.dev]}, events: {types: [DELETED]}, fault: {kind: DropEvent}}]")
 	cluster.Delete(t, f)
 	proxy.AwaitFired(t, "lost", 1)
-	eventuallyRestart(t, r, time.Minute+framework.Patience, "is restarted", func() error { return diff(1, len(r.Status.History)) })
+	// After a minute the manager asks whether the Freeze still exists.
+	clock.Set(t, now.Add(time.Minute))
+	eventuallyRestart(t, r, framework.Patience, "is restarted", func() error { return diff(1, len(r.Status.History)) })
 	if got := r.Status.History[0].Outcome; got != tidekeeperv1.OutcomeSucceeded {
 		t.Errorf("the outcome is %s", got)
 	}

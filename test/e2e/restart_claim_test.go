@@ -32,17 +32,6 @@ func (c *claim) sent(t *testing.T) error {
 	return diff(c.tick.Format(time.RFC3339), c.deployment.Spec.Template.Annotations[tidekeeperv1.RestartedAtAnnotation])
 }
 
-// awaitDue waits until the tick is due, which may take longer than what should happen soon.
-func (c *claim) awaitDue(t *testing.T) {
-	t.Helper()
-	framework.EventuallyWithin(t, time.Until(c.tick)+framework.Patience, "the tick is due", func() error {
-		if left := time.Until(c.tick); left > 0 {
-			return fmt.Errorf("%s are left", left)
-		}
-		return nil
-	})
-}
-
 // isUntouched fails the test if the Deployment was changed.
 func (c *claim) isUntouched(t *testing.T) {
 	t.Helper()
@@ -51,55 +40,49 @@ func (c *claim) isUntouched(t *testing.T) {
 	}
 }
 
-// claimTicks starts a manager that claims ticks up to 41 seconds before they are due, requests
-// restarts of that many Deployments for one time, and returns those that are claimed while
-// there is time left to do something about it. It fails the test if there are fewer than
-// wanted.
-func claimTicks(t *testing.T, name string, count, want int, args ...string) (*framework.Manager, []*claim) {
+// claimTicks starts a manager that claims ticks up to 41 seconds before they are due, and
+// requests restarts of that many Deployments for one time. When it returns, all of them are
+// claimed, and by the manager's clock, which stands still, the tick is due in a second.
+func claimTicks(t *testing.T, name string, count int, args ...string) (*framework.Manager, framework.Clock, []*claim) {
 	t.Helper()
-	manager := cluster.StartManager(t, append(args, "--max-concurrent-restarts=4000", "--restart-namespace-share=100")...)
+	tick := time.Now().Add(10 * time.Minute).Truncate(time.Second).UTC()
+	clock := framework.NewStandingClock(t, tick.Add(-2*time.Minute))
+	manager := cluster.WithClocks(t).StartManager(t, append(args, clock.Flag(), "--max-concurrent-restarts=4000", "--restart-namespace-share=100")...)
 	all := make([]*claim, count)
 	for i := range all {
-		all[i] = &claim{deployment: workload(t, "Deployment", fmt.Sprintf("%s-%d", name, i)).(*appsv1.Deployment)}
+		all[i] = &claim{deployment: workload(t, "Deployment", fmt.Sprintf("%s-%d", name, i)).(*appsv1.Deployment), tick: tick}
 		all[i].restart = restartOf("Deployment", all[i].deployment.Name)
 		cluster.Apply(t, all[i].restart)
 	}
-	tick := time.Now().Add(44 * time.Second).Truncate(time.Second).UTC()
 	for _, c := range all {
 		cluster.Refresh(t, c.deployment)
-		c.generation, c.tick = c.deployment.Generation, tick
+		c.generation = c.deployment.Generation
 		cluster.RequestRestart(t, c.restart, tick)
 	}
-	var claimed []*claim
-	framework.EventuallyWithin(t, time.Until(tick), "enough ticks are claimed before they are due", func() error {
-		if time.Until(tick) < 3*time.Second {
-			t.Fatalf("%d of %d ticks were claimed in time, want %d\n%s", len(claimed), count, want, manager.Log())
-		}
-		claimed = nil
-		for _, c := range all {
-			if cluster.Refresh(t, c.restart); c.restart.Status.Active != nil {
-				claimed = append(claimed, c)
+	// Each is claimed when a second is left, at the latest.
+	clock.Set(t, tick.Add(-time.Second))
+	for _, c := range all {
+		eventuallyRestart(t, c.restart, framework.Patience, "is claimed before it is due", func() error {
+			if c.restart.Status.Active == nil {
+				return fmt.Errorf("status %+v", c.restart.Status)
 			}
-		}
-		if len(claimed) < want {
-			return fmt.Errorf("%d are", len(claimed))
-		}
-		return nil
-	})
-	for _, c := range claimed {
+			return nil
+		})
+	}
+	for _, c := range all {
 		c.isUntouched(t)
 		if active := c.restart.Status.Active; !active.ScheduledTime.Time.Equal(tick) || !active.StartedTime.Time.Equal(tick) {
 			t.Errorf("%s claims the tick of %s, to be started at %s; want %s", c.restart.Name, active.ScheduledTime, active.StartedTime, tick)
 		}
 	}
-	return manager, claimed
+	return manager, clock, all
 }
 
 // What changes between the claim of a tick and its time takes the claim back, and the tick is
 // decided as if it had never been claimed.
 func TestRestartClaimTakenBack(t *testing.T) {
 	cluster.AddNodes(t, "claims", 1)
-	_, claimed := claimTicks(t, "claim", 10, 6)
+	_, clock, claimed := claimTicks(t, "claim", 6)
 	left, withdrawn, paused, moved, deleted, replaced := claimed[0], claimed[1], claimed[2], claimed[3], claimed[4], claimed[5]
 
 	cluster.Change(t, withdrawn.restart, func() { delete(withdrawn.restart.Annotations, tidekeeperv1.RestartNowAnnotation) })
@@ -114,11 +97,8 @@ func TestRestartClaimTakenBack(t *testing.T) {
 	replaced.deployment = workload(t, "Deployment", replaced.deployment.Name).(*appsv1.Deployment)
 	cluster.Refresh(t, replaced.deployment)
 	replaced.generation = replaced.deployment.Generation
-	if left := time.Until(left.tick); left < time.Second {
-		t.Fatalf("this machine is too busy: the tick was due in %s when the changes were made", left)
-	}
 
-	left.awaitDue(t)
+	clock.Set(t, left.tick)
 	for what, c := range map[string]*claim{"left alone": left, "another target": elsewhere, "a new target of that name": replaced} {
 		framework.Eventually(t, what+": it is restarted", func() error { return c.sent(t) })
 	}
@@ -144,12 +124,12 @@ func TestRestartClaimTakenBack(t *testing.T) {
 func TestRestartClaimBehindAStaleCache(t *testing.T) {
 	cluster.AddNodes(t, "blind", 1)
 	proxy := cluster.StartProxy(t, "")
-	_, claimed := claimTicks(t, "blind", 5, 2, "--kubeconfig", proxy.Kubeconfig)
+	_, clock, claimed := claimTicks(t, "blind", 5, "--kubeconfig", proxy.Kubeconfig)
 	withdrawn, left := claimed[0], claimed[1]
 	proxy.Freeze(t, "match: {resources: [scheduledrestarts.tidekeeper.dev]}")
 	mark := proxy.Mark(t)
 	cluster.Change(t, withdrawn.restart, func() { delete(withdrawn.restart.Annotations, tidekeeperv1.RestartNowAnnotation) })
-	left.awaitDue(t)
+	clock.Set(t, left.tick)
 	framework.Eventually(t, "the other one is restarted", func() error { return left.sent(t) })
 	framework.Eventually(t, "the manager has asked about the first one", func() error {
 		asked := 0
@@ -179,10 +159,10 @@ func TestRestartClaimBehindAStaleCache(t *testing.T) {
 // one, once.
 func TestRestartClaimOfAnother(t *testing.T) {
 	cluster.AddNodes(t, "heir", 1)
-	manager, claimed := claimTicks(t, "heir", 4, 1)
+	manager, clock, claimed := claimTicks(t, "heir", 4)
 	manager.Kill(t)
-	cluster.StartManager(t)
-	claimed[0].awaitDue(t)
+	cluster.WithClocks(t).StartManager(t, clock.Flag())
+	clock.Set(t, claimed[0].tick)
 	for _, c := range claimed {
 		eventuallyOutcome(t, c.restart, c.tick, tidekeeperv1.OutcomeSucceeded, "")
 		if err := c.sent(t); err != nil || len(c.restart.Status.History) != 1 || c.deployment.Generation != c.generation+1 {

@@ -15,7 +15,10 @@ import (
 
 // Clock is a wall clock for managers that can be set at any time. It works only with
 // managers of [Cluster.WithClocks].
-type Clock struct{ file string }
+type Clock struct {
+	file   string
+	stands bool
+}
 
 // buildClock makes sure that only one test at a time builds the manager with a
 // [Clock].
@@ -34,10 +37,20 @@ func (c *Cluster) WithClocks(t testing.TB) *Cluster {
 	return c.WithManager(file)
 }
 
-// NewClock returns a clock that is set to a time.
+// NewClock returns a clock that is set to a time, and goes on from there.
 func NewClock(t testing.TB, at time.Time) Clock {
 	t.Helper()
-	c := Clock{filepath.Join(t.TempDir(), "clock")}
+	c := Clock{file: filepath.Join(t.TempDir(), "clock")}
+	c.Set(t, at)
+	return c
+}
+
+// NewStandingClock returns a clock that stands still at a time until it is set to another one.
+// However busy the machine is, nothing is too late for a manager with this clock. The manager
+// looks at it once a second.
+func NewStandingClock(t testing.TB, at time.Time) Clock {
+	t.Helper()
+	c := Clock{file: filepath.Join(t.TempDir(), "clock"), stands: true}
 	c.Set(t, at)
 	return c
 }
@@ -62,8 +75,12 @@ func (c Clock) Flag() string { return "--clock-file=" + c.file }
 // Set sets the clock.
 func (c Clock) Set(t testing.TB, to time.Time) {
 	t.Helper()
+	text := time.Until(to).String()
+	if c.stands {
+		text = to.UTC().Format(time.RFC3339Nano)
+	}
 	// Atomically: the manager may read it at any time.
-	if err := os.WriteFile(c.file+".new", []byte(time.Until(to).String()), 0o600); err != nil {
+	if err := os.WriteFile(c.file+".new", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(c.file+".new", c.file); err != nil {

@@ -4,7 +4,8 @@
 // Command manager is the Tidekeeper manager with a wall clock that can be set: its
 // offset from the machine's clock is the current content of the file of --clock-file,
 // for instance -2h30m. As when a real clock is set, the monotonic clock is not
-// affected.
+// affected. If the content is a time, such as 2027-03-28T01:00:00Z, the clock stands still at
+// it, and so does the monotonic clock: no time passes until the file says so.
 package main
 
 import (
@@ -31,7 +32,7 @@ func main() {
 func run(args []string) error {
 	options := manager.NewOptions()
 	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
-	file := flags.String("clock-file", "", "`file` that says how far the wall clock is from the machine's")
+	file := flags.String("clock-file", "", "`file` that says how far the wall clock is from the machine's, or the time at which it stands still")
 	sets := options.Flags()
 	for _, name := range sets.Order {
 		flags.AddFlagSet(sets.FlagSets[name])
@@ -55,11 +56,21 @@ func (c wallClock) Now() time.Time {
 	if err != nil {
 		panic(err)
 	}
-	offset, err := time.ParseDuration(strings.TrimSpace(string(text)))
+	now, err := read(strings.TrimSpace(string(text)))
 	if err != nil {
 		panic(fmt.Errorf("%s: %w", c.file, err))
 	}
-	return set(time.Now(), offset)
+	return now
+}
+
+// read returns the time by a clock whose file has that text.
+func read(text string) (time.Time, error) {
+	// Without a monotonic reading, so that times of this clock differ by what it was set by.
+	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return at.Local(), nil
+	}
+	offset, err := time.ParseDuration(text)
+	return set(time.Now(), offset), err
 }
 
 // Since implements [clock.PassiveClock].

@@ -20,3 +20,19 @@ func TestSet(t *testing.T) {
 		}
 	}
 }
+
+func TestRead(t *testing.T) {
+	at := time.Date(2027, 3, 28, 1, 0, 0, 250_000_000, time.UTC)
+	for range 2 {
+		if got, err := read(at.Format(time.RFC3339Nano)); err != nil || got != at.Local() {
+			t.Errorf("a clock that stands still at %s says %s, %v", at, got, err)
+		}
+	}
+	before := time.Now().Add(-time.Hour).Round(0)
+	if got, err := read("-1h"); err != nil || got.Round(0).Before(before) || got.Round(0).After(time.Now().Add(-time.Hour).Round(0)) {
+		t.Errorf("a clock that is an hour behind says %s, %v", got, err)
+	}
+	if _, err := read("soon"); err == nil {
+		t.Error("there is no error for a text that is neither")
+	}
+}

@@ -1,0 +1,77 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// A write that conflicts with one of another client changes nothing, and is tried again on the
+// new version: that of the status, and that of the workload.
+func TestRestart_ConflictsAreRetried(t *testing.T) {
+	audit := cluster.Audit(t, "tidekeeper/")
+	proxy := cluster.StartProxy(t, "")
+	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
+	cluster.AddNodes(t, "s48", 1)
+	for name, resource := range conflicting {
+		t.Run(name, func(t *testing.T) {
+			d := workload(t, "Deployment", name).(*appsv1.Deployment)
+			r := suspendedRestart(t, name)
+			audit.Requests(t)
+			proxy.Add(t, fmt.Sprintf("rules: [{name: %[2]s, match: {verbs: [patch], resources: [%[1]s], names: [%[2]s]}, count: {times: 1}, fault: {kind: Delay}}]", resource, name))
+			tick := request(t, r)
+			proxy.AwaitFired(t, name, 1)
+			// The manager's write is under way, and the other client's overtakes it.
+			for _, o := range []client.Object{d, r} {
+				if err := cluster.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/theirs":"yes"}}}`))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			proxy.Remove(t, name)
+			eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
+			conflicts := 0
+			for _, request := range audit.Requests(t) {
+				if request.Code == 409 && request.Name == name {
+					conflicts++
+				}
+			}
+			cluster.Refresh(t, d)
+			if conflicts == 0 || d.Labels["example.com/theirs"] != "yes" || r.Labels["example.com/theirs"] != "yes" || len(r.Status.History) != 1 {
+				t.Errorf("%d conflicts, labels %v and %v, history %+v; want a conflict, both writes and one restart", conflicts, d.Labels, r.Labels, r.Status.History)
+			}
+		})
+	}
+}
+
+// conflicting has the resources that a restart writes under a resourceVersion, by a name for the
+// objects of a test.
+var conflicting = map[string]string{"s48-status": "scheduledrestarts.tidekeeper.dev/status", "s48-workload": "deployments.apps"}
+
+// A conflict is also retried if no event follows that would have the object reconciled again: as
+// when the other write was seen before.
+func TestRestart_ConflictsAreRetriedWithoutAnEvent(t *testing.T) {
+	proxy := cluster.StartProxy(t, "")
+	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
+	cluster.AddNodes(t, "s48", 1)
+	for name, resource := range conflicting {
+		t.Run(name, func(t *testing.T) {
+			workload(t, "Deployment", name)
+			r := suspendedRestart(t, name)
+			// Of the events, the one of the request comes, and those of the manager's own writes do not.
+			proxy.Add(t, fmt.Sprintf(`rules:
+- {name: conflict, match: {verbs: [patch], resources: [%s], names: [%s]}, count: {times: 1}, fault: {kind: Error, code: 409, reason: Conflict}}
+- {name: silent, match: {resources: [scheduledrestarts.tidekeeper.dev]}, events: {names: [%[2]s]}, count: {from: 2}, fault: {kind: Freeze}}`, resource, name))
+			defer proxy.Clear(t)
+			tick := request(t, r)
+			proxy.AwaitFired(t, "conflict", 1)
+			eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
+		})
+	}
+}
