@@ -73,7 +73,7 @@ func TestProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, test.script)
-			if err := Wait(t.Context(), 10*time.Second, "it has printed", func() error {
+			if err := Wait(t.Context(), 2*time.Minute, "it has printed", func() error {
 				if p.Output() != "ready\n" {
 					return errors.New(p.Output())
 				}
@@ -102,7 +102,7 @@ func TestProcess(t *testing.T) {
 func TestStopKills(t *testing.T) {
 	t.Parallel()
 	p := start(t, "trap '' TERM; echo ready; while :; do sleep 0.01; done")
-	if err := Wait(t.Context(), 10*time.Second, "it has printed", func() error {
+	if err := Wait(t.Context(), 2*time.Minute, "it has printed", func() error {
 		if p.Output() == "" {
 			return errors.New("nothing")
 		}
@@ -119,7 +119,8 @@ func TestStopKills(t *testing.T) {
 
 func TestSuspended(t *testing.T) {
 	t.Parallel()
-	p := start(t, "sleep 60")
+	// Without a shell, which would leave the sleep behind with its output open.
+	p := start(t, "exec sleep 600")
 	for _, step := range []struct {
 		signal    syscall.Signal
 		suspended bool

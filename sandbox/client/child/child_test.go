@@ -1,22 +1,26 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package child
+package child_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client"
+	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
 // A child is killed when the process that started it is.
 func TestChildEndsWithItsParent(t *testing.T) {
 	if os.Getenv("CHILD_TEST") != "" {
 		command := exec.Command("sleep", "600")
-		if err := Start(command); err != nil {
+		if err := child.Start(command); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Printf("child %d.\n", command.Process.Pid)
@@ -28,7 +32,7 @@ func TestChildEndsWithItsParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Start(parent); err != nil {
+	if err := child.Start(parent); err != nil {
 		t.Fatal(err)
 	}
 	var pid int
@@ -39,14 +43,14 @@ func TestChildEndsWithItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = parent.Wait()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	if err := client.Wait(t.Context(), 2*time.Minute, fmt.Sprintf("process %d has ended", pid), func() error {
 		// A zombie, which has not been waited for, does not run either.
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || strings.Contains(string(text), ") Z ") {
-			return
+			return nil
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d still runs", pid)
-		}
+		return errors.New(string(text))
+	}); err != nil {
+		t.Fatal(err)
 	}
 }

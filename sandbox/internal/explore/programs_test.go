@@ -4,6 +4,7 @@
 package explore
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tidekeeper.dev/tidekeeper/sandbox/client"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 )
 
@@ -26,13 +28,14 @@ func programsOf(dir string, programs ...string) *run {
 // soon waits until something is so.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for range 200 {
-		if is() {
-			return
+	if err := client.Wait(t.Context(), 2*time.Minute, what, func() error {
+		if !is() {
+			return errors.New("it is not")
 		}
-		time.Sleep(look)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("not %s", what)
 }
 
 // A program has the administrator's KUBECONFIG, and ends with the run, as does what it has started.

@@ -5,6 +5,7 @@ package incluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,14 +19,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
 // The file of the token gets another one before it expires.
 func TestTokenIsRenewed(t *testing.T) {
 	const lifetime = 12 * time.Second
 	var granted atomic.Int32
-	client := fake.NewClientset()
-	client.PrependReactor("create", "serviceaccounts", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	clientset := fake.NewClientset()
+	clientset.PrependReactor("create", "serviceaccounts", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		request := action.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenRequest).DeepCopy()
 		if ref := request.Spec.BoundObjectRef; ref == nil || ref.Kind != "Pod" || ref.Name != "operator-1" || ref.UID != "uid" {
 			t.Errorf("the token is bound to %v, want the Pod", ref)
@@ -42,7 +45,7 @@ func TestTokenIsRenewed(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "operator-1", UID: "uid"}}
 	pod.Spec.ServiceAccountName = "operator"
 	dir := t.TempDir()
-	v := newServiceAccountVolume(client, pod, []byte("authority"), dir, lifetime)
+	v := newServiceAccountVolume(clientset, pod, []byte("authority"), dir, lifetime)
 	if err := v.write(); err != nil {
 		t.Fatal(err)
 	}
@@ -57,17 +60,20 @@ func TestTokenIsRenewed(t *testing.T) {
 	if !want("token 1") {
 		t.Fatal("the files do not have the first token")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
 		v.renew(ctx, time.Millisecond)
 		close(done)
 	}()
-	for !want("token 2") {
-		if ctx.Err() != nil {
-			t.Fatal("the token was not renewed")
+	if err := client.Wait(t.Context(), 2*time.Minute, "the token is renewed", func() error {
+		if !want("token 2") {
+			return errors.New("it is not")
 		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 	cancel()
 	<-done

@@ -39,7 +39,7 @@ func TestLeasesAreRenewedInTimeAndSpread(t *testing.T) {
 				renewed[entry.node.Name]++
 				l.renewed(entry, time.Now(), nil)
 			}
-			time.Sleep(pace)
+			time.Sleep(pace) // sleep: in the time of the bubble
 		}
 		for i := range nodes {
 			if n := renewed[fmt.Sprint(i)]; n < 2 {
@@ -80,7 +80,7 @@ func (s slowLeases) Create(ctx context.Context, l *coordinationv1.Lease, _ metav
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	time.Sleep(40 * time.Millisecond)
+	time.Sleep(40 * time.Millisecond) // sleep: in the time of the bubble, what a write takes
 	s.written(l.Name)
 	return l, nil
 }
@@ -110,7 +110,7 @@ func TestLeasesOfASlowAPIServer(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		go l.run(ctx)
-		time.Sleep(4 * renewEvery)
+		time.Sleep(4 * renewEvery) // sleep: in the time of the bubble
 		stop()
 		synctest.Wait()
 		if want := nodes - nodes/1000; len(renewed) != want {

@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,20 +19,20 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"tidekeeper.dev/tidekeeper/sandbox/client"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
 // await waits until nothing is missing any more; missing says what is.
 func await(t *testing.T, missing func() string) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		what := missing()
-		if what == "" {
-			return
+	if err := client.Wait(t.Context(), 2*time.Minute, "nothing is missing", func() error {
+		if what := missing(); what != "" {
+			return errors.New(what)
 		}
-		if time.Now().After(end) {
-			t.Fatal(what)
-		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -4,6 +4,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
 // The test binary is also the programs that the tests supervise.
@@ -21,11 +24,11 @@ func TestMain(m *testing.M) {
 	switch os.Args[0] {
 	case "sleeper":
 		fmt.Println("sleeping")
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // sleep: it is a program that runs until it is ended
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("not going")
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // sleep: it is a program that runs until it is killed
 	case "failing":
 		fmt.Println("something is wrong")
 		os.Exit(3)
@@ -34,7 +37,11 @@ func TestMain(m *testing.M) {
 }
 
 func spec(t *testing.T, name string) Spec {
-	return Spec{Name: name, Log: filepath.Join(t.TempDir(), "log"), StopTimeout: 100 * time.Millisecond}
+	s := Spec{Name: name, Log: filepath.Join(t.TempDir(), "log"), StopTimeout: 2 * time.Minute}
+	if name == "stubborn" {
+		s.StopTimeout = 100 * time.Millisecond
+	}
+	return s
 }
 
 func started(t *testing.T, name string) *Supervisor {
@@ -46,10 +53,13 @@ func started(t *testing.T, name string) *Supervisor {
 		t.Fatal(err)
 	}
 	// Until it has logged, it may not have become what it is to be.
-	for end := time.Now().Add(10 * time.Second); len(Tail(sp.Log, 1)) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s did not start", name)
+	if err := client.Wait(t.Context(), 2*time.Minute, name+" has started", func() error {
+		if len(Tail(sp.Log, 1)) == 0 {
+			return errors.New("its log is empty")
 		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 	return s
 }

@@ -130,7 +130,7 @@ func (o *operator) keep(ctx context.Context, stall *unstructured.Unstructured) e
 		return err
 	}
 	if makes("rigid") {
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond) // sleep: this is how it takes its time
 	}
 	err = o.report(ctx, stall, "")
 	o.stuck[stall.GetUID()] = makes("rigid") && apierrors.IsConflict(err)
