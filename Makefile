@@ -85,6 +85,11 @@ ifneq ($(RACE),)
 	$(call build,proxy-race,$(MAKE) --no-print-directory -C sandbox build-proxy-race OUT=$(BIN))
 endif
 
+# The manager with a clock that tests set.
+.PHONY: build-clock
+build-clock:
+	$(call build,tidekeeper-clock,$(GO) build -C test -o $(BIN)/tidekeeper-clock ./fault/clock/manager)
+
 .PHONY: build-kubectl-tide
 build-kubectl-tide:
 	$(call build,kubectl-tide,$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/kubectl-tide ./cmd/kubectl-tide)

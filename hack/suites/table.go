@@ -52,20 +52,23 @@ const testAll = "TEST_ALL=1"
 // framework.UseRaceBuilds.
 var race = []string{"TIDEKEEPER_RACE_BIN=${BIN}/tidekeeper-race", "PROXY_RACE_BIN=${BIN}/proxy-race"}
 
+// clocks is the manager of tests that set its clock, see framework.WithClocks.
+var clocks = []string{"CLOCK_BIN=${BIN}/tidekeeper-clock"}
+
 // tiers are all suites. TestEveryTestIsRun compares them with the packages that have tests.
 var tiers = map[string][]suite{
 	fast: {
 		{name: "unit", module: ".", packages: []string{"./..."}, seconds: 100},
-		{name: "e2e", module: "test", packages: []string{"./e2e"}, flags: uncached, seconds: 300},
-		{name: "cli", module: "test", packages: []string{"./cli"}, flags: uncached, seconds: 150},
+		{name: "e2e", module: "test", packages: []string{"./e2e"}, flags: uncached, env: clocks, needs: []string{"build-clock"}, seconds: 300},
+		{name: "cli", module: "test", packages: []string{"./cli"}, flags: uncached, env: clocks, needs: []string{"build-clock"}, seconds: 150},
 		{name: "framework", module: "test", packages: []string{"./framework"}, flags: uncached, seconds: 20},
 		{name: "sandbox-slice", module: "sandbox", command: []string{"make", "--no-print-directory", "-C", "sandbox", "test-slice", "TESTFLAGS=-json"}, seconds: 100},
 	},
 	rest: {
-		blackBox("e2e", 500, suite{name: "e2e-race", env: race, needs: []string{"build-race"}}),
-		blackBox("cli", 300, suite{name: "cli-race"}),
+		blackBox("e2e", 500, suite{name: "e2e-race", env: slices.Concat(race, clocks), needs: []string{"build-race", "build-clock"}}),
+		blackBox("cli", 300, suite{name: "cli-race", env: clocks, needs: []string{"build-clock"}}),
 		blackBox("fault/outage", 240, suite{env: []string{"SOAK=2m"}}),
-		blackBox("fault/clock", 60, suite{}),
+		blackBox("fault/clock", 60, suite{env: clocks, needs: []string{"build-clock"}}),
 		blackBox("fault/clock/manager", 10, suite{}),
 		blackBox("fault/forgery", 60, suite{}),
 		blackBox("fault/underway", 60, suite{}),

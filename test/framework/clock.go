@@ -25,9 +25,13 @@ type Clock struct {
 var buildClock sync.Mutex
 
 // WithClocks returns the same cluster with managers that accept a [Clock]: they are
-// the real manager with another clock, built once for each cluster.
+// the real manager with another clock, that of CLOCK_BIN, or one that is built once for each
+// cluster.
 func (c *Cluster) WithClocks(t testing.TB) *Cluster {
 	t.Helper()
+	if built := os.Getenv("CLOCK_BIN"); built != "" {
+		return c.WithManager(built)
+	}
 	file := filepath.Join(filepath.Dir(c.Kubeconfig), "manager-with-clock")
 	buildClock.Lock()
 	defer buildClock.Unlock()
@@ -61,6 +65,13 @@ func (c Clock) Now(t testing.TB) time.Time {
 	text, err := os.ReadFile(c.file)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.stands {
+		at, err := time.Parse(time.RFC3339Nano, string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
 	}
 	offset, err := time.ParseDuration(string(text))
 	if err != nil {
