@@ -275,7 +275,7 @@ func TestExploreInAPod(t *testing.T) {
 			if _, err := os.Stat(files); !os.IsNotExist(err) {
 				t.Errorf("the files of a ServiceAccount are on the machine: %v", err)
 			}
-			if left, err := filepath.Glob(filepath.Join(dir, "lab", "*.pod")); err != nil || len(left) > 0 {
+			if left, err := filepath.Glob(filepath.Join(dir, "*", "*.pod")); err != nil || len(left) > 0 {
 				t.Errorf("tokens are left in %v, %v", left, err)
 			}
 		})

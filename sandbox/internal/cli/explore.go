@@ -10,16 +10,19 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // exploreFlags are the flags of explore, as they are given.
@@ -178,16 +181,28 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 	if e.Dir, err = filepath.Abs(f.dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(e.Dir, 0o700); err != nil {
-		return fmt.Errorf("--dir: %w", err)
+	unlock, err := results.Lock(e.Dir)
+	if err != nil {
+		return err
 	}
-	defer os.RemoveAll(filepath.Join(e.Dir, "lab"))
+	defer unlock()
 	defer e.Close()
-	result, err := e.Run(cmd.Context(), p)
+	ctx, stop := untilHangup(cmd.Context())
+	defer stop()
+	result, err := e.Run(ctx, p)
 	if result == nil {
 		return err
 	}
 	return errors.Join(err, tell(cmd, result, e.Dir, f.html, f.junit))
+}
+
+// untilHangup is a context that ends when the terminal is closed, too, unless that is to be ignored
+// (nohup).
+func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
+	if signal.Ignored(syscall.SIGHUP) {
+		return context.WithCancel(ctx)
+	}
+	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
 // playable says what is wrong with the flags for jobs and reports, before anything is played.
@@ -270,7 +285,11 @@ It ends with exit code 0 if it is not found any more, and 2 if it is.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd.Context(), cmd, f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := untilHangup(cmd.Context())
+			defer stop()
+			return runReplay(ctx, cmd, f, args)
+		},
 	}
 	cmd.Flags().SortFlags = false
 	addJudging(cmd, &f)
@@ -293,10 +312,7 @@ func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []s
 	if err != nil {
 		return err
 	}
-	if e.Dir, err = os.MkdirTemp("", "sandbox-replay-"); err != nil {
-		return err
-	}
-	defer os.RemoveAll(e.Dir)
+	e.Dir = os.TempDir()
 	defer e.Close()
 	again, err := e.Replay(ctx, finding, cmd.ErrOrStderr())
 	if err != nil {

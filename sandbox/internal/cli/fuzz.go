@@ -16,6 +16,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // fuzzFlags are the flags of fuzz, as they are given.
@@ -112,12 +113,15 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 	if fuzzer.Explorer.Dir, err = filepath.Abs(f.dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(fuzzer.Explorer.Dir, 0o700); err != nil {
-		return fmt.Errorf("--dir: %w", err)
+	unlock, err := results.Lock(fuzzer.Explorer.Dir)
+	if err != nil {
+		return err
 	}
-	defer os.RemoveAll(filepath.Join(fuzzer.Explorer.Dir, "lab"))
+	defer unlock()
 	defer fuzzer.Explorer.Close()
-	result, err := fuzzer.Run(cmd.Context(), p)
+	ctx, stop := untilHangup(cmd.Context())
+	defer stop()
+	result, err := fuzzer.Run(ctx, p)
 	if result == nil {
 		return err
 	}
@@ -153,10 +157,7 @@ func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file st
 		return err
 	}
 	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy = finding.Object, finding.Others, finding.Ignore, finding.Busy
-	if fuzzer.Explorer.Dir, err = os.MkdirTemp("", "sandbox-replay-"); err != nil {
-		return err
-	}
-	defer os.RemoveAll(fuzzer.Explorer.Dir)
+	fuzzer.Explorer.Dir = os.TempDir()
 	defer fuzzer.Explorer.Close()
 	again, err := fuzzer.Replay(ctx, finding, cmd.ErrOrStderr())
 	if err != nil {

@@ -9,6 +9,7 @@
 //	include.go    what workloads have in common
 //	steps.go      performs a step, and waits for it
 //	install.go    installs what is there before the operator
+//	scratch.go    the directory of what runs, and what a run that was killed has left
 //	lab.go        sandboxes for the runs, put back to a snapshot
 //	operator.go   the operator's process
 //	pod.go        the Pod that it has, and its webhooks

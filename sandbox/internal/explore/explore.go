@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -125,7 +124,11 @@ func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) error {
 	if e.lab != nil {
 		return nil
 	}
-	lab, err := newLab(filepath.Join(e.Dir, "lab"), e.Workload)
+	dir, err := e.Scratch()
+	if err != nil {
+		return err
+	}
+	lab, err := newLab(dir, e.Workload)
 	if err != nil {
 		return err
 	}
@@ -141,10 +144,23 @@ func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) error {
 	return nil
 }
 
-// Close stops the sandboxes.
+// Scratch is a directory for files that are removed by Close.
+func (e *Explorer) Scratch() (_ string, err error) {
+	if e.scratch == nil {
+		if e.scratch, err = newScratch(e.Dir); err != nil {
+			return "", err
+		}
+	}
+	return e.scratch.dir, nil
+}
+
+// Close stops the sandboxes, and removes them.
 func (e *Explorer) Close() {
 	if e.lab != nil {
 		e.lab.close()
+	}
+	if e.scratch != nil {
+		e.scratch.remove()
 	}
 }
 

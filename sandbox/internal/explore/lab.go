@@ -77,7 +77,7 @@ type sandbox struct {
 
 func newLab(dir string, w *Workload) (*lab, error) {
 	l := &lab{dir: dir, workload: w, bin: filepath.Join(dir, "bin")}
-	if err := os.MkdirAll(l.bin, 0o700); err != nil {
+	if err := os.Mkdir(l.bin, 0o700); err != nil {
 		return nil, err
 	}
 	self, err := os.Executable()
@@ -85,7 +85,7 @@ func newLab(dir string, w *Workload) (*lab, error) {
 		return nil, err
 	}
 	for _, name := range []string{component.Kubectl, component.ControllerManager, component.Scheduler} {
-		if err := os.Symlink(self, filepath.Join(l.bin, name)); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := os.Symlink(self, filepath.Join(l.bin, name)); err != nil {
 			return nil, err
 		}
 	}

@@ -333,7 +333,7 @@ type Explorer struct {
 	Command  []string
 	// Of are the files that say what to play, as they are named.
 	Of []string
-	// Dir is where results are kept.
+	// Dir is where results are kept, and sandboxes while they run.
 	Dir string
 	// Quiet is how long nothing must happen for all to be at rest, in undisturbed runs;
 	// what is learnt from them makes it shorter in others.
@@ -347,7 +347,8 @@ type Explorer struct {
 	// Installed, unless it is nil, looks at what was installed, and may refuse it.
 	Installed func(context.Context, dynamic.Interface) error
 
-	lab *lab
+	scratch *scratch
+	lab     *lab
 }
 
 // lockKeys returns the objects by which the operator elects its leader.

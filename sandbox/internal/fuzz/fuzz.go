@@ -161,7 +161,11 @@ func (b *baseline) describe() string {
 // prepare installs what is needed.
 func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
 	if f.Others != "" {
-		file := filepath.Join(f.Explorer.Dir, "others.yaml")
+		dir, err := f.Explorer.Scratch()
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(dir, "others.yaml")
 		if err := os.WriteFile(file, []byte(f.Others), 0o600); err != nil {
 			return err
 		}

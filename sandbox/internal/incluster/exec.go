@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -84,7 +85,7 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 	if cmd.SysProcAttr != nil {
 		attributes.Setpgid = cmd.SysProcAttr.Setpgid
 	}
-	do := inPod{Files: p.Files, CertDir: p.CertDir, ServingCerts: p.ServingCerts, HostName: p.HostName, Program: cmd.Path}
+	do := inPod{Files: p.Files, CertDir: p.CertDir, ServingCerts: p.ServingCerts, HostName: p.HostName, Program: cmd.Path, Starter: os.Getpid()}
 	var passed, handed *os.File
 	if p.HostNetwork {
 		attributes.Cloneflags &^= syscall.CLONE_NEWNET
@@ -146,6 +147,8 @@ type inPod struct {
 	Network string `json:"network,omitempty"`
 	API     string `json:"api,omitempty"`
 	Program string `json:"program"`
+	// Starter is the ID of the process that starts it.
+	Starter int `json:"starter"`
 }
 
 // Exec is the process that [Pod.Start] starts: it becomes the program. The arguments are what it
@@ -198,7 +201,24 @@ func Exec(args []string) error {
 	if err := writeAll(do.ServingCerts, certs); err != nil {
 		return err
 	}
+	if err := endWith(do.Starter); err != nil {
+		return err
+	}
 	return syscall.Exec(do.Program, args[1:], os.Environ())
+}
+
+// endWith has this process killed when that which started it ends. The signal for the death of
+// the parent is one of each thread: that which was asked for when this process was started is lost
+// with all threads but the one that executes the program.
+func endWith(starter int) error {
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("end with what started it: %w", err)
+	}
+	if os.Getppid() != starter {
+		return errors.New("what started it has ended")
+	}
+	return nil
 }
 
 // longestHostName is what a kubelet shortens host names to.

@@ -8,6 +8,7 @@
 //	finding.go   what every finding has, and its file
 //	about.go     what the results of a directory are about
 //	book.go      the directory: what was played, and what was found
+//	lock.go      keeps other runs out of it
 //	again.go     goes on in it, or begins from the start
 //	result.go    which findings are probably of one mistake
 //	report.go    says it: text, HTML

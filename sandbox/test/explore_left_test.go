@@ -1,0 +1,113 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client"
+)
+
+// While one run plays in a directory, another one is refused and changes nothing. Killed, it takes
+// the operator with it, and what it has left is removed by the next one; what users have in the
+// directory stays.
+func TestExploreKilled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	users := filepath.Join(dir, "lab", "results.csv")
+	if err := os.Mkdir(filepath.Dir(users), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(users, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stays := func() {
+		t.Helper()
+		if _, err := os.Stat(users); err != nil {
+			t.Error(err)
+		}
+	}
+	args := []string{"explore", "--dir", dir, "--workload", workloadFile(t, "nodes: 0\nsteps: [{run: 'true'}]"), "--quiet", "1s", "--settle", "1m", "--"}
+	started := filepath.Join(dir, "started")
+	first, err := client.Start(exec.Command(binary, append(args, "sh", "-c", `echo $$ >>"$0"; exec sleep 1000 >/dev/null 2>&1`, started)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = first.Kill() })
+	operator := 0
+	waitFor(t, time.Minute, func() string {
+		text, _ := os.ReadFile(started)
+		if !strings.HasSuffix(string(text), "\n") {
+			return "the operator has not started:\n" + first.Output()
+		}
+		if operator, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
+			t.Fatal(err)
+		}
+		return ""
+	})
+	lab := labs(t, dir)
+	if second := command(t, append(args, "false")...); second.code != 1 || !strings.Contains(second.stderr, fmt.Sprintf("process %d plays there: wait until it has ended", first.Pid())) {
+		t.Errorf("a second one: exit code %d\n%s%s", second.code, second.stdout, second.stderr)
+	}
+	stays()
+	if now := labs(t, dir); len(lab) != 1 || len(now) != 1 || now[0] != lab[0] {
+		t.Errorf("after that there are %q, and before %q", now, lab)
+	}
+	if err := first.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-first.Done()
+	waitGone(t, []int{operator})
+	if third := command(t, append(args, "false")...); third.code != 1 || !strings.Contains(third.stderr, "the operator ended (exit status 1), though nothing was disturbed") {
+		t.Errorf("the next one: exit code %d\n%s%s", third.code, third.stdout, third.stderr)
+	}
+	if now := labs(t, dir); len(now) != 0 {
+		t.Errorf("left are %q", now)
+	}
+	stays()
+}
+
+// labs are the directories of runs.
+func labs(t *testing.T, dir string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "sandbox-lab-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// A closed terminal ends a run as ^C does: nothing is left.
+func TestExploreHangup(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	run, err := client.Start(exec.Command(binary, "explore", "--dir", dir, "--workload", workloadFile(t, "nodes: 0\nsteps: [{run: 'true'}]"), "--", "sleep", "1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = run.Kill() })
+	waitFor(t, time.Minute, func() string {
+		if strings.Contains(run.Output(), "Installing.") {
+			return ""
+		}
+		return "it has written only " + run.Output()
+	})
+	if err := run.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if code, err := run.Wait(t.Context()); code != 1 || err != nil {
+		t.Errorf("exit code %d, %v\n%s", code, err, run.Output())
+	}
+	if now := labs(t, dir); len(now) != 0 {
+		t.Errorf("left are %q", now)
+	}
+}
