@@ -151,7 +151,9 @@ func testFleet(t *testing.T) {
 }
 
 // An address names the cluster that it is about, and so do the links and commands of its page.
-func TestAddressesNameTheCluster(t *testing.T) {
+func TestAddressesNameTheCluster(t *testing.T) { synctest.Test(t, addressesNameTheCluster) }
+
+func addressesNameTheCluster(t *testing.T) {
 	s, _, _ := aFleet(t)
 	for path, want := range map[string]string{
 		"/pools/worker?context=edge%2F1": "pools describe worker --context edge/1", "/pools/worker": "pools describe worker --context prod", "/?context=edge%2F1": "pools -o wide --context edge/1",
@@ -179,7 +181,9 @@ func TestAddressesNameTheCluster(t *testing.T) {
 }
 
 // What is done is done in the cluster that is named, whose name the dialog has, and in no other.
-func TestActionsNameTheCluster(t *testing.T) {
+func TestActionsNameTheCluster(t *testing.T) { synctest.Test(t, actionsNameTheCluster) }
+
+func actionsNameTheCluster(t *testing.T) {
 	s, prod, edge := aFleet(t)
 	act := func(query string) int {
 		headers := merge(bearer(testToken), "Content-Type", "application/json")

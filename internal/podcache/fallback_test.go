@@ -63,6 +63,7 @@ func TestFallbackOfAWatch(t *testing.T) {
 		"an error that is worse": frame(t, watch.Error, "Status", damaged{}),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newTestSource(t, &script{watches: []handle{body(events)}})
 			pods, err := w.watch(t.Context(), metav1.ListOptions{})
 			if err != nil {

@@ -96,7 +96,7 @@ func scheduled(t *testing.T, manager *framework.Manager) {
 		t.Errorf("the tick is %s, and its trigger %s", tick, record.Trigger)
 	}
 	// Each pod takes a second to become ready, and is waited for before the next one goes.
-	if took := record.CompletedTime.Sub(record.StartedTime.Time); took < (replicas-1)*time.Second || took > framework.Patience {
+	if took := record.CompletedTime.Sub(record.StartedTime.Time); took < (replicas-1)*time.Second || took > time.Since(tick) {
 		t.Errorf("the record says that it took %s", took)
 	}
 	followed.assertRestartedOnce(t, tick)

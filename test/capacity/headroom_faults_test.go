@@ -202,7 +202,7 @@ func TestHeadroomAfterOtherEdits(t *testing.T) {
 	cluster.Change(t, pool, func() {
 		pool.Spec.Annotations = map[string]tidekeeperv1.AnnotationValue{"example.com/edited": "yes"}
 	})
-	framework.EventuallyWithin(t, framework.Patience/2, "the present spec is looked at", func() error {
+	framework.EventuallyWithin(t, 4*framework.Patience, "the present spec is looked at", func() error {
 		c, err := headroom(t, w.name)
 		if err == nil && c.Reason != "NoPlace" {
 			err = fmt.Errorf("%+v", c)

@@ -69,7 +69,7 @@ func testSlotOfEachResource(t *testing.T, manager *framework.Manager) {
 		n.Status.Allocatable = allocatable
 		w.addNode(t, n)
 	}
-	framework.EventuallyWithin(t, framework.Patience/3, "each node has a slot", func() error {
+	framework.EventuallyWithin(t, 4*framework.Patience, "each node has a slot", func() error {
 		pool := framework.Pool(w.name)
 		cluster.Refresh(t, pool)
 		var err error

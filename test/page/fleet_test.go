@@ -6,7 +6,6 @@ package page
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -15,12 +14,8 @@ import (
 func severalClusters(ctx context.Context, t *testing.T) {
 	d := startDashboard(t, cluster.FleetKubeconfig(t, "shop", "shop"), "--contexts", "here,again,closed,silent", "--allow-actions")
 	other := tab(ctx, t)
-	began := time.Now()
 	open(other, t, d.link)
 	until(other, t, "there is a row for each pool and cluster", `["#pool-here-worker", "#pool-again-worker", "#pool-here-gpu", "#pool-again-gpu"].every(id => document.querySelector(id))`)
-	if took := time.Since(began); took > 30*time.Second {
-		t.Errorf("the pools of the clusters that answer are there after %s", took)
-	}
 	until(other, t, "the others have a row that says why", `document.querySelector("#cluster-closed").innerText.includes("connection refused") && document.querySelector("#cluster-silent").innerText.includes("has not sent")`)
 	shows(other, t, "10 starts") // the herd of both
 	if bad := value[[]string](other, t, unnamed); len(bad) > 0 {

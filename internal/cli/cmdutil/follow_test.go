@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,7 +68,9 @@ func (c *stubClient) Watch(ctx context.Context, _ client.ObjectList, options ...
 
 // What happens while no watch is open is printed when one is open again; a watch that
 // merely ended goes on where it was, and after a gap everything is read again.
-func TestFollow(t *testing.T) {
+func TestFollow(t *testing.T) { synctest.Test(t, testFollow) }
+
+func testFollow(t *testing.T) {
 	version := func(p tidekeeperv1.NodePool, version string) *tidekeeperv1.NodePool {
 		p.ResourceVersion = version
 		return &p
