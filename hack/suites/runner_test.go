@@ -5,12 +5,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 )
 
 // shell is a suite that prints one passed test with its name.
@@ -79,10 +84,8 @@ func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	began := filepath.Join(r.root, "began")
 	go func() {
-		for ctx.Err() == nil && !exists(began) {
-			time.Sleep(time.Millisecond) // Until the suite has begun.
-		}
-		cancel()
+		defer cancel()
+		_ = wait.PollUntilContextCancel(ctx, time.Millisecond, true, func(context.Context) (bool, error) { return exists(began), nil })
 	}()
 	s := r.run(ctx, []suite{{name: "long", command: []string{"sh", "-c", "sleep 3600 & echo $! >pid; touch began; wait"}}})
 	if s.ok() {
@@ -92,9 +95,12 @@ func TestInterrupt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for exists("/proc/" + strings.TrimSpace(string(pid)) + "/cwd") {
-		time.Sleep(time.Millisecond) // Until the system has ended the process, or the test's time is over.
-	}
+	waitfor.Nil(t, "the system has ended the process", func() error {
+		if exists("/proc/" + strings.TrimSpace(string(pid)) + "/cwd") {
+			return errors.New("it runs")
+		}
+		return nil
+	})
 }
 
 func TestChoose(t *testing.T) {
