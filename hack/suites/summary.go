@@ -17,8 +17,9 @@ const (
 	// slowest is the number of tests that are listed at the end.
 	slowest = 10
 	// mostLines is the number of lines of each failure that are printed again at the end, and
-	// mostColumns their length.
-	mostLines, mostColumns = 16, 300
+	// mostColumns their length. The first failures are explained, by so many lines.
+	mostLines, mostColumns   = 16, 300
+	explained, mostExplained = 3, 300
 )
 
 // told are lines of a failed test that the end repeats: its own messages, panics, data races,
@@ -143,9 +144,13 @@ func (s summary) writeFailed(out io.Writer) {
 		return
 	}
 	fmt.Fprintln(out, "\nFAILED:")
-	for _, r := range slices.Concat(s.packages, s.failed) {
+	for i, r := range slices.Concat(s.packages, s.failed) {
 		fmt.Fprintf(out, "  %s\n", r.test)
-		for _, line := range essence(r.output) {
+		lines := essence(r.output)
+		if all := withoutMarks(r.output); i < explained && len(all) <= mostExplained {
+			lines = all
+		}
+		for _, line := range lines {
 			fmt.Fprintln(out, "      "+line)
 		}
 		fmt.Fprintf(out, "    alone: %s\n", alone(r.test))
@@ -174,6 +179,13 @@ func alone(t test) string {
 		return "make suite SUITE=" + t.suite
 	}
 	return fmt.Sprintf("make suite SUITE=%s RUN='^%s$'", t.suite, t.name)
+}
+
+// withoutMarks returns the lines of an output, without those of package testing that say which
+// test goes on.
+func withoutMarks(output string) []string {
+	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
+	return slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "=== ") })
 }
 
 // essence returns the lines of a failure that say what is wrong: the first ones, as the rest

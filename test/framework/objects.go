@@ -20,7 +20,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Apply creates an object, and deletes it when the test ends. It then also removes a
+// Apply creates an object, and deletes it when the test ends; if that has failed, it shows the
+// object as it was last. It then also removes a
 // finalizer that no manager is left to remove. If a running manager should have
 // removed it, the test fails.
 func (c *Cluster) Apply(t testing.TB, o client.Object) {
@@ -29,8 +30,11 @@ func (c *Cluster) Apply(t testing.TB, o client.Object) {
 		t.Fatalf("create %T %s: %v", o, o.GetName(), err)
 	}
 	t.Cleanup(func() {
-		c.Delete(t, o)
 		ctx := context.WithoutCancel(t.Context())
+		if t.Failed() {
+			t.Log(c.explain(ctx, o))
+		}
+		c.Delete(t, o)
 		left := func() bool { return c.Get(ctx, client.ObjectKeyFromObject(o), o) == nil && len(o.GetFinalizers()) > 0 }
 		responsible := c.finalizing()
 		patience := 5 * time.Second

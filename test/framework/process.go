@@ -74,7 +74,7 @@ func (p *process) cleanup(t testing.TB, stop func()) {
 		}
 		assertNoRace(t, p.name, p.Log())
 		if t.Failed() {
-			t.Logf("the log of the %s:\n%s", p.name, p.Log())
+			t.Log(explainLog(t, p.name, p.Log()))
 		}
 	})
 }

@@ -1,0 +1,100 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+)
+
+// What a failed test shows of each object that it applied, and of the log of each of its
+// processes, in lines.
+const (
+	mostObjectLines = 90
+	mostLogLines    = 80
+)
+
+// explain returns an object as it is on the API server, with its events, for a test that has
+// failed: "ScheduledRestart default/web as it was last:" and its YAML.
+func (c *Cluster) explain(ctx context.Context, o client.Object) string {
+	name := fmt.Sprintf("%T", o)
+	if gvk, err := apiutil.GVKForObject(o, c.Scheme()); err == nil {
+		name = gvk.Kind
+	}
+	name += " " + client.ObjectKeyFromObject(o).String()
+	seen := o.DeepCopyObject().(client.Object)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), seen); err != nil {
+		return fmt.Sprintf("%s as it was last: %v", name, err)
+	}
+	seen.SetManagedFields(nil)
+	text, err := yaml.Marshal(seen)
+	if err != nil {
+		return fmt.Sprintf("%s as it was last: %v", name, err)
+	}
+	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	if more := len(lines) - mostObjectLines; more > 0 {
+		lines = append(lines[:mostObjectLines], fmt.Sprintf("… %d lines more", more))
+	}
+	return fmt.Sprintf("%s as it was last:\n%s%s", name, strings.Join(lines, "\n"), c.eventsOf(ctx, seen))
+}
+
+// eventsOf returns the events of an object, the oldest first, as lines.
+func (c *Cluster) eventsOf(ctx context.Context, o client.Object) string {
+	var events corev1.EventList
+	if err := c.List(ctx, &events, client.MatchingFields{"involvedObject.uid": string(o.GetUID())}); err != nil {
+		return fmt.Sprintf("\nevents: %v", err)
+	}
+	slices.SortFunc(events.Items, func(a, b corev1.Event) int { return cmp.Compare(a.ResourceVersion, b.ResourceVersion) })
+	var b strings.Builder
+	for _, e := range events.Items {
+		count := 1
+		if e.Series != nil {
+			count = int(e.Series.Count)
+		}
+		fmt.Fprintf(&b, "\nevent %s, %s, %d times: %s", cmp.Or(e.EventTime.Time, e.LastTimestamp.Time).UTC().Format("15:04:05.000"), e.Reason, max(count, int(e.Count)), e.Message)
+	}
+	return b.String()
+}
+
+// explainLog returns how the log of a process of a failed test ends, and the file that has all
+// of it, in bin/failed.
+func explainLog(t testing.TB, process, log string) string {
+	lines := strings.Split(strings.TrimRight(log, "\n"), "\n")
+	before := len(lines) - mostLogLines
+	if before <= 0 {
+		return fmt.Sprintf("the log of the %s:\n%s", process, strings.TrimRight(log, "\n"))
+	}
+	where, err := keepLog(t.Name(), process, log)
+	if err != nil {
+		where = err.Error()
+	}
+	return fmt.Sprintf("the log of the %s, after %d lines that are in %s:\n%s", process, before, where, strings.Join(lines[before:], "\n"))
+}
+
+// keepLog writes the log of a process of a test to a file, and returns its name in the repository.
+func keepLog(test, process, log string) (string, error) {
+	dir := filepath.Join("bin", "failed", filepath.FromSlash(strings.ReplaceAll(test, "..", "_")))
+	if err := os.MkdirAll(filepath.Join(Root(), dir), 0o755); err != nil {
+		return "", err
+	}
+	// A test may have several managers.
+	file, err := os.CreateTemp(filepath.Join(Root(), dir), strings.ReplaceAll(process, " ", "-")+"-*.log")
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	_, err = file.WriteString(log)
+	return filepath.Join(dir, filepath.Base(file.Name())), err
+}
