@@ -17,7 +17,7 @@ const (
 	// slowest is the number of tests that are listed at the end.
 	slowest = 10
 	// mostLines is the number of lines of each failure that are printed again at the end, and
-	// mostColumns their length. The first failures are explained, by so many lines.
+	// mostColumns their length. The first failures are explained.
 	mostLines, mostColumns   = 16, 300
 	explained, mostExplained = 3, 300
 )
