@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 )
 
 // book is a list of pods that is served in pages.
@@ -167,7 +168,7 @@ func TestListOfASlowServer(t *testing.T) {
 			server := slow{pods: 2 * pageSize, streams: tt.streams}
 			pods := NewInformer(server.source(), &corev1.Pod{}, 0, cache.Indexers{})
 			start(t, pods)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), waitfor.Patience)
 			defer cancel()
 			if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
 				t.Fatalf("the informer is not synced after %d lists", len(server.lists))
