@@ -171,6 +171,30 @@ func TestExploreStaleStarts(t *testing.T) {
 	}
 }
 
+// What is wrong with any of the undisturbed runs is found, and also that they come to different
+// ends.
+func TestExploreUndisturbed(t *testing.T) {
+	t.Parallel()
+	const script = `n=$(cat "$0" || echo 0); echo $((n+1)) > "$0"
+test "$n" = 1 && echo "WARNING: DATA RACE"
+TURN=$((n % 2)) exec "$1" --mistake turns`
+	r := command(t, "explore", "--workload", shopWorkload, "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "1", "--only", "Restart at step 1", "--",
+		"sh", "-c", script, filepath.Join(t.TempDir(), "starts"), shop(t))
+	for text, in := range map[string]string{
+		"operator failed: WARNING: DATA RACE": r.stdout,
+		"different ends (step 1):":            r.stdout,
+		"secrets default/receipt-bread: data.turn is MA== in one undisturbed run, and MQ== in another":               r.stdout,
+		"Not judged, as it differs between undisturbed runs: secrets default/receipt-bread data.turn (MA== or MQ==)": r.stderr,
+	} {
+		if !strings.Contains(in, text) {
+			t.Errorf("it does not say %q", text)
+		}
+	}
+	if r.code != 2 || t.Failed() {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
 // What is wrong with the input is said in one line, before anything is started or as soon
 // as it is known.
 func TestExploreInput(t *testing.T) {

@@ -150,11 +150,7 @@ func (b *Baseline) step(one, two *Outcome, i int) BaseStep {
 	s.Mask.Learn(state.Compare(s.State, b.names.state(y.Objects, b.Locks), nil, state.Rules{}), differsUndisturbed)
 	if i > 0 {
 		// What differs once may be equal by chance the next time.
-		for _, masked := range b.Steps[i-1].Mask.All() {
-			if masked.Path != "" {
-				s.Mask.Add(masked)
-			}
-		}
+		s.Mask.Add(fieldsOf(b.Steps[i-1].Mask)...)
 	}
 	s.Writes = one.writesIn(i, b.Locks)
 	s.ReadCalls = one.readsIn(i, b.Locks, b.names.stable)

@@ -22,6 +22,8 @@ type Oracle string
 const (
 	// OtherState: the objects at rest are not those of the undisturbed runs.
 	OtherState Oracle = "other state"
+	// OtherEnds: undisturbed runs come to one of several ends.
+	OtherEnds Oracle = "different ends"
 	// NotReached: what a step waits for does not come.
 	NotReached Oracle = "not reached"
 	// NotAtRest: it goes on writing or reading.
@@ -47,7 +49,7 @@ type Problem struct {
 // certain reports whether one run is enough to be sure: what has happened, has. A process may
 // have ended for want of something that the machine does not have.
 func (p *Problem) certain() bool {
-	return p.Oracle == Broken || p.Oracle == Failed && !strings.HasPrefix(p.Lines[0], endedByItself)
+	return p.Oracle == Broken || p.Oracle == OtherEnds || p.Oracle == Failed && !strings.HasPrefix(p.Lines[0], endedByItself)
 }
 
 // endedByItself begins the line of a process that has.

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
@@ -77,11 +75,11 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 		}
 	}
 	fmt.Fprintf(p.Progress, "Learnt: %s. There are %d faults to play.\n", result.Learnt, len(faults))
+	sayMasked(p.Progress, base.masked())
 	if len(faults) == 0 {
 		return nil, noFaults(p)
 	}
-	if len(a.Problems) > 0 && !slices.ContainsFunc(book.Findings, func(f *Finding) bool { return f.Fault == nil }) {
-		found := e.newFinding(nil, a, base)
+	if found := e.foundUndisturbed(a, base, book.Findings); found != nil {
 		found.After = time.Since(began).Seconds()
 		if err := book.Found(found); err != nil {
 			return nil, err
@@ -162,45 +160,6 @@ func (e *Explorer) Close() {
 	if e.scratch != nil {
 		e.scratch.remove()
 	}
-}
-
-// learnBaseline plays the workload twice without a fault: side by side if there is more than
-// one job, as faults are played then, but the second run always a step behind the first. What
-// comes from the time of day, to the second, would otherwise be taken for what never differs.
-func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writer) (*Baseline, *Outcome, error) {
-	if err := e.Prepare(ctx, progress); err != nil {
-		return nil, nil, err
-	}
-	fmt.Fprintln(progress, "Learning from two undisturbed runs.")
-	var runs [2]*Outcome
-	learning, ctx := errgroup.WithContext(ctx)
-	learning.SetLimit(max(1, jobs))
-	ahead := make(chan struct{}, len(e.Workload.Steps)+1)
-	for i, in := range []setting{{over: ahead}, {after: ahead}} {
-		learning.Go(func() (err error) {
-			runs[i], err = e.play(ctx, fmt.Sprintf("learn-%d", i+1), nil, nil, in)
-			return err
-		})
-	}
-	if err := learning.Wait(); err != nil {
-		return nil, nil, err
-	}
-	if asked := forbidden(runs[0].Requests); len(asked) > 0 {
-		fmt.Fprintf(progress, "warning: the operator may not: %s\n", strings.Join(asked, ", "))
-	}
-	base, err := learnFrom(runs[0], runs[1], e.Quiet, e.Workload.Unjudged, nil)
-	return base, runs[0], err
-}
-
-// describe says what was learnt.
-func (b *Baseline) describe() string {
-	writes, took := 0, time.Duration(0)
-	for i := range b.Steps {
-		writes += len(b.Steps[i].Writes)
-		took += b.Steps[i].Took
-	}
-	return fmt.Sprintf("the operator writes %d times and watches %s; a run takes %s, and all is at rest when nothing happens for %s",
-		writes, strings.Join(b.Watched, ", "), took.Round(time.Second), b.Quiet.Round(100*time.Millisecond))
 }
 
 // choose returns the faults that are to be played here.

@@ -131,7 +131,7 @@ func (f *Finding) id() string {
 
 // rank orders oracles by how much they tell.
 func rank(o Oracle) int {
-	return slices.Index([]Oracle{Failed, Broken, OtherState, NotReached, OtherCounts, NotAtRest}, o)
+	return slices.Index([]Oracle{Failed, Broken, OtherEnds, OtherState, NotReached, OtherCounts, NotAtRest}, o)
 }
 
 // mostMoments bounds a timeline.

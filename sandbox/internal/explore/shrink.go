@@ -16,12 +16,12 @@ import (
 )
 
 // toShrink returns the findings that a report shows and whose workload may have steps that
-// are not needed.
+// are not needed. What differs between runs is not seen in one.
 func toShrink(findings []*Finding) []*Finding {
 	var long []*Finding
 	confirmed, _ := (&results.Result[*Finding]{Findings: findings}).Groups()
 	for _, g := range confirmed {
-		if f := g.Finding; !f.Shrunk && len(f.Workload.Steps) > 1 {
+		if f := g.Finding; !f.Shrunk && f.Problems[0].Oracle != OtherEnds && len(f.Workload.Steps) > 1 {
 			long = append(long, f)
 		}
 	}

@@ -25,7 +25,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/test/loop"
 )
 
-var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "gives-up" does not try again what has failed; "panic" panics on a conflict; "restless" writes all the time after an error; "impatient" tries again at once when its write came too late`)
+var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "gives-up" does not try again what has failed; "panic" panics on a conflict; "restless" writes all the time after an error; "impatient" tries again at once when its write came too late; "turns" writes what $TURN is to its receipts`)
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server")
@@ -113,11 +113,15 @@ func markDone(ctx context.Context, client kubernetes.Interface, order *corev1.Co
 }
 
 func receipt(ctx context.Context, client kubernetes.Interface, order *corev1.ConfigMap) error {
+	data := map[string]string{"item": order.Data["item"], "printed": time.Now().String()}
+	if *mistake == "turns" {
+		data["turn"] = os.Getenv("TURN")
+	}
 	_, err := client.CoreV1().Secrets(order.Namespace).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "receipt-" + order.Name, OwnerReferences: []metav1.OwnerReference{
 			*metav1.NewControllerRef(order, corev1.SchemeGroupVersion.WithKind("ConfigMap")),
 		}},
-		StringData: map[string]string{"item": order.Data["item"], "printed": time.Now().String()},
+		StringData: data,
 	}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
