@@ -80,7 +80,8 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 	}
 	// From now on only the target says whether the tick was sent.
 	r.claims.forget(key)
-	if err := r.send(ctx, t, d.Send, d.Status.Active.Trigger); err != nil {
+	err := r.send(ctx, t, d.Send, d.Status.Active.Trigger)
+	if r.refusals.noteSend(key, restart, err); err != nil {
 		return use, err
 	}
 	r.rememberSent(key, restart.UID, d.Send)

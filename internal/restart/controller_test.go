@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -42,8 +43,9 @@ type bench struct {
 	*reconciler
 	now    *clocktesting.FakeClock
 	events *events.FakeRecorder
-	// patchStatus and get are what the API server answers; nil if nothing is wrong.
-	patchStatus, get error
+	queue  workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// patchStatus, patchTarget and get are what the API server answers; nil if nothing is wrong.
+	patchStatus, patchTarget, get error
 	// refuses says which statuses it refuses; nil if none.
 	refuses func(*tidekeeperv1.ScheduledRestartStatus) bool
 	// statusWrites is how often it was asked to write a status.
@@ -83,6 +85,12 @@ func newBench(t *testing.T, change func(*tidekeeperv1.ScheduledRestart, *appsv1.
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if b.patchTarget != nil {
+				return b.patchTarget
+			}
+			return c.Patch(ctx, o, patch, opts...)
+		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, name string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 			b.statusWrites++
 			if status := o.(*tidekeeperv1.ScheduledRestart).Status; b.refuses != nil && b.refuses(&status) {
@@ -104,6 +112,11 @@ func newBench(t *testing.T, change func(*tidekeeperv1.ScheduledRestart, *appsv1.
 		misses: newMissLimiter(), claims: newClaims(2), configs: &configReader{configs: newConfigs(func([]types.NamespacedName) {})},
 		wakeups: wakeup.New[reconcile.Request](b.now), metrics: m, clock: b.now,
 		sent: map[types.NamespacedName]sentTick{}, evictions: &evictionAttempts{}, refusals: newRefusals(), reportedRequests: map[types.NamespacedName]string{},
+	}
+	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(b.queue.ShutDown)
+	if err := b.wakeups.Start(t.Context(), b.queue); err != nil {
+		t.Fatal(err)
 	}
 	return b
 }
@@ -127,11 +140,6 @@ func TestSlotAgeDependsOnTheClockOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)
-			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-			defer queue.ShutDown()
-			if err := b.wakeups.Start(t.Context(), queue); err != nil {
-				t.Fatal(err)
-			}
 			broken(b)
 			if err := b.reconcile(t, time.Second); err == nil {
 				t.Fatal("nothing is broken")
@@ -140,7 +148,7 @@ func TestSlotAgeDependsOnTheClockOnly(t *testing.T) {
 				t.Fatal("a restart under way has no slot")
 			}
 			b.now.SetTime(testStart.Add(b.slotAge))
-			if woken, _ := queue.Get(); woken.NamespacedName != testKey {
+			if woken, _ := b.queue.Get(); woken.NamespacedName != testKey {
 				t.Fatalf("woken: %v", woken)
 			}
 			for i := range 3 {
@@ -162,6 +170,44 @@ func TestSlotAgeDependsOnTheClockOnly(t *testing.T) {
 				t.Error("the next leader gave it a slot")
 			}
 		})
+	}
+}
+
+// A tick that the API server does not let through starts again at each try, and does not keep its
+// slot for that: another restart has it when its time is over. At its deadline it is recorded why.
+func TestARefusedTickGivesItsSlotBack(t *testing.T) {
+	b := newBench(t, func(restart *tidekeeperv1.ScheduledRestart, deployment *appsv1.Deployment) {
+		restart.Spec.StartingDeadlineSeconds = 3600
+		deployment.Spec.Template.Annotations = nil
+		deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+		deployment.Status.UpdatedReplicas, deployment.Status.Replicas, deployment.Status.AvailableReplicas = 1, 1, 1
+	})
+	b.budget = budget.New(1, 100)
+	b.patchTarget = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("a policy says no"))
+	neighbour := types.NamespacedName{Namespace: "quiet", Name: "api"}
+	for after := time.Second; after < b.slotAge; after += 30 * time.Second {
+		if err := b.reconcile(t, after); !apierrors.IsForbidden(err) {
+			t.Fatalf("after %s: %v", after, err)
+		}
+		if b.budget.Take(neighbour, b.now.Now()) {
+			t.Fatalf("the neighbour has a slot after %s", after)
+		}
+	}
+	if err := b.reconcile(t, b.slotAge+time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if !b.budget.Take(neighbour, b.now.Now()) {
+		t.Error("the neighbour has no slot when the time of the refused one is over")
+	}
+	if err := b.reconcile(t, 61*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	restart := &tidekeeperv1.ScheduledRestart{}
+	if err := b.client.Get(t.Context(), testKey, restart); err != nil {
+		t.Fatal(err)
+	}
+	if h := restart.Status.History; len(h) != 1 || h[0].Outcome != tidekeeperv1.OutcomeMissed || h[0].Reason != tidekeeperv1.ReasonBudgetExhausted {
+		t.Errorf("history: %+v", h)
 	}
 }
 

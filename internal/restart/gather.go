@@ -46,6 +46,7 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 	in.ClaimAhead = r.claims.ahead(key)
 	in.BeforeClaim = r.claims.before(key, restart)
 	in.Attempts = r.evictions.of(key, restart)
+	in.Refused = r.refusals.ofSend(key, restart)
 	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&restart.Spec)
 	t, err := r.readTarget(ctx, r.client, restart, &in)
 	if err != nil {

@@ -7,7 +7,11 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
 // The delays after which a refused status is tried again double from the first to the last.
@@ -18,10 +22,19 @@ const (
 
 // refusals bounds how often a status is tried that the API server refuses for its content.
 // Users who may edit a ScheduledRestart can cause that at each write, and each edit has it
-// reconciled.
+// reconciled. It also remembers why a tick could not be sent.
 type refusals struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]refusal
+	// sends are the ticks that the API server refused to have sent.
+	sends map[types.NamespacedName]refusedSend
+}
+
+// refusedSend is why a tick could not be sent.
+type refusedSend struct {
+	uid  types.UID
+	tick time.Time
+	why  string
 }
 
 // refusal is the last one of a ScheduledRestart.
@@ -31,7 +44,33 @@ type refusal struct {
 	until time.Time
 }
 
-func newRefusals() *refusals { return &refusals{all: map[types.NamespacedName]refusal{}} }
+func newRefusals() *refusals {
+	return &refusals{all: map[types.NamespacedName]refusal{}, sends: map[types.NamespacedName]refusedSend{}}
+}
+
+// noteSend takes in why the tick of the restart in progress could not be sent.
+func (r *refusals) noteSend(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil:
+		delete(r.sends, key)
+	case !apierrors.IsConflict(err) && !apierrors.IsNotFound(err):
+		r.sends[key] = refusedSend{restart.UID, restart.Status.Active.ScheduledTime.Time, text.Shorten(err.Error(), tidekeeperv1.MaxRefusalLength)}
+	}
+}
+
+// ofSend returns why the tick of the restart in progress could not be sent, or "".
+func (r *refusals) ofSend(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, ok := r.sends[key]
+	if active := restart.Status.Active; ok && active != nil && last.uid == restart.UID && last.tick.Equal(active.ScheduledTime.Time) {
+		return last.why
+	}
+	delete(r.sends, key)
+	return ""
+}
 
 // until returns before when the status of a ScheduledRestart is not tried again, zero if it may
 // be now.
@@ -66,4 +105,5 @@ func (r *refusals) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.all, key)
+	delete(r.sends, key)
 }

@@ -46,15 +46,20 @@ func (r *reconciler) holdSlot(key types.NamespacedName, restart *tidekeeperv1.Sc
 	if restart.Status.Active == nil {
 		return time.Time{}
 	}
-	if r.slotAge > 0 {
-		outlives = restart.Status.Active.StartedTime.Add(r.slotAge)
-		if !r.clock.Now().Before(outlives) {
-			r.enqueue(r.budget.Outlive(key))
-			return time.Time{}
-		}
+	started := restart.Status.Active.StartedTime.Time
+	if r.slotAge == 0 {
+		r.budget.Hold(key, started)
+		return time.Time{}
 	}
-	r.budget.Hold(key)
-	return outlives
+	// Of one that a new leader finds in the status, it is not even used for a moment.
+	if r.clock.Now().Before(started.Add(r.slotAge)) {
+		started = r.budget.Hold(key, started)
+	}
+	if outlives = started.Add(r.slotAge); r.clock.Now().Before(outlives) {
+		return outlives
+	}
+	r.enqueue(r.budget.Outlive(key))
+	return time.Time{}
 }
 
 // askTimeout bounds how long it may take to find out whether a slot is still in use.

@@ -32,8 +32,9 @@ type Budget struct {
 	// limit is how many restarts may run at once, share how many of them in one namespace.
 	limit, share int
 
-	mu   sync.Mutex
-	held map[types.NamespacedName]bool
+	mu sync.Mutex
+	// held has when each restart with a slot began to use it; zero if it has not started yet.
+	held map[types.NamespacedName]time.Time
 	// spaces are the namespaces that use slots or wait for them.
 	spaces map[string]*space
 	// outlived are restarts in progress that no longer have a slot.
@@ -70,7 +71,7 @@ func byTurn(a, b waiter) int {
 func New(limit, percent int) *Budget {
 	return &Budget{
 		limit: limit, share: Share(limit, percent),
-		held: map[types.NamespacedName]bool{}, spaces: map[string]*space{}, outlived: map[types.NamespacedName]bool{},
+		held: map[types.NamespacedName]time.Time{}, spaces: map[string]*space{}, outlived: map[types.NamespacedName]bool{},
 		since: map[types.NamespacedName]time.Time{},
 	}
 }
@@ -78,14 +79,20 @@ func New(limit, percent int) *Budget {
 // Share returns how many slots of a limit one namespace may use, by its percentage: at least one.
 func Share(limit, percent int) int { return max(1, limit*percent/100) }
 
-// Hold gives a slot to a restart that is already in progress, even if no slot is free,
-// unless it has outlived its slot.
-func (b *Budget) Hold(key types.NamespacedName) {
+// Hold gives a slot to a restart that is in progress since a time, even if no slot is free, unless
+// it has outlived its slot or waits for another one. It returns since when the restart has used
+// the slot: the first time that was given, however often it was started again since.
+func (b *Budget) Hold(key types.NamespacedName, since time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.outlived[key] {
-		b.occupy(key)
+	if _, waits := b.since[key]; b.outlived[key] || waits {
+		return since
 	}
+	b.occupy(key)
+	if first := b.held[key]; first.IsZero() || since.Before(first) {
+		b.held[key] = since
+	}
+	return b.held[key]
 }
 
 // Take asks for a slot, and reports whether the key has one now. Otherwise the key waits,
@@ -93,7 +100,7 @@ func (b *Budget) Hold(key types.NamespacedName) {
 func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.held[key] {
+	if b.has(key) {
 		return true
 	}
 	delete(b.outlived, key)
@@ -115,7 +122,7 @@ func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 func (b *Budget) Spare(key types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.held[key] {
+	if b.has(key) {
 		return true
 	}
 	if len(b.since) > 0 || len(b.held) >= b.limit || b.uses(key.Namespace) >= b.share {
@@ -130,7 +137,12 @@ func (b *Budget) Spare(key types.NamespacedName) bool {
 func (b *Budget) Has(key types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.held[key]
+	return b.has(key)
+}
+
+func (b *Budget) has(key types.NamespacedName) bool {
+	_, has := b.held[key]
+	return has
 }
 
 // Outlived reports whether the key is a restart in progress that no longer has a slot.
@@ -141,15 +153,14 @@ func (b *Budget) Outlived(key types.NamespacedName) bool {
 }
 
 // Outlive takes the slot from a restart that continues without one, and returns the keys
-// that can have a slot now.
+// that can have a slot now. One that waits for another slot keeps its place.
 func (b *Budget) Outlive(key types.NamespacedName) []types.NamespacedName {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.outlived[key] {
+	if _, waits := b.since[key]; b.outlived[key] || waits {
 		return nil
 	}
 	b.outlived[key] = true
-	b.leave(key)
 	b.vacate(key)
 	return b.next()
 }
@@ -180,8 +191,8 @@ func (b *Budget) Usage() (used, waiting, outlived int) {
 
 func (b *Budget) occupy(key types.NamespacedName) {
 	b.leave(key)
-	if !b.held[key] {
-		b.held[key] = true
+	if !b.has(key) {
+		b.held[key] = time.Time{}
 		in := b.space(key.Namespace)
 		in.held++
 		b.moved(in)
@@ -189,7 +200,7 @@ func (b *Budget) occupy(key types.NamespacedName) {
 }
 
 func (b *Budget) vacate(key types.NamespacedName) bool {
-	if !b.held[key] {
+	if !b.has(key) {
 		return false
 	}
 	delete(b.held, key)

@@ -70,8 +70,8 @@ func TestBudgetShare(t *testing.T) {
 
 func TestBudgetIsRebuilt(t *testing.T) {
 	b := New(1, 100)
-	b.Hold(key("a", "x"))
-	b.Hold(key("a", "y"))
+	b.Hold(key("a", "x"), time.Time{})
+	b.Hold(key("a", "y"), time.Time{})
 	if b.Take(key("a", "z"), at("03:00:00")) {
 		t.Error("a slot in addition to two that were in progress before, in a budget of one")
 	}
@@ -177,7 +177,7 @@ func TestBudgetOutlived(t *testing.T) {
 	if diff := cmp.Diff([]types.NamespacedName{other}, b.Outlive(slow)); diff != "" {
 		t.Errorf("next (-want +got):\n%s", diff)
 	}
-	b.Hold(slow)
+	b.Hold(slow, time.Time{})
 	if used, waiting, outlived := b.Usage(); used != 0 || waiting != 1 || outlived != 1 {
 		t.Errorf("%d used, %d waiting, %d outlived; want 0, 1, 1", used, waiting, outlived)
 	}

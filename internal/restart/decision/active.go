@@ -80,7 +80,11 @@ func (d *decider) restarted(tick time.Time) (at time.Time, ok bool) {
 func (d *decider) followRollout(tick, at time.Time) {
 	t := d.in.Target
 	deadline := d.out.Status.Active.StartedTime.Add(seconds(d.spec.ProgressDeadlineSeconds))
+	late := !d.in.Now.Before(deadline)
 	switch {
+	case (t.Rollout.Exceeded || late) && !d.in.Live:
+		// The cache may not show yet that it is complete.
+		d.out.Needs = NeedLiveTarget
 	case t.Rollout.Exceeded:
 		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonProgressDeadline, fmt.Sprintf("%s has exceeded its own progress deadline: %s", t, t.Rollout.Message))
 	case t.Rollout.Complete() && d.in.PodStartups == nil:
@@ -92,7 +96,7 @@ func (d *decider) followRollout(tick, at time.Time) {
 			message = "restarted again at " + formatTime(at)
 		}
 		d.complete(tidekeeperv1.OutcomeSucceeded, "", message)
-	case !d.in.Now.Before(deadline):
+	case late:
 		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTimeout, fmt.Sprintf("not complete after %d s: %s", d.spec.ProgressDeadlineSeconds, t.Rollout.Message))
 	default:
 		d.wakeAt(deadline)
@@ -167,15 +171,55 @@ func (d *decider) sendUnlessObsolete(tick time.Time) {
 	case d.withdrawn(active):
 		d.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonWithdrawn, "the request was withdrawn or replaced before the restart was sent")
 	case d.in.Now.After(deadline):
-		d.complete(tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonDeadlineExceeded, "the restart was not sent before its deadline")
+		reason, message := d.notSent(blocked)
+		d.complete(tidekeeperv1.OutcomeMissed, reason, message)
 	case blocked != nil && blocked.permanent:
 		d.complete(tidekeeperv1.OutcomeSkipped, blocked.reason, blocked.message)
-	case blocked != nil:
-		d.waitsFor, d.waitsUntil = blocked, deadline
-		d.wakeFor(blocked)
-		d.wakeAt(deadline.Add(time.Second))
 	default:
-		d.sendNow(tick, due)
+		if blocked == nil && !d.takeSlot(active) {
+			blocked = budgetExhausted()
+		}
+		if blocked != nil {
+			d.waitsFor, d.waitsUntil = blocked, deadline
+			d.wakeFor(blocked)
+			d.wakeAt(deadline.Add(time.Second))
+			return
+		}
+		d.sendLate(tick, due)
+	}
+}
+
+// takeSlot reports whether a restart that was started but not sent has a slot. It may have outlived
+// the one that it had.
+func (d *decider) takeSlot(active *tidekeeperv1.ActiveRestart) bool {
+	if !d.in.HasSlot {
+		d.out.Needs, d.out.WaitingSince = NeedSlot, active.StartedTime.Time
+	}
+	return d.in.HasSlot
+}
+
+// sendLate sends a tick that was started but not sent. Its restart starts now: so long as it was
+// not sent, nothing could progress.
+func (d *decider) sendLate(tick, due time.Time) {
+	if active := d.out.Status.Active; d.in.Now.Sub(active.StartedTime.Time) >= time.Second {
+		active.StartedTime = metav1.Time{Time: d.in.Now}
+	}
+	d.out.Outlived = false
+	d.sendNow(tick, due)
+}
+
+// notSent says why a restart that was started was not sent before its deadline.
+func (d *decider) notSent(blocked *blocker) (reason, message string) {
+	waited := d.waitedFor()
+	switch {
+	case blocked != nil:
+		return blocked.reason, "not sent before the deadline: " + blocked.message
+	case goneWaits[waited] != "":
+		return waited, "not sent before the deadline: " + goneWaits[waited]
+	case d.in.Refused != "":
+		return tidekeeperv1.ReasonDeadlineExceeded, "not sent before the deadline: the API server refused it: " + d.in.Refused
+	default:
+		return tidekeeperv1.ReasonDeadlineExceeded, "the restart was not sent before its deadline"
 	}
 }
 

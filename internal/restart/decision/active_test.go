@@ -59,11 +59,19 @@ func TestTrack(t *testing.T) {
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Succeeded  03:00:00"},
 		},
 		{
-			name: "the Deployment's own deadline is a failure", in: makeInputs(active, withTarget(sentTo), withTarget(func(t *workload.State) { t.Rollout.Exceeded = true }), now("03:02:00")),
+			name: "the Deployment's own deadline is looked up, as the cache may be stale", in: makeInputs(active, withTarget(sentTo), withTarget(func(t *workload.State) { t.Rollout.Exceeded = true }), now("03:02:00")),
+			ready: "True/Restarting", active: true, next: tomorrow, live: true,
+		},
+		{
+			name: "the Deployment's own deadline is a failure", in: makeInputs(active, sentHere, withTarget(sentTo), withTarget(func(t *workload.State) { t.Rollout.Exceeded = true }), now("03:02:00")),
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed ProgressDeadlineExceeded 03:00:00"},
 		},
 		{
-			name: "our own deadline is a failure", in: makeInputs(active, withTarget(sentTo), now("03:30:01")),
+			name: "at our own deadline the API server is asked, as the cache may be stale", in: makeInputs(active, withTarget(sentTo), now("03:30:01")),
+			ready: "True/Restarting", active: true, next: tomorrow, live: true,
+		},
+		{
+			name: "our own deadline is a failure", in: makeInputs(active, sentHere, withTarget(sentTo), now("03:30:01")),
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed Timeout 03:00:00"},
 		},
 		{
@@ -99,6 +107,18 @@ func TestResend(t *testing.T) {
 		{
 			name: "a started tick is not given up because of a stale cache", in: makeInputs(active, now("03:15:01")),
 			live: true, ready: "True/Restarting", active: true, next: tomorrow,
+		},
+		{
+			name: "without a slot it waits for one", in: makeInputs(active, unsent, noSlot, now("03:01:00")),
+			ready: "True/BudgetExhausted", active: true, next: tomorrow, wake: at("03:15:01"), slot: true,
+		},
+		{
+			name: "what it waits for is why it is missed", in: makeInputs(active, unsent, now("03:15:01"), withTarget(func(t *workload.State) { t.Paused = true })),
+			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Missed TargetPaused 03:00:00"},
+		},
+		{
+			name: "also if that is gone", in: makeInputs(active, unsent, now("03:15:01"), waited(tidekeeperv1.ReasonFrozen)),
+			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Missed Frozen 03:00:00"},
 		},
 		{
 			name: "a started tick that was not sent before its deadline is missed", in: makeInputs(active, unsent, now("03:15:01")),
@@ -144,6 +164,30 @@ func TestResend(t *testing.T) {
 			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed Reverted 03:00:00"},
 		},
 	})
+}
+
+// A restart that was started long before it is sent, by a manager that died, starts when it is
+// sent: it has as long as any other.
+func TestStartsWhenItIsSent(t *testing.T) {
+	in := makeInputs(active, unsent, now("03:12:00"), withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.ProgressDeadlineSeconds = 60 }),
+		func(in *Input) { in.SlotAge = 10 * time.Minute })
+	d := Decide(in)
+	if d.Send.IsZero() || d.Outlived || !d.Status.Active.StartedTime.Time.Equal(in.Now) {
+		t.Fatalf("sends %s, outlived: %t, started at %s; want that it is sent, with a slot, and starts now", d.Send, d.Outlived, d.Status.Active.StartedTime)
+	}
+	in.Restart.Status, in.Now = d.Status, in.Now.Add(40*time.Millisecond)
+	sentTo(in.Target)
+	if d = Decide(in); d.Status.Active == nil || !d.Wake.Equal(at("03:13:00")) {
+		t.Errorf("after 40 ms: records %+v, wakes at %s; want that it is followed for a minute", d.Records, d.Wake)
+	}
+	late := makeInputs(claimed, now("03:12:00"))
+	if d := Decide(late); d.Unchanged || !d.Status.Active.StartedTime.Time.Equal(late.Now) || d.Send.IsZero() {
+		t.Errorf("a claim that is sent late: unchanged %t, %+v", d.Unchanged, d.Status.Active)
+	}
+	refused := makeInputs(active, unsent, now("03:15:01"), func(in *Input) { in.Refused = "a policy says no" })
+	if d := Decide(refused); len(d.Records) != 1 || d.Records[0].Message != "not sent before the deadline: the API server refused it: a policy says no" {
+		t.Errorf("the API server refused it: %+v", d.Records)
+	}
 }
 
 // A clock that is set back by hours during a restart neither ends the restart before it began,

@@ -163,6 +163,8 @@ func (d *decider) sendForAge(tick time.Time) {
 	switch {
 	case !d.limitsAge() || evicts(d.spec) || !TargetRef(active, d.spec).Equal(d.spec.TargetRef) || d.in.Now.Before(due) || d.blocker(d.in.Now) != nil:
 		d.out.Status.Active = nil
+	case !d.takeSlot(active):
+		d.out.Status.Active = nil
 	case d.in.PodAges == nil || !d.in.PodAges.Live:
 		d.out.Needs = NeedLivePodAges
 	default:
@@ -170,7 +172,7 @@ func (d *decider) sendForAge(tick time.Time) {
 			d.out.Status.Active = nil
 			return
 		}
-		d.sendNow(tick, due)
+		d.sendLate(tick, due)
 	}
 }
 

@@ -45,6 +45,11 @@ func (d *decider) blocker(at time.Time) *blocker {
 	return d.closedByQuery()
 }
 
+// budgetExhausted is what a restart waits for that has no slot.
+func budgetExhausted() *blocker {
+	return &blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: "the restart budget is used up"}
+}
+
 // unusable returns what is wrong with a target whenever it is restarted, or nil.
 func unusable(spec *tidekeeperv1.ScheduledRestartSpec, in *Input) *blocker {
 	t := in.Target

@@ -180,6 +180,8 @@ func (d *decider) sendForChange(tick time.Time) {
 	switch {
 	case !d.followsConfig() || !TargetRef(active, d.spec).Equal(d.spec.TargetRef) || d.in.Now.Before(due) || d.blocker(d.in.Now) != nil:
 		d.out.Status.Active = nil
+	case !d.takeSlot(active):
+		d.out.Status.Active = nil
 	case !c.Live:
 		d.out.Needs = NeedLiveConfig
 	case c.Hash != active.ConfigHash || d.in.Now.Before(d.settled()):
@@ -190,7 +192,7 @@ func (d *decider) sendForChange(tick time.Time) {
 	case d.podsAreNewer():
 		d.out.Status.Active = nil
 	default:
-		d.sendNow(tick, due)
+		d.sendLate(tick, due)
 	}
 }
 

@@ -138,10 +138,19 @@ func (d *decider) withdrawn(active *tidekeeperv1.ActiveRestart) bool {
 // then nothing else is written to the status: it would be lost if the claim is taken back.
 func (d *decider) keepClaim() {
 	d.out.Unchanged = true
-	due := d.out.Status.Active.StartedTime.Time
+	active := d.out.Status.Active
+	due := active.StartedTime.Time
 	if d.in.Now.Before(due) {
 		d.wakeAt(due)
 		return
 	}
+	if d.in.Now.Sub(due) >= lateSend {
+		d.out.Unchanged = false
+		active.StartedTime = metav1.Time{Time: d.in.Now}
+	}
 	d.send(due)
 }
+
+// lateSend is how much later than planned a tick must be sent for its restart to count as started
+// only then, which takes a write of the status first.
+const lateSend = 10 * time.Second

@@ -86,6 +86,10 @@ type Input struct {
 	// kubectl rollout undo reverts that together with the pod template.
 	Sent time.Time
 
+	// Refused is why the API server refused to restart the target when this process tried to
+	// send the tick of the restart in progress last; empty if it has not.
+	Refused string
+
 	// LeadingSince is when this process began to decide.
 	LeadingSince time.Time
 	Now          time.Time

@@ -157,6 +157,9 @@ func (d *decider) followEviction() {
 	case t.Deleting:
 		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, "the workload was deleted during the restart")
 		return
+	case late && !d.in.Live:
+		d.out.Needs = NeedLiveTarget
+		return
 	case rolling && late:
 		d.failEviction(fmt.Sprintf("%s is being rolled out: %s", t, t.Rollout.Message))
 		return

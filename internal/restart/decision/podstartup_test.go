@@ -71,7 +71,7 @@ func TestStartupIsRecorded(t *testing.T) {
 		d := Decide(makeInputs(active, withTarget(sentTo), withTarget(change), now("03:02:00"),
 			withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.HistoryLimit = 1 }),
 			func(in *Input) {
-				in.Restart.Status.History = []tidekeeperv1.RestartRecord{before}
+				in.Restart.Status.History, in.Live = []tidekeeperv1.RestartRecord{before}, true
 				in.PodStartups = []time.Duration{4 * time.Second, 5 * time.Second, 65 * time.Second}
 			}))
 		if len(d.Records) != 1 || len(d.Status.History) != 1 {

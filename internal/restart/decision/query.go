@@ -36,7 +36,7 @@ func (d *decider) counts() bool {
 
 // closedByQuery returns a blocker while the answer counts that keeps a restart from being started.
 func (d *decider) closedByQuery() *blocker {
-	if b := d.lastClosed(); b != nil && d.counts() {
+	if b := d.lastClosed(time.Time{}); b != nil && d.counts() {
 		b.again = d.in.Answer.At.Add(answerLasts)
 		return b
 	}
@@ -44,9 +44,10 @@ func (d *decider) closedByQuery() *blocker {
 }
 
 // lastClosed returns what a query had against the restart when it was asked last, or nil. It is
-// what a restart waits for until it is asked again, which takes a slot.
-func (d *decider) lastClosed() *blocker {
-	if d.in.Answer == nil || d.in.Answer.Closed == "" {
+// what a restart waits for until it is asked again, which takes a slot. An answer of before the
+// restart was due says nothing about it.
+func (d *decider) lastClosed(due time.Time) *blocker {
+	if d.in.Answer == nil || d.in.Answer.Closed == "" || d.in.Answer.At.Before(due) {
 		return nil
 	}
 	return &blocker{reason: tidekeeperv1.ReasonClosedByQuery, message: d.in.Answer.Closed}

@@ -51,7 +51,7 @@ func TestQueries(t *testing.T) {
 		{"a result", makeInputs(answered("03:00:01", closed)), does{ready: waits, wake: at("03:00:11")}},
 		{"it still counts", makeInputs(answered("02:59:52", closed)), does{ready: waits, wake: at("03:00:02")}},
 		{"asked again", makeInputs(answered("02:59:51", closed)), asks},
-		{"asked again when it has a slot", makeInputs(answered("02:59:51", closed), noSlot), does{needs: NeedSlot, ready: waits, wake: at("03:15:01")}},
+		{"asked again when it has a slot", makeInputs(answered("03:00:30", closed), noSlot, now("03:01:00")), does{needs: NeedSlot, ready: waits, wake: at("03:15:01")}},
 		{"not asked without a slot", makeInputs(queried, noSlot), does{needs: NeedSlot, ready: "BudgetExhausted: a restart is due and waits until 2026-06-10T03:15:00Z: the restart budget is used up", wake: at("03:15:01")}},
 		{
 			"not asked while the workload is not ready", makeInputs(queried, withTarget(func(t *workload.State) { t.Paused = true })),
@@ -99,12 +99,18 @@ func TestMissedForAQuery(t *testing.T) {
 		"its words, although they do not count any more": {
 			makeInputs(now("03:15:01"), answered("03:14:00", "closed by query alerts: Down")), "not started before the deadline: closed by query alerts: Down",
 		},
+		"an answer of the day before says nothing": {
+			makeInputs(now("03:20:00"), waited(tidekeeperv1.ReasonBudgetExhausted), func(in *Input) {
+				in.Queried, in.Answer = true, &Answer{At: at("03:00:00").AddDate(0, 0, -1), Closed: "closed by query alerts: Down"}
+			}), "not started before the deadline: the restart budget was used up",
+		},
 		"another manager had the answer": {
 			makeInputs(now("03:20:00"), queried, waited(tidekeeperv1.ReasonClosedByQuery)), "not started before the deadline: closed by a query of the manager's operator",
 		},
 	} {
 		d := Decide(tc.in)
-		if len(d.Records) != 1 || d.Records[0].Outcome != tidekeeperv1.OutcomeMissed || d.Records[0].Reason != tidekeeperv1.ReasonClosedByQuery || d.Records[0].Message != tc.want {
+		if len(d.Records) != 1 || d.Records[0].Outcome != tidekeeperv1.OutcomeMissed || d.Records[0].Message != tc.want ||
+			(d.Records[0].Reason == tidekeeperv1.ReasonClosedByQuery) == strings.Contains(tc.want, "budget") {
 			t.Errorf("%s: recorded %+v, want %q", name, d.Records, tc.want)
 		}
 	}

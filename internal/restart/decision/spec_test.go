@@ -84,7 +84,7 @@ func TestFailureLimit(t *testing.T) {
 		active(in)
 		sentTo(in.Target)
 		in.Target.Rollout.Exceeded = true
-		in.Now = at("03:02:00")
+		in.Now, in.Live = at("03:02:00"), true
 	}
 	succeed := func(in *Input) {
 		active(in)

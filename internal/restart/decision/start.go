@@ -65,8 +65,8 @@ func (d *decider) start() {
 		return
 	}
 	if blocked == nil && !d.in.HasSlot {
-		if blocked = d.lastClosed(); blocked == nil {
-			blocked = &blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: "the restart budget is used up"}
+		if blocked = d.lastClosed(d.firstDue(due)); blocked == nil {
+			blocked = budgetExhausted()
 		}
 		d.out.Needs, d.out.WaitingSince = NeedSlot, d.waitingSince(due)
 	}
@@ -91,13 +91,20 @@ func (d *decider) start() {
 	d.claim(c)
 }
 
+// goneWaits says what a tick has waited for that leaves no other trace when it is gone.
+var goneWaits = map[string]string{
+	tidekeeperv1.ReasonFrozen:          "a Freeze was in force",
+	tidekeeperv1.ReasonClosedByQuery:   "closed by a query of the manager's operator",
+	tidekeeperv1.ReasonBudgetExhausted: "the restart budget was used up",
+}
+
 // resolved resolves a tick for which no restart is to be started, and reports whether
 // it is one.
 func (d *decider) resolved(c *candidate, blocked *blocker) bool {
 	due, deadline := d.times(c.tick, c.trigger)
 	late := d.in.Now.After(deadline)
 	if late && blocked == nil {
-		blocked = d.lastClosed()
+		blocked = d.lastClosed(due)
 	}
 	switch {
 	case d.alreadyRestarted(c):
@@ -106,12 +113,8 @@ func (d *decider) resolved(c *candidate, blocked *blocker) bool {
 		d.miss(c, tidekeeperv1.OutcomeSkipped, blocked.reason, blocked.message)
 	case late && blocked != nil:
 		d.miss(c, tidekeeperv1.OutcomeMissed, blocked.reason, "not started before the deadline: "+blocked.message)
-	case late && d.waitedFor() == tidekeeperv1.ReasonFrozen:
-		d.miss(c, tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonFrozen, "not started before the deadline: a Freeze was in force")
-	case late && d.waitedFor() == tidekeeperv1.ReasonClosedByQuery:
-		d.miss(c, tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonClosedByQuery, "not started before the deadline: closed by a query of the manager's operator")
-	case late && d.waitedFor() == tidekeeperv1.ReasonBudgetExhausted:
-		d.miss(c, tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonBudgetExhausted, "not started before the deadline: the restart budget was used up")
+	case late && goneWaits[d.waitedFor()] != "":
+		d.miss(c, tidekeeperv1.OutcomeMissed, d.waitedFor(), "not started before the deadline: "+goneWaits[d.waitedFor()])
 	case late && due.Before(d.in.LeadingSince) && deadline.Before(d.in.LeadingSince):
 		d.miss(c, tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonDeadlineExceeded, "no manager was running before the deadline")
 	case late:
@@ -147,6 +150,16 @@ func (d *decider) waitingSince(due []*candidate) time.Time {
 		since = last
 	}
 	return since
+}
+
+// firstDue returns when the first of the candidates was due.
+func (d *decider) firstDue(due []*candidate) (first time.Time) {
+	for _, c := range due {
+		if at, _ := d.times(c.tick, c.trigger); first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
 }
 
 // wait has ticks wait for a blocker to go. Of those of the schedule only the latest

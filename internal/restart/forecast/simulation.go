@@ -112,7 +112,7 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 		if ref := decision.TargetRef(active, &restart.Spec); KeyOf(restart.Namespace, ref) != KeyOf(restart.Namespace, restart.Spec.TargetRef) {
 			s.use(o, ref)
 		}
-		s.budget.Hold(o.key)
+		s.budget.Hold(o.key, active.StartedTime.Time)
 		s.report.start(o, active)
 	}
 	s.wakeObject(o, s.in.Now)
@@ -159,7 +159,7 @@ func (s *simulation) reconcile(o *object) {
 	status := &o.restart.Status
 	before := status.Active
 	if before != nil {
-		s.budget.Hold(o.key)
+		s.budget.Hold(o.key, before.StartedTime.Time)
 	}
 	t := s.targetOf(o)
 	in, d := s.decide(o, t, true)
