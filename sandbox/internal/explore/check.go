@@ -106,19 +106,21 @@ func (f *Fault) knowable(requests []Request, versions []Version) []Request {
 	if !f.skips() {
 		return requests
 	}
-	gone := map[string]time.Time{}
+	// ends and beginnings of each object of that name, in their order.
+	seen := map[string][]*Version{}
 	for i := range versions {
-		switch v := &versions[i]; v.Type {
-		case watch.Deleted:
-			gone[v.key()] = v.Time
-		case watch.Added:
-			delete(gone, v.key())
+		if v := &versions[i]; v.Type == watch.Deleted || v.Type == watch.Added {
+			seen[v.key()] = append(seen[v.key()], v)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(requests), func(r Request) bool {
-		resource, _, _ := strings.Cut(r.Resource, "/")
-		since, is := gone[nameKey(resource, r.Namespace, r.Name)]
-		return is && r.Time.After(since)
+		gone := false
+		for _, v := range seen[nameKey(r.Resource, r.Namespace, r.Name)] {
+			if v.Time.Before(r.Time) {
+				gone = v.Type == watch.Deleted // It may be made again later.
+			}
+		}
+		return gone
 	})
 }
 

@@ -99,3 +99,28 @@ func TestRefusedFast(t *testing.T) {
 		})
 	}
 }
+
+// An operator that does not hear that an object is gone asks for it again: while it is gone, also if
+// it is made again later.
+func TestKnowable(t *testing.T) {
+	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
+	event := func(second int, kind watch.EventType) Version {
+		v := version(t, "books", "metadata: {name: a, namespace: shop}")
+		v.Time, v.Type = at(second), kind
+		return v
+	}
+	versions := []Version{event(1, watch.Added), event(10, watch.Deleted), event(20, watch.Added), event(30, watch.Deleted)}
+	var requests []Request
+	for _, second := range []int{5, 15, 25, 35} {
+		requests = append(requests, Request{Time: at(second), Verb: "update", Resource: "books/status", Namespace: "shop", Name: "a"})
+	}
+	for f, want := range map[Fault][]int{{Kind: Freeze}: {5, 25}, {Kind: ServerError}: {5, 15, 25, 35}} {
+		var got []int
+		for _, r := range f.knowable(requests, versions) {
+			got = append(got, int(r.Time.Unix()))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the requests at %v count, want %v", f.Kind, got, want)
+		}
+	}
+}

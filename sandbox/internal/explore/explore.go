@@ -68,7 +68,10 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	}
 	faults := choose(plan(base), p)
 	result := &Result{Result: book.Result}
-	result.Planned, result.Learnt = len(faults), base.describe()
+	result.Learnt = base.describe()
+	if err := book.Plan(p.Shard, p.Shards, ids(faults)); err != nil {
+		return nil, err
+	}
 	for _, resource := range base.Watched {
 		if !slices.Contains(base.Listed, resource) {
 			result.Streamed = append(result.Streamed, resource)
@@ -112,7 +115,7 @@ func noFaults(p Plan) error {
 	case len(p.Only) > 0:
 		return fmt.Errorf("no fault to play: --only %s matches none, as would CrashAfter or the name of a resource", strings.Join(p.Only, ", "))
 	case p.Shards > 1:
-		return fmt.Errorf("no fault to play: there are fewer than %d", p.Shards)
+		return fmt.Errorf("no fault to play: all are in other parts than %d/%d, as there are few", p.Shard, p.Shards)
 	}
 	return errors.New("no fault to play: the operator writes nothing and sees no event in this workload")
 }
@@ -174,13 +177,18 @@ func choose(faults []planned, p Plan) []planned {
 	if p.Shards <= 1 {
 		return chosen
 	}
-	var mine []planned
-	for i, f := range chosen {
-		if i%p.Shards == p.Shard-1 {
-			mine = append(mine, f)
-		}
+	// By its name, so that each fault is in the same part on each machine, though what the
+	// undisturbed runs do may differ a little.
+	return slices.DeleteFunc(chosen, func(f planned) bool { return int(hash(f.name())%uint32(p.Shards)) != p.Shard-1 })
+}
+
+// ids are the names of faults for files.
+func ids(faults []planned) []string {
+	ids := make([]string, 0, len(faults))
+	for _, f := range faults {
+		ids = append(ids, f.id())
 	}
-	return mine
+	return ids
 }
 
 // Replay plays a finding again, once, and returns what came of it: nil if it is not found

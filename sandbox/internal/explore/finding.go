@@ -78,26 +78,52 @@ func (f *Finding) Where() string {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// Kind implements [results.Finding]: findings of one kind say the same, and come of faults that
-// are survived, or not, for the same reasons.
-func (f *Finding) Kind() string {
-	if f.Fault == nil {
-		return f.says()
-	}
-	return f.Fault.family() + " " + f.says()
-}
+// Kind implements [results.Finding]: findings of one kind say the same, whatever the fault is.
+func (f *Finding) Kind() string { return f.Problems[0].shows()[0] }
 
-// says is what a finding says, without numbers and what a field is instead of what it should be.
-func (f *Finding) says() string {
-	p := f.Problems[0]
-	text := string(p.Oracle)
-	if len(p.Lines) > 0 {
-		object, what, _ := strings.Cut(p.Lines[0], ": ")
+// shows is what a problem says, without numbers and what a field is instead of what it should be:
+// what it is about in general, and each line of those that are about objects of their own.
+func (p *Problem) shows() []string {
+	lines := p.Lines[:min(1, len(p.Lines))]
+	if p.Oracle == OtherState || p.Oracle == OtherCounts {
+		lines = p.Lines
+	}
+	var all []string
+	for _, line := range lines {
+		object, what, _ := strings.Cut(line, ": ")
 		path, _, _ := strings.Cut(what, " is ")
 		path, _, _ = strings.Cut(path, lastWritten)
-		text += " " + object + " " + path
+		all = append(all, numbers.ReplaceAllString(string(p.Oracle)+" "+object+" "+path, "N"))
 	}
-	return numbers.ReplaceAllString(text, "N")
+	if len(all) == 0 {
+		return []string{string(p.Oracle)}
+	}
+	return all
+}
+
+// different says what was different when a fault was played again, empty if one of the problems
+// is one of the finding.
+func (f *Finding) different(again *Outcome) string {
+	var before []string
+	for i := range f.Problems {
+		before = append(before, f.Problems[i].shows()...)
+	}
+	unreached := ""
+	if !again.Reached {
+		unreached = "the fault was not reached"
+	}
+	if len(again.Problems) == 0 {
+		return cmp.Or(unreached, "all was well")
+	}
+	if unreached != "" {
+		return unreached + ", and yet " + again.Problems[0].summary()
+	}
+	for i := range again.Problems {
+		if slices.ContainsFunc(again.Problems[i].shows(), func(show string) bool { return slices.Contains(before, show) }) {
+			return ""
+		}
+	}
+	return "it was " + again.Problems[0].summary()
 }
 
 // newFinding describes the problems of a run. What comes after the step at which they were

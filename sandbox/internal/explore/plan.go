@@ -6,6 +6,7 @@ package explore
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -62,6 +63,8 @@ func planCalls(writes []Request, step int, stable map[string]bool, earlier map[C
 			value += 15
 		}
 		switch {
+		case call.Verb == "delete" && writes[i].Upstream == http.StatusNotFound:
+			value -= 30 // Nothing was there, so nothing comes of it.
 		case call.Verb == "delete":
 			value, deleted = value+15, true
 		case deleted:

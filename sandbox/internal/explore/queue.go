@@ -36,7 +36,7 @@ type queue struct {
 // Waiting is how many sandboxes wait for minutes, side by side.
 const Waiting = 2
 
-// fill takes the faults that were not played before.
+// fill takes the faults that were not played before, or could not be judged then.
 func (q *queue) fill(faults []planned) {
 	q.first = map[string]bool{}
 	for _, f := range q.book.Again {
@@ -45,7 +45,7 @@ func (q *queue) fill(faults []planned) {
 	for _, f := range faults {
 		i := slices.IndexFunc(q.book.Played, func(p results.Played) bool { return p.ID == f.id() })
 		switch {
-		case i >= 0 && !q.book.Played[i].Unsure && !q.first[f.id()]:
+		case i >= 0 && q.book.Played[i].Done() && !q.first[f.id()]:
 			q.history.notePlayed(&f.Fault)
 			if q.book.Played[i].Found {
 				q.history.noteFound(&f.Fault)
@@ -157,12 +157,10 @@ func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
 		found.Like = q.like(found)
 		played.Unsure = found.Like == "" && !q.timeFor(time.Since(begun))
 		if found.Like == "" && !played.Unsure {
-			found.Tries = 1
-			if again, err := q.explorer.play(q.over, lane, &f, q.base, setting{new: true}); err == nil && len(again.Problems) > 0 {
-				found.Repeated = 1
-			}
-			if q.over.Err() != nil && found.Repeated == 0 {
-				found.Tries, played.Unsure = 0, true
+			again, err := q.explorer.play(q.over, lane, &f, q.base, setting{new: true})
+			found = q.secondTime(found, again, err)
+			if q.over.Err() != nil && !found.Confirmed() {
+				found.Tries, found.Second, played.Unsure = 0, "", true
 			}
 			if ctx.Err() != nil {
 				q.giveBack(f)
@@ -181,13 +179,33 @@ func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
 		q.history.noteFound(&f)
 		kept = q.book.Found(found)
 	case before >= 0 && err == nil: // There was no time to play it again, and now there was.
-		q.book.Findings[before].Tries++
-		kept = q.book.Save(q.book.Findings[before])
+		known := q.book.Findings[before]
+		known.Tries++
+		known.Second = known.different(o)
+		kept = q.book.Save(known)
 	}
 	if err := errors.Join(kept, q.book.Note(played)); err != nil && q.err == nil {
 		q.err = err
 	}
 	q.progress(played, found)
+}
+
+// secondTime notes what came of playing the fault of a finding again: it was found again, or
+// something else was, which is the finding if that is certain.
+func (q *queue) secondTime(found *Finding, again *Outcome, err error) *Finding {
+	found.Tries = 1
+	switch {
+	case err != nil:
+		found.Second = "it could not be judged: " + oneLine(err.Error())
+	case slices.ContainsFunc(again.Problems, func(p Problem) bool { return p.certain() }):
+		found = q.explorer.newFinding(found.Fault, again, q.base)
+		found.Tries = 1
+	default:
+		if found.Second = found.different(again); found.Second == "" {
+			found.Repeated = 1
+		}
+	}
+	return found
 }
 
 // timeFor reports whether there is time for a run that takes so long.
@@ -202,7 +220,7 @@ func (q *queue) like(f *Finding) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, other := range q.book.Findings {
-		if other.Confirmed() && other.says() == f.says() {
+		if other.Confirmed() && other.Kind() == f.Kind() {
 			return other.ID
 		}
 	}

@@ -31,7 +31,7 @@ func (r *Result) Text(w io.Writer, dir string) {
 		fmt.Fprintf(w, " and %d could not be judged", failed)
 	}
 	fmt.Fprintf(w, "; %d not played. Found: %d.\n", r.Left, r.Confirmed())
-	if doubt := r.Doubt(); doubt != "" {
+	for _, doubt := range r.Doubt() {
 		fmt.Fprintln(w, doubt)
 	}
 	if len(r.Streamed) > 0 {

@@ -39,6 +39,8 @@ type Finding struct {
 	Fault   *explore.Fault `json:"fault,omitempty"`
 	Outcome outcome        `json:"outcome"`
 	Problem Problem        `json:"problem"`
+	// Like is the ID of a finding of the same kind that was confirmed; then it was not tried again.
+	Like string `json:"like,omitempty"`
 }
 
 // object is one whose whole numbers stay whole when it is read.
@@ -71,7 +73,7 @@ func (f *Finding) Case() string { return f.trial().id() }
 func (f *Finding) trial() trial { return trial{edits: f.Edits, fault: f.Fault} }
 
 // Confirmed implements [results.Finding].
-func (f *Finding) Confirmed() bool { return f.Repeated > 0 || f.Problem.certain() }
+func (f *Finding) Confirmed() bool { return f.Repeated > 0 || f.Like != "" || f.Problem.certain() }
 
 // Title implements [results.Finding].
 func (f *Finding) Title() string { return f.Problem.summary() }
@@ -128,6 +130,28 @@ func (f *Finding) Kind() string {
 		text += " " + state.AnyIndex(what)
 	}
 	return text
+}
+
+// secondTime returns the finding after it was played again, which came to the other one: that, if
+// it is certain, or shows the same and needs no fault.
+func (f *Finding) secondTime(other *Finding) *Finding {
+	bare := func(f *Finding) string {
+		without := *f
+		without.Fault = nil
+		return without.Kind()
+	}
+	same := bare(f) == bare(other)
+	found := f
+	if other.Problem.certain() || same && other.Fault == nil && f.Fault != nil {
+		found = other
+	}
+	found.Tries = 1
+	if same {
+		found.Repeated = 1
+	} else if found == f {
+		found.Second = "it was " + other.Problem.summary()
+	}
+	return found
 }
 
 // IsFinding reports whether a file is a finding of this package, and not of another.

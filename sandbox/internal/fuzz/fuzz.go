@@ -114,7 +114,15 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 		w.session.End()
 		return nil, fmt.Errorf("no edit to play: --only %s matches none, as would the name of a property or a part of it", strings.Join(p.Only, ", "))
 	}
-	book.Planned, book.Learnt = len(all), f.base.describe()
+	book.Learnt = f.base.describe()
+	ids := make([]string, 0, len(all))
+	for _, e := range all {
+		ids = append(ids, trial{edits: []edits.Edit{e}}.id())
+	}
+	if err := book.Plan(p.Shard, p.Shards, ids); err != nil {
+		w.session.End()
+		return nil, err
+	}
 	fmt.Fprintf(p.Progress, "Learnt: %s. There are %d edits of one property.\n", book.Learnt, len(all))
 	if f.base.idle {
 		fmt.Fprintln(p.Progress, "warning: the operator has written nothing about the sample: does it do anything about it, and is it in its output why not?")

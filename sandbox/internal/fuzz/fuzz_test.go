@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
@@ -164,18 +165,58 @@ func TestSequences(t *testing.T) {
 // What was played is not played again, and findings are known.
 func TestQueueGoesOn(t *testing.T) {
 	one, two := edits.Edit{Field: "spec.a", What: "x"}, edits.Edit{Field: "spec.b", What: "y"}
-	found := &Finding{Edits: []edits.Edit{one}, Problem: Problem{Oracle: NotUndone, Lines: []string{"configmaps default/a: data.b is 1, not 2"}}}
-	q := &queue{over: t.Context(), book: &results.Book[*Finding]{Result: &results.Result[*Finding]{Findings: []*Finding{found}, Played: []results.Played{{ID: trial{edits: []edits.Edit{one}}.id()}}}}}
-	q.fill([]edits.Edit{one, two})
+	three := edits.Edit{Field: "spec.c", What: "z"}
+	finding := func(line string, repeated int) *Finding {
+		f := &Finding{Edits: []edits.Edit{one}, Problem: Problem{Oracle: NotUndone, Lines: []string{line}}}
+		f.Repeated = repeated
+		return f
+	}
+	id := func(e edits.Edit) string { return trial{edits: []edits.Edit{e}}.id() }
+	q := &queue{over: t.Context(), book: &results.Book[*Finding]{Result: &results.Result[*Finding]{
+		Findings: []*Finding{finding("configmaps default/a: data.b is 1, not 2", 1), finding("configmaps default/a: data.c is 1, not 2", 0)},
+		Played:   []results.Played{{ID: id(one)}, {ID: id(three), Error: "etcd crashed"}},
+	}}}
+	q.fill([]edits.Edit{one, two, three})
 	next, ok := q.take()
 	if !ok || next.name() != "spec.b: y" {
 		t.Errorf("%s is played next", next.name())
 	}
+	if next, ok := q.take(); !ok || next.name() != "spec.c: z" {
+		t.Errorf("%s is played then, and not what could not be judged", next.name())
+	}
 	if next, ok := q.take(); ok {
 		t.Errorf("%s is played at last", next.name())
 	}
-	if !q.known["not undone configmaps default/a: data.b"] {
+	if len(q.known) != 1 || q.known["not undone configmaps default/a: data.b"] != id(one) {
 		t.Errorf("known are %v", q.known)
+	}
+}
+
+// What is found with an edit and a fault is found again if the same comes a second time, with the
+// fault or without.
+func TestSecondTime(t *testing.T) {
+	at := func(fault *explore.Fault, oracle explore.Oracle, line string) *Finding {
+		return &Finding{Edits: []edits.Edit{{Field: "spec.a", What: "x"}}, Fault: fault, Problem: Problem{Oracle: oracle, Lines: []string{line}}}
+	}
+	fault := &explore.Fault{Kind: explore.CrashAfter, Step: 1, Nth: 1, Call: &explore.Call{Verb: "update", Resource: "configmaps"}}
+	const line, other = "configmaps default/a: data.b is 1, not 2", "secrets default/a: it is missing"
+	for _, tc := range []struct {
+		name   string
+		again  *Finding
+		same   bool
+		second string
+		fault  *explore.Fault
+	}{
+		{name: "the same", again: at(fault, explore.OtherState, line), same: true, fault: fault},
+		{name: "the same without the fault", again: at(nil, explore.OtherState, line), same: true},
+		{name: "something else", again: at(fault, explore.OtherState, other), second: "it was other state: secrets default/a: it is missing", fault: fault},
+		{name: "something else without the fault", again: at(nil, explore.OtherState, other), second: "it was other state: secrets default/a: it is missing", fault: fault},
+		{name: "what is certain", again: at(nil, explore.Failed, "panic: oh"), same: true},
+	} {
+		found := at(fault, explore.OtherState, line).secondTime(tc.again)
+		if found.Confirmed() != tc.same || found.Second != tc.second || found.Fault != tc.fault {
+			t.Errorf("%s: found again: %t, %q, with %v, want %t, %q, with %v", tc.name, found.Confirmed(), found.Second, found.Fault, tc.same, tc.second, tc.fault)
+		}
 	}
 }
 

@@ -33,7 +33,8 @@ type queue struct {
 	sequences [][]edits.Edit
 	// survived are the last ones, of which sequences are made.
 	survived []edits.Edit
-	known    map[string]bool
+	// known are the kinds of what was confirmed, with the ID of the finding.
+	known map[string]string
 	// variety chooses the faults with which edits are played that were survived.
 	variety *explore.Variety
 	// faults is how many trials with one were played here.
@@ -42,9 +43,11 @@ type queue struct {
 }
 
 func (q *queue) fill(all []edits.Edit) {
-	q.known = map[string]bool{}
+	q.known = map[string]string{}
 	for _, f := range q.book.Findings {
-		q.known[f.Kind()] = true
+		if f.Confirmed() {
+			q.known[f.Kind()] = f.Case()
+		}
 	}
 	for _, f := range q.book.Again {
 		if t := f.trial(); q.plan.chooses(t) {
@@ -72,8 +75,9 @@ func (q *queue) disturbed(id string) bool {
 	return true
 }
 
+// played reports whether a trial was played and judged.
 func (q *queue) played(id string) bool {
-	return slices.ContainsFunc(q.book.Played, func(p results.Played) bool { return p.ID == id })
+	return slices.ContainsFunc(q.book.Played, func(p results.Played) bool { return p.ID == id && p.Done() })
 }
 
 // take returns what is played next: sequences as soon as there are some.
@@ -251,8 +255,8 @@ func (l *lane) confirm(ctx context.Context, found *Finding, t trial) (*Finding, 
 	if found.Problem.certain() {
 		return found, nil
 	}
-	if known {
-		found.Repeated = 1
+	if known != "" {
+		found.Like = known
 		return found, nil
 	}
 	l.used = true
@@ -264,12 +268,14 @@ func (l *lane) confirm(ctx context.Context, found *Finding, t trial) (*Finding, 
 	l.world.quiet = l.fuzzer.Explorer.Quiet
 	again, came, problem, err := l.world.repeat(ctx, t)
 	l.world.quiet = quick
-	if problem != nil {
-		if again.fault == nil && t.fault != nil {
-			found = l.fuzzer.newFinding(again, came, problem, l.world)
-			found.Tries = 1
-		}
-		found.Repeated = 1
+	switch {
+	case err != nil:
+	case problem == nil && came == accepted, problem == nil && came == disturbed:
+		found.Second = "all was well"
+	case problem == nil:
+		found.Second = "what came of it was: " + string(came)
+	default:
+		found = found.secondTime(l.fuzzer.newFinding(again, came, problem, l.world))
 	}
 	return found, err
 }
@@ -301,7 +307,7 @@ func (l *lane) note(played results.Played, found *Finding, t trial) []trial {
 	switch {
 	case found != nil:
 		if found.Confirmed() {
-			l.known[found.Kind()] = true
+			l.known[found.Kind()] = found.Case()
 		}
 		kept = l.book.Found(found)
 	case played.Outcome == string(accepted) && played.Error == "" && len(t.edits) == 1:

@@ -36,6 +36,9 @@ func (r *Result) Text(w io.Writer, dir string) {
 		fmt.Fprint(w, "; none with a fault, as the operator has written nothing after an edit that it has survived")
 	}
 	fmt.Fprintf(w, "; %d not played. Found: %d.\n", r.Left, r.Confirmed())
+	for _, doubt := range r.Doubt() {
+		fmt.Fprintln(w, doubt)
+	}
 }
 
 // Describe implements [results.Finding].

@@ -77,7 +77,7 @@ func (b *Book[F]) Opened(w io.Writer, cases string) {
 	switch {
 	case b.last.IsZero() && len(b.Again) == 0:
 	case len(b.Played) > 0:
-		fmt.Fprintf(w, "%d %s were played before, the last on %s, and are not played again: begin from the start with --fresh.\n", len(b.Played), cases, b.last.Format(date))
+		fmt.Fprintf(w, "%d %s were played before, the last on %s, and are not played again: begin from the start with --fresh.\n", b.done(), cases, b.last.Format(date))
 	default:
 		since, why := "", ""
 		if !b.last.IsZero() {

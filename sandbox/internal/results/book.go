@@ -45,6 +45,10 @@ type Played struct {
 	Unsure bool `json:"unsure,omitempty"`
 }
 
+// Done reports whether a case need not be played again: it was judged, and what was found is certain
+// or was tried again.
+func (p *Played) Done() bool { return !p.Unsure && p.Error == "" }
+
 // NotReached is the outcome of a case in which what it is about did not happen.
 const NotReached = "not reached"
 
@@ -169,8 +173,11 @@ func Verdict(f Finding) string {
 	if f.Confirmed() {
 		return "FOUND: " + f.Title()
 	}
-	if f.evidence().Tries == 0 {
+	switch e := f.evidence(); {
+	case e.Tries == 0:
 		return "found once, and there is no time to play it again: " + f.Title()
+	case e.Second != "":
+		return fmt.Sprintf("found once: %s; and not again: %s", f.Title(), e.Second)
 	}
 	return "found once, and not again: " + f.Title()
 }
@@ -248,41 +255,4 @@ func (t *Tool[F]) ReadFinding(file string) (F, error) {
 		return none, fmt.Errorf("%s is not a finding of sandbox %s: %w", file, t.Name, err)
 	}
 	return f, nil
-}
-
-// Merge reads the results of several directories as one.
-func (t *Tool[F]) Merge(dirs []string) (*Result[F], error) {
-	merged := &Result[F]{}
-	played, found := map[string]bool{}, map[string]bool{}
-	var first *About
-	for _, dir := range dirs {
-		r, err := t.read(dir)
-		if err != nil {
-			return nil, err
-		}
-		about, err := t.readAbout(dir)
-		switch {
-		case err != nil:
-			return nil, err
-		case first == nil:
-			first = about
-		case !about.partOf(first):
-			return nil, fmt.Errorf("%s and %s have the results of another %s each: only parts of the same can be put together", dirs[0], dir, t.Subject)
-		}
-		for _, p := range r.Played {
-			if !played[p.ID] {
-				played[p.ID] = true
-				merged.Played = append(merged.Played, p)
-				merged.Took += time.Duration(p.Seconds * float64(time.Second))
-			}
-		}
-		for _, f := range r.Findings {
-			if !found[f.Case()] {
-				found[f.Case()] = true
-				merged.Findings = append(merged.Findings, f)
-			}
-		}
-	}
-	merged.Planned = len(merged.Played)
-	return merged, nil
 }

@@ -7,6 +7,7 @@
 //
 //	finding.go   what every finding has, and its file
 //	about.go     what the results of a directory are about
+//	merge.go     which cases were to be played, and the directories of several machines as one
 //	book.go      the directory: what was played, and what was found
 //	lock.go      keeps other runs out of it
 //	again.go     goes on in it, or begins from the start

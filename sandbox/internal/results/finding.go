@@ -47,6 +47,8 @@ type Evidence struct {
 	// no time.
 	Repeated int `json:"repeated"`
 	Tries    int `json:"tries"`
+	// Second says what was different when it was played again and not found.
+	Second string `json:"second,omitempty"`
 	// Timeline is what happened, and Output how the operator's output ended.
 	Timeline []Moment `json:"timeline,omitempty"`
 	Output   []string `json:"output,omitempty"`

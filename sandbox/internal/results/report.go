@@ -40,8 +40,11 @@ func (t *Tool[F]) Text(w io.Writer, r *Result[F], dir string) {
 	}
 	for _, g := range once {
 		only := "Found once and not when it was played again, so it may be chance"
-		if g.Finding.evidence().Tries == 0 {
+		switch e := g.Finding.evidence(); {
+		case e.Tries == 0:
 			only = "Found once, and there was no time to play it again, so it may be chance"
+		case e.Second != "":
+			only = "Found once and not when it was played again (" + e.Second + "), so it may be chance"
 		}
 		fmt.Fprintf(w, "\n%s: %s\n  %s\n", only, g.Finding.Title(), g.Finding.Where())
 	}

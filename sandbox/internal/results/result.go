@@ -16,8 +16,10 @@ import (
 type Result[F Finding] struct {
 	Played   []Played
 	Findings []F
-	// Planned is how many cases there are, Left how many of them were not played here.
+	// Planned is how many cases there are, Left how many of them were not played here, and
+	// Missing are the parts, such as 2/4, of which nothing is here.
 	Planned, Left int
+	Missing       []string
 	Took          time.Duration
 	// Learnt is what was learnt before.
 	Learnt string
@@ -31,14 +33,24 @@ type Group[F Finding] struct {
 }
 
 // Groups sorts the findings into groups, those that are confirmed and those that were found
-// only once: in each, what tells most comes first.
+// only once: in each, what tells most comes first. What was found once and is of the same kind as
+// what is confirmed is one of its group.
 func (r *Result[F]) Groups() (confirmed, once []Group[F]) {
 	sorted := slices.SortedStableFunc(slices.Values(r.Findings), func(a, b F) int {
 		return cmp.Or(slices.Compare(a.Rank(), b.Rank()), cmp.Compare(a.Where(), b.Where()))
 	})
+	slices.SortStableFunc(sorted, func(a, b F) int {
+		switch {
+		case a.Confirmed() == b.Confirmed():
+			return 0
+		case a.Confirmed():
+			return -1
+		}
+		return 1
+	})
 	for _, f := range sorted {
 		into := &once
-		if f.Confirmed() {
+		if f.Confirmed() || slices.ContainsFunc(confirmed, func(g Group[F]) bool { return g.Finding.Kind() == f.Kind() }) {
 			into = &confirmed
 		}
 		if i := slices.IndexFunc(*into, func(g Group[F]) bool { return g.Finding.Kind() == f.Kind() }); i >= 0 {
@@ -67,13 +79,33 @@ func (r *Result[F]) Failed() int {
 	return failed
 }
 
-// Judged returns an error if nothing is known: no case was played, or none could be judged.
+// mostUnjudged is the share of cases that may not be judged, one in so many: above it, what was not
+// found says nothing.
+const mostUnjudged = 10
+
+// done returns how many cases need not be played again.
+func (r *Result[F]) done() int {
+	done := 0
+	for i := range r.Played {
+		if r.Played[i].Done() {
+			done++
+		}
+	}
+	return done
+}
+
+// Judged returns an error if little is known: no case was played, too many could not be judged, or
+// in none did what it is about happen.
 func (r *Result[F]) Judged() error {
 	switch failed := r.Failed(); {
 	case len(r.Played) == 0:
 		return errors.New("nothing was played: --for leaves no time for it, or it was interrupted")
 	case failed == len(r.Played):
 		return fmt.Errorf("none of the %d that were played could be judged: %s", failed, r.whyNot())
+	case mostUnjudged*failed > len(r.Played):
+		return fmt.Errorf("%d of the %d that were played could not be judged, more than a tenth, such as: %s. Started again, it plays them again", failed, len(r.Played), r.whyNot())
+	case r.Came(NotReached) == len(r.Played)-failed:
+		return fmt.Errorf("none of the %d that were played was reached: the operator does not do again what they are about", len(r.Played)-failed)
 	}
 	return nil
 }
@@ -89,12 +121,16 @@ func (r *Result[F]) whyNot() string {
 	return ""
 }
 
-// Doubt is a line for a result of which most could not be judged, empty otherwise.
-func (r *Result[F]) Doubt() string {
-	if 2*r.Failed() <= len(r.Played) {
-		return ""
+// Doubt are lines for a result of which most could not be judged, or parts are missing.
+func (r *Result[F]) Doubt() []string {
+	var lines []string
+	if 2*r.Failed() > len(r.Played) {
+		lines = append(lines, "Most could not be judged, such as: "+r.whyNot()+". Is the machine too slow for that many --jobs, or does something differ in every run?")
 	}
-	return "Most could not be judged, such as: " + r.whyNot() + ". Is the machine too slow for that many --jobs, or does something differ in every run?"
+	if len(r.Missing) > 0 {
+		lines = append(lines, "Parts of which nothing is here: "+strings.Join(r.Missing, ", ")+".")
+	}
+	return lines
 }
 
 // Came returns with how many cases an outcome came.

@@ -176,8 +176,18 @@ func TestDifferentResults(t *testing.T) {
 
 // A result of which nothing is known is not one in which nothing was found.
 func TestJudged(t *testing.T) {
+	many := func(of int, p Played) (all []Played) {
+		for i := range of {
+			p.ID = fmt.Sprint(i, p.Outcome)
+			all = append(all, p)
+		}
+		return all
+	}
+	failed, unreached := Played{ID: "a", Error: "slow\nmore"}, Played{Outcome: NotReached}
 	for want, played := range map[string][]Played{
-		"":                      {{ID: "a", Error: "slow"}, {ID: "b"}},
+		"": append(many(9, Played{}), failed),
+		"1 of the 9 that were played could not be judged, more than a tenth, such as: slow.": append(many(8, Played{}), failed),
+		"none of the 20 that were played was reached":                                        append(many(20, unreached), failed),
 		"nothing was played":    {},
 		"could be judged: slow": {{ID: "a", Error: "slow\nmore"}, {ID: "b", Error: "late"}},
 	} {
@@ -187,15 +197,34 @@ func TestJudged(t *testing.T) {
 	}
 }
 
+// What was not played of any part is said, and which parts are missing.
+func TestMergeParts(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir()}
+	for i, dir := range dirs {
+		keep(t, dir, []Played{{ID: fmt.Sprint("played ", i)}})
+		book := open(t, dir, of("one", "1", "1"))
+		if err := book.Plan(2*i+1, 4, []string{fmt.Sprint("played ", i), fmt.Sprint("left ", i), "left, too"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	merged, err := tool.Merge(dirs)
+	if err != nil || merged.Planned != 5 || merged.Left != 3 || !slices.Equal(merged.Missing, []string{"2/4", "4/4"}) {
+		t.Errorf("merged to %+v, %v", merged, err)
+	}
+	if doubt := merged.Doubt(); !slices.Equal(doubt, []string{"Parts of which nothing is here: 2/4, 4/4."}) {
+		t.Errorf("the report says %q", doubt)
+	}
+}
+
 // What tells most comes first, and one mistake is one group; what came once is apart.
 func TestGroups(t *testing.T) {
-	r := &Result[*wrong]{Findings: []*wrong{find("a", "late", 3, 1), find("b", "lost", 2, 1), find("c", "odd", 0, 0), find("d", "lost", 1, 1)}}
+	r := &Result[*wrong]{Findings: []*wrong{find("a", "late", 3, 1), find("b", "lost", 2, 1), find("c", "odd", 0, 0), find("d", "lost", 1, 1), find("e", "lost", 0, 0)}}
 	confirmed, once := r.Groups()
 	var ids []string
 	for _, g := range append(confirmed, once...) {
 		ids = append(ids, fmt.Sprintf("%s+%d", g.Finding.ID, len(g.Also)))
 	}
-	if !slices.Equal(ids, []string{"d+1", "a+0", "c+0"}) || len(once) != 1 {
+	if !slices.Equal(ids, []string{"d+2", "a+0", "c+0"}) || len(once) != 1 {
 		t.Errorf("the groups are %q, %d of them found once", ids, len(once))
 	}
 }

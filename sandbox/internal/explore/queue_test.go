@@ -1,0 +1,134 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+)
+
+// What was played is not played again, unless it could not be judged then.
+func TestFill(t *testing.T) {
+	var faults []planned
+	for step := range 4 {
+		faults = append(faults, planned{Fault: Fault{Kind: Restart, Step: step}})
+	}
+	played := []results.Played{{ID: faults[0].id()}, {ID: faults[1].id(), Error: "etcd crashed"}, {ID: faults[2].id(), Found: true, Unsure: true}}
+	q := &queue{book: &results.Book[*Finding]{Result: &results.Result[*Finding]{Played: played}}, history: newHistory()}
+	q.fill(faults)
+	var left []int
+	for _, f := range q.short {
+		left = append(left, f.Step)
+	}
+	if want := []int{1, 2, 3}; !slices.Equal(left, want) {
+		t.Errorf("left are those of the steps %v, want %v", left, want)
+	}
+}
+
+// A fault is found again if it is reached again and shows the same, and otherwise it is said what was
+// different.
+func TestSecondTime(t *testing.T) {
+	missing := Problem{Oracle: OtherState, Lines: []string{"secrets default/receipt-1: it is missing", "configmaps default/bread: data.state is new, not done"}}
+	other := Problem{Oracle: OtherState, Lines: []string{"configmaps default/cake: data.state is new, not done"}}
+	restless := Problem{Oracle: NotAtRest, Lines: []string{"it does not come to rest: the operator's update configmaps default/bread"}}
+	for _, tc := range []struct {
+		name string
+		// again are the problems of the second time.
+		again   []Problem
+		reached bool
+		err     error
+		same    bool
+		second  string
+	}{
+		{name: "the same", again: []Problem{missing}, reached: true, same: true},
+		{name: "some of the same", again: []Problem{restless, {Oracle: OtherState, Lines: []string{missing.Lines[1]}}}, reached: true, same: true},
+		{name: "another object", again: []Problem{other}, reached: true, second: "it was other state: configmaps default/cake"},
+		{name: "something else", again: []Problem{restless}, reached: true, second: "it was not at rest"},
+		{name: "the same, and the fault is not reached", again: []Problem{missing}, second: "the fault was not reached, and yet other state"},
+		{name: "not reached", second: "the fault was not reached"},
+		{name: "nothing", reached: true, second: "all was well"},
+		{name: "an error", err: errors.New("etcd crashed\nand more"), second: "it could not be judged: etcd crashed"},
+		{name: "what is certain", again: []Problem{{Oracle: Failed, Lines: []string{"panic: oh"}}}, reached: true, same: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			q := &queue{explorer: &Explorer{Workload: &Workload{Steps: []Step{{Name: "a"}}}}}
+			fault := &Fault{Kind: CrashAfter, Step: 1, Until: 1}
+			found := q.explorer.newFinding(fault, &Outcome{Problems: []Problem{missing}}, nil)
+			var again *Outcome
+			if tc.err == nil {
+				again = &Outcome{Problems: tc.again, Reached: tc.reached}
+			}
+			found = q.secondTime(found, again, tc.err)
+			if found.Confirmed() != tc.same || !strings.HasPrefix(found.Second, tc.second) || (tc.second == "") != (found.Second == "") || found.Tries != 1 {
+				t.Errorf("found again: %t, %q, want %t, %q", found.Confirmed(), found.Second, tc.same, tc.second)
+			}
+		})
+	}
+}
+
+// The same mistake, found by several faults, is one finding.
+func TestOneMistake(t *testing.T) {
+	r := &results.Result[*Finding]{}
+	for i, kind := range []Kind{CrashAfter, Freeze, Restart} {
+		found := &Finding{ID: fmt.Sprint(i), Workload: &Workload{}, Fault: &Fault{Kind: kind}, Problems: []Problem{{Oracle: OtherState, Lines: []string{fmt.Sprintf("secrets default/receipt-%d: it is missing", i)}}}}
+		found.Repeated = i // One was found only once.
+		r.Findings = append(r.Findings, found)
+	}
+	if confirmed, once := r.Groups(); len(confirmed) != 1 || len(confirmed[0].Also) != 2 || len(once) != 0 {
+		t.Errorf("%d mistakes, and %d found once", len(confirmed), len(once))
+	}
+}
+
+// Each fault is in one part, and in the same whatever other faults there are.
+func TestShards(t *testing.T) {
+	var all []planned
+	for step := range 100 {
+		all = append(all, planned{Fault: Fault{Kind: Restart, Step: step}})
+	}
+	parts := map[string]int{}
+	for shard := 1; shard <= 3; shard++ {
+		mine := choose(slices.Clone(all), Plan{Shard: shard, Shards: 3})
+		if len(mine) < 20 {
+			t.Errorf("part %d has only %d faults of 100", shard, len(mine))
+		}
+		for _, f := range mine {
+			if before := parts[f.id()]; before > 0 {
+				t.Errorf("%s is in the parts %d and %d", f.name(), before, shard)
+			}
+			parts[f.id()] = shard
+		}
+		// Another machine has planned fewer.
+		for _, f := range choose(slices.Clone(all[1:]), Plan{Shard: shard, Shards: 3}) {
+			if parts[f.id()] != shard {
+				t.Errorf("%s is in another part of fewer", f.name())
+			}
+		}
+	}
+	if len(parts) != len(all) {
+		t.Errorf("%d faults are in a part, want %d", len(parts), len(all))
+	}
+}
+
+// A deletion of what is not there is not promising, nor is what follows it because of it.
+func TestDeletionsOfNothing(t *testing.T) {
+	scores := func(status int) map[string]int {
+		all := map[string]int{}
+		writes := []Request{{Verb: "delete", Resource: "secrets", Upstream: status}, {Verb: "update", Resource: "configmaps", Upstream: 200}}
+		planCalls(writes, 1, nil, nil, false, func(score int, f Fault) {
+			if f.Kind == CrashAfter {
+				all[f.Call.Verb] = score
+			}
+		})
+		return all
+	}
+	done, nothing := scores(200), scores(404)
+	if nothing["delete"] >= nothing["update"] || nothing["delete"] >= done["delete"] || nothing["update"] >= done["update"] {
+		t.Errorf("the scores are %v, and %v of a deletion of nothing", done, nothing)
+	}
+}

@@ -1,0 +1,130 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package results
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// plannedFile has the part of the cases that was to be played in a directory.
+const plannedFile = "planned.json"
+
+// part is what was to be played in a directory: the Number-th of Parts, from 1 on, and 0 of 0 for
+// all. IDs are its cases.
+type part struct {
+	Number int      `json:"part,omitempty"`
+	Parts  int      `json:"parts,omitempty"`
+	IDs    []string `json:"cases"`
+}
+
+// Plan keeps which cases are to be played here, the number-th of several parts.
+func (b *Book[F]) Plan(number, of int, ids []string) error {
+	b.Planned = len(ids)
+	text, err := json.Marshal(part{Number: number, Parts: of, IDs: ids})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(b.dir, plannedFile), text, 0o600)
+}
+
+// readPart reads what was to be played in a directory: nothing, if it was interrupted before that
+// was known.
+func readPart(dir string) (p part, err error) {
+	file := filepath.Join(dir, plannedFile)
+	text, err := os.ReadFile(filepath.Clean(file))
+	if errors.Is(err, os.ErrNotExist) {
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		return p, fmt.Errorf("%s is damaged: play again in another directory", file)
+	}
+	return p, nil
+}
+
+// parts are those of several directories.
+type parts []part
+
+// left returns how many cases were to be played and were not.
+func (all parts) left(played map[string]bool) int {
+	left := map[string]bool{}
+	for _, p := range all {
+		for _, id := range p.IDs {
+			if !played[id] {
+				left[id] = true
+			}
+		}
+	}
+	return len(left)
+}
+
+// missing returns the parts of which there is no directory, as --shard has them. A directory with
+// all cases misses nothing.
+func (all parts) missing() []string {
+	var missing []string
+	there, most := map[int]bool{}, 0
+	for _, p := range all {
+		if p.Parts <= 1 {
+			return nil
+		}
+		there[p.Number], most = true, max(most, p.Parts)
+	}
+	for number := 1; number <= most; number++ {
+		if !there[number] {
+			missing = append(missing, fmt.Sprintf("%d/%d", number, most))
+		}
+	}
+	return missing
+}
+
+// Merge reads the results of several directories as one.
+func (t *Tool[F]) Merge(dirs []string) (*Result[F], error) {
+	merged := &Result[F]{}
+	played, found := map[string]bool{}, map[string]bool{}
+	var first *About
+	var parts parts
+	for _, dir := range dirs {
+		r, err := t.read(dir)
+		if err != nil {
+			return nil, err
+		}
+		about, err := t.readAbout(dir)
+		switch {
+		case err != nil:
+			return nil, err
+		case first == nil:
+			first = about
+		case !about.partOf(first):
+			return nil, fmt.Errorf("%s and %s have the results of another %s each: only parts of the same can be put together", dirs[0], dir, t.Subject)
+		}
+		part, err := readPart(dir)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+		for _, p := range r.Played {
+			if !played[p.ID] {
+				played[p.ID] = true
+				merged.Played = append(merged.Played, p)
+				merged.Took += time.Duration(p.Seconds * float64(time.Second))
+			}
+		}
+		for _, f := range r.Findings {
+			if !found[f.Case()] {
+				found[f.Case()] = true
+				merged.Findings = append(merged.Findings, f)
+			}
+		}
+	}
+	merged.Left = parts.left(played)
+	merged.Planned, merged.Missing = len(merged.Played)+merged.Left, parts.missing()
+	return merged, nil
+}
