@@ -79,7 +79,7 @@ func (r *Result[F]) Failed() int {
 	return failed
 }
 
-// mostUnjudged is the share of cases that may not be judged, one in so many: above it, what was not
+// mostUnjudged is the share of cases that may not be judged: one in ten. Above it, what was not
 // found says nothing.
 const mostUnjudged = 10
 
