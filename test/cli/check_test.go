@@ -73,7 +73,7 @@ func TestNoManagerLeads(t *testing.T) {
 		"manager": "failed: there is no lease tidekeeper, and .*", "nodepools": "failed: NodePool worker .*", "scheduledrestarts": "failed: ScheduledRestart web .*",
 	})
 
-	m := c.StartManager(t, framework.Elect...)
+	m := c.StartManager(t, c.ElectUntilReleased(t)...)
 	if r := on("check", "--timeout", "1m").run(t); !strings.Contains(r.stdout, " leads (namespace tidekeeper-system)\n") {
 		t.Errorf("waiting for a leader: %+v", r)
 	}

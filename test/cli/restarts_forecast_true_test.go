@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -79,7 +78,7 @@ func (f *foretold) deployment(t *testing.T, name string) *appsv1.Deployment {
 func (f *foretold) complete(t *testing.T, name string) {
 	t.Helper()
 	framework.Eventually(t, name+" is rolled out", func() error {
-		f.open(t, name)
+		cluster.OpenGate(t, f.namespace, name)
 		d := f.deployment(t, name)
 		if s := d.Status; s.ObservedGeneration != d.Generation || s.UpdatedReplicas != 2 || s.Replicas != 2 || s.AvailableReplicas != 2 {
 			return fmt.Errorf("generation %d, status %+v", d.Generation, s)
@@ -140,30 +139,6 @@ func (f *foretold) cameTrue(t *testing.T, patience time.Duration, forecast forec
 	return starts
 }
 
-// gate is a condition without which pods are not ready.
-const gate corev1.PodConditionType = "example.com/gate"
-
-// open lets the pods of a Deployment become ready.
-func (f *foretold) open(t *testing.T, name string) {
-	t.Helper()
-	pods := &corev1.PodList{}
-	if err := cluster.List(t.Context(), pods, client.InNamespace(f.namespace), client.MatchingLabels{"app": name}); err != nil {
-		t.Fatal(err)
-	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		gated := slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == gate })
-		isOpen := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == gate && c.Status == corev1.ConditionTrue })
-		if !gated || isOpen || pod.DeletionTimestamp != nil {
-			continue
-		}
-		patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":"True"}]}}`, gate)
-		if err := client.IgnoreNotFound(cluster.Status().Patch(t.Context(), pod, client.RawPatch("application/strategic-merge-patch+json", patch))); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // What the forecast says of a tick happens, and when: with one slot, and three restarts of which
 // two fit between the tick and its deadline, one is missed. So is that of a paused Deployment.
 // The manager's clock stands still but for when the test sets it.
@@ -171,7 +146,7 @@ func TestRestartsForecastComesTrue(t *testing.T) {
 	tick := time.Now().Add(30 * time.Minute).Truncate(time.Minute).UTC()
 	clock := framework.NewStandingClock(t, tick.Add(-20*time.Minute))
 	cluster.WithClocks(t).StartManager(t, append(oneSlot, clock.Flag())...)
-	f := foretell(t, "ahead", fmt.Sprintf(`{"spec":{"readinessGates":[{"conditionType":%q}]}}`, gate))
+	f := foretell(t, "ahead", fmt.Sprintf(`{"spec":{"readinessGates":[{"conditionType":%q}]}}`, framework.Gate))
 	f.schedule(t, tick, 24)
 	forecast := f.forecast(t, 15)
 

@@ -56,7 +56,7 @@ func isFrozen(t *testing.T, r *tidekeeperv1.ScheduledRestart, f *tidekeeperv1.Fr
 func TestFreeze(t *testing.T) {
 	manager := cluster.StartManager(t, "--max-concurrent-restarts=1")
 	cluster.AddNodes(t, "frz", 1)
-	busy := slow(t, "frz-busy", 3*time.Second)
+	busy := held(t, "frz-busy")
 	var waiting []*tidekeeperv1.ScheduledRestart
 	for _, name := range []string{"frz-a", "frz-b"} {
 		workload(t, "Deployment", name)
@@ -75,7 +75,7 @@ func TestFreeze(t *testing.T) {
 	isFrozen(t, waiting[0], f) // It has waited for something else before.
 	request(t, waiting[1])
 	isFrozen(t, waiting[1], f)
-	eventuallyOutcome(t, underWay, tick, tidekeeperv1.OutcomeSucceeded, "")
+	eventuallyLetGo(t, busy, underWay, tick)
 	eventuallyFreeze(t, f, "counts what it holds back", func() error { return diff(tidekeeperv1.HeldBack{Restarts: 2}, f.Status.HeldBack) })
 	if got := manager.ReadMetrics(t).SumOf("tidekeeper_freezes", "phase", "InForce"); got != 1 {
 		t.Errorf("the metric counts %.0f freezes in force, want 1", got)

@@ -34,15 +34,17 @@ func TestALateWriteIsTakenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			name := "late-" + name
 			proxy := cluster.StartProxy(t, "")
-			leader := cluster.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, framework.Elect...)...)
+			elect := cluster.ElectUntilReleased(t)
+			leader := cluster.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, elect...)...)
 			node := addMembers(t, name, 1)[0]
 			proxy.Add(t, fmt.Sprintf(`rules: [{name: late, match: {verbs: [patch], resources: [nodes], names: [%s]}, fault: {kind: Delay, for: 10m}}]`, node))
-			cluster.StartManager(t, framework.Elect...)
+			cluster.StartManager(t, elect...)
 			cluster.Apply(t, pool(name))
 			proxy.AwaitFired(t, "late", 1)
 
 			leader.Signal(t, syscall.SIGSTOP)
 			t.Cleanup(func() { leader.Signal(t, syscall.SIGCONT); leader.Kill(t) })
+			cluster.ExpireLease(t)
 			meanwhile(t, name)
 			mark := proxy.Mark(t)
 			proxy.Remove(t, "late")

@@ -4,7 +4,9 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -22,5 +24,18 @@ func eventuallyReady(t *testing.T, d *appsv1.Deployment) {
 	framework.Eventually(t, "deployment "+d.Name+" is ready", func() error {
 		cluster.Refresh(t, d)
 		return diff(*d.Spec.Replicas, d.Status.ReadyReplicas)
+	})
+}
+
+// nextSecond waits until the times of what happens from now on are later than those of what has
+// happened: they are in whole seconds.
+func nextSecond(t *testing.T) {
+	t.Helper()
+	second := time.Now().Truncate(time.Second)
+	framework.Eventually(t, "the second is over", func() error {
+		if now := time.Now(); !now.Truncate(time.Second).After(second) {
+			return fmt.Errorf("it is %s", now)
+		}
+		return nil
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +69,7 @@ func writes(t *testing.T, audit *framework.Audit, prefix string) map[string]int 
 // By default no ReplicaSet is labelled, or even read.
 func TestPodCount_OffByDefault(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
-	cluster.StartManager(t)
+	manager := cluster.StartManager(t)
 	cluster.AddNodes(t, "s1off", 1)
 	rs := replicaSet("s1off", 1)
 	cluster.Apply(t, rs)
@@ -78,7 +77,10 @@ func TestPodCount_OffByDefault(t *testing.T) {
 		cluster.Refresh(t, rs)
 		return diff(int32(1), rs.Status.ReadyReplicas)
 	})
-	time.Sleep(time.Second)
+	// The manager has done what came later, and has nothing else to do.
+	cluster.Apply(t, pool("s1off"))
+	eventuallyReason(t, "s1off", "NoNodes")
+	manager.AssertIdle(t)
 	cluster.Refresh(t, rs)
 	if len(rs.Labels) > 0 {
 		t.Errorf("it has labels: %v", rs.Labels)
@@ -233,14 +235,26 @@ func TestPodCount_NothingIsWrittenAtRest(t *testing.T) {
 		return diff(int32(2), rs.Status.ReadyReplicas)
 	})
 
+	// idle waits until the manager has seen all that has happened, as it has seen what comes
+	// after that, and has nothing to do.
+	last := replicaSet("s1rest-last", 0)
+	cluster.Apply(t, last)
+	eventuallyCounted(t, last, "0")
+	idle := func() {
+		t.Helper()
+		cluster.Change(t, last, func() { last.Labels[podcount.Label] = "many" })
+		eventuallyCounted(t, last, "0")
+		manager.AssertIdle(t)
+	}
+
 	// A manual change is set back, with one write each.
 	audit := cluster.Audit(t, "tidekeeper/")
 	cluster.Change(t, rs, func() { rs.Labels[podcount.Label] = "many" })
 	eventuallyCounted(t, rs, "2")
 	cluster.Change(t, rs, func() { delete(rs.Labels, podcount.Label) })
 	eventuallyCounted(t, rs, "2")
-	time.Sleep(time.Second)
-	if err := diff(map[string]int{"patch replicasets s1rest": 2}, writes(t, audit, "s1rest")); err != nil {
+	idle()
+	if err := diff(map[string]int{"patch replicasets s1rest": 2, "patch replicasets s1rest-last": 1}, writes(t, audit, "s1rest")); err != nil {
 		t.Errorf("writes %v", err)
 	}
 
@@ -248,16 +262,16 @@ func TestPodCount_NothingIsWrittenAtRest(t *testing.T) {
 	cluster.Change(t, rs, func() { rs.Annotations = map[string]string{"example.com/note": "x"} })
 	pod := podsOf(t, rs)[0]
 	cluster.Change(t, pod, func() { pod.Annotations = map[string]string{"example.com/note": "x"} })
-	time.Sleep(time.Second)
+	idle()
 
 	// A manager that finds all labels correct writes nothing.
 	manager.Stop(t)
-	cluster.StartManager(t, "--controllers=pod-count")
-	time.Sleep(3 * time.Second)
+	manager = cluster.StartManager(t, "--controllers=pod-count")
+	idle()
 	asked := map[string]int{}
 	for _, r := range audit.Requests(t) {
 		// The list is part of the new watch. For pods it comes before the watch.
-		if (r.Resource == "replicasets" || r.Resource == "pods") && r.Verb != "watch" {
+		if (r.Resource == "replicasets" || r.Resource == "pods") && r.Verb != "watch" && r.Name != last.Name {
 			asked[r.Verb+" "+r.Resource]++
 		}
 	}

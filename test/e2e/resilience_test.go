@@ -58,7 +58,7 @@ func TestKillAtAnyTime(t *testing.T) {
 	stop := crashing()
 	cluster.Apply(t, a)
 	cluster.Apply(t, b)
-	pause := func() { time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) } // time to leave work half done
+	pause := func() { time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) } // sleep: work is left half done at any time
 	pause()
 	cluster.Apply(t, c)
 	for i := 1; i <= nodes; i++ {

@@ -90,8 +90,7 @@ func TestAgeIsThatOfThePods(t *testing.T) {
 		}
 		rolledOut(t, kind, name)
 		restarted := standing(t, name)
-		// The times of creation are in seconds.
-		time.Sleep(time.Second)
+		nextSecond(t)
 		for i := range restarted {
 			cluster.Delete(t, &restarted[i])
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,15 +19,37 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// slow creates a Deployment whose pods take some time to become ready, and waits until
-// it is rolled out.
-func slow(t *testing.T, name string, pods time.Duration) *appsv1.Deployment {
+// held creates a Deployment whose new pods are not ready until the test opens their gate, and
+// waits until it is rolled out: its restarts take as long as the test wants.
+func held(t *testing.T, name string) *appsv1.Deployment {
 	t.Helper()
-	d := deployment(name, 1, app)
-	d.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/containers-ready-after": pods.String()}
+	d := deployment(name, 1, *app.DeepCopy())
+	d.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: framework.Gate}}
 	cluster.Apply(t, d)
-	rolledOut(t, "Deployment", name)
+	framework.Eventually(t, name+" is rolled out", func() error {
+		cluster.OpenGate(t, d.Namespace, name)
+		cluster.Refresh(t, d)
+		return diff(int32(1), d.Status.AvailableReplicas)
+	})
 	return d
+}
+
+// eventuallyLetGo lets the restart of a held Deployment be complete, and waits until its tick has
+// succeeded.
+func eventuallyLetGo(t *testing.T, d *appsv1.Deployment, r *tidekeeperv1.ScheduledRestart, tick time.Time) tidekeeperv1.RestartRecord {
+	t.Helper()
+	eventuallyRestart(t, r, framework.Patience, "has succeeded", func() error {
+		cluster.OpenGate(t, d.Namespace, d.Name)
+		if len(r.Status.History) == 0 || !r.Status.History[0].ScheduledTime.Time.Equal(tick) {
+			return fmt.Errorf("status %+v", r.Status)
+		}
+		return nil
+	})
+	record := r.Status.History[0]
+	if record.Outcome != tidekeeperv1.OutcomeSucceeded {
+		t.Errorf("%s: the record is %+v, want a success", r.Name, record)
+	}
+	return record
 }
 
 // suspendedRestart creates a suspended ScheduledRestart for a Deployment.
@@ -83,7 +106,7 @@ func TestRequestForAnImpossibleTime(t *testing.T) {
 func TestBudgetGoesByWhoWaitsLongest(t *testing.T) {
 	cluster.StartManager(t, "--max-concurrent-restarts=1")
 	cluster.AddNodes(t, "line", 1)
-	slow(t, "line-hog", 4*time.Second)
+	held(t, "line-hog")
 	workload(t, "Deployment", "line-first")
 	workload(t, "Deployment", "line-cheat")
 	hog, first, cheat := suspendedRestart(t, "line-hog"), suspendedRestart(t, "line-first"), suspendedRestart(t, "line-cheat")
@@ -95,7 +118,10 @@ func TestBudgetGoesByWhoWaitsLongest(t *testing.T) {
 	eventuallyRestartIs(t, cheat, "BudgetExhausted")
 	cluster.RequestRestart(t, hog, hog.Status.Active.ScheduledTime.Add(time.Second))
 	for r, restarts := range map[*tidekeeperv1.ScheduledRestart]int{hog: 2, first: 1, cheat: 1} {
-		eventuallyRestart(t, r, framework.Patience, "has restarted", func() error { return diff(restarts, len(r.Status.History)) })
+		eventuallyRestart(t, r, framework.Patience, "has restarted", func() error {
+			cluster.OpenGate(t, hog.Namespace, "line-hog")
+			return diff(restarts, len(r.Status.History))
+		})
 	}
 	started := func(r *tidekeeperv1.ScheduledRestart) time.Time { return r.Status.History[0].StartedTime.Time }
 	if !started(first).Before(started(hog)) {

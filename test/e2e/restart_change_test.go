@@ -4,11 +4,9 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -176,13 +174,7 @@ func TestConfigChangeWhileAway(t *testing.T) {
 	setKey(t, left, "a", "2")
 	setKey(t, taken, "a", "2")
 	// The times of objects are in whole seconds: pods of the very second count as older.
-	second := time.Now().Truncate(time.Second)
-	framework.Eventually(t, "the second is over", func() error {
-		if !time.Now().After(second.Add(time.Second + 100*time.Millisecond)) {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	nextSecond(t)
 	cluster.Change(t, d, func() {
 		metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, "example.com/deployed", "again")
 	})

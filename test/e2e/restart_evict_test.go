@@ -48,8 +48,8 @@ func older(t *testing.T, name string) (uids []types.UID) {
 	t.Helper()
 	for _, pod := range standing(t, name) {
 		uids = append(uids, pod.UID)
-		time.Sleep(time.Until(pod.CreationTimestamp.Add(1100 * time.Millisecond)))
 	}
+	nextSecond(t)
 	return uids
 }
 

@@ -121,7 +121,7 @@ spec: {policyName: %[1]s, validationActions: [Deny]}
 // TestRestartOnceAtFailover: the leader of two managers dies just when a tick is due;
 // the tick runs once.
 func TestRestartOnceAtFailover(t *testing.T) {
-	elect := framework.Elect
+	elect := cluster.ElectUntilReleased(t)
 	cluster.AddNodes(t, "failover", 1)
 	d := workload(t, "Deployment", "failover").(*appsv1.Deployment)
 	generation := d.Generation
@@ -138,8 +138,9 @@ func TestRestartOnceAtFailover(t *testing.T) {
 			r.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: tick.Format(time.RFC3339)}
 		})
 		// A moment around the tick, different in each round.
-		time.Sleep(time.Until(tick) + time.Duration(round*8)*time.Millisecond)
+		time.Sleep(time.Until(tick) + time.Duration(round*8)*time.Millisecond) // sleep: the leader is killed at any time, so that nothing can be waited for
 		leader.Kill(t)
+		cluster.ExpireLease(t)
 		eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
 		holder = eventuallyLeader(t, holder)
 		leader = standby
@@ -188,7 +189,7 @@ func restartUnderKills(t *testing.T, cluster *framework.Cluster, name string) (p
 			if kills > 0 {
 				manager.AwaitReady(t)
 			}
-			time.Sleep(time.Duration(rand.IntN(900)) * time.Millisecond)
+			time.Sleep(time.Duration(rand.IntN(900)) * time.Millisecond) // sleep: the manager is killed at any time
 			manager.Kill(t)
 		}
 	}

@@ -27,7 +27,7 @@ func orderedRestart(t *testing.T, name string, deadlineSeconds int32, after ...s
 func TestRestartOrder(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "order", 1)
-	slow(t, "order-db", 2*time.Second)
+	d := held(t, "order-db")
 	workload(t, "Deployment", "order-app")
 	db, app := suspendedRestart(t, "order-db"), orderedRestart(t, "order-app", 900, "order-db")
 	eventuallyRestartIs(t, app, "Suspended")
@@ -36,8 +36,8 @@ func TestRestartOrder(t *testing.T) {
 		cluster.RequestRestart(t, r, tick)
 	}
 	eventuallyRestartIs(t, app, "OutOfOrder")
+	first := eventuallyLetGo(t, d, db, tick)
 	second := eventuallyOutcome(t, app, tick, tidekeeperv1.OutcomeSucceeded, "")
-	first := eventuallyOutcome(t, db, tick, tidekeeperv1.OutcomeSucceeded, "")
 	if second.StartedTime.Time.Before(first.CompletedTime.Time) {
 		t.Errorf("it was started at %s, before the one that comes first was complete, at %s", second.StartedTime, first.CompletedTime)
 	}

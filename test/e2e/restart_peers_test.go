@@ -152,7 +152,8 @@ func TestPeersNothingRunsLateAfterAnEdit(t *testing.T) {
 func TestPeersLeaderChange(t *testing.T) {
 	const count = 4
 	cluster.AddNodes(t, "peers-leader", 1)
-	leader := cluster.StartManager(t, framework.Elect...)
+	elect := cluster.ElectUntilReleased(t)
+	leader := cluster.StartManager(t, elect...)
 	holder := eventuallyLeader(t, "")
 	var deployments []*appsv1.Deployment
 	var restarts []*tidekeeperv1.ScheduledRestart
@@ -173,8 +174,9 @@ func TestPeersLeaderChange(t *testing.T) {
 		cluster.Refresh(t, d)
 		generations[d.Name] = d.Generation
 	}
-	standby := cluster.StartManager(t, framework.Elect...)
+	standby := cluster.StartManager(t, elect...)
 	leader.Kill(t)
+	cluster.ExpireLease(t)
 	holder = eventuallyLeader(t, holder)
 	// The new leader handles everything that it finds at its start before this.
 	last := restarts[count-1]
@@ -192,9 +194,10 @@ func TestPeersLeaderChange(t *testing.T) {
 
 	// Without a leader, one becomes due.
 	standby.Kill(t)
+	cluster.ExpireLease(t)
 	first := restarts[0]
 	tick := request(t, first)
-	leader = cluster.StartManager(t, framework.Elect...)
+	leader = cluster.StartManager(t, elect...)
 	eventuallyLeader(t, holder)
 	eventuallyOutcome(t, first, tick, tidekeeperv1.OutcomeSucceeded, "")
 	generations[first.Name]++

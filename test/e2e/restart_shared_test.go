@@ -131,9 +131,10 @@ func eachSharing(t *testing.T, what string, check func(*tidekeeperv1.ScheduledRe
 // rollouts are the Deployments that share the ConfigMap and are being rolled out, as the API server
 // had it after each write.
 type rollouts struct {
-	mu   sync.Mutex
-	now  map[string]bool
-	most int
+	mu sync.Mutex
+	// seen has all of them, and now those that are being rolled out.
+	seen, now map[string]bool
+	most      int
 }
 
 // followRollouts follows them until the test ends.
@@ -148,7 +149,7 @@ func followRollouts(t *testing.T) *rollouts {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rollouts{now: map[string]bool{}}
+	r := &rollouts{seen: map[string]bool{}, now: map[string]bool{}}
 	var done sync.WaitGroup
 	done.Go(func() {
 		for event := range stream.ResultChan() {
@@ -169,18 +170,19 @@ func (r *rollouts) saw(d *appsv1.Deployment, deleted bool) {
 	defer r.mu.Unlock()
 	s := &d.Status
 	complete := s.ObservedGeneration == d.Generation && s.UpdatedReplicas == 1 && s.Replicas == 1 && s.AvailableReplicas == 1
+	r.seen[d.Name] = true
 	if r.now[d.Name] = true; complete || deleted {
 		delete(r.now, d.Name)
 	}
 	r.most = max(r.most, len(r.now))
 }
 
-// none returns an error while a Deployment is being rolled out.
+// none returns an error while a Deployment is being rolled out, or was not seen yet.
 func (r *rollouts) none() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.now) > 0 {
-		return fmt.Errorf("%d are being rolled out", len(r.now))
+	if len(r.now) > 0 || len(r.seen) < sharing {
+		return fmt.Errorf("%d of %d were seen, and %d are being rolled out", len(r.seen), sharing, len(r.now))
 	}
 	return nil
 }

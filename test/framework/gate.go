@@ -1,0 +1,38 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Gate is a readiness gate: pods that have it become ready when the test opens it, and not before.
+const Gate corev1.PodConditionType = "tests.tidekeeper.dev/gate"
+
+// OpenGate lets those pods become ready that have a [Gate], and the name of a workload as their
+// label app.
+func (c *Cluster) OpenGate(t testing.TB, namespace, workload string) {
+	t.Helper()
+	pods := &corev1.PodList{}
+	if err := c.List(t.Context(), pods, client.InNamespace(namespace), client.MatchingLabels{"app": workload}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		gated := slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == Gate })
+		isOpen := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == Gate && c.Status == corev1.ConditionTrue })
+		if !gated || isOpen || pod.DeletionTimestamp != nil {
+			continue
+		}
+		patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":"True"}]}}`, Gate)
+		if err := client.IgnoreNotFound(c.Status().Patch(t.Context(), pod, client.RawPatch("application/strategic-merge-patch+json", patch))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"context"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ElectUntilReleased returns arguments for managers with leader election, of which a standby leads
+// when the leader has released its lease, or after [Cluster.ExpireLease]. Unlike with [Elect], no
+// leader loses its lease because the machine is busy. The lease is deleted when the test ends.
+func (c *Cluster) ElectUntilReleased(t testing.TB) []string {
+	t.Helper()
+	c.Delete(t, managersLease())
+	t.Cleanup(func() { c.Delete(t, managersLease()) })
+	return []string{
+		"--leader-elect", "--leader-elect-resource-namespace=" + ManagerNamespace,
+		"--leader-elect-lease-duration=1h", "--leader-elect-renew-deadline=50m", "--leader-elect-retry-period=200ms",
+	}
+}
+
+// ExpireLease has the lease of a leader that was killed or suspended expire within a second.
+func (c *Cluster) ExpireLease(t testing.TB) {
+	t.Helper()
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"leaseDurationSeconds":1}}`))
+	if err := c.Patch(context.WithoutCancel(t.Context()), managersLease(), patch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func managersLease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ManagerNamespace, Name: "tidekeeper"}}
+}
