@@ -73,10 +73,16 @@ func command(t testing.TB, args ...string) result {
 }
 
 func runCommand(args ...string) (result, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	return runCommandWith(nil, args...)
+}
+
+// runCommandWith runs a command in an environment with further variables.
+func runCommandWith(environment []string, args ...string) (result, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = append(os.Environ(), environment...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
@@ -163,10 +169,13 @@ func clientOf(t testing.TB, kubeconfig string) kubernetes.Interface {
 	return clientset
 }
 
+// patience is how long is waited for what should happen: so long that no machine is too busy for it.
+const patience = 3 * time.Minute
+
 // waitFor waits until missing returns "". Until then it returns what is missing.
-func waitFor(t testing.TB, timeout time.Duration, missing func() string) {
+func waitFor(t testing.TB, missing func() string) {
 	t.Helper()
-	if err := client.Wait(context.WithoutCancel(t.Context()), timeout, "nothing is missing", func() error {
+	if err := client.Wait(context.WithoutCancel(t.Context()), patience, "nothing is missing", func() error {
 		if what := missing(); what != "" {
 			return errors.New(what)
 		}
@@ -184,7 +193,7 @@ func alive(pid int) bool {
 
 func waitGone(t testing.TB, pids []int) {
 	t.Helper()
-	waitFor(t, 10*time.Second, func() string {
+	waitFor(t, func() string {
 		for _, pid := range pids {
 			if alive(pid) {
 				return fmt.Sprintf("process %d is still alive", pid)
@@ -194,7 +203,9 @@ func waitGone(t testing.TB, pids []int) {
 	})
 }
 
-// shared is the sandbox for tests that clean up after themselves.
+// shared is the sandbox for tests that disturb none of those that run at the same time: that
+// clean up after themselves, have names or a namespace of their own, and taint the nodes that they
+// make, so that pods of others do not come there.
 var shared struct {
 	sync.Once
 	sandbox

@@ -12,8 +12,7 @@ import (
 )
 
 // What a program has started ends with it, as in a container.
-func TestRunLeavesNoProcess(t *testing.T) {
-	s := sharedSandbox(t)
+func runLeavesNoProcess(t *testing.T, s sandbox) {
 	const seconds = "86399.25" // By which they are found.
 	r := startRun(t, s, "--", "sh", "-c", "sleep "+seconds+" & setsid sleep "+seconds+" & sh -c 'setsid sleep "+seconds+" & sleep 0.1'; exit 5")
 	if code := r.wait(); code != 5 {
