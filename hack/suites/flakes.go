@@ -102,7 +102,7 @@ func (a rounds) add(s summary) {
 		}
 	}
 	for _, r := range slices.Concat(s.failed, s.packages) {
-		a.Suites[r.suite].Failed[r.test.String()]++
+		a.Suites[r.suite].Failed[r.String()]++
 	}
 }
 

@@ -53,6 +53,11 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 		})
 	}
 	working.Wait()
+	for _, s := range suites {
+		if s.alone {
+			r.runSuite(ctx, s)
+		}
+	}
 	close(over)
 	watching.Wait()
 	r.screen.clear()
@@ -76,13 +81,16 @@ func (r *runner) showProgress(suites int, start time.Time, over <-chan struct{})
 	}
 }
 
-// build returns the suites that can run, in the order in which what they need is built: those
+// build returns the suites that can run beside others, in the order in which what they need is built: those
 // that need nothing first. Each make target is built once, one after the other, beside the
 // suites that run already.
 func (r *runner) build(ctx context.Context, suites []suite) <-chan suite {
 	ready := make(chan suite, len(suites))
 	var waiting []suite
 	for _, s := range suites {
+		if s.alone {
+			continue
+		}
 		reason := ""
 		if s.requires != nil {
 			reason = s.requires()

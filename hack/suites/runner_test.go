@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,20 +24,19 @@ func shell(name, script string) suite {
 	return suite{name: name, command: []string{"sh", "-c", script + `; echo '{"Action":"pass","Package":"p","Test":"Test` + name + `"}'`}}
 }
 
-func newTestRunner(t *testing.T) (*runner, *strings.Builder) {
+func newTestRunner(t *testing.T) *runner {
 	t.Helper()
-	out := &strings.Builder{}
-	r := &runner{root: t.TempDir(), jobs: 2, screen: &screen{out: out}}
+	r := &runner{root: t.TempDir(), jobs: 2, screen: &screen{out: io.Discard}}
 	r.book = newBook(r.screen)
 	if err := os.WriteFile(filepath.Join(r.root, "Makefile"), []byte("tool:\n\techo once >>made\nbroken:\n\tfalse\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return r, out
+	return r
 }
 
 func TestRunner(t *testing.T) {
 	t.Parallel()
-	r, _ := newTestRunner(t)
+	r := newTestRunner(t)
 	r.required = []string{"required"}
 	with := func(s suite, change func(*suite)) suite { change(&s); return s }
 	missing := func() string { return "there is no browser" }
@@ -80,7 +80,7 @@ func TestRunner(t *testing.T) {
 // An interrupt ends what a suite has started, not the suite alone.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
-	r, _ := newTestRunner(t)
+	r := newTestRunner(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	began := filepath.Join(r.root, "began")
 	go func() {

@@ -62,6 +62,7 @@ func (b *book) summarize(took time.Duration) summary {
 			s.skipped = append(s.skipped, r)
 		}
 	}
+	s.skipped = slices.DeleteFunc(s.skipped, func(r result) bool { return s.ranElsewhere(r.test) })
 	for _, r := range b.ended {
 		switch {
 		case r.name != "":
@@ -72,6 +73,11 @@ func (b *book) summarize(took time.Duration) summary {
 		}
 	}
 	return s
+}
+
+// ranElsewhere reports whether a test that one suite skipped was run by another.
+func (s summary) ranElsewhere(t test) bool {
+	return slices.ContainsFunc(slices.Concat(s.passed, s.failed), func(r result) bool { return r.pkg == t.pkg && r.name == t.name })
 }
 
 // write prints the end of a run: the slowest tests, what was skipped and why, what failed and

@@ -33,6 +33,8 @@ type suite struct {
 	needs []string
 	// seconds is how long the suite takes: long ones start first.
 	seconds int
+	// alone: nothing else runs beside it, as it compares times.
+	alone bool
 	// requires returns why this machine cannot run the suite, "" if it can.
 	requires func() string
 }
@@ -87,9 +89,13 @@ var tiers = map[string][]suite{
 		blackBox("node", 150, suite{needs: []string{"build-node", "build-helm", "build-metrics-server"}, requires: realNodes}),
 		{name: "unit-race", module: ".", packages: []string{"./..."}, race: true, flags: []string{"-timeout=20m"}, env: []string{testAll, "CI=true"}, seconds: 400},
 		{name: "framework-race", module: "test", packages: []string{"./framework"}, race: true, flags: uncached, seconds: 20},
-		{name: "sandbox", module: "sandbox", command: []string{"make", "--no-print-directory", "-C", "sandbox", "test", "TESTFLAGS=-json"}, env: []string{testAll}, seconds: 500},
+		{name: "sandbox", module: "sandbox", command: []string{"make", "--no-print-directory", "-C", "sandbox", "test", "TESTFLAGS=-json"}, env: []string{testAll}, seconds: 900},
 		{name: "plot", module: "hack/plot", packages: []string{"./..."}, seconds: 5},
-		{name: "bench", module: "test", packages: []string{"./scale"}, flags: []string{"-count=1", "-timeout=60m"}, env: []string{testAll, "SCALE=small", "OUT=${BIN}/bench"}, seconds: 240},
+		{name: "bench", module: "test", packages: []string{"./scale"}, flags: []string{"-count=1", "-timeout=60m"}, env: []string{testAll, "SCALE=small", "OUT=${BIN}/bench"}, seconds: 240, alone: true},
+		{
+			name: "sandbox-release", module: "sandbox", packages: []string{"./test"}, flags: append([]string{"-run=^TestKubernetesRelease$"}, uncached...),
+			needs: []string{"build-kubernetes KUBERNETES=" + oldestRelease}, seconds: 30,
+		},
 		{
 			name: "oldest-release", module: "test", packages: []string{"./e2e", "./cli"}, flags: append([]string{"-p=1", "-run=" + samplePattern()}, uncached...),
 			env: []string{"SANDBOX_KUBERNETES=" + oldestRelease}, needs: []string{"build-kubernetes KUBERNETES=" + oldestRelease}, seconds: 200,

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
@@ -44,7 +43,7 @@ func TestExploreKilled(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = first.Kill() })
 	operator := 0
-	waitFor(t, time.Minute, func() string {
+	waitFor(t, func() string {
 		text, _ := os.ReadFile(started)
 		if !strings.HasSuffix(string(text), "\n") {
 			return "the operator has not started:\n" + first.Output()
@@ -95,7 +94,7 @@ func TestExploreHangup(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = run.Kill() })
-	waitFor(t, time.Minute, func() string {
+	waitFor(t, func() string {
 		if strings.Contains(run.Output(), "Installing.") {
 			return ""
 		}

@@ -285,10 +285,7 @@ func TestExploreInAPod(t *testing.T) {
 	for _, account := range []string{"default/shop", "none"} {
 		t.Run(account, func(t *testing.T) {
 			t.Parallel()
-			rights, err := filepath.Abs("testdata/shop-rights.yaml")
-			if err != nil {
-				t.Fatal(err)
-			}
+			rights := absolute(t, "testdata/shop-rights.yaml")
 			text, err := os.ReadFile(shopWorkload)
 			if err != nil {
 				t.Fatal(err)
@@ -383,14 +380,11 @@ func TestExploreWebhooks(t *testing.T) {
 // An operator has the rights of the account that its Deployment has, and no others.
 func TestExploreRights(t *testing.T) {
 	t.Parallel()
-	rights, err := filepath.Abs("testdata/shop-rights.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	text, err := os.ReadFile(shopWorkload)
 	if err != nil {
 		t.Fatal(err)
 	}
+	rights := absolute(t, "testdata/shop-rights.yaml")
 	r := command(t, "explore", "--workload", workloadFile(t, fmt.Sprintf("install: [%s]\n%s", rights, text)), "--quiet", "1500ms", "--dir", t.TempDir(),
 		"--only", "CrashAfter at step 1, update configmaps", "--", shop(t))
 	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") || !strings.Contains(r.stderr, "The operator has the rights of the ServiceAccount default/shop, as deployment/default/shop has.") {

@@ -231,3 +231,13 @@ func stopShared() {
 		_ = shared.up.Down(context.Background())
 	}
 }
+
+// absolute returns the absolute path of a file of this folder.
+func absolute(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -208,7 +208,7 @@ const mostMasked = 10
 func sayMasked(w io.Writer, all []state.Masked) {
 	for i, masked := range all {
 		if i == mostMasked {
-			fmt.Fprintf(w, "… and %d more, which are in the report.\n", len(all)-i)
+			fmt.Fprintf(w, "… and %d more.\n", len(all)-i)
 			return
 		}
 		fmt.Fprintf(w, "Not judged, as it %s: %s\n", cmp.Or(masked.Why, differsUndisturbed), masked)
