@@ -58,6 +58,8 @@ type Audit struct {
 	path    string
 	offset  int64
 	agent   string
+	// watches are the ids of the watches that are open.
+	watches map[string]bool
 	// leases includes requests for leases.
 	leases bool
 }
@@ -65,7 +67,7 @@ type Audit struct {
 // Audit starts to follow the requests of clients whose user agent has this prefix.
 func (c *Cluster) Audit(t testing.TB, agent string) *Audit {
 	t.Helper()
-	a := &Audit{cluster: c, path: filepath.Join(c.Dir, "audit.log"), agent: agent}
+	a := &Audit{cluster: c, path: filepath.Join(c.Dir, "audit.log"), agent: agent, watches: map[string]bool{}}
 	info, err := os.Stat(a.path)
 	if err != nil {
 		t.Fatal(err)
@@ -136,8 +138,10 @@ func (a *Audit) OpenWatches(t testing.TB) map[string]int {
 		switch {
 		case e.Verb != "watch":
 		case e.Stage == "ResponseStarted":
+			a.watches[e.ID] = true
 			open[e.Resource]++
-		case e.Stage == "ResponseComplete":
+		case e.Stage == "ResponseComplete" && a.watches[e.ID]: // Others were open before, of a manager that has ended.
+			delete(a.watches, e.ID)
 			open[e.Resource]--
 		}
 	}
@@ -147,7 +151,7 @@ func (a *Audit) OpenWatches(t testing.TB) map[string]int {
 // auditEvent is a request at one stage.
 type auditEvent struct {
 	Request
-	Stage string
+	ID, Stage string
 }
 
 // eventsOfAgent returns what was added to the audit log since the last call by the
@@ -190,7 +194,7 @@ func (a *Audit) events() ([]auditEvent, error) {
 			continue
 		}
 		var logged struct {
-			Stage                 string
+			AuditID, Stage        string
 			Verb                  string
 			UserAgent, RequestURI string
 			User                  struct{ Username string }
@@ -204,7 +208,7 @@ func (a *Audit) events() ([]auditEvent, error) {
 		if err := json.Unmarshal([]byte(line), &logged); err != nil {
 			return nil, fmt.Errorf("a line of the audit log: %w\n%s", err, line)
 		}
-		events = append(events, auditEvent{Stage: logged.Stage, Request: Request{
+		events = append(events, auditEvent{ID: logged.AuditID, Stage: logged.Stage, Request: Request{
 			Verb: logged.Verb, Group: logged.ObjectRef.APIGroup, Resource: logged.ObjectRef.Resource, Subresource: logged.ObjectRef.Subresource,
 			Namespace: logged.ObjectRef.Namespace, Name: logged.ObjectRef.Name,
 			User: logged.User.Username, Agent: logged.UserAgent, URI: logged.RequestURI, Code: logged.ResponseStatus.Code, Received: logged.RequestReceivedTimestamp,
