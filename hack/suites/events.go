@@ -49,6 +49,8 @@ type book struct {
 	outputs map[test]*strings.Builder
 	// running are the packages and tests that have begun, and when.
 	running map[test]time.Time
+	// paused are those of the running tests that wait for their turn.
+	paused map[test]bool
 	// ended are the top-level tests and the packages that have ended.
 	ended []result
 	// suites are the results of whole suites.
@@ -56,7 +58,7 @@ type book struct {
 }
 
 func newBook(out io.Writer) *book {
-	return &book{out: out, now: time.Now, outputs: map[test]*strings.Builder{}, running: map[test]time.Time{}}
+	return &book{out: out, now: time.Now, outputs: map[test]*strings.Builder{}, running: map[test]time.Time{}, paused: map[test]bool{}}
 }
 
 // read reads what a suite prints until it ends. It copies the lines of packages and of tests
@@ -89,8 +91,11 @@ func (b *book) line(suite, line string) {
 	}
 	key := test{suite, e.Package, e.Test}
 	switch e.Action {
-	case "start", "run":
+	case "start", "run", "cont":
 		b.running[key] = b.now()
+		delete(b.paused, key)
+	case "pause":
+		b.paused[key] = true
 	case "output":
 		b.keep(key, e.Output)
 	case "build-output":

@@ -222,6 +222,10 @@ func TestProgress(t *testing.T) {
 {"Action":"pass","Package":"x/p"}
 `)
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	// It waits for its turn, which comes never.
+	b.now = func() time.Time { return start.Add(-time.Minute) }
+	b.line("s", `{"Action":"run","Package":"x/p","Test":"TestPaused"}`)
+	b.line("s", `{"Action":"pause","Package":"x/p","Test":"TestPaused"}`)
 	for i, name := range []string{"TestLong", "TestLong/part", "TestLater", "TestLast"} {
 		b.now = func() time.Time { return start.Add(time.Duration(i) * 10 * time.Second) }
 		b.line("s", `{"Action":"run","Package":"x/p","Test":"`+name+`"}`)

@@ -50,7 +50,7 @@ func (b *book) progress(suites int, since time.Time) string {
 func (b *book) runningLongest(now time.Time) []string {
 	var running []test
 	for key := range b.running {
-		if key.name != "" && !strings.Contains(key.name, "/") {
+		if key.name != "" && !strings.Contains(key.name, "/") && !b.paused[key] {
 			running = append(running, key)
 		}
 	}
