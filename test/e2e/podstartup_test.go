@@ -156,7 +156,7 @@ func TestPodStartupByPool(t *testing.T) {
 // Only the leader counts, and a new leader does not count what its predecessor has
 // counted.
 func TestPodStartupIsTheLeaders(t *testing.T) {
-	elect := framework.Elect
+	elect := cluster.ElectUntilReleased(t)
 	leader := cluster.StartManager(t, elect...)
 	addMembers(t, "startup-lead", 1)
 	cluster.Apply(t, pool("startup-lead"))
