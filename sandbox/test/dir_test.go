@@ -70,7 +70,6 @@ func wantSecret(t *testing.T, place string) {
 
 // Other programs may also have a file named lock in their directories.
 func TestDirectoryOfAnotherProgram(t *testing.T) {
-	t.Parallel()
 	for _, lock := range []string{"", "1\n", "precious"} {
 		dir := t.TempDir()
 		for _, name := range []string{"logs", "etcd", "pki"} {

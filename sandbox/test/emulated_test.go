@@ -35,7 +35,6 @@ func serverVersion(t *testing.T, s sandbox) apiversion.Info {
 
 // An emulated release has its APIs only, and everything in the sandbox works with them.
 func TestEmulatedVersion(t *testing.T) {
-	t.Parallel()
 	latest := sharedSandbox(t)
 	oldest := minorBefore(t, latest, 3)
 	s := start(t, "--nodes=1", "--emulated-version="+oldest)
@@ -54,14 +53,13 @@ func TestEmulatedVersion(t *testing.T) {
 		t.Errorf("%s has APIs of a later release:\n%s", oldest, apis)
 	}
 	s.must(t, "kubectl", "create", "deployment", "web", "--image=nginx", "--replicas=2")
-	s.must(t, "kubectl", "rollout", "status", "deployment", "web", "--timeout=3m")
+	s.must(t, "kubectl", "rollout", "status", "deployment", "web", "--timeout=60s")
 
 	wantError(t, s.run(t, "up", "--detach", "--emulated-version="+minorBefore(t, latest, 1)), "was started without --emulated-version=")
 	s.must(t, "up", "--detach", "--emulated-version="+oldest)
 }
 
 func TestEmulatedVersionThatThereIsNot(t *testing.T) {
-	t.Parallel()
 	s := sharedSandbox(t)
 	empty := t.TempDir()
 	for text, want := range map[string]string{

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
@@ -43,7 +44,7 @@ func TestExploreKilled(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = first.Kill() })
 	operator := 0
-	waitFor(t, func() string {
+	waitFor(t, time.Minute, func() string {
 		text, _ := os.ReadFile(started)
 		if !strings.HasSuffix(string(text), "\n") {
 			return "the operator has not started:\n" + first.Output()
@@ -94,7 +95,7 @@ func TestExploreHangup(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = run.Kill() })
-	waitFor(t, func() string {
+	waitFor(t, time.Minute, func() string {
 		if strings.Contains(run.Output(), "Installing.") {
 			return ""
 		}

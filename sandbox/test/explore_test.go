@@ -59,7 +59,6 @@ func workloadFile(t *testing.T, text string) string {
 // Each mistake that an operator makes is found, by the faults that show it, and replays; and
 // an operator without it survives the same.
 func TestExploreFindsMistakes(t *testing.T) {
-	t.Parallel()
 	for _, tc := range []struct {
 		mistake, only string
 		// says are in the report, and how the replay of the first finding ends.
@@ -199,7 +198,6 @@ TURN=$((n % 2)) exec "$1" --mistake turns`
 // What is wrong with the input is said in one line, before anything is started or as soon
 // as it is known.
 func TestExploreInput(t *testing.T) {
-	t.Parallel()
 	workload := func(text string) string { return workloadFile(t, text) }
 	good := workload("nodes: 0\nsteps: [{run: 'true'}]")
 	for _, tc := range []struct {
@@ -242,7 +240,6 @@ func TestExploreInput(t *testing.T) {
 }
 
 func TestExploreOperatorsThatDoNotWork(t *testing.T) {
-	t.Parallel()
 	here, err := filepath.Abs("testdata")
 	if err != nil {
 		t.Fatal(err)
@@ -280,12 +277,14 @@ func TestExploreOperatorsThatDoNotWork(t *testing.T) {
 // A program that looks for a cluster around it, and at nothing else, finds it: with the rights of
 // an account, or with all. A process that is started again finds it, too, and no one else does.
 func TestExploreInAPod(t *testing.T) {
-	t.Parallel()
 	const files = "/var/run/secrets/kubernetes.io/serviceaccount"
 	for _, account := range []string{"default/shop", "none"} {
 		t.Run(account, func(t *testing.T) {
 			t.Parallel()
-			rights := absolute(t, "testdata/shop-rights.yaml")
+			rights, err := filepath.Abs("testdata/shop-rights.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
 			text, err := os.ReadFile(shopWorkload)
 			if err != nil {
 				t.Fatal(err)
@@ -315,7 +314,7 @@ steps:
 - run: |
     kubectl create configmap bread --from-literal=item=bread --from-literal=state=new
     kubectl label configmap bread shop=order
-    kubectl wait configmap bread --for=jsonpath='{.data.state}'=done --timeout=3m
+    kubectl wait configmap bread --for=jsonpath='{.data.state}'=done --timeout=60s
 - run: kubectl delete configmap bread
 `
 	t.Parallel()
@@ -339,7 +338,6 @@ steps:
 // server, however many play side by side. It has the environment of its Deployment, the name of
 // its Pod, and a network of its own, unless it is to have the machine's.
 func TestExploreWebhooks(t *testing.T) {
-	t.Parallel()
 	outside, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
 		t.Fatal(err)
@@ -380,11 +378,14 @@ func TestExploreWebhooks(t *testing.T) {
 // An operator has the rights of the account that its Deployment has, and no others.
 func TestExploreRights(t *testing.T) {
 	t.Parallel()
+	rights, err := filepath.Abs("testdata/shop-rights.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	text, err := os.ReadFile(shopWorkload)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rights := absolute(t, "testdata/shop-rights.yaml")
 	r := command(t, "explore", "--workload", workloadFile(t, fmt.Sprintf("install: [%s]\n%s", rights, text)), "--quiet", "1500ms", "--dir", t.TempDir(),
 		"--only", "CrashAfter at step 1, update configmaps", "--", shop(t))
 	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") || !strings.Contains(r.stderr, "The operator has the rights of the ServiceAccount default/shop, as deployment/default/shop has.") {

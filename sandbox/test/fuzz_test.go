@@ -218,7 +218,6 @@ func TestFuzzWithoutMistakes(t *testing.T) {
 // What is wrong with the input is said in one line, before anything is started or as soon
 // as it is known.
 func TestFuzzInput(t *testing.T) {
-	t.Parallel()
 	write := func(text string) string {
 		file := filepath.Join(t.TempDir(), "file.yaml")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

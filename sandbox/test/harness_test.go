@@ -73,16 +73,10 @@ func command(t testing.TB, args ...string) result {
 }
 
 func runCommand(args ...string) (result, error) {
-	return runCommandWith(nil, args...)
-}
-
-// runCommandWith runs a command in an environment with further variables.
-func runCommandWith(environment []string, args ...string) (result, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Env = append(os.Environ(), environment...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
@@ -169,13 +163,10 @@ func clientOf(t testing.TB, kubeconfig string) kubernetes.Interface {
 	return clientset
 }
 
-// patience is how long is waited for what should happen: so long that no machine is too busy for it.
-const patience = 3 * time.Minute
-
 // waitFor waits until missing returns "". Until then it returns what is missing.
-func waitFor(t testing.TB, missing func() string) {
+func waitFor(t testing.TB, timeout time.Duration, missing func() string) {
 	t.Helper()
-	if err := client.Wait(context.WithoutCancel(t.Context()), patience, "nothing is missing", func() error {
+	if err := client.Wait(context.WithoutCancel(t.Context()), timeout, "nothing is missing", func() error {
 		if what := missing(); what != "" {
 			return errors.New(what)
 		}
@@ -193,7 +184,7 @@ func alive(pid int) bool {
 
 func waitGone(t testing.TB, pids []int) {
 	t.Helper()
-	waitFor(t, func() string {
+	waitFor(t, 10*time.Second, func() string {
 		for _, pid := range pids {
 			if alive(pid) {
 				return fmt.Sprintf("process %d is still alive", pid)
@@ -203,9 +194,7 @@ func waitGone(t testing.TB, pids []int) {
 	})
 }
 
-// shared is the sandbox for tests that disturb none of those that run at the same time: that
-// clean up after themselves, have names or a namespace of their own, and taint the nodes that they
-// make, so that pods of others do not come there.
+// shared is the sandbox for tests that clean up after themselves.
 var shared struct {
 	sync.Once
 	sandbox
@@ -230,14 +219,4 @@ func stopShared() {
 	if shared.up != nil {
 		_ = shared.up.Down(context.Background())
 	}
-}
-
-// absolute returns the absolute path of a file of this folder.
-func absolute(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
 }

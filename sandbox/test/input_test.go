@@ -24,7 +24,6 @@ func wantError(t *testing.T, r result, want string) {
 }
 
 func TestWrongInput(t *testing.T) {
-	t.Parallel()
 	empty := t.TempDir()
 	foreign := t.TempDir()
 	file := filepath.Join(foreign, "file")
@@ -101,14 +100,12 @@ func TestWrongInput(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	t.Parallel()
 	if r := command(t, "--version"); r.code != 0 || !regexp.MustCompile(`^sandbox \S+, Kubernetes v1\.\d+\.\d+\n$`).MatchString(r.stdout) {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestHelp(t *testing.T) {
-	t.Parallel()
 	for _, args := range [][]string{
 		{}, {"--help"}, {"up", "--help"}, {"down", "-h"}, {"status", "-h"}, {"kubeconfig", "-h"}, {"add-nodes", "-h"},
 		{"node"}, {"node", "ready", "-h"}, {"component", "pause", "-h"}, {"run", "-h"}, {"links", "-h"}, {"image", "load", "-h"}, {"proxy", "-h"},

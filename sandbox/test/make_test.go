@@ -47,7 +47,6 @@ var goTest = regexp.MustCompile(`go test(?: -C (\S+))? +(-\S+(?: +-\S+)*) +([^-|
 // Every package with tests, of each module here, is tested by make test, and gets the flags that
 // its caller wants. All but the race detector and the rest of ./test is in make test-slice, too.
 func TestMakeTest(t *testing.T) {
-	t.Parallel()
 	modules, err := filepath.Glob("../*/go.mod")
 	if err != nil {
 		t.Fatal(err)

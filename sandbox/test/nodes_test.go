@@ -6,13 +6,13 @@ package test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestAddNodes(t *testing.T) {
-	t.Parallel()
 	s := sharedSandbox(t)
 	out := s.must(t, "add-nodes", "--pool", "gpu", "--count", "3", "--allocatable", "cpu=32,memory=128Gi,example.com/gpu=4",
 		"--labels", "zone=a,disk=ssd", "--taints", "dedicated=gpu:NoSchedule,spot:PreferNoSchedule")
@@ -39,17 +39,16 @@ func TestAddNodes(t *testing.T) {
 			t.Errorf("allocatable %s is %s, want %s", name, &got, want)
 		}
 	}
-	if out := s.must(t, "add-nodes", "--pool", "gpu", "--taints", "dedicated=gpu:NoSchedule"); !strings.Contains(out, "gpu-4.") {
+	if out := s.must(t, "add-nodes", "--pool", "gpu"); !strings.Contains(out, "gpu-4.") {
 		t.Errorf("add-nodes again said %q", out)
 	}
 	s.must(t, "kubectl", "delete", "node", "gpu-1", "gpu-2", "gpu-3", "gpu-4")
 }
 
 func TestNodeNotReadyAndBack(t *testing.T) {
-	t.Parallel()
 	s := sharedSandbox(t)
 	client := s.client(t)
-	s.must(t, "add-nodes", "--name-prefix", "sick", "--labels", "sick=yes", "--taints", "sick:NoSchedule")
+	s.must(t, "add-nodes", "--name-prefix", "sick", "--labels", "sick=yes")
 	defer s.must(t, "kubectl", "delete", "node", "sick-1")
 	s.must(t, "node", "not-ready", "sick-1", "--message", "on fire")
 	taint := func() bool {
@@ -70,7 +69,7 @@ func TestNodeNotReadyAndBack(t *testing.T) {
 		return false
 	}
 	// The controller manager adds the taint.
-	waitFor(t, func() string {
+	waitFor(t, 15*time.Second, func() string {
 		if !taint() {
 			return "no taint not-ready"
 		}
@@ -95,7 +94,7 @@ func TestNodeNotReadyAndBack(t *testing.T) {
 	}
 	s.must(t, "node", "ready", "sick-1")
 	waitPods(t, client, "stuck", 1, ready)
-	waitFor(t, func() string {
+	waitFor(t, 15*time.Second, func() string {
 		if taint() {
 			return "the taint not-ready is still there"
 		}
@@ -108,12 +107,8 @@ func TestNodeNotReadyAndBack(t *testing.T) {
 }
 
 func TestNodeMadeByOthersBecomesReady(t *testing.T) {
-	t.Parallel()
 	client := sharedSandbox(t).client(t)
-	if _, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "foreign"},
-		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "foreign", Effect: corev1.TaintEffectNoSchedule}}},
-	}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
@@ -121,12 +116,12 @@ func TestNodeMadeByOthersBecomesReady(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	waitFor(t, func() string {
+	waitFor(t, 10*time.Second, func() string {
 		n, err := client.CoreV1().Nodes().Get(t.Context(), "foreign", metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
 		}
-		if n.Status.Allocatable.Cpu().IsZero() || len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != "foreign" {
+		if n.Status.Allocatable.Cpu().IsZero() || len(n.Spec.Taints) > 0 {
 			return "not usable yet"
 		}
 		return ""

@@ -11,13 +11,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // A sandbox with an owner exists as long as its owner process does. When the owner is
 // killed, nothing of the sandbox remains: no process and no file. For what is kept
 // when a sandbox is stopped, see TestStateIsKeptUnlessFresh.
 func TestNothingOutlivesTheOwner(t *testing.T) {
-	t.Parallel()
 	owner := exec.Command("sleep", "infinity")
 	if err := owner.Start(); err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestNothingOutlivesTheOwner(t *testing.T) {
 
 	kill()
 	waitGone(t, pids)
-	waitFor(t, func() string {
+	waitFor(t, 10*time.Second, func() string {
 		if _, err := os.Stat(s.dir); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Sprintf("the data directory is still there (%v)", err)
 		}
@@ -44,7 +44,6 @@ func TestNothingOutlivesTheOwner(t *testing.T) {
 
 // Files that other programs put in the directory are kept.
 func TestFilesOfOthersOutliveTheOwner(t *testing.T) {
-	t.Parallel()
 	owner := exec.Command("sleep", "infinity")
 	if err := owner.Start(); err != nil {
 		t.Fatal(err)
@@ -69,7 +68,6 @@ func TestFilesOfOthersOutliveTheOwner(t *testing.T) {
 }
 
 func TestOwnerMustLive(t *testing.T) {
-	t.Parallel()
 	owner := exec.Command("true")
 	if err := owner.Run(); err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func pods(t *testing.T, client kubernetes.Interface, app string) []corev1.Pod {
 func waitPods(t *testing.T, client kubernetes.Interface, app string, count int, wanted func(*corev1.Pod) bool) []corev1.Pod {
 	t.Helper()
 	var list []corev1.Pod
-	waitFor(t, func() string {
+	waitFor(t, 30*time.Second, func() string {
 		list = pods(t, client, app)
 		matching := 0
 		for i := range list {
@@ -118,9 +118,8 @@ func TestSlow(t *testing.T) {
 	deploy(t, client, "slow", 1, map[string]string{prefix + "behavior": "slow", prefix + "slow-after": "4s"})
 	pod := waitPods(t, client, "slow", 1, ready)[0]
 	took := condition(&pod, corev1.ContainersReady).LastTransitionTime.Sub(condition(&pod, corev1.PodReadyToStartContainers).LastTransitionTime.Time)
-	// Timestamps in the API have a resolution of one second. It may take longer on a busy machine:
-	// what the kubelets wait for is compared with the annotations in their own tests.
-	if took < 3*time.Second {
+	// Timestamps in the API have a resolution of one second.
+	if took < 3*time.Second || took > 15*time.Second {
 		t.Errorf("the containers became ready after %s, want 4s", took)
 	}
 }
@@ -240,10 +239,7 @@ func TestInitCrashLoop(t *testing.T) {
 func TestNodeWithoutAddress(t *testing.T) {
 	t.Parallel()
 	client := sharedSandbox(t).client(t)
-	node, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "no-address"},
-		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "no-address", Effect: corev1.TaintEffectNoSchedule}}},
-	}, metav1.CreateOptions{})
+	node, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "no-address"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,8 +274,9 @@ func TestSetTimes(t *testing.T) {
 		{corev1.PodReadyToStartContainers, corev1.ContainersReady, 3 * time.Second},
 		{corev1.ContainersReady, corev1.PodReady, 4 * time.Second},
 	} {
-		// As in TestSlow.
-		if took := at(phase.to).Sub(at(phase.from)); took < phase.want-time.Second {
+		// Timestamps in the API have a resolution of one second, and the machine may be
+		// busy.
+		if took := at(phase.to).Sub(at(phase.from)); took < phase.want-time.Second || took > phase.want+5*time.Second {
 			t.Errorf("from %s to %s it took %s, want %s", phase.from, phase.to, took, phase.want)
 		}
 	}
@@ -338,7 +335,7 @@ func TestJobCompletes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() string {
+	waitFor(t, 30*time.Second, func() string {
 		job, err := client.BatchV1().Jobs("default").Get(t.Context(), "work", metav1.GetOptions{})
 		if err != nil {
 			return err.Error()

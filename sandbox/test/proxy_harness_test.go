@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -99,13 +100,13 @@ func (p *faultProxy) add(t testing.TB, rules string) {
 
 func (p *faultProxy) awaitFired(t testing.TB, rule string, times int) {
 	t.Helper()
-	p.call(t, http.MethodGet, fmt.Sprintf("/rules/%s?fired=%d&timeout=3m", rule, times), "")
+	p.call(t, http.MethodGet, fmt.Sprintf("/rules/%s?fired=%d&timeout=20s", rule, times), "")
 }
 
 // awaitFrozen waits until a watch of the resource holds events back.
 func (p *faultProxy) awaitFrozen(t testing.TB, resource string, waiting int) {
 	t.Helper()
-	waitFor(t, func() string {
+	waitFor(t, 20*time.Second, func() string {
 		watches, err := p.proxy.Watches(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -123,7 +124,7 @@ func (p *faultProxy) awaitFrozen(t testing.TB, resource string, waiting int) {
 func (p *faultProxy) awaitLogged(t testing.TB, wanted func(client.LogEntry) bool) client.LogEntry {
 	t.Helper()
 	var found client.LogEntry
-	waitFor(t, func() string {
+	waitFor(t, 10*time.Second, func() string {
 		entries, err := p.proxy.LogSince(0)
 		if err != nil {
 			t.Fatal(err)

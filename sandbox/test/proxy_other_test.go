@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +41,7 @@ func TestProxyOtherOperator(t *testing.T) {
 	if _, err := client.AppsV1().Deployments("default").Patch(t.Context(), "web", types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() string {
+	waitFor(t, time.Minute, func() string {
 		d, err := client.AppsV1().Deployments("default").Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			return err.Error()

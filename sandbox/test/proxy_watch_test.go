@@ -35,7 +35,7 @@ func inform(t *testing.T, client kubernetes.Interface, namespace string) (cache.
 
 func awaitSynced(t *testing.T, informer cache.SharedIndexInformer) {
 	t.Helper()
-	waitFor(t, func() string {
+	waitFor(t, 20*time.Second, func() string {
 		if !informer.HasSynced() {
 			return "the informer has not synced"
 		}
@@ -59,7 +59,7 @@ func knows(t *testing.T, lister listersv1.ConfigMapNamespaceLister, name string)
 
 func awaitKnows(t *testing.T, lister listersv1.ConfigMapNamespaceLister, name, want string) {
 	t.Helper()
-	waitFor(t, func() string {
+	waitFor(t, 20*time.Second, func() string {
 		if got := knows(t, lister, name); got != want {
 			return fmt.Sprintf("the informer knows %s as %q, want %q", name, got, want)
 		}
@@ -263,7 +263,7 @@ func TestProxyWatchWhoseClientGoes(t *testing.T) {
 		create(t, direct, "for-"+strings.ReplaceAll(protocol, "/", "-"))
 		p.awaitFrozen(t, "configmaps", 1)
 		watching.Stop()
-		waitFor(t, func() string {
+		waitFor(t, 10*time.Second, func() string {
 			if text := p.call(t, http.MethodGet, "/watches", ""); strings.Contains(text, "configmaps") {
 				return protocol + ": " + text
 			}
@@ -294,7 +294,7 @@ func collect(watching watch.Interface) string {
 			case *metav1.Status:
 				seen = append(seen, fmt.Sprint(event.Type, " ", o.Reason))
 			}
-		case <-time.After(patience):
+		case <-time.After(20 * time.Second):
 			return strings.Join(append(seen, "nothing more"), ", ")
 		}
 	}

@@ -24,36 +24,6 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// TestRun is about 'sandbox run', in a sandbox of its own: one test after the other, as each looks
-// whether anything is left in it or on the machine.
-func TestRun(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, sandbox)
-	}{
-		{"AsServiceAccount", runAsServiceAccount},
-		{"WithoutRights", runWithoutRights},
-		{"AsksKubelets", runAsksKubelets},
-		{"FromDeployment", runFromDeployment},
-		{"PassesSignalsOn", runPassesSignalsOn},
-		{"KilledLeavesNothing", runKilledLeavesNothing},
-		{"EndsWithItsPod", runEndsWithItsPod},
-		{"WithoutRoot", runWithoutRoot},
-		{"FromGo", runFromGo},
-		{"LeavesNoProcess", runLeavesNoProcess},
-		{"ServesWebhooks", runServesWebhooks},
-		{"KilledRestoresWebhooks", runKilledRestoresWebhooks},
-		{"Converts", runConverts},
-		{"WithoutWebhooks", runWithoutWebhooks},
-		{"KeepsFilesBeside", runKeepsFilesBeside},
-		{"WrongInput", runWrongInput},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
-	}
-}
-
 // operatorBinary builds the operator of the tests once.
 var operatorBinary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(testDir, "operator")
@@ -145,7 +115,7 @@ func begin(t *testing.T, cmd *exec.Cmd) ran {
 func (r ran) says(key string) string {
 	r.t.Helper()
 	var value string
-	waitFor(r.t, func() string {
+	waitFor(r.t, 30*time.Second, func() string {
 		for line := range strings.Lines(r.Output()) {
 			if rest, ok := strings.CutPrefix(line, key+": "); ok && strings.HasSuffix(line, "\n") {
 				value = strings.TrimSuffix(rest, "\n")
@@ -175,7 +145,7 @@ func (r ran) wait() int {
 	r.t.Helper()
 	select {
 	case <-r.Done():
-	case <-time.After(patience):
+	case <-time.After(30 * time.Second):
 		_ = r.Kill()
 		r.t.Errorf("it did not end:\n%s", r.Output())
 	}
@@ -187,7 +157,7 @@ func (r ran) wait() int {
 // Pod that no controller has, and no ServiceAccount but those that others have made.
 func wantNothingLeft(t *testing.T, c kubernetes.Interface, namespace string, accounts ...string) {
 	t.Helper()
-	waitFor(t, func() string {
+	waitFor(t, 20*time.Second, func() string {
 		pods, err := c.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err.Error()

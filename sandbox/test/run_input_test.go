@@ -13,8 +13,9 @@ import (
 )
 
 // What is wrong is said in one line, and nothing is left of what was begun.
-func runWrongInput(t *testing.T, s sandbox) {
+func TestRunWrongInput(t *testing.T) {
 	needsRun(t)
+	s := sharedSandbox(t)
 	empty := t.TempDir()
 	twoDeployments := filepath.Join(empty, "two.yaml")
 	if err := os.WriteFile(twoDeployments, []byte(operatorManifest+"---"+operatorManifest), 0o600); err != nil {
@@ -54,11 +55,8 @@ func runWrongInput(t *testing.T, s sandbox) {
 			t.Fatal(err)
 		}
 		for _, value := range []string{own, "yes"} {
-			r, err := runCommandWith([]string{"SANDBOX_RUN_OUTSIDE=" + value}, s.withDir([]string{"run", "--", "true"})...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantError(t, r, "SANDBOX_RUN_OUTSIDE is set, and not by 'sandbox run'")
+			t.Setenv("SANDBOX_RUN_OUTSIDE", value)
+			wantError(t, s.run(t, "run", "--", "true"), "SANDBOX_RUN_OUTSIDE is set, and not by 'sandbox run'")
 		}
 	})
 	t.Run("no namespaces", func(t *testing.T) {

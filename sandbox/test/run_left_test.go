@@ -12,7 +12,8 @@ import (
 )
 
 // What a program has started ends with it, as in a container.
-func runLeavesNoProcess(t *testing.T, s sandbox) {
+func TestRunLeavesNoProcess(t *testing.T) {
+	s := sharedSandbox(t)
 	const seconds = "86399.25" // By which they are found.
 	r := startRun(t, s, "--", "sh", "-c", "sleep "+seconds+" & setsid sleep "+seconds+" & sh -c 'setsid sleep "+seconds+" & sleep 0.1'; exit 5")
 	if code := r.wait(); code != 5 {

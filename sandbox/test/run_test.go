@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,7 +22,8 @@ import (
 
 // A program that knows nothing of sandboxes finds itself in a pod, with the rights of
 // its account and no others.
-func runAsServiceAccount(t *testing.T, s sandbox) {
+func TestRunAsServiceAccount(t *testing.T) {
+	s := sharedSandbox(t)
 	c := s.client(t)
 	namespace := newNamespace(t, s)
 	// What the user has set up for other clusters does not lead it there.
@@ -82,7 +84,8 @@ func runAsServiceAccount(t *testing.T, s sandbox) {
 }
 
 // Without an account, the program has a new one that may do nothing.
-func runWithoutRights(t *testing.T, s sandbox) {
+func TestRunWithoutRights(t *testing.T) {
+	s := sharedSandbox(t)
 	r := startRun(t, s, "--", operator(t), "--once")
 	if code := r.wait(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, r.Output())
@@ -97,7 +100,8 @@ func runWithoutRights(t *testing.T, s sandbox) {
 }
 
 // A program may ask the kubelets what its account may know, and nothing else.
-func runAsksKubelets(t *testing.T, s sandbox) {
+func TestRunAsksKubelets(t *testing.T) {
+	s := sharedSandbox(t)
 	c := s.client(t)
 	namespace := newNamespace(t, s)
 	nodes, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -133,11 +137,12 @@ func runAsksKubelets(t *testing.T, s sandbox) {
 
 // A program that is run as a Deployment has what its containers have, and the Deployment
 // keeps as many pods as it wants.
-func runFromDeployment(t *testing.T, s sandbox) {
+func TestRunFromDeployment(t *testing.T) {
+	s := sharedSandbox(t)
 	c := s.client(t)
 	namespace := newNamespace(t, s)
 	file := apply(t, s, namespace, operatorManifest)
-	s.must(t, "kubectl", "-n", namespace, "rollout", "status", "deployment/operator", "--timeout=3m")
+	s.must(t, "kubectl", "-n", namespace, "rollout", "status", "deployment/operator", "--timeout=60s")
 
 	t.Run("in the API server", func(t *testing.T) {
 		r := startRun(t, s, "--from", "deployment/"+namespace+"/operator", "--", operator(t))
@@ -171,7 +176,7 @@ func runFromDeployment(t *testing.T, s sandbox) {
 		}
 		// The controllers look at all pods again.
 		s.must(t, "kubectl", "-n", namespace, "scale", "deployment/operator", "--replicas=3")
-		s.must(t, "kubectl", "-n", namespace, "rollout", "status", "deployment/operator", "--timeout=3m")
+		s.must(t, "kubectl", "-n", namespace, "rollout", "status", "deployment/operator", "--timeout=60s")
 		if got := controlled(t, s, namespace); got != 3 {
 			t.Errorf("the Deployment has %d pods, want the 3 of its own", got)
 		}
@@ -252,7 +257,8 @@ stringData: {pass: swordfish}
 
 // Each signal reaches the program once, also one to the whole group of processes, as a
 // shell sends it.
-func runPassesSignalsOn(t *testing.T, s sandbox) {
+func TestRunPassesSignalsOn(t *testing.T) {
+	s := sharedSandbox(t)
 	cmd := exec.Command(binary, s.withDir([]string{"run", "--", operator(t), "--report-signals", "--exit-code=9"})...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	r := begin(t, cmd)
@@ -261,7 +267,7 @@ func runPassesSignalsOn(t *testing.T, s sandbox) {
 		if err := syscall.Kill(-r.Pid(), signal); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, func() string {
+		waitFor(t, 10*time.Second, func() string {
 			if !strings.Contains(r.Output(), "got: "+signal.String()) {
 				return fmt.Sprintf("no signal %s:\n%s", signal, r.Output())
 			}
@@ -286,7 +292,8 @@ func runPassesSignalsOn(t *testing.T, s sandbox) {
 
 // When `sandbox run` is killed, or its process that cleans up, the program is killed as
 // well and nothing is left.
-func runKilledLeavesNothing(t *testing.T, s sandbox) {
+func TestKilledRunLeavesNothing(t *testing.T) {
+	s := sharedSandbox(t)
 	before := hostFiles(t)
 	for name, kill := range map[string]func(ran) error{
 		"the process of the user":       func(r ran) error { return r.Kill() },
@@ -320,7 +327,8 @@ func runKilledLeavesNothing(t *testing.T, s sandbox) {
 }
 
 // A program whose Pod is deleted ends as a container would.
-func runEndsWithItsPod(t *testing.T, s sandbox) {
+func TestRunEndsWithItsPod(t *testing.T) {
+	s := sharedSandbox(t)
 	r := startRun(t, s, "--", operator(t), "--exit-code=4")
 	r.says("ready")
 	s.must(t, "kubectl", "delete", "pod", r.says("env POD_NAME"))
@@ -343,7 +351,8 @@ func asUser(cmd *exec.Cmd) {
 
 // Without root, a user namespace does the same. The program is still who the user is,
 // and has no more rights.
-func runWithoutRoot(t *testing.T, s sandbox) {
+func TestRunWithoutRoot(t *testing.T) {
+	s := sharedSandbox(t)
 	cmd := exec.Command(binary, s.withDir([]string{"run", "--", "sh", "-c", `echo "user: $(id -u)"; echo "capabilities: $(awk '/CapEff/ {print $2}' /proc/self/status)"; exec "$0" --once`, operator(t)})...)
 	asUser(cmd)
 	needsNamespaces(t, cmd.SysProcAttr)
@@ -356,7 +365,8 @@ func runWithoutRoot(t *testing.T, s sandbox) {
 }
 
 // The package for Go starts such programs, too, and they end with the test.
-func runFromGo(t *testing.T, s sandbox) {
+func TestRunFromGo(t *testing.T) {
+	s := sharedSandbox(t)
 	p, err := client.Start(s.up.Command(t.Context(), "run", "--", operator(t)))
 	if err != nil {
 		t.Fatal(err)

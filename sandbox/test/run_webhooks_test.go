@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,7 +90,7 @@ func webhooksIn(t *testing.T, s sandbox, configuration string) string {
 // wantRefused waits until the operator refuses a ConfigMap that a webhook is asked about.
 func wantRefused(t *testing.T, s sandbox, namespace, asks string) {
 	t.Helper()
-	waitFor(t, func() string {
+	waitFor(t, 20*time.Second, func() string {
 		_, err := s.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "asked-", Labels: map[string]string{"asks": asks}},
 		}, metav1.CreateOptions{})
@@ -102,7 +103,8 @@ func wantRefused(t *testing.T, s sandbox, namespace, asks string) {
 
 // Webhooks of a Service that selects the Pod reach the program, those that are created
 // while it runs as well. Afterwards they are as they were.
-func runServesWebhooks(t *testing.T, s sandbox) {
+func TestRunServesWebhooks(t *testing.T) {
+	s := sharedSandbox(t)
 	namespace := newNamespace(t, s)
 	setUpWebhooks(t, s, namespace, freePort(t))
 	before := webhooksIn(t, s, namespace+"-first")
@@ -132,7 +134,8 @@ func runServesWebhooks(t *testing.T, s sandbox) {
 }
 
 // A run that is killed restores them, too. One that could not is made up for by the next.
-func runKilledRestoresWebhooks(t *testing.T, s sandbox) {
+func TestKilledRunRestoresWebhooks(t *testing.T) {
+	s := sharedSandbox(t)
 	namespace := newNamespace(t, s)
 	setUpWebhooks(t, s, namespace, freePort(t))
 	before := webhooksIn(t, s, namespace+"-first")
@@ -151,7 +154,7 @@ func runKilledRestoresWebhooks(t *testing.T, s sandbox) {
 	if err := run().Kill(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, asBefore)
+	waitFor(t, 20*time.Second, asBefore)
 	wantNothingLeft(t, s.client(t), namespace, "operator")
 
 	r := run()
@@ -164,7 +167,7 @@ func runKilledRestoresWebhooks(t *testing.T, s sandbox) {
 	}
 	wantNothingLeft(t, s.client(t), namespace, "operator")
 	_ = run().Signal(syscall.SIGTERM)
-	waitFor(t, asBefore)
+	waitFor(t, 20*time.Second, asBefore)
 }
 
 // childOf returns the only child of a process.
@@ -189,7 +192,8 @@ func childOf(t *testing.T, pid int) int {
 
 // A CustomResourceDefinition whose versions a webhook converts is served by the program,
 // which is given the Service by name.
-func runConverts(t *testing.T, s sandbox) {
+func TestRunConverts(t *testing.T) {
+	s := sharedSandbox(t)
 	namespace := newNamespace(t, s)
 	group := namespace + ".example.com"
 	name := "boats." + group
@@ -210,7 +214,7 @@ spec:
     webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: %s, name: webhook, path: /convert}}}
 `, name, group, version("v1", true), version("v2", false), namespace))
 	t.Cleanup(func() { s.must(t, "kubectl", "delete", "crd", name, "--wait=false") })
-	s.must(t, "kubectl", "wait", "crd", name, "--for=condition=Established", "--timeout=3m")
+	s.must(t, "kubectl", "wait", "crd", name, "--for=condition=Established", "--timeout=30s")
 	conversion := func() string {
 		return s.must(t, "kubectl", "get", "crd", name, "-o=jsonpath={.spec.conversion.webhook}")
 	}
@@ -223,7 +227,7 @@ spec:
 	r := startRun(t, s, "--service-account", namespace+"/operator", "--webhooks", namespace+"/webhook", "--webhook-port", port,
 		"--", operator(t), "--webhook-port", port)
 	r.says("ready")
-	waitFor(t, func() string {
+	waitFor(t, 20*time.Second, func() string {
 		if r := s.run(t, "kubectl", "-n", namespace, "apply", "-f", boat); r.code != 0 {
 			return r.stderr
 		}
@@ -242,7 +246,8 @@ spec:
 }
 
 // A Service without webhooks, such as one for metrics, changes nothing for the program.
-func runWithoutWebhooks(t *testing.T, s sandbox) {
+func TestRunWithoutWebhooks(t *testing.T) {
+	s := sharedSandbox(t)
 	namespace := newNamespace(t, s)
 	deploymentAndService, _, _ := strings.Cut(webhookManifest(9443, namespace), validating(namespace, "first"))
 	apply(t, s, namespace, deploymentAndService)
@@ -258,7 +263,8 @@ func runWithoutWebhooks(t *testing.T, s sandbox) {
 
 // Where a directory is made for the program, the others beside it are those of the
 // machine.
-func runKeepsFilesBeside(t *testing.T, s sandbox) {
+func TestRunKeepsFilesBeside(t *testing.T) {
+	s := sharedSandbox(t)
 	namespace := newNamespace(t, s)
 	dir := t.TempDir()
 	for _, sub := range []string{"there", "certs-there"} {

@@ -59,7 +59,7 @@ func TestSnapshotWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = s.run(t, "down"), up.Wait() }()
-	waitFor(t, func() string { return s.run(t, "status").stderr })
+	waitFor(t, time.Minute, func() string { return s.run(t, "status").stderr })
 	s.must(t, "snapshot", filepath.Join(t.TempDir(), "installed"))
 	if s.status(t).Times.Ready.Duration == 0 {
 		t.Error("it was taken before the sandbox was ready")
@@ -81,7 +81,7 @@ func TestSnapshot(t *testing.T) {
 	s.must(t, "kubectl", "wait", "crd/boats.example.com", "--for=condition=Established")
 	s.must(t, "kubectl", "create", "namespace", "dock")
 	s.must(t, "kubectl", "create", "deployment", "crew", "-n", "dock", "--image=crew", "--replicas=6")
-	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=3m")
+	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=60s")
 	s.must(t, "kubectl", "create", "configmap", "chart", "-n", "dock", "--from-literal=depth=3")
 	if err := os.WriteFile(manifest, []byte("apiVersion: example.com/v1\nkind: Boat\nmetadata: {name: ark, namespace: dock}\nspec: {length: 300}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	isBack := func(s sandbox, client kubernetes.Interface) {
 		t.Helper()
-		waitFor(t, func() string {
+		waitFor(t, 30*time.Second, func() string {
 			if got := uids(t, client, s); fmt.Sprint(got) != fmt.Sprint(want) {
 				return fmt.Sprintf("there is\n%v, want\n%v", got, want)
 			}
@@ -156,19 +156,18 @@ func TestSnapshot(t *testing.T) {
 	s.must(t, "quiet", "--for=3s")
 	isBack(s, cs)
 	s.must(t, "kubectl", "scale", "deployment/crew", "-n", "dock", "--replicas=8")
-	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=3m")
+	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=60s")
 
 	other := start(t, "--nodes=0")
 	other.must(t, "restore", file)
 	isBack(other, other.client(t))
 	other.must(t, "kubectl", "scale", "deployment/crew", "-n", "dock", "--replicas=7")
-	other.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=3m")
+	other.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=60s")
 }
 
 // What cannot be restored is refused before anything is changed, and a component that does not
 // run is not started on the quiet.
 func TestSnapshotInput(t *testing.T) {
-	t.Parallel()
 	s := sharedSandbox(t)
 	text := filepath.Join(t.TempDir(), "text")
 	if err := os.WriteFile(text, []byte("hello"), 0o600); err != nil {
@@ -203,10 +202,10 @@ func TestSnapshotInput(t *testing.T) {
 
 // Quiet waits for what is written, and names what does not end.
 func TestQuiet(t *testing.T) {
-	t.Parallel()
-	s := start(t, "--nodes=1")
+	s := sharedSandbox(t)
 	cs := s.client(t)
-	s.must(t, "quiet", "--for=3s", "--timeout=3m")
+	// The namespaces of tests before it may still be going.
+	s.must(t, "quiet", "--for=3s")
 	if _, err := cs.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "restless"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -222,11 +221,14 @@ func TestQuiet(t *testing.T) {
 			}
 		}
 	}()
-	r := s.run(t, "quiet", "--for=10s", "--timeout=11s")
+	r := s.run(t, "quiet", "--for=2s", "--timeout=4s")
 	close(done)
 	<-ended
-	wantError(t, r, "it is not quiet, after 11s: the last write was a change of configmaps/default/restless")
+	wantError(t, r, "it is not quiet, after 4s: the last write was a change of configmaps/default/restless")
 	s.must(t, "quiet")
 	// The API server writes to say that it is alive, every ten seconds.
-	s.must(t, "quiet", "--for=12s", "--timeout=3m")
+	s.must(t, "quiet", "--for=12s", "--timeout=25s")
+	if err := cs.CoreV1().ConfigMaps("default").Delete(t.Context(), "restless", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // claimManifest is a claim that names no class, with an annotation unless that is empty.
@@ -23,7 +24,6 @@ const volumeAnnotation = "sandbox.tidekeeper.dev/volume"
 
 // A claim gets a volume, which grows with it and goes after it.
 func TestClaimsBindGrowAndGo(t *testing.T) {
-	t.Parallel()
 	s := sharedSandbox(t)
 	namespace := newNamespace(t, s)
 	kubectl := func(args ...string) string {
@@ -31,23 +31,22 @@ func TestClaimsBindGrowAndGo(t *testing.T) {
 		return s.must(t, append([]string{"kubectl", "-n", namespace}, args...)...)
 	}
 	apply(t, s, namespace, claimManifest("data", ""))
-	kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", "--timeout=3m")
+	kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", "--timeout=30s")
 	volume := kubectl("get", "pvc", "data", "-o=jsonpath={.spec.volumeName}")
 	if got := kubectl("get", "pv", volume, "-o=jsonpath={.spec.storageClassName} {.spec.capacity.storage}"); got != "standard 1Gi" {
 		t.Errorf("the volume is of %s, want standard 1Gi", got)
 	}
 	kubectl("patch", "pvc", "data", "-p", `{"spec":{"resources":{"requests":{"storage":"3Gi"}}}}`)
-	kubectl("wait", "pvc/data", "--for=jsonpath={.status.capacity.storage}=3Gi", "--timeout=3m")
+	kubectl("wait", "pvc/data", "--for=jsonpath={.status.capacity.storage}=3Gi", "--timeout=30s")
 	if got := kubectl("get", "pv", volume, "-o=jsonpath={.spec.capacity.storage}"); got != "3Gi" {
 		t.Errorf("the volume has %s, want 3Gi", got)
 	}
-	kubectl("delete", "pvc", "data", "--timeout=3m")
-	kubectl("wait", "pv/"+volume, "--for=delete", "--timeout=3m")
+	kubectl("delete", "pvc", "data", "--timeout=30s")
+	kubectl("wait", "pv/"+volume, "--for=delete", "--timeout=30s")
 }
 
 // Annotations let what is requested hang or fail, until they are removed.
 func TestClaimsHangAndFail(t *testing.T) {
-	t.Parallel()
 	s := sharedSandbox(t)
 	namespace := newNamespace(t, s)
 	kubectl := func(args ...string) string {
@@ -56,7 +55,7 @@ func TestClaimsHangAndFail(t *testing.T) {
 	}
 	event := func(object, reason, want string) {
 		t.Helper()
-		waitFor(t, func() string {
+		waitFor(t, 30*time.Second, func() string {
 			all := s.must(t, "kubectl", "get", "events", "-A", "-o=jsonpath={range .items[*]}{.involvedObject.name} {.reason} {.message}{\"\\n\"}{end}")
 			for line := range strings.Lines(all) {
 				if strings.HasPrefix(line, object+" "+reason+" ") && strings.Contains(line, want) {
@@ -76,7 +75,7 @@ func TestClaimsHangAndFail(t *testing.T) {
 		t.Errorf("the claims are %s, want all pending", got)
 	}
 	kubectl("annotate", "pvc", "--all", volumeAnnotation+"-")
-	kubectl("wait", "pvc", "--all", "--for=jsonpath={.status.phase}=Bound", "--timeout=3m")
+	kubectl("wait", "pvc", "--all", "--for=jsonpath={.status.phase}=Bound", "--timeout=30s")
 
 	// A class of one's own, whose claims do not grow and whose volumes stay.
 	class := namespace
@@ -89,13 +88,13 @@ allowVolumeExpansion: true
 `, class))
 	t.Cleanup(func() { s.must(t, "kubectl", "delete", "storageclass", class) })
 	apply(t, s, namespace, strings.Replace(claimManifest("data", ""), "spec: {", "spec: {storageClassName: "+class+", ", 1))
-	kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", "--timeout=3m")
+	kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", "--timeout=30s")
 	volume := kubectl("get", "pvc", "data", "-o=jsonpath={.spec.volumeName}")
 	kubectl("annotate", "storageclass", class, volumeAnnotation+"=refuse")
 	kubectl("patch", "pvc", "data", "-p", `{"spec":{"resources":{"requests":{"storage":"3Gi"}}}}`)
 	event("data", "VolumeResizeFailed", "refuse")
-	kubectl("delete", "pvc", "data", "--timeout=3m")
+	kubectl("delete", "pvc", "data", "--timeout=30s")
 	event(volume, "VolumeFailedDelete", "refuse")
 	kubectl("annotate", "storageclass", class, volumeAnnotation+"-")
-	kubectl("wait", "pv/"+volume, "--for=delete", "--timeout=3m")
+	kubectl("wait", "pv/"+volume, "--for=delete", "--timeout=30s")
 }

@@ -60,13 +60,13 @@ spec: {containers: [{name: main, image: a}]}
 // kubectl and so through the API server.
 func TestStreaming(t *testing.T) {
 	t.Parallel()
-	s := sharedSandbox(t)
+	s := start(t, "--nodes=1", owned)
 	namespace := newNamespace(t, s)
 	apply(t, s, namespace, streamingPods)
 	kubectl := func(args ...string) result {
 		return s.run(t, append([]string{"kubectl", "-n", namespace}, args...)...)
 	}
-	if r := kubectl("wait", "--for=condition=Ready", "--timeout=3m", "pod/plain", "pod/told", "pod/hangs", "pod/mistaken"); r.code != 0 {
+	if r := kubectl("wait", "--for=condition=Ready", "--timeout=30s", "pod/plain", "pod/told", "pod/hangs", "pod/mistaken"); r.code != 0 {
 		t.Fatal(r.stdout, r.stderr)
 	}
 	for _, tc := range []struct {
