@@ -63,7 +63,7 @@ var effectsOnWrites = map[Kind]struct {
 // effectsOnEvents are what the operator sees of the events a and b, before which it knows nothing,
 // and the bookmark after them: while there is the rule of the fault.
 var effectsOnEvents = map[Kind]string{
-	DropEvents: "BOOKMARK", DropEvent: "b BOOKMARK", DuplicateEvent: "a a b BOOKMARK", LateEvent: "a b BOOKMARK",
+	DropEvents: "BOOKMARK", DropEvent: "b BOOKMARK", DuplicateEvent: "a " + "a b BOOKMARK", LateEvent: "a b BOOKMARK",
 	ExpireWatch: "ERROR", CutWatch: "", Freeze: "held", FreezeLong: "held", CrashEvent: "held",
 }
 
@@ -142,7 +142,7 @@ func testEvents(t *testing.T, kind Kind) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	events := make(chan string, 10)
 	go func() {
 		defer close(events)

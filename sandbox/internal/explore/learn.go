@@ -57,7 +57,7 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writ
 		if ends, err = base.learnMore(third, wanted); err != nil {
 			return nil, nil, err
 		}
-		runs = append(runs, third)
+		runs = slices.Concat(runs, []*Outcome{third})
 	}
 	together := withProblems(runs)
 	together.Problems = append(together.Problems, ends...)

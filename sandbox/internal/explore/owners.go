@@ -33,7 +33,7 @@ func writtenByOthers(o *unstructured.Unstructured, field string) []string {
 			continue
 		}
 		var fields map[string]any
-		if json.Unmarshal(by.FieldsV1.Raw, &fields) != nil {
+		if json.Unmarshal(by.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		if below, has := fields["f:"+field]; has {

@@ -12,7 +12,7 @@ import (
 // What a run has left behind that was killed is removed by the next one, and nothing else is.
 func TestScratch(t *testing.T) {
 	in := t.TempDir()
-	make := func() *scratch {
+	begin := func() *scratch {
 		t.Helper()
 		s, err := newScratch(in)
 		if err != nil {
@@ -31,11 +31,11 @@ func TestScratch(t *testing.T) {
 	if err := os.Mkdir(users, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	killed, runs := make(), make()
+	killed, runs := begin(), begin()
 	if err := killed.lock.Close(); err != nil { // As the end of its process does.
 		t.Fatal(err)
 	}
-	next := make()
+	next := begin()
 	for _, tc := range []struct {
 		what, dir string
 		want      bool

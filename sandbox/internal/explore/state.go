@@ -16,11 +16,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// State is all objects at a moment, and Fields are the leaves of one.
-type (
-	State  = state.State
-	Fields = state.Fields
-)
+// State is all objects at a moment.
+type State = state.State
+
+// Fields are the leaves of an object.
+type Fields = state.Fields
 
 // anonymizer replaces what differs between two equal runs.
 type anonymizer struct {

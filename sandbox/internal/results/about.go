@@ -94,8 +94,8 @@ func hashFiles(paths []string) (string, error) {
 	for len(paths) > 0 {
 		path := paths[0]
 		paths = paths[1:]
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			path = real
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			path = target
 		}
 		if seen[path] {
 			continue
