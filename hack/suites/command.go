@@ -29,7 +29,7 @@ func main() {
 			err = flakes(ctx, os.Args[2:])
 		case "list":
 			list(os.Stdout)
-			err = nil
+			return
 		case burn:
 			burnUntilOrphaned()
 		}

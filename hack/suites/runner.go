@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -35,7 +34,7 @@ const grace = 20 * time.Second
 
 // run runs suites and returns what came of them.
 func (r *runner) run(ctx context.Context, suites []suite) summary {
-	start, before := time.Now(), usedByChildren()
+	start := time.Now()
 	// The longest first, as then the last ones end at the same time.
 	suites = slices.Clone(suites)
 	slices.SortStableFunc(suites, func(a, b suite) int { return cmp.Compare(b.seconds, a.seconds) })
@@ -44,27 +43,28 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 	watching.Go(func() { r.showProgress(len(suites), start, over) })
 
 	ready := r.build(ctx, suites)
+	last := make(chan suite, len(suites)) // Those that run alone.
 	var working sync.WaitGroup
 	for range max(1, r.jobs) {
 		working.Go(func() {
 			for s := range ready {
+				if s.alone {
+					last <- s
+					continue
+				}
 				r.runSuite(ctx, s)
 			}
 		})
 	}
 	working.Wait()
-	for _, s := range suites {
-		if s.alone {
-			r.runSuite(ctx, s)
-		}
+	close(last)
+	for s := range last {
+		r.runSuite(ctx, s)
 	}
 	close(over)
 	watching.Wait()
 	r.screen.clear()
-	took := time.Since(start)
-	s := r.book.summarize(took)
-	s.busy = (usedByChildren() - before).Seconds() / took.Seconds() / float64(runtime.NumCPU())
-	return s
+	return r.book.summarize(time.Since(start))
 }
 
 // showProgress shows how far the suites are until they are over.
@@ -81,16 +81,13 @@ func (r *runner) showProgress(suites int, start time.Time, over <-chan struct{})
 	}
 }
 
-// build returns the suites that can run beside others, in the order in which what they need is built: those
+// build returns the suites that can run, in the order in which what they need is built: those
 // that need nothing first. Each make target is built once, one after the other, beside the
 // suites that run already.
 func (r *runner) build(ctx context.Context, suites []suite) <-chan suite {
 	ready := make(chan suite, len(suites))
 	var waiting []suite
 	for _, s := range suites {
-		if s.alone {
-			continue
-		}
 		reason := ""
 		if s.requires != nil {
 			reason = s.requires()
@@ -184,13 +181,4 @@ func (b *book) hasFailure(suite string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.ContainsFunc(b.ended, func(r result) bool { return r.suite == suite && r.action == "fail" })
-}
-
-// usedByChildren is the time of processors that ended children have used, and theirs.
-func usedByChildren() time.Duration {
-	var usage syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &usage) != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

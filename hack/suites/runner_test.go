@@ -140,3 +140,16 @@ func TestRounds(t *testing.T) {
 		t.Errorf("got\n%s", out.String())
 	}
 }
+
+// A suite that runs alone begins when the others have ended, and has what it needs.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	r := newTestRunner(t)
+	quiet := shell("quiet", "test -e ended && grep -q once made || exit 1")
+	quiet.alone, quiet.seconds, quiet.needs = true, 100, []string{"tool"}
+	if s := r.run(t.Context(), []suite{quiet, shell("other", "sleep 1; touch ended")}); !s.ok() {
+		var out strings.Builder
+		s.write(&out)
+		t.Error(out.String())
+	}
+}

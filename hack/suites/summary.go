@@ -33,8 +33,6 @@ type summary struct {
 	packages []result
 	suites   []result
 	took     time.Duration
-	// busy is the share of the processors' time that the tests used, 0 if that is not known.
-	busy float64
 }
 
 // ok reports whether nothing failed.
@@ -99,11 +97,7 @@ func (s summary) write(out io.Writer) {
 	}
 	s.writeSkipped(out)
 	s.writeFailed(out)
-	fmt.Fprintf(out, "\nin %s", clock(s.took))
-	if s.busy > 0 {
-		fmt.Fprintf(out, ", with the processors %.0f %% busy", s.busy*100)
-	}
-	fmt.Fprintf(out, "\n%d passed, %d failed, %d skipped\n", len(s.passed), len(s.failed)+len(s.packages)+s.failedAlone(), len(s.skipped))
+	fmt.Fprintf(out, "\nin %s\n%d passed, %d failed, %d skipped\n", clock(s.took), len(s.passed), len(s.failed)+len(s.packages)+s.failedAlone(), len(s.skipped))
 }
 
 var words = map[string]string{"pass": "ok", "fail": "FAILED", "skip": "SKIPPED"}

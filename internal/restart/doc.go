@@ -31,7 +31,7 @@
 //	claims.go          ticks that are claimed before they are due
 //	recheck.go         whether the API server still has what was decided about
 //	slot.go            when a slot of the budget is released
-//	refusals.go        how often a status is tried that is refused
+//	refusals.go        how often a status is tried that is refused, and why a tick could not be sent
 //	miss_limiter.go    how many missed ticks of a namespace are reported at once
 //	metrics.go         its metrics
 //	eviction_metrics.go    the metrics of evictions
