@@ -57,7 +57,7 @@ func TestAction(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		known := map[string]string{"github.action_path": root, "runner.temp": dir, "inputs.go-version": "1"}
+		known := map[string]string{"github.action_path": root, "runner.temp": dir, "inputs.go-version": "1", "inputs.user-namespaces": "false"}
 		if cached {
 			known["steps.cache.outputs.cache-hit"] = "true"
 			if err := os.Mkdir(filepath.Join(dir, "tidekeeper-sandbox"), 0o700); err != nil {

@@ -66,6 +66,9 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if e.OneAtATime() {
+		p.Jobs, base.Elects = 1, false
+	}
 	faults := choose(plan(base), p)
 	result := &Result{Result: book.Result}
 	result.Learnt = base.describe()
@@ -142,8 +145,15 @@ func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) error {
 	}
 	fmt.Fprintln(progress, lab.why)
 	e.lab = lab
+	if e.OneAtATime() {
+		fmt.Fprintln(progress, "It has the network of this machine, where another process of it may need the same port: one plays at a time, whatever --jobs says, and no fault that needs two (Pause).")
+	}
 	return nil
 }
+
+// OneAtATime reports whether operators share the network of this machine, where only one of them
+// has a port. Prepare must have been called.
+func (e *Explorer) OneAtATime() bool { return e.lab.alone || e.Workload.HostNetwork }
 
 // Scratch is a directory for files that are removed by Close.
 func (e *Explorer) Scratch() (_ string, err error) {
@@ -194,6 +204,12 @@ func ids(faults []planned) []string {
 // Replay plays a finding again, once, and returns what came of it: nil if it is not found
 // any more.
 func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (*Finding, error) {
+	if err := e.Prepare(ctx, progress); err != nil {
+		return nil, err
+	}
+	if f.Fault != nil && f.Fault.Kind == Pause && e.OneAtATime() {
+		return nil, errors.New("the fault Pause needs two processes of the operator at once, which cannot have the network of this machine: one may need the port of the other")
+	}
 	base, a, err := e.learnBaseline(ctx, 2, progress)
 	if err != nil {
 		return nil, err

@@ -26,6 +26,9 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writ
 	if err := e.Prepare(ctx, progress); err != nil {
 		return nil, nil, err
 	}
+	if e.OneAtATime() {
+		jobs = 1
+	}
 	fmt.Fprintln(progress, "Learning from two undisturbed runs.")
 	runs := make([]*Outcome, 2)
 	learning, side := errgroup.WithContext(ctx)

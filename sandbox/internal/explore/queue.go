@@ -105,22 +105,26 @@ func (q *queue) giveBack(f Fault) {
 // run plays all faults, or as many as there is time for.
 func (q *queue) run(ctx context.Context) error {
 	var lanes sync.WaitGroup
-	lane := func(name string, long bool) {
+	lane := func(name string, kinds ...bool) {
 		lanes.Go(func() {
-			for {
-				f, ok := q.take(long)
-				if !ok {
-					return
+			for _, long := range kinds {
+				for f, ok := q.take(long); ok; f, ok = q.take(long) {
+					q.playOne(ctx, name, f)
 				}
-				q.playOne(ctx, name, f)
 			}
 		})
 	}
+	const short, long = false, true
+	if q.explorer.OneAtATime() {
+		lane("lane-1", short, long)
+		lanes.Wait()
+		return q.err
+	}
 	for i := range max(1, q.plan.Jobs) {
-		lane(fmt.Sprintf("lane-%d", i+1), false)
+		lane(fmt.Sprintf("lane-%d", i+1), short)
 	}
 	for i := range Waiting {
-		lane(fmt.Sprintf("long-%d", i+1), true)
+		lane(fmt.Sprintf("long-%d", i+1), long)
 	}
 	lanes.Wait()
 	// If it was interrupted, the report has what was played.

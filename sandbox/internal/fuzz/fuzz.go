@@ -109,6 +109,9 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if e.OneAtATime() {
+		p.Jobs = 1
+	}
 	all := chosen(edits.Of(f.target.schema, f.sample(f.Sample).Object), p)
 	if len(all) == 0 {
 		w.session.End()

@@ -10,6 +10,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
@@ -30,7 +31,14 @@ var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks 
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server")
 	webhook := flag.Bool("webhook", false, "serve a webhook")
+	listen := flag.String("listen", "", "an address on which it listens, as most operators do")
 	flag.Parse()
+	if *listen != "" {
+		if _, err := net.Listen("tcp", *listen); err != nil {
+			fmt.Fprintln(os.Stderr, "shop:", err)
+			os.Exit(1)
+		}
+	}
 	if *webhook {
 		go serveWebhook()
 	}
