@@ -11,6 +11,7 @@
 //	selection.go       what the chosen controllers watch and index together
 //	kubeconfig.go      how to reach the API server
 //	preflight          what the cluster must have before a manager starts
+//	certificate.go     the certificate of the metrics endpoint, read again without inotify
 //	manager.go         scheme, client, probes, metrics, leader election
 //	cache.go           what the shared cache keeps of each object; cache_pod.go of a pod
 //	rights.go          the rights that are not those of a controller

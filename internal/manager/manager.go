@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -265,18 +266,16 @@ func metricsOptions(opts *Options) (metricsserver.Options, error) {
 	}
 	metrics.SecureServing = true
 	metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
-	metrics.CertDir = opts.MetricsCertDir
-	metrics.CertName = opts.MetricsCertName
-	metrics.KeyName = opts.MetricsKeyName
 
-	// The server falls back to a self-signed certificate if it finds no other, but a
-	// user who names a directory does not want that.
+	// The server makes a self-signed certificate where it is given no other, but a user who
+	// names a directory does not want that.
 	if opts.MetricsCertDir != "" && opts.MetricsBindAddress != "0" {
-		cert := filepath.Join(opts.MetricsCertDir, opts.MetricsCertName)
-		key := filepath.Join(opts.MetricsCertDir, opts.MetricsKeyName)
-		if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
+		files, err := readCertificate(filepath.Join(opts.MetricsCertDir, opts.MetricsCertName),
+			filepath.Join(opts.MetricsCertDir, opts.MetricsKeyName), time.Now)
+		if err != nil {
 			return metrics, fmt.Errorf("--%s=%s: %w", flagMetricsCertDir, opts.MetricsCertDir, err)
 		}
+		metrics.TLSOpts = append(metrics.TLSOpts, func(config *tls.Config) { config.GetCertificate = files.get })
 	}
 	return metrics, nil
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -82,6 +83,35 @@ func TestManager_CertificateIsReadAgain(t *testing.T) {
 	if _, _, err := get(t, url, "", first); err == nil {
 		t.Error("the first certificate is still served")
 	}
+}
+
+// A node on which other pods have taken all inotify instances, 128 per user by default, is none on
+// which metrics with a certificate cannot be served.
+func TestManager_CertificateNeedsNoInotify(t *testing.T) {
+	const limit = "echo 0 > /proc/sys/user/max_inotify_instances"
+	unshare := []string{"--user", "--map-root-user", "sh", "-c"}
+	if out, err := exec.Command("unshare", append(unshare, limit)...).CombinedOutput(); err != nil {
+		t.Skipf("no user namespace in which inotify can be limited: %v: %s", err, out)
+	}
+	binary, err := framework.Binary("TIDEKEEPER_BIN", "tidekeeper")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	limited := filepath.Join(dir, "limited")
+	script := fmt.Sprintf("#!/bin/sh\nexec unshare %s '%s && exec \"$@\"' - '%s' \"$@\"\n", strings.Join(unshare, " "), limit, binary)
+	if err := os.WriteFile(limited, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	trusted := mountCertificate(t, dir, "only")
+	manager := cluster.WithManager(limited).StartManager(t, "--metrics-secure=true", "--metrics-cert-dir="+dir)
+	framework.Eventually(t, "metrics are served", func() error {
+		code, _, err := get(t, strings.Replace(manager.Metrics, "http:", "https:", 1)+"/metrics", "", trusted)
+		if err != nil {
+			return err
+		}
+		return diff(http.StatusUnauthorized, code)
+	})
 }
 
 // mountCertificate creates a certificate and puts it into the directory like a kubelet
