@@ -22,8 +22,13 @@ type suite struct {
 	packages []string
 	// flags are flags of go test.
 	flags []string
-	// race runs the tests with the race detector, where there is a C compiler.
-	race bool
+	// race runs the tests with the race detector, where there is a C compiler, and racing are
+	// variables of the environment that are set then.
+	race   bool
+	racing []string
+	// replaces is the name of a suite of make test that make test-all leaves out, as this one runs
+	// the same tests, and more of them.
+	replaces string
 	// command is run in place of go test. It prints what go test -json prints.
 	command []string
 	// env are variables of the environment, as NAME=value. ${BIN} is the folder bin.
@@ -39,11 +44,12 @@ type suite struct {
 	requires func() string
 }
 
-// The tiers: make test runs the fast one, and make test-all both. Other suites are repetitions
-// of a part, and run by name.
+// The tiers: make test runs the fast one, and make test-all both, as all, without those that others
+// replace. Other suites are repetitions of a part, and run by name.
 const (
 	fast   = "fast"
 	rest   = "rest"
+	all    = "all"
 	others = "others"
 )
 
@@ -64,11 +70,11 @@ var tiers = map[string][]suite{
 		{name: "e2e", module: "test", packages: []string{"./e2e"}, flags: uncached, env: clocks, needs: []string{"build-clock"}, seconds: 300},
 		{name: "cli", module: "test", packages: []string{"./cli"}, flags: uncached, env: clocks, needs: []string{"build-clock"}, seconds: 150},
 		{name: "framework", module: "test", packages: []string{"./framework"}, flags: uncached, seconds: 20},
-		{name: "sandbox-slice", module: "sandbox", command: []string{"make", "--no-print-directory", "-C", "sandbox", "test-slice", "TESTFLAGS=-json"}, seconds: 100},
+		{name: "sandbox-slice", module: "sandbox", command: sandboxMake("test-slice"), seconds: 100},
 	},
 	rest: {
-		blackBox("e2e", 500, suite{name: "e2e-race", env: slices.Concat(race, clocks), needs: []string{"build-race", "build-clock"}}),
-		blackBox("cli", 300, suite{name: "cli-race", env: clocks, needs: []string{"build-clock"}}),
+		blackBox("e2e", 900, suite{name: "e2e-race", replaces: "e2e", racing: race, env: clocks, needs: []string{"build-race", "build-clock"}}),
+		blackBox("cli", 500, suite{name: "cli-race", replaces: "cli", env: clocks, needs: []string{"build-clock"}}),
 		blackBox("fault/outage", 240, suite{env: []string{"SOAK=2m"}}),
 		blackBox("fault/clock", 60, suite{env: clocks, needs: []string{"build-clock"}}),
 		blackBox("fault/clock/manager", 10, suite{}),
@@ -87,9 +93,11 @@ var tiers = map[string][]suite{
 		}}),
 		blackBox("install", 120, suite{needs: []string{"build-helm", "build-e2e-test"}}),
 		blackBox("node", 150, suite{needs: []string{"build-node", "build-helm", "build-metrics-server"}, requires: realNodes}),
-		{name: "unit-race", module: ".", packages: []string{"./..."}, race: true, flags: []string{"-timeout=20m"}, env: []string{testAll, "CI=true"}, seconds: 400},
-		{name: "framework-race", module: "test", packages: []string{"./framework"}, race: true, flags: uncached, seconds: 20},
-		{name: "sandbox", module: "sandbox", command: []string{"make", "--no-print-directory", "-C", "sandbox", "test", "TESTFLAGS=-json"}, env: []string{testAll}, seconds: 900},
+		{name: "unit-race", replaces: "unit", module: ".", packages: []string{"./..."}, race: true, flags: []string{"-timeout=20m"}, env: []string{testAll, "CI=true"}, seconds: 400},
+		// With the race detector it plays few cases, as each takes long then.
+		{name: "cases", module: ".", packages: []string{"./internal/restart/decision"}, flags: []string{"-run=^TestEveryTickOnce$"}, env: []string{testAll, "CI=true"}, seconds: 100},
+		{name: "framework-race", replaces: "framework", module: "test", packages: []string{"./framework"}, race: true, flags: uncached, seconds: 20},
+		{name: "sandbox", replaces: "sandbox-slice", module: "sandbox", command: sandboxMake("test"), env: []string{testAll}, seconds: 900},
 		{name: "plot", module: "hack/plot", packages: []string{"./..."}, seconds: 5},
 		{name: "bench", module: "test", packages: []string{"./scale"}, flags: []string{"-count=1", "-timeout=60m"}, env: []string{testAll, "SCALE=small", "OUT=${BIN}/bench"}, seconds: 240, alone: true},
 		{
@@ -136,9 +144,22 @@ func blackBox(folder string, seconds int, s suite) suite {
 	return s
 }
 
+// sandboxMake is the command of a target of the sandbox's Makefile that runs go test several times.
+func sandboxMake(target string) []string {
+	return []string{"make", "--no-print-directory", "-C", "sandbox", target}
+}
+
 // arguments returns the command of a suite, with these additional flags of go test.
 func (s suite) arguments(added []string) []string {
-	if s.command != nil {
+	switch {
+	case s.command != nil && s.command[0] == "make":
+		// Written for make, and then for the shell.
+		flags := "TESTFLAGS=-json"
+		for _, flag := range added {
+			flags += " '" + strings.NewReplacer("$", "$$", "'", `'\''`).Replace(flag) + "'"
+		}
+		return append(slices.Clone(s.command), flags)
+	case s.command != nil:
 		return s.command
 	}
 	args := []string{"go", "test", "-C", s.module, "-json"}
@@ -152,12 +173,21 @@ func (s suite) arguments(added []string) []string {
 func (s suite) environment(bin string) []string {
 	env := slices.Clone(s.env)
 	if s.race && hasCompiler() {
-		env = append(env, "CGO_ENABLED=1")
+		env = append(append(env, s.racing...), "CGO_ENABLED=1")
 	}
 	for i, variable := range env {
 		env[i] = strings.ReplaceAll(variable, "${BIN}", bin)
 	}
 	return env
+}
+
+// everything returns the suites of make test-all: each test is run once, with the race detector if
+// there is a suite for that.
+func everything() []suite {
+	suites := slices.Concat(tiers[fast], tiers[rest])
+	return slices.DeleteFunc(slices.Clone(suites), func(s suite) bool {
+		return slices.ContainsFunc(suites, func(other suite) bool { return other.replaces == s.name })
+	})
 }
 
 // choose returns the suites of tiers and of single names, without repetitions.
@@ -169,10 +199,15 @@ func choose(names []string) ([]suite, error) {
 		}
 	}
 	for _, name := range names {
-		known := false
+		known := name == all
+		if known {
+			for _, s := range everything() {
+				add(s)
+			}
+		}
 		for _, tier := range []string{fast, rest, others} {
 			for _, s := range tiers[tier] {
-				if name == tier || name == "all" && tier != others || name == s.name {
+				if name == tier || name == s.name {
 					known = true
 					add(s)
 				}

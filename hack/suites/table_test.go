@@ -19,19 +19,17 @@ import (
 // of the sandbox compares them.
 var ownTargets = []string{"sandbox", "sandbox/client"}
 
-// Every package that has tests is part of a suite, and all that is listed exists.
+// Every package that has tests is part of a suite of make test-all, and all that is listed exists.
 func TestEveryTestIsRun(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	byModule := map[string][]string{} // The patterns of all suites.
-	for _, tier := range tiers {
-		for _, s := range tier {
-			if s.command == nil {
-				byModule[s.module] = append(byModule[s.module], s.packages...)
-			}
+	byModule := map[string][]string{} // The patterns of these suites.
+	for _, s := range everything() {
+		if s.command == nil {
+			byModule[s.module] = append(byModule[s.module], s.packages...)
 		}
 	}
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -58,6 +56,68 @@ func TestEveryTestIsRun(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Make test-all runs each test of make test: by the same suite, or by one in its place that plays all
+// of the same packages, with TEST_ALL, and with the race detector unless the sandbox's Makefile decides.
+func TestReplacedSuitesLoseNothing(t *testing.T) {
+	t.Parallel()
+	suites := everything()
+	played := func(name string) bool {
+		return slices.ContainsFunc(suites, func(s suite) bool { return s.name == name })
+	}
+	for _, s := range tiers[fast] {
+		i := slices.IndexFunc(suites, func(other suite) bool { return other.replaces == s.name })
+		if i < 0 {
+			if !played(s.name) {
+				t.Errorf("make test-all does not run %s, and nothing replaces it", s.name)
+			}
+			continue
+		}
+		by := suites[i]
+		if played(s.name) {
+			t.Errorf("make test-all runs %s, which %s replaces", s.name, by.name)
+		}
+		if by.module != s.module || !slices.Equal(by.packages, s.packages) || slices.ContainsFunc(by.flags, func(f string) bool { return strings.HasPrefix(f, "-run") }) ||
+			!slices.Contains(by.env, testAll) && s.name != "framework" || !by.race && by.command == nil || (by.command == nil) != (s.command == nil) {
+			t.Errorf("%s plays less than %s, which it replaces", by.name, s.name)
+		}
+	}
+	for _, s := range suites {
+		if s.replaces != "" && !slices.ContainsFunc(tiers[fast], func(other suite) bool { return other.name == s.replaces }) {
+			t.Errorf("%s replaces %s, which make test does not run", s.name, s.replaces)
+		}
+	}
+}
+
+// A suite that replaces another is not chosen in its place by name.
+func TestChosenByName(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		names []string
+		want  bool
+	}{{[]string{"e2e", "e2e-race"}, true}, {[]string{"e2e", all}, true}, {[]string{fast}, true}, {[]string{all}, false}, {[]string{rest}, false}} {
+		suites, err := choose(tc.names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(suites, func(s suite) bool { return s.name == "e2e" }); got != tc.want {
+			t.Errorf("%q has e2e: %t, want %t", tc.names, got, tc.want)
+		}
+	}
+}
+
+// Flags of go test reach the calls of it that a Makefile has.
+func TestFlagsReachMake(t *testing.T) {
+	t.Parallel()
+	s := suite{command: sandboxMake("test")}
+	got := s.arguments([]string{"-run=^(TestA|TestB)$", "-count=1"})
+	if want := "TESTFLAGS=-json '-run=^(TestA|TestB)$$' '-count=1'"; got[len(got)-1] != want {
+		t.Errorf("make gets %s, want %s", got[len(got)-1], want)
+	}
+	if got := s.arguments(nil); got[len(got)-1] != "TESTFLAGS=-json" {
+		t.Errorf("make gets %q", got)
 	}
 }
 

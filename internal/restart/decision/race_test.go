@@ -1,0 +1,9 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build race
+
+package decision
+
+// raceDetector: the tests run with the race detector.
+const raceDetector = true
