@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -79,10 +80,28 @@ func (o *options) runner(out *os.File) (*runner, []suite, error) {
 	if o.must != "" {
 		r.required = strings.Split(o.must, ",")
 	}
+	if err := checkPattern(o.pattern); err != nil {
+		return nil, nil, err
+	}
 	if o.pattern != "" {
 		r.flags = append(r.flags, "-run="+o.pattern)
 	}
 	return r, suites, nil
+}
+
+// checkPattern refuses what every go test would refuse: a regular expression that is none, or
+// such an element of those that slashes separate.
+func checkPattern(pattern string) error {
+	elements := []string{pattern}
+	if !strings.ContainsAny(pattern, "([\\") {
+		elements = strings.Split(pattern, "/")
+	}
+	for _, element := range elements {
+		if _, err := regexp.Compile(element); err != nil {
+			return fmt.Errorf("RUN='%s': %w", pattern, err)
+		}
+	}
+	return nil
 }
 
 // run runs suites once.

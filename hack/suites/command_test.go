@@ -1,0 +1,25 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "testing"
+
+// What is no regular expression is said in one line, before anything runs.
+func TestPatterns(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string]string{
+		"": "", "^TestPools$": "", "TestA|TestB/part": "", "^(TestA|TestB/[a/b])$": "",
+		"(":          "RUN='(': error parsing regexp: missing closing ): `(`",
+		"TestA/*":    "RUN='TestA/*': error parsing regexp: missing argument to repetition operator: `*`",
+		"^Test[a-z/": "RUN='^Test[a-z/': error parsing regexp: missing closing ]: `[a-z/`",
+	} {
+		got := ""
+		if err := checkPattern(pattern); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", pattern, got, want)
+		}
+	}
+}
