@@ -172,7 +172,7 @@ test-neighbors: export SOAK := $(SOAK)
 
 .PHONY: flakes
 FLAKES ?= bin/flakes.json
-flakes: build ## Run all suites again and again while eight processes keep the processors busy, and print what failed how often. ROUNDS=20 SUITE=all FOR=8h.
+flakes: build ## Run all suites again and again while eight processes keep the processors busy, and print what failed how often. ROUNDS=20 SUITE=all FOR=8h; the rounds of all sittings add up in FLAKES, and ROUNDS=0 prints them.
 	@$(RUN_SUITES) flakes --jobs=$(JOBS) --rounds=$(or $(ROUNDS),20) $(if $(FOR),--for=$(FOR)) $(if $(RUN),--run='$(RUN)') --record=$(FLAKES) $(or $(SUITE),all)
 
 .PHONY: check

@@ -6,7 +6,7 @@
 // and why, and the ten slowest tests.
 //
 //	suites run fast             what make test runs
-//	suites run rest             what make test-all runs in addition
+//	suites run all              what make test-all runs
 //	suites run --run='^TestX$' e2e
 //	suites flakes --rounds=20   what make flakes runs: the suites while all processors are busy
 //	suites list
@@ -20,5 +20,6 @@
 //	progress.go   how far the tests are, as a line
 //	summary.go    the end of a run: failures, skips, the slowest tests
 //	flakes.go     rounds on a busy machine
+//	sittings.go   adds up the rounds of several runs of make flakes, as a table
 //	record.go     the result of a release of Kubernetes, for docs/reference/kubernetes.md
 package main

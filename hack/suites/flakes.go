@@ -6,7 +6,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +20,8 @@ import (
 // burn is the command of a process that keeps a processor busy.
 const burn = "burn"
 
-// rounds is the result of make flakes: for each suite how often it ran, and which of its
-// tests failed how often.
+// rounds is the result of a sitting of make flakes: for each suite how often it ran, and which of
+// its tests failed how often.
 type rounds struct {
 	Date, Commit string
 	Busy         int
@@ -42,9 +41,20 @@ func flakes(ctx context.Context, args []string) error {
 	count := o.Int("rounds", 20, "how often each suite runs")
 	busy := o.Int("busy", 8, "how many processes keep the processors busy")
 	limit := o.Duration("for", 0, "begin no round after this time; 0 is no limit")
-	file := o.String("record", "", "the file for the results")
+	file := o.String("record", "", "the file for the results, to which those of each sitting are added")
 	if err := o.Parse(args); err != nil {
 		return err
+	}
+	if o.pattern != "" {
+		*file = "" // Some tests of a suite are not a round of it.
+	}
+	earlier, err := readSittings(*file)
+	if err != nil {
+		return err
+	}
+	if *count == 0 { // To print those of before.
+		earlier.print(os.Stdout)
+		return nil
 	}
 	r, suites, err := o.runner(os.Stdout)
 	if err != nil {
@@ -70,7 +80,7 @@ func flakes(ctx context.Context, args []string) error {
 		s.writeFailed(os.Stdout)
 		all.print(os.Stdout)
 		if *file != "" {
-			if err := all.write(*file); err != nil {
+			if err := append(slices.Clone(earlier), all).write(*file); err != nil {
 				return err
 			}
 		}
@@ -78,6 +88,7 @@ func flakes(ctx context.Context, args []string) error {
 	if len(all.Suites) == 0 {
 		return errors.New("no round was completed")
 	}
+	append(earlier, all).print(os.Stdout)
 	if all.failed() {
 		return errFailed
 	}
@@ -125,14 +136,6 @@ func (a rounds) print(out io.Writer) {
 			fmt.Fprintf(out, "    failed %d times: %s\n", s.Failed[test], test)
 		}
 	}
-}
-
-func (a rounds) write(file string) error {
-	text, err := json.MarshalIndent(a, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
 // commit names the commit that is tested, and whether there are changes on top of it.
