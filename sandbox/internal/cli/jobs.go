@@ -3,11 +3,7 @@
 
 package cli
 
-import (
-	"runtime"
-
-	"github.com/prometheus/procfs"
-)
+import "runtime"
 
 // perSandbox is how much memory a sandbox with its operator takes, in bytes.
 const perSandbox = 1 << 30
@@ -23,17 +19,5 @@ func roomFor(bytes uint64, others int) int {
 	return max(1, int(min(bytes/perSandbox, 1000))-others)
 }
 
-// available returns how many bytes of memory programs can have that are started now. Where
-// that is unknown, memory does not limit them.
-func available() uint64 {
-	const unknown = 1 << 62
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		return unknown
-	}
-	memory, err := fs.Meminfo()
-	if err != nil || memory.MemAvailableBytes == nil {
-		return unknown
-	}
-	return *memory.MemAvailableBytes
-}
+// available returns how many bytes of memory programs can have that are started now.
+func available() uint64 { return memory{proc: "/proc", cgroup: "/sys/fs/cgroup"}.available() }

@@ -1,0 +1,121 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/procfs"
+)
+
+// unlimited is how much memory there is where that is unknown: it limits nothing.
+const unlimited = 1 << 62
+
+// memory is where the kernel says how much memory there is: the folders that are mounted at
+// /proc and /sys/fs/cgroup.
+type memory struct{ proc, cgroup string }
+
+// available returns how many bytes of memory programs can have that are started now: what the
+// machine has left, or less, where this process is in a container.
+func (m memory) available() uint64 {
+	fs, err := procfs.NewFS(m.proc)
+	if err != nil {
+		return unlimited
+	}
+	left := uint64(unlimited)
+	if info, err := fs.Meminfo(); err == nil && info.MemAvailableBytes != nil {
+		left = *info.MemAvailableBytes
+	}
+	self, err := fs.Self()
+	if err != nil {
+		return left
+	}
+	groups, err := self.Cgroups()
+	if err != nil {
+		return left
+	}
+	for _, group := range groups {
+		switch {
+		case slices.Contains(group.Controllers, "memory"):
+			left = min(left, leftOnPath(filepath.Join(m.cgroup, "memory"), group.Path, limitsV1))
+		case len(group.Controllers) == 0:
+			left = min(left, leftOnPath(m.cgroup, group.Path, limitsV2))
+		}
+	}
+	return left
+}
+
+// limits are the files of a cgroup about memory.
+type limits struct {
+	// most are those with limits.
+	most []string
+	used string
+	// cache is the line of memory.stat with files that the kernel forgets when it needs the
+	// memory: they count as used.
+	cache string
+}
+
+var (
+	limitsV1 = limits{most: []string{"memory.limit_in_bytes"}, used: "memory.usage_in_bytes", cache: "total_inactive_file"}
+	limitsV2 = limits{most: []string{"memory.max", "memory.high"}, used: "memory.current", cache: "inactive_file"}
+)
+
+// leftOnPath returns what is left of the limit of a cgroup, or of one that it is in. In a container
+// the path may be that on the machine, and what is mounted is the group of the container: of a
+// path that does not exist, only the parts that do count.
+func leftOnPath(mounted, path string, of limits) uint64 {
+	left := uint64(unlimited)
+	for dir := filepath.Join("/", path); ; dir = filepath.Dir(dir) {
+		left = min(left, of.left(filepath.Join(mounted, dir)))
+		if dir == "/" {
+			return left
+		}
+	}
+}
+
+// left returns what is left of the limit of one cgroup.
+func (l limits) left(group string) uint64 {
+	most := uint64(unlimited)
+	for _, name := range l.most {
+		if limit, ok := numberIn(filepath.Join(group, name)); ok {
+			most = min(most, limit)
+		}
+	}
+	used, known := numberIn(filepath.Join(group, l.used))
+	if most == unlimited || !known {
+		return most
+	}
+	used -= min(used, l.forgettable(group))
+	return most - min(most, used)
+}
+
+// forgettable returns how much of what is used are files that nothing needs.
+func (l limits) forgettable(group string) uint64 {
+	text, err := os.ReadFile(filepath.Join(group, "memory.stat"))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); name == l.cache {
+			if bytes, err := strconv.ParseUint(value, 10, 64); err == nil {
+				return bytes
+			}
+		}
+	}
+	return 0
+}
+
+// numberIn reads a file with a number. Where there is no limit, it has the word max.
+func numberIn(file string) (uint64, bool) {
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	return n, err == nil
+}
