@@ -21,6 +21,12 @@ type ScheduledRestartStatus struct {
 	// +optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
 
+	// noTickUntil is until when no tick of the schedule is inside a window. It is absent if
+	// nextScheduleTime is known, and if there never is such a tick.
+	//
+	// +optional
+	NoTickUntil *metav1.Time `json:"noTickUntil,omitempty"`
+
 	// nextStartTime is when that tick is started: later than the tick by this
 	// object's place in the spread. Without spreadSeconds it is absent.
 	//

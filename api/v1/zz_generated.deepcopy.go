@@ -705,6 +705,10 @@ func (in *ScheduledRestartStatus) DeepCopyInto(out *ScheduledRestartStatus) {
 		in, out := &in.NextScheduleTime, &out.NextScheduleTime
 		*out = (*in).DeepCopy()
 	}
+	if in.NoTickUntil != nil {
+		in, out := &in.NoTickUntil, &out.NoTickUntil
+		*out = (*in).DeepCopy()
+	}
 	if in.NextStartTime != nil {
 		in, out := &in.NextStartTime, &out.NextStartTime
 		*out = (*in).DeepCopy()

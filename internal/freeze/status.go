@@ -60,7 +60,7 @@ func phaseOf(p period.Period, now time.Time) (reason, message string) {
 	switch {
 	case !now.Before(p.Until):
 		return tidekeeperv1.ReasonEnded, "ended at " + until
-	case now.Before(p.From):
+	case !p.HasBegun(now):
 		return tidekeeperv1.ReasonPending, fmt.Sprintf("begins at %s, and ends at %s", from, until)
 	default:
 		return tidekeeperv1.ReasonInForce, fmt.Sprintf("in force until %s: no restart is started in the selected namespaces, and no node gets a NoExecute taint of a pool", until)
@@ -70,7 +70,7 @@ func phaseOf(p period.Period, now time.Time) (reason, message string) {
 // nextChange returns when the phase changes by itself; zero means never.
 func nextChange(p period.Period, now time.Time) time.Time {
 	switch {
-	case now.Before(p.From) && now.Before(p.Until):
+	case !p.HasBegun(now) && now.Before(p.Until):
 		return p.From
 	case now.Before(p.Until):
 		return p.Until

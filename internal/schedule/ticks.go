@@ -20,27 +20,36 @@ type Ticks struct {
 // daily ones.
 const maxClosed = 400
 
-// Next returns the first tick strictly after a time, in UTC, and false if there is none.
+// Next returns the first tick strictly after a time, in UTC, and false if there is none as far as
+// [Ticks.Search] looks.
 func (t Ticks) Next(after time.Time) (time.Time, bool) {
+	tick, _, ok := t.Search(after)
+	return tick, ok
+}
+
+// Search returns the first tick strictly after a time, in UTC. If it finds none it returns false,
+// and until when there is none: a search ends after some hundred windows, and another one may
+// begin there. The zero time means that there never is one.
+func (t Ticks) Search(after time.Time) (tick, until time.Time, ok bool) {
 	if t.Schedule == nil {
-		return time.Time{}, false
+		return time.Time{}, time.Time{}, false
 	}
 	for range maxClosed {
 		tick, ok := t.Schedule.Next(after)
 		if !ok {
-			return time.Time{}, false
+			return time.Time{}, time.Time{}, false
 		}
 		opens, ok := t.Windows.OpensAt(tick.Add(t.Offset))
 		switch {
 		case !ok:
-			return time.Time{}, false
+			return time.Time{}, time.Time{}, false
 		case t.reaches(tick, opens):
-			return tick, true
+			return tick, time.Time{}, true
 		}
 		// The first tick that waits until then, and not one before it.
 		after = opens.Add(-t.Deadline - t.Offset - 1)
 	}
-	return time.Time{}, false
+	return time.Time{}, after.UTC(), false
 }
 
 // Latest returns the latest tick that is after one time and not after the other, in UTC, and

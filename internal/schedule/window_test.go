@@ -156,3 +156,26 @@ func TestWindowsThatNeverMeet(t *testing.T) {
 		t.Errorf("the latest tick is %s", tick)
 	}
 }
+
+// A search that ends before it finds a tick says until when there is none, and the next one
+// begins there: minutes of each hour in which nothing is due do not hide a night of the year.
+func TestSearchGoesOn(t *testing.T) {
+	ticks := Ticks{
+		Schedule: mustParse(t, "30 * * * *", "UTC"), Deadline: time.Minute,
+		Windows: Windows{{mustParse(t, "0 * * * *", "UTC"), time.Minute}, {mustParse(t, "0 3 1 1 *", "UTC"), 2 * time.Hour}},
+	}
+	after := utc(t, "2026-06-10 00:00")
+	for searches := 0; ; searches++ {
+		tick, until, ok := ticks.Search(after)
+		if ok {
+			if want := utc(t, "2027-01-01 03:30"); !tick.Equal(want) {
+				t.Errorf("the first tick is %s, want %s", tick, want)
+			}
+			return
+		}
+		if !until.After(after) || searches > 100 {
+			t.Fatalf("search %d after %s ends at %s", searches, after, until)
+		}
+		after = until
+	}
+}

@@ -568,6 +568,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: nextStartTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: noTickUntil
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: observedGeneration
       type:
         scalar: numeric

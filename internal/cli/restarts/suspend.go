@@ -6,6 +6,7 @@ package restarts
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,10 +116,12 @@ func nextStart(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.Loca
 		return ", and is suspended"
 	}
 	in := decision.Input{Restart: r, Ticks: s, Windows: windows, Offset: view.OffsetOf(r)}
-	tick, ok := in.InWindows().Next(now)
+	tick, until, ok := in.InWindows().Search(now)
 	switch {
 	case s == nil:
-		return ", when its pods are " + r.Spec.GetMaxPodAge().String() + " old"
+		return triggers(&r.Spec)
+	case !ok && !until.IsZero():
+		return ", but no tick of the schedule is inside a window until " + term.ComingInZone(until, now, local)
 	case !ok:
 		return ", but no tick of the schedule is inside a window"
 	}
@@ -127,4 +130,17 @@ func nextStart(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.Loca
 		start = opens
 	}
 	return "; next start " + term.ComingInZone(start, now, local)
+}
+
+// triggers says what a restart without a schedule is for: the age of pods, changed configuration,
+// or both.
+func triggers(spec *tidekeeperv1.ScheduledRestartSpec) string {
+	var when []string
+	if age := spec.GetMaxPodAge(); age > 0 {
+		when = append(when, "when its pods are "+age.String()+" old")
+	}
+	if spec.OnConfigChange != "" {
+		when = append(when, "when its configuration changes")
+	}
+	return ", " + strings.Join(when, " and ")
 }

@@ -19,20 +19,26 @@ import (
 type Period struct {
 	Name, Reason string
 	From, Until  time.Time
+	// AtOnce: it does not say when it begins, and has begun as it exists, whatever the clock of the
+	// reader says of From, which is its creation by the clock of the API server.
+	AtOnce bool
 }
 
 // Of returns the time of a Freeze. One that does not say when it begins does so when it is
 // created.
 func Of(f *tidekeeperv1.Freeze) Period {
-	p := Period{Name: f.Name, Reason: f.Spec.Reason, From: f.CreationTimestamp.Time, Until: f.Spec.Until.Time}
+	p := Period{Name: f.Name, Reason: f.Spec.Reason, From: f.CreationTimestamp.Time, Until: f.Spec.Until.Time, AtOnce: f.Spec.From == nil}
 	if f.Spec.From != nil {
 		p.From = f.Spec.From.Time
 	}
 	return p
 }
 
+// HasBegun reports whether the period has begun at a time.
+func (p Period) HasBegun(at time.Time) bool { return p.AtOnce || !at.Before(p.From) }
+
 // Contains reports whether a time is in the period.
-func (p Period) Contains(at time.Time) bool { return !at.Before(p.From) && at.Before(p.Until) }
+func (p Period) Contains(at time.Time) bool { return p.HasBegun(at) && at.Before(p.Until) }
 
 // String says what waits for the end of the freeze.
 func (p Period) String() string {

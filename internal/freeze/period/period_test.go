@@ -53,7 +53,8 @@ func TestInForce(t *testing.T) {
 	}{
 		{name: "none"},
 		{"from its creation", []tidekeeperv1.Freeze{freeze("a", 4)}, 0, "Freeze a until 2026-12-23T16:00:00Z: r"},
-		{"not before", []tidekeeperv1.Freeze{freeze("a", 4)}, -time.Second, ""},
+		{"by a clock that is behind the API server's", []tidekeeperv1.Freeze{freeze("a", 4)}, -time.Hour, "Freeze a until 2026-12-23T16:00:00Z: r"},
+		{"not before a time", []tidekeeperv1.Freeze{freeze("a", 4, from(0))}, -time.Second, ""},
 		{"until its end", []tidekeeperv1.Freeze{freeze("a", 4)}, 4*time.Hour - time.Second, "Freeze a until 2026-12-23T16:00:00Z: r"},
 		{"not at its end", []tidekeeperv1.Freeze{freeze("a", 4)}, 4 * time.Hour, ""},
 		{"from a time", []tidekeeperv1.Freeze{freeze("a", 4, from(2))}, time.Hour, ""},

@@ -148,6 +148,8 @@ func (d *decider) diagnose() diagnosis {
 		return stalled(d.in.Config.Problem, d.in.Config.Message)
 	case d.in.Ticks == nil:
 		return idle(tidekeeperv1.ReasonScheduled, d.text(d.triggersMessage))
+	case status.NoTickUntil != nil:
+		return stalled(tidekeeperv1.ReasonOutsideWindows, "no tick of the schedule is inside a window until "+formatTime(status.NoTickUntil.Time)+", when the search goes on")
 	case status.NextScheduleTime == nil && len(d.in.Windows) > 0:
 		return stalled(tidekeeperv1.ReasonOutsideWindows, "no tick of the schedule is inside a window, so that it restarts nothing")
 	case status.NextScheduleTime == nil:

@@ -276,8 +276,11 @@ func (d *decider) times(tick time.Time, trigger tidekeeperv1.Trigger) (due, dead
 }
 
 // wakeAtNext wakes at the next tick of the schedule, unless a restart is in progress,
-// which ends first.
+// which ends first, or when the search for one goes on.
 func (d *decider) wakeAtNext() {
+	if until := d.out.Status.NoTickUntil; until != nil {
+		d.wakeAt(until.Time)
+	}
 	if next := d.out.Status.NextScheduleTime; next != nil && d.out.Status.Active == nil {
 		if start := next.Add(d.in.Offset); start.After(d.in.Now) {
 			d.wakeAt(start)

@@ -32,7 +32,7 @@ func (d *decider) observeSpec() (base time.Time) {
 	status.ObservedGeneration = d.in.Restart.Generation
 	d.noteTarget()
 	status.ConsecutiveFailures, status.ConsecutiveMisses, status.NextAgeTime = 0, 0, nil
-	status.NextChangeTime = nil
+	status.NextChangeTime, status.NoTickUntil = nil, nil
 	if retargeted {
 		status.LastAgeTime, status.ConfigHash = nil, ""
 	}
@@ -95,18 +95,25 @@ func (d *decider) setNext(base time.Time) {
 		if next != nil && !next.After(d.in.Now) {
 			d.skipNext(*next, reason, "the schedule was stopped before the restart was started")
 		}
-		d.out.Status.NextScheduleTime = nil
+		d.out.Status.NextScheduleTime, d.out.Status.NoTickUntil = nil, nil
 		return
 	}
-	if next == nil && !d.wasOutside() {
-		d.advance(base)
+	if next != nil || d.wasOutside() {
+		return
 	}
+	if until := d.out.Status.NoTickUntil; until != nil && until.Time.Before(base) {
+		base = until.Time // Ticks since then have been in no search yet.
+	}
+	d.advance(base)
 }
 
-// advance sets the next tick to the first one after a time.
+// advance sets the next tick to the first one after a time, or until when there is none.
 func (d *decider) advance(after time.Time) {
-	d.out.Status.NextScheduleTime = nil
-	if next, ok := d.ticks().Next(after); ok {
+	d.out.Status.NextScheduleTime, d.out.Status.NoTickUntil = nil, nil
+	switch next, until, ok := d.ticks().Search(after); {
+	case ok:
 		d.out.Status.NextScheduleTime = &metav1.Time{Time: next}
+	case !until.IsZero():
+		d.out.Status.NoTickUntil = &metav1.Time{Time: until.Truncate(time.Second)}
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
@@ -41,13 +39,11 @@ func (in *Input) InWindows() schedule.Ticks {
 
 func (d *decider) ticks() schedule.Ticks { return d.in.InWindows() }
 
-// wasOutside reports whether no tick of the schedule was inside a window when the spec was last
-// observed. Until it is edited, this need not be found out again, which takes a while.
+// wasOutside reports whether a search found no tick inside a window until later than now. It is
+// not repeated before, as it takes a while.
 func (d *decider) wasOutside() bool {
-	status := &d.in.Restart.Status
-	ready := meta.FindStatusCondition(status.Conditions, tidekeeperv1.ConditionReady)
-	return len(d.in.Windows) > 0 && status.NextScheduleTime == nil && status.ObservedGeneration == d.in.Restart.Generation &&
-		ready != nil && ready.Reason != tidekeeperv1.ReasonInvalidSchedule
+	until := d.out.Status.NoTickUntil
+	return until != nil && d.in.Now.Before(until.Time)
 }
 
 // closed returns a blocker if no window is open at a time, or if less is left of it than the

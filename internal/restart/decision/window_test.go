@@ -98,7 +98,26 @@ func TestWindows(t *testing.T) {
 		{
 			name:   "all ticks of the schedule are outside",
 			in:     makeInputs(windowAt("0 5 * * *", 2*time.Hour), func(in *Input) { in.Restart.Status.NextScheduleTime = nil }),
-			reason: "OutsideWindows", message: "no tick of the schedule is inside a window, so that it restarts nothing",
+			reason: "OutsideWindows", message: "no tick of the schedule is inside a window until 2027-07-15T04:44:59Z, when the search goes on",
+			wake: time.Date(2027, 7, 15, 4, 44, 59, 0, time.UTC),
+		},
+		{
+			name: "the search goes on where it ended, also if that was in the past",
+			in: makeInputs(windowAt("0 5 * * *", 2*time.Hour), windowAt("30 2 12 6 *", time.Hour), func(in *Input) {
+				in.Restart.Status.NextScheduleTime = nil
+				in.Restart.Status.NoTickUntil = &metav1.Time{Time: at("02:00:00").AddDate(0, 0, 2)}
+				in.Now = at("03:05:00").AddDate(0, 0, 2)
+			}),
+			send: true, reason: "Restarting", message: "restarting Deployment web for the tick of 2026-06-12T03:00:00Z", wake: at("03:35:00").AddDate(0, 0, 2),
+		},
+		{
+			name: "and not before",
+			in: makeInputs(windowAt("0 5 * * *", 2*time.Hour), windowAt("30 2 12 6 *", time.Hour), func(in *Input) {
+				in.Restart.Status.NextScheduleTime = nil
+				in.Restart.Status.NoTickUntil = &metav1.Time{Time: at("02:00:00").AddDate(0, 0, 2)}
+			}),
+			reason: "OutsideWindows", message: "no tick of the schedule is inside a window until 2026-06-12T02:00:00Z, when the search goes on",
+			wake: at("02:00:00").AddDate(0, 0, 2),
 		},
 		{
 			name:   "windows that are edited while the tick waits",

@@ -20,6 +20,9 @@ type ScheduledRestartStatusApplyConfiguration struct {
 	// nextScheduleTime is the next tick that is not decided yet. If it is in
 	// the past, it waits for something; the condition Ready says for what.
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
+	// noTickUntil is until when no tick of the schedule is inside a window. It is absent if
+	// nextScheduleTime is known, and if there never is such a tick.
+	NoTickUntil *metav1.Time `json:"noTickUntil,omitempty"`
 	// nextStartTime is when that tick is started: later than the tick by this
 	// object's place in the spread. Without spreadSeconds it is absent.
 	NextStartTime *metav1.Time `json:"nextStartTime,omitempty"`
@@ -87,6 +90,14 @@ func (b *ScheduledRestartStatusApplyConfiguration) WithObservedGeneration(value 
 // If called multiple times, the NextScheduleTime field is set to the value of the last call.
 func (b *ScheduledRestartStatusApplyConfiguration) WithNextScheduleTime(value metav1.Time) *ScheduledRestartStatusApplyConfiguration {
 	b.NextScheduleTime = &value
+	return b
+}
+
+// WithNoTickUntil sets the NoTickUntil field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NoTickUntil field is set to the value of the last call.
+func (b *ScheduledRestartStatusApplyConfiguration) WithNoTickUntil(value metav1.Time) *ScheduledRestartStatusApplyConfiguration {
+	b.NoTickUntil = &value
 	return b
 }
 
