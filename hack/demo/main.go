@@ -69,7 +69,7 @@ func run(ctx context.Context, once, page bool) (err error) {
   export KUBECONFIG=%s
   alias kubectl='%s kubectl --data-dir %s'   # if you have none
   kubectl get nodepools --watch
-  %s add-nodes --data-dir %s --pool gpu --count 3
+  %s nodes add --data-dir %s --pool gpu --count 3
 A page of it all, in the browser:
   %s dashboard
 The log of the manager is %s.

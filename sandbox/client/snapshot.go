@@ -12,7 +12,7 @@ import (
 // Snapshot saves all objects, as they are at one moment, to a file that only this user can
 // read. The sandbox runs on.
 func (s *Sandbox) Snapshot(ctx context.Context, file string) error {
-	_, err := s.Run(ctx, "snapshot", file)
+	_, err := s.Run(ctx, "snapshot", "save", file)
 	return err
 }
 
@@ -20,7 +20,7 @@ func (s *Sandbox) Snapshot(ctx context.Context, file string) error {
 // one, with their UIDs and their status. Clients that watch the API server see objects that change,
 // come and go; programs that remember objects by UID should be started again.
 func (s *Sandbox) Restore(ctx context.Context, file string) error {
-	_, err := s.Run(ctx, "restore", file)
+	_, err := s.Run(ctx, "snapshot", "restore", file)
 	return err
 }
 
@@ -28,6 +28,6 @@ func (s *Sandbox) Restore(ctx context.Context, file string) error {
 // The error after the timeout names the last write. With a timeout that is hardly longer than
 // the while, it asserts that nothing writes.
 func (s *Sandbox) Quiet(ctx context.Context, while, timeout time.Duration) error {
-	_, err := s.Run(ctx, "quiet", fmt.Sprint("--for=", while), fmt.Sprint("--timeout=", timeout))
+	_, err := s.Run(ctx, "status", "--output=json", fmt.Sprint("--until-quiet=", while), fmt.Sprint("--timeout=", timeout))
 	return err
 }

@@ -40,7 +40,7 @@ ORDER
 
 # Until the fault has happened, and nothing is written any more.
 curl -sS --fail-with-body -o "$dir/answer" "$control/rules/lost?fired=1&timeout=30s"
-sandbox quiet --data-dir "$dir" --for 2s
+sandbox status --data-dir "$dir" --until-quiet 2s
 
 state=$(sandbox kubectl --data-dir "$dir" get configmap bread -o 'jsonpath={.data.state}')
 secrets=$(sandbox kubectl --data-dir "$dir" get secrets -o name)

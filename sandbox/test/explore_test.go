@@ -107,7 +107,7 @@ func TestExploreFindsMistakes(t *testing.T) {
 			if fixed := command(t, "replay", "--quiet", "1500ms", "--patience", "5s", findings[0], "--", shop(t)); fixed.code == 2 {
 				t.Errorf("replay with the fixed operator: exit code %d\n%s%s", fixed.code, fixed.stdout, fixed.stderr)
 			}
-			if merged := command(t, "report", dir); merged.code != 2 || !strings.Contains(merged.stdout, "it is missing") {
+			if merged := command(t, "explore", "report", dir); merged.code != 2 || !strings.Contains(merged.stdout, "it is missing") {
 				t.Errorf("report: exit code %d\n%s%s", merged.code, merged.stdout, merged.stderr)
 			}
 		})
@@ -227,7 +227,7 @@ func TestExploreInput(t *testing.T) {
 			args := append([]string{"explore", "--dir", dir}, tc.args...)
 			switch tc.args[0] {
 			case "REPORT":
-				args = []string{"report", dir}
+				args = []string{"explore", "report", dir}
 			case "REPLAY":
 				args = []string{"replay", tc.args[1]}
 			}

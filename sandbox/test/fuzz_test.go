@@ -81,7 +81,7 @@ func TestFuzzFindsMistakes(t *testing.T) {
 			t.Errorf("%s: %v\n%s", file, err, text)
 		}
 	}
-	if merged := command(t, "report", dir); merged.code != 2 || !strings.Contains(merged.stdout, "Found: 5.") || strings.Contains(merged.stdout, " in 0s") {
+	if merged := command(t, "fuzz", "report", dir); merged.code != 2 || !strings.Contains(merged.stdout, "Found: 5.") || strings.Contains(merged.stdout, " in 0s") {
 		t.Errorf("report: exit code %d\n%s%s", merged.code, merged.stdout, merged.stderr)
 	}
 	file := regexp.MustCompile(`(?s)does not heal.*?again: sandbox replay (\S+)`).FindStringSubmatch(r.stdout)

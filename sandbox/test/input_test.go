@@ -38,14 +38,14 @@ func TestWrongInput(t *testing.T) {
 		"no such command":         {[]string{"upp"}, `unknown command "upp"`},
 		"logs":                    {[]string{"logs", "--data-dir", running}, `unknown command "logs" for "sandbox": the logs of the components are in ` + filepath.Join(running, "logs")},
 		"nearly a command":        {[]string{"statu"}, "did you mean status?"},
-		"no such subcommand":      {[]string{"node", "sick"}, `unknown command "sick"`},
+		"no such subcommand":      {[]string{"nodes", "sick"}, `unknown command "sick"`},
 		"no such flag":            {[]string{"up", "--nods=3"}, "see 'sandbox up --help'"},
 		"argument too many":       {[]string{"up", "now"}, "requires no arguments"},
 		"nodes not a number":      {[]string{"up", "--nodes=many"}, `--nodes "many": want a whole number`},
 		"negative nodes":          {[]string{"up", "--nodes=-1"}, "fewer than 0"},
 		"negative real nodes":     {[]string{"up", "--real-nodes=-1"}, "--real-nodes -1: want a number from 0 to"},
 		"real nodes nowhere":      {[]string{"up", "--real-nodes=1", "--data-dir", "/proc/sandbox"}, "real nodes "},
-		"images without nodes":    {[]string{"image", "load", "app", file, "--data-dir", running}, "has no real nodes: stop it"},
+		"images without nodes":    {[]string{"nodes", "load-image", "app", file, "--data-dir", running}, "has no real nodes: stop it"},
 		"negative delay":          {[]string{"up", "--pod-ready-after=-1s"}, "cannot be negative"},
 		"delay without unit":      {[]string{"up", "--pod-ready-after=5"}, `--pod-ready-after "5": want a duration like`},
 		"foreign directory":       {[]string{"up", "--data-dir", foreign}, "not a sandbox's"},
@@ -60,25 +60,24 @@ func TestWrongInput(t *testing.T) {
 		"kubeconfig of nothing":   {[]string{"kubeconfig", "--data-dir", empty}, "there is no sandbox in"},
 		"user without a name":     {[]string{"kubeconfig", "--user=", "--data-dir", running}, "--user is empty"},
 		"group without a user":    {[]string{"kubeconfig", "--group=g", "--data-dir", running}, "--group without --user"},
-		"nodes of nothing":        {[]string{"add-nodes", "--data-dir", empty}, "no sandbox runs in"},
-		"no nodes":                {[]string{"add-nodes", "--count=0", "--data-dir", running}, "at least 1"},
-		"bad resource":            {[]string{"add-nodes", "--allocatable=cpu", "--data-dir", running}, "resource=quantity"},
-		"bad quantity":            {[]string{"add-nodes", "--allocatable=cpu=lots", "--data-dir", running}, `"cpu=lots"`},
-		"negative quantity":       {[]string{"add-nodes", "--allocatable=cpu=-1", "--data-dir", running}, `"cpu=-1"`},
-		"bad label":               {[]string{"add-nodes", "--labels=zone", "--data-dir", running}, "key=value"},
-		"bad label key":           {[]string{"add-nodes", "--labels=a b=c", "--data-dir", running}, `"a b=c"`},
-		"bad taint":               {[]string{"add-nodes", "--taints=k=v", "--data-dir", running}, "NoExecute"},
-		"bad effect":              {[]string{"add-nodes", "--taints=k=v:Never", "--data-dir", running}, "NoExecute"},
-		"bad pool":                {[]string{"add-nodes", "--pool=a/b", "--data-dir", running}, `--pool "a/b"`},
-		"bad prefix":              {[]string{"add-nodes", "--name-prefix=Gpu", "--data-dir", running}, `--name-prefix "Gpu"`},
-		"unknown resource name":   {[]string{"add-nodes", "--allocatable=gpu=1", "--data-dir", running}, `gpu`},
-		"no such node":            {[]string{"node", "not-ready", "missing", "--data-dir", running}, `no node "missing"`},
-		"node without a name":     {[]string{"node", "ready", "--data-dir", running}, "requires NAME"},
+		"nodes of nothing":        {[]string{"nodes", "add", "--data-dir", empty}, "no sandbox runs in"},
+		"no nodes":                {[]string{"nodes", "add", "--count=0", "--data-dir", running}, "at least 1"},
+		"bad resource":            {[]string{"nodes", "add", "--allocatable=cpu", "--data-dir", running}, "resource=quantity"},
+		"bad quantity":            {[]string{"nodes", "add", "--allocatable=cpu=lots", "--data-dir", running}, `"cpu=lots"`},
+		"negative quantity":       {[]string{"nodes", "add", "--allocatable=cpu=-1", "--data-dir", running}, `"cpu=-1"`},
+		"bad label":               {[]string{"nodes", "add", "--labels=zone", "--data-dir", running}, "key=value"},
+		"bad label key":           {[]string{"nodes", "add", "--labels=a b=c", "--data-dir", running}, `"a b=c"`},
+		"bad taint":               {[]string{"nodes", "add", "--taints=k=v", "--data-dir", running}, "NoExecute"},
+		"bad effect":              {[]string{"nodes", "add", "--taints=k=v:Never", "--data-dir", running}, "NoExecute"},
+		"bad pool":                {[]string{"nodes", "add", "--pool=a/b", "--data-dir", running}, `--pool "a/b"`},
+		"bad prefix":              {[]string{"nodes", "add", "--name-prefix=Gpu", "--data-dir", running}, `--name-prefix "Gpu"`},
+		"unknown resource name":   {[]string{"nodes", "add", "--allocatable=gpu=1", "--data-dir", running}, `gpu`},
+		"no such node":            {[]string{"nodes", "not-ready", "missing", "--data-dir", running}, `no node "missing"`},
+		"node without a name":     {[]string{"nodes", "ready", "--data-dir", running}, "requires NAME"},
 		"no such component":       {[]string{"component", "kill", "kubelet", "--data-dir", running}, `no component is named "kubelet": want one of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelets`},
 		"odd component":           {[]string{"component", "kill", "a/../b?", "--data-dir", running}, `no component is named`},
 		"start what runs":         {[]string{"component", "start", "etcd", "--data-dir", running}, "etcd is running"},
 		"resume what runs":        {[]string{"component", "resume", "etcd", "--data-dir", running}, "etcd is running"},
-		"links over a file":       {[]string{"links", file}, "links"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) { wantError(t, command(t, tc.args...), tc.want) })
@@ -107,12 +106,26 @@ func TestVersion(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"--help"}, {"up", "--help"}, {"down", "-h"}, {"status", "-h"}, {"kubeconfig", "-h"}, {"add-nodes", "-h"},
-		{"node"}, {"node", "ready", "-h"}, {"component", "pause", "-h"}, {"run", "-h"}, {"links", "-h"}, {"image", "load", "-h"}, {"proxy", "-h"},
+		{}, {"--help"}, {"up", "--help"}, {"down", "-h"}, {"status", "-h"}, {"kubeconfig", "-h"}, {"nodes", "add", "-h"},
+		{"nodes"}, {"nodes", "ready", "-h"}, {"snapshot"}, {"snapshot", "save", "-h"}, {"component", "pause", "-h"}, {"run", "-h"}, {"nodes", "load-image", "-h"}, {"proxy", "-h"},
 	} {
 		r := command(t, args...)
 		if r.code != 0 || !strings.Contains(r.stdout, "Usage:") || r.stderr != "" {
 			t.Errorf("sandbox %s: %+v", strings.Join(args, " "), r)
 		}
+	}
+}
+
+// So few commands that they can be learnt; what belongs to one of them is below it.
+func TestCommands(t *testing.T) {
+	_, list, _ := strings.Cut(command(t, "--help").stdout, "Available Commands:\n")
+	list, _, _ = strings.Cut(list, "\n\n")
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^  (\S+)`).FindAllStringSubmatch(list, -1) {
+		names = append(names, m[1])
+	}
+	want := "component down explore fuzz help kubeconfig kubectl nodes proxy replay run snapshot status up"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("the commands are\n%s, want\n%s", got, want)
 	}
 }

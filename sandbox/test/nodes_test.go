@@ -14,10 +14,10 @@ import (
 
 func TestAddNodes(t *testing.T) {
 	s := sharedSandbox(t)
-	out := s.must(t, "add-nodes", "--pool", "gpu", "--count", "3", "--allocatable", "cpu=32,memory=128Gi,example.com/gpu=4",
+	out := s.must(t, "nodes", "add", "--pool", "gpu", "--count", "3", "--allocatable", "cpu=32,memory=128Gi,example.com/gpu=4",
 		"--labels", "zone=a,disk=ssd", "--taints", "dedicated=gpu:NoSchedule,spot:PreferNoSchedule")
 	if !strings.Contains(out, "Added 3 nodes in") || !strings.Contains(out, "gpu-1 to gpu-3") {
-		t.Errorf("add-nodes said %q", out)
+		t.Errorf("nodes add said %q", out)
 	}
 	n, err := s.client(t).CoreV1().Nodes().Get(t.Context(), "gpu-3", metav1.GetOptions{})
 	if err != nil {
@@ -39,8 +39,8 @@ func TestAddNodes(t *testing.T) {
 			t.Errorf("allocatable %s is %s, want %s", name, &got, want)
 		}
 	}
-	if out := s.must(t, "add-nodes", "--pool", "gpu"); !strings.Contains(out, "gpu-4.") {
-		t.Errorf("add-nodes again said %q", out)
+	if out := s.must(t, "nodes", "add", "--pool", "gpu"); !strings.Contains(out, "gpu-4.") {
+		t.Errorf("nodes add, again, said %q", out)
 	}
 	s.must(t, "kubectl", "delete", "node", "gpu-1", "gpu-2", "gpu-3", "gpu-4")
 }
@@ -48,9 +48,9 @@ func TestAddNodes(t *testing.T) {
 func TestNodeNotReadyAndBack(t *testing.T) {
 	s := sharedSandbox(t)
 	client := s.client(t)
-	s.must(t, "add-nodes", "--name-prefix", "sick", "--labels", "sick=yes")
+	s.must(t, "nodes", "add", "--name-prefix", "sick", "--labels", "sick=yes")
 	defer s.must(t, "kubectl", "delete", "node", "sick-1")
-	s.must(t, "node", "not-ready", "sick-1", "--message", "on fire")
+	s.must(t, "nodes", "not-ready", "sick-1", "--message", "on fire")
 	taint := func() bool {
 		n, err := client.CoreV1().Nodes().Get(t.Context(), "sick-1", metav1.GetOptions{})
 		if err != nil {
@@ -92,7 +92,7 @@ func TestNodeNotReadyAndBack(t *testing.T) {
 	if pod := pods(t, client, "stuck")[0]; pod.Status.StartTime != nil {
 		t.Errorf("a node that is not ready started a pod: %+v", pod.Status)
 	}
-	s.must(t, "node", "ready", "sick-1")
+	s.must(t, "nodes", "ready", "sick-1")
 	waitPods(t, client, "stuck", 1, ready)
 	waitFor(t, 15*time.Second, func() string {
 		if taint() {

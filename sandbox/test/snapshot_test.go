@@ -60,7 +60,7 @@ func TestSnapshotWaits(t *testing.T) {
 	}
 	defer func() { _, _ = s.run(t, "down"), up.Wait() }()
 	waitFor(t, time.Minute, func() string { return s.run(t, "status").stderr })
-	s.must(t, "snapshot", filepath.Join(t.TempDir(), "installed"))
+	s.must(t, "snapshot", "save", filepath.Join(t.TempDir(), "installed"))
 	if s.status(t).Times.Ready.Duration == 0 {
 		t.Error("it was taken before the sandbox was ready")
 	}
@@ -87,13 +87,13 @@ func TestSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.must(t, "kubectl", "apply", "-f", manifest)
-	s.must(t, "quiet")
+	s.must(t, "status", "--until-quiet=1s")
 	cs := s.client(t)
 	want := uids(t, cs, s)
 	if len(want) < 6+4 {
 		t.Fatalf("too little is there: %v", want)
 	}
-	out := s.must(t, "snapshot", file)
+	out := s.must(t, "snapshot", "save", file)
 	said := regexp.MustCompile(` has the [0-9]+ objects of revision ([0-9]+)\.`).FindStringSubmatch(out)
 	if said == nil {
 		t.Fatalf("snapshot said %q", out)
@@ -109,7 +109,7 @@ func TestSnapshot(t *testing.T) {
 	// That revision can still be read.
 	at := func(args ...string) string {
 		t.Helper()
-		return s.must(t, append([]string{"at", said[1], "kubectl"}, args...)...)
+		return s.must(t, append([]string{"kubectl", "--at", said[1]}, args...)...)
 	}
 	if got := at("get", "configmap/chart", "-n", "dock", "-o", "jsonpath={.kind} {.data.depth}"); got != "ConfigMap 3" {
 		t.Errorf("at that revision the chart was %q", got)
@@ -122,13 +122,13 @@ func TestSnapshot(t *testing.T) {
 		{"delete configmap chart -n dock", "is past: it can only be read"},
 		{"get pods --watch", "cannot be watched"},
 	} {
-		if r := s.run(t, append([]string{"at", said[1], "kubectl"}, strings.Fields(tc.args)...)...); r.code != 1 || !strings.Contains(r.stderr, tc.says) {
+		if r := s.run(t, append([]string{"kubectl", "--at", said[1]}, strings.Fields(tc.args)...)...); r.code != 1 || !strings.Contains(r.stderr, tc.says) {
 			t.Errorf("%s: %+v, want %q", tc.args, r, tc.says)
 		}
 	}
 
 	began := time.Now()
-	if out := s.must(t, "restore", file); !strings.Contains(out, "had to be written or removed") {
+	if out := s.must(t, "snapshot", "restore", file); !strings.Contains(out, "had to be written or removed") {
 		t.Errorf("restore said %q", out)
 	} else {
 		t.Logf("%s in all: %s", time.Since(began).Round(time.Millisecond), out)
@@ -153,13 +153,13 @@ func TestSnapshot(t *testing.T) {
 	}
 	isBack(s, cs)
 	// No controller takes the objects for others, or for orphans.
-	s.must(t, "quiet", "--for=3s")
+	s.must(t, "status", "--until-quiet=3s")
 	isBack(s, cs)
 	s.must(t, "kubectl", "scale", "deployment/crew", "-n", "dock", "--replicas=8")
 	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=60s")
 
 	other := start(t, "--nodes=0")
-	other.must(t, "restore", file)
+	other.must(t, "snapshot", "restore", file)
 	isBack(other, other.client(t))
 	other.must(t, "kubectl", "scale", "deployment/crew", "-n", "dock", "--replicas=7")
 	other.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=60s")
@@ -170,6 +170,7 @@ func TestSnapshot(t *testing.T) {
 func TestSnapshotInput(t *testing.T) {
 	s := sharedSandbox(t)
 	text := filepath.Join(t.TempDir(), "text")
+	file := filepath.Join(t.TempDir(), "snapshot")
 	if err := os.WriteFile(text, []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -177,25 +178,25 @@ func TestSnapshotInput(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"snapshot"}, "requires FILE"},
-		{[]string{"snapshot", "/missing/file"}, "save the snapshot: "},
-		{[]string{"at", "12"}, "want a revision and a command of kubectl"},
-		{[]string{"at", "0", "kubectl", "get", "pods"}, "\"0\" is not a revision"},
-		{[]string{"at", "now", "kubectl", "get", "pods"}, "\"now\" is not a revision"},
-		{[]string{"restore", text}, "is not a snapshot, as 'sandbox snapshot' writes them"},
-		{[]string{"restore", "/missing/file"}, "no such file"},
-		{[]string{"quiet", "--for=0s"}, "--for 0s: it must be more than 0"},
-		{[]string{"quiet", "--for=10s", "--timeout=10s"}, "--timeout 10s: it must be more than --for 10s"},
+		{[]string{"snapshot", "save"}, "requires FILE"},
+		{[]string{"snapshot", "save", "/missing/file"}, "save the snapshot: "},
+		{[]string{"kubectl", "--at", "0", "get", "pods"}, "--at \"0\": want a revision"},
+		{[]string{"kubectl", "--at=now", "get", "pods"}, "--at \"now\": want a revision"},
+		{[]string{"snapshot", file}, "unknown command"},
+		{[]string{"snapshot", "restore", text}, "is not a snapshot, as 'sandbox snapshot save' writes them"},
+		{[]string{"snapshot", "restore", "/missing/file"}, "no such file"},
+		{[]string{"status", "--until-quiet=0s"}, "--until-quiet 0s: it must be more than 0"},
+		{[]string{"status", "--timeout=10s"}, "--timeout without --until-quiet"},
+		{[]string{"status", "--until-quiet=10s", "--timeout=10s"}, "--timeout 10s: it must be more than --until-quiet 10s"},
 	} {
 		wantError(t, s.run(t, tc.args...), tc.says)
 	}
-	file := filepath.Join(t.TempDir(), "snapshot")
-	s.must(t, "snapshot", file)
+	s.must(t, "snapshot", "save", file)
 	s.must(t, "component", "pause", "kube-scheduler")
-	r := s.run(t, "restore", file)
+	r := s.run(t, "snapshot", "restore", file)
 	s.must(t, "component", "resume", "kube-scheduler")
 	wantError(t, r, "kube-scheduler is paused: start or resume it first, with 'sandbox component'")
-	if r := command(t, "restore", "--data-dir", t.TempDir(), file); r.code != 1 || !strings.Contains(r.stderr, "no sandbox runs in") {
+	if r := command(t, "snapshot", "restore", "--data-dir", t.TempDir(), file); r.code != 1 || !strings.Contains(r.stderr, "no sandbox runs in") {
 		t.Errorf("without a sandbox: %+v", r)
 	}
 }
@@ -205,7 +206,7 @@ func TestQuiet(t *testing.T) {
 	s := sharedSandbox(t)
 	cs := s.client(t)
 	// The namespaces of tests before it may still be going.
-	s.must(t, "quiet", "--for=3s")
+	s.must(t, "status", "--until-quiet=3s")
 	if _, err := cs.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "restless"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -221,13 +222,13 @@ func TestQuiet(t *testing.T) {
 			}
 		}
 	}()
-	r := s.run(t, "quiet", "--for=2s", "--timeout=4s")
+	r := s.run(t, "status", "--until-quiet=2s", "--timeout=4s")
 	close(done)
 	<-ended
 	wantError(t, r, "it is not quiet, after 4s: the last write was a change of configmaps/default/restless")
-	s.must(t, "quiet")
+	s.must(t, "status", "--until-quiet=1s")
 	// The API server writes to say that it is alive, every ten seconds.
-	s.must(t, "quiet", "--for=12s", "--timeout=25s")
+	s.must(t, "status", "--until-quiet=12s", "--timeout=25s")
 	if err := cs.CoreV1().ConfigMaps("default").Delete(t.Context(), "restless", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

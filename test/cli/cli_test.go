@@ -61,10 +61,8 @@ func links() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if out, err := exec.Command(sandbox, "links", dir).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return dir, errors.Join(os.Symlink(tide, filepath.Join(dir, "kubectl-tide")), os.Symlink(tide, filepath.Join(dir, "kubectl_complete-tide")))
+	// The sandbox is kubectl when it is started under that name.
+	return dir, errors.Join(os.Symlink(sandbox, filepath.Join(dir, "kubectl")), os.Symlink(tide, filepath.Join(dir, "kubectl-tide")), os.Symlink(tide, filepath.Join(dir, "kubectl_complete-tide")))
 }
 
 // result is the output and the exit code of kubectl tide.

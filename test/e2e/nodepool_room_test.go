@@ -63,7 +63,7 @@ func TestNodePool_Room(t *testing.T) {
 	cluster.Change(t, tainted, func() {
 		tainted.Spec.Taints = append(tainted.Spec.Taints, corev1.Taint{Key: "example.com/other", Effect: corev1.TaintEffectNoSchedule})
 	})
-	cluster.Sandbox(t, "node", "not-ready", "room-3")
+	cluster.Sandbox(t, "nodes", "not-ready", "room-3")
 	sees("sees what is lost", 1, "4 8Gi", "1 7Gi",
 		[]string{"NotReady 1 4 8Gi", "Cordoned 1 4 8Gi", "ForeignTaint 1 2 16Gi"}, []string{"room-1 1 7Gi"})
 	framework.Eventually(t, "the metrics say the same", func() error {
@@ -82,7 +82,7 @@ func TestNodePool_Room(t *testing.T) {
 	})
 
 	cluster.Change(t, cordoned, func() { cordoned.Spec.Unschedulable = false })
-	cluster.Sandbox(t, "node", "ready", "room-3")
+	cluster.Sandbox(t, "nodes", "ready", "room-3")
 	sees("is usable again", 3, "12 24Gi", "9 23Gi", []string{"ForeignTaint 1 2 16Gi"}, []string{"room-2 4 8Gi"})
 
 	// A node that has as many pods as it may have takes no more, whatever is free.

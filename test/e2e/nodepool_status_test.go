@@ -38,11 +38,11 @@ func TestNodePool_Status(t *testing.T) {
 		t.Errorf("ready nodes and observed generation %v", err)
 	}
 
-	cluster.Sandbox(t, "node", "not-ready", "s05-1")
+	cluster.Sandbox(t, "nodes", "not-ready", "s05-1")
 	eventuallyPool(t, "s05", "sees that a node is not ready", func(p *tidekeeperv1.NodePool) error {
 		return errors.Join(is(p, "NodesNotReady"), diff(int32(1), p.Status.ReadyNodes))
 	})
-	cluster.Sandbox(t, "node", "ready", "s05-1")
+	cluster.Sandbox(t, "nodes", "ready", "s05-1")
 	healthyWith(t, "s05", 2)
 
 	// The sums follow the members, also the last one.

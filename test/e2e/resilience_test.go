@@ -108,7 +108,7 @@ func TestKillAtAnyTime(t *testing.T) {
 func TestAtRest(t *testing.T) {
 	const nodes = 1000
 	quiet := framework.Start(t, "--nodes=0", "--audit")
-	quiet.Sandbox(t, "add-nodes", "--pool=rest", "--name-prefix=rest", fmt.Sprint("--count=", nodes))
+	quiet.Sandbox(t, "nodes", "add", "--pool=rest", "--name-prefix=rest", fmt.Sprint("--count=", nodes))
 	audit := quiet.Audit(t, "tidekeeper/")
 	p := pool("rest")
 	if err := quiet.Create(t.Context(), p); err != nil {

@@ -31,7 +31,7 @@ func TestDaemonSetWithADeadNode(t *testing.T) {
 			}
 		})
 	}
-	cluster.Sandbox(t, "node", "not-ready", "dead-3")
+	cluster.Sandbox(t, "nodes", "not-ready", "dead-3")
 	framework.Eventually(t, "the node has the not-ready taints", func() error {
 		node := framework.Node("dead-3")
 		cluster.Refresh(t, node)

@@ -263,7 +263,7 @@ func (c *Cluster) AwaitAPIServer(t testing.TB) {
 // renews, and deletes them when the test ends.
 func (c *Cluster) AddNodes(t testing.TB, prefix string, count int, args ...string) {
 	t.Helper()
-	c.Sandbox(t, append([]string{"add-nodes", "--name-prefix", prefix, "--count", fmt.Sprint(count)}, args...)...)
+	c.Sandbox(t, append([]string{"nodes", "add", "--name-prefix", prefix, "--count", fmt.Sprint(count)}, args...)...)
 	t.Cleanup(func() {
 		for i := range count {
 			c.Delete(t, Node(fmt.Sprintf("%s-%d", prefix, i+1)))

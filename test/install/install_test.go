@@ -218,7 +218,7 @@ func (i *installation) startManager(t *testing.T) {
 	i.AddNodes(i.life, "tide", 1, "--pool=tide")
 	// Pods that tolerate all taints run here. On a node that is not ready, the kubelet
 	// starts no pods, which leaves them to runPod.
-	i.Sandbox(t, "node", "not-ready", "tide-1")
+	i.Sandbox(t, "nodes", "not-ready", "tide-1")
 	i.applyPool(t)
 }
 

@@ -191,9 +191,9 @@ func (i *tainted) deadNode(t *testing.T) {
 		t.Errorf("they are evicted after %d s", seconds)
 	}
 	dead := pods[0].Spec.NodeName
-	i.Sandbox(t, "node", "not-ready", dead)
+	i.Sandbox(t, "nodes", "not-ready", dead)
 	i.eventuallyReady(t, pods[:1], dead)
-	i.Sandbox(t, "node", "ready", dead)
+	i.Sandbox(t, "nodes", "ready", dead)
 	framework.Eventually(t, dead+" is ready again", func() error {
 		node := framework.Node(dead)
 		if i.Refresh(t, node); len(node.Spec.Taints) != 2 {

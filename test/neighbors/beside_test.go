@@ -95,7 +95,7 @@ func TestBeside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster.Sandbox(t, "quiet", "--for", (2 * pause).String(), "--timeout", "10m")
+	cluster.Sandbox(t, "status", "--until-quiet", (2 * pause).String(), "--timeout", "10m")
 
 	w.assertRestarts(t)
 	log := requests.Requests(t)

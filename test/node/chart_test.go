@@ -65,7 +65,7 @@ func (n *node) helm(t *testing.T, command string, args ...string) string {
 func (n *node) installChart(t *testing.T) {
 	n.load(t, "tidekeeper:first", "TIDEKEEPER_BIN", "tidekeeper")
 	n.load(t, "tidekeeper:next", "TIDEKEEPER_BIN", "tidekeeper")
-	n.Sandbox(t, "image", "load", "app:1", framework.Build(t, "./test/node/app"))
+	n.Sandbox(t, "nodes", "load-image", "app:1", framework.Build(t, "./test/node/app"))
 	n.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: framework.ManagerNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}})

@@ -142,9 +142,9 @@ func untar(t *testing.T, data []byte) map[string][]byte {
 func (n *node) image(t *testing.T) {
 	r := readRecipe(t)
 	first, second := r.program(t), r.program(t)
-	n.Sandbox(t, "image", "load", managerImage, second)
+	n.Sandbox(t, "nodes", "load-image", managerImage, second)
 	again := n.digest(t)
-	n.Sandbox(t, "image", "load", managerImage, first)
+	n.Sandbox(t, "nodes", "load-image", managerImage, first)
 	digest := n.digest(t)
 	if digest == "" || digest != again {
 		t.Errorf("two builds give the images %q and %q", digest, again)

@@ -127,7 +127,7 @@ func (n *node) load(t *testing.T, image, variable, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Sandbox(t, "image", "load", image, program)
+	n.Sandbox(t, "nodes", "load-image", image, program)
 }
 
 func (n *node) kubectl(t *testing.T, args ...string) string {
@@ -137,7 +137,7 @@ func (n *node) kubectl(t *testing.T, args ...string) string {
 
 // install installs the manager as docs/install.md says, of the image that is there.
 func (n *node) install(t *testing.T) {
-	n.Sandbox(t, "image", "load", "app:1", framework.Build(t, "./test/node/app"))
+	n.Sandbox(t, "nodes", "load-image", "app:1", framework.Build(t, "./test/node/app"))
 	n.kubectl(t, "apply", "-k", filepath.Join(framework.Root(), "config", "default"))
 	framework.EventuallyWithin(t, startup, "two managers are ready by their probes", func() error {
 		pods, err := n.managers(t)

@@ -22,7 +22,7 @@ func TestTop(t *testing.T) {
 	n.RunMetricsServer(t)
 	n.kubectl(t, "-n", "kube-system", "wait", "--for=condition=Available", "deployment/metrics-server")
 	n.kubectl(t, "uncordon", nodeName)
-	n.Sandbox(t, "image", "load", "app:1", framework.Build(t, "./test/node/app"))
+	n.Sandbox(t, "nodes", "load-image", "app:1", framework.Build(t, "./test/node/app"))
 	d := web("app", 1, 0)
 	d.Spec.Template.Spec.NodeName = nodeName
 	n.deploy(t, d)

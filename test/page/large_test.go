@@ -47,7 +47,7 @@ func buildLargeWorld(t *testing.T, w large) *framework.Cluster {
 	t.Helper()
 	c := framework.Start(t, "--audit", "--pod-events=false", fmt.Sprintf("--nodes=%d", min(w.nodes, nodesAtOnce)))
 	for have := nodesAtOnce; have < w.nodes; have += nodesAtOnce {
-		c.Sandbox(t, "add-nodes", fmt.Sprintf("--count=%d", min(w.nodes-have, nodesAtOnce)))
+		c.Sandbox(t, "nodes", "add", fmt.Sprintf("--count=%d", min(w.nodes-have, nodesAtOnce)))
 	}
 	inParallel(t, w.nodes, func(i int) error {
 		patch := fmt.Sprintf(`{"metadata":{"labels":{"node-role.kubernetes.io/worker":"","topology.kubernetes.io/zone":"eu-%c"}}}`, 'a'+i%3)

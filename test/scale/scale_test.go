@@ -79,7 +79,7 @@ func TestScale(t *testing.T) {
 	report := newReport(t, e.clusterSize)
 	cluster := startCluster(t, e.scarce, "--audit", "--pod-events=false", fmt.Sprintf("--nodes=%d", min(e.nodes, nodesAtOnce)))
 	for have := nodesAtOnce; have < e.nodes; have += nodesAtOnce {
-		cluster.Sandbox(t, "add-nodes", fmt.Sprintf("--count=%d", min(e.nodes-have, nodesAtOnce)))
+		cluster.Sandbox(t, "nodes", "add", fmt.Sprintf("--count=%d", min(e.nodes-have, nodesAtOnce)))
 	}
 	r := &run{Cluster: cluster, extent: e, report: report, etcd: seed.Open(t, cluster), pprof: framework.FreeAddress(t), there: map[int]bool{}}
 	files := map[string][]byte{}

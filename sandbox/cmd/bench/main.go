@@ -59,7 +59,7 @@ func run(ctx context.Context, binary string) error {
 	}
 
 	start = time.Now()
-	if _, err := s.Run(ctx, "add-nodes", "--count", "1000", "--name-prefix", "bench"); err != nil {
+	if _, err := s.Run(ctx, "nodes", "add", "--count", "1000", "--name-prefix", "bench"); err != nil {
 		return err
 	}
 	added := time.Since(start)

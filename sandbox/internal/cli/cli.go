@@ -96,8 +96,8 @@ no container ever runs, except on the nodes of 'up --real-nodes'.`,
 	})
 	cmd.AddCommand(
 		newUp(r), newDown(r), newStatus(r), newKubectl(r), newKubeconfig(r),
-		newAddNodes(r), newNode(r), newComponent(r), newImage(r), newSnapshot(r), newRestore(r), newAt(r), newQuiet(r),
-		newRun(r), newExplore(), newFuzz(), newReplay(), newReport(), newProxy(r), newLinks(),
+		newNodes(r), newComponent(r), newSnapshot(r),
+		newRun(r), newProxy(r), newExplore(), newFuzz(), newReplay(),
 	)
 	return cmd
 }

@@ -89,6 +89,7 @@ played again, and what was found before first.`,
 	flags.BoolVar(&f.shrink, "shrink", true, "leave out the steps that a finding does not need, in the last fifth of --for")
 	addFresh(cmd, &f)
 	addJudging(cmd, &f)
+	cmd.AddCommand(newReport("explore"))
 	return cmd
 }
 
@@ -326,12 +327,13 @@ func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []s
 	return errFound
 }
 
-func newReport() *cobra.Command {
+// newReport makes the command of a tool that puts its results together.
+func newReport(tool string) *cobra.Command {
 	var html, junit string
 	cmd := &cobra.Command{
 		Use:     "report DIR...",
-		Short:   "Report what 'sandbox explore' or 'sandbox fuzz' has found, in one or several directories",
-		Example: "  sandbox report results-*/ --html report.html",
+		Short:   "Report what was found, in one or several directories",
+		Example: "  sandbox " + tool + " report results-*/ --html report.html",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("requires a directory of sandbox explore or sandbox fuzz: see '%s --help'", cmd.CommandPath())

@@ -81,6 +81,7 @@ played again, and what was found before first.`,
 	flags.IntVar(&f.nodes, "nodes", 3, "how many simulated nodes there are")
 	addFresh(cmd, &f.exploreFlags)
 	addSettling(cmd, &f.exploreFlags)
+	cmd.AddCommand(newReport("fuzz"))
 	return cmd
 }
 

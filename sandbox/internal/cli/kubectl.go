@@ -15,15 +15,27 @@ import (
 
 func newKubectl(r *root) *cobra.Command {
 	return &cobra.Command{
-		Use:   "kubectl [--data-dir DIR] [ARGUMENTS...]",
-		Short: "Run kubectl against a sandbox",
+		Use:   "kubectl [--data-dir DIR] [--at REVISION] [ARGUMENTS...]",
+		Short: "Run kubectl against a sandbox, as it is or was",
 		Long: `Run kubectl against a sandbox, as its administrator. All arguments but a leading
---data-dir are those of kubectl.`,
+--data-dir and --at are those of kubectl.
+
+With --at, the sandbox is as it was at a revision: the metadata.resourceVersion of an object
+or of a list, or what 'snapshot save' names. kubectl can read objects then, and nothing else.
+A sandbox forgets revisions that are older than five to ten minutes, unless it was started
+with --keep-history.`,
 		Example: `  sandbox kubectl get nodes
-  sandbox kubectl --data-dir /tmp/other apply -f deployment.yaml`,
+  sandbox kubectl --data-dir /tmp/other apply -f deployment.yaml
+  sandbox kubectl --at 1234 get deployment web -o yaml`,
 		DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error {
-			args = r.takeDataDir(args)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			own, args := leading(args, "--data-dir", "--at")
+			if dir, given := own["--data-dir"]; given {
+				r.dataDir = dir
+			}
+			if revision, given := own["--at"]; given {
+				return r.kubectlAt(cmd.Context(), revision, args)
+			}
 			dir, err := r.dir()
 			if err != nil {
 				return err
@@ -40,17 +52,23 @@ func newKubectl(r *root) *cobra.Command {
 	}
 }
 
-// takeDataDir takes a leading --data-dir from arguments that are not ours.
-func (r *root) takeDataDir(args []string) []string {
-	if len(args) > 1 && args[0] == "--data-dir" {
-		r.dataDir = args[1]
-		return args[2:]
-	}
-	if len(args) > 0 {
-		if dir, ok := strings.CutPrefix(args[0], "--data-dir="); ok {
-			r.dataDir = dir
-			return args[1:]
+// leading takes the named flags, each with its value, from the beginning of arguments that are
+// not ours.
+func leading(args []string, names ...string) (map[string]string, []string) {
+	own := map[string]string{}
+next:
+	for len(args) > 0 {
+		for _, name := range names {
+			if value, ok := strings.CutPrefix(args[0], name+"="); ok {
+				own[name], args = value, args[1:]
+				continue next
+			}
+			if args[0] == name && len(args) > 1 {
+				own[name], args = args[1], args[2:]
+				continue next
+			}
 		}
+		break
 	}
-	return args
+	return own, args
 }

@@ -20,13 +20,18 @@ import (
 const answersWithin = 30 * time.Second
 
 func newSnapshot(r *root) *cobra.Command {
+	return group(&cobra.Command{Use: "snapshot", Short: "Save all objects of a sandbox, and put them back"},
+		newSnapshotSave(r), newSnapshotRestore(r))
+}
+
+func newSnapshotSave(r *root) *cobra.Command {
 	return &cobra.Command{
-		Use:   "snapshot FILE",
+		Use:   "save FILE",
 		Short: "Save all objects of a sandbox",
 		Long: `Save all objects of a sandbox to a file, as they are at one moment, for 'restore'.
 The sandbox runs on. The file has the Secrets, too, and only its user can read it.`,
-		Example: `  sandbox snapshot installed.snapshot
-  sandbox restore installed.snapshot`,
+		Example: `  sandbox snapshot save installed.snapshot
+  sandbox snapshot restore installed.snapshot`,
 		Args: arguments("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.withEtcd(cmd.Context(), func(_ cluster.Dir, etcd *clientv3.Client) error {
@@ -49,7 +54,7 @@ The sandbox runs on. The file has the Secrets, too, and only its user can read i
 	}
 }
 
-func newRestore(r *root) *cobra.Command {
+func newSnapshotRestore(r *root) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Put all objects of a sandbox back to a snapshot",
@@ -59,8 +64,8 @@ or in another one, with their UIDs and their status. What is not in the snapshot
 The API server runs on, and clients that watch it see objects that change, come and go. The
 controller manager, the scheduler and the simulated kubelets are started again, as they
 remember what was there. Programs of yours that remember it should be, too.`,
-		Example: `  sandbox snapshot installed.snapshot
-  sandbox restore installed.snapshot`,
+		Example: `  sandbox snapshot save installed.snapshot
+  sandbox snapshot restore installed.snapshot`,
 		Args: arguments("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := snapshot.Load(args[0])
@@ -87,37 +92,6 @@ remember what was there. Programs of yours that remember it should be, too.`,
 			})
 		},
 	}
-}
-
-func newQuiet(r *root) *cobra.Command {
-	var while, timeout time.Duration
-	cmd := &cobra.Command{
-		Use:   "quiet",
-		Short: "Wait until nothing is written any more",
-		Long: `Wait until nothing has been written to any object for a while, but Leases and Events,
-which are written at rest. Then controllers have nothing more to do, unless they wait for a
-time of their own. If that does not come, the exit code is 1, and the error names the last
-write: as a test, that nothing writes at rest.`,
-		Example: `  sandbox kubectl apply -f app.yaml && sandbox quiet
-  sandbox quiet --for 10s --timeout 11s`,
-		Args: arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if while <= 0 {
-				return fmt.Errorf("--for %s: it must be more than 0", while)
-			}
-			if timeout <= while {
-				return fmt.Errorf("--timeout %s: it must be more than --for %s", timeout, while)
-			}
-			return r.withEtcd(cmd.Context(), func(_ cluster.Dir, etcd *clientv3.Client) error {
-				ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("after %s", timeout))
-				defer cancel()
-				return snapshot.Quiet(ctx, etcd, while)
-			})
-		},
-	}
-	cmd.Flags().DurationVar(&while, "for", time.Second, "for how long nothing is to be written")
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "for how long to wait for that at most")
-	return cmd
 }
 
 // withEtcd calls a function with the etcd of the running sandbox, which has come up: before, what

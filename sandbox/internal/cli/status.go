@@ -35,18 +35,28 @@ type nodeCount struct {
 
 func newStatus(r *root) *cobra.Command {
 	var output string
+	var quiet quietFlags
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the state of a sandbox",
+		Short: "Show the state of a sandbox, at once or when it is quiet",
 		Long: `Show the state of a sandbox and of its components. The exit code is 1 if no
 sandbox runs, or if one of its components does not run. With -o json it is 0 in
-the latter case, and ready is false.`,
+the latter case, and ready is false.
+
+With --until-quiet it waits first, until nothing has been written to any object for so long,
+but Leases and Events, which are written at rest. Then controllers have nothing more to do,
+unless they wait for a time of their own. If that does not come, the exit code is 1, and the
+error names the last write: as a test, that nothing writes at rest.`,
 		Example: `  sandbox status
-  sandbox status -o json`,
+  sandbox status -o json
+  sandbox kubectl apply -f app.yaml && sandbox status --until-quiet 1s`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output %q: want json, or leave it out", output)
+			}
+			if err := quiet.await(cmd, r); err != nil {
+				return err
 			}
 			_, s, err := r.running(cmd.Context())
 			if err != nil {
@@ -68,6 +78,7 @@ the latter case, and ready is false.`,
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json, or empty for people")
+	quiet.add(cmd)
 	return cmd
 }
 

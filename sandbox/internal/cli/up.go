@@ -103,7 +103,7 @@ by annotations of its pod template:
 	flags.IntVar(&owner, "owner", 0, "stop and remove the data directory when the process with this ID has ended, even if it was killed")
 	flags.StringVar((*string)(&o.Kubernetes), "kubernetes", "", "run this release of Kubernetes, like 1.34, which 'make build-kubernetes' has built (default $SANDBOX_KUBERNETES, or that of --version)")
 	flags.StringVar(&o.EmulatedVersion, "emulated-version", "", "have the APIs and features of this release of Kubernetes only, like 1.34 (default that of --version)")
-	flags.BoolVar(&o.KeepHistory, "keep-history", false, "keep each revision of each object, for 'sandbox at': memory and disk grow with each write")
+	flags.BoolVar(&o.KeepHistory, "keep-history", false, "keep each revision of each object, for 'sandbox kubectl --at': memory and disk grow with each write")
 	flags.BoolVar(&o.PodEvents, "pod-events", true, "let kubelets write events about pods; leave them out where thousands of pods come and go")
 	o.Delays.AddFlags(flags)
 	return cmd

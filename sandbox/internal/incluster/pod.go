@@ -170,7 +170,7 @@ func (r *run) readyNode(ctx context.Context) (string, error) {
 			return nodes.Items[i].Name, nil
 		}
 	}
-	return "", fmt.Errorf("the sandbox has no ready node for the program: add one with 'sandbox add-nodes'")
+	return "", fmt.Errorf("the sandbox has no ready node for the program: add one with 'sandbox nodes add'")
 }
 
 // startPod creates the Pod, with a ServiceAccount if it has none, and returns it when it

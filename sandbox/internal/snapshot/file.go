@@ -57,12 +57,12 @@ func Load(path string) (*Snapshot, error) {
 	defer file.Close()
 	pack, err := gzip.NewReader(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not a snapshot, as 'sandbox snapshot' writes them", path)
+		return nil, fmt.Errorf("%s is not a snapshot, as 'sandbox snapshot save' writes them", path)
 	}
 	decoder := gob.NewDecoder(pack)
 	var begin string
 	if err := decoder.Decode(&begin); err != nil || begin != magic {
-		return nil, fmt.Errorf("%s is not a snapshot, as 'sandbox snapshot' writes them", path)
+		return nil, fmt.Errorf("%s is not a snapshot, as 'sandbox snapshot save' writes them", path)
 	}
 	s := &Snapshot{}
 	err = decoder.Decode(s)

@@ -15,14 +15,14 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
-func newNode(r *root) *cobra.Command {
+func newNodes(r *root) *cobra.Command {
 	var message string
 	notReady := &cobra.Command{
 		Use:   "not-ready NAME",
 		Short: "Make the kubelet of a node report that it is not ready",
-		Long: `Make the kubelet of a node report that it is not ready, until 'node ready'. Until
+		Long: `Make the kubelet of a node report that it is not ready, until 'nodes ready'. Until
 then it also leaves the pods of the node alone: none starts, none ends.`,
-		Example: `  sandbox node not-ready node-3 --message "disk on fire"`,
+		Example: `  sandbox nodes not-ready node-3 --message "disk on fire"`,
 		Args:    arguments("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.setNotReady(cmd, args[0], true, message)
@@ -32,13 +32,14 @@ then it also leaves the pods of the node alone: none starts, none ends.`,
 	ready := &cobra.Command{
 		Use:     "ready NAME",
 		Short:   "Make the kubelet of a node report that it is ready",
-		Example: `  sandbox node ready node-3`,
+		Example: `  sandbox nodes ready node-3`,
 		Args:    arguments("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.setNotReady(cmd, args[0], false, "")
 		},
 	}
-	return group(&cobra.Command{Use: "node", Short: "Make nodes not ready, and ready again"}, notReady, ready)
+	return group(&cobra.Command{Use: "nodes", Short: "Add nodes, make them not ready and ready again, and give them images"},
+		newNodesAdd(r), notReady, ready, newNodesLoadImage(r))
 }
 
 func (r *root) setNotReady(cmd *cobra.Command, name string, value bool, message string) error {

@@ -18,18 +18,18 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
-func newAddNodes(r *root) *cobra.Command {
+func newNodesAdd(r *root) *cobra.Command {
 	var pool, prefix, allocatable, labels, taints string
 	count := 1
 	cmd := &cobra.Command{
-		Use:   "add-nodes",
+		Use:   "add",
 		Short: "Add nodes to a sandbox",
 		Long:  "Add nodes to a sandbox, and return once the scheduler can use them.",
 		Example: `  # Three nodes of the pool gpu (label node-role.kubernetes.io/gpu="").
-  sandbox add-nodes --pool gpu --count 3 --allocatable cpu=32,memory=128Gi
+  sandbox nodes add --pool gpu --count 3 --allocatable cpu=32,memory=128Gi
 
   # A node with labels and taints.
-  sandbox add-nodes --name-prefix odd --labels zone=a,disk=ssd --taints dedicated=odd:NoSchedule`,
+  sandbox nodes add --name-prefix odd --labels zone=a,disk=ssd --taints dedicated=odd:NoSchedule`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if count < 1 {

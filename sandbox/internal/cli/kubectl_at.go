@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"strconv"
 
-	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -19,36 +18,12 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/past"
 )
 
-func newAt(r *root) *cobra.Command {
-	return &cobra.Command{
-		Use:   "at [--data-dir DIR] REVISION kubectl get ...",
-		Short: "Read objects as they were at an earlier revision",
-		Long: `Run kubectl against a sandbox as it was at a revision: the metadata.resourceVersion of an
-object or of a list, or what 'snapshot' names. It can read objects, and nothing else.
-
-A sandbox forgets revisions that are older than five to ten minutes, unless it was started
-with --keep-history.`,
-		Example: `  sandbox at 1234 kubectl get pods -A
-  sandbox at 1234 kubectl get deployment web -o yaml`,
-		DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			args = r.takeDataDir(args)
-			if len(args) > 0 && (args[0] == "--help" || args[0] == "-h") {
-				return cmd.Help()
-			}
-			if len(args) < 2 || args[1] != component.Kubectl {
-				return errors.New("want a revision and a command of kubectl, like 'sandbox at 1234 kubectl get pods': see 'sandbox at --help'")
-			}
-			revision, err := strconv.ParseInt(args[0], 10, 64)
-			if err != nil || revision < 1 {
-				return fmt.Errorf("%q is not a revision: want a number like the metadata.resourceVersion of an object", args[0])
-			}
-			return r.at(cmd.Context(), revision, args[2:])
-		},
+// kubectlAt runs kubectl against the sandbox as it was at a revision.
+func (r *root) kubectlAt(ctx context.Context, at string, args []string) (err error) {
+	revision, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || revision < 1 {
+		return fmt.Errorf("--at %q: want a revision, a number like the metadata.resourceVersion of an object", at)
 	}
-}
-
-func (r *root) at(ctx context.Context, revision int64, args []string) (err error) {
 	dir, _, err := r.running(ctx)
 	if err != nil {
 		return err

@@ -11,16 +11,16 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
-func newImage(r *root) *cobra.Command {
-	load := &cobra.Command{
-		Use:   "load NAME PROGRAM",
+func newNodesLoadImage(r *root) *cobra.Command {
+	return &cobra.Command{
+		Use:   "load-image NAME PROGRAM",
 		Short: "Make an image of one program, and give it to the real nodes",
 		Long: `Make an image of one program, which must need nothing but itself, and give it to
 the real nodes. The program is the entry point of the image, and runs as user
 ` + realnode.ImageUser + ` unless its pod says otherwise. An image of that name that is there is
 replaced. Nodes have no other images, and cannot pull any.`,
 		Example: `  CGO_ENABLED=0 go build -o /tmp/operator ./cmd/operator
-  sandbox image load operator:dev /tmp/operator
+  sandbox nodes load-image operator:dev /tmp/operator
   sandbox kubectl create deployment operator --image=operator:dev`,
 		Args: arguments("NAME", "PROGRAM"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,5 +48,4 @@ replaced. Nodes have no other images, and cannot pull any.`,
 			return nil
 		},
 	}
-	return group(&cobra.Command{Use: "image", Short: "Give images to real nodes"}, load)
 }
