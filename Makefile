@@ -228,6 +228,10 @@ bench-sandbox: ## Measure the sandbox.
 bench-explore: build ## Explore published operators with known mistakes, and print what was found. It takes ten minutes for each of four.
 	cd sandbox && $(GO) run ./cmd/score $(BIN)/sandbox $(or $(OUT),$(BIN)/bench)/explore $(ROWS)
 
+.PHONY: bench-soundness
+bench-soundness: build ## Play small operators with a known mistake each, and their twins without it, and print what explore and fuzz found. BUSY=8: beside 8 busy processes, PAIRS='done-first label' for some.
+	$(if $(BUSY),$(GO) run ./hack/suites busy --busy=$(BUSY) --) $(GO) run -C sandbox ./cmd/soundness $(BIN)/sandbox $(abspath $(OUT))/soundness $(PAIRS)
+
 .PHONY: bench-podcache
 bench-podcache: ## Measure what a pod costs in the manager's cache, beside one as the API server sends it. SIZE=small takes seconds, medium minutes; the full one needs more than 6 GiB.
 	GOGC=25 SIZE=$(or $(SIZE),full) $(GO) test -v -count=1 -timeout=30m -run='^TestPodCache$$' ./internal/manager

@@ -21,13 +21,15 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := errors.New("want one of: run, flakes, list")
+	err := errors.New("want one of: run, flakes, busy, list")
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "run":
 			err = run(ctx, os.Args[2:])
 		case "flakes":
 			err = flakes(ctx, os.Args[2:])
+		case "busy":
+			err = besideBusy(ctx, os.Args[2:])
 		case "list":
 			list(os.Stdout)
 			return

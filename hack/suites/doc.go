@@ -9,6 +9,7 @@
 //	suites run all              what make test-all runs
 //	suites run --run='^TestX$' e2e
 //	suites flakes --rounds=20   what make flakes runs: the suites while all processors are busy
+//	suites busy --busy=8 COMMAND  any command beside busy processes
 //	suites list
 //
 // The files:

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -142,6 +143,27 @@ func (a rounds) print(out io.Writer) {
 func commit() string {
 	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*").Output()
 	return cmp.Or(strings.TrimSpace(string(out)), fmt.Sprintf("an unknown commit: %v", err))
+}
+
+// besideBusy runs a command while other processes hold the processors.
+func besideBusy(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("busy", flag.ExitOnError)
+	busy := flags.Int("busy", 8, "how many processes keep the processors busy")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() == 0 {
+		return errors.New("name the command")
+	}
+	stop, err := keepBusy(*busy)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	command := exec.CommandContext(ctx, flags.Arg(0), flags.Args()[1:]...)
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	return command.Run()
 }
 
 // keepBusy starts processes that compute, and returns what ends them.

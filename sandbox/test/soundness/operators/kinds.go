@@ -1,0 +1,260 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+)
+
+// readyFirst says that a Thing is ready before it has done something else for it.
+func readyFirst(do func(context.Context, *operator, *Thing) error) func(context.Context, *operator, *Thing) error {
+	return func(ctx context.Context, o *operator, t *Thing) error {
+		if t.Status.Ready {
+			return nil
+		}
+		steps := []func(context.Context, *operator, *Thing) error{do, func(ctx context.Context, o *operator, t *Thing) error { return o.ready(ctx, t) }}
+		if o.wrong {
+			steps[0], steps[1] = steps[1], steps[0]
+		}
+		if err := steps[0](ctx, o, t); err != nil {
+			return err
+		}
+		return steps[1](ctx, o, t)
+	}
+}
+
+// makeObject makes an object of any kind that belongs to a Thing.
+func makeObject(resource schema.GroupVersionResource, manifest string) func(context.Context, *operator, *Thing) error {
+	return func(ctx context.Context, o *operator, t *Thing) error {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
+			return err
+		}
+		object.SetName(t.Name)
+		object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(t, kind)})
+		client, err := dynamic.NewForConfig(o.config)
+		if err != nil {
+			return err
+		}
+		if _, err = client.Resource(resource).Namespace(t.Namespace).Create(ctx, object, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	}
+}
+
+var (
+	makeSlice = makeObject(schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
+		"{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, endpoints: [{addresses: [10.1.2.3]}]}")
+	makePart = makeObject(schema.GroupVersionResource{Group: "parts.example.com", Version: "v1", Resource: "parts"},
+		"{apiVersion: parts.example.com/v1, kind: Part, spec: {of: thing}}")
+)
+
+// fence sets a condition of the pod of a Thing, which its kubelet does not set.
+func fence(ctx context.Context, o *operator, t *Thing) error {
+	_, err := o.client.CoreV1().Pods(t.Namespace).Patch(ctx, t.Name, types.StrategicMergePatchType,
+		[]byte(`{"status":{"conditions":[{"type":"example.com/Fenced","status":"True"}]}}`), metav1.PatchOptions{}, "status")
+	return err
+}
+
+// markNode sets a condition of a node, which its kubelet does not set.
+func markNode(ctx context.Context, o *operator, _ *Thing) error {
+	nodes, err := o.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil || len(nodes.Items) == 0 {
+		return err
+	}
+	_, err = o.client.CoreV1().Nodes().Patch(ctx, nodes.Items[0].Name, types.StrategicMergePatchType,
+		[]byte(`{"status":{"conditions":[{"type":"example.com/DiskChecked","status":"True"}]}}`), metav1.PatchOptions{}, "status")
+	return err
+}
+
+// observedBehind does not try again to report that it has seen an edit.
+func observedBehind(ctx context.Context, o *operator, t *Thing) error {
+	if err := o.keep(ctx, child(t, t.Name, data(t))); err != nil {
+		return err
+	}
+	err := o.ready(ctx, t)
+	if o.wrong && err != nil && t.Generation > 1 {
+		return nil
+	}
+	return err
+}
+
+// readyEarly says that a Thing is ready though what it needs was refused; it tries again, and then
+// it is. That is never wrong at rest.
+func readyEarly(ctx context.Context, o *operator, t *Thing) error {
+	err := o.keep(ctx, child(t, t.Name, data(t)))
+	if err != nil && !o.wrong {
+		return err
+	}
+	if told := o.ready(ctx, t); told != nil {
+		return told
+	}
+	return err
+}
+
+// eitherEnd writes what is chosen again at each start: one of two values if it is wrong, as where
+// a race decides, or what should be another each time.
+func eitherEnd(ctx context.Context, o *operator, t *Thing) error {
+	chosen := rand.String(20)
+	if o.wrong {
+		chosen = fmt.Sprint(2 + o.count()%2)
+	}
+	_, err := o.client.CoreV1().ConfigMaps(t.Namespace).Create(ctx, child(t, t.Name, map[string]string{"replicas": chosen}), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return o.ready(ctx, t)
+}
+
+// count returns how often the operator was started, in all runs.
+func (o *operator) count() int {
+	text, _ := os.ReadFile(o.starts)
+	return bytes.Count(text, []byte("\n"))
+}
+
+// started notes a start.
+func (o *operator) started() error {
+	if o.starts == "" {
+		return nil
+	}
+	file, err := os.OpenFile(o.starts, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(file, os.Getpid())
+	return file.Close()
+}
+
+// secondRun has a data race in its second process only, and is that of the second undisturbed run.
+func secondRun(ctx context.Context, o *operator, t *Thing) error {
+	switch {
+	case o.wrong && o.count() == 2:
+		fmt.Fprintln(os.Stderr, "WARNING: DATA RACE")
+	default:
+		fmt.Fprintln(os.Stderr, `level=INFO msg="no panic: no data race, no fatal error: all is well"`)
+	}
+	return observedBehind(ctx, &operator{client: o.client, things: o.things}, t)
+}
+
+// heartbeat updates an object without a change every two seconds, and gives up what was refused.
+func heartbeat(ctx context.Context, o *operator, t *Thing) error {
+	return o.beside(ctx, t, func() error {
+		maps := o.client.CoreV1().ConfigMaps(t.Namespace)
+		now, err := maps.Get(ctx, t.Name, metav1.GetOptions{})
+		if err == nil {
+			_, err = maps.Update(ctx, now, metav1.UpdateOptions{})
+		}
+		return err
+	})
+}
+
+// toggles has something that changes every two seconds, and gives up what was refused.
+func toggles(ctx context.Context, o *operator, t *Thing) error {
+	return o.beside(ctx, t, func() error {
+		now, err := o.live(ctx, t)
+		if err != nil {
+			return err
+		}
+		status := now.Status
+		if status.Problem = "tick"; now.Status.Problem == "tick" {
+			status.Problem = "tock"
+		}
+		return o.report(ctx, now, status)
+	})
+}
+
+// beside keeps a ConfigMap for a Thing, and does something else every two seconds.
+func (o *operator) beside(ctx context.Context, t *Thing, beat func() error) error {
+	if !o.known[t.UID] {
+		o.known[t.UID] = true
+		go func() {
+			for range time.Tick(2 * time.Second) {
+				if err := beat(); apierrors.IsNotFound(err) {
+					return
+				}
+			}
+		}()
+	}
+	err := o.keep(ctx, child(t, t.Name, data(t)))
+	if o.wrong {
+		return nil
+	}
+	return err
+}
+
+// copiesAnnotations hands the annotations of a Thing on to what it makes, and does so no more once
+// it has lost to another client.
+func copiesAnnotations(ctx context.Context, o *operator, t *Thing) error {
+	want := child(t, t.Name, data(t))
+	want.Annotations = map[string]string{}
+	for name, value := range t.Annotations {
+		if !strings.HasPrefix(name, "kubectl.kubernetes.io/") {
+			want.Annotations[name] = value
+		}
+	}
+	maps := o.client.CoreV1().ConfigMaps(t.Namespace)
+	now, err := maps.Get(ctx, t.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = maps.Create(ctx, want, metav1.CreateOptions{})
+		return err
+	}
+	if err != nil || o.known[t.UID] {
+		return err
+	}
+	if same(now, want) {
+		return nil
+	}
+	now.Data = want.Data
+	for name, value := range want.Annotations {
+		metav1.SetMetaDataAnnotation(&now.ObjectMeta, name, value)
+	}
+	_, err = maps.Update(ctx, now, metav1.UpdateOptions{})
+	o.known[t.UID] = o.wrong && apierrors.IsConflict(err)
+	return err
+}
+
+// same reports whether an object has all that it should.
+func same(now, want *corev1.ConfigMap) bool {
+	for name, value := range want.Annotations {
+		if now.Annotations[name] != value {
+			return false
+		}
+	}
+	one, _ := json.Marshal(now.Data)
+	two, _ := json.Marshal(want.Data)
+	return bytes.Equal(one, two)
+}
+
+// deletesAlways deletes with each look what is not there, and no other may have: if it is wrong, it
+// takes any answer but that it is done for a reason not to go on.
+func deletesAlways(ctx context.Context, o *operator, t *Thing) error {
+	err := o.client.CoreV1().ConfigMaps(t.Namespace).Delete(ctx, t.Name+"-old", metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		if o.wrong {
+			return o.report(ctx, t, Status{Problem: "it is not deleted", ObservedGeneration: t.Generation})
+		}
+		return err
+	}
+	if err := o.keep(ctx, child(t, t.Name, data(t))); err != nil {
+		return err
+	}
+	return o.ready(ctx, t)
+}

@@ -1,0 +1,138 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const finalizer = "example.com/clean-up"
+
+// finalized reports whether a Thing has the finalizer, which it gets unless it is being deleted.
+func (o *operator) finalized(ctx context.Context, t *Thing) (bool, error) {
+	if t.DeletionTimestamp != nil || slices.Contains(t.Finalizers, finalizer) {
+		return slices.Contains(t.Finalizers, finalizer), nil
+	}
+	t.Finalizers = append(t.Finalizers, finalizer)
+	return false, o.update(ctx, t)
+}
+
+// release takes the finalizer away.
+func (o *operator) release(ctx context.Context, t *Thing) error {
+	t.Finalizers = slices.DeleteFunc(t.Finalizers, func(f string) bool { return f == finalizer })
+	return o.update(ctx, t)
+}
+
+// finalizerMemory only takes its finalizer from what it remembers to have given it to.
+func finalizerMemory(ctx context.Context, o *operator, t *Thing) error {
+	if t.DeletionTimestamp == nil {
+		o.known[t.UID] = true
+	}
+	has, err := o.finalized(ctx, t)
+	switch {
+	case err != nil || !has:
+		return err
+	case t.DeletionTimestamp == nil:
+		return o.ready(ctx, t)
+	case o.wrong && !o.known[t.UID]:
+		return nil
+	}
+	return o.release(ctx, t)
+}
+
+// ignoresError releases a Thing though what was made for it is still there.
+func ignoresError(ctx context.Context, o *operator, t *Thing) error {
+	has, err := o.finalized(ctx, t)
+	if err != nil || !has {
+		return err
+	}
+	// It has no owner, as if it were in another namespace.
+	made := child(t, t.Name, data(t))
+	made.OwnerReferences = nil
+	if t.DeletionTimestamp == nil {
+		if err := o.keep(ctx, made); err != nil {
+			return err
+		}
+		return o.ready(ctx, t)
+	}
+	err = o.client.CoreV1().ConfigMaps(t.Namespace).Delete(ctx, t.Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) && !o.wrong {
+		return err
+	}
+	return o.release(ctx, t)
+}
+
+// ownerLater makes an object, and then says to whom it belongs.
+func ownerLater(ctx context.Context, o *operator, t *Thing) error {
+	maps := o.client.CoreV1().ConfigMaps(t.Namespace)
+	want := child(t, t.Name, data(t))
+	owners := want.OwnerReferences
+	if o.wrong {
+		want.OwnerReferences = nil
+	}
+	made, err := maps.Create(ctx, want, metav1.CreateOptions{})
+	switch {
+	case err == nil && o.wrong:
+		made.OwnerReferences = owners
+		if _, err := maps.Update(ctx, made, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+	case err != nil && !apierrors.IsAlreadyExists(err):
+		return err
+	}
+	return o.ready(ctx, t)
+}
+
+// byName removes on behalf of a Thing what belongs to another one of the same name by now.
+func byName(ctx context.Context, o *operator, t *Thing) error {
+	has, err := o.finalized(ctx, t)
+	if err != nil || !has {
+		return err
+	}
+	made := child(t, t.Name, data(t))
+	made.OwnerReferences[0].BlockOwnerDeletion = nil
+	if t.DeletionTimestamp == nil {
+		if err := o.keep(ctx, made); err != nil {
+			return err
+		}
+		return o.ready(ctx, t)
+	}
+	maps := o.client.CoreV1().ConfigMaps(t.Namespace)
+	now, err := maps.Get(ctx, t.Name, metav1.GetOptions{})
+	if err == nil && (o.wrong || metav1.IsControlledBy(now, t)) {
+		err = maps.Delete(ctx, t.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &now.UID}})
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return o.release(ctx, t)
+}
+
+// slowDelete takes its time to clean up, and forgets it if the process ends meanwhile.
+func slowDelete(ctx context.Context, o *operator, t *Thing) error {
+	has, err := o.finalized(ctx, t)
+	if err != nil || !has {
+		return err
+	}
+	if t.DeletionTimestamp == nil {
+		return keepUnowned(ctx, o, t)
+	}
+	if o.wrong {
+		// First, so that users need not wait.
+		if err := o.release(ctx, t); err != nil {
+			return err
+		}
+		time.Sleep(1500 * time.Millisecond) // sleep: this is how it takes its time
+		o.removeUnowned(ctx, t.Namespace, t.Name)
+		return nil
+	}
+	time.Sleep(1500 * time.Millisecond) // sleep: this is how it takes its time
+	o.removeUnowned(ctx, t.Namespace, t.Name)
+	return o.release(ctx, t)
+}

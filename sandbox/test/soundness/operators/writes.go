@@ -1,0 +1,185 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// doneFirst says that a Thing is ready before there is what belongs to it.
+func doneFirst(ctx context.Context, o *operator, t *Thing) error {
+	if t.Status.Ready {
+		return nil
+	}
+	steps := []func() error{
+		func() error { return o.keep(ctx, child(t, t.Name, data(t))) },
+		func() error { return o.ready(ctx, t) },
+	}
+	if o.wrong {
+		slices.Reverse(steps)
+	}
+	if err := steps[0](); err != nil {
+		return err
+	}
+	return steps[1]()
+}
+
+// generatedNames knows what it has made by a name that it writes down afterwards.
+func generatedNames(ctx context.Context, o *operator, t *Thing) error {
+	if t.Status.Child != "" || o.known[t.UID] {
+		return nil
+	}
+	var made *corev1.ConfigMap
+	if !o.wrong {
+		all, err := o.children(ctx, t)
+		if err != nil {
+			return err
+		}
+		if len(all) > 0 {
+			made = all[0]
+		}
+	}
+	if made == nil {
+		want := child(t, "", data(t))
+		want.GenerateName = t.Name + "-"
+		var err error
+		if made, err = o.client.CoreV1().ConfigMaps(t.Namespace).Create(ctx, want, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	// Until its cache has the status.
+	o.known[t.UID] = true
+	err := o.report(ctx, t, Status{Ready: true, Child: made.Name, ObservedGeneration: t.Generation})
+	if err != nil {
+		delete(o.known, t.UID)
+	}
+	return err
+}
+
+// roles makes three ConfigMaps of which one is the leader: the first that the process makes.
+func roles(ctx context.Context, o *operator, t *Thing) error {
+	for {
+		all, err := o.children(ctx, t)
+		if err != nil {
+			return err
+		}
+		if len(all) >= 3 {
+			return o.ready(ctx, t)
+		}
+		led := slices.ContainsFunc(all, func(c *corev1.ConfigMap) bool { return c.Data["role"] == "leader" })
+		if o.wrong {
+			led = o.known[t.UID]
+		}
+		role := "leader"
+		if led {
+			role = "follower"
+		}
+		want := child(t, "", map[string]string{"role": role})
+		want.GenerateName = t.Name + "-"
+		if _, err := o.client.CoreV1().ConfigMaps(t.Namespace).Create(ctx, want, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		o.known[t.UID] = true
+	}
+}
+
+// restless does not come to rest any more when something has failed.
+func restless(ctx context.Context, o *operator, t *Thing) error {
+	err := errors.Join(o.keep(ctx, child(t, t.Name, data(t))), o.ready(ctx, t))
+	if err != nil && o.wrong && !o.known[t.UID] {
+		o.known[t.UID] = true
+		go func() {
+			for range time.Tick(100 * time.Millisecond) {
+				for _, text := range []string{"tick", "tock"} {
+					_ = o.keep(ctx, child(t, t.Name+"-clock", map[string]string{"says": text}))
+				}
+			}
+		}()
+	}
+	return err
+}
+
+// impatient tries again at once what came too late, with what its cache has.
+func impatient(ctx context.Context, o *operator, t *Thing) error {
+	err := o.ready(ctx, t)
+	for o.wrong && apierrors.IsConflict(err) {
+		if now, gone := o.cached.ByNamespace(t.Namespace).Get(t.Name); gone == nil && now != nil {
+			err = o.ready(ctx, t)
+			if fresh, e := o.thing(nameOf(t)); e == nil {
+				t = fresh
+			}
+		}
+	}
+	return err
+}
+
+// asksFast asks for the state of what it makes, without a pause, once something has failed.
+func asksFast(ctx context.Context, o *operator, t *Thing) error {
+	err := errors.Join(o.keep(ctx, child(t, t.Name, data(t))), o.ready(ctx, t))
+	if err != nil && o.wrong && !o.known[t.UID] {
+		o.known[t.UID] = true
+		go func() {
+			for range time.Tick(10 * time.Millisecond) {
+				_, _ = o.client.CoreV1().ConfigMaps(t.Namespace).Get(ctx, t.Name, metav1.GetOptions{})
+			}
+		}()
+	}
+	return err
+}
+
+// givesUp does not try again what has failed.
+func givesUp(ctx context.Context, o *operator, t *Thing) error {
+	err := o.keep(ctx, child(t, t.Name, data(t)))
+	if err != nil && o.wrong {
+		fmt.Fprintln(os.Stderr, "given up:", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return o.ready(ctx, t)
+}
+
+// swallows takes a conflict for success: another client has written the object.
+func swallows(ctx context.Context, o *operator, t *Thing) error {
+	if err := o.keep(ctx, child(t, t.Name, data(t))); err != nil && (!o.wrong || !apierrors.IsConflict(err)) {
+		return err
+	}
+	return o.ready(ctx, t)
+}
+
+// nilObject reads on in an object that it did not get.
+func nilObject(ctx context.Context, o *operator, t *Thing) error {
+	maps := o.client.CoreV1().ConfigMaps(t.Namespace)
+	made, err := maps.Create(ctx, child(t, t.Name, data(t)), metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		made, err = maps.Get(ctx, t.Name, metav1.GetOptions{})
+	}
+	if err != nil {
+		if !o.wrong {
+			return err
+		}
+		made = nil
+	}
+	return o.report(ctx, t, Status{Ready: true, Child: made.Name, ObservedGeneration: t.Generation})
+}
+
+// exits ends the process when a write fails.
+func exits(ctx context.Context, o *operator, t *Thing) error {
+	err := errors.Join(o.keep(ctx, child(t, t.Name, data(t))), o.ready(ctx, t))
+	if err != nil && o.wrong {
+		fmt.Fprintln(os.Stderr, "fatal:", err)
+		os.Exit(3)
+	}
+	return err
+}

@@ -1,0 +1,75 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package soundness
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Each pair has a name of its own, is played by one of the tools, and says what must be found.
+func TestPairs(t *testing.T) {
+	var names []string
+	for _, p := range Pairs() {
+		if slices.Contains(names, p.Name) {
+			t.Errorf("there are two pairs %q", p.Name)
+		}
+		names = append(names, p.Name)
+		if (p.Steps == "") == (len(p.Edits) == 0) || p.Steps != "" && len(p.Faults) == 0 || p.Mistake == "" || p.Says == "" {
+			t.Errorf("%s is not whole", p.Name)
+		}
+	}
+	if len(names) < 30 {
+		t.Errorf("there are %d pairs", len(names))
+	}
+}
+
+// A mistake counts as found where a finding names what it breaks, and not where another does; an
+// alarm, or a twin that no fault has met, is no success.
+func TestVerdict(t *testing.T) {
+	const report = `
+1. invariant broken: ReplicaSet default/a has too many
+   without any fault
+     ReplicaSet default/a has too many
+
+2. other state: configmaps default/a: it is missing (and 1 more)
+   in step 1
+     configmaps default/a: it is missing
+     configmaps default/b: data.role is leader
+
+Played 3 of 8 faults in 59s, of which 2 were reached; 0 not played. Found: 2.
+`
+	pair := Pair{Name: "a", Oracle: "other state", Says: "role is leader"}
+	read := func(text string, p Pair) (o Outcome) {
+		o.read(text, p)
+		return o
+	}
+	found := read(report, pair)
+	if len(found.Found) != 2 || !strings.HasPrefix(found.As, "other state: configmaps default/a") || found.Played != 3 || found.Reached != 2 {
+		t.Errorf("%+v", found)
+	}
+	if o := read(report, Pair{Oracle: "invariant broken", Says: "role is leader"}); o.As != "" {
+		t.Errorf("what another finding says counts: %+v", o)
+	}
+	clean := read("Played 2 of 2 faults in 9s, of which 2 were reached; 0 not played. Found: 0.\n", pair)
+	idle := read("Played 2 of 2 faults in 9s, of which 0 were reached; 0 not played. Found: 0.\n", pair)
+	for _, tc := range []struct {
+		Result
+		ok bool
+	}{
+		{Result{pair, found, clean}, true},
+		{Result{pair, clean, clean}, false},
+		{Result{pair, found, found}, false},
+		{Result{pair, found, idle}, false},
+	} {
+		var sum strings.Builder
+		if ok := Sum(&sum, []Result{tc.Result}); ok != tc.ok || tc.OK() != tc.ok {
+			t.Errorf("%s%s: want %t", tc.Line(), sum.String(), tc.ok)
+		}
+	}
+	if line := (&Result{pair, found, clean}).Line(); strings.Count(line, "|") != 8 {
+		t.Error(line)
+	}
+}
