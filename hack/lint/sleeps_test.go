@@ -9,8 +9,6 @@ import (
 )
 
 func TestSleepsSayWhy(t *testing.T) {
-	defer func(before []string) { notYet = before }(notYet)
-	notYet = nil
 	const source = "package a\n\nimport \"time\"\n\nfunc a() {\n" +
 		"\ttime.Sleep(time.Second)\n" +
 		"\ttime.Sleep(time.Second) // sleep: the outage\n" +

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -15,9 +16,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"tidekeeper.dev/tidekeeper/internal/pods"
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
+
+// isReady reports whether a pod is ready.
+func isReady(pod *corev1.Pod) bool {
+	c := pods.Condition(pod, corev1.PodReady)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
 
 // slowly returns a Deployment for the nodes of a pool whose pods take some seconds for two
 // of their stages. They have no init containers, so they are initialized as soon as their
@@ -66,6 +74,43 @@ func eventuallyCountedStartups(t *testing.T, manager *framework.Manager, pool st
 	})
 }
 
+// awaitCounting waits until the manager has counted a pod that becomes ready from now on, in a pool
+// of its own. It leads then, since an earlier second than that of pods that become ready later, and
+// has seen what all pods came to before.
+func awaitCounting(t *testing.T, manager *framework.Manager) {
+	t.Helper()
+	name := fmt.Sprintf("startup-marker-%d", time.Now().UnixNano())
+	nodes := addMembers(t, name, 1)
+	cluster.Apply(t, pool(name))
+	var marker *corev1.Pod
+	framework.Eventually(t, "a pod of "+name+" is counted", func() error {
+		if marker != nil {
+			cluster.Refresh(t, marker)
+		}
+		// One that becomes ready before the second after that in which the manager begins to lead is
+		// not counted. Then another one is.
+		if marker == nil || isReady(marker) {
+			marker = podOn(nodes[0], fmt.Sprintf("startup-marker-%d", time.Now().UnixNano()), nil)
+			cluster.Apply(t, marker)
+		}
+		if got, _ := startups(t, manager, name, podtimeline.Ready); got == 0 {
+			return errors.New("none was")
+		}
+		return nil
+	})
+}
+
+// mustHaveCounted fails the test unless the manager has counted that many pods of a pool, and does
+// not count more of what has happened.
+func mustHaveCounted(t *testing.T, manager *framework.Manager, pool string, want int) {
+	t.Helper()
+	awaitCounting(t, manager)
+	got, _ := startups(t, manager, pool, podtimeline.Ready)
+	if err := diff(want, got); err != nil {
+		t.Errorf("start-ups in %s: %v", pool, err)
+	}
+}
+
 // Start-ups are counted by stage and pool, once for each pod. A manager that restarts
 // counts none of them again, and each pod that was starting at the time.
 func TestPodStartupIsCountedOnce(t *testing.T) {
@@ -73,32 +118,36 @@ func TestPodStartupIsCountedOnce(t *testing.T) {
 	addMembers(t, "startup", 1)
 	cluster.Apply(t, pool("startup"))
 	healthyWith(t, "startup", 1)
-	// Pods of the second in which a manager begins to lead are not counted.
-	time.Sleep(time.Second)
+	awaitCounting(t, manager)
 	d := slowly("startup", 3)
 	cluster.Apply(t, d)
 	eventuallyCountedStartups(t, manager, "startup", 3)
 
-	// Times are whole seconds, so a duration can be off by one in either direction.
-	for stage, want := range map[podtimeline.StageName]float64{
+	// As long as their own times say, which no busy machine makes shorter. Times are whole seconds,
+	// so a duration can be off by one.
+	list := &corev1.PodList{}
+	if err := cluster.List(t.Context(), list, client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
+		t.Fatal(err)
+	}
+	for stage, least := range map[podtimeline.StageName]float64{
 		podtimeline.Scheduled: 0, podtimeline.Initialized: 0, podtimeline.ContainersStarted: 2, podtimeline.ContainersReady: 4, podtimeline.Ready: 0,
 	} {
+		took := 0.0
+		for i := range list.Items {
+			took += podtimeline.StageDurations(podtimeline.Summarize(&list.Items[i]))[stage].Seconds()
+		}
 		count, sum := startups(t, manager, "startup", stage)
-		if err := diff(3, count); err != nil {
+		if err := errors.Join(diff(3, count), diff(took, sum)); err != nil {
 			t.Errorf("pods in %s %v", stage, err)
 		}
-		if mean := sum / 3; mean < want-1 || mean > want+1 {
-			t.Errorf("%s took %f s on average, want %f", stage, mean, want)
+		if mean := sum / 3; mean < least-1 {
+			t.Errorf("%s took %f s on average, want %f", stage, mean, least)
 		}
 	}
 
 	// A pod that becomes ready again is not counted again.
-	pods := &corev1.PodList{}
-	if err := cluster.List(t.Context(), pods, client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
-		t.Fatal(err)
-	}
 	for _, status := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue} {
-		pod := &pods.Items[0]
+		pod := &list.Items[0]
 		cluster.Refresh(t, pod)
 		before := pod.DeepCopy()
 		for i := range pod.Status.Conditions {
@@ -109,25 +158,34 @@ func TestPodStartupIsCountedOnce(t *testing.T) {
 		if err := cluster.Status().Patch(t.Context(), pod, client.MergeFrom(before)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
 	}
 	eventuallyReady(t, d)
-	eventuallyCountedStartups(t, manager, "startup", 3)
+	mustHaveCounted(t, manager, "startup", 3)
 
-	// Two more start while the manager is stopped.
-	cluster.Change(t, d, func() { d.Spec.Replicas = new(int32(5)) })
+	// Two more start while the manager is stopped, and become ready when another one leads.
+	more := slowly("startup", 2)
+	more.Name, more.Spec.Selector.MatchLabels, more.Spec.Template.Labels = "startup-more", map[string]string{"app": "startup-more"}, map[string]string{"app": "startup-more"}
+	more.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: framework.Gate}}
+	cluster.Apply(t, more)
+	framework.Eventually(t, "two more pods start", func() error {
+		cluster.Refresh(t, more)
+		return diff(int32(2), more.Status.Replicas)
+	})
 	manager.Kill(t)
 	manager = cluster.StartManager(t)
-	eventuallyReady(t, d)
+	awaitCounting(t, manager)
+	framework.Eventually(t, "two more pods are ready", func() error {
+		cluster.OpenGate(t, more.Namespace, more.Name)
+		cluster.Refresh(t, more)
+		return diff(int32(2), more.Status.ReadyReplicas)
+	})
 	eventuallyCountedStartups(t, manager, "startup", 2)
-	time.Sleep(2 * time.Second)
-	eventuallyCountedStartups(t, manager, "startup", 2)
+	mustHaveCounted(t, manager, "startup", 2)
 
 	// The same with all pods ready.
 	manager.Kill(t)
 	manager = cluster.StartManager(t)
-	time.Sleep(2 * time.Second)
-	eventuallyCountedStartups(t, manager, "startup", 0)
+	mustHaveCounted(t, manager, "startup", 0)
 }
 
 // A pod on a node without a pool is counted too, and the series of a deleted pool are
@@ -139,7 +197,7 @@ func TestPodStartupByPool(t *testing.T) {
 	cluster.Apply(t, p)
 	healthyWith(t, "startup-gone", 1)
 	cluster.AddNodes(t, "startup-none", 1)
-	time.Sleep(time.Second)
+	awaitCounting(t, manager)
 	in := deployment("startup-in", 1, app)
 	in.Spec.Template.Spec.NodeName = "startup-gone-1"
 	out := deployment("startup-out", 1, app)
@@ -162,12 +220,14 @@ func TestPodStartupIsTheLeaders(t *testing.T) {
 	cluster.Apply(t, pool("startup-lead"))
 	healthyWith(t, "startup-lead", 1)
 	standby := cluster.StartManager(t, elect...)
-	time.Sleep(time.Second)
+	awaitCounting(t, leader)
 	d := slowly("startup-lead", 2)
 	cluster.Apply(t, d)
 	eventuallyCountedStartups(t, leader, "startup-lead", 2)
 	leader.Stop(t)
+	awaitCounting(t, standby)
 	cluster.Change(t, d, func() { d.Spec.Replicas = new(int32(3)) })
 	eventuallyReady(t, d)
 	eventuallyCountedStartups(t, standby, "startup-lead", 1)
+	mustHaveCounted(t, standby, "startup-lead", 1)
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
 // Apply creates an object, and deletes it when the test ends; if that has failed, it shows the
@@ -41,10 +42,13 @@ func (c *Cluster) Apply(t testing.TB, o client.Object) {
 		if responsible != nil {
 			patience = Patience
 		}
-		for deadline := time.Now().Add(patience); left() && time.Now().Before(deadline); {
-			time.Sleep(50 * time.Millisecond)
-		}
-		if left() {
+		gone := sandbox.Wait(ctx, patience, "no finalizer is left", func() error {
+			if left() {
+				return fmt.Errorf("there are %v", o.GetFinalizers())
+			}
+			return nil
+		})
+		if gone != nil && left() {
 			if responsible != nil && responsible.Running() && ours(o) {
 				t.Errorf("%T %s was deleted, but the running manager did not remove the finalizers %v within %s", o, o.GetName(), o.GetFinalizers(), patience)
 			}
