@@ -60,20 +60,3 @@ func PodRestartOf(restartedAt func(*corev1.Pod) string) client.IndexerFunc {
 		return []string{RestartKey(kind, name, at)}
 	}
 }
-
-// PodDaemonSet finds pods by the UID of the DaemonSet that controls them. Other
-// pods are not in it.
-const PodDaemonSet = "metadata.daemonset"
-
-// PodsByDaemonSet returns the index [PodDaemonSet].
-func PodsByDaemonSet() Index {
-	return Index{Field: PodDaemonSet, Object: &corev1.Pod{}, Values: podDaemonSet}
-}
-
-func podDaemonSet(object client.Object) []string {
-	owner := metav1.GetControllerOfNoCopy(object)
-	if owner == nil || owner.Kind != "DaemonSet" {
-		return nil
-	}
-	return []string{string(owner.UID)}
-}

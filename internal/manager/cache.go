@@ -54,8 +54,8 @@ func cacheOptions(watches []watchedKind) cache.Options {
 
 // newCache returns a function that creates the cache by another one. Unless pods are limited to
 // namespaces, only what the cache keeps is decoded of pods and nodes; listing is called with the
-// number of pods when a list of them begins.
-func newCache(watches []watchedKind, inner cache.NewCacheFunc, listing func(pods int64), registry prometheus.Registerer) cache.NewCacheFunc {
+// number of pods when a list of them begins. The pods can be looked at by workload.
+func newCache(watches []watchedKind, inner cache.NewCacheFunc, listing func(pods int64), byWorkload *podcache.Workloads, registry prometheus.Registerer) cache.NewCacheFunc {
 	return func(cfg *rest.Config, options cache.Options) (cache.Cache, error) {
 		limited := slices.ContainsFunc(watches, func(w watchedKind) bool {
 			_, ofPods := w.object.(*corev1.Pod)
@@ -70,6 +70,7 @@ func newCache(watches []watchedKind, inner cache.NewCacheFunc, listing func(pods
 				return nil, fmt.Errorf("set up the cache of pods: %w", err)
 			}
 		}
+		options.NewInformer = byWorkload.Follow(options.NewInformer)
 		return inner(cfg, options)
 	}
 }

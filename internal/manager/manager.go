@@ -33,6 +33,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/lease"
 	"tidekeeper.dev/tidekeeper/internal/manager/preflight"
 	"tidekeeper.dev/tidekeeper/internal/optional"
+	"tidekeeper.dev/tidekeeper/internal/podcache"
 	"tidekeeper.dev/tidekeeper/internal/readback"
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
@@ -130,13 +131,13 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 		return nil, err
 	}
 
-	memory := &memoryLimiter{}
+	memory, workloads := &memoryLimiter{}, &podcache.Workloads{}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
 		Cache:  cacheOptions(chosen.watches),
 		// A manager that is limited to namespaces has rights in these alone.
 		NewCache: newCache(chosen.watches, optional.NewCache(optionalKinds(chosen.watches), len(opts.Namespaces) == 0),
-			memory.limit, ctrlmetrics.Registry),
+			memory.limit, workloads, ctrlmetrics.Registry),
 		// Optional kinds are read from the cache as unstructured objects.
 		Client: client.Options{FieldOwner: "tidekeeper", Cache: &client.CacheOptions{Unstructured: true}},
 		// A reconcile that follows a write must see it, or it would decide on stale
@@ -179,9 +180,9 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 			return nil, err
 		}
 	}
-	recording := recordingManager{mgr, event.NewRecorder(mgr.GetEventRecorder("tidekeeper"), scheme, clk)}
+	shared := sharingManager{mgr, event.NewRecorder(mgr.GetEventRecorder("tidekeeper"), scheme, clk), workloads}
 	for _, c := range chosen.controllers {
-		if err := c.SetupWithManager(recording, clk); err != nil {
+		if err := c.SetupWithManager(shared, clk); err != nil {
 			return nil, fmt.Errorf("set up the controller %s: %w", c.Name, err)
 		}
 	}
@@ -191,14 +192,18 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 	return mgr, addProbes(mgr, informers)
 }
 
-// recordingManager is a manager whose controllers share one event recorder.
-type recordingManager struct {
+// sharingManager is a manager whose controllers share one event recorder, and looks at pods.
+type sharingManager struct {
 	ctrl.Manager
-	recorder *event.Recorder
+	recorder  *event.Recorder
+	workloads *podcache.Workloads
 }
 
+// PodsByWorkload returns what looks at the pods of workloads in the cache.
+func (m sharingManager) PodsByWorkload() *podcache.Workloads { return m.workloads }
+
 // GetEventRecorder returns the recorder.
-func (m recordingManager) GetEventRecorder(string) recorder.EventRecorder { return m.recorder }
+func (m sharingManager) GetEventRecorder(string) recorder.EventRecorder { return m.recorder }
 
 // newClient returns a client that reads from the cache, but never older state than its
 // own writes.

@@ -32,6 +32,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"tidekeeper.dev/tidekeeper/internal/podcache"
 )
 
 // TestPodCache measures what a pod costs in the cache: as the API server sends
@@ -124,7 +126,7 @@ func measureCache(t *testing.T, pods population, chosen *selection, options cach
 	cfg := &rest.Config{Host: server.URL}
 	create := cache.New
 	if len(options.ByObject) > 0 && options.NewInformer != nil {
-		create = newCache(chosen.watches, cache.New, func(int64) {}, prometheus.NewRegistry())
+		create = newCache(chosen.watches, cache.New, func(int64) {}, &podcache.Workloads{}, prometheus.NewRegistry())
 	}
 	store, err := create(cfg, options)
 	if err != nil {

@@ -18,14 +18,15 @@
 // are its own. Whatever is not the protobuf that an API server sends is left to client-go. Nodes
 // are read in the same way, but for the records.
 //
-//	informer.go  an informer that stores records
-//	record.go    a pod as a record, and back
-//	intern.go    one copy of values that are equal
-//	restore.go   Pods from records, the recent ones only once
-//	list.go      the initial list, page by page, and the watch
-//	convert.go   records from the events that client-go decodes
-//	source.go    requests for pages and watches; when client-go has to decode
-//	stream.go    a watch
-//	scan.go      what is a pod's own, from its bytes
-//	decode.go    a record from the bytes of a pod
+//	informer.go   an informer that stores records
+//	record.go     a pod as a record, and back
+//	intern.go     one copy of values that are equal
+//	restore.go    Pods from records, the recent ones only once
+//	workloads.go looks at the pods of a workload, without Pods
+//	list.go       the initial list, page by page, and the watch
+//	convert.go    records from the events that client-go decodes
+//	source.go     requests for pages and watches; when client-go has to decode
+//	stream.go     a watch
+//	scan.go       what is a pod's own, from its bytes
+//	decode.go     a record from the bytes of a pod
 package podcache

@@ -101,19 +101,23 @@ func IsReplaced(pod *corev1.Pod) bool {
 // are controlled by a ReplicaSet, which is named after its workload and the hash of the
 // pod template, so that neither has to be read.
 func Workload(pod *corev1.Pod) (kind, name string) {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil {
+	return WorkloadOf(metav1.GetControllerOfNoCopy(pod), pod.Labels)
+}
+
+// WorkloadOf returns the same for a pod with these labels that an owner controls; nil if none does.
+func WorkloadOf(controller *metav1.OwnerReference, labels map[string]string) (kind, name string) {
+	if controller == nil {
 		return "", ""
 	}
-	if owner.Kind != "ReplicaSet" {
-		return owner.Kind, owner.Name
+	if controller.Kind != "ReplicaSet" {
+		return controller.Kind, controller.Name
 	}
 	for _, k := range workload.Kinds {
-		if hash := pod.Labels[k.TemplateHashLabel]; hash != "" {
-			if name, ok := strings.CutSuffix(owner.Name, "-"+hash); ok {
+		if hash := labels[k.TemplateHashLabel]; hash != "" {
+			if name, ok := strings.CutSuffix(controller.Name, "-"+hash); ok {
 				return k.Kind, name
 			}
 		}
 	}
-	return owner.Kind, owner.Name
+	return controller.Kind, controller.Name
 }

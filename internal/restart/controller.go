@@ -19,6 +19,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
+	"tidekeeper.dev/tidekeeper/internal/podcache"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
@@ -32,7 +33,9 @@ type reconciler struct {
 	apiReader client.Reader
 	// cache is read directly for kinds that may not be in it: the client would start to
 	// watch them.
-	cache    client.Reader
+	cache client.Reader
+	// pods looks at the pods in the cache.
+	pods     *podcache.Workloads
 	recorder events.EventRecorder
 	budget   *budget.Budget
 	misses   *missLimiter

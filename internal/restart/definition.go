@@ -37,7 +37,7 @@ func Controller() controller.Definition {
 		},
 		Indexes: []index.Index{
 			index.RestartsByTarget(), index.RestartsByWait(), index.RestartsByAfter(),
-			index.PodsByRestart(podtimeline.RestartedAt), index.PodsByDaemonSet(),
+			index.PodsByRestart(podtimeline.RestartedAt),
 			index.NodesNotReady(),
 		},
 		Rules:           rules,

@@ -76,7 +76,7 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 		case decision.NeedPodStartups:
 			in.PodStartups = r.podStartups(ctx, restart.Namespace, t.kind, in.Target)
 		case decision.NeedPodAges:
-			in.PodAges, err = r.podAges(ctx, restart.Namespace, in.Target)
+			in.PodAges, err = r.podAges(restart.Namespace, in.Target)
 		case decision.NeedLivePodAges:
 			in.PodAges, err = r.livePodAges(ctx, restart.Namespace, in.Target)
 		case decision.NeedPods:

@@ -29,8 +29,8 @@ func TestAbsenceOf(t *testing.T) {
 		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
 	}
 	notReady := map[string]*corev1.Node{"dead": node}
-	pod := func(node string, created time.Time, tolerations ...corev1.Toleration) corev1.Pod {
-		p := corev1.Pod{Spec: corev1.PodSpec{NodeName: node, Tolerations: tolerations}}
+	pod := func(node string, created time.Time, tolerations ...corev1.Toleration) *corev1.Pod {
+		p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node, Tolerations: tolerations}}
 		p.CreationTimestamp = metav1.Time{Time: created}
 		return p
 	}
@@ -40,15 +40,15 @@ func TestAbsenceOf(t *testing.T) {
 	all := corev1.Toleration{Operator: corev1.TolerationOpExists}
 	for _, tt := range []struct {
 		name   string
-		pods   []corev1.Pod
+		pods   []*corev1.Pod
 		active *tidekeeperv1.ActiveRestart
 		want   workload.Absence
 	}{
-		{name: "no pod there", pods: []corev1.Pod{pod("alive", before, usual)}, active: active},
-		{name: "Kubernetes does not count it", pods: []corev1.Pod{pod("dead", before, usual)}, active: active, want: workload.Absence{Nodes: 1}},
-		{name: "Kubernetes counts it", pods: []corev1.Pod{pod("dead", before, all)}, active: active, want: workload.Absence{Nodes: 1, Desired: 1, Old: 1}},
-		{name: "no restart in progress", pods: []corev1.Pod{pod("dead", before, all)}, want: workload.Absence{Nodes: 1, Desired: 1, Old: 1}},
-		{name: "it was replaced", pods: []corev1.Pod{pod("dead", before, all), pod("dead", after, all)}, active: active, want: workload.Absence{Nodes: 1, Desired: 1}},
+		{name: "no pod there", pods: []*corev1.Pod{pod("alive", before, usual)}, active: active},
+		{name: "Kubernetes does not count it", pods: []*corev1.Pod{pod("dead", before, usual)}, active: active, want: workload.Absence{Nodes: 1}},
+		{name: "Kubernetes counts it", pods: []*corev1.Pod{pod("dead", before, all)}, active: active, want: workload.Absence{Nodes: 1, Desired: 1, Old: 1}},
+		{name: "no restart in progress", pods: []*corev1.Pod{pod("dead", before, all)}, want: workload.Absence{Nodes: 1, Desired: 1, Old: 1}},
+		{name: "it was replaced", pods: []*corev1.Pod{pod("dead", before, all), pod("dead", after, all)}, active: active, want: workload.Absence{Nodes: 1, Desired: 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := absenceOf(tt.pods, notReady, tt.active)

@@ -43,11 +43,11 @@ func (r *reconciler) absent(ctx context.Context, object client.Object, state *wo
 	if err != nil || len(notReady) == 0 {
 		return workload.Absence{}, err
 	}
-	pods := &corev1.PodList{}
-	if err := r.cache.List(ctx, pods, client.InNamespace(object.GetNamespace()), client.MatchingFields{index.PodDaemonSet: string(object.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
+	pods, err := r.pods.OnNodes(podsOf(object.GetNamespace(), state), func(node string) bool { return notReady[node] != nil })
+	if err != nil {
 		return workload.Absence{}, fmt.Errorf("list the pods of %s: %w", state, err)
 	}
-	return absenceOf(pods.Items, notReady, active), nil
+	return absenceOf(pods, notReady, active), nil
 }
 
 // notReady returns the nodes that are not ready, by their names.
@@ -64,13 +64,12 @@ func (r *reconciler) notReady(ctx context.Context) (map[string]*corev1.Node, err
 }
 
 // absenceOf counts the nodes that are not ready and have one of the pods.
-func absenceOf(pods []corev1.Pod, notReady map[string]*corev1.Node, active *tidekeeperv1.ActiveRestart) workload.Absence {
+func absenceOf(pods []*corev1.Pod, notReady map[string]*corev1.Node, active *tidekeeperv1.ActiveRestart) workload.Absence {
 	// For each such node: whether the workload should have a pod on it, and whether it
 	// has a new one.
 	type found struct{ desired, isNew bool }
 	on := map[string]found{}
-	for i := range pods {
-		pod := &pods[i]
+	for _, pod := range pods {
 		node, ok := notReady[pod.Spec.NodeName]
 		if !ok {
 			continue

@@ -5,39 +5,38 @@ package restart
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"tidekeeper.dev/tidekeeper/internal/index"
+	"tidekeeper.dev/tidekeeper/internal/podcache"
 	"tidekeeper.dev/tidekeeper/internal/pods"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// podAges returns the ages of the pods of a workload, according to the cache. All pods of the
-// namespace are looked at, which is done only before and after a restart: an index of all pods
-// by their workload would take more memory than the rest of the cache saves.
-func (r *reconciler) podAges(ctx context.Context, namespace string, t *workload.State) (*decision.PodAges, error) {
-	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
-	if t.PerNode {
-		options = append(options, client.MatchingFields{index.PodDaemonSet: string(t.UID)})
-	}
-	list := &corev1.PodList{}
-	err := r.cache.List(ctx, list, options...)
-	if notCached := (*cache.ErrResourceNotCached)(nil); errors.As(err, &notCached) {
+// podAges returns the ages of the pods of a workload, according to the cache. Many workers may
+// look at once, at each schedule whose window has just opened, so that a look makes no Pods.
+func (r *reconciler) podAges(namespace string, t *workload.State) (*decision.PodAges, error) {
+	if !r.pods.Watched() {
 		return &decision.PodAges{Unwatched: true}, nil
 	}
+	oldest, err := r.pods.Oldest(podsOf(namespace, t))
 	if err != nil {
-		return nil, fmt.Errorf("list the pods of %s: %w", t, err)
+		return nil, fmt.Errorf("look at the pods of %s: %w", t, err)
 	}
-	ages := &decision.PodAges{}
-	addAges(ages, list.Items, t)
-	return ages, nil
+	return &decision.PodAges{Oldest: oldest}, nil
+}
+
+// podsOf says which pods of the cache are those of a workload.
+func podsOf(namespace string, t *workload.State) podcache.Workload {
+	of := podcache.Workload{Namespace: namespace, Kind: t.Kind, Name: t.Name}
+	if t.PerNode {
+		of.UID = t.UID
+	}
+	return of
 }
 
 // livePodAges returns the same according to the API server.

@@ -26,6 +26,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/index"
 	"tidekeeper.dev/tidekeeper/internal/optional"
+	"tidekeeper.dev/tidekeeper/internal/podcache"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
@@ -45,8 +46,12 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 		return fmt.Errorf("scheduled restarts: register metrics: %w", err)
 	}
 	m.overdue.clock = c
+	shared, ok := mgr.(interface{ PodsByWorkload() *podcache.Workloads })
+	if !ok {
+		return fmt.Errorf("scheduled restarts: a %T does not look at pods", mgr)
+	}
 	r := &reconciler{
-		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cache: mgr.GetCache(), recorder: mgr.GetEventRecorder("tidekeeper"),
+		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cache: mgr.GetCache(), pods: shared.PodsByWorkload(), recorder: mgr.GetEventRecorder("tidekeeper"),
 		freezes: freeze.NewReader(mgr, c),
 		budget:  b, slotAge: options.SlotAge, changeSettle: options.ChangeSettle, misses: newMissLimiter(), claims: newClaims(options.MaxConcurrent), wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
 		sent: map[types.NamespacedName]sentTick{}, evictions: attempts, refusals: newRefusals(), reportedRequests: map[types.NamespacedName]string{},
