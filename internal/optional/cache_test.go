@@ -44,8 +44,8 @@ type server struct {
 	names  []string
 	// gone is closed when the kind is removed, which ends its watches.
 	gone chan struct{}
-	// broken has discovery fail.
-	broken bool
+	// broken has discovery fail, and unlistable the lists of the kind.
+	broken, unlistable bool
 	// late has discovery know the kind a little later than there is its CRD.
 	late time.Duration
 	// since is when the kind was installed.
@@ -76,7 +76,7 @@ func (s *server) set(change func()) {
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	served, broken, names, gone := s.served, s.broken, s.names, s.gone
+	served, broken, names, gone, unlistable := s.served, s.broken, s.names, s.gone, s.unlistable
 	known := served && time.Since(s.since) >= s.late
 	s.mu.Unlock()
 	answer := func(value any) {
@@ -94,6 +94,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "example.com/v1", "resources": []any{
 			map[string]any{"name": "gadgets", "kind": "Gadget", "namespaced": true, "verbs": []string{"list", "watch"}},
 		}})
+	case unlistable:
+		http.Error(w, "the conversion webhook does not answer", http.StatusInternalServerError)
 	case r.URL.Query().Get("sendInitialEvents") != "":
 		// It does not stream its lists.
 		w.Header().Set("Content-Type", "application/json")
@@ -174,7 +176,7 @@ func (s *server) serveCRD(w http.ResponseWriter, r *http.Request) {
 }
 
 // startCache starts a cache that follows the server.
-func startCache(t *testing.T, s *server) *Cache {
+func startCache(t *testing.T, s *server, changes ...func(*Cache)) *Cache {
 	t.Helper()
 	http := httptest.NewServer(s)
 	t.Cleanup(http.Close)
@@ -186,6 +188,9 @@ func startCache(t *testing.T, s *server) *Cache {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, change := range changes {
+		change(made.(*Cache))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
@@ -301,6 +306,39 @@ func TestKindIsThere(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "a"}, gadget()); err != nil {
 		t.Error(err)
 	}
+}
+
+// A kind that is served and cannot be listed holds up nobody: it is as one that is not served, and
+// there once it can be listed.
+func TestKindThatCannotBeListed(t *testing.T) {
+	s := &server{unlistable: true}
+	s.set(func() { s.served, s.names = true, []string{"a"} })
+	c := startCache(t, s, func(c *Cache) { c.kinds[gadgets].patience = time.Millisecond })
+	informer, err := c.GetInformer(t.Context(), gadget())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(chan struct{}, 1)
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) { seen <- struct{}{} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.WaitForCacheSync(t.Context()) {
+		t.Fatal("the cache does not sync")
+	}
+	if !informer.HasSynced() || !registration.HasSynced() {
+		t.Error("a kind that cannot be listed is waited for")
+	}
+	key := client.ObjectKey{Namespace: "shop", Name: "a"}
+	if err := c.Get(t.Context(), key, gadget()); !meta.IsNoMatchError(err) {
+		t.Errorf("read a kind that cannot be listed: %v", err)
+	}
+	s.set(func() { s.unlistable = false })
+	<-seen
+	if err := c.Get(t.Context(), key, gadget()); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the handler has synced", registration.HasSynced)
 }
 
 // A manager that may not watch the CRD finds the kind all the same.

@@ -48,12 +48,16 @@ func (r *registration) HasSynced() bool {
 	if !isClosed(r.kind.checked) {
 		return false
 	}
-	if !r.kind.isRunning() {
+	now := r.kind.current()
+	if now == nil {
 		return true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.current != nil && r.current.HasSynced()
+	if r.current == nil {
+		return isClosed(now.settled) && !isClosed(now.synced)
+	}
+	return r.current.HasSynced()
 }
 
 // HasSyncedChecker implements [toolscache.ResourceEventHandlerRegistration].
@@ -134,7 +138,7 @@ func (k *kind) AddIndexers(toolscache.Indexers) error {
 // HasSynced implements [cache.Informer].
 func (k *kind) HasSynced() bool {
 	r := k.current()
-	return isClosed(k.checked) && (r == nil || isClosed(r.synced))
+	return isClosed(k.checked) && (r == nil || isClosed(r.settled))
 }
 
 // HasSyncedChecker implements [cache.Informer].

@@ -6,6 +6,7 @@ package optional
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +24,8 @@ type kind struct {
 	newCache func() (cache.Cache, error)
 	// checked is closed when it is known whether the cluster serves the kind.
 	checked <-chan struct{}
+	// patience is for how long the first list of the kind is waited for.
+	patience time.Duration
 
 	mu            sync.Mutex
 	registrations []*registration
@@ -39,10 +42,17 @@ type running struct {
 	stopped  chan struct{}
 	// synced is closed when the cache is complete. Before that it is not read.
 	synced chan struct{}
+	// settled is closed when the cache is complete or is not waited for any longer: a kind that
+	// cannot be listed, as the manager may not or as its conversion is broken, is taken for one
+	// that is not served until it can be, and holds up no other.
+	settled chan struct{}
 }
 
+// listPatience is for how long the first list of an optional kind is waited for.
+const listPatience = 10 * time.Second
+
 func newKind(gvk schema.GroupVersionKind, object client.Object, checked <-chan struct{}, newCache func() (cache.Cache, error)) *kind {
-	return &kind{gvk: gvk, object: object, newCache: newCache, checked: checked}
+	return &kind{gvk: gvk, object: object, newCache: newCache, checked: checked, patience: listPatience}
 }
 
 func (k *kind) isRunning() bool { return k.current() != nil }
@@ -64,7 +74,7 @@ func (k *kind) start(ctx context.Context) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	r := &running{cache: store, informer: informer, cancel: cancel, stopped: make(chan struct{}), synced: make(chan struct{})}
+	r := &running{cache: store, informer: informer, cancel: cancel, stopped: make(chan struct{}), synced: make(chan struct{}), settled: make(chan struct{})}
 	k.mu.Lock()
 	k.running = r
 	k.mu.Unlock()
@@ -79,7 +89,22 @@ func (k *kind) start(ctx context.Context) error {
 			k.completed(r)
 		}
 	}()
+	go k.settle(ctx, r)
 	return nil
+}
+
+// settle waits until the cache is complete, the kind is stopped, or the patience has an end.
+func (k *kind) settle(ctx context.Context, r *running) {
+	defer close(r.settled)
+	patience := time.NewTimer(k.patience)
+	defer patience.Stop()
+	select {
+	case <-r.synced:
+	case <-r.stopped:
+	case <-patience.C:
+		ctrl.LoggerFrom(ctx).Info("An optional kind is served, but has not been listed: it is taken for one that is not served until it is",
+			"kind", k.gvk.Kind, "groupVersion", k.gvk.GroupVersion(), "after", k.patience.String())
+	}
 }
 
 // completed has the handlers see what is in the cache, now that it can be read: a
@@ -131,7 +156,8 @@ func (k *kind) reader() (client.Reader, error) {
 	return nil, &meta.NoKindMatchError{GroupKind: k.gvk.GroupKind(), SearchedVersions: []string{k.gvk.Version}}
 }
 
-// waitForSync waits until the cache of the kind is complete, if the cluster serves it.
+// waitForSync waits until the cache of the kind is complete, if the cluster serves it and it can be
+// listed.
 func (k *kind) waitForSync(ctx context.Context) bool {
 	r := k.current()
 	if r == nil {
@@ -140,8 +166,7 @@ func (k *kind) waitForSync(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-r.synced:
-	case <-r.stopped:
+	case <-r.settled:
 	}
 	return true
 }

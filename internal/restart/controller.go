@@ -23,6 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
+	"tidekeeper.dev/tidekeeper/internal/restart/scale"
 	"tidekeeper.dev/tidekeeper/internal/wakeup"
 )
 
@@ -41,6 +42,7 @@ type reconciler struct {
 	misses   *missLimiter
 	claims   *claims
 	freezes  *freeze.Reader
+	scales   *scale.Reader
 	configs  *configReader
 	// queries is nil if the manager's operator has none.
 	queries   *query.Gate

@@ -18,7 +18,6 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
-	"tidekeeper.dev/tidekeeper/internal/restart/scale"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -121,7 +120,7 @@ func (r *reconciler) readTarget(ctx context.Context, from client.Reader, restart
 	ref := decision.TargetRef(restart.Status.Active, &restart.Spec)
 	kind, err := workload.Get(ref)
 	if err != nil && decision.Evicts(restart) {
-		return &target{}, scale.Read(ctx, r.client, restart.Namespace, ref, in)
+		return &target{}, r.scales.Read(ctx, restart.Namespace, ref, in)
 	}
 	if err != nil {
 		return nil, err

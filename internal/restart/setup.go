@@ -30,6 +30,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
+	"tidekeeper.dev/tidekeeper/internal/restart/scale"
 	"tidekeeper.dev/tidekeeper/internal/retry"
 	"tidekeeper.dev/tidekeeper/internal/wakeup"
 	"tidekeeper.dev/tidekeeper/internal/workload"
@@ -52,7 +53,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cache: mgr.GetCache(), pods: shared.PodsByWorkload(), recorder: mgr.GetEventRecorder("tidekeeper"),
-		freezes: freeze.NewReader(mgr, c),
+		freezes: freeze.NewReader(mgr, c), scales: scale.NewReader(mgr.GetClient(), c),
 		budget:  b, slotAge: options.SlotAge, changeSettle: options.ChangeSettle, misses: newMissLimiter(), claims: newClaims(options.MaxConcurrent), wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
 		sent: map[types.NamespacedName]sentTick{}, evictions: attempts, refusals: newRefusals(), reportedRequests: map[types.NamespacedName]string{},
 	}

@@ -49,8 +49,10 @@ const (
 	// of the time for which it has been refused, up to lastRetry.
 	firstRetry = 5 * time.Second
 	lastRetry  = time.Minute
-	// pollInterval is how often a target is looked at that has no events.
+	// pollInterval is how often a target is looked at that has no events while a tick waits for
+	// it, and idleInterval how often if none does, only to say whether it exists.
 	pollInterval = 10 * time.Second
+	idleInterval = 10 * time.Minute
 )
 
 // evicts reports whether the next restart evicts pods.
@@ -127,11 +129,15 @@ func (d *decider) unreadyPods() *blocker {
 	return &blocker{reason: tidekeeperv1.ReasonTargetUnhealthy, message: fmt.Sprintf("%s is not healthy: %d of %d pods are ready", d.in.Target, ready, d.in.Target.Pods)}
 }
 
-// poll wakes when a target has to be looked at that has no events: while a tick waits for it, or
-// if it does not exist.
+// poll wakes when a target has to be looked at that has no events: while a tick waits for it, and
+// seldom if it does not exist.
 func (d *decider) poll() {
-	if d.in.Polled && d.out.Status.Active == nil && (d.waitsFor != nil || d.in.Target == nil) {
+	switch {
+	case !d.in.Polled || d.out.Status.Active != nil:
+	case d.waitsFor != nil && d.waitsFor.until.IsZero(): // Otherwise it is the time that is waited for.
 		d.wakeAt(d.in.Now.Add(pollInterval))
+	case d.in.Target == nil:
+		d.wakeAt(d.in.Now.Add(idleInterval))
 	}
 }
 

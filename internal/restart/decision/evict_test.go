@@ -239,3 +239,25 @@ func TestMethodIsEditedBeforeItIsSent(t *testing.T) {
 		t.Errorf("the output is %+v", d)
 	}
 }
+
+// A target without events is looked at often while a tick waits for it, and hardly ever while
+// nothing does: thousands that do not exist, suspended, cost next to nothing.
+func TestPoll(t *testing.T) {
+	polled := func(in *Input) { in.Polled = true }
+	missing := func(in *Input) { in.Target, in.Unserved = nil, true }
+	for _, c := range []struct {
+		name string
+		in   Input
+		want time.Duration
+	}{
+		{"a tick waits for a target that is not served", makeInputs(byEviction, polled, missing), pollInterval},
+		{"none, as it is suspended", makeInputs(byEviction, polled, missing, withSpec(suspended)), idleInterval},
+		{"none, as it is not due", makeInputs(byEviction, polled, missing, now("02:00:00")), idleInterval},
+		{"and there is a target", makeInputs(byEviction, polled, now("02:00:00")), time.Hour},
+	} {
+		d := Decide(c.in)
+		if got := d.Wake.Sub(c.in.Now); got != c.want {
+			t.Errorf("%s: looked at again in %s, want %s", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+)
+
+const (
+	// unservedFor is for how long it is remembered that a kind is not served.
+	unservedFor = time.Minute
+	// maxUnserved is how many kinds that are not served a namespace may ask for in that time.
+	// Each costs the discovery of an API group, which has all who ask wait for each other.
+	maxUnserved = 10
+)
+
+// Reader reads targets of restarts for all namespaces. Which kinds there are is up to tenants, who
+// may name as many as they like that are not served.
+type Reader struct {
+	client client.SubResourceClientConstructor
+	clock  clock.PassiveClock
+	// asking has the first reads of a kind, one at a time by kind.
+	asking singleflight.Group
+
+	mu sync.Mutex
+	// since is when unserved and misses were emptied; they are once in unservedFor.
+	since time.Time
+	// served are kinds that the client has found.
+	served, unserved sets.Set[schema.GroupKind]
+	// misses count the kinds by namespace that were asked for first there, and are not served.
+	misses map[string]int
+}
+
+// NewReader returns a Reader with a client that finds out which kinds are served.
+func NewReader(c client.SubResourceClientConstructor, now clock.PassiveClock) *Reader {
+	return &Reader{client: c, clock: now, served: sets.New[schema.GroupKind]()}
+}
+
+// Read does the same as the function [Read], but that kinds which are not served cost little.
+func (r *Reader) Read(ctx context.Context, namespace string, ref tidekeeperv1.TargetRef, in *decision.Input) error {
+	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+	known, there := r.known(namespace, kind)
+	if !known {
+		var err error
+		if there, err = r.ask(ctx, namespace, ref, kind); err != nil {
+			return err
+		}
+	}
+	if !there {
+		in.Polled, in.Unserved = true, true
+		return nil
+	}
+	return Read(ctx, r.client, namespace, ref, in)
+}
+
+// known returns whether a kind is served, as far as that is known or need not be asked.
+func (r *Reader) known(namespace string, kind schema.GroupKind) (known, there bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := r.clock.Now(); r.unserved == nil || now.Sub(r.since).Abs() >= unservedFor {
+		r.since, r.unserved, r.misses = now, sets.New[schema.GroupKind](), map[string]int{}
+	}
+	if r.served.Has(kind) {
+		return true, true
+	}
+	return r.unserved.Has(kind) || r.misses[namespace] >= maxUnserved, false
+}
+
+// ask finds out by a read whether a kind is served, once for all who ask meanwhile.
+func (r *Reader) ask(ctx context.Context, namespace string, ref tidekeeperv1.TargetRef, kind schema.GroupKind) (there bool, err error) {
+	answer := r.asking.DoChan(kind.String(), func() (any, error) {
+		if known, there := r.known(namespace, kind); known {
+			return there, nil
+		}
+		var in decision.Input
+		if err := Read(ctx, r.client, namespace, ref, &in); err != nil {
+			return false, err
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if in.Unserved {
+			r.unserved.Insert(kind)
+			r.misses[namespace]++
+		} else {
+			r.served.Insert(kind)
+		}
+		return !in.Unserved, nil
+	})
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case result := <-answer:
+		return result.Err == nil && result.Val.(bool), result.Err
+	}
+}
