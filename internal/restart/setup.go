@@ -54,7 +54,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 	r := &reconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cache: mgr.GetCache(), pods: shared.PodsByWorkload(), recorder: mgr.GetEventRecorder("tidekeeper"),
 		freezes: freeze.NewReader(mgr, c), scales: scale.NewReader(mgr.GetClient(), c),
-		budget:  b, slotAge: options.SlotAge, changeSettle: options.ChangeSettle, misses: newMissLimiter(), claims: newClaims(options.MaxConcurrent), wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
+		budget: b, slotAge: options.SlotAge, changeSettle: options.ChangeSettle, misses: newMissLimiter(), claims: newClaims(options.MaxConcurrent), wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
 		sent: map[types.NamespacedName]sentTick{}, evictions: attempts, refusals: newRefusals(), reportedRequests: map[types.NamespacedName]string{},
 	}
 	if r.configs, err = newConfigReader(mgr, r.enqueue); err != nil {
