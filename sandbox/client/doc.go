@@ -6,14 +6,20 @@
 // that requires nothing but the standard library, so it can be imported next
 // to any version of client-go. It runs on Linux, as sandboxes do.
 //
-//	s, err := client.Up(ctx, client.Options{Args: []string{"--nodes=3"}})
-//	defer s.Down(ctx)
+//	func TestShop(t *testing.T) {
+//		s := client.Shared(t, client.Options{Nodes: 3, Install: client.Install{Paths: []string{"config/crd"}}})
+//		namespace := s.Namespace(t)
+//		config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 //
-//	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+// Outside of tests, a program calls Up and Down.
 //
 // The files:
 //
+//	testing.go   a sandbox of a test, or of all tests of a package; what a test cleans up
 //	sandbox.go   start a sandbox, or use one that runs; its commands, kubectl included
+//	options.go   how a sandbox is started
+//	install.go   install CustomResourceDefinitions and other manifests
+//	webhooks.go  a place and a certificate for a server of webhooks
 //	build.go     build the program of the sandbox, if there is none
 //	status.go    what a sandbox says about itself
 //	wait.go      wait until a condition holds

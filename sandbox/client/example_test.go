@@ -9,10 +9,29 @@ import (
 	"fmt"
 	"log"
 	"strings"
+	"testing"
 	"time"
 
 	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
+
+// Tests of a package share a sandbox, each with a namespace of its own. What they need is
+// installed when the first one asks, and all is gone when the process of the tests has ended.
+func ExampleShared() {
+	testShop := func(t *testing.T) {
+		t.Parallel()
+		s := sandbox.Shared(t, sandbox.Options{
+			Nodes:   3,
+			Install: sandbox.Install{Paths: []string{"config/crd/bases", "config/webhook/manifests.yaml"}, LocalWebhooks: true},
+		})
+		namespace := s.Namespace(t)
+		if _, err := s.Kubectl(t.Context(), "", "apply", "--namespace", namespace, "--filename", "config/samples"); err != nil {
+			t.Fatal(err)
+		}
+		// A server of webhooks listens at s.Webhooks, and a client is made of s.Kubeconfig.
+	}
+	_ = testShop // TestShop, in a package of yours.
+}
 
 // A test of an operator in short: a control plane, a program that runs against
 // it through the fault proxy, and a condition that holds in spite of a fault.
@@ -21,7 +40,7 @@ func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 
-	s, err := sandbox.Up(ctx, sandbox.Options{Args: []string{"--nodes=2"}})
+	s, err := sandbox.Up(ctx, sandbox.Options{Nodes: 2})
 	if err != nil {
 		log.Fatal(err)
 	}

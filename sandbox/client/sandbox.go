@@ -18,29 +18,14 @@ import (
 // [Options] do not.
 const BinaryVariable = "SANDBOX_BIN"
 
-// Options say how a sandbox is started.
-type Options struct {
-	// Binary is the path of the sandbox program. The default is $SANDBOX_BIN, then
-	// "sandbox" in the PATH, then one that is built in the user's cache: from the
-	// checkout that $SANDBOX_SOURCE names, or as of the version of this module. That
-	// takes minutes the first time, and is not done with SANDBOX_BUILD=no.
-	Binary string
-	// Dir is the data directory. The default is a new temporary directory, which
-	// Down removes.
-	Dir string
-	// Args are further flags of `sandbox up`, such as --nodes=3 or --audit.
-	Args []string
-	// Outlive lets the sandbox run on when this process ends. Otherwise it stops
-	// then, and its directory is removed, even if this process is killed.
-	Outlive bool
-}
-
 // Sandbox is a control plane that runs.
 type Sandbox struct {
 	// Dir is its data directory.
 	Dir string
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
+	// Webhooks is where a server of webhooks is to listen, with [Install.LocalWebhooks].
+	Webhooks *Webhooks
 
 	binary    string
 	temporary bool
@@ -65,12 +50,15 @@ func Up(ctx context.Context, o Options) (*Sandbox, error) {
 	if !o.Outlive {
 		args = append(args, fmt.Sprintf("--owner=%d", os.Getpid()))
 	}
-	if s.greeting, err = s.Run(ctx, append(args, o.Args...)...); err != nil {
+	if s.greeting, err = s.Run(ctx, append(args, o.args()...)...); err != nil {
 		if s.temporary {
 			// It may have been interrupted when the sandbox already ran.
 			_, _ = s.Run(context.WithoutCancel(ctx), "down")
 		}
 		return nil, errors.Join(err, s.remove())
+	}
+	if err := s.install(ctx, o.Install); err != nil {
+		return nil, errors.Join(err, s.Down(context.WithoutCancel(ctx)))
 	}
 	return s, nil
 }
@@ -109,6 +97,9 @@ func (s *Sandbox) Greeting() string { return s.greeting }
 // Down stops the sandbox, and removes its directory if [Up] made it.
 func (s *Sandbox) Down(ctx context.Context) error {
 	_, err := s.Run(ctx, "down")
+	if s.Webhooks != nil {
+		err = errors.Join(err, s.Webhooks.release())
+	}
 	return errors.Join(err, s.remove())
 }
 
@@ -137,6 +128,16 @@ func (s *Sandbox) Kubectl(ctx context.Context, stdin string, args ...string) (st
 	command := s.Command(ctx, append([]string{"kubectl"}, args...)...)
 	command.Stdin = strings.NewReader(stdin)
 	return run(command)
+}
+
+// UserKubeconfig returns a kubeconfig of a user in groups, who may do what RBAC allows.
+func (s *Sandbox) UserKubeconfig(ctx context.Context, user string, groups ...string) ([]byte, error) {
+	args := []string{"kubeconfig", "--user=" + user}
+	for _, group := range groups {
+		args = append(args, "--group="+group)
+	}
+	text, err := s.Run(ctx, args...)
+	return []byte(text), err
 }
 
 func run(command *exec.Cmd) (string, error) {

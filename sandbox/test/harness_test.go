@@ -204,7 +204,7 @@ var shared struct {
 func sharedSandbox(t testing.TB) sandbox {
 	t.Helper()
 	shared.Do(func() {
-		shared.up, shared.err = client.Up(context.Background(), client.Options{Binary: binary, Args: []string{"--audit"}})
+		shared.up, shared.err = client.Up(context.Background(), client.Options{Binary: binary, Audit: true})
 		if shared.err == nil {
 			shared.dir = shared.up.Dir
 		}

@@ -1,0 +1,38 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The code of envtest.md, before and after, is that of files that are compiled and run.
+func TestEnvtestPage(t *testing.T) {
+	page, err := os.ReadFile("envtest.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown []string
+	for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(page, -1) {
+		shown = append(shown, string(block[1]))
+	}
+	folder := filepath.Join(root, "test", "readme", "guestbook", "internal", "controller")
+	var want []string
+	for _, name := range []string{"suite_test.go", "guestbook_controller_test.go"} {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, code, _ := strings.Cut(string(text), "\npackage controller\n")
+		want = append(want, "package controller\n"+code)
+	}
+	if !slices.Equal(shown, want) {
+		t.Errorf("the code of envtest.md is not that of %s: copy it, from the line of the package on", folder)
+	}
+}

@@ -1,0 +1,182 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Install says what is put into a sandbox before it is used.
+type Install struct {
+	// Paths are manifests: files, folders of files, or folders with a kustomization, which is
+	// built. CustomResourceDefinitions and namespaces come first, and the others when the API
+	// server serves their kinds.
+	Paths []string
+	// Objects are installed as well: anything that encoding/json writes as Kubernetes has it,
+	// with its apiVersion and kind.
+	Objects []any
+	// LocalWebhooks sends the webhooks of what is installed that name a service, those that
+	// convert custom resources included, to a server of this process: see [Sandbox.Webhooks].
+	LocalWebhooks bool
+}
+
+// servedWithin is how long the API server may take to serve a kind that was installed.
+const servedWithin = time.Minute
+
+// object is an object as its JSON has it.
+type object map[string]any
+
+// at returns what is at a path of fields, as a T, or the zero one.
+func at[T any](o map[string]any, path ...string) T {
+	var value any = o
+	for _, field := range path {
+		fields, _ := value.(map[string]any)
+		value = fields[field]
+	}
+	found, _ := value.(T)
+	return found
+}
+
+func (o object) kind() string { return at[string](o, "kind") }
+
+// install applies objects, and returns when the API server serves them.
+func (s *Sandbox) install(ctx context.Context, i Install) error {
+	objects, err := s.read(ctx, i)
+	if err != nil {
+		return err
+	}
+	if i.LocalWebhooks {
+		if s.Webhooks, err = newWebhooks(filepath.Join(s.Dir, "pki", "webhooks")); err != nil {
+			return err
+		}
+		for _, o := range objects {
+			s.Webhooks.redirect(o)
+		}
+	}
+	first := func(o object) bool { return o.kind() == "CustomResourceDefinition" || o.kind() == "Namespace" }
+	if err := s.apply(ctx, slices.DeleteFunc(slices.Clone(objects), func(o object) bool { return !first(o) })); err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if o.kind() == "CustomResourceDefinition" {
+			if err := s.awaitServed(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	return s.apply(ctx, slices.DeleteFunc(objects, first))
+}
+
+// apply applies objects, if there are any.
+func (s *Sandbox) apply(ctx context.Context, objects []object) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+	if err != nil {
+		return err
+	}
+	_, err = s.Kubectl(ctx, string(list), "apply", "--server-side", "--force-conflicts", "--filename=-")
+	return err
+}
+
+// awaitServed waits until the API server has what a CustomResourceDefinition defines.
+func (s *Sandbox) awaitServed(ctx context.Context, definition object) error {
+	name := at[string](definition, "metadata", "name")
+	if _, err := s.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout="+servedWithin.String(), "crd/"+name); err != nil {
+		return err
+	}
+	group, plural := at[string](definition, "spec", "group"), at[string](definition, "spec", "names", "plural")
+	for _, v := range at[[]any](definition, "spec", "versions") {
+		version, _ := v.(map[string]any)
+		if !at[bool](version, "served") {
+			continue
+		}
+		path := fmt.Sprintf("/apis/%s/%s", group, at[string](version, "name"))
+		if err := Wait(ctx, servedWithin, "the API server serves "+name+" at "+path, func() error {
+			resources, err := s.Kubectl(ctx, "", "get", "--raw", path)
+			if err == nil && !strings.Contains(resources, fmt.Sprintf("%q:%q", "name", plural)) {
+				err = errors.New("it is not in the list of resources")
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read returns the objects that are to be installed.
+func (s *Sandbox) read(ctx context.Context, i Install) ([]object, error) {
+	var all []object
+	for _, path := range i.Paths {
+		objects, err := s.readPath(ctx, path)
+		if err != nil {
+			return nil, fmt.Errorf("install %s: %w", path, err)
+		}
+		all = append(all, objects...)
+	}
+	for _, o := range i.Objects {
+		text, err := json.Marshal(o)
+		if err != nil {
+			return nil, fmt.Errorf("install a %T: %w", o, err)
+		}
+		var read object
+		if err := json.Unmarshal(text, &read); err != nil {
+			return nil, fmt.Errorf("install a %T: %w", o, err)
+		}
+		if read.kind() == "" || at[string](read, "apiVersion") == "" {
+			return nil, fmt.Errorf("install a %T: set its apiVersion and kind", o)
+		}
+		all = append(all, read)
+	}
+	return all, nil
+}
+
+// asRead is an annotation: kubectl says what is in a manifest when it is to change it, without
+// asking an API server, whatever the kinds are.
+const asRead = "sandbox.tidekeeper.dev/as-read"
+
+// readPath returns the objects of a file or a folder.
+func (s *Sandbox) readPath(ctx context.Context, path string) ([]object, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	from, stdin := path, ""
+	if slices.ContainsFunc([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, func(name string) bool {
+		_, err := os.Stat(filepath.Join(path, name))
+		return err == nil
+	}) {
+		built, err := s.Kubectl(ctx, "", "kustomize", path)
+		if err != nil {
+			return nil, err
+		}
+		from, stdin = "-", built
+	}
+	text, err := s.Kubectl(ctx, stdin, "annotate", "--local", "--output=json", "--filename="+from, asRead+"=yes")
+	if err != nil {
+		return nil, err
+	}
+	var all []object
+	for decoder := json.NewDecoder(strings.NewReader(text)); ; {
+		var o object
+		switch err := decoder.Decode(&o); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, err
+		}
+		delete(at[map[string]any](o, "metadata", "annotations"), asRead)
+		all = append(all, o)
+	}
+}
