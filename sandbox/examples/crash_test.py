@@ -28,10 +28,10 @@ class Sandbox(unittest.TestCase):
         cls.sandbox("up", "--detach", f"--owner={os.getpid()}", "--nodes=0")
         cls.addClassCleanup(cls.sandbox, "down")
         cls.kubectl("create", "configmap", "bread", "--from-literal=item=bread", "--from-literal=state=new")
-        cls.sandbox("snapshot", cls.path("before"))
+        cls.sandbox("snapshot", "save", cls.path("before"))
 
     def setUp(self):
-        self.sandbox("restore", self.path("before"))
+        self.sandbox("snapshot", "restore", self.path("before"))
         proxy = subprocess.Popen(
             ["sandbox", "proxy", "--data-dir", self.dir, "--write-kubeconfig", self.path("proxied"), "--log", self.path("requests")],
             stderr=subprocess.PIPE,
@@ -89,7 +89,7 @@ class Sandbox(unittest.TestCase):
         operator.wait()
         self.start()
         self.kubectl("wait", "configmap/bread", "--for=jsonpath={.data.state}=done", "--timeout=30s")
-        self.sandbox("quiet")
+        self.sandbox("status", "--until-quiet=1s")
         self.assertEqual(self.kubectl("get", "secrets", "-o", "name"), "secret/receipt-bread\n")
 
     def test_undisturbed(self):
