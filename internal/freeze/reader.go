@@ -83,11 +83,21 @@ func (r *Reader) Anywhere(ctx context.Context) (*period.Period, error) {
 
 // LiveAnywhere returns the same as the API server has it now.
 func (r *Reader) LiveAnywhere(ctx context.Context) (*period.Period, error) {
+	return r.liveAnywhere(ctx, r.clock.Now())
+}
+
+// RecentlyAnywhere returns the same as the API server had it less than [SharedFor] ago: of a
+// thousand who ask at once, one has it read.
+func (r *Reader) RecentlyAnywhere(ctx context.Context) (*period.Period, error) {
+	return r.liveAnywhere(ctx, time.Time{})
+}
+
+func (r *Reader) liveAnywhere(ctx context.Context, notBefore time.Time) (*period.Period, error) {
 	if !r.watched {
 		return nil, nil
 	}
 	now := r.clock.Now()
-	items, err := r.live.list(ctx, r.apiReader, now, r.clock)
+	items, err := r.live.list(ctx, r.apiReader, notBefore, r.clock)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
@@ -29,10 +30,13 @@ type nodeReconciler struct {
 	client client.Client
 	// apiReader reads from the API server, not from the cache.
 	apiReader client.Reader
-	cluster   *state.Cluster
-	feed      *eventFeed
-	metrics   *metrics
-	clock     clock.PassiveClock
+	// frozen returns the freeze in force, as the API server had it less than a second ago; nil if
+	// there is none.
+	frozen  func(context.Context) (*period.Period, error)
+	cluster *state.Cluster
+	feed    *eventFeed
+	metrics *metrics
+	clock   clock.PassiveClock
 	// overtaken has the resourceVersions of nodes for which a patch was refused because the
 	// node had changed, by name, until the cache shows a newer one.
 	overtaken sync.Map
@@ -54,6 +58,17 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		r.metrics.nodeWrites.WithLabelValues(resultDelayed).Inc()
 		r.feed.push(r.cluster.RecordThrottled(node.Name, &nodePlan))
 		return ctrl.Result{RequeueAfter: plan.WriteInterval}, nil
+	}
+	if len(nodePlan.Evicting) > 0 {
+		// It may be long since the pool's turn came: conflicts, a throttled node, a long queue.
+		switch held, err := r.frozen(ctx); {
+		case err != nil:
+			return ctrl.Result{}, err
+		case held != nil:
+			ctrl.LoggerFrom(ctx).V(1).Info("A NoExecute taint waits", "node", klog.KObj(node), "for", held.String())
+			r.feed.push(r.cluster.WithdrawEvictions(node.Name))
+			return ctrl.Result{}, nil
+		}
 	}
 	if orphaned, err := r.areOrphaned(ctx, nodePlan.Orphaned); err != nil {
 		return ctrl.Result{}, err

@@ -6,6 +6,7 @@ package nodepool
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
@@ -139,4 +141,52 @@ func conflictsOf(t *testing.T, registry prometheus.Gatherer) float64 {
 		}
 	}
 	return 0
+}
+
+// A taint that was allowed before there was a freeze is not put on a node after it: not the turn of
+// the pool counts, but the moment before the write. What the pool asks for beside it is written.
+func TestFrozenSinceItsTurn(t *testing.T) {
+	node := objects.Node("n").Role("a").Obj()
+	var sent []string
+	server := interceptor.NewClient(fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(node).Build(), interceptor.Funcs{
+		Patch: func(_ context.Context, _ client.WithWatch, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+			data, err := patch.Data(object)
+			sent = append(sent, string(data))
+			return err
+		},
+	})
+	cluster := state.NewCluster()
+	m, err := newMetrics(prometheus.NewRegistry(), cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held *period.Period
+	asked := 0
+	r := &nodeReconciler{
+		client: server, cluster: cluster, feed: &eventFeed{cluster: cluster}, metrics: m, clock: clocktesting.NewFakePassiveClock(objects.PatchTime),
+		frozen: func(context.Context) (*period.Period, error) { asked++; return held, nil },
+	}
+	cluster.SetPool(objects.Pool("a").Labels("of", "a").Taint("gone", "", corev1.TaintEffectNoExecute).Obj())
+	cluster.SetNode(node)
+	reconcile := func(tainted, labelled bool) {
+		t.Helper()
+		sent = nil
+		if _, err := r.Reconcile(t.Context(), requestFor("n")); err != nil {
+			t.Error(err)
+		}
+		all := strings.Join(sent, "")
+		if strings.Contains(all, `"effect":"NoExecute"`) != tainted || strings.Contains(all, "/metadata/labels/of") != labelled {
+			t.Errorf("sent %s, want a taint: %t, a label: %t", all, tainted, labelled)
+		}
+	}
+	cluster.AllowEvictions("a", []string{"n"})
+	held = &period.Period{Name: "sale"}
+	reconcile(false, false)
+	reconcile(false, true)
+	if asked != 1 {
+		t.Errorf("asked %d times, want once: nothing is evicted the second time", asked)
+	}
+	held = nil
+	cluster.AllowEvictions("a", []string{"n"})
+	reconcile(true, true)
 }

@@ -42,14 +42,14 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) e
 	if err := mgr.Add(headroom); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
+	freezes := freeze.NewReader(mgr, c)
 	if err := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool-node").
 		WatchesRawSource(feed.nodeSource()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.NodeConcurrency, RateLimiter: retry.Limiter[reconcile.Request]()}).
-		Complete(retry.Conflicts(&nodeReconciler{client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cluster: cluster, feed: feed, metrics: m, clock: c})); err != nil {
+		Complete(retry.Conflicts(&nodeReconciler{client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), frozen: freezes.RecentlyAnywhere, cluster: cluster, feed: feed, metrics: m, clock: c})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
-	freezes := freeze.NewReader(mgr, c)
 	builder := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool").
 		WithOptions(controller.Options{RateLimiter: retry.Limiter[reconcile.Request]()}).

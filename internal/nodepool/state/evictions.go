@@ -27,6 +27,22 @@ func (c *Cluster) AllowEvictions(pool string, nodes []string) Dirty {
 	return c.unlock()
 }
 
+// WithdrawEvictions takes back that NoExecute taints are allowed on a node: its pools wait for
+// their turn again.
+func (c *Cluster) WithdrawEvictions(node string) Dirty {
+	c.lock()
+	if n := c.nodes[node]; n != nil {
+		for _, p := range n.pools {
+			if p.evictionAllowed.Has(node) {
+				p.evictionAllowed.Delete(node)
+				c.dirty.Pools.Insert(p.object.Name)
+			}
+		}
+		c.planNode(n)
+	}
+	return c.unlock()
+}
+
 // Evictions returns the input of [plan.NextEvictions] for a pool with NoExecute taints: the
 // members that wait, and all nodes of the cluster that may be being emptied; and how many
 // nodes the pool and the cluster have. It looks at no other nodes, and at pods only by
