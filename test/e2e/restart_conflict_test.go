@@ -14,14 +14,15 @@ import (
 )
 
 // A write that conflicts with one of another client changes nothing, and is tried again on the
-// new version: that of the status, and that of the workload.
+// new version: that of the status, and that of the workload. It is also tried again if no event
+// follows that would have the object reconciled again: as when the other write was seen before.
 func TestRestart_ConflictsAreRetried(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	proxy := cluster.StartProxy(t, "")
 	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
 	cluster.AddNodes(t, "s48", 1)
 	for name, resource := range conflicting {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name+" overtaken", func(t *testing.T) {
 			d := workload(t, "Deployment", name).(*appsv1.Deployment)
 			r := suspendedRestart(t, name)
 			audit.Requests(t)
@@ -47,21 +48,8 @@ func TestRestart_ConflictsAreRetried(t *testing.T) {
 				t.Errorf("%d conflicts, labels %v and %v, history %+v; want a conflict, both writes and one restart", conflicts, d.Labels, r.Labels, r.Status.History)
 			}
 		})
-	}
-}
-
-// conflicting has the resources that a restart writes under a resourceVersion, by a name for the
-// objects of a test.
-var conflicting = map[string]string{"s48-status": "scheduledrestarts.tidekeeper.dev/status", "s48-workload": "deployments.apps"}
-
-// A conflict is also retried if no event follows that would have the object reconciled again: as
-// when the other write was seen before.
-func TestRestart_ConflictsAreRetriedWithoutAnEvent(t *testing.T) {
-	proxy := cluster.StartProxy(t, "")
-	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
-	cluster.AddNodes(t, "s48", 1)
-	for name, resource := range conflicting {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name+" without an event", func(t *testing.T) {
+			name := name + "-alone"
 			workload(t, "Deployment", name)
 			r := suspendedRestart(t, name)
 			// Of the events, the one of the request comes, and those of the manager's own writes do not.
@@ -75,3 +63,7 @@ func TestRestart_ConflictsAreRetriedWithoutAnEvent(t *testing.T) {
 		})
 	}
 }
+
+// conflicting has the resources that a restart writes under a resourceVersion, by a name for the
+// objects of a test.
+var conflicting = map[string]string{"s48-status": "scheduledrestarts.tidekeeper.dev/status", "s48-workload": "deployments.apps"}
