@@ -52,18 +52,21 @@ func watchHeadroom(t *testing.T, pool string) (assertSame func()) {
 // A manager that was killed, and a standby that takes over, leave a condition alone that is still
 // right, and record no event again.
 func TestHeadroomOutlivesManagers(t *testing.T) {
-	first := cluster.StartManager(t, framework.Elect...)
+	elect := cluster.ElectUntilReleased(t)
+	first := cluster.StartManager(t, elect...)
 	w := twoNodes(t, "outlives", 3)
 	w.askHeadroom(t, true, true)
 	headroomBecomes(t, w.name, "NoPlace")
 	cluster.EventuallyEvent(t, "NodePool", w.name, "Warning HeadroomLost: ")
 	assertSame := watchHeadroom(t, w.name)
 
-	second := cluster.StartManager(t, framework.Elect...)
+	second := cluster.StartManager(t, elect...)
 	first.Kill(t)
+	cluster.ExpireLease(t)
 	evaluates(t, w, second)
 	second.Kill(t)
-	third := cluster.StartManager(t, framework.Elect...)
+	cluster.ExpireLease(t)
+	third := cluster.StartManager(t, elect...)
 	evaluates(t, w, third)
 
 	assertSame()

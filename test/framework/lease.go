@@ -13,14 +13,19 @@ import (
 )
 
 // ElectUntilReleased returns arguments for managers with leader election, of which a standby leads
-// when the leader has released its lease, or after [Cluster.ExpireLease]. Unlike with [Elect], no
-// leader loses its lease because the machine is busy. The lease is deleted when the test ends.
+// when the leader has released its lease, or after [Cluster.ExpireLease]: no leader loses its lease
+// because the machine is busy. The lease is deleted when the test ends.
 func (c *Cluster) ElectUntilReleased(t testing.TB) []string {
 	t.Helper()
-	c.Delete(t, managersLease())
-	t.Cleanup(func() { c.Delete(t, managersLease()) })
+	c.Delete(t, managersLease(ManagerNamespace))
+	t.Cleanup(func() { c.Delete(t, managersLease(ManagerNamespace)) })
+	return ElectUntilReleasedIn(ManagerNamespace)
+}
+
+// ElectUntilReleasedIn returns the same arguments, for a lease in a namespace of the test.
+func ElectUntilReleasedIn(namespace string) []string {
 	return []string{
-		"--leader-elect", "--leader-elect-resource-namespace=" + ManagerNamespace,
+		"--leader-elect", "--leader-elect-resource-namespace=" + namespace,
 		"--leader-elect-lease-duration=1h", "--leader-elect-renew-deadline=50m", "--leader-elect-retry-period=200ms",
 	}
 }
@@ -28,12 +33,18 @@ func (c *Cluster) ElectUntilReleased(t testing.TB) []string {
 // ExpireLease has the lease of a leader that was killed or suspended expire within a second.
 func (c *Cluster) ExpireLease(t testing.TB) {
 	t.Helper()
+	c.ExpireLeaseIn(t, ManagerNamespace)
+}
+
+// ExpireLeaseIn does so with a lease in a namespace of the test.
+func (c *Cluster) ExpireLeaseIn(t testing.TB, namespace string) {
+	t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"leaseDurationSeconds":1}}`))
-	if err := c.Patch(context.WithoutCancel(t.Context()), managersLease(), patch); err != nil {
+	if err := c.Patch(context.WithoutCancel(t.Context()), managersLease(namespace), patch); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func managersLease() *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ManagerNamespace, Name: "tidekeeper"}}
+func managersLease(namespace string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "tidekeeper"}}
 }

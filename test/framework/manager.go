@@ -76,13 +76,6 @@ func (c *Cluster) finalizing() *Manager {
 	return nil
 }
 
-// Elect are the arguments for managers with leader election whose standby takes over
-// within seconds.
-var Elect = []string{
-	"--leader-elect", "--leader-elect-resource-namespace=tidekeeper-system",
-	"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms",
-}
-
 // AwaitReady waits until the manager reports that it is ready.
 func (m *Manager) AwaitReady(t testing.TB) {
 	t.Helper()

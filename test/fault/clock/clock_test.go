@@ -90,11 +90,18 @@ func (s *fixture) start(t *testing.T, c framework.Clock, args ...string) *framew
 	return s.StartManager(t, append(args, c.Flag(), "--namespaces="+s.namespace)...)
 }
 
-// elect starts a manager with a clock and with leader election.
-func (s *fixture) elect(t *testing.T, c framework.Clock) *framework.Manager {
+// elect starts a manager with a clock and with leader election, of which another one leads after
+// expire.
+func (s *fixture) elect(t *testing.T, c framework.Clock, args ...string) *framework.Manager {
 	t.Helper()
 	s.clock = c
-	return s.StartManager(t, slices.Concat(framework.Elect, []string{c.Flag(), "--namespaces=" + s.namespace, "--leader-elect-resource-namespace=" + s.namespace})...)
+	return s.StartManager(t, slices.Concat(framework.ElectUntilReleasedIn(s.namespace), []string{c.Flag(), "--namespaces=" + s.namespace}, args)...)
+}
+
+// expire has the lease of a leader that was killed or suspended expire.
+func (s *fixture) expire(t *testing.T) {
+	t.Helper()
+	s.ExpireLeaseIn(t, s.namespace)
 }
 
 // enable resumes the schedule, from now on by the manager's clock.
@@ -288,6 +295,7 @@ func TestLeaderAhead(t *testing.T) {
 	// If it were only claimed, the next leader would send it when it is due by its clock.
 	s.eventuallySent(t, 1)
 	leader.Kill(t)
+	s.expire(t)
 	framework.Eventually(t, "the next leader completes it", func() error {
 		s.Refresh(t, s.restart)
 		if s.restart.Status.Active != nil {
@@ -332,15 +340,17 @@ func TestSuspended(t *testing.T) {
 	s.eventually(t, "the next tick comes", append([]string{succeeded(hour.Add(4 * time.Hour))}, history...)...)
 }
 
-// TestSuspendedLeader suspends the leader for longer than its lease, across a tick. The
+// TestSuspendedLeader suspends the leader until its lease has expired, across a tick. The
 // next leader runs the tick; the old one exits when it resumes, and does nothing.
 func TestSuspendedLeader(t *testing.T) {
 	s := newFixture(t, "0 * * * *", 0)
 	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
-	leader := s.elect(t, clock)
+	// Once it resumes, it exits after as long without its lease.
+	leader := s.elect(t, clock, "--leader-elect-renew-deadline=15s")
 	s.enable(t)
 	s.elect(t, clock)
 	leader.Signal(t, syscall.SIGSTOP)
+	s.expire(t)
 	clock.Set(t, hour.Add(-time.Second))
 	s.eventually(t, "the next leader restarts", succeeded(hour))
 	leader.Signal(t, syscall.SIGCONT)

@@ -155,12 +155,19 @@ func (w *workload) ends(t *testing.T, tick time.Time) {
 	}
 }
 
+// shortLeases are arguments for managers with leader election that lose their lease in an outage of
+// seconds.
+var shortLeases = []string{
+	"--leader-elect", "--leader-elect-resource-namespace=" + framework.ManagerNamespace,
+	"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms",
+}
+
 // TestControlPlaneDies kills the API server, then etcd, while there is work, for longer
 // than a leader keeps its lease.
 func TestControlPlaneDies(t *testing.T) {
 	t.Parallel()
 	c := framework.Start(t, "--nodes=1")
-	first, second := supervise(t, c, framework.Elect...), supervise(t, c, framework.Elect...)
+	first, second := supervise(t, c, shortLeases...), supervise(t, c, shortLeases...)
 	for _, component := range []string{"kube-apiserver", "etcd"} {
 		t.Run(component, func(t *testing.T) {
 			w := newWorkload(t, c, "dies-"+component, 20)
@@ -193,7 +200,7 @@ func TestTooManyRequests(t *testing.T) {
 	}
 	c := framework.Start(t, "--nodes=1")
 	proxy := c.StartProxy(t, "")
-	manager := c.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, framework.Elect...)...)
+	manager := c.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, c.ElectUntilReleased(t)...)...)
 	w := newWorkload(t, c, "refused", nodes)
 	// The restart may still start after the outage.
 	c.Change(t, w.restart, func() {
