@@ -45,7 +45,7 @@ func TestRollouts(t *testing.T) {
 		// Nothing else is affected.
 		d := framework.Deployment("other", 1, framework.App)
 		cluster.Apply(t, d)
-		if out, err := cluster.Kubectl("", "rollout", "status", "deployment/other", "--timeout=60s"); err != nil {
+		if out, err := cluster.Kubectl("", "rollout", "status", "deployment/other", framework.LongTimeout); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		r := framework.ScheduledRestart("other")

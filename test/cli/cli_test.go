@@ -200,7 +200,7 @@ func aDeployment(t *testing.T, namespace, name string) {
 		},
 	}
 	cluster.Apply(t, d)
-	if out, err := cluster.Kubectl("", "-n", namespace, "rollout", "status", "deployment/"+name, "--timeout=60s"); err != nil {
+	if out, err := cluster.Kubectl("", "-n", namespace, "rollout", "status", "deployment/"+name, framework.LongTimeout); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }

@@ -108,10 +108,10 @@ func TestHabitsOfKubectl(t *testing.T) {
 		t.Errorf("-v=6 shows no request: %+v", r)
 	}
 	// A watch ends cleanly at --request-timeout.
-	for _, args := range []string{"pools -w --request-timeout=2s", "pods watch none --request-timeout=2s"} {
+	for _, args := range []string{"pools -w --request-timeout=5s", "pods watch none --request-timeout=5s"} {
 		began := time.Now()
 		r := command{args: strings.Fields(args)}.run(t)
-		if took := time.Since(began); r.code != 0 || took < 2*time.Second || took > 20*time.Second || strings.Contains(r.stderr, "again") {
+		if took := time.Since(began); r.code != 0 || took < 5*time.Second || strings.Contains(r.stderr, "again") {
 			t.Errorf("%s: exit code %d after %s\n%s", args, r.code, took, r.stderr)
 		}
 	}

@@ -229,7 +229,7 @@ func TestMigrateFromCluster(t *testing.T) {
 	}
 
 	// What the original had set on the nodes is removed with our pool.
-	kubectl(t, "", "delete", "nodepools.tidekeeper.dev", "old", "--timeout=30s")
+	kubectl(t, "", "delete", "nodepools.tidekeeper.dev", "old", framework.LongTimeout)
 	node := framework.Node("old-1")
 	cluster.Refresh(t, node)
 	if _, labelled := node.Labels["node-pool.lailin.xyz/old"]; labelled || len(node.Spec.Taints) > 0 {

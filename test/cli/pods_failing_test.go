@@ -53,7 +53,7 @@ func TestPodsWatchTriesAgainAndDrops(t *testing.T) {
 
 	// Briefly: a later try succeeds, and nothing is lost or repeated. On a machine that is
 	// too busy for that, it is dropped, and the next pod has its turn.
-	for n := range 5 {
+	for n := range 50 {
 		name := fmt.Sprint("brief-", n)
 		stdout.fail()
 		gated(name)

@@ -207,7 +207,7 @@ func TestPodsTimelineAndSlow(t *testing.T) {
 	cluster.Apply(t, annotated("slow", "late", 1, "initialized-after", "1s", "containers-ready-after", "3s"))
 	web := annotated("slow", "web", 1, "initialized-after", "1s", "containers-ready-after", "5s")
 	cluster.Apply(t, web)
-	if out, err := cluster.Kubectl("", "-n", "slow", "wait", "--for=condition=Available", "--timeout=60s", "deployment/web", "deployment/late", "deployment/quick"); err != nil {
+	if out, err := cluster.Kubectl("", "-n", "slow", "wait", "--for=condition=Available", framework.LongTimeout, "deployment/web", "deployment/late", "deployment/quick"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	wantLike := func(what, text string, likes ...string) {

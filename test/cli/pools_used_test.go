@@ -178,15 +178,14 @@ func TestMetricsServerIsDown(t *testing.T) {
 	})
 	for _, tc := range []struct{ fault, args, want string }{
 		{"kind: Hang", "", "not available: no answer in 3s"},
-		{"kind: Hang", "--request-timeout=1s", "not available: no answer in 1s"},
+		{"kind: Hang", "--request-timeout=2s", "not available: no answer in 2s"},
 		{"kind: Error, code: 503, reason: ServiceUnavailable, message: the server is down", "", "not available: the server is down"},
 		{"kind: Error, code: 503, reason: ServiceUnavailable, message: the server is down, retryAfter: 1s", "", "not available: no answer in 3s"},
 	} {
 		proxy.Add(t, fmt.Sprintf("rules: [{name: bad, match: {resources: [nodes.metrics.k8s.io]}, fault: {%s}}]", tc.fault))
-		began := time.Now()
 		r := command{kubeconfig: proxy.Kubeconfig, args: append(strings.Fields("pools describe down"), strings.Fields(tc.args)...)}.run(t)
-		if took := time.Since(began); r.code != 0 || !strings.Contains(r.stdout, "\nUsed:        "+tc.want+"\n") || took > 10*time.Second {
-			t.Errorf("%s %s: exit code %d after %v, want %s\n%s%s", tc.fault, tc.args, r.code, took, tc.want, r.stdout, r.stderr)
+		if r.code != 0 || !strings.Contains(r.stdout, "\nUsed:        "+tc.want+"\n") {
+			t.Errorf("%s %s: exit code %d, want %s\n%s%s", tc.fault, tc.args, r.code, tc.want, r.stdout, r.stderr)
 		}
 		proxy.Remove(t, "bad")
 	}

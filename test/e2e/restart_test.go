@@ -64,7 +64,7 @@ func workload(t *testing.T, kind, name string) client.Object {
 // rolledOut waits with kubectl rollout status.
 func rolledOut(t *testing.T, kind, name string) {
 	t.Helper()
-	if out, err := cluster.Kubectl("", "rollout", "status", strings.ToLower(kind)+"/"+name, "--timeout=60s"); err != nil {
+	if out, err := cluster.Kubectl("", "rollout", "status", strings.ToLower(kind)+"/"+name, framework.LongTimeout); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }

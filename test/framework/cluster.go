@@ -323,6 +323,9 @@ var root = sync.OnceValue(func() string {
 // machine is no reason for a test to fail.
 const Patience = 2 * time.Minute
 
+// LongTimeout is the argument for kubectl that has it wait as long.
+const LongTimeout = "--timeout=2m"
+
 // Eventually waits until the check returns nil. If that takes too long, it fails the
 // test with the last error.
 func Eventually(t testing.TB, what string, check func() error) {

@@ -76,7 +76,7 @@ func TestPrometheusOperator(t *testing.T) {
 	c.MustKubectl(t, "", "apply", "-k", filepath.Join(framework.Root(), "config", "monitoring"))
 
 	// In place of the simulated pods.
-	c.MustKubectl(t, "", "-n", framework.ManagerNamespace, "rollout", "status", "deployment/tidekeeper", "--timeout=60s")
+	c.MustKubectl(t, "", "-n", framework.ManagerNamespace, "rollout", "status", "deployment/tidekeeper", framework.LongTimeout)
 	c.MustKubectl(t, "", "-n", framework.ManagerNamespace, "scale", "deployment/tidekeeper", "--replicas=0")
 	c.MustKubectl(t, "", "-n", framework.ManagerNamespace, "wait", "--for=delete", "pods", "--all")
 	first := c.startManagerAsPod(t)
@@ -84,7 +84,7 @@ func TestPrometheusOperator(t *testing.T) {
 	c.MustKubectl(t, twoPools, "apply", "-f", "-")
 
 	c.MustKubectl(t, fmt.Sprintf(prometheusResource, first.ip, first.address, second.ip, second.address), "apply", "-f", "-")
-	c.MustKubectl(t, "", "wait", "--for=condition=Reconciled", "--for=condition=Available", "--timeout=60s", "prometheus/main")
+	c.MustKubectl(t, "", "wait", "--for=condition=Reconciled", "--for=condition=Available", framework.LongTimeout, "prometheus/main")
 	prometheus := c.startPrometheus(t, "main")
 
 	c.wantScraped(t, prometheus, first, second)

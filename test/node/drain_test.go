@@ -125,5 +125,5 @@ func (n *node) drainBoth(t *testing.T) {
 		}
 	}
 	n.kubectl(t, "uncordon", "real-1", "real-2")
-	n.kubectl(t, "rollout", "status", "deployment/web", "--timeout=2m")
+	n.kubectl(t, "rollout", "status", "deployment/web", framework.LongTimeout)
 }

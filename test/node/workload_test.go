@@ -39,7 +39,7 @@ func web(name string, replicas int32, readyAfter time.Duration) *appsv1.Deployme
 func (n *node) deploy(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()
 	n.create(t, d)
-	n.kubectl(t, "rollout", "status", "deployment/"+d.Name, "--timeout=2m")
+	n.kubectl(t, "rollout", "status", "deployment/"+d.Name, framework.LongTimeout)
 }
 
 // requestRestart requests a restart of a Deployment, and returns its object and tick.

@@ -81,12 +81,12 @@ func buildWorld(t *testing.T) {
 	fmt.Fprintf(&manifests, deployment, "broken", 2, "worker", often, "sandbox.tidekeeper.dev/behavior: never-ready", "100m")
 	kubectl(t, manifests.String(), "apply", "-f", "-")
 	kubectl(t, "", "cordon", "node-3")
-	kubectl(t, "", "wait", "-n", "shop", "deployment/web", "--for=condition=Available", "--timeout=60s")
-	kubectl(t, "", "wait", "nodepool/worker", "--for=jsonpath={.status.nodeCount}=3", "--timeout=60s")
-	kubectl(t, "", "wait", "-n", "shop", "scheduledrestart/web", "--for=jsonpath={.status.nextScheduleTime}", "--timeout=60s")
+	kubectl(t, "", "wait", "-n", "shop", "deployment/web", "--for=condition=Available", framework.LongTimeout)
+	kubectl(t, "", "wait", "nodepool/worker", "--for=jsonpath={.status.nodeCount}=3", framework.LongTimeout)
+	kubectl(t, "", "wait", "-n", "shop", "scheduledrestart/web", "--for=jsonpath={.status.nextScheduleTime}", framework.LongTimeout)
 	now := kubectlTide(t, "restarts", "now", "web", "-n", "shop")
 	if !strings.Contains(now, "requested a restart") {
 		t.Fatal(now)
 	}
-	kubectl(t, "", "wait", "-n", "shop", "scheduledrestart/web", "--for=jsonpath={.status.history[0].outcome}=Succeeded", "--timeout=60s")
+	kubectl(t, "", "wait", "-n", "shop", "scheduledrestart/web", "--for=jsonpath={.status.history[0].outcome}=Succeeded", framework.LongTimeout)
 }
