@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -52,7 +53,7 @@ func podContent() podcache.PodContent {
 }
 
 // transformPod keeps of a pod where it is, where it may be, what it tolerates, its controller, what it
-// requests, and a summary of how it started. PodRequests of k8s.io/component-helpers
+// requests, and a summary of how it started, within the bounds of cache_pod_bounds.go. Within these, PodRequests of k8s.io/component-helpers
 // returns the same for the result as for the whole pod, with any options.
 func transformPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
@@ -74,7 +75,7 @@ func transformPod(in any) (any, error) {
 		},
 		Spec: corev1.PodSpec{
 			NodeName:       pod.Spec.NodeName,
-			Tolerations:    pod.Spec.Tolerations,
+			Tolerations:    boundTolerations(pod.Spec.Tolerations),
 			Containers:     slimContainers(pod.Spec.Containers),
 			InitContainers: slimContainers(pod.Spec.InitContainers),
 			Overhead:       pod.Spec.Overhead,
@@ -96,7 +97,7 @@ func transformPod(in any) (any, error) {
 		if condition.Type == corev1.PodResizePending {
 			// The reason of the first one says whether the resize is infeasible.
 			slim.Status.Conditions = []corev1.PodCondition{{
-				Type: condition.Type, Status: condition.Status, Reason: condition.Reason,
+				Type: condition.Type, Status: condition.Status, Reason: cut(condition.Reason, longestReason),
 			}}
 			break
 		}
@@ -116,6 +117,7 @@ func transformPod(in any) (any, error) {
 		slim.Status.ContainerStatuses = slimStatuses(pod.Status.ContainerStatuses, pod.Spec.Containers)
 		slim.Status.InitContainerStatuses = slimStatuses(pod.Status.InitContainerStatuses, pod.Spec.InitContainers)
 	}
+	boundRequests(slim)
 	return slim, nil
 }
 
@@ -125,14 +127,14 @@ func transformPod(in any) (any, error) {
 func slimOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	for _, o := range owners {
 		if o.Controller != nil && *o.Controller {
-			return []metav1.OwnerReference{{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: o.UID, Controller: new(true)}}
+			return []metav1.OwnerReference{{
+				APIVersion: cut(o.APIVersion, longestVersion), Kind: cut(o.Kind, longestKind), Name: cut(o.Name, longestName),
+				UID: types.UID(cut(string(o.UID), longestUID)), Controller: new(true),
+			}}
 		}
 	}
 	return nil
 }
-
-// longestPlacement is how many bytes of a node selector and a required node affinity are kept.
-const longestPlacement = 4096
 
 // slimPlacement keeps the node selector and the required node affinity, which say whether a pod
 // could be on another node. Each pod of a DaemonSet has an affinity of its own, to its node, and
@@ -140,28 +142,28 @@ const longestPlacement = 4096
 // memory, becomes an affinity that no node matches: it must not look as if the pod could be
 // anywhere.
 func slimPlacement(pod *corev1.Pod) (map[string]string, *corev1.Affinity) {
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "DaemonSet" {
+	if neverMoves(pod) {
 		return nil, nil
 	}
 	var required *corev1.NodeSelector
 	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
 		required = a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	}
-	size := 0
-	for key, value := range pod.Spec.NodeSelector {
-		size += len(key) + len(value)
-	}
-	if required != nil {
-		size += required.Size()
-	}
+	size, elements := placementSize(pod.Spec.NodeSelector, required)
 	switch {
-	case size > longestPlacement:
-		return nil, &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}}
+	case size > longestPlacement || elements > mostPlacement:
+		return nil, nowhere()
 	case required != nil:
 		return pod.Spec.NodeSelector, &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
 	default:
 		return pod.Spec.NodeSelector, nil
 	}
+}
+
+// neverMoves reports whether a pod is of a DaemonSet.
+func neverMoves(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && owner.Kind == "DaemonSet"
 }
 
 func slimContainers(containers []corev1.Container) []corev1.Container {

@@ -13,7 +13,8 @@
 //	preflight          what the cluster must have before a manager starts
 //	certificate.go     the certificate of the metrics endpoint, read again without inotify
 //	manager.go         scheme, client, probes, metrics, leader election
-//	cache.go           what the shared cache keeps of each object; cache_pod.go of a pod
+//	cache.go           what the shared cache keeps of each object; cache_pod.go of a pod, and
+//	                   cache_pod_bounds.go the most of it
 //	rights.go          the rights that are not those of a controller
 //	logging.go         where logs go, and in which form
 //	memory.go          bounds the memory of the initial lists, and returns it to the operating system

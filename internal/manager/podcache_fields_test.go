@@ -324,6 +324,7 @@ var oddities = []func(*corev1.Pod, *rand.Rand){
 		p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
 	},
 	func(p *corev1.Pod, _ *rand.Rand) { p.Spec.Resources = &corev1.ResourceRequirements{} },
+	func(p *corev1.Pod, r *rand.Rand) { hugeFields[r.Intn(len(hugeFields))].fill(p, 200) },
 	func(p *corev1.Pod, _ *rand.Rand) { p.Annotations = nil },
 	func(p *corev1.Pod, _ *rand.Rand) { p.Labels = nil },
 	func(p *corev1.Pod, _ *rand.Rand) { p.OwnerReferences = nil },

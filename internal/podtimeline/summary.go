@@ -37,7 +37,7 @@ func Summary(pod *corev1.Pod) *corev1.PodCondition { return pods.Condition(pod, 
 func Summarize(pod *corev1.Pod) *corev1.PodCondition {
 	if c := Summary(pod); c != nil {
 		return &corev1.PodCondition{
-			Type: SummaryCondition, Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+			Type: SummaryCondition, Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: cut(c.Reason, longestRestart), Message: cut(c.Message, longestStages),
 		}
 	}
 	ready := pods.Condition(pod, corev1.PodReady)
@@ -45,12 +45,28 @@ func Summarize(pod *corev1.Pod) *corev1.PodCondition {
 	case isTrue(ready):
 		return &corev1.PodCondition{
 			Type: SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: ready.LastTransitionTime,
-			Reason: pod.Annotations[tidekeeperv1.RestartedAtAnnotation], Message: encodeStages(stagesOf(pod)),
+			Reason: cut(pod.Annotations[tidekeeperv1.RestartedAtAnnotation], longestRestart), Message: encodeStages(stagesOf(pod)),
 		}
 	case mayHaveBeenReady(pod, ready):
 		return &corev1.PodCondition{Type: SummaryCondition, Status: corev1.ConditionFalse}
 	}
 	return nil
+}
+
+// longestRestart is how many bytes of the annotation that says which restart created a pod are
+// kept, more than those of a time, and longestStages how many of its stages.
+const (
+	longestRestart = 64
+	longestStages  = 256
+)
+
+// cut returns the beginning of a text that users of one namespace can make as long as they like,
+// in memory of its own.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.Clone(text[:limit])
 }
 
 // RestartedAt returns which restart created a pod that has a summary and is ready: the

@@ -148,13 +148,18 @@ func countOf(name corev1.ResourceName, q resource.Quantity) int64 {
 	}
 }
 
-// Requests returns what a pod requests, including the pod itself as one unit of pods. The
-// options are those of the scheduler with the feature gates that are on by default.
-func Requests(pod *corev1.Pod) []Amount {
-	list := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
+// RequestList returns what the containers of a pod request together. The options are those of the
+// scheduler with the feature gates that are on by default.
+func RequestList(pod *corev1.Pod) corev1.ResourceList {
+	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
 		UseStatusResources: true,
 		InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	})
+}
+
+// Requests returns what a pod requests, including the pod itself as one unit of pods.
+func Requests(pod *corev1.Pod) []Amount {
+	list := RequestList(pod)
 	list[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	return AmountsOf(list)
 }

@@ -1,0 +1,157 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+)
+
+// The most that the cache keeps of a pod, whose fields users of one namespace fill as they like: a
+// pod of 1.5 MB would else take several times as much here, for the Go type of an element may be a
+// hundred times larger than what is sent. What is above a bound is replaced by what is less
+// favourable to the pod, so that it seems to be affected by more.
+const (
+	// longestPlacement is how many bytes of a node selector and a required node affinity are kept,
+	// and mostPlacement how many terms, expressions and values.
+	longestPlacement = 4096
+	mostPlacement    = 1024
+	// longestTolerations is how many bytes of tolerations are kept, and mostTolerations how many.
+	longestTolerations = 4096
+	mostTolerations    = 64
+	// mostContainers and mostRequests are how many containers, and requests of all of them, are kept
+	// by themselves.
+	mostContainers = 32
+	mostRequests   = 128
+	// mostResources is how many resources are kept of the sum of these.
+	mostResources = 64
+	// longestReason is how many bytes of the reason of a condition are kept.
+	longestReason = 64
+)
+
+// An owner reference may have fields of any length. These are the longest that an object has.
+const (
+	longestVersion = 253 + len("/") + 63
+	longestKind    = 63
+	longestName    = 253
+	longestUID     = 128
+)
+
+// cut returns the beginning of a text, in memory of its own if the text is too long.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.Clone(text[:limit])
+}
+
+// boundTolerations returns the tolerations, or none if they are too many: a pod that tolerates
+// nothing seems to be affected by every taint.
+func boundTolerations(tolerations []corev1.Toleration) []corev1.Toleration {
+	if len(tolerations) > mostTolerations {
+		return nil
+	}
+	size := 0
+	for i := range tolerations {
+		size += tolerations[i].Size()
+	}
+	if size > longestTolerations {
+		return nil
+	}
+	return tolerations
+}
+
+// placementSize returns how many bytes a node selector and a required node affinity have, and how
+// many elements.
+func placementSize(selector map[string]string, required *corev1.NodeSelector) (bytes, elements int) {
+	for key, value := range selector {
+		bytes += len(key) + len(value)
+	}
+	elements = len(selector)
+	if required == nil {
+		return bytes, elements
+	}
+	for i := range required.NodeSelectorTerms {
+		term := &required.NodeSelectorTerms[i]
+		for _, expressions := range [][]corev1.NodeSelectorRequirement{term.MatchExpressions, term.MatchFields} {
+			for j := range expressions {
+				elements += 1 + len(expressions[j].Values)
+			}
+		}
+		elements++
+	}
+	return bytes + required.Size(), elements
+}
+
+// nowhere is an affinity that no node matches.
+func nowhere() *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}}
+}
+
+// boundRequests makes one container of all of a pod that has too many containers or requests, with
+// their sum as the pools count it. Of resources that are too many, those of Kubernetes come first:
+// of the others only what a node offers counts, and no node offers that many. Such a pod must not
+// look as if there were room for it anywhere else.
+func boundRequests(pod *corev1.Pod) {
+	if !tooManyRequests(pod) {
+		return
+	}
+	requests := resources.RequestList(pod)
+	if names := slices.SortedFunc(maps.Keys(requests), ownFirst); len(names) > mostResources {
+		for _, name := range names[mostResources:] {
+			delete(requests, name)
+		}
+		if !neverMoves(pod) {
+			pod.Spec.NodeSelector, pod.Spec.Affinity = nil, nowhere()
+		}
+	}
+	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}
+	pod.Spec.InitContainers, pod.Spec.Overhead, pod.Spec.Resources = nil, nil, nil
+	pod.Status.AllocatedResources, pod.Status.Resources, pod.Status.NodeAllocatableResourceClaimStatuses = nil, nil, nil
+	pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = nil, nil
+}
+
+// ownFirst orders the names of resources: those without a domain, which are Kubernetes' own, first.
+func ownFirst(a, b corev1.ResourceName) int {
+	inDomain := func(name corev1.ResourceName) int { return min(1, strings.Count(string(name), "/")) }
+	return cmp.Or(inDomain(a)-inDomain(b), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
+
+func tooManyRequests(pod *corev1.Pod) bool {
+	spec, status := &pod.Spec, &pod.Status
+	if max(len(spec.Containers)+len(spec.InitContainers), len(status.ContainerStatuses)+len(status.InitContainerStatuses),
+		len(status.NodeAllocatableResourceClaimStatuses)) > mostContainers {
+		return true
+	}
+	requests := len(spec.Overhead) + len(status.AllocatedResources)
+	for _, r := range []*corev1.ResourceRequirements{spec.Resources, status.Resources} {
+		if r != nil {
+			requests += len(r.Requests)
+		}
+	}
+	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range containers {
+			requests += len(containers[i].Resources.Requests)
+		}
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses} {
+		for i := range statuses {
+			requests += len(statuses[i].AllocatedResources)
+			if r := statuses[i].Resources; r != nil {
+				requests += len(r.Requests)
+			}
+		}
+	}
+	for i := range status.NodeAllocatableResourceClaimStatuses {
+		claim := &status.NodeAllocatableResourceClaimStatuses[i]
+		requests += len(claim.Containers) + len(claim.Mapping) + len(claim.Overhead)
+	}
+	return requests > mostRequests
+}
