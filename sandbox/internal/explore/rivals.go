@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -135,16 +136,40 @@ func (r *run) heldWrite() string {
 func (r *run) lost() []string {
 	var lines []string
 	for i := range r.annotated {
-		v := &r.annotated[i]
-		now := r.recorder.find(Target{Resource: v.Resource, Namespace: v.Object.GetNamespace(), Name: v.Object.GetName()})
-		if now == nil || now.GetUID() != v.Object.GetUID() {
-			continue
-		}
-		if now.GetAnnotations()[touchedAnnotation] == "" {
+		if v := &r.annotated[i]; r.isLost(v) {
 			lines = append(lines, v.key()+": what another client wrote to it is lost")
 		}
 	}
 	return lines
+}
+
+// isLost reports whether an object is there, and an annotation is not that it had.
+func (r *run) isLost(v *Version) bool {
+	now := r.recorder.find(Target{Resource: v.Resource, Namespace: v.Object.GetNamespace(), Name: v.Object.GetName()})
+	return now != nil && now.GetUID() == v.Object.GetUID() && now.GetAnnotations()[touchedAnnotation] == ""
+}
+
+// forgive forgets what was lost in a step in which users may have removed it: a command replaces what
+// it likes, and a patch may be about annotations. What was lost before is the operator's doing.
+func (r *run) forgive(step int, lostBefore []string) {
+	if step == 0 || len(r.annotated) == 0 || r.fault == nil || step <= r.fault.Step || !r.Workload.Steps[step-1].mayRemoveAnnotations() {
+		return
+	}
+	before := func(v *Version) bool {
+		return slices.ContainsFunc(lostBefore, func(line string) bool { return strings.HasPrefix(line, v.key()+": ") })
+	}
+	r.annotated = slices.DeleteFunc(r.annotated, func(v Version) bool { return r.isLost(&v) && !before(&v) })
+}
+
+// mayRemoveAnnotations reports whether users may remove an annotation of another client in a step.
+func (s *Step) mayRemoveAnnotations() bool {
+	if s.Patch == nil {
+		return s.Run != ""
+	}
+	merge, _ := s.Patch.Merge.(map[string]any)
+	metadata, _ := merge["metadata"].(map[string]any)
+	_, is := metadata["annotations"]
+	return is
 }
 
 // restFor waits.

@@ -228,12 +228,14 @@ func (r *run) playSteps(ctx context.Context) error {
 				return ctx.Err()
 			}
 		}
+		lost := r.lost()
 		if err := r.playStep(ctx, step); errors.Is(err, errStuck) {
 			r.outcome.Reached = false
 			return nil
 		} else if err != nil {
 			return err
 		}
+		r.forgive(step, lost)
 		if r.over != nil {
 			r.over <- struct{}{}
 		}

@@ -29,7 +29,7 @@ var caches = []Pair{
 		Steps: made + edited + `
 - name: what it made is removed
   delete: {resource: configmaps, namespace: default, name: a}
-`, Faults: []string{"Freeze at step 2, things.example.com, until step 3"},
+`, Faults: []string{"DropEvents at step 2, things.example.com, until step 3", "Freeze at step 2, things.example.com, until step 3"},
 	},
 	{
 		Name: "tombstones", Mistake: "panics when its cache has learnt of a deletion from a list",

@@ -52,13 +52,13 @@ var edits = []Pair{
 	},
 	{
 		Name: "label", Mistake: "makes an object of a text that the API server refuses",
-		Oracle: "", Says: "Invalid value",
+		Oracle: "not reached", Says: "422",
 		Edits: []string{"spec.message: a path", "spec.message: another script"},
 	},
 	{
 		Name: "silent", Mistake: "says nothing of a number that is too large",
 		Oracle: "not reached", Says: "observedGeneration",
-		Edits: []string{"spec.count: "},
+		Edits: []string{"spec.count: one more"},
 	},
 	{
 		Name: "recreates", Mistake: "makes an object again, and forgets what it had written to it before",

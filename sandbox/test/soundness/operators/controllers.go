@@ -183,8 +183,15 @@ func wantedClaims(ctx context.Context, o *operator, _, _ cache.SharedIndexInform
 // takesPod fences a pod of a ReplicaSet: it takes it for itself, in place of its label away, which
 // has the ReplicaSet let it go.
 func takesPod(ctx context.Context, o *operator, t *Thing) error {
+	fenced, err := o.client.CoreV1().Pods(t.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "fenced=true"})
+	if err != nil {
+		return err
+	}
+	if len(fenced.Items) > 0 {
+		return o.ready(ctx, t)
+	}
 	pods, err := o.client.CoreV1().Pods(t.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
-	if err != nil || t.Status.Ready {
+	if err != nil {
 		return err
 	}
 	if len(pods.Items) == 0 {

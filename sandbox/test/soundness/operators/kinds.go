@@ -87,11 +87,15 @@ func markNode(ctx context.Context, o *operator, _ *Thing) error {
 
 // observedBehind does not try again to report that it has seen an edit.
 func observedBehind(ctx context.Context, o *operator, t *Thing) error {
+	if o.given[t.UID] {
+		return nil
+	}
 	if err := o.keep(ctx, child(t, t.Name, data(t))); err != nil {
 		return err
 	}
 	err := o.ready(ctx, t)
 	if o.wrong && err != nil && t.Generation > 1 {
+		o.given[t.UID] = true
 		return nil
 	}
 	return err
@@ -193,10 +197,11 @@ func (o *operator) beside(ctx context.Context, t *Thing, beat func() error) erro
 			}
 		}()
 	}
-	err := o.keep(ctx, child(t, t.Name, data(t)))
-	if o.wrong {
+	if o.given[t.UID] {
 		return nil
 	}
+	err := o.keep(ctx, child(t, t.Name, data(t)))
+	o.given[t.UID] = o.wrong && err != nil
 	return err
 }
 

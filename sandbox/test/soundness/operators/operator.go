@@ -73,6 +73,8 @@ type operator struct {
 	queue  workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	// known is what an operator remembers of Things until its process ends.
 	known map[types.UID]bool
+	// given are those that it has given up.
+	given map[types.UID]bool
 }
 
 // run keeps Things until it cannot.
@@ -88,7 +90,7 @@ func (o *operator) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	o.things, o.known = client.Resource(resources), map[types.UID]bool{}
+	o.things, o.known, o.given = client.Resource(resources), map[types.UID]bool{}, map[types.UID]bool{}
 	o.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](20*time.Millisecond, time.Second))
 	context.AfterFunc(ctx, o.queue.ShutDown)
 	things := dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(resources)

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -95,8 +94,11 @@ func roles(ctx context.Context, o *operator, t *Thing) error {
 
 // restless does not come to rest any more when something has failed.
 func restless(ctx context.Context, o *operator, t *Thing) error {
-	err := errors.Join(o.keep(ctx, child(t, t.Name, data(t))), o.ready(ctx, t))
-	if err != nil && o.wrong && !o.known[t.UID] {
+	err := o.keep(ctx, child(t, t.Name, data(t)))
+	if err == nil {
+		err = o.ready(ctx, t)
+	}
+	if apierrors.IsInternalError(err) && o.wrong && !o.known[t.UID] {
 		o.known[t.UID] = true
 		go func() {
 			for range time.Tick(100 * time.Millisecond) {
@@ -125,8 +127,11 @@ func impatient(ctx context.Context, o *operator, t *Thing) error {
 
 // asksFast asks for the state of what it makes, without a pause, once something has failed.
 func asksFast(ctx context.Context, o *operator, t *Thing) error {
-	err := errors.Join(o.keep(ctx, child(t, t.Name, data(t))), o.ready(ctx, t))
-	if err != nil && o.wrong && !o.known[t.UID] {
+	err := o.keep(ctx, child(t, t.Name, data(t)))
+	if err == nil {
+		err = o.ready(ctx, t)
+	}
+	if apierrors.IsInternalError(err) && o.wrong && !o.known[t.UID] {
 		o.known[t.UID] = true
 		go func() {
 			for range time.Tick(10 * time.Millisecond) {
@@ -176,8 +181,11 @@ func nilObject(ctx context.Context, o *operator, t *Thing) error {
 
 // exits ends the process when a write fails.
 func exits(ctx context.Context, o *operator, t *Thing) error {
-	err := errors.Join(o.keep(ctx, child(t, t.Name, data(t))), o.ready(ctx, t))
-	if err != nil && o.wrong {
+	err := o.keep(ctx, child(t, t.Name, data(t)))
+	if err == nil {
+		err = o.ready(ctx, t)
+	}
+	if err != nil && !apierrors.IsConflict(err) && o.wrong {
 		fmt.Fprintln(os.Stderr, "fatal:", err)
 		os.Exit(3)
 	}

@@ -1,0 +1,27 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import "testing"
+
+// Only a command, and a patch of annotations, may remove what another client has written there: the
+// operator has lost what is gone after any other step.
+func TestMayRemoveAnnotations(t *testing.T) {
+	w, err := ParseWorkload([]byte(`
+steps:
+- run: kubectl replace -f thing.yaml
+- patch: {resource: configmaps, namespace: default, name: a, merge: {metadata: {annotations: null}}}
+- patch: {resource: configmaps, namespace: default, name: a, merge: {metadata: {labels: {a: b}}}}
+- patch: {resource: configmaps, namespace: default, name: a, merge: {data: {annotations: two}}}
+- apply: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, true, false, false, false} {
+		if got := w.Steps[i].mayRemoveAnnotations(); got != want {
+			t.Errorf("%s: %t, want %t", oneLine(w.Steps[i].Name), got, want)
+		}
+	}
+}
