@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/socket"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
@@ -137,11 +138,8 @@ func (c *cluster) serveControl() (func(), error) {
 	}
 	// The directory is locked, so that no process uses a socket that is there.
 	_ = os.Remove(path)
-	// Write access to the socket is control of the sandbox, and other users may have
-	// access to the directory. The components are not started yet.
-	mask := unix.Umask(0o177)
-	listener, err := net.Listen("unix", path)
-	unix.Umask(mask)
+	// Other users may have access to the directory.
+	listener, err := socket.Listen(context.Background(), path)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}

@@ -5,7 +5,6 @@ package explore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -24,6 +23,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/socket"
 )
 
 // makePod makes the operator's Pod in the prepared state, as that of the Deployment or StatefulSet
@@ -143,14 +143,11 @@ func (n *networks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve lets the API server of a sandbox reach the operator, until what it returns is called.
-func (n *networks) serve(ctx context.Context, socket string) (end func(), _ error) {
-	_ = os.Remove(socket)
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
+func (n *networks) serve(ctx context.Context, path string) (end func(), _ error) {
+	_ = os.Remove(path)
+	listener, err := socket.Listen(ctx, path)
 	if err != nil {
 		return nil, err
-	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		return nil, errors.Join(err, listener.Close())
 	}
 	server := &http.Server{Handler: n, ReadHeaderTimeout: answering}
 	go func() { _ = server.Serve(listener) }()

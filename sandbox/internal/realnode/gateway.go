@@ -13,7 +13,7 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/socket"
 )
 
 // gateway is the way into the network of a node, and out of it.
@@ -55,9 +55,7 @@ func (g *gateway) serveAPI(ctx context.Context) error {
 func (g *gateway) serveSocket(ctx context.Context) error {
 	_ = os.Remove(g.spec.Socket)
 	// Clients that may write to the socket can run what they like on the node.
-	mask := unix.Umask(0o177)
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", g.spec.Socket)
-	unix.Umask(mask)
+	listener, err := socket.Listen(ctx, g.spec.Socket)
 	if err != nil {
 		return fmt.Errorf("the socket of the node: %w", err)
 	}

@@ -23,7 +23,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +32,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/pki"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/socket"
 )
 
 // Annotations of a pod.
@@ -69,12 +69,10 @@ type server struct {
 
 // Serve answers on a Unix socket until the context ends. What is for real nodes is passed on
 // to their sockets, and what is for programs of this machine that run as pods to them.
-func Serve(ctx context.Context, client kubernetes.Interface, socket string, realNodes []string, own Programs) error {
-	_ = os.Remove(socket)
+func Serve(ctx context.Context, client kubernetes.Interface, path string, realNodes []string, own Programs) error {
+	_ = os.Remove(path)
 	// Clients that may write to the socket can run commands in pods.
-	mask := unix.Umask(0o177)
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
-	unix.Umask(mask)
+	listener, err := socket.Listen(ctx, path)
 	if err != nil {
 		return fmt.Errorf("the socket of the kubelets: %w", err)
 	}
