@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -42,13 +43,12 @@ type Proxy struct {
 	*Process
 	// Kubeconfig is the path of its clients' kubeconfig.
 	Kubeconfig string
-	// Control is the URL of the proxy's own API.
+	// Control is the path of the socket of the proxy's own API, which only this user can write to.
 	Control string
 	// LogFile has a line for each request.
 	LogFile string
 
-	dir     string
-	release func() error
+	dir string
 }
 
 // StartProxy starts a fault proxy in front of this sandbox.
@@ -69,7 +69,7 @@ func StartProxy(ctx context.Context, o ProxyOptions) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{Kubeconfig: o.Kubeconfig, LogFile: filepath.Join(dir, "log"), dir: dir, release: func() error { return nil }}
+	p := &Proxy{Kubeconfig: o.Kubeconfig, LogFile: filepath.Join(dir, "log"), Control: filepath.Join(dir, "control"), dir: dir}
 	if err := p.start(ctx, o); err != nil {
 		return nil, errors.Join(err, p.Close(context.WithoutCancel(ctx)))
 	}
@@ -80,13 +80,8 @@ func (p *Proxy) start(ctx context.Context, o ProxyOptions) error {
 	if p.Kubeconfig == "" {
 		p.Kubeconfig = filepath.Join(p.dir, "kubeconfig")
 	}
-	control, release, err := FreeAddress()
-	if err != nil {
-		return err
-	}
-	p.Control, p.release = "http://"+control, release
 	args := append(o.Command[1:len(o.Command):len(o.Command)],
-		"--kubeconfig", o.Upstream, "--write-kubeconfig", p.Kubeconfig, "--log", p.LogFile, "--control", control)
+		"--kubeconfig", o.Upstream, "--write-kubeconfig", p.Kubeconfig, "--log", p.LogFile, "--control", p.Control)
 	if o.Scenario != "" {
 		file := filepath.Join(p.dir, "scenario.yaml")
 		if err := os.WriteFile(file, []byte(o.Scenario), 0o600); err != nil {
@@ -94,6 +89,7 @@ func (p *Proxy) start(ctx context.Context, o ProxyOptions) error {
 		}
 		args = append(args, "--scenario", file)
 	}
+	var err error
 	if p.Process, err = Start(exec.Command(o.Command[0], args...)); err != nil {
 		return err
 	}
@@ -114,7 +110,7 @@ func (p *Proxy) Close(ctx context.Context) error {
 	if p.Process != nil && p.Running() {
 		err = p.Stop(ctx)
 	}
-	return errors.Join(err, p.release(), os.RemoveAll(p.dir))
+	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
 // Rule is a rule of the proxy, and how often it applied.
@@ -203,11 +199,14 @@ func (p *Proxy) call(ctx context.Context, method, path, body string, answer any)
 // Request makes a request of the proxy's own API, and returns the status code
 // and the body of the answer.
 func (p *Proxy) Request(ctx context.Context, method, path, body string) (code int, answer string, err error) {
-	request, err := http.NewRequestWithContext(ctx, method, p.Control+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, "http://proxy"+path, strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}
-	response, err := http.DefaultClient.Do(request)
+	control := http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", p.Control)
+	}}
+	response, err := control.RoundTrip(request)
 	if err != nil {
 		return 0, "", err
 	}

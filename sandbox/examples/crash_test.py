@@ -8,14 +8,26 @@ PATH, and nothing but the standard library. Put your own objects in the place of
 and the Secret. Each test begins with the same objects, by a snapshot.
 """
 
+import http.client
 import json
 import os
-import re
 import shlex
+import socket
 import subprocess
 import tempfile
 import unittest
-import urllib.request
+
+
+class Control(http.client.HTTPConnection):
+    """A connection to the proxy's own API, which is a socket at a file."""
+
+    def __init__(self, file):
+        super().__init__("proxy")
+        self.file = file
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.file)
 
 
 class Sandbox(unittest.TestCase):
@@ -33,14 +45,12 @@ class Sandbox(unittest.TestCase):
     def setUp(self):
         self.sandbox("snapshot", "restore", self.path("before"))
         proxy = subprocess.Popen(
-            ["sandbox", "proxy", "--data-dir", self.dir, "--write-kubeconfig", self.path("proxied"), "--log", self.path("requests")],
+            ["sandbox", "proxy", "--data-dir", self.dir, "--write-kubeconfig", self.path("proxied"), "--log", self.path("requests"), "--control", self.path("control")],
             stderr=subprocess.PIPE,
             text=True,
         )
         self.addCleanup(self.end, proxy)
         for line in proxy.stderr:
-            if found := re.search(r"control +(\S+)/rules", line):
-                self.control = found.group(1)
             if "kubeconfig" in line:
                 break
 
@@ -75,9 +85,13 @@ class Sandbox(unittest.TestCase):
 
     def ask(self, method, path, body=None):
         """Asks the proxy's own API, and returns what it answers."""
-        data = json.dumps(body).encode() if body else None
-        with urllib.request.urlopen(urllib.request.Request(self.control + path, data, method=method)) as answer:
-            return json.load(answer)
+        control = Control(self.path("control"))
+        self.addCleanup(control.close)
+        control.request(method, path, json.dumps(body) if body else None)
+        answer = control.getresponse()
+        text = answer.read()
+        self.assertLess(answer.status, 400, text)
+        return json.loads(text)
 
     def test_crash_between_two_writes(self):
         second = {"name": "second", "match": {"verbs": ["write"], "resources": ["configmaps", "secrets"]}, "count": {"from": 2, "times": 1}, "fault": {"kind": "Hang"}}

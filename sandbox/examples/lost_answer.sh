@@ -15,15 +15,14 @@ trap 'kill $operator $proxy 2>/dev/null || true; sandbox down --data-dir "$dir" 
 trap 'exit 1' INT TERM
 
 # The proxy stands between the operator and the API server.
-sandbox proxy --data-dir "$dir" --write-kubeconfig "$dir/proxied" --log "$dir/requests" 2>"$dir/proxy" &
+sandbox proxy --data-dir "$dir" --write-kubeconfig "$dir/proxied" --log "$dir/requests" --control "$dir/control" 2>"$dir/proxy" &
 proxy=$!
 until grep -q 'kubeconfig' "$dir/proxy"; do kill -0 $proxy; sleep 0.1; done
-control=$(sed -n 's|^ *control *\(http[^ ]*\)/rules$|\1|p' "$dir/proxy")
 KUBECONFIG="$dir/proxied" "$@" 2>"$dir/operator" &
 operator=$!
 
 # The API server does what the operator asks for, and the operator does not hear of it.
-curl -sS --fail-with-body -o "$dir/answer" --data-binary @- "$control/rules" <<'RULES'
+curl -sS --fail-with-body -o "$dir/answer" --unix-socket "$dir/control" --data-binary @- http://proxy/rules <<'RULES'
 rules:
 - name: lost
   match: {verbs: [create], resources: [secrets]}
@@ -39,7 +38,7 @@ data: {item: bread, state: new}
 ORDER
 
 # Until the fault has happened, and nothing is written any more.
-curl -sS --fail-with-body -o "$dir/answer" "$control/rules/lost?fired=1&timeout=30s"
+curl -sS --fail-with-body -o "$dir/answer" --unix-socket "$dir/control" "http://proxy/rules/lost?fired=1&timeout=30s"
 sandbox status --data-dir "$dir" --until-quiet 2s
 
 state=$(sandbox kubectl --data-dir "$dir" get configmap bread -o 'jsonpath={.data.state}')

@@ -4,15 +4,21 @@
 package test
 
 import (
+	"crypto/tls"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
@@ -54,6 +60,7 @@ func TestExploreKilled(t *testing.T) {
 		}
 		return ""
 	})
+	cannotBeSteered(t, first.Pid())
 	lab := labs(t, dir)
 	if second := command(t, append(args, "false")...); second.code != 1 || !strings.Contains(second.stderr, fmt.Sprintf("process %d plays there: wait until it has ended", first.Pid())) {
 		t.Errorf("a second one: exit code %d\n%s%s", second.code, second.stdout, second.stderr)
@@ -74,6 +81,53 @@ func TestExploreKilled(t *testing.T) {
 		t.Errorf("left are %q", now)
 	}
 	stays()
+}
+
+// cannotBeSteered fails the test if rules can be added to the proxies of a process at a port of the
+// machine, which all its users reach.
+func cannotBeSteered(t *testing.T, pid int) {
+	t.Helper()
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := process.FileDescriptorTargets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sockets, err := os.ReadFile("/proc/self/net/tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := 0
+	for line := range strings.Lines(string(sockets)) {
+		const address, state, listens, inode = 1, 3, "0A", 9
+		fields := strings.Fields(line)
+		if len(fields) <= inode || fields[state] != listens || !slices.Contains(open, "socket:["+fields[inode]+"]") {
+			continue
+		}
+		_, hexadecimal, _ := strings.Cut(fields[address], ":")
+		port, err := strconv.ParseUint(hexadecimal, 16, 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports++
+		for _, scheme := range []string{"http", "https"} {
+			client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+			response, err := client.Get(fmt.Sprintf("%s://127.0.0.1:%d/rules", scheme, port))
+			if err != nil {
+				continue
+			}
+			text, _ := io.ReadAll(response.Body)
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				t.Errorf("%s: port %d has the rules of a proxy: %s", scheme, port, text)
+			}
+		}
+	}
+	if ports == 0 {
+		t.Error("it listens on no port: where is its proxy?")
+	}
 }
 
 // labs are the directories of runs.

@@ -33,7 +33,7 @@ func run() error {
 	write := flag.String("write-kubeconfig", "", "where the kubeconfig for the clients of the proxy is written")
 	scenario := flag.String("scenario", "", "a file with the rules to begin with")
 	log := flag.String("log", "", "where the log is written")
-	control := flag.String("control", "127.0.0.1:0", "the address of the proxy's own API")
+	control := flag.String("control", "", "the file of the socket of the proxy's own API")
 	flag.Parse()
 
 	o := proxy.Options{Listen: "127.0.0.1:0", Control: *control}

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
@@ -36,9 +38,9 @@ func newProxy(r *root) *cobra.Command {
 Start the operator with the kubeconfig that the proxy writes. Its requests reach
 the API server as the user of the kubeconfig that the proxy was given, those with
 a bearer token as the token's user. Without a scenario, everything is passed on
-unchanged; rules can be added at any time through the proxy's own API, which
-every process on this machine can reach. Each request is a line of JSON in the
-log.
+unchanged; with --control, rules can be added at any time through the proxy's own
+API, on a socket that only you can write to. Each request is a line of JSON in
+the log.
 
 A program after -- is started with that kubeconfig as its KUBECONFIG, and ends with
 the proxy. Rules can crash it; if it ends by itself, so does the proxy.`,
@@ -69,7 +71,7 @@ the proxy. Rules can crash it; if it ends by itself, so does the proxy.`,
 	flags.StringVar(&f.scenario, "scenario", "", "a file with the rules to begin with")
 	flags.StringVar(&f.log, "log", "", "the file to write the log to (default standard output)")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "the address for clients; port 0 picks a free one")
-	flags.StringVar(&f.control, "control", "127.0.0.1:0", "the loopback address of the proxy's own API; port 0 picks a free one")
+	flags.StringVar(&f.control, "control", "", "the file to make the socket of the proxy's own API at, which only you can write to (default none)")
 	return cmd
 }
 
@@ -102,9 +104,9 @@ func (r *root) runProxy(cmd *cobra.Command, f proxyFlags, arguments []string) er
 	fmt.Fprintf(cmd.ErrOrStderr(), `The proxy is ready, rules in force: %d.
   in front of  %s
   listens on   %s
-  control      %s/rules
+  control      %s
   kubeconfig   %s
-`, len(o.Rules), o.Upstream.Host, server.URL, server.Control, f.write)
+`, len(o.Rules), o.Upstream.Host, server.URL, cmp.Or(f.control, "none: --control FILE makes it"), f.write)
 	for _, warning := range server.Warnings(o.Rules) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
 	}
@@ -202,17 +204,21 @@ func (r *root) proxyOptions(f proxyFlags) (proxy.Options, error) {
 	return o, err
 }
 
-// checkAddresses refuses a control address that other machines can reach, and an
+// longestSocket is how many bytes the path of a socket may have.
+const longestSocket = 107
+
+// checkAddresses refuses a control address, which all users of the machine could reach, and an
 // address that a kubeconfig cannot name.
 func checkAddresses(f proxyFlags) error {
-	host, _, err := net.SplitHostPort(f.control)
-	if err != nil {
-		return fmt.Errorf("--control %q: want an address like 127.0.0.1:8002", f.control)
+	if _, port, err := net.SplitHostPort(f.control); err == nil {
+		if _, err := strconv.Atoi(port); err == nil {
+			return fmt.Errorf("--control %q: want the file of a socket, such as ./control: every user of this machine could reach an address", f.control)
+		}
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("--control %q: it has no authentication, so it must be a loopback address", f.control)
+	if len(f.control) > longestSocket {
+		return fmt.Errorf("--control %q: the path of a socket has at most %d bytes", f.control, longestSocket)
 	}
-	host, _, err = net.SplitHostPort(f.listen)
+	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil {
 		return fmt.Errorf("--listen %q: want an address like 127.0.0.1:8001", f.listen)
 	}

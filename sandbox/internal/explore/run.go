@@ -117,7 +117,7 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline,
 	if r.recorder, err = record(ctx, r.sandbox.config, r.log.addLock); err != nil {
 		return nil, nil, err
 	}
-	r.proxy, err = proxy.Start(proxy.Options{Upstream: r.sandbox.config, Namespace: "default", Listen: "127.0.0.1:0", Control: "127.0.0.1:0", Log: r.log})
+	r.proxy, err = proxy.Start(proxy.Options{Upstream: r.sandbox.config, Namespace: "default", Listen: "127.0.0.1:0", Log: r.log})
 	if err != nil {
 		return nil, nil, err
 	}

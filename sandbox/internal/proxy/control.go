@@ -4,38 +4,35 @@
 package proxy
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
-	"strings"
+	"syscall"
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/socket"
 )
 
-// local only lets programs on this machine through. It keeps browsers out: any web
-// page can make them send requests, also to a host name of its own that resolves to
-// the loopback address.
-func local(handler http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name
-		}
-		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			http.Error(w, fmt.Sprintf("Host %q: only a loopback address or localhost is answered", r.Host), http.StatusForbidden)
-			return
-		}
-		if origin := r.Header.Get("Origin"); origin != "" {
-			http.Error(w, fmt.Sprintf("Origin %q: requests of web pages are refused", origin), http.StatusForbidden)
-			return
-		}
-		handler.ServeHTTP(w, r)
-	})
+// listenControl listens for the proxy's own API. Other users of the machine cannot reach a socket
+// of a file, and neither can web pages. One that a proxy has left behind that was killed is
+// replaced.
+func listenControl(path string) (net.Listener, error) {
+	if connection, err := (&net.Dialer{}).DialContext(context.Background(), "unix", path); err == nil {
+		_ = connection.Close()
+		return nil, fmt.Errorf("a process listens on %s already", path)
+	} else if info, left := os.Lstat(path); errors.Is(err, syscall.ECONNREFUSED) && left == nil && info.Mode().Type() == fs.ModeSocket {
+		_ = os.Remove(path)
+	}
+	return socket.Listen(context.Background(), path)
 }
 
 // Control is the handler of the proxy's own API. Errors are text, a line for each
@@ -64,7 +61,7 @@ func (p *Proxy) Control() http.Handler {
 	mux.HandleFunc("POST /thaw", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, map[string]int{"removed": p.rules.RemoveFunc(func(r fault.Rule) bool { return r.Fault.Kind == fault.Freeze })})
 	})
-	return local(mux)
+	return mux
 }
 
 func (p *Proxy) addRules(w http.ResponseWriter, r *http.Request) {

@@ -4,23 +4,47 @@
 package proxy
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/prometheus/procfs"
 	"k8s.io/client-go/rest"
 )
 
-// post sends a body to the proxy's own API and decodes its answer.
-func post(t *testing.T, url, body string, answer any) {
+// controlOf is the file of the socket of a proxy's own API.
+var controlOf sync.Map
+
+// control asks the proxy's own API.
+func control(t *testing.T, s *Server) *http.Client {
 	t.Helper()
-	response, err := http.Post(url, "", strings.NewReader(body))
+	file, ok := controlOf.Load(s)
+	if !ok {
+		t.Fatal("it has no API of its own")
+	}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", file.(string))
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// post sends a body to the proxy's own API and decodes its answer.
+func post(t *testing.T, s *Server, path, body string, answer any) {
+	t.Helper()
+	response, err := control(t, s).Post("http://proxy"+path, "", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +77,11 @@ func TestFrozenAtOnce(t *testing.T) {
 		}
 		return ""
 	})
-	post(t, s.Control+"/freeze", "match: {resources: [nodes]}", &struct{}{})
+	post(t, s, "/freeze", "match: {resources: [nodes]}", &struct{}{})
 	if open := watches(t, s); len(open) != 1 || !open[0].Frozen || open[0].Waiting != 0 {
 		t.Errorf("after freeze: %+v", open)
 	}
-	post(t, s.Control+"/thaw", "", &struct{}{})
+	post(t, s, "/thaw", "", &struct{}{})
 	if open := watches(t, s); len(open) != 1 || open[0].Frozen {
 		t.Errorf("after thaw: %+v", open)
 	}
@@ -94,7 +118,7 @@ func TestUnknownResources(t *testing.T) {
 		{"pods/log, deployments.extensions, deployments", []string{"pods/log", "deployments.extensions"}},
 	} {
 		var answer struct{ Warnings []string }
-		post(t, s.Control+"/rules", fmt.Sprintf("rules: [{name: r%d, match: {resources: [%s]}, fault: {kind: Close}}]", i, tc.resources), &answer)
+		post(t, s, "/rules", fmt.Sprintf("rules: [{name: r%d, match: {resources: [%s]}, fault: {kind: Close}}]", i, tc.resources), &answer)
 		var want []string
 		for _, resource := range tc.want {
 			want = append(want, fmt.Sprintf("rule \"r%d\": the API server has no resource %q", i, resource))
@@ -105,8 +129,88 @@ func TestUnknownResources(t *testing.T) {
 	}
 	down.Store(true)
 	var answer struct{ Warnings []string }
-	post(t, s.Control+"/rules", "rules: [{name: gone, match: {resources: [podz]}, fault: {kind: Close}}]", &answer)
+	post(t, s, "/rules", "rules: [{name: gone, match: {resources: [podz]}, fault: {kind: Close}}]", &answer)
 	if answer.Warnings != nil {
 		t.Errorf("without an API server: warnings %q", answer.Warnings)
+	}
+}
+
+// Without a file for its own API, a proxy listens for its clients and nowhere else.
+func TestNoControl(t *testing.T) {
+	before := listening(t)
+	s, err := Start(Options{Upstream: &rest.Config{Host: "http://127.0.0.1:1"}, Listen: "127.0.0.1:0", Log: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if now := listening(t); now != before+1 {
+		t.Errorf("it listens on %d ports, want 1", now-before)
+	}
+}
+
+// listening returns on how many TCP ports of the loopback interface this process listens.
+func listening(t *testing.T) int {
+	t.Helper()
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := fs.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := self.FileDescriptorTargets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sockets, err := os.ReadFile("/proc/self/net/tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for line := range strings.Lines(string(sockets)) {
+		const state, listens, inode = 3, "0A", 9
+		if fields := strings.Fields(line); len(fields) > inode && fields[state] == listens && slices.Contains(open, "socket:["+fields[inode]+"]") {
+			count++
+		}
+	}
+	return count
+}
+
+// Only the user of a proxy steers it: its own API is a file with the mode 0600, and not at an
+// address. One that was left behind is replaced, and none that is in use.
+func TestControlIsPrivate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "control")
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: file, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.SetUnlinkOnClose(false)
+	left.Close()
+	o := Options{Upstream: &rest.Config{Host: "http://127.0.0.1:1"}, Listen: "127.0.0.1:0", Control: file, Log: io.Discard}
+	s, err := Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode() != os.ModeSocket|0o600 {
+		t.Errorf("%v, %v: want a socket with the mode 0600", info, err)
+	}
+	if _, err := Start(o); err == nil || !strings.Contains(err.Error(), "--control: a process listens on "+file+" already") {
+		t.Errorf("a second one: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is left: %v", err)
+	}
+	if err := os.WriteFile(file, []byte("of a user"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(o); err == nil {
+		t.Error("a file that is none of a proxy is replaced")
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "of a user" {
+		t.Errorf("the file has %q, %v", text, err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -46,11 +48,18 @@ func (b *buffer) String() string {
 func serve(t *testing.T, upstream *rest.Config, rules ...fault.Rule) (*Server, *rest.Config, *buffer) {
 	t.Helper()
 	log := &buffer{}
-	s, err := Start(Options{Upstream: upstream, Listen: "127.0.0.1:0", Control: "127.0.0.1:0", Rules: rules, Log: log})
+	dir, err := os.MkdirTemp("", "proxy-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	control := filepath.Join(dir, "control")
+	s, err := Start(Options{Upstream: upstream, Listen: "127.0.0.1:0", Control: control, Rules: rules, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
+	controlOf.Store(s, control)
 	config, err := clientcmd.RESTConfigFromKubeConfig(s.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -148,45 +157,6 @@ func TestHTTP2(t *testing.T) {
 	defer response.Body.Close()
 	if agent, err := io.ReadAll(response.Body); err != nil || response.ProtoMajor != 2 || string(agent) != "somebody/1.0" {
 		t.Errorf("%s, the API server sees %q, %v", response.Proto, agent, err)
-	}
-}
-
-// TestControlIsNotForWebPages: what a browser can be made to send is refused,
-// and what programs send is not.
-func TestControlIsNotForWebPages(t *testing.T) {
-	s, _, _ := serve(t, &rest.Config{Host: "http://127.0.0.1:1"})
-	port := s.Control[strings.LastIndex(s.Control, ":"):]
-	for name, tc := range map[string]struct {
-		host, origin string
-		want         int
-	}{
-		"a program":              {"127.0.0.1" + port, "", http.StatusCreated},
-		"by name":                {"localhost" + port, "", http.StatusCreated},
-		"IPv6":                   {"[::1]" + port, "", http.StatusCreated},
-		"a web page":             {"127.0.0.1" + port, "https://example.com", http.StatusForbidden},
-		"a sandboxed page":       {"127.0.0.1" + port, "null", http.StatusForbidden},
-		"a name that leads here": {"rebound.example.com" + port, "", http.StatusForbidden},
-	} {
-		t.Run(name, func(t *testing.T) {
-			rule := fmt.Sprintf("rules: [{name: %q, fault: {kind: Hang}}]", strings.ReplaceAll(strings.ToLower(name), " ", "-"))
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.Control+"/rules", strings.NewReader(rule))
-			if err != nil {
-				t.Fatal(err)
-			}
-			request.Host = tc.host
-			request.Header.Set("Content-Type", "text/plain")
-			if tc.origin != "" {
-				request.Header.Set("Origin", tc.origin)
-			}
-			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer response.Body.Close()
-			if text, _ := io.ReadAll(response.Body); response.StatusCode != tc.want {
-				t.Errorf("%s %s, want %d", response.Status, text, tc.want)
-			}
-		})
 	}
 }
 

@@ -33,9 +33,12 @@ type Options struct {
 	Upstream *rest.Config
 	// Namespace is the default namespace of the kubeconfig.
 	Namespace string
-	// Listen and Control are the addresses of the proxy and of its own API.
-	Listen, Control string
-	Rules           []fault.Rule
+	// Listen is the address of the proxy.
+	Listen string
+	// Control is the path of the socket of the proxy's own API, which is made. Empty: rules are
+	// only changed by this process.
+	Control string
+	Rules   []fault.Rule
 	// Crash kills the program that the proxy is for, and starts it again after some time.
 	// Without it there can be no rule with the fault Crash.
 	Crash func(down time.Duration)
@@ -45,8 +48,8 @@ type Options struct {
 
 // Server is a running proxy.
 type Server struct {
-	// URL is where the proxy is, Control where its own API is.
-	URL, Control string
+	// URL is where the proxy is.
+	URL string
 	// Kubeconfig is how clients reach it.
 	Kubeconfig []byte
 
@@ -85,24 +88,24 @@ func Start(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
-	control, err := net.Listen("tcp", o.Control)
-	if err != nil {
-		clients.Close()
-		return nil, fmt.Errorf("--control: %w", err)
-	}
 	s := &Server{
 		URL:     "https://" + clients.Addr().String(),
-		Control: "http://" + control.Addr().String(),
 		handler: handler,
 		proxy:   newServer(handler, config),
 		control: newServer(handler.Control(), nil),
 		failed:  make(chan error, 2),
 	}
 	if s.Kubeconfig, err = ca.Kubeconfig(pki.Endpoint{Cluster: ContextName, User: ContextName, URL: s.URL, Namespace: o.Namespace}, client); err != nil {
-		return nil, err
+		return nil, errors.Join(err, clients.Close())
+	}
+	if o.Control != "" {
+		control, err := listenControl(o.Control)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("--control: %w", err), clients.Close())
+		}
+		go func() { s.failed <- s.control.Serve(control) }()
 	}
 	go func() { s.failed <- s.proxy.ServeTLS(clients, "", "") }()
-	go func() { s.failed <- s.control.Serve(control) }()
 	return s, nil
 }
 

@@ -53,7 +53,7 @@ func watched(t *testing.T, contentType string, begin []byte) *rest.Config {
 // watches is what the proxy's own API says of the watches.
 func watches(t *testing.T, s *Server) []watch {
 	t.Helper()
-	response, err := http.Get(s.Control + "/watches")
+	response, err := control(t, s).Get("http://proxy/watches")
 	if err != nil {
 		t.Fatal(err)
 	}
