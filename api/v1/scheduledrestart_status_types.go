@@ -234,8 +234,9 @@ type RestartRecord struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// pods is how many pods the target had when its restart was completed,
-	// without those that were left out.
+	// pods is how many pods the restart has replaced: those that the target had when it
+	// was completed, without those that were left out, and without those below the
+	// partition of a StatefulSet, unless they were evicted.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -245,7 +245,10 @@ func (d *decider) complete(outcome tidekeeperv1.Outcome, reason, message string)
 	switch outcome {
 	case tidekeeperv1.OutcomeSucceeded:
 		record.StartedTime = &active.StartedTime
-		record.Pods, record.PodsLeftOut = d.in.Target.Pods, d.in.Target.Excluded
+		record.Pods, record.PodsLeftOut = d.in.Target.Updates, d.in.Target.Excluded
+		if active.Eviction != nil {
+			record.Pods = d.in.Target.Pods // Those below the partition of a StatefulSet, too.
+		}
 		record.PodStartup = podStartup(d.in.PodStartups, status.History)
 		if status.ConsecutiveFailures < d.spec.FailureLimit {
 			// A schedule that failures have stopped resumes when the spec is edited, and

@@ -206,6 +206,20 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
+// The pods of a record are those that were replaced: not those below the partition of a StatefulSet,
+// which a roll-out leaves, and an eviction does not.
+func TestPodsOfARecord(t *testing.T) {
+	partitioned := withTarget(func(t *workload.State) { t.Kind, t.Pods, t.Updates = "StatefulSet", 4, 1 })
+	for want, in := range map[int32]Input{
+		1: makeInputs(active, withTarget(sentTo), withTarget(complete), noPods, partitioned, now("03:02:00")),
+		4: makeInputs(evicting, havingPods("a+", "b+", "c+", "d+"), partitioned, now("03:02:00")),
+	} {
+		if record := Decide(in).Status.History[0]; record.Pods != want || record.Outcome != tidekeeperv1.OutcomeSucceeded {
+			t.Errorf("%s with %d pods, want %d", record.Outcome, record.Pods, want)
+		}
+	}
+}
+
 // A request that succeeds does not resume a schedule that failures have stopped.
 func TestStoppedStaysStopped(t *testing.T) {
 	in := makeInputs(active, withTarget(sentTo), withTarget(complete), noPods, now("03:02:00"), func(in *Input) {

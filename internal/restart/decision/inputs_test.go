@@ -42,7 +42,7 @@ func makeInputs(changes ...func(*Input)) Input {
 			Status: tidekeeperv1.ScheduledRestartStatus{ObservedGeneration: 1, NextScheduleTime: metaAt("03:00:00")},
 		},
 		Ticks:   ticks,
-		Target:  &workload.State{Kind: "Deployment", Name: "web", UID: "t", Pods: 3, Rollout: workload.Progress{Available: true}},
+		Target:  &workload.State{Kind: "Deployment", Name: "web", UID: "t", Pods: 3, Updates: 3, Rollout: workload.Progress{Available: true}},
 		HasSlot: true, FreezesLive: true, ChangeSettle: DefaultChangeSettle,
 		Now: at("03:00:01"),
 	}

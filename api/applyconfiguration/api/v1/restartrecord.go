@@ -31,8 +31,9 @@ type RestartRecordApplyConfiguration struct {
 	Reason *string `json:"reason,omitempty"`
 	// message has details for users.
 	Message *string `json:"message,omitempty"`
-	// pods is how many pods the target had when its restart was completed,
-	// without those that were left out.
+	// pods is how many pods the restart has replaced: those that the target had when it
+	// was completed, without those that were left out, and without those below the
+	// partition of a StatefulSet, unless they were evicted.
 	Pods *int32 `json:"pods,omitempty"`
 	// podsLeftOut is how many pods of a DaemonSet were not waited for because
 	// their nodes were not ready.
