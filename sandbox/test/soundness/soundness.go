@@ -104,6 +104,9 @@ func (p *Player) play(ctx context.Context, pair Pair, which string) (o Outcome) 
 		args = append(append(args, "env"), pair.Env...)
 	}
 	sandbox := exec.CommandContext(ctx, p.Sandbox, append(args, p.Operators, "--"+which, pair.Name, "--starts", filepath.Join(dir, "starts"))...)
+	// Interrupted, it stops its sandbox.
+	sandbox.Cancel = func() error { return sandbox.Process.Signal(os.Interrupt) }
+	sandbox.WaitDelay = 30 * time.Second
 	var report, progress bytes.Buffer
 	sandbox.Stdout, sandbox.Stderr = &report, &progress
 	err = sandbox.Run()
