@@ -71,7 +71,7 @@ func TestExploreRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := command(t, "explore", "--workload", workloadFile(t, fmt.Sprintf("install: [%s]\n%s", rights, text)), "--quiet", "1500ms", "--dir", t.TempDir(),
+	r := command(t, "explore", "--workload", workloadFile(t, fmt.Sprintf("install: [%s]\n%s", rights, text)), "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "1",
 		"--only", "CrashAfter at step 1, update configmaps", "--", shop(t))
 	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") || !strings.Contains(r.stderr, "The operator has the rights of the ServiceAccount default/shop, as deployment/default/shop has.") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)

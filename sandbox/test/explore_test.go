@@ -101,12 +101,18 @@ func TestExploreFindsMistakes(t *testing.T) {
 			if tc.mistake != "done-first" {
 				return
 			}
-			if again := command(t, "replay", "--quiet", "1500ms", "--patience", "5s", findings[0]); again.code != 2 || !strings.Contains(again.stdout, "it is missing") {
-				t.Errorf("replay: exit code %d\n%s%s", again.code, again.stdout, again.stderr)
-			}
-			if fixed := command(t, "replay", "--quiet", "1500ms", "--patience", "5s", findings[0], "--", shop(t)); fixed.code == 2 {
-				t.Errorf("replay with the fixed operator: exit code %d\n%s%s", fixed.code, fixed.stdout, fixed.stderr)
-			}
+			t.Run("again", func(t *testing.T) {
+				t.Parallel()
+				if again := command(t, "replay", "--quiet", "1500ms", "--patience", "5s", findings[0]); again.code != 2 || !strings.Contains(again.stdout, "it is missing") {
+					t.Errorf("exit code %d\n%s%s", again.code, again.stdout, again.stderr)
+				}
+			})
+			t.Run("fixed", func(t *testing.T) {
+				t.Parallel()
+				if fixed := command(t, "replay", "--quiet", "1500ms", findings[0], "--", shop(t)); fixed.code == 2 {
+					t.Errorf("exit code %d\n%s%s", fixed.code, fixed.stdout, fixed.stderr)
+				}
+			})
 			if merged := command(t, "explore", "report", dir); merged.code != 2 || !strings.Contains(merged.stdout, "it is missing") {
 				t.Errorf("report: exit code %d\n%s%s", merged.code, merged.stdout, merged.stderr)
 			}
@@ -119,7 +125,7 @@ func TestExploreFindsMistakes(t *testing.T) {
 func TestExploreWithoutMistakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	args := []string{"explore", "--workload", shopWorkload, "--dir", dir, "--quiet", "1500ms", "--only", "CrashAfter at step 1", "--only", "Restart at step 2", "--only", "Freeze at step 1", "--only", "Long at step 3", "--only", "CrashEvent at step 1", "--only", "DropEvent at step 3", "--only", "KillAPIServer at step 1", "--only", "KillEtcd at step 3", "--hold", "1s", "--", shop(t)}
+	args := []string{"explore", "--workload", shopWorkload, "--dir", dir, "--quiet", "1500ms", "--only", "CrashAfter at step 1", "--only", "Restart at step 2", "--only", "Freeze at step 1", "--only", "Long at step 3", "--only", "CrashEvent at step 1", "--only", "DropEvent at step 3", "--only", "KillAPIServer at step 1", "--only", "KillEtcd at step 3", "--hold", "1s", "--jobs", "2", "--", shop(t), "--dated"}
 	r := command(t, args...)
 	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -137,7 +143,8 @@ func TestExploreWithoutMistakes(t *testing.T) {
 	}
 }
 
-// What was played with another program of the same name is played again.
+// What was played with another program of the same name is played again: what was found, and what
+// was survived.
 func TestExploreAnotherProgram(t *testing.T) {
 	t.Parallel()
 	dir, program := t.TempDir(), filepath.Join(t.TempDir(), "operator")
@@ -146,16 +153,20 @@ func TestExploreAnotherProgram(t *testing.T) {
 		if err := os.WriteFile(program, fmt.Appendf(nil, "#!/bin/sh\nexec %s %s\n", shop(t), mistake), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		return command(t, "explore", "--workload", shopWorkload, "--dir", dir, "--quiet", "1500ms", "--patience", "5s", "--shrink=false", "--only", "CrashAfter at step 1, update configmaps", "--", program)
+		args := []string{"explore", "--workload", shopWorkload, "--dir", dir, "--quiet", "1500ms", "--patience", "5s", "--shrink=false", "--jobs", "1"}
+		return command(t, append(args, "--only", "CrashAfter at step 1, update configmaps", "--only", "Restart at step 2", "--", program)...)
 	}
-	if r := explore(""); r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") {
-		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if r := explore("--mistake done-first"); r.code != 2 || !strings.Contains(r.stderr, ": the operator's program. All faults are played again") {
+	if r := explore("--mistake done-first"); r.code != 2 || strings.Count(r.stderr, ": ok\n") != 1 || !strings.Contains(r.stdout, "Found: 1.") {
 		t.Fatalf("with a mistake: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	if r := explore(""); r.code != 0 || !strings.Contains(r.stderr, "first those with which something was found before: 1.") || !strings.Contains(r.stderr, ": ok\n") {
-		t.Errorf("without it again: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	r := explore("")
+	if r.code != 0 || strings.Count(r.stderr, ": ok\n") != 2 || !strings.Contains(r.stdout, "Found: 0.") {
+		t.Errorf("without it: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	for _, text := range []string{": the operator's program. All faults are played again", "first those with which something was found before: 1."} {
+		if !strings.Contains(r.stderr, text) {
+			t.Errorf("it does not say %q:\n%s", text, r.stderr)
+		}
 	}
 }
 
@@ -163,7 +174,7 @@ func TestExploreAnotherProgram(t *testing.T) {
 // if that moment is when the step began after which the operator is started.
 func TestExploreStaleStarts(t *testing.T) {
 	t.Parallel()
-	r := command(t, "explore", "--workload", shopWorkload, "--dir", t.TempDir(), "--quiet", "1500ms", "--jobs", "2",
+	r := command(t, "explore", "--workload", shopWorkload, "--dir", t.TempDir(), "--quiet", "1500ms", "--jobs", "1",
 		"--only", "StaleStart at step 1, as of", "--only", "StaleStart at step 3, as of step 3", "--only", "StaleStart at step 3, as of step 1", "--",
 		"env", "KUBE_FEATURE_WatchListClient=false", shop(t))
 	if r.code != 0 || !strings.Contains(r.stdout, "Played 3 of 3 faults") || !strings.Contains(r.stdout, "of which 3 were reached") {
@@ -261,7 +272,7 @@ func TestExploreOperatorsThatDoNotWork(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			args := []string{"explore", "--dir", t.TempDir(), "--workload", workloadFile(t, manifests.Replace(tc.workload)), "--quiet", "1s", "--settle", "5s", "--"}
+			args := []string{"explore", "--dir", t.TempDir(), "--workload", workloadFile(t, manifests.Replace(tc.workload)), "--quiet", "1s", "--settle", "5s", "--jobs", "1", "--"}
 			if tc.operator == "SHOP" {
 				args = append(args, shop(t))
 			} else {
@@ -290,7 +301,7 @@ func TestExploreInAPod(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
-			r := command(t, "explore", "--workload", workloadFile(t, fmt.Sprintf("install: [%s]\n%s", rights, text)), "--quiet", "1500ms", "--dir", dir,
+			r := command(t, "explore", "--workload", workloadFile(t, fmt.Sprintf("install: [%s]\n%s", rights, text)), "--quiet", "1500ms", "--dir", dir, "--jobs", "1",
 				"--service-account", account, "--only", "CrashAfter at step 1, update configmaps", "--",
 				"env", "-u", "KUBECONFIG", "sh", "-c", `test "$(cat `+files+`/namespace)" = default && exec "$0"`, shop(t))
 			if r.code != 0 || !strings.Contains(r.stdout, "of which 1 were reached") || !strings.Contains(r.stdout, "Found: 0.") {
@@ -318,7 +329,7 @@ steps:
 - run: kubectl delete configmap bread
 `
 	t.Parallel()
-	r := command(t, "explore", "--workload", workloadFile(t, workload), "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "2",
+	r := command(t, "explore", "--workload", workloadFile(t, workload), "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "1",
 		"--only", "CrashAfter at step 1", "--only", "Freeze at step 1, configmaps", "--", shop(t))
 	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") || strings.Contains(r.stderr, "error: ") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)

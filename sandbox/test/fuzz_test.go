@@ -37,11 +37,13 @@ func stall(t *testing.T) string {
 	return path
 }
 
-// fuzzStall runs sandbox fuzz on the Stall with those flags and mistakes.
+// fuzzStall runs sandbox fuzz on the Stall with those flags and mistakes, after which flags of the Stall
+// may come.
 func fuzzStall(t *testing.T, dir, mistakes string, flags ...string) result {
 	t.Helper()
 	args := append([]string{"fuzz", "--install", "testdata/stall-crd.yaml", "--object", "testdata/stall.yaml", "--dir", dir, "--nodes", "0", "--quiet", "1s", "--patience", "5s"}, flags...)
-	return command(t, append(args, "--", stall(t), "--mistakes", mistakes)...)
+	args = append(args, "--", stall(t), "--mistakes")
+	return command(t, append(args, strings.Split(mistakes, " ")...)...)
 }
 
 // Each mistake that an operator makes is found, by one edit that shows it, and no other;
@@ -49,8 +51,8 @@ func fuzzStall(t *testing.T, dir, mistakes string, flags ...string) result {
 func TestFuzzFindsMistakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r := fuzzStall(t, dir, "panic,stuck,leftover,loop,sticky",
-		"--only", "spec.items: empty", "--only", "spec.interval: a duration without a unit", "--only", "spec.interval: a longer duration", "--only", "spec.extra: added",
+	r := fuzzStall(t, dir, "panic,stuck,leftover,loop,sticky --counts",
+		"--jobs", "2", "--only", "spec.items: empty", "--only", "spec.interval: a duration without a unit", "--only", "spec.interval: a longer duration", "--only", "spec.extra: added",
 		"--only", "spec.replicas: negative", "--only", "spec.message: with a suffix", "--only", "spec.message: one too long", "--only", "as in a rule")
 	if r.code != 2 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -88,19 +90,7 @@ func TestFuzzFindsMistakes(t *testing.T) {
 	if file == nil {
 		t.Fatalf("the report does not say how to play it again:\n%s", r.stdout)
 	}
-	flags := []string{"replay", "--quiet", "1s", "--patience", "3s", file[1]}
-	t.Run("again", func(t *testing.T) {
-		t.Parallel()
-		if r := command(t, flags...); r.code != 2 || !strings.Contains(r.stdout, "does not heal") {
-			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-		}
-	})
-	t.Run("fixed", func(t *testing.T) {
-		t.Parallel()
-		if r := command(t, append(slices.Clone(flags), "--", stall(t))...); r.code != 0 || !strings.Contains(r.stdout, "It is not found any more") {
-			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-		}
-	})
+	mustReplay(t, file[1], "does not heal", "It is not found any more")
 }
 
 // A mistake that only shows when an edit comes while the operator is busy with a new object is
@@ -108,11 +98,14 @@ func TestFuzzFindsMistakes(t *testing.T) {
 func TestFuzzBusy(t *testing.T) {
 	t.Parallel()
 	only := []string{"--only", "spec.message: with a suffix", "--jobs", "1"}
-	if r := fuzzStall(t, t.TempDir(), "rigid", only...); r.code != 0 {
-		t.Fatalf("without --busy: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	t.Run("without --busy", func(t *testing.T) {
+		t.Parallel()
+		if r := fuzzStall(t, t.TempDir(), "rigid", append(slices.Clone(only), "--patience", "30s")...); r.code != 0 {
+			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+	})
 	dir := t.TempDir()
-	r := fuzzStall(t, dir, "rigid", append(only, "--busy")...)
+	r := fuzzStall(t, dir, "rigid", append(slices.Clone(only), "--busy")...)
 	if r.code != 2 || !strings.Contains(r.stdout, "after a new object was edited and the sample restored, both at once") || !strings.Contains(r.stdout, "stuck") {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -120,13 +113,25 @@ func TestFuzzBusy(t *testing.T) {
 	if err != nil || len(found) != 1 {
 		t.Fatalf("the findings are %q, %v", found, err)
 	}
-	flags := []string{"replay", "--quiet", "1s", "--patience", "5s", found[0]}
-	if r := command(t, flags...); r.code != 2 {
-		t.Errorf("replayed: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if r := command(t, append(flags, "--", stall(t))...); r.code != 0 || !strings.Contains(r.stdout, "It is not found any more") {
-		t.Errorf("replayed without the mistake: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	mustReplay(t, found[0], "stuck", "It is not found any more")
+}
+
+// mustReplay plays a finding of the Stall again: it is found again, and not with an operator that makes no
+// mistake. What is found takes the patience, and what is not takes none of it.
+func mustReplay(t *testing.T, finding, says, saysFixed string) {
+	t.Helper()
+	t.Run("again", func(t *testing.T) {
+		t.Parallel()
+		if r := command(t, "replay", "--quiet", "1s", "--patience", "5s", finding); r.code != 2 || !strings.Contains(r.stdout, says) {
+			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+	})
+	t.Run("fixed", func(t *testing.T) {
+		t.Parallel()
+		if r := command(t, "replay", "--quiet", "1s", "--patience", "30s", finding, "--", stall(t)); r.code != 0 || !strings.Contains(r.stdout, saysFixed) {
+			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+	})
 }
 
 // A mistake that only shows when the operator is killed after an edit is found with faults,
@@ -134,7 +139,7 @@ func TestFuzzBusy(t *testing.T) {
 func TestFuzzFaults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	only := []string{"--only", "spec.message: with a suffix", "--patience", "10s"}
+	only := []string{"--only", "spec.message: with a suffix", "--patience", "10s", "--jobs", "1"}
 	r := fuzzStall(t, dir, "hasty", append(slices.Clone(only), "--faults")...)
 	if r.code != 2 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -171,24 +176,12 @@ func TestFuzzFaults(t *testing.T) {
 	}
 	t.Run("without the mistake", func(t *testing.T) {
 		t.Parallel()
-		r := fuzzStall(t, t.TempDir(), "", append(slices.Clone(only), "--faults")...)
+		r := fuzzStall(t, t.TempDir(), "", append(slices.Clone(only), "--patience", "30s", "--faults")...)
 		if r.code != 0 || !strings.Contains(r.stdout, "; 4 with a fault, of which 4 were reached") || !strings.Contains(r.stdout, "Found: 0.") {
 			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 		}
 	})
-	flags := []string{"replay", "--quiet", "1s", "--patience", "10s", file[1]}
-	t.Run("again", func(t *testing.T) {
-		t.Parallel()
-		if r := command(t, flags...); r.code != 2 || !strings.Contains(r.stdout, found) {
-			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-		}
-	})
-	t.Run("fixed", func(t *testing.T) {
-		t.Parallel()
-		if r := command(t, append(slices.Clone(flags), "--", stall(t))...); r.code != 0 || !strings.Contains(r.stdout, "the operator survives this edit with this fault") {
-			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-		}
-	})
+	mustReplay(t, file[1], found, "the operator survives this edit with this fault")
 }
 
 // An operator without a mistake survives all edits that are tried, also several at once,
@@ -196,7 +189,7 @@ func TestFuzzFaults(t *testing.T) {
 func TestFuzzWithoutMistakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	only := []string{"--jobs", "1", "--patience", "20s"}
+	only := []string{"--jobs", "1", "--patience", "30s"}
 	for _, edit := range []string{
 		"spec.items: empty", "spec.interval: a duration without a unit", "spec.extra: added", "spec.replicas: negative",
 		"spec.message: with a suffix", "spec.items: as many as may be", "spec.message: a path",

@@ -28,6 +28,9 @@ import (
 
 var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "gives-up" does not try again what has failed; "panic" panics on a conflict; "restless" writes all the time after an error; "impatient" tries again at once when its write came too late; "turns" writes what $TURN is to its receipts`)
 
+// dated is not the default, as explore learns from one run more if undisturbed runs differ.
+var dated = flag.Bool("dated", false, "write to each receipt when it was printed")
+
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server")
 	webhook := flag.Bool("webhook", false, "serve a webhook")
@@ -121,7 +124,10 @@ func markDone(ctx context.Context, client kubernetes.Interface, order *corev1.Co
 }
 
 func receipt(ctx context.Context, client kubernetes.Interface, order *corev1.ConfigMap) error {
-	data := map[string]string{"item": order.Data["item"], "printed": time.Now().String()}
+	data := map[string]string{"item": order.Data["item"]}
+	if *dated {
+		data["printed"] = time.Now().String()
+	}
 	if *mistake == "turns" {
 		data["turn"] = os.Getenv("TURN")
 	}
