@@ -163,9 +163,14 @@ func clientOf(t testing.TB, kubeconfig string) kubernetes.Interface {
 	return clientset
 }
 
-// waitFor waits until missing returns "". Until then it returns what is missing.
-func waitFor(t testing.TB, timeout time.Duration, missing func() string) {
+// patience is how long tests wait at least: a machine may be busy.
+const patience = 2 * time.Minute
+
+// waitFor waits until missing returns "", for as long as that usually takes at most, and for longer
+// on a machine that is busy. Until then it returns what is missing.
+func waitFor(t testing.TB, usually time.Duration, missing func() string) {
 	t.Helper()
+	timeout := max(patience, usually)
 	if err := client.Wait(context.WithoutCancel(t.Context()), timeout, "nothing is missing", func() error {
 		if what := missing(); what != "" {
 			return errors.New(what)
