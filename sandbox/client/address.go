@@ -1,6 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package client
 
 import (

@@ -4,7 +4,8 @@
 // Package client runs sandboxes from Go: for the tests of an operator, or for
 // a program that needs a control plane for a while. It is a module of its own
 // that requires nothing but the standard library, so it can be imported next
-// to any version of client-go. It runs on Linux, as sandboxes do.
+// to any version of client-go. It runs on Linux, as sandboxes do,
+// and compiles on other systems, where Up returns an error that wraps errors.ErrUnsupported.
 //
 //	func TestShop(t *testing.T) {
 //		s := client.Shared(t, client.Options{Nodes: 3, Install: client.Install{Paths: []string{"config/crd"}}})
@@ -26,6 +27,7 @@
 //	snapshot.go  keep all objects and put them back; wait until nothing is written
 //	process.go   run a program against a sandbox: its output, signals, end
 //	address.go   a free port for such a program, reserved until it is released
+//	other.go     the same on other systems than Linux, where there is none
 //	proxy.go     start the fault proxy and control it while it runs
 //	log.go       read the fault proxy's log
 //	child        start a command that ends with the process that started it

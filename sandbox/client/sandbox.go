@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -79,6 +80,9 @@ func Attach(ctx context.Context, o Options) (*Sandbox, error) {
 
 // binary finds the program, or builds it.
 func (o Options) binary(ctx context.Context) (string, error) {
+	if err := onLinux(); err != nil {
+		return "", err
+	}
 	if o.Binary != "" {
 		return o.Binary, nil
 	}
@@ -89,6 +93,16 @@ func (o Options) binary(ctx context.Context) (string, error) {
 		return path, nil
 	}
 	return build(ctx)
+}
+
+// onLinux returns an error on any other system.
+func onLinux() error { return supports(runtime.GOOS) }
+
+func supports(system string) error {
+	if system == "linux" {
+		return nil
+	}
+	return fmt.Errorf("sandboxes run on Linux, and this is %s: run these tests in a container or a virtual machine (%w)", system, errors.ErrUnsupported)
 }
 
 // Greeting returns what `sandbox up` printed.

@@ -1,6 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 // Package child starts commands that end with the process that started them,
 // even if that process is killed.
 package child

@@ -1,0 +1,18 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package child
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+)
+
+// Start starts nothing: only Linux ends a process with the one that started it.
+func Start(*exec.Cmd) error {
+	return fmt.Errorf("this needs Linux, and the system is %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}
