@@ -229,6 +229,7 @@ func (f exploreFlags) playable(cmd *cobra.Command, others int) error {
 type result interface {
 	HTML(file string) error
 	JUnit(file string) error
+	JSON(dir string) error
 	Text(w io.Writer, dir string)
 	Confirmed() int
 	Judged() error
@@ -243,7 +244,7 @@ func tell(cmd *cobra.Command, result result, dir, html, junit string) error {
 		junit = filepath.Join(dir, "junit.xml")
 	}
 	result.Text(cmd.OutOrStdout(), dir)
-	if err := errors.Join(result.HTML(html), result.JUnit(junit)); err != nil {
+	if err := errors.Join(result.HTML(html), result.JUnit(junit), result.JSON(dir)); err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "Reports: %s, %s\n", html, junit)

@@ -15,6 +15,8 @@
 //	pod.go        the Pod that it has, and its webhooks
 //	programs.go   other programs, beside it
 //	rights.go     with whose rights it runs
+//	scope.go      by what runs are judged, in numbers
+//	resources.go  the kinds of objects that there are
 //	requests.go   what the operator asked for, from the proxy's log
 //	recorder.go   every version of every object
 //	state.go      what is compared at the end, without what differs anyway

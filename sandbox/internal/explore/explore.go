@@ -75,6 +75,13 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	if err := book.Plan(p.Shard, p.Shards, ids(faults)); err != nil {
 		return nil, err
 	}
+	var broken []string
+	for _, p := range a.Problems {
+		broken = append(broken, p.summary())
+	}
+	if err := book.Judge(base.scope(a, broken)); err != nil {
+		return nil, err
+	}
 	for _, resource := range base.Watched {
 		if !slices.Contains(base.Listed, resource) {
 			result.Streamed = append(result.Streamed, resource)

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -43,15 +42,6 @@ type Version struct {
 	Revision int64
 }
 
-// unrecorded are resources that no operator is judged by: they are notes, leases, and what
-// the control plane derives from others.
-var unrecorded = []string{
-	"events", "events.events.k8s.io", "leases.coordination.k8s.io",
-	"componentstatuses", "leasecandidates.coordination.k8s.io", "csinodes.storage.k8s.io", "flowschemas.flowcontrol.apiserver.k8s.io",
-	"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "apiservices.apiregistration.k8s.io", "ipaddresses.networking.k8s.io",
-	"servicecidrs.networking.k8s.io",
-}
-
 // recorder watches every resource of a cluster, and keeps every version of every object.
 type recorder struct {
 	client dynamic.Interface
@@ -62,6 +52,8 @@ type recorder struct {
 	last     time.Time
 	err      error
 	watched  map[string]schema.GroupVersionResource
+	// never are the resources that are not recorded.
+	never []string
 	// lock is called for each object by which old clients elect a leader, which they write
 	// all the time.
 	lock func(key string)
@@ -79,23 +71,9 @@ func record(ctx context.Context, config *rest.Config, lock func(key string)) (*r
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{client: client, lock: lock, current: map[types.UID]*Version{}, watched: map[string]schema.GroupVersionResource{}, changed: make(chan struct{})}
-	lists, _, err := resourcesOf(config)
-	if err != nil {
+	r := &recorder{client: client, lock: lock, current: map[types.UID]*Version{}, changed: make(chan struct{})}
+	if r.watched, r.never, err = recorded(config); err != nil {
 		return nil, err
-	}
-	for _, list := range lists {
-		group, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			return nil, err
-		}
-		for _, resource := range list.APIResources {
-			name := schema.GroupResource{Group: group.Group, Resource: resource.Name}.String()
-			if !slices.Contains(resource.Verbs, "watch") || !slices.Contains(resource.Verbs, "list") || slices.Contains(unrecorded, name) {
-				continue
-			}
-			r.watched[name] = group.WithResource(resource.Name)
-		}
 	}
 	var listing sync.WaitGroup
 	errs := make(chan error, len(r.watched))
@@ -109,35 +87,6 @@ func record(ctx context.Context, config *rest.Config, lock func(key string)) (*r
 		all = append(all, err)
 	}
 	return r, errors.Join(all...)
-}
-
-// resourcesOf returns the resources that the API server has, and the versions of APIs that an
-// APIService names and nothing serves.
-func resourcesOf(config *rest.Config) (lists []*metav1.APIResourceList, unserved []string, err error) {
-	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, nil, err
-	}
-	lists, err = discoverer.ServerPreferredResources()
-	if unserved, err = unservedGroups(err); err != nil {
-		return nil, nil, fmt.Errorf("ask the API server for its resources: %w", err)
-	}
-	return lists, unserved, nil
-}
-
-// unservedGroups returns the versions of APIs that cannot be asked for their resources, as what
-// serves them does not run: there are no objects of theirs. Any other error is returned.
-func unservedGroups(err error) ([]string, error) {
-	failed, is := discovery.GroupDiscoveryFailedErrorGroups(err)
-	if !is {
-		return nil, err
-	}
-	groups := make([]string, 0, len(failed))
-	for group := range failed {
-		groups = append(groups, group.String())
-	}
-	slices.Sort(groups)
-	return groups, nil
 }
 
 // begin lists a resource, and follows it from there.
@@ -165,6 +114,9 @@ func (r *recorder) begin(ctx context.Context, name string, resource schema.Group
 	}()
 	return nil
 }
+
+// kinds are the resources that are recorded.
+func (r *recorder) kinds() []string { return slices.Sorted(maps.Keys(r.watched)) }
 
 // expectBreaks: from now on the API server may be away for a while.
 func (r *recorder) expectBreaks() { r.breaks.Store(true) }

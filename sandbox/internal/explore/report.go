@@ -14,6 +14,7 @@ import (
 
 var tool = &results.Tool[*Finding]{
 	Name: "explore", Cases: "faults", Subject: "workload or operator", Parse: parseFinding,
+	Effects: []results.Effect{{Outcome: reached, Says: "took effect, and were judged"}, {Outcome: results.NotReached, Says: "did not take effect: the operator did not do again what they are about"}},
 	Page: results.NewPage(`{{range .Problems}}<p><strong>{{.Oracle}}</strong>, noticed in step {{.Step}}:</p><pre>{{range .Lines}}{{.}}
 {{end}}</pre>{{end}}
 {{with .Possible}}<p>Can it happen? {{.}}</p>{{end}}
@@ -37,6 +38,7 @@ func (r *Result) Text(w io.Writer, dir string) {
 	if len(r.Streamed) > 0 {
 		fmt.Fprintf(w, "Stale first lists were not played for %s: the operator streams these lists or asks for current ones, so they cannot be stale.\n", strings.Join(r.Streamed, ", "))
 	}
+	tool.Means(w, r.Result)
 }
 
 // Describe implements [results.Finding].
@@ -63,6 +65,9 @@ func (r *Result) HTML(file string) error { return tool.HTML(file, r.Result) }
 
 // JUnit writes the result for CI.
 func (r *Result) JUnit(file string) error { return tool.JUnit(file, r.Result) }
+
+// JSON writes the result for programs to a directory.
+func (r *Result) JSON(dir string) error { return tool.JSON(dir, r.Result) }
 
 // IsResult reports whether a directory has the results of this package.
 func IsResult(dir string) bool { return tool.Is(dir) }

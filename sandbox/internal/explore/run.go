@@ -56,8 +56,10 @@ type Outcome struct {
 	// Watches are the resources that the operator watches at the end.
 	Watches []string
 	Output  []string
-	Began   time.Time
-	Took    time.Duration
+	// Kinds are the resources of which all versions are recorded, and Never those of which none is.
+	Kinds, Never []string
+	Began        time.Time
+	Took         time.Duration
 }
 
 // StepOutcome is what there was when a step had settled. The first is the operator's start.
@@ -208,7 +210,7 @@ func (r *run) play(ctx context.Context) (*Outcome, error) {
 	}
 	r.outcome.Took = time.Since(r.began)
 	r.outcome.Output = r.operator.output.tail(200)
-	r.outcome.Watches = r.watches()
+	r.outcome.Watches, r.outcome.Kinds, r.outcome.Never = r.watches(), r.recorder.kinds(), r.recorder.never
 	r.judge()
 	return r.outcome, err
 }

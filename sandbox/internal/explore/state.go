@@ -59,16 +59,24 @@ var ofKubelets = []string{"nodes", "pods"}
 // systemNamespaces are those of the control plane.
 var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
 
-// leftOut reports whether an object is not part of a state: one by which leaders are elected, and
-// what is the control plane's own.
-func leftOut(v *Version, locks map[string]bool) bool {
+// ofControlPlane is why an object of a system namespace is left out.
+const ofControlPlane = "the control plane's own"
+
+// leftOut reports whether an object is not part of a state.
+func leftOut(v *Version, locks map[string]bool) bool { return whyLeftOut(v, locks) != "" }
+
+// whyLeftOut says why an object is not part of a state, empty if it is: one by which leaders are
+// elected is not, nor what is the control plane's own.
+func whyLeftOut(v *Version, locks map[string]bool) string {
 	switch {
 	case locks[v.key()]:
-		return true
-	case v.Resource == "endpoints": // The control plane makes them of the pods, and slices as well.
-		return byControlPlane(v.Object)
+		return "the operator elects its leader by them"
+	case v.Resource == "endpoints" && byControlPlane(v.Object):
+		return "the control plane makes them of the pods, and slices as well"
+	case v.Resource != "endpoints" && v.Prepared && slices.Contains(systemNamespaces, v.Object.GetNamespace()) && byControlPlane(v.Object):
+		return ofControlPlane
 	}
-	return v.Prepared && slices.Contains(systemNamespaces, v.Object.GetNamespace()) && byControlPlane(v.Object)
+	return ""
 }
 
 // state describes objects.

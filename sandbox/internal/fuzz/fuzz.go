@@ -132,7 +132,10 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 	}
 	q := &queue{fuzzer: f, plan: p, book: book, over: over, variety: explore.NewVariety()}
 	q.fill(all)
-	err = q.run(w)
+	by := w.scope()
+	err = errors.Join(book.Judge(by), q.run(w))
+	by.Masked = f.base.mask.All() // It has grown since.
+	err = errors.Join(err, book.Judge(by))
 	book.Left, book.Took = len(q.edits), time.Since(began)
 	return &Result{book.Result}, err
 }

@@ -14,6 +14,13 @@ import (
 
 var tool = &results.Tool[*Finding]{
 	Name: "fuzz", Cases: "edits", Subject: "object or operator", Parse: parseFinding,
+	Effects: []results.Effect{
+		{Outcome: string(accepted), Says: "were accepted, and judged by what the operator did"},
+		{Outcome: string(denied), Says: "were refused by the API server, and judged by whether that changed anything"},
+		{Outcome: string(same), Says: "changed nothing, so there was nothing to judge"},
+		{Outcome: string(disturbed), Says: "with a fault that took effect"},
+		{Outcome: string(notReached), Says: "with a fault that did not take effect"},
+	},
 	Page: results.NewPage(`<pre>{{range .Made}}{{.}}
 {{end}}</pre>
 {{with .Possible}}<p>Can it happen? {{.}}</p>{{end}}
@@ -39,6 +46,7 @@ func (r *Result) Text(w io.Writer, dir string) {
 	for _, doubt := range r.Doubt() {
 		fmt.Fprintln(w, doubt)
 	}
+	tool.Means(w, r.Result)
 }
 
 // Describe implements [results.Finding].
@@ -81,6 +89,9 @@ func (r *Result) HTML(file string) error { return tool.HTML(file, r.Result) }
 
 // JUnit writes the result for CI.
 func (r *Result) JUnit(file string) error { return tool.JUnit(file, r.Result) }
+
+// JSON writes the result for programs to a directory.
+func (r *Result) JSON(dir string) error { return tool.JSON(dir, r.Result) }
 
 // IsResult reports whether a directory has the results of this package.
 func IsResult(dir string) bool { return tool.Is(dir) }

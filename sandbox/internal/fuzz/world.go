@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // world is a sandbox in which the operator runs, and the sample is there and at rest.
@@ -38,6 +39,16 @@ type world struct {
 }
 
 func (w *world) state() explore.State { return w.session.State(leftOut) }
+
+// scope says by what edits are judged.
+func (w *world) scope() *results.Scope {
+	s := w.session.Scope(leftOut, "the history of others", w.base.mask.Mask)
+	for _, own := range w.Ignore {
+		s.Besides = append(s.Besides, own+": --ignore says so")
+	}
+	s.Besides = append(s.Besides, "how often something was changed, when it was done, and claims for storage that are kept or have grown")
+	return s
+}
 
 // sample returns the object that is edited, with the fields of common from the sample.
 func (f *Fuzzer) sample(content map[string]any) *unstructured.Unstructured {

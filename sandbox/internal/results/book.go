@@ -25,6 +25,8 @@ type Tool[F Finding] struct {
 	Subject string
 	// Parse reads a finding.
 	Parse func(text []byte) (F, error)
+	// Effects are the outcomes that reports count.
+	Effects []Effect
 	// Page is what NewPage returns.
 	Page *template.Template
 }
@@ -65,6 +67,8 @@ type Book[F Finding] struct {
 	// last is when a case was played before, and changed are the contents that differ since.
 	last    time.Time
 	changed []string
+	// part is what is to be played here.
+	part part
 }
 
 // playedFile has a line of JSON for each case that was played.

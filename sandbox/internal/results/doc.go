@@ -13,5 +13,6 @@
 //	again.go     goes on in it, or begins from the start
 //	result.go    which findings are probably of one mistake
 //	report.go    says it: text, HTML
+//	scope.go     by what was judged, what was left out, and what the result means therefore
 //	junit.go     says it to CI
 package results

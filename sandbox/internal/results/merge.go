@@ -21,12 +21,25 @@ type part struct {
 	Number int      `json:"part,omitempty"`
 	Parts  int      `json:"parts,omitempty"`
 	IDs    []string `json:"cases"`
+	// Scope is by what they are judged.
+	Scope *Scope `json:"scope,omitempty"`
 }
 
 // Plan keeps which cases are to be played here, the number-th of several parts.
 func (b *Book[F]) Plan(number, of int, ids []string) error {
 	b.Planned = len(ids)
-	text, err := json.Marshal(part{Number: number, Parts: of, IDs: ids})
+	b.part.Number, b.part.Parts, b.part.IDs = number, of, ids
+	return b.keepPart()
+}
+
+// Judge keeps by what the cases are judged.
+func (b *Book[F]) Judge(by *Scope) error {
+	b.Scope, b.part.Scope = by, by
+	return b.keepPart()
+}
+
+func (b *Book[F]) keepPart() error {
+	text, err := json.Marshal(b.part)
 	if err != nil {
 		return err
 	}
@@ -110,6 +123,7 @@ func (t *Tool[F]) Merge(dirs []string) (*Result[F], error) {
 			return nil, err
 		}
 		parts = append(parts, part)
+		merged.Scope = merged.Scope.merge(part.Scope)
 		for _, p := range r.Played {
 			if !played[p.ID] {
 				played[p.ID] = true

@@ -21,6 +21,8 @@ type Result[F Finding] struct {
 	Planned, Left int
 	Missing       []string
 	Took          time.Duration
+	// Scope is by what was judged; nil: that is not known.
+	Scope *Scope
 	// Learnt is what was learnt before.
 	Learnt string
 }

@@ -112,6 +112,12 @@ func (m *Mask) All() []Masked {
 	return all
 }
 
+// Hides reports whether a field of an object is masked.
+func (m *Mask) Hides(object, path string) bool {
+	of := m.of(object)
+	return of.whole || of.hides(path)
+}
+
 // masks is what is masked of one object.
 type masks struct {
 	whole, number bool
