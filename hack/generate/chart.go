@@ -4,11 +4,17 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
 
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"tidekeeper.dev/tidekeeper/internal/controller"
+	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
 // chartControllers returns the list of controllers that the chart's templates read.
@@ -24,8 +30,70 @@ func chartControllers(controllers []controller.Definition) string {
 // controllersEnum is the list of what the value controllers may have in the chart's schema.
 var controllersEnum = regexp.MustCompile(`("controllers": \{\s+"type": "array",\s+"minItems": 1,\s+"items": \{\s+"enum": \[)[^\]]*\]`)
 
-// chartSchema returns the schema of the chart's values with the names of the controllers.
-func chartSchema(schema string, controllers []controller.Definition) (string, error) {
+// settings is what the value settings may have in the chart's schema.
+var settings = regexp.MustCompile(`(?s)\n    "settings": \{.*?\n    \}`)
+
+// keptByChart are flags that the chart sets itself, from other values or from how it mounts things.
+var keptByChart = sets.New(
+	"controllers", "namespaces", "kubeconfig", "leader-elect", "leader-elect-resource-namespace",
+	"metrics-bind-address", "metrics-cert-dir", "metrics-cert-name", "metrics-key-name",
+	"health-probe-bind-address", "graceful-shutdown-timeout",
+)
+
+// settingsSchema returns the schema of the value settings: the flags of the manager but those that
+// the chart keeps for itself, so that a typo is refused before anything is installed.
+func settingsSchema(flags *pflag.FlagSet) (string, error) {
+	properties := map[string]any{}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !keptByChart.Has(f.Name) {
+			properties[f.Name] = settingSchema(f.Value.Type())
+		}
+	})
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("    ", "  ")
+	err := e.Encode(map[string]any{"type": "object", "additionalProperties": false, "properties": properties})
+	return strings.TrimSpace(b.String()), err
+}
+
+// settingSchema returns the schema of the value of a flag of a type of pflag.
+func settingSchema(of string) map[string]any {
+	switch of {
+	case "bool":
+		return map[string]any{"type": "boolean"}
+	case "int", "int32", "int64":
+		return map[string]any{"type": "integer"}
+	case "float64":
+		return map[string]any{"type": "number"}
+	case "duration":
+		return map[string]any{"type": "string", "pattern": "^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$"}
+	default:
+		return map[string]any{"type": []string{"string", "integer", "boolean"}}
+	}
+}
+
+// flagsOfManager returns all flags of the manager.
+func flagsOfManager() *pflag.FlagSet {
+	all := pflag.NewFlagSet("all", pflag.ContinueOnError)
+	groups := manager.NewOptions().Flags()
+	for _, name := range groups.Order {
+		all.AddFlagSet(groups.FlagSets[name])
+	}
+	return all
+}
+
+// chartSchema returns the schema of the chart's values with the names of the controllers and the
+// flags of the manager.
+func chartSchema(schema string, controllers []controller.Definition, flags *pflag.FlagSet) (string, error) {
+	if len(settings.FindAllString(schema, -1)) != 1 {
+		return "", fmt.Errorf("the value settings is not in the chart's schema where it was")
+	}
+	allowed, err := settingsSchema(flags)
+	if err != nil {
+		return "", fmt.Errorf("write the schema of the value settings: %w", err)
+	}
+	schema = settings.ReplaceAllLiteralString(schema, "\n    \"settings\": "+allowed)
 	if len(controllersEnum.FindAllString(schema, -1)) != 1 {
 		return "", fmt.Errorf("the enum of the value controllers is not in the chart's schema where it was")
 	}

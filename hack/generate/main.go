@@ -66,7 +66,7 @@ func generated(crds []string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	newSchema, err := chartSchema(string(schema), controllers)
+	newSchema, err := chartSchema(string(schema), controllers, flagsOfManager())
 	if err != nil {
 		return nil, err
 	}
