@@ -67,6 +67,9 @@ func (c *cluster) startRealNodes(ctx context.Context, client kubernetes.Interfac
 	if _, err := realnode.StoreImage(c.Dir.Images(), realnode.PauseImage, filepath.Join(programs, "pause")); err != nil {
 		return err
 	}
+	if err := realnode.DelegateCgroups(); err != nil {
+		return err
+	}
 	started := time.Now()
 	for i := range c.RealNodes {
 		if err := c.startRealNode(i+1, programs); err != nil {

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -59,22 +58,16 @@ func checkCgroups() error {
 	var have []string
 	for _, h := range list {
 		controllers := h.controllers
-		if len(controllers) == 0 && h.mount == "/sys/fs/cgroup" {
-			// They are not turned on here, as that is for the whole machine.
-			text, _ := os.ReadFile(filepath.Join(h.mount, "cgroup.subtree_control"))
+		if len(controllers) == 0 && h.mount == unifiedMount {
+			// DelegateCgroups turns on those of them that are not on.
+			text, _ := os.ReadFile(filepath.Join(h.mount, "cgroup.controllers"))
 			controllers = strings.Fields(string(text))
 		}
 		if unix.Access(h.mount, unix.W_OK) == nil {
 			have = append(have, controllers...)
 		}
 	}
-	var missing []string
-	for _, c := range wanted {
-		if !slices.Contains(have, c) {
-			missing = append(missing, c)
-		}
-	}
-	if len(missing) > 0 {
+	if missing := without(have); len(missing) > 0 {
 		return fmt.Errorf("real nodes need cgroups, and cannot use the controller %s here", strings.Join(missing, ", "))
 	}
 	return nil
@@ -85,6 +78,9 @@ func makeCgroup(name string) error {
 	list, err := mounted()
 	if err != nil {
 		return err
+	}
+	if u := unifiedTree(list); u != nil {
+		return u.makeCgroup(name)
 	}
 	for _, h := range list {
 		if err := os.MkdirAll(filepath.Join(h.mount, name), 0o755); err != nil {

@@ -12,6 +12,7 @@
 //	spec.go      what a node is made of: names, addresses, files
 //	check.go     what a machine must have
 //	cgroup.go    the cgroups of a node, made and removed
+//	unified.go   those of version 2, whose controllers are turned on from the root down
 //	config.go    the configuration of the kubelet, containerd and the network of pods
 //	node.go      the process of a node: starts the others, and starts them again
 //	mounts.go    what the node sees of the machine's files

@@ -1,0 +1,130 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realnode
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// unifiedMount is where version 2 of cgroups is, alone.
+const unifiedMount = "/sys/fs/cgroup"
+
+// leaf is the cgroup into which the processes go that are in the root of a delegated tree: a
+// cgroup with processes has no controllers for those below it.
+const leaf = "tidekeeper-sandbox-others"
+
+// unified is the one tree of version 2 of cgroups. A controller is there for the cgroups below
+// one only if that turns it on for them.
+type unified struct {
+	root string
+	// write writes to a file of the kernel, and mkdir makes a cgroup.
+	write func(file, text string) error
+	mkdir func(dir string) error
+}
+
+// unifiedTree returns the tree of this machine, or nil if it has version 1 of cgroups.
+func unifiedTree(list []hierarchy) *unified {
+	if !slices.ContainsFunc(list, func(h hierarchy) bool { return h.mount == unifiedMount && len(h.controllers) == 0 }) {
+		return nil
+	}
+	return &unified{
+		root:  unifiedMount,
+		write: func(file, text string) error { return os.WriteFile(file, []byte(text), 0o600) },
+		mkdir: func(dir string) error { return os.MkdirAll(dir, 0o755) },
+	}
+}
+
+// controllers returns the words of a file of a cgroup.
+func (u *unified) controllers(cgroup, file string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(cgroup, file))
+	return strings.Fields(string(text)), err
+}
+
+// without returns the wanted controllers that are not among these.
+func without(have []string) []string {
+	return slices.DeleteFunc(slices.Clone(wanted), func(c string) bool { return slices.Contains(have, c) })
+}
+
+// turnOn turns on what a kubelet needs for the cgroups below one.
+func (u *unified) turnOn(cgroup string) error {
+	on, err := u.controllers(cgroup, "cgroup.subtree_control")
+	if err != nil {
+		return err
+	}
+	missing := without(on)
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := u.write(filepath.Join(cgroup, "cgroup.subtree_control"), "+"+strings.Join(missing, " +")); err != nil {
+		return fmt.Errorf("turn on the controllers %s of cgroups below %s: %w", strings.Join(missing, ", "), cgroup, err)
+	}
+	return nil
+}
+
+// delegate turns on what a kubelet needs below the root. In a container the root of its tree is
+// not that of the machine, and the processes in it have to go to a leaf first.
+func (u *unified) delegate() error {
+	err := u.turnOn(u.root)
+	if !errors.Is(err, unix.EBUSY) {
+		return err
+	}
+	to := filepath.Join(u.root, leaf)
+	if err := u.mkdir(to); err != nil {
+		return err
+	}
+	// Others may start while these are moved.
+	for range 10 {
+		pids, err := u.controllers(u.root, "cgroup.procs")
+		if err != nil {
+			return err
+		}
+		for _, pid := range pids {
+			// One that has ended meanwhile is no trouble.
+			if err := u.write(filepath.Join(to, "cgroup.procs"), pid); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("move the process %s to the cgroup %s: %w", pid, to, err)
+			}
+		}
+		if err = u.turnOn(u.root); !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+	}
+	return err
+}
+
+// makeCgroup makes a cgroup, and turns on what a kubelet needs in those above it.
+func (u *unified) makeCgroup(name string) error {
+	path := u.root
+	for _, part := range strings.Split(strings.Trim(name, "/"), "/") {
+		if path != u.root {
+			if err := u.turnOn(path); err != nil {
+				return err
+			}
+		}
+		path = filepath.Join(path, part)
+		if err := u.mkdir(path); err != nil {
+			return fmt.Errorf("make a cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// DelegateCgroups makes this machine's cgroups such that those of nodes can be made. It is called
+// outside of the nodes, where all processes are seen. Version 1 needs nothing.
+func DelegateCgroups() error {
+	list, err := mounted()
+	if err != nil {
+		return err
+	}
+	if u := unifiedTree(list); u != nil {
+		return u.delegate()
+	}
+	return nil
+}
