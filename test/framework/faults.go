@@ -5,7 +5,9 @@ package framework
 
 import (
 	"fmt"
+	"hash/fnv"
 	"os"
+	"testing"
 )
 
 // AllFaults reports whether all faults are to be injected, as with FAULTS=all, and not
@@ -19,4 +21,50 @@ func checkFaults() error {
 		return fmt.Errorf("FAULTS=%q: must be all, or not given", value)
 	}
 	return nil
+}
+
+// Shard is the part of all faults that is to be played here, such as 2/8, which SHARD says, as
+// sandbox explore and fuzz take it: all if it is empty.
+func Shard() string { return os.Getenv("SHARD") }
+
+// InShard skips a test that another part plays, by the hash of its name.
+func InShard(t testing.TB) {
+	t.Helper()
+	elsewhere, err := playedElsewhere(t.Name(), Shard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if elsewhere != "" {
+		t.Skip(elsewhere)
+	}
+}
+
+// playedElsewhere says which other part plays a test; it is "" if this one does.
+func playedElsewhere(name, shard string) (string, error) {
+	if shard == "" {
+		return "", nil
+	}
+	part, of, err := parseShard(shard)
+	if err != nil {
+		return "", err
+	}
+	if mine := partOf(name, of); mine != part {
+		return fmt.Sprintf("SHARD=%d/%d plays it", mine, of), nil
+	}
+	return "", nil
+}
+
+// parseShard reads the number of a part, and of how many.
+func parseShard(text string) (part, of int, err error) {
+	if _, err := fmt.Sscanf(text, "%d/%d", &part, &of); err != nil || part < 1 || part > of || text != fmt.Sprintf("%d/%d", part, of) {
+		return 0, 0, fmt.Errorf("SHARD=%q: want a part and how many there are, like 2/8", text)
+	}
+	return part, of, nil
+}
+
+// partOf is the part that plays what has a name, whatever else there is.
+func partOf(name string, of int) int {
+	sum := fnv.New32a()
+	sum.Write([]byte(name))
+	return int(sum.Sum32()%uint32(of)) + 1
 }

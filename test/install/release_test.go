@@ -24,9 +24,9 @@ func read(t *testing.T, path ...string) string {
 }
 
 // A release is built by actions pinned to commits and images pinned to digests, and with
-// the same version of Go everywhere.
+// the same version of Go everywhere; so is what is checked each night.
 func TestReleaseIsPinned(t *testing.T) {
-	workflow := read(t, ".github", "workflows", "release.yaml")
+	workflow := read(t, ".github", "workflows", "release.yaml") + read(t, ".github", "workflows", "nightly.yaml")
 	uses := regexp.MustCompile(`(?m)^\s*-? *uses: .*$`).FindAllString(workflow, -1)
 	if len(uses) < 6 {
 		t.Errorf("only %d actions: %q", len(uses), uses)
@@ -52,6 +52,25 @@ func TestReleaseIsPinned(t *testing.T) {
 		if setup != `go-version: "`+version+`"` {
 			t.Errorf("the image is built by Go %s, the workflow has %s", version, setup)
 		}
+	}
+}
+
+// A release needs the suites that a machine may skip: each is required by one of the jobs that
+// come before the publication. The parts of the nightly job of faults are all there are.
+func TestReleaseRequiresSuites(t *testing.T) {
+	release, nightly := read(t, ".github", "workflows", "release.yaml"), read(t, ".github", "workflows", "nightly.yaml")
+	for _, suite := range []string{"page", "node"} {
+		for name, workflow := range map[string]string{"release": release, "nightly": nightly} {
+			if !strings.Contains(workflow, "REQUIRE_SUITES: "+suite+"\n") {
+				t.Errorf("%s.yaml does not require the suite %s", name, suite)
+			}
+		}
+	}
+	if !strings.Contains(release, "needs: [check, node]\n") {
+		t.Error("a release is published without the tests of real nodes")
+	}
+	if !strings.Contains(nightly, "part: [1, 2, 3, 4, 5, 6, 7, 8]\n") || !strings.Contains(nightly, `SHARD="$PART/8"`) {
+		t.Error("the parts of the nightly faults are not all of them")
 	}
 }
 

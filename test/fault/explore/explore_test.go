@@ -94,6 +94,9 @@ func (w workload) explore(t *testing.T) {
 		}
 		// Most of a run is waiting.
 		args = append(args, "--for", limit.String(), "--jobs", strconv.Itoa(4*runtime.NumCPU()))
+		if shard := framework.Shard(); shard != "" {
+			args = append(args, "--shard", shard)
+		}
 	default:
 		args = append(args, "--jobs=1", "--only", w.fault)
 	}

@@ -222,6 +222,7 @@ func TestSafeguardsAreThere(t *testing.T) {
 }
 
 func (g safeguard) check(t *testing.T) {
+	framework.InShard(t)
 	dir := t.TempDir()
 	args := []string{"explore", "--workload", g.workload + ".yaml", "--dir", dir, "--quiet=2s", "--patience=5s", "--jobs=2", "--shrink=false"}
 	if g.fault != "" {

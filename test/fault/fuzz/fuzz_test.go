@@ -95,6 +95,9 @@ func (o object) fuzz(t *testing.T) {
 		only = []string{edit}
 	case framework.AllFaults():
 		args = append(args, o.more...)
+		if shard := framework.Shard(); shard != "" {
+			args = append(args, "--shard", shard)
+		}
 	default:
 		only = o.few
 		args = append(args, "--jobs=1")
