@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -27,6 +26,8 @@ import (
 type configReader struct {
 	*configs
 	apiReader client.Reader
+	// reads are those from the API server.
+	reads sharedReads[podconfig.ID, *podconfig.Record]
 	// synced has, for each kind that is watched, whether all its objects are known.
 	synced map[podconfig.Kind]func() bool
 	// podsWatched says that pods are watched.
@@ -62,9 +63,9 @@ func newConfigReader(mgr ctrl.Manager, changed func([]types.NamespacedName)) (*c
 			return nil, fmt.Errorf("get the informer of %s: %w", k.name, err)
 		}
 		registration, err := informer.AddEventHandler(informers.Handler[*podconfig.Record]{
-			Add:    func(record *podconfig.Record, _ bool) { r.set(record) },
-			Update: func(_, record *podconfig.Record) { r.set(record) },
-			Delete: func(record *podconfig.Record, _ bool) { r.remove(record.ID) },
+			Add:    func(record *podconfig.Record, _ bool) { r.reads.forget(record.ID); r.set(record) },
+			Update: func(_, record *podconfig.Record) { r.reads.forget(record.ID); r.set(record) },
+			Delete: func(record *podconfig.Record, _ bool) { r.reads.forget(record.ID); r.remove(record.ID) },
 		})
 		if err != nil {
 			return nil, fmt.Errorf("follow %s: %w", k.name, err)
@@ -118,7 +119,7 @@ func (r *configReader) isSynced() bool {
 	return true
 }
 
-// live returns the same according to the API server. Where that is not known, the content has
+// live returns the same according to the API server, as it was within the last second. Where that is not known, the content has
 // changed when known has it, or now.
 //
 // The rights to get ConfigMaps and Secrets are those of the controllers that watch them, see the
@@ -130,23 +131,13 @@ func (r *configReader) live(ctx context.Context, restart *tidekeeperv1.Scheduled
 	uses, _ := podconfig.Parse(t.Config)
 	records := map[podconfig.ID]*podconfig.Record{}
 	for _, use := range podconfig.Scope(uses, secrets) {
-		for _, k := range configKinds {
-			if k.kind != use.Kind {
-				continue
-			}
-			object := k.object()
-			err := r.apiReader.Get(ctx, client.ObjectKey{Namespace: restart.Namespace, Name: use.Name}, object)
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			if err != nil {
-				return nil, fmt.Errorf("read whether %s %s has changed: %w", k.name, use.Name, err)
-			}
-			record, err := podconfig.RecordOf(object)
-			if err != nil {
-				return nil, err
-			}
-			records[podconfig.ID{Kind: use.Kind, Namespace: restart.Namespace, Name: use.Name}] = record
+		id := podconfig.ID{Kind: use.Kind, Namespace: restart.Namespace, Name: use.Name}
+		record, err := r.reads.get(ctx, id, now, func(ctx context.Context) (*podconfig.Record, error) { return r.read(ctx, id) })
+		if err != nil {
+			return nil, fmt.Errorf("read whether %s has changed: %w", use.Name, err)
+		}
+		if record != nil {
+			records[id] = record
 		}
 	}
 	content := podconfig.ContentOf(restart.Namespace, uses, secrets, func(id podconfig.ID) *podconfig.Record { return records[id] })
@@ -155,6 +146,21 @@ func (r *configReader) live(ctx context.Context, restart *tidekeeperv1.Scheduled
 		c.Changed = known.Changed
 	}
 	return c, nil
+}
+
+// read returns an object as the API server has it; nil if it does not exist.
+func (r *configReader) read(ctx context.Context, id podconfig.ID) (*podconfig.Record, error) {
+	for _, k := range configKinds {
+		if k.kind != id.Kind {
+			continue
+		}
+		object := k.object()
+		if err := r.apiReader.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, object); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		return podconfig.RecordOf(object)
+	}
+	return nil, nil
 }
 
 // readConfig puts what is known of the content into the input, after the target.

@@ -18,12 +18,13 @@
 //	setup.go           its watches
 //	controller.go      one reconcile
 //	gather.go          finds out what a decision depends on
-//	order.go           those that come first
+//	order.go           those that come first, and whom a change of these matters to
 //	nodes.go           the nodes that a DaemonSet is restarted without
 //	pods.go            how long the new pods took to become ready
 //	pod_ages.go        how old the pods are
 //	configs.go         the content of ConfigMaps and Secrets, by hashes, and to whom it matters
 //	config_reader.go   what of it a decision depends on
+//	shared_reads.go    reads from the API server that answer many
 //	config_controllers.go  the controllers that have ConfigMaps and Secrets watched
 //	act.go             writes the status, sends the tick
 //	evictions.go       looks at the pods of a restart that evicts them, and evicts them
