@@ -6,11 +6,14 @@ package restart
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -22,7 +25,8 @@ import (
 func (r *reconciler) readOrder(ctx context.Context, in *decision.Input) error {
 	err := in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
 		other := &tidekeeperv1.ScheduledRestart{}
-		err := r.client.Get(ctx, client.ObjectKey{Namespace: in.Restart.Namespace, Name: name}, other)
+		// Up to a thousand are read to find a cycle, and none is modified.
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: in.Restart.Namespace, Name: name}, other, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) || err == nil && !other.DeletionTimestamp.IsZero() {
 			return nil, nil
 		}
@@ -32,6 +36,24 @@ func (r *reconciler) readOrder(ctx context.Context, in *decision.Input) error {
 		return err
 	}
 	return r.readChanges(ctx, in)
+}
+
+// changesOrder passes the events of a ScheduledRestart on which those that come after it depend:
+// all of its spec, status and request that a decision reads of what comes first. By any other edit,
+// such as of a label, one client could keep the workers busy with all that come after.
+func changesOrder() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*tidekeeperv1.ScheduledRestart)
+		after, also := e.ObjectNew.(*tidekeeperv1.ScheduledRestart)
+		if !ok || !also {
+			return true
+		}
+		was, is := before.Status, after.Status
+		was.Conditions, is.Conditions = nil, nil
+		return before.UID != after.UID || before.Generation != after.Generation || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			before.Annotations[tidekeeperv1.RestartNowAnnotation] != after.Annotations[tidekeeperv1.RestartNowAnnotation] ||
+			!equality.Semantic.DeepEqual(was, is)
+	}}
 }
 
 // followers returns a function that maps a ScheduledRestart to those that come after it.

@@ -70,7 +70,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 		WatchesRawSource(r.wakeups).
 		WatchesRawSource(optional.Changes(mgr.GetCache(), restartsOfKind(mgr.GetCache()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: retry.Limiter[reconcile.Request]()})
-	builder.Watches(&tidekeeperv1.ScheduledRestart{}, handler.EnqueueRequestsFromMapFunc(followers(mgr.GetCache())))
+	builder.Watches(&tidekeeperv1.ScheduledRestart{}, handler.EnqueueRequestsFromMapFunc(followers(mgr.GetCache())), ctrlbuilder.WithPredicates(changesOrder()))
 	if r.freezes.Watched() {
 		builder.Watches(&tidekeeperv1.Freeze{}, handler.EnqueueRequestsFromMapFunc(waiting(mgr.GetCache())), ctrlbuilder.WithPredicates(predicate.GenerationChangedPredicate{}))
 		builder.Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(waiting(mgr.GetCache())), ctrlbuilder.WithPredicates(predicate.LabelChangedPredicate{}))
