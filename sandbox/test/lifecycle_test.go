@@ -325,8 +325,15 @@ func TestAuditLog(t *testing.T) {
 func TestUserIsSubjectToRBAC(t *testing.T) {
 	s := sharedSandbox(t)
 	file := filepath.Join(t.TempDir(), "alice")
-	if err := os.WriteFile(file, []byte(s.must(t, "kubeconfig", "--user", "alice", "--group", "readers")), 0o600); err != nil {
+	// What anybody may read there is replaced by what only the user may.
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
+	}
+	if printed := s.must(t, "kubeconfig", "--user", "alice", "--group", "readers", "--output", file); printed != "" {
+		t.Errorf("a kubeconfig that is written to a file is printed, too:\n%s", printed)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
+		t.Errorf("the kubeconfig is %v (%v), want a file of mode 0600", info, err)
 	}
 	alice := clientOf(t, file)
 	if _, err := alice.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err == nil ||

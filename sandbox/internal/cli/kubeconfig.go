@@ -12,15 +12,16 @@ import (
 )
 
 func newKubeconfig(r *root) *cobra.Command {
-	var user string
+	var user, output string
 	var groups []string
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print a kubeconfig for a user",
 		Long: `Print a kubeconfig with a new client certificate of a user. The user may do what
-RBAC allows; without --user it is the administrator, who may do everything.`,
-		Example: `  sandbox kubeconfig > admin.kubeconfig
-  sandbox kubeconfig --user alice --group developers --group testers > alice.kubeconfig`,
+RBAC allows; without --user it is the administrator, who may do everything. With
+--output it is a file with the mode 0600, which is replaced as a whole.`,
+		Example: `  sandbox kubeconfig --output admin.kubeconfig
+  sandbox kubeconfig --user alice --group developers --group testers --output alice.kubeconfig`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := r.dir()
@@ -41,10 +42,14 @@ RBAC allows; without --user it is the administrator, who may do everything.`,
 			if err != nil {
 				return err
 			}
+			if output != "" {
+				return cluster.WriteKubeconfig(output, data)
+			}
 			_, err = cmd.OutOrStdout().Write(data)
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&output, "output", "", "the file to write it to, which only you can read (default standard output)")
 	cmd.Flags().StringVar(&user, "user", "", "whose kubeconfig (default "+cluster.Admin+", who may do everything)")
 	cmd.Flags().StringArrayVar(&groups, "group", nil, "a group that the user is in; can be given several times")
 	return cmd

@@ -12,6 +12,7 @@
 //	scratch.go    the directory of what runs, and what a run that was killed has left
 //	lab.go        sandboxes for the runs, put back to a snapshot
 //	operator.go   the operator's process
+//	output.go     what it writes: the end of it, and what must not be there
 //	pod.go        the Pod that it has, and its webhooks
 //	programs.go   other programs, beside it
 //	rights.go     with whose rights it runs

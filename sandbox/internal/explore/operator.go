@@ -4,14 +4,11 @@
 package explore
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -47,73 +44,6 @@ type operator struct {
 	// exits are how processes have ended, and words the same with what each has written last.
 	exits, words []string
 	closed       bool
-}
-
-// output keeps what all processes of a run write, up to a limit, and finds in it what must
-// not be there.
-type output struct {
-	mu     sync.Mutex
-	text   bytes.Buffer
-	failed []string
-	rest   []byte
-	fail   *regexp.Regexp
-}
-
-// mostOutput bounds what is kept of a run's output.
-const mostOutput = 4 << 20
-
-// panics are lines with which a process ends that has failed.
-var panics = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE|Traceback \(most recent call last\)|thread '.*' panicked at|Exception in thread )|"msg":"(Observed a panic|recovered from panic)|Observed a panic`)
-
-// Write takes output.
-func (o *output) Write(text []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.text.Len() < mostOutput {
-		o.text.Write(text)
-	}
-	o.rest = append(o.rest, text...)
-	for {
-		line, rest, whole := bytes.Cut(o.rest, []byte("\n"))
-		if !whole {
-			break
-		}
-		if panics.Match(line) || o.fail != nil && o.fail.Match(line) {
-			o.failed = append(o.failed, strings.TrimSpace(string(line)))
-		}
-		o.rest = bytes.Clone(rest)
-	}
-	return len(text), nil
-}
-
-// failures returns the lines that must not be there.
-func (o *output) failures() []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return append([]string(nil), o.failed...)
-}
-
-// tail returns the end of the output.
-func (o *output) tail(lines int) []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	all := strings.Split(strings.TrimRight(o.text.String(), "\n"), "\n")
-	return all[max(0, len(all)-lines):]
-}
-
-// lastWords is how many lines a process has written last that tell why it has ended.
-const lastWords = 3
-
-// lastWritten is between how a process has ended and what it has written last.
-const lastWritten = ", after it wrote: "
-
-// lastOf says how a process has ended, and what it has written last.
-func (o *output) lastOf(end string) string {
-	lines := slices.DeleteFunc(o.tail(lastWords), func(line string) bool { return strings.TrimSpace(line) == "" })
-	if len(lines) == 0 {
-		return end
-	}
-	return end + lastWritten + strings.Join(lines, " / ")
 }
 
 // another returns another process of the same operator, which is not started.

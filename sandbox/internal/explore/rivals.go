@@ -91,6 +91,8 @@ func (r *run) overtake(ctx context.Context) error {
 			}
 		}
 	}
+	// A fault in which no other client could write is none.
+	r.outcome.Reached = len(r.annotated) > 0
 	r.remove(faultRule)
 	r.restFor(ctx, deaf)
 	r.remove(freezeRule)

@@ -1,0 +1,92 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// output keeps the end of what all processes of a run write, and finds in all of it what must not
+// be there.
+type output struct {
+	mu sync.Mutex
+	// kept is the end, at most twice mostOutput.
+	kept   []byte
+	failed []string
+	// line is what has been written since the last end of a line, at most longestLine.
+	line []byte
+	fail *regexp.Regexp
+}
+
+const (
+	// mostOutput is how much of the end of a run's output is kept at least.
+	mostOutput = 2 << 20
+	// longestLine bounds what is looked at as one line: a program may write without any ends of lines.
+	longestLine = 64 << 10
+	// mostFailed is how many lines that must not be there are kept. One is enough for a finding.
+	mostFailed = 100
+)
+
+// panics are lines with which a process ends that has failed.
+var panics = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE|Traceback \(most recent call last\)|thread '.*' panicked at|Exception in thread )|"msg":"(Observed a panic|recovered from panic)|Observed a panic`)
+
+// Write takes output. It never fails.
+func (o *output) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.kept = append(o.kept, text...); len(o.kept) > 2*mostOutput {
+		o.kept = bytes.Clone(o.kept[len(o.kept)-mostOutput:])
+	}
+	for rest := text; len(rest) > 0; {
+		part, after, whole := bytes.Cut(rest, []byte("\n"))
+		rest = after
+		o.line = append(o.line, part[:min(len(part), longestLine-len(o.line))]...)
+		if whole {
+			o.look(o.line)
+			o.line = o.line[:0]
+		}
+	}
+	return len(text), nil
+}
+
+// look notes a line that must not be there.
+func (o *output) look(line []byte) {
+	if len(o.failed) < mostFailed && (panics.Match(line) || o.fail != nil && o.fail.Match(line)) {
+		o.failed = append(o.failed, strings.TrimSpace(string(line)))
+	}
+}
+
+// failures returns the lines that must not be there.
+func (o *output) failures() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string(nil), o.failed...)
+}
+
+// tail returns the last lines of the output.
+func (o *output) tail(lines int) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := strings.Split(strings.TrimRight(string(o.kept), "\n"), "\n")
+	return all[max(0, len(all)-lines):]
+}
+
+// lastWords is how many lines a process has written last that tell why it has ended.
+const lastWords = 3
+
+// lastWritten is between how a process has ended and what it has written last.
+const lastWritten = ", after it wrote: "
+
+// lastOf says how a process has ended, and what it has written last.
+func (o *output) lastOf(end string) string {
+	lines := slices.DeleteFunc(o.tail(lastWords), func(line string) bool { return strings.TrimSpace(line) == "" })
+	if len(lines) == 0 {
+		return end
+	}
+	return end + lastWritten + strings.Join(lines, " / ")
+}
