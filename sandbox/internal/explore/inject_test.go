@@ -29,7 +29,7 @@ func runThrough(t *testing.T, server http.HandlerFunc, f Fault) (*run, *http.Cli
 	t.Cleanup(upstream.Close)
 	r := &run{Explorer: &Explorer{}, fault: &f, outcome: &Outcome{}, log: &requestLog{}}
 	var err error
-	r.proxy, err = proxy.Start(proxy.Options{Upstream: &rest.Config{Host: upstream.URL}, Listen: "127.0.0.1:0", Control: "127.0.0.1:0", Log: r.log})
+	r.proxy, err = proxy.Start(proxy.Options{Upstream: &rest.Config{Host: upstream.URL}, Listen: "127.0.0.1:0", Log: r.log})
 	if err != nil {
 		t.Fatal(err)
 	}
