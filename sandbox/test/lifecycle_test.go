@@ -325,7 +325,7 @@ func TestAuditLog(t *testing.T) {
 func TestUserIsSubjectToRBAC(t *testing.T) {
 	s := sharedSandbox(t)
 	file := filepath.Join(t.TempDir(), "alice")
-	// What anybody may read there is replaced by what only the user may.
+	// A file that all users may read is replaced by one that only this user may.
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

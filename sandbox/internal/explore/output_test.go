@@ -4,7 +4,6 @@
 package explore
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -31,7 +30,7 @@ func TestOutput(t *testing.T) {
 	if got := strings.Join(o.failures(), "|"); got != "panic: at first|panic: in the end" {
 		t.Errorf("found %q", got)
 	}
-	o.Write(bytes.Repeat([]byte("x"), 20<<20))
+	write(strings.Repeat("x", 20<<20))
 	for range 2 * mostFailed {
 		write("\npanic: again\n")
 	}
