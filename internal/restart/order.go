@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,8 +40,9 @@ func (r *reconciler) readOrder(ctx context.Context, in *decision.Input) error {
 }
 
 // changesOrder passes the events of a ScheduledRestart on which those that come after it depend:
-// all of its spec, status and request that a decision reads of what comes first. By any other edit,
-// such as of a label, one client could keep the workers busy with all that come after.
+// all of its spec, status and request that a decision reads of what comes first, and why it is ready
+// or not, by which a cycle gets around. By any other edit, such as of a label, one client could keep
+// the workers busy with all that come after.
 func changesOrder() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*tidekeeperv1.ScheduledRestart)
@@ -50,10 +52,18 @@ func changesOrder() predicate.Predicate {
 		}
 		was, is := before.Status, after.Status
 		was.Conditions, is.Conditions = nil, nil
-		return before.UID != after.UID || before.Generation != after.Generation || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		return reasonOf(before) != reasonOf(after) || before.UID != after.UID || before.Generation != after.Generation || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 			before.Annotations[tidekeeperv1.RestartNowAnnotation] != after.Annotations[tidekeeperv1.RestartNowAnnotation] ||
 			!equality.Semantic.DeepEqual(was, is)
 	}}
+}
+
+// reasonOf returns the reason of the condition Ready, "" if there is none.
+func reasonOf(r *tidekeeperv1.ScheduledRestart) string {
+	if ready := meta.FindStatusCondition(r.Status.Conditions, tidekeeperv1.ConditionReady); ready != nil {
+		return ready.Reason
+	}
+	return ""
 }
 
 // followers returns a function that maps a ScheduledRestart to those that come after it.

@@ -31,6 +31,9 @@ func TestWhatChangesTheOrder(t *testing.T) {
 		{"condition", func(r *tidekeeperv1.ScheduledRestart) {
 			r.Status.Conditions = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Message: "a"}}
 		}, false},
+		{"on a cycle", func(r *tidekeeperv1.ScheduledRestart) {
+			r.Status.Conditions = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Reason: tidekeeperv1.ReasonOrderCycle}}
+		}, true},
 		{"spec", func(r *tidekeeperv1.ScheduledRestart) { r.Generation++ }, true},
 		{"deleted", func(r *tidekeeperv1.ScheduledRestart) { r.DeletionTimestamp = &noon }, true},
 		{"another one of its name", func(r *tidekeeperv1.ScheduledRestart) { r.UID = "2" }, true},

@@ -123,6 +123,8 @@ func TestEvictByTheScaleSubresource(t *testing.T) {
 	squad(t, "squad", "app=squad", 2)
 	workload(t, "Deployment", "bystander")
 	framework.Eventually(t, "the pods are ready", func() error { return tend(t, "squad", 2) })
+	// Nothing is due, so that the target is looked at every ten minutes, and at each edit.
+	cluster.Change(t, r, func() { r.Labels = map[string]string{"edited": "now"} })
 	eventuallyRestartIs(t, r, "Suspended")
 	bystanders, before := older(t, "bystander"), older(t, "squad")
 	tick := request(t, r)
