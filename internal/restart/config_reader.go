@@ -19,6 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/informers"
 	"tidekeeper.dev/tidekeeper/internal/podconfig"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/sharedread"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -27,7 +28,7 @@ type configReader struct {
 	*configs
 	apiReader client.Reader
 	// reads are those from the API server.
-	reads sharedReads[podconfig.ID, *podconfig.Record]
+	reads sharedread.Reads[podconfig.ID, *podconfig.Record]
 	// synced has, for each kind that is watched, whether all its objects are known.
 	synced map[podconfig.Kind]func() bool
 	// podsWatched says that pods are watched.
@@ -63,9 +64,9 @@ func newConfigReader(mgr ctrl.Manager, changed func([]types.NamespacedName)) (*c
 			return nil, fmt.Errorf("get the informer of %s: %w", k.name, err)
 		}
 		registration, err := informer.AddEventHandler(informers.Handler[*podconfig.Record]{
-			Add:    func(record *podconfig.Record, _ bool) { r.reads.forget(record.ID); r.set(record) },
-			Update: func(_, record *podconfig.Record) { r.reads.forget(record.ID); r.set(record) },
-			Delete: func(record *podconfig.Record, _ bool) { r.reads.forget(record.ID); r.remove(record.ID) },
+			Add:    func(record *podconfig.Record, _ bool) { r.reads.Forget(record.ID); r.set(record) },
+			Update: func(_, record *podconfig.Record) { r.reads.Forget(record.ID); r.set(record) },
+			Delete: func(record *podconfig.Record, _ bool) { r.reads.Forget(record.ID); r.remove(record.ID) },
 		})
 		if err != nil {
 			return nil, fmt.Errorf("follow %s: %w", k.name, err)
@@ -132,7 +133,7 @@ func (r *configReader) live(ctx context.Context, restart *tidekeeperv1.Scheduled
 	records := map[podconfig.ID]*podconfig.Record{}
 	for _, use := range podconfig.Scope(uses, secrets) {
 		id := podconfig.ID{Kind: use.Kind, Namespace: restart.Namespace, Name: use.Name}
-		record, err := r.reads.get(ctx, id, now, func(ctx context.Context) (*podconfig.Record, error) { return r.read(ctx, id) })
+		record, err := r.reads.Get(ctx, id, now, time.Time{}, func(ctx context.Context) (*podconfig.Record, error) { return r.read(ctx, id) })
 		if err != nil {
 			return nil, fmt.Errorf("read whether %s has changed: %w", use.Name, err)
 		}

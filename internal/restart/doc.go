@@ -24,7 +24,6 @@
 //	pod_ages.go        how old the pods are
 //	configs.go         the content of ConfigMaps and Secrets, by hashes, and to whom it matters
 //	config_reader.go   what of it a decision depends on
-//	shared_reads.go    reads from the API server that answer many
 //	config_controllers.go  the controllers that have ConfigMaps and Secrets watched
 //	act.go             writes the status, sends the tick
 //	evictions.go       looks at the pods of a restart that evicts them, and evicts them

@@ -20,6 +20,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/podconfig"
+	"tidekeeper.dev/tidekeeper/internal/sharedread"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -91,13 +92,13 @@ func TestConfigIsReadOnceForAll(t *testing.T) {
 	expect("at first", objects)
 
 	server.value.Store("2")
-	if ask(noon.Add(sharedFor-time.Millisecond)) != first {
+	if ask(noon.Add(sharedread.For-time.Millisecond)) != first {
 		t.Error("within a second, something else was read")
 	}
 	expect("within a second", 0)
 
 	// The cache shows that one of them has changed.
-	r.reads.forget(podconfig.ID{Kind: podconfig.ConfigMap, Namespace: "shop", Name: "c7"})
+	r.reads.Forget(podconfig.ID{Kind: podconfig.ConfigMap, Namespace: "shop", Name: "c7"})
 	changed := ask(noon)
 	if changed == first {
 		t.Error("what the cache shows is newer than what was read")
@@ -107,7 +108,7 @@ func TestConfigIsReadOnceForAll(t *testing.T) {
 		t.Error("after a minute, what was read is not new")
 	}
 	expect("after a minute", objects)
-	if kept := len(r.reads.reads); kept != objects {
+	if kept := r.reads.Len(); kept != objects {
 		t.Errorf("%d reads are kept, want %d", kept, objects)
 	}
 }
