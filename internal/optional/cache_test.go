@@ -154,6 +154,22 @@ func TestKindComesAndGoes(t *testing.T) {
 	}
 }
 
+// A kind whose handlers have seen its objects has synced, also before its patience is known to be
+// over.
+func TestKindHasSyncedWithItsHandlers(t *testing.T) {
+	checked := make(chan struct{})
+	close(checked)
+	r := &running{synced: make(chan struct{}), settled: make(chan struct{})}
+	k := &kind{checked: checked, running: r}
+	if k.HasSynced() {
+		t.Error("a kind that is being listed has synced")
+	}
+	close(r.synced)
+	if !k.HasSynced() {
+		t.Error("a kind that is complete has not synced")
+	}
+}
+
 // A cache that is started while the kind is served has it when it says that it has synced.
 func TestKindIsThere(t *testing.T) {
 	s := &server{}

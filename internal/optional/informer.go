@@ -138,7 +138,8 @@ func (k *kind) AddIndexers(toolscache.Indexers) error {
 // HasSynced implements [cache.Informer].
 func (k *kind) HasSynced() bool {
 	r := k.current()
-	return isClosed(k.checked) && (r == nil || isClosed(r.settled))
+	// settled is closed a moment after synced, when handlers may have seen the objects already.
+	return isClosed(k.checked) && (r == nil || isClosed(r.synced) || isClosed(r.settled))
 }
 
 // HasSyncedChecker implements [cache.Informer].
