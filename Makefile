@@ -38,7 +38,7 @@ TOOL := $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
-MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/cert-manager hack/prometheus-operator hack/kubelet hack/containerd
+MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/cert-manager hack/prometheus-operator sandbox/hack/kubelet sandbox/hack/containerd
 GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference test/readme/guestbook
 
 # $(call build,name,command): says what is built, and how long it took.
@@ -121,9 +121,8 @@ $(BIN)/promtool: hack/prometheus/go.mod hack/prometheus/go.sum hack/prometheus/t
 
 # What real nodes of the sandbox run, once for each version: sandbox up --real-nodes.
 .PHONY: build-node
-build-node: $(BIN)/node/pause ## Build what runs on real nodes of the sandbox into bin/node/: a kubelet, containerd, runc. It takes minutes.
-$(BIN)/node/pause: hack/build-node hack/kubelet/go.mod hack/kubelet/go.sum hack/containerd/go.mod hack/containerd/go.sum $(wildcard sandbox/cmd/pause/*.go sandbox/cmd/runc-without-seccomp/*.go)
-	$(call build,node,GO=$(GO) hack/build-node $(BIN)/node && touch $@)
+build-node: ## Build what runs on real nodes of the sandbox into bin/node/: a kubelet, containerd, runc. It takes minutes.
+	$(call build,node,$(MAKE) --no-print-directory -C sandbox build-node OUT=$(BIN))
 
 # Its tests are run against an installation, too.
 .PHONY: build-e2e-test

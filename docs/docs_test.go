@@ -17,24 +17,33 @@ import (
 
 const root = ".."
 
-// pages returns the text of each page, by its path from the root.
+// kit is the folder of the test kit, which has pages of its own.
+const kit = "sandbox"
+
+// pages returns the text of each page of the repository, by its path from the root.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	below, err := filepath.Glob("*/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	result := map[string]string{}
-	for _, file := range append(append(files, below...), "../README.md", "../CONTRIBUTING.md", "../sandbox/README.md") {
-		text, err := os.ReadFile(file)
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
-		result[filepath.Join("docs", file)] = string(text)
+		if name := entry.Name(); entry.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "bin" || name == "testdata") {
+			return fs.SkipDir
+		}
+		if entry.IsDir() || filepath.Ext(path) != ".md" {
+			return nil
+		}
+		page, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		result[page] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return result
 }
@@ -80,7 +89,8 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
-// Every file that a page links to, or names by its path from the root, is there.
+// Every file that a page links to, or names by its path from the root, or from the folder of the
+// kit in a page of the kit, is there.
 func TestNamedFilesExist(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
 	path := regexp.MustCompile("`((?:api|charts|cmd|config|docs|hack|internal|sandbox|test)/[\\w./-]*[\\w/])`")
@@ -93,7 +103,10 @@ func TestNamedFilesExist(t *testing.T) {
 		}
 		for _, match := range path.FindAllStringSubmatch(text, -1) {
 			_, err := os.Stat(filepath.Join(root, match[1]))
-			if _, inModule := os.Stat(filepath.Join(root, filepath.Dir(page), match[1])); err != nil && inModule != nil {
+			if err != nil && strings.HasPrefix(page, kit+"/") {
+				_, err = os.Stat(filepath.Join(root, kit, match[1]))
+			}
+			if err != nil {
 				t.Errorf("%s names %s: %v", page, match[1], err)
 			}
 		}

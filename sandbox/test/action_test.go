@@ -22,7 +22,7 @@ var expression = regexp.MustCompile(`\$\{\{ *([^}]*?) *\}\}`)
 // The steps of the action put the program into the PATH, as a runner would run them: compiled
 // if it is not cached, and not compiled if it is.
 func TestAction(t *testing.T) {
-	text, err := os.ReadFile("../../action.yml")
+	text, err := os.ReadFile("../action.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestAction(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(tools, "make"), []byte(script), 0o700); err != nil { //nolint:gosec // A program.
 			t.Fatal(err)
 		}
-		root, err := filepath.Abs("../..")
+		root, err := filepath.Abs("..")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestAction(t *testing.T) {
 			t.Errorf("the key of the cache is %q", key)
 		}
 		made, _ := os.ReadFile(filepath.Join(dir, "made"))
-		if want := "-C " + root + "/sandbox build OUT=" + dir + "/tidekeeper-sandbox\n"; !cached && string(made) != want || cached && len(made) > 0 {
+		if want := "-C " + root + " build OUT=" + dir + "/tidekeeper-sandbox\n"; !cached && string(made) != want || cached && len(made) > 0 {
 			t.Errorf("cached %t: make was called with %q", cached, made)
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != dir+"/tidekeeper-sandbox\n" {

@@ -11,7 +11,7 @@ import (
 	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// Proxy is a running fault proxy. docs/fault-proxy.md describes its rules.
+// Proxy is a running fault proxy. sandbox/docs/fault-proxy.md describes its rules.
 type Proxy struct {
 	// Kubeconfig is for clients of the proxy: a manager that is started with it as
 	// --kubeconfig uses the proxy.

@@ -41,7 +41,7 @@ var certManagerFaults = map[string]string{
 - {name: requests, match: {resources: [certificaterequests.cert-manager.io]}, count: {every: 2}, fault: {kind: DelayEvent, for: 1s}}`,
 }
 
-// TestCertManagerFaults runs cert-manager behind the fault proxy, as docs/fault-proxy.md tells any
+// TestCertManagerFaults runs cert-manager behind the fault proxy, as sandbox/docs/fault-proxy.md tells any
 // operator to, and has it issue and renew while its API server has a bad day.
 func TestCertManagerFaults(t *testing.T) {
 	installCertManager(t)

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// The tests that docs/envtest.md begins with pass with the programs that the sandbox is. Those
+// The tests that sandbox/docs/envtest.md begins with pass with the programs that the sandbox is. Those
 // that it ends with are tests of their own, of the same package.
 func TestEnvtestOnTheSandbox(t *testing.T) {
 	sandbox, err := framework.Binary("SANDBOX_BIN", "sandbox")

@@ -111,7 +111,7 @@ func TestQuickstart(t *testing.T) {
 	if err := os.Symlink("../bin", filepath.Join(project, "bin")); err != nil {
 		t.Fatal(err)
 	}
-	follow(t, "docs/quickstart.md", 8, dir)
+	follow(t, "sandbox/docs/quickstart.md", 8, dir)
 }
 
 // follow runs the commands that a page shows, of which there must be at least that many, and compares

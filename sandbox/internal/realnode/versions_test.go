@@ -13,7 +13,7 @@ import (
 func TestKubeletVersion(t *testing.T) {
 	version := regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v\S+)`)
 	var found []string
-	for _, file := range []string{"../../go.mod", "../../../hack/kubelet/go.mod"} {
+	for _, file := range []string{"../../go.mod", "../../hack/kubelet/go.mod"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

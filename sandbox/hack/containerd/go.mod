@@ -1,4 +1,4 @@
-module tidekeeper.dev/tidekeeper/hack/containerd
+module tidekeeper.dev/tidekeeper/sandbox/hack/containerd
 
 go 1.26.6
 

@@ -1,4 +1,4 @@
-module tidekeeper.dev/tidekeeper/hack/kubelet
+module tidekeeper.dev/tidekeeper/sandbox/hack/kubelet
 
 go 1.26.0
 
