@@ -38,8 +38,11 @@ TOOL := $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
-MODULES := . test sandbox sandbox/client hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/cert-manager hack/prometheus-operator sandbox/hack/kubelet sandbox/hack/containerd
-GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference test/readme/guestbook
+# The kit in sandbox/ has modules, targets and checks of its own, which these call.
+MODULES := . test hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/cert-manager hack/prometheus-operator
+GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference
+
+KIT := $(MAKE) --no-print-directory -C sandbox OUT=$(BIN)
 
 # $(call build,name,command): says what is built, and how long it took.
 define build
@@ -64,11 +67,11 @@ build: build-sandbox build-tidekeeper build-kubectl-tide ## Build everything int
 # sandbox compiles Kubernetes, which takes minutes.
 .PHONY: build-sandbox
 build-sandbox:
-	$(call build,sandbox,$(MAKE) --no-print-directory -C sandbox build OUT=$(BIN))
+	$(call build,sandbox,$(KIT) build)
 
 .PHONY: build-kubernetes
 build-kubernetes: ## Build the control plane of another release of Kubernetes into bin/, for 'sandbox up --kubernetes'. KUBERNETES=1.34; it takes minutes.
-	$(call build,kubernetes-$(KUBERNETES),$(MAKE) --no-print-directory -C sandbox build-kubernetes KUBERNETES=$(KUBERNETES) OUT=$(BIN))
+	$(call build,kubernetes-$(KUBERNETES),$(KIT) build-kubernetes KUBERNETES=$(KUBERNETES))
 
 .PHONY: build-tidekeeper
 build-tidekeeper:
@@ -82,7 +85,7 @@ build-tidekeeper:
 build-race:
 ifneq ($(RACE),)
 	$(call build,tidekeeper-race,CGO_ENABLED=1 $(GO) build $(RACE) -ldflags '$(LDFLAGS)' -o $(BIN)/tidekeeper-race ./cmd/tidekeeper)
-	$(call build,proxy-race,$(MAKE) --no-print-directory -C sandbox build-proxy-race OUT=$(BIN))
+	$(call build,proxy-race,$(KIT) build-proxy-race)
 endif
 
 # The manager with a clock that tests set.
@@ -122,7 +125,7 @@ $(BIN)/promtool: hack/prometheus/go.mod hack/prometheus/go.sum hack/prometheus/t
 # What real nodes of the sandbox run, once for each version: sandbox up --real-nodes.
 .PHONY: build-node
 build-node: ## Build what runs on real nodes of the sandbox into bin/node/: a kubelet, containerd, runc. It takes minutes.
-	$(call build,node,$(MAKE) --no-print-directory -C sandbox build-node OUT=$(BIN))
+	$(call build,node,$(KIT) build-node)
 
 # Its tests are run against an installation, too.
 .PHONY: build-e2e-test
@@ -139,7 +142,8 @@ run: ## Run the manager from source. ARGS="--kubeconfig FILE".
 
 .PHONY: clean
 clean: ## Remove what was built.
-	rm -rf $(BIN) sandbox/bin
+	rm -rf $(BIN)
+	$(KIT) clean
 
 ##@ Tests
 
@@ -221,15 +225,15 @@ soak: build-sandbox build-tidekeeper ## Churn for SOAK, and see that the manager
 
 .PHONY: bench-sandbox
 bench-sandbox: ## Measure the sandbox.
-	$(MAKE) --no-print-directory -C sandbox bench
+	$(KIT) bench
 
 .PHONY: bench-explore
-bench-explore: build ## Explore published operators with known mistakes, and print what was found. It takes ten minutes for each of four.
-	cd sandbox && $(GO) run ./cmd/score $(BIN)/sandbox $(or $(OUT),$(BIN)/bench)/explore $(ROWS)
+bench-explore: ## Explore published operators with known mistakes, and print what was found. It takes ten minutes for each of four.
+	$(KIT) score REPORT=$(abspath $(OUT)) ROWS='$(ROWS)'
 
 .PHONY: bench-soundness
-bench-soundness: build ## Play small operators with a known mistake each, and their twins without it, and print what explore and fuzz found. BUSY=8: beside 8 busy processes, PAIRS='done-first label' for some.
-	$(if $(BUSY),$(GO) run ./hack/suites busy --busy=$(BUSY) --) $(GO) run -C sandbox ./cmd/soundness $(BIN)/sandbox $(abspath $(OUT))/soundness $(PAIRS)
+bench-soundness: build-sandbox ## Play small operators with a known mistake each, and their twins without it, and print what explore and fuzz found. BUSY=8: beside 8 busy processes, PAIRS='done-first label' for some.
+	$(if $(BUSY),$(GO) run ./hack/suites busy --busy=$(BUSY) --) $(KIT) soundness REPORT=$(abspath $(OUT)) PAIRS='$(PAIRS)'
 
 .PHONY: bench-podcache
 bench-podcache: ## Measure what a pod costs in the manager's cache, beside one as the API server sends it. SIZE=small takes seconds, medium minutes; the full one needs more than 6 GiB.
@@ -251,8 +255,7 @@ plots: ## Draw the plots of docs/performance.md and write its tables, from what 
 
 .PHONY: generate
 generate: ## Regenerate what is generated: deep copies, apply configurations, CRDs, roles, dashboards, their copies in the chart, reference pages.
-	cd test && $(CONTROLLER_GEN) object:headerFile=../hack/boilerplate.go.txt crd rbac:roleName=manager-role paths=./readme/guestbook/... \
-		output:crd:dir=readme/guestbook/config/crd/bases output:rbac:dir=readme/guestbook/config/rbac
+	$(KIT) generate
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt applyconfiguration:headerFile=hack/boilerplate.go.txt \
 		crd paths=./api/... output:crd:dir=config/crd/bases
 	$(GO) run ./hack/dashboards
@@ -270,12 +273,12 @@ verify: generate ## Check that generated code, go.mod files and formatting are a
 		echo "Generated files are not as committed. Commit what make generate wrote:"; \
 		echo "$$changed"; git --no-pager diff -- $(GENERATED); exit 1; fi
 	@for module in $(MODULES); do (cd $$module && $(GO) mod tidy -diff) || { echo "$$module/go.mod is not tidy: run go mod tidy there"; exit 1; }; done
-	@cd sandbox/kubernetes && $(GO) run ./write --check
+	@$(KIT) verify
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "Not formatted; run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 
 .PHONY: lint
 lint: lint-words ## Run the linters on all modules, also if one has findings.
-	failed=; for module in . test sandbox sandbox/client hack/demo; do (cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; test -z "$$failed"
+	failed=; for module in . test hack/demo; do (cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; $(KIT) lint || failed=1; test -z "$$failed"
 	GOLANGCI_LINT='$(GOLANGCI_LINT)' $(GO) test -count=1 -run='^TestPureRule' ./hack/lint
 
 .PHONY: lint-words
@@ -284,8 +287,7 @@ lint-words: ## Find words and phrases that this project does not use, as listed 
 
 ##@ Supply chain
 
-# What may be linked into what we ship. MPL-2.0 asks for its own files' source
-# only, which the module proxy serves; it is in the sandbox, not in the manager.
+# What may be linked into what we ship.
 LICENSES := Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT
 GO_LICENSES = $(TOOL) go-licenses check --logtostderr=false --stderrthreshold=ERROR --ignore=tidekeeper.dev/tidekeeper
 
@@ -294,14 +296,14 @@ GO_LICENSES = $(TOOL) go-licenses check --logtostderr=false --stderrthreshold=ER
 licenses: export GOFLAGS := $(FLAGS)
 licenses: ## Check the licences of everything that is linked into the binaries.
 	$(GO_LICENSES) --allowed_licenses=$(LICENSES) ./cmd/...
-	cd sandbox && $(GO_LICENSES) --allowed_licenses=$(LICENSES),MPL-2.0 ./cmd/...
+	$(KIT) licenses
 
 # Asks the Go vulnerability database, so it needs the network.
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities that our code can reach. VULNDB=URL for another database.
 	$(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
 	cd test && $(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
-	cd sandbox && $(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
+	$(KIT) vulncheck
 
 .PHONY: reproducible
 reproducible: ## Build the binaries twice, elsewhere and from an empty cache the second time, and compare.

@@ -85,7 +85,6 @@ var tiers = map[string][]suite{
 		blackBox("capacity", 120, suite{}),
 		blackBox("tenants", 120, suite{}),
 		blackBox("readme", 60, suite{}),
-		blackBox("readme/guestbook/internal/controller", 30, suite{name: "readme-envtest"}),
 		blackBox("argo", 60, suite{needs: []string{"build-argo-rollouts"}}),
 		blackBox("monitoring", 120, suite{needs: []string{"build-prometheus"}}),
 		blackBox("page", 100, suite{requires: browser}),

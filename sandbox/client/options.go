@@ -58,7 +58,7 @@ type Options struct {
 // NoNodes is for [Options]: there are no simulated nodes.
 const NoNodes = -1
 
-// Delay is one of the delays of simulated pods, which sandbox/README.md explains.
+// Delay is one of the delays of simulated pods, which docs/pods-and-nodes.md explains.
 type Delay string
 
 // The delays of simulated pods.

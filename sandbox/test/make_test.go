@@ -51,6 +51,11 @@ func TestMakeTest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	deeper, err := filepath.Glob("../*/*/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules = append(modules, deeper...)
 	var want []string
 	for _, module := range append(modules, "../go.mod") {
 		folder, err := filepath.Rel("..", filepath.Dir(module))

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -26,13 +25,9 @@ func Build(t testing.TB, pkg string, flags ...string) string {
 // buildAs is Build with the path of the result.
 func buildAs(t testing.TB, file, pkg string, flags ...string) {
 	t.Helper()
-	module := Root()
-	// test is a module of its own.
-	if rest, ok := strings.CutPrefix(pkg, "./test/"); ok {
-		module, pkg = filepath.Join(module, "test"), "./"+rest
-	}
-	build := exec.CommandContext(t.Context(), "go", append(append([]string{"build", "-trimpath", "-o", file}, flags...), pkg)...)
-	build.Dir = module
+	build := exec.CommandContext(t.Context(), "go", append(append([]string{"build", "-trimpath", "-o", file}, flags...), ".")...)
+	// Of the module that the folder of the package is in.
+	build.Dir = filepath.Join(Root(), filepath.FromSlash(pkg))
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

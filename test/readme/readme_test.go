@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package readme runs the commands that the README shows, one after the other in one
-// shell, and compares what they print with what the README says they do.
+// Package readme runs the commands that the README, the page to try it and those of the kit show,
+// one after the other in one shell, and compares what they print with what the page says they do.
 package readme
 
 import (
@@ -23,10 +23,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// elided is a line of the README in whose place any lines may be.
+// elided is a line of a page in whose place any lines may be.
 const elided = "…"
 
-// step is a command of the README, and the lines that it prints.
+// step is a command of a page, and the lines that it prints.
 type step struct {
 	line    int
 	command string
@@ -58,7 +58,7 @@ var varying = []struct {
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d( UTC|Z)`), "TIME"},
 	{regexp.MustCompile(`\bv\d+\.\d+\.\d+\b`), "VERSION"},
-	{regexp.MustCompile(`\b(?:today|tomorrow) 03:00 \(in \w+\)`), "NEXT"},
+	{regexp.MustCompile(`\b(?:today|tomorrow|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?: \d+ \w+)?) \d\d:\d\d \(in \w+\)`), "NEXT"},
 	{regexp.MustCompile(`(?:/[\w.-]+)*/\.local/state/tidekeeper-sandbox`), "DIR"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? s\b`), "SECONDS"},
 	{regexp.MustCompile(`(?m)\b\d+m?s(?: \([+-]\d+s\))?$|\b(?:\d+m)?\d+s(?: \([+-]\d+s\))?\b`), "DURATION"},
@@ -73,7 +73,7 @@ func constant(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// shows reports whether the output is what the README shows.
+// shows reports whether the output is what the page shows.
 func shows(got, want []string) bool {
 	if len(want) == 0 {
 		return len(got) == 0
@@ -90,46 +90,93 @@ func shows(got, want []string) bool {
 }
 
 // repeatable are the commands that only read, and are run again until what they show is
-// what the README shows: a reader is slower than this test.
+// what the page shows: a reader is slower than this test.
 var repeatable = []string{"kubectl tide pools", "kubectl tide restarts", "kubectl tide restarts history web", "kubectl tide pools describe worker"}
 
+// built are the commands whose programs are there already.
+var built = []string{"make build", "go build -o bin/manager ./cmd"}
+
+// The README shows a pool and a restart on a cluster that has workers, a Deployment, and Tidekeeper.
 func TestREADME(t *testing.T) {
-	follow(t, "README.md", 12, checkout(t))
+	dir := checkout(t)
+	_, manifest, _ := strings.Cut(read(t, "README.md"), "\n```yaml\n")
+	manifest, _, found := strings.Cut(manifest, "```\n")
+	if !found {
+		t.Fatal("the README has no manifest")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "pool-and-restart.yaml"), []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sh := startShell(t, dir)
+	for _, command := range []string{
+		`export PATH="$PWD/bin:$PATH" KUBECONFIG="$PWD/kubeconfig"`,
+		"sandbox up --nodes 3 --detach --kubeconfig kubeconfig",
+		"kubectl apply -k config/crd",
+		"tidekeeper 2> tidekeeper.log &",
+		"kubectl label node node-1 node-2 node-role.kubernetes.io/worker=",
+		"kubectl apply -f hack/demo/web.yaml",
+	} {
+		if out, code := sh.run(t, command); code != 0 {
+			t.Fatalf("%s: exit code %d\n%s", command, code, strings.Join(out, "\n"))
+		}
+	}
+	follow(t, "README.md", 3, sh)
 }
 
-// The quickstart is followed with a project that is laid out as kubebuilder does it.
+func TestTryIt(t *testing.T) {
+	follow(t, "docs/try-it.md", 12, startShell(t, checkout(t)))
+}
+
+// The README of the kit is followed with its example, in the folder of the kit.
+func TestKitREADME(t *testing.T) {
+	dir := checkout(t)
+	project(t, filepath.Join(dir, "examples", "guestbook"))
+	follow(t, "sandbox/README.md", 8, startShell(t, dir))
+}
+
+// The quickstart is followed with a project that is laid out as kubebuilder does it, whose own make
+// build puts its program into the project's bin.
 func TestQuickstart(t *testing.T) {
 	dir := checkout(t)
-	project := filepath.Join(dir, "guestbook")
-	if err := os.CopyFS(project, os.DirFS("guestbook")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(framework.Build(t, "./test/readme/guestbook/cmd"), filepath.Join(dir, "bin", "manager")); err != nil {
-		t.Fatal(err)
-	}
-	// What the project's own make build makes.
-	if err := os.Symlink("../bin", filepath.Join(project, "bin")); err != nil {
-		t.Fatal(err)
-	}
-	follow(t, "sandbox/docs/quickstart.md", 8, dir)
+	project(t, filepath.Join(dir, "guestbook"))
+	follow(t, "sandbox/docs/quickstart.md", 8, startShell(t, dir))
 }
 
-// follow runs the commands that a page shows, of which there must be at least that many, and compares
-// what they print.
-func follow(t *testing.T, name string, least int, dir string) {
+// project puts the example of a project into a folder, with its program.
+func project(t *testing.T, folder string) {
+	t.Helper()
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join(framework.Root(), "sandbox", "examples", "guestbook"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(folder, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(framework.Build(t, "./sandbox/examples/guestbook/cmd"), filepath.Join(folder, "bin", "manager")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// read returns the text of a page, by its path from the root.
+func read(t *testing.T, name string) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(framework.Root(), name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := steps(string(page))
+	return string(page)
+}
+
+// follow runs the commands that a page shows in a shell, of which there must be at least that many, and
+// compares what they print.
+func follow(t *testing.T, name string, least int, sh *shell) {
+	t.Helper()
+	all := steps(read(t, name))
 	if len(all) < least {
 		t.Fatalf("%s has %d commands", name, len(all))
 	}
-	sh := startShell(t, dir)
 	for _, s := range all {
-		if s.command == "make build" {
-			continue // The makefile runs this test.
+		if slices.Contains(built, s.command) {
+			continue
 		}
 		do := func() error {
 			got, code := sh.run(t, s.command)

@@ -38,9 +38,9 @@ func TestPublishedDefinitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob("../../../../config/crd/bases/*.yaml")
+	files, err := filepath.Glob("../../../examples/guestbook/config/crd/bases/*.yaml")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("the definitions of this project: %q, %v", files, err)
+		t.Fatalf("the definitions of the example: %q, %v", files, err)
 	}
 	for _, p := range published {
 		versions, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(cache)), p.module+"@*"))

@@ -1,6 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package docs holds the pages of the kit, and tests that keep them true.
 package docs
 
 import (
@@ -22,7 +23,7 @@ func TestEnvtestPage(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(page, -1) {
 		shown = append(shown, string(block[1]))
 	}
-	folder := filepath.Join(root, "test", "readme", "guestbook", "internal", "controller")
+	folder := filepath.Join("..", "examples", "guestbook", "internal", "controller")
 	var want []string
 	for _, name := range []string{"suite_test.go", "guestbook_controller_test.go"} {
 		text, err := os.ReadFile(filepath.Join(folder, name))

@@ -57,22 +57,22 @@ esac
 exec %[2]s "$@"
 `
 
-// patienceREADME is how long is waited for the commands, on a machine that is busy, too.
-const patienceREADME = 15 * time.Minute
+// patiencePage is how long is waited for the commands, on a machine that is busy, too.
+const patiencePage = 15 * time.Minute
 
-var realNodesBlock = regexp.MustCompile("(?s)\n## Real nodes\n.*?\n```sh\n(.*?)```")
+var realNodesBlock = regexp.MustCompile("(?s)\n```sh\n(.*?)```")
 
-// TestREADME: the commands that the sandbox's README has for real nodes bring a stranger's
+// TestRealNodesPage: the commands that the kit's page on real nodes has bring a stranger's
 // program up, and leave nothing behind. Its directory has the program in the place of ours, and
 // of make it is only asked whether it has the targets.
-func TestREADME(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(framework.Root(), "sandbox", "README.md"))
+func TestRealNodesPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(framework.Root(), "sandbox", "docs", "real-nodes.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	block := realNodesBlock.FindSubmatch(page)
 	if block == nil {
-		t.Fatal("the README has no commands for real nodes")
+		t.Fatal("the page has no commands")
 	}
 	sandbox, err := framework.Binary("SANDBOX_BIN", "sandbox")
 	if err != nil {
@@ -93,9 +93,9 @@ func TestREADME(t *testing.T) {
 	write("cmd/operator/main.go", operator)
 	write("bin/sandbox", fmt.Sprintf(wrapper, data, sandbox, os.Getpid()))
 	script := strings.ReplaceAll(string(block[1]), "/tmp/operator", filepath.Join(dir, "operator"))
-	script = fmt.Sprintf("set -ex\nmake() { command make -C %s --dry-run \"$@\" >/dev/null; }\n%s", framework.Root(), script)
+	script = fmt.Sprintf("set -ex\nmake() { command make -C %s --dry-run \"$@\" >/dev/null; }\n%s", filepath.Join(framework.Root(), "sandbox"), script)
 
-	ctx, cancel := context.WithTimeout(t.Context(), patienceREADME)
+	ctx, cancel := context.WithTimeout(t.Context(), patiencePage)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-c", script)
 	shell.Dir = dir

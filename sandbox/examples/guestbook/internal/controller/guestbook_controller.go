@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	webappv1 "tidekeeper.dev/tidekeeper/test/readme/guestbook/api/v1"
+	webappv1 "example.com/guestbook/api/v1"
 )
 
 // GuestbookReconciler keeps a Deployment for each Guestbook.

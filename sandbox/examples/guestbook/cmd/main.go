@@ -14,8 +14,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	webappv1 "tidekeeper.dev/tidekeeper/test/readme/guestbook/api/v1"
-	"tidekeeper.dev/tidekeeper/test/readme/guestbook/internal/controller"
+	webappv1 "example.com/guestbook/api/v1"
+	"example.com/guestbook/internal/controller"
 )
 
 func main() {

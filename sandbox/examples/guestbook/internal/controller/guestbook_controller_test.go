@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	webappv1 "example.com/guestbook/api/v1"
 	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
-	webappv1 "tidekeeper.dev/tidekeeper/test/readme/guestbook/api/v1"
 )
 
 // start runs the controller in a namespace of the test's own, until the test has ended.

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	webappv1 "tidekeeper.dev/tidekeeper/test/readme/guestbook/api/v1"
+	webappv1 "example.com/guestbook/api/v1"
 )
 
 var k8s client.Client
