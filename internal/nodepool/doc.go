@@ -11,7 +11,8 @@
 //	plan/       what to write to a node, which nodes may be emptied next, and what to do
 //	            with a pool's RuntimeClass
 //	resources/  sums of what nodes have and pods request
-//	state/      all pools, nodes and pods as one model that informers feed
+//	state/      all pools, nodes and pods as one model that informers feed; load/ has the
+//	            requests of the pods on each node, room/ the room for new pods
 //	preview/    what a change of pools would do, for the kubectl plugin
 //
 // This package carries them out:

@@ -127,7 +127,7 @@ func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodeP
 	wait, err := r.writeStatus(ctx, pool, v, notOwned, held)
 	again = earliest(again, wait)
 
-	pending, wait := r.cluster.TakeEvents(pool.Name, r.clock.Now())
+	pending, wait := r.cluster.Journal.Take(pool.Name, r.clock.Now())
 	for _, e := range pending {
 		r.recorder.Eventf(pool, nodeOf(e), e.Type, e.Reason, e.Action, "%s", e.Note)
 	}
@@ -310,8 +310,7 @@ func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.Nod
 	if err != nil {
 		return 0, fmt.Errorf("write status: %w", err)
 	}
-	r.cluster.StatusWritten(pool.Name, now)
-	r.feed.push(r.cluster.PoolWritten(pool))
+	r.feed.push(r.cluster.PoolWritten(pool, now))
 	r.metrics.statusWrites.WithLabelValues(pool.Name).Inc()
 	r.reportProblems(pool, before.Status.Conditions)
 	return 0, nil
@@ -350,7 +349,7 @@ func (r *poolReconciler) patch(ctx context.Context, pool *tidekeeperv1.NodePool,
 		return fmt.Errorf("patch finalizers: %w", err)
 	}
 	ctrl.LoggerFrom(ctx).Info(done)
-	r.feed.push(r.cluster.PoolWritten(pool))
+	r.feed.push(r.cluster.PoolWritten(pool, time.Time{}))
 	return nil
 }
 

@@ -12,39 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
-
-// Resources that no node offers are in no sum, and nothing is left of them when the pods are
-// deleted.
-func TestInventedResourcesLeaveNothing(t *testing.T) {
-	f := NewCluster()
-	f.SetPool(objects.Pool("a").Obj())
-	f.SetNode(objects.Node("n").Role("a").Capacity(corev1.ResourceCPU, "4").Obj())
-	for i := range 20 {
-		pod := objects.Pod(fmt.Sprint(i)).On("n").Requests("1", "").Obj()
-		for r := range 100 {
-			pod.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprintf("x.io/%d-%d", i, r))] = resource.MustParse("1")
-		}
-		f.SetPod(pod)
-	}
-	n, p := f.nodes["n"], f.pools["a"]
-	if len(n.requested) != 1 || len(p.requested) != 1 {
-		t.Errorf("the node has sums of %d resources and the pool of %d; want cpu alone", len(n.requested), len(p.requested))
-	}
-	for i := range 20 {
-		f.DeletePod(types.UID("pod-" + fmt.Sprint(i)))
-	}
-	if len(f.profiles)+len(f.pods)+len(n.pods)+len(n.requested) != 0 {
-		t.Errorf("left are %d profiles, %d pods, %d on the node, %d sums", len(f.profiles), len(f.pods), len(n.pods), len(n.requested))
-	}
-}
 
 // A recorded setting is removed if its pool managed the key in the past, and not if no pool
 // ever did.
@@ -197,7 +170,7 @@ func TestRefusedNodes(t *testing.T) {
 	if v.Refused != 1 || v.RefusedNode != "n" || !strings.HasPrefix(v.RefusedReason, "no: ") || len(v.RefusedReason) > maxReasonLength {
 		t.Errorf("%d nodes are refused: %s, %s", v.Refused, v.RefusedNode, v.RefusedReason)
 	}
-	if f.pools["p"].evictionAllowed.Has("n") || !f.pools["p"].failing.Has("n") {
+	if turns := f.graph.pools["p"].turns; turns.allowed.Has("n") || !turns.failing.Has("n") {
 		t.Error("the node still has its turn")
 	}
 	plan, end = f.BeginWrite(node)

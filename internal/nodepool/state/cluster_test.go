@@ -182,7 +182,7 @@ func TestStartRecording(t *testing.T) {
 	f.SetNode(objects.Node("live").Role("a").Obj())
 	f.DeleteNode("long-there")
 
-	events := f.pools["a"].events
+	events := f.Journal.pools["a"]
 	if diff := cmp.Diff([]string{"live", "new"}, sets.List(events.joined)); diff != "" {
 		t.Errorf("joined (-want +got):\n%s", diff)
 	}
@@ -206,7 +206,7 @@ func TestEvictionsAreAllowedOnce(t *testing.T) {
 	if dirty := f.SetNode(bare); dirty.Nodes.Has("n") {
 		t.Error("a node that lost its NoExecute taint gets it back without waiting for its turn")
 	}
-	if got := slices.Collect(maps.Keys(f.pools["a"].evictionPending)); len(got) != 1 {
+	if got := slices.Collect(maps.Keys(f.graph.pools["a"].turns.pending)); len(got) != 1 {
 		t.Errorf("evictions pending: %v, want n", got)
 	}
 }

@@ -54,7 +54,7 @@ func TestEvictions(t *testing.T) {
 
 func TestTaintedSince(t *testing.T) {
 	early, late := objects.PatchTime.Add(-time.Hour), objects.PatchTime
-	ours := &poolState{object: objects.Pool("ours").Taint("gpu", "1", objects.NoExecute).Taint("fpga", "", objects.NoExecute).Obj()}
+	ours := &pool{object: objects.Pool("ours").Taint("gpu", "1", objects.NoExecute).Taint("fpga", "", objects.NoExecute).Obj()}
 	for _, tc := range []struct {
 		name string
 		node *objects.NodeMaker
@@ -72,7 +72,7 @@ func TestTaintedSince(t *testing.T) {
 		{"not that of another value: it is another pool's", objects.Node("a").TaintAt("gpu", "2", objects.NoExecute, late), time.Time{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			n := &nodeState{object: tc.node.Obj(), pools: []*poolState{ours}}
+			n := &node{object: tc.node.Obj(), pools: []*pool{ours}}
 			if got := plan.LatestTaint(n.evictingTaints()); !got.Equal(tc.want) {
 				t.Errorf("tainted since %v; want %v", got, tc.want)
 			}

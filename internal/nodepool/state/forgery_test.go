@@ -75,7 +75,7 @@ func FuzzForgedRecord(f *testing.F) {
 		for _, pool := range pools {
 			empty.SetPool(pool)
 		}
-		if diff := cmp.Diff(len(empty.owners), len(cluster.owners), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(len(empty.graph.owners), len(cluster.graph.owners), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("records after the node was deleted (-want +got):\n%s", diff)
 		}
 	})

@@ -37,7 +37,7 @@ func TestLevelsEqualTheCount(t *testing.T) {
 				p.Taint(key, "", corev1.TaintEffectNoSchedule)
 			}
 			w.pools[name] = p.Obj()
-			if old := f.pools[name]; old != nil {
+			if old := f.graph.pools[name]; old != nil {
 				w.pools[name].Generation = old.object.Generation + 1
 			}
 			f.SetPool(w.pools[name])
@@ -138,7 +138,7 @@ func checkLevels(t *rapid.T, f *Cluster, w *truth) {
 	cluster := capacity.New(slices.Collect(maps.Values(w.nodes)), slices.Collect(maps.Values(w.pods)))
 	for name, p := range w.pools {
 		v, _ := f.Pool(name)
-		want := cluster.Level(sets.List(f.pools[name].members), plan.Taints(p))
+		want := cluster.Level(sets.List(f.graph.pools[name].members), plan.Taints(p))
 		got := capacity.Level{
 			Nodes: v.Nodes, UsableNodes: v.UsableNodes, Allocatable: want.Allocatable, Requested: want.Requested,
 			Usable: v.Usable, Free: v.Free, Lost: v.Lost, DaemonSets: want.DaemonSets, EmptyNode: want.EmptyNode, Slots: v.Slots,

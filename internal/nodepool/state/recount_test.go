@@ -5,7 +5,6 @@ package state
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -21,6 +20,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/state/load"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
@@ -35,8 +35,8 @@ type truth struct {
 // model knows: which nodes were allowed evictions, and which keys were managed in the past.
 func (w *truth) recount(like *Cluster) *Cluster {
 	f := NewCluster()
-	for _, key := range like.formerKeys.order {
-		f.formerKeys.add(key.pool, key.key)
+	for _, key := range like.graph.formerKeys.order {
+		f.graph.formerKeys.add(key.pool, key.key)
 	}
 	allowed := allowedEvictions(like)
 	for _, p := range w.pools {
@@ -119,9 +119,9 @@ func TestClusterEqualsRecount(t *testing.T) {
 				if rapid.Bool().Draw(t, "the answer comes first") {
 					// And then what the informer has to show of the time before.
 					pool.ResourceVersion = fmt.Sprint(version + 1)
-					f.PoolWritten(pool)
+					f.PoolWritten(pool, time.Time{})
 					f.SetPool(old)
-					if f.pools[pool.Name].object.ResourceVersion != pool.ResourceVersion {
+					if f.graph.pools[pool.Name].object.ResourceVersion != pool.ResourceVersion {
 						t.Fatal("an older version took the place of the answer")
 					}
 				}
@@ -246,8 +246,8 @@ func applied(t *rapid.T, node *corev1.Node, nodePlan *plan.NodePlan) *corev1.Nod
 	return objects.ApplyPlan(t, nodePlan, node)
 }
 
-func (n *nodeState) podCount() (pods int) {
-	for _, count := range n.pods {
+func podCount(l *load.Load) (pods int) {
+	for _, count := range l.Pods() {
 		pods += count
 	}
 	return pods
@@ -255,8 +255,8 @@ func (n *nodeState) podCount() (pods int) {
 
 func allowedEvictions(f *Cluster) map[string]sets.Set[string] {
 	all := map[string]sets.Set[string]{}
-	for name, p := range f.pools {
-		all[name] = p.evictionAllowed.Clone()
+	for name, p := range f.graph.pools {
+		all[name] = p.turns.allowed.Clone()
 	}
 	return all
 }
@@ -264,29 +264,30 @@ func allowedEvictions(f *Cluster) map[string]sets.Set[string] {
 // snapshot returns everything that a model knows, in a comparable form.
 func snapshot(f *Cluster) map[string]any {
 	all := map[string]any{}
-	for name, p := range f.pools {
+	for name, p := range f.graph.pools {
 		v, _ := f.Pool(name)
 		all["pool "+name] = map[string]any{
-			"members": sets.List(p.members), "outdated": sets.List(p.outdated), "pending": sets.List(p.evictionPending),
-			"allowed":   sets.List(p.evictionAllowed),
-			"conflicts": fmt.Sprint(p.conflicts), "ready": v.Ready, "nodes": v.Nodes,
+			"members": sets.List(p.members), "outdated": sets.List(p.plans.outdated), "pending": sets.List(p.turns.pending),
+			"allowed":   sets.List(p.turns.allowed),
+			"conflicts": fmt.Sprint(p.plans.conflicts), "ready": v.Ready, "nodes": v.Nodes,
 			"capacity": v.Capacity, "allocatable": v.Allocatable, "requested": v.Requested, "percent": v.Percent,
 			"owned nodes": v.OwnedNodes, "owned keys": v.OwnedKeys, "writing": v.Writing,
 		}
 	}
-	for name, n := range f.nodes {
+	for name, l := range f.graph.loads.All() {
+		all["load "+name] = map[string]any{"pods": podCount(l), "requested": l.Requested().List()}
+	}
+	for name, n := range f.graph.nodes {
 		var pools []string
 		for _, p := range n.pools {
 			pools = append(pools, p.object.Name)
 		}
 		slices.Sort(pools)
 		all["node "+name] = map[string]any{
-			"pools": pools, "ready": n.ready, "pods": n.podCount(), "requested": n.requested.List(),
-			"outdated": n.summary.NeedsWrite, "known": n.object != nil,
+			"pools": pools, "ready": n.ready, "outdated": n.summary.NeedsWrite,
 		}
 	}
-	all["pods"] = len(f.pods)
-	for pool, o := range f.owners {
+	for pool, o := range f.graph.owners {
 		all["owner "+pool] = map[string]any{"nodes": sets.List(o.nodes), "keys": fmt.Sprint(len(o.keys))}
 	}
 	return all
@@ -294,38 +295,14 @@ func snapshot(f *Cluster) map[string]any {
 
 // checkMemory checks that nothing is kept of deleted objects.
 func checkMemory(t *rapid.T, f *Cluster, w *truth) {
-	users := 0
-	for _, s := range f.profiles {
-		users += s.users
-	}
-	if users != len(f.pods) {
-		t.Fatalf("%d pods use %d profiles", len(f.pods), users)
-	}
-	offered := map[corev1.ResourceName]int{}
-	for _, n := range w.nodes {
-		names := sets.New(slices.Collect(maps.Keys(n.Status.Capacity))...)
-		for name := range names.Union(sets.New(slices.Collect(maps.Keys(n.Status.Allocatable))...)) {
-			offered[name]++
+	for name := range f.graph.nodes {
+		if w.nodes[name] == nil {
+			t.Fatalf("node %s does not exist, but is still kept", name)
 		}
 	}
-	if diff := cmp.Diff(offered, f.offered, cmpopts.EquateEmpty()); diff != "" {
-		t.Fatalf("what nodes offer (-want +got):\n%s", diff)
-	}
-	for name, p := range f.pools {
-		for resource, h := range p.level.slots {
-			if len(h.nodes) == 0 || len(h.nodes) != len(h.index) || len(h.nodes) > len(p.members) {
-				t.Fatalf("the slots of %s of pool %s are %d nodes, with %d places", resource, name, len(h.nodes), len(h.index))
-			}
-		}
-	}
-	for name, n := range f.nodes {
-		for resource := range n.requested {
-			if offered[resource] == 0 {
-				t.Fatalf("node %s has a sum of %s, which no node offers", name, resource)
-			}
-		}
-		if w.nodes[name] == nil && len(n.pods) == 0 {
-			t.Fatalf("node %s neither exists nor has pods, but is still kept", name)
+	for name, l := range f.graph.loads.All() {
+		if w.nodes[name] == nil && podCount(l) == 0 {
+			t.Fatalf("node %s neither exists nor has pods, but its load is still kept", name)
 		}
 	}
 }

@@ -9,69 +9,45 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/state/load"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/state/room"
 )
-
-// AllKeys returns all nodes that need a write, and all pools, for a controller that starts.
-func (c *Cluster) AllKeys() Dirty {
-	c.lock()
-	for name, n := range c.nodes {
-		if n.summary.NeedsWrite {
-			c.dirty.Nodes.Insert(name)
-		}
-	}
-	for name := range c.pools {
-		c.dirty.Edited.Insert(name)
-	}
-	return c.unlock()
-}
 
 // PoolNames returns the names of all pools.
 func (c *Cluster) PoolNames() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Sorted(maps.Keys(c.pools))
-}
-
-// StatusWritten remembers when the status of the pool was written.
-func (c *Cluster) StatusWritten(pool string, at time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p, known := c.pools[pool]; known {
-		p.statusWritten = at
-	}
+	return slices.Sorted(maps.Keys(c.graph.pools))
 }
 
 // PoolSnapshot is the state of a pool at one time.
 type PoolSnapshot struct {
 	Pool *tidekeeperv1.NodePool
-	// Invalid is why the selector of the pool cannot be used, if so.
+	// Invalid is the reason why the selector of the pool cannot be used, if so.
 	Invalid error
 
 	Nodes, Ready                     int
 	Capacity, Allocatable, Requested corev1.ResourceList
 	Percent                          map[corev1.ResourceName]int32
 
-	// UsableNodes, Usable, Free, Lost and Slots are as in the status; see
-	// [capacity.Cluster.Level]. LargestSlot is the most that is free on one node, of each
-	// resource by itself.
-	UsableNodes               int
-	Usable, Free, LargestSlot corev1.ResourceList
-	Lost                      []tidekeeperv1.Lost
-	Slots                     []tidekeeperv1.Slot
+	// UsableNodes is the number of nodes that new pods can use, and Report their room.
+	UsableNodes int
+	room.Report
 
-	// StatusWritten is when this process last wrote the pool's status, zero if it has not.
+	// StatusWritten is the time of this process' last write of the pool's status, zero if none.
 	StatusWritten time.Time
 
-	// Outdated is how many members do not match the pool's spec yet, EvictionPending how
-	// many of them wait for a NoExecute taint.
+	// Outdated is the number of members that do not match the pool's spec yet, EvictionPending
+	// the number of these that wait for a NoExecute taint.
 	Outdated, EvictionPending int
-	// HeldBackBy is what these wait for, if a freeze is in force. The caller sets it.
+	// HeldBackBy is the freeze in force for which these wait. The caller sets it.
 	HeldBackBy string
 
 	// Conflicted is the number of members on which an older pool has a key that this pool
@@ -96,48 +72,79 @@ type PoolSnapshot struct {
 func (c *Cluster) Pool(name string) (PoolSnapshot, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p, known := c.pools[name]
+	p, known := c.graph.pools[name]
 	if !known {
 		return PoolSnapshot{}, false
 	}
-	names := resources.ReportedNames(p.capacity, p.allocatable)
-	requested, allocatable := p.requested.Only(names), p.allocatable.Only(names)
 	v := PoolSnapshot{
 		Pool:            p.object,
 		Invalid:         p.invalid,
 		Nodes:           len(p.members),
-		Ready:           p.ready,
-		Capacity:        p.capacity.Only(names).List(),
-		Allocatable:     allocatable.List(),
-		Requested:       requested.ListOf(names),
-		Percent:         resources.Percent(requested, allocatable),
 		StatusWritten:   p.statusWritten,
-		Outdated:        len(p.outdated),
-		EvictionPending: len(p.evictionPending),
-		Conflicted:      len(p.conflicts),
-		OwnedKeys:       sets.New[setting.Key](),
-		Writing:         p.writes > 0,
-	}
-	p.level.report(&v, p.allocatable, names)
-	if len(p.conflicts) > 0 {
-		v.FirstConflict = p.conflicts[slices.Min(slices.Collect(maps.Keys(p.conflicts)))][0]
-	}
-	if o := c.owners[name]; o != nil {
-		v.OwnedNodes = len(o.nodes)
-		for key := range o.keys {
-			v.OwnedKeys.Insert(key)
-		}
+		Outdated:        len(p.plans.outdated),
+		EvictionPending: len(p.turns.pending),
+		Conflicted:      len(p.plans.conflicts),
+		OwnedNodes:      len(c.graph.owners.nodes(name)),
+		OwnedKeys:       c.graph.owners.keys(name),
+		Writing:         p.writes.inProgress > 0,
 	}
 	if !p.object.DeletionTimestamp.IsZero() {
-		v.OwnedNodes = c.nodesToClean(p)
+		v.OwnedNodes = c.graph.nodesToClean(p)
 	}
-	v.Refused = len(p.noRoom) + len(p.refused)
-	if len(p.noRoom) > 0 {
-		v.RefusedNode, v.RefusedReason = slices.Min(p.noRoom.UnsortedList()), plan.NoRoomReason
-	}
-	if len(p.refused) > 0 {
-		v.RefusedNode = slices.Min(slices.Collect(maps.Keys(p.refused)))
-		v.RefusedReason = p.refused[v.RefusedNode]
-	}
+	p.sums.report(&v)
+	v.UsableNodes = v.Nodes - v.LostNodes
+	p.report(&v)
 	return v, true
+}
+
+// HeadroomAsk is a pool that asks for headroom.
+type HeadroomAsk struct {
+	Name       string
+	UID        types.UID
+	Generation int64
+	Headroom   tidekeeperv1.Headroom
+	// Members are the names of the pool's nodes, in their order.
+	Members []string
+}
+
+// HeadroomAsks returns the pools that ask for headroom, and the cluster in which to look for
+// it; neither if the cluster has not changed since that number of changes. It returns the
+// present number.
+func (c *Cluster) HeadroomAsks(since uint64) (asks []HeadroomAsk, cluster *capacity.Cluster, changes uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := &c.graph
+	if g.roomChanges == since {
+		return nil, nil, since
+	}
+	for name, p := range g.pools {
+		if p.object.Spec.Headroom != nil && p.object.DeletionTimestamp.IsZero() && p.invalid == nil {
+			asks = append(asks, HeadroomAsk{name, p.object.UID, p.object.Generation, *p.object.Spec.Headroom, sets.List(p.members)})
+		}
+	}
+	if len(asks) == 0 {
+		return nil, nil, g.roomChanges
+	}
+	return asks, capacityOf(g.nodes, g.loads), g.roomChanges
+}
+
+// capacityOf returns the nodes and their loads for questions that the sums do not answer.
+func capacityOf(nodes map[string]*node, loads *load.Nodes) *capacity.Cluster {
+	list := make([]*corev1.Node, 0, len(nodes))
+	for _, n := range nodes {
+		list = append(list, n.object)
+	}
+	cluster := capacity.New(list, nil)
+	examples := map[*load.Profile]*corev1.Pod{}
+	for name, l := range loads.All() {
+		profiles := maps.Collect(l.Pods())
+		// In the same order each time, so that the same cluster gives the same answer.
+		for _, p := range slices.SortedFunc(maps.Keys(profiles), load.Compare) {
+			if examples[p] == nil {
+				examples[p] = p.Example()
+			}
+			cluster.Add(name, examples[p], p.Requests, profiles[p])
+		}
+	}
+	return cluster
 }

@@ -65,7 +65,7 @@ func TestNodesDoNotWaitForTheInformer(t *testing.T) {
 	if dirty := f.SetPool(pool); dirty.Nodes.Has("n") || writes(f) {
 		t.Error("the node is written before the pool vouches for the key")
 	}
-	if dirty := f.PoolWritten(vouching); !dirty.Nodes.Has("n") || !writes(f) {
+	if dirty := f.PoolWritten(vouching, time.Time{}); !dirty.Nodes.Has("n") || !writes(f) {
 		t.Error("the node is not written when the pool vouches for the key")
 	}
 	late := pool.DeepCopy()
@@ -76,19 +76,19 @@ func TestNodesDoNotWaitForTheInformer(t *testing.T) {
 	if dirty := f.SetPool(vouching); dirty.Nodes.Has("n") {
 		t.Error("the node is queued twice")
 	}
-	if p := f.pools["a"]; p.ahead != "" || p.unplanned || p.object != vouching {
-		t.Errorf("when the informer has shown it, the model is ahead by %q, unplanned: %t", p.ahead, p.unplanned)
+	if p := f.graph.pools["a"]; p.ahead.version != "" || p.ahead.unplanned || p.object != vouching {
+		t.Errorf("when the informer has shown it, the model is ahead by %q, unplanned: %t", p.ahead.version, p.ahead.unplanned)
 	}
 
 	// An answer says nothing about a pool that was created since, and brings back none that is gone.
 	again := pool.DeepCopy()
 	again.UID, again.ResourceVersion = "again", "20"
 	f.SetPool(again)
-	if dirty := f.PoolWritten(vouching); len(dirty.Nodes) > 0 || writes(f) {
+	if dirty := f.PoolWritten(vouching, time.Time{}); len(dirty.Nodes) > 0 || writes(f) {
 		t.Error("the answer about a pool counts for the next one of its name")
 	}
 	f.DeletePool("a")
-	if f.PoolWritten(vouching); len(f.PoolNames()) > 0 {
+	if f.PoolWritten(vouching, time.Time{}); len(f.PoolNames()) > 0 {
 		t.Error("the answer brings back a pool that is gone")
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package state
+package load
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ func TestProfiles(t *testing.T) {
 		list := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) resources.Amount {
 			return resources.Amount{Resource: rapid.SampledFrom([]corev1.ResourceName{"", "a", "b", "ab"}).Draw(t, "resource"), Value: rapid.SampledFrom([]int64{0, 1, 255, 256, 257, 1 << 40}).Draw(t, "value")}
 		}), 0, 3)
-		var taken []*profile
+		var taken []*Profile
 		for range rapid.IntRange(0, 40).Draw(t, "steps") {
 			if len(taken) > 0 && rapid.Bool().Draw(t, "release") {
 				i := rapid.IntRange(0, len(taken)-1).Draw(t, "which")
@@ -30,15 +30,15 @@ func TestProfiles(t *testing.T) {
 				taken = append(taken[:i], taken[i+1:]...)
 			} else {
 				amounts := list.Draw(t, "amounts")
-				s := known.intern(amounts, placement{})
-				if diff := cmp.Diff(amounts, s.requests, cmp.AllowUnexported(resources.Amount{}), cmpopts.EquateEmpty()); diff != "" {
+				s := known.intern(Profile{Requests: amounts})
+				if diff := cmp.Diff(amounts, s.Requests, cmp.AllowUnexported(resources.Amount{}), cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("got another profile (-want +got):\n%s", diff)
 				}
 				taken = append(taken, s)
 			}
-			distinct := map[string]*profile{}
+			distinct := map[string]*Profile{}
 			for _, s := range taken {
-				text := fmt.Sprint(s.requests)
+				text := fmt.Sprint(s.Requests)
 				if other, ok := distinct[text]; ok && other != s {
 					t.Fatalf("two copies of %s", text)
 				}

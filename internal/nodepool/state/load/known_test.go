@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package state
+package load
 
 import (
 	"fmt"
@@ -18,14 +18,14 @@ import (
 
 // Pods that share their containers have one profile, unless something else decides otherwise.
 func TestPodsThatShareTheirContainers(t *testing.T) {
-	c := NewCluster()
+	c := NewNodes()
 	first := objects.Pod("first").On("node").Requests("100m", "1Ki").Obj()
 	first.UID = "first"
 	first.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "c0", AllocatedResources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("400m")},
 		Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("400m")}},
 	}}
-	set := func(name string, change func(*corev1.Pod)) *profile {
+	set := func(name string, change func(*corev1.Pod)) *Profile {
 		pod := *first // It has the same containers.
 		pod.Name, pod.UID = name, types.UID(name)
 		change(&pod)
@@ -48,7 +48,7 @@ func TestPodsThatShareTheirContainers(t *testing.T) {
 			t.Errorf("the profile of the pod %s is the same: %t, want %t", name, got == known, tt.same)
 		}
 	}
-	if got := resources.ValueOf(known.requests, corev1.ResourceCPU); got != 400 {
+	if got := resources.ValueOf(known.Requests, corev1.ResourceCPU); got != 400 {
 		t.Errorf("the pod requests %dm, want 400m", got)
 	}
 	for uid := range c.pods {
@@ -64,7 +64,7 @@ func TestPodsThatShareTheirContainers(t *testing.T) {
 
 // Profiles of containers that are gone are not remembered forever.
 func TestKnownProfilesAreBounded(t *testing.T) {
-	c := NewCluster()
+	c := NewNodes()
 	for i := range 3 * minKnown {
 		pod := objects.Pod("p").On("node").Requests("100m", fmt.Sprint(i)).Obj()
 		pod.UID = "p"

@@ -1,0 +1,70 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+)
+
+// ownerIndex has the ownership records of all nodes by pool: the nodes that name the pool, and the
+// number of these nodes that have each key. A pool in it need not exist.
+type ownerIndex map[string]*ownedByPool
+
+type ownedByPool struct {
+	nodes sets.Set[string]
+	keys  map[setting.Key]int
+}
+
+// add adds the record of a node.
+func (x ownerIndex) add(node string, record ownership.Record) {
+	for pool, owned := range record {
+		o := x[pool]
+		if o == nil {
+			o = &ownedByPool{nodes: sets.New[string](), keys: map[setting.Key]int{}}
+			x[pool] = o
+		}
+		o.nodes.Insert(node)
+		for key := range owned {
+			o.keys[key]++
+		}
+	}
+}
+
+// remove is the opposite of add.
+func (x ownerIndex) remove(node string, record ownership.Record) {
+	for pool, owned := range record {
+		o := x[pool]
+		o.nodes.Delete(node)
+		for key := range owned {
+			if o.keys[key]--; o.keys[key] == 0 {
+				delete(o.keys, key)
+			}
+		}
+		if len(o.nodes) == 0 {
+			delete(x, pool)
+		}
+	}
+}
+
+// nodes returns the names of the nodes whose records name a pool. The caller must not change them.
+func (x ownerIndex) nodes(pool string) sets.Set[string] {
+	if o := x[pool]; o != nil {
+		return o.nodes
+	}
+	return nil
+}
+
+// keys returns the keys that the records of all nodes have of a pool.
+func (x ownerIndex) keys(pool string) sets.Set[setting.Key] {
+	keys := sets.New[setting.Key]()
+	if o := x[pool]; o != nil {
+		for key := range o.keys {
+			keys.Insert(key)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,144 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+)
+
+// pool is a pool and its members.
+type pool struct {
+	object *tidekeeperv1.NodePool
+	// ahead is the version that a write of this process returned, ahead of the informer.
+	ahead    ahead
+	selector labels.Selector
+	// invalid is the reason why the selector of the pool cannot be used, if so.
+	invalid error
+
+	members sets.Set[string]
+	sums    sums
+	plans   plans
+	turns   turns
+	writes  writes
+
+	// statusWritten is the time of the last write of the pool's status, zero before the first.
+	statusWritten time.Time
+}
+
+// ahead is a version of a pool that a write of this process returned and that the informer has not
+// shown yet. The zero value is none.
+type ahead struct {
+	version string
+	// unplanned: the nodes are to be planned again when the informer has shown the version.
+	// queued are nodes that need not be queued again then.
+	unplanned bool
+	queued    sets.Set[string]
+}
+
+func newPool() *pool {
+	return &pool{
+		members: sets.New[string](), turns: newTurns(),
+		plans:  plans{outdated: sets.New[string](), noRoom: sets.New[string](), conflicts: map[string][]plan.Conflict{}},
+		writes: writes{refused: map[string]string{}, cleanups: map[string]int{}},
+	}
+}
+
+// plans is the outcome of the latest plans of nodes, for one pool.
+type plans struct {
+	// outdated are members that do not match the pool's spec yet, and noRoom members whose
+	// annotations leave no room for those of the pool.
+	outdated, noRoom sets.Set[string]
+	// conflicts are the conflicts of the pool with older pools, by node.
+	conflicts map[string][]plan.Conflict
+}
+
+// planned replaces a summary of the plan for a node by another one, and reports whether the pool is
+// different by that.
+func (p *pool) planned(node string, before, now *plan.Summary) (changed bool) {
+	name := p.object.Name
+	for _, s := range []struct {
+		set         sets.Set[string]
+		before, now []string
+	}{
+		{p.plans.outdated, before.Outdated, now.Outdated},
+		{p.turns.pending, before.EvictionPending, now.EvictionPending},
+		{p.plans.noRoom, before.NoRoom, now.NoRoom},
+	} {
+		was, is := slices.Contains(s.before, name), slices.Contains(s.now, name)
+		if is {
+			s.set.Insert(node)
+		} else {
+			s.set.Delete(node)
+		}
+		changed = changed || was != is
+	}
+	p.turns.planned(name, node, before, now)
+	if !slices.Contains(now.Affected, name) && p.writes.accepted(node) {
+		changed = true
+	}
+	conflicts := slices.DeleteFunc(slices.Clone(now.Conflicts), func(c plan.Conflict) bool { return c.Pool != name })
+	if !slices.Equal(p.plans.conflicts[node], conflicts) {
+		changed = true
+		if p.plans.conflicts[node] = conflicts; len(conflicts) == 0 {
+			delete(p.plans.conflicts, node)
+		}
+	}
+	return changed
+}
+
+// leave ends a node's membership.
+func (p *pool) leave(node *node) {
+	p.members.Delete(node.name)
+	p.turns.failing.Delete(node.name)
+	delete(p.writes.cleanups, node.name)
+	p.sums.remove(&node.figures)
+}
+
+// writes are the writes of nodes whose plans include the pool.
+type writes struct {
+	inProgress int
+	// refused are nodes for which the API server refuses the pool's settings, with its message.
+	refused map[string]string
+	// cleanups is the number of writes of each node since the pool is being deleted.
+	cleanups map[string]int
+}
+
+// accepted records that a node can be written for the pool, or no longer needs a write for it, and
+// reports whether the API server had refused that.
+func (w *writes) accepted(node string) bool {
+	_, was := w.refused[node]
+	delete(w.refused, node)
+	return was
+}
+
+// maxCleanups is the maximum number of times that a pool which is being deleted is removed from a
+// node's record before the pool ceases to wait for the node: a client that forges the record
+// again each time must not block the deletion.
+const maxCleanups = 5
+
+// awaits reports whether a pool that is being deleted waits for a node that has its settings.
+func (w *writes) awaits(node string) bool { return w.cleanups[node] < maxCleanups }
+
+// report sets the part of a snapshot that is about nodes which cannot be written.
+func (p *pool) report(v *PoolSnapshot) {
+	v.Refused = len(p.plans.noRoom) + len(p.writes.refused)
+	if len(p.plans.noRoom) > 0 {
+		v.RefusedNode, v.RefusedReason = slices.Min(p.plans.noRoom.UnsortedList()), plan.NoRoomReason
+	}
+	if len(p.writes.refused) > 0 {
+		v.RefusedNode = slices.Min(slices.Collect(maps.Keys(p.writes.refused)))
+		v.RefusedReason = p.writes.refused[v.RefusedNode]
+	}
+	if len(p.plans.conflicts) > 0 {
+		v.FirstConflict = p.plans.conflicts[slices.Min(slices.Collect(maps.Keys(p.plans.conflicts)))][0]
+	}
+}

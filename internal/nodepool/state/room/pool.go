@@ -1,0 +1,161 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package room keeps the room for new pods on each node and in each pool, as
+// [capacity.Cluster.Level] defines it, in running sums.
+//
+//	node.go     the room of a node
+//	pool.go     the sums of a pool, and its nodes that have no room, by cause
+//	largest.go  the nodes of a pool with the most room
+package room
+
+import (
+	"iter"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+)
+
+// Pool is the room of a pool: running sums over its nodes. The zero value is a pool without nodes
+// and taints.
+type Pool struct {
+	taints       []corev1.Taint
+	usable, free resources.Sums
+	// lost is the sum over the nodes that new pods cannot use, by cause, and causes is the cause
+	// of each of these nodes.
+	lost    map[tidekeeperv1.LostCause]*lost
+	causes  map[*Node]tidekeeperv1.LostCause
+	largest largest
+}
+
+type lost struct {
+	nodes int32
+	resources.Sums
+}
+
+// SetTaints sets the taints of the pool's spec, which the pods of the pool tolerate, and counts its
+// nodes again if they differ.
+func (p *Pool) SetTaints(taints []corev1.Taint, nodes iter.Seq[*Node]) {
+	if slices.Equal(taints, p.taints) {
+		return
+	}
+	p.taints = taints
+	for n := range nodes {
+		p.Update(n, n.Amounts)
+	}
+}
+
+// Add adds a node.
+func (p *Pool) Add(n *Node) {
+	cause := p.causeOf(n)
+	p.sum(n.Amounts, cause, +1)
+	p.setCause(n, cause)
+	p.largest.update(n, nil, cause == "")
+}
+
+// Remove removes a node.
+func (p *Pool) Remove(n *Node) {
+	p.sum(n.Amounts, p.causes[n], -1)
+	delete(p.causes, n)
+	p.largest.update(n, n.left, false)
+}
+
+// Update counts a node as it is now, instead of the amounts that [Node.Recount] returned.
+func (p *Pool) Update(n *Node, before Amounts) {
+	was, now := p.causes[n], p.causeOf(n)
+	if was != "" || now != "" || !slices.Equal(before.allocatable, n.allocatable) {
+		p.sum(before, was, -1)
+		p.sum(n.Amounts, now, +1)
+	} else {
+		// This is nearly always so: a pod has come or gone.
+		for i, a := range n.left {
+			if a != before.left[i] {
+				p.free.SubtractN(before.left[i], 1)
+				p.free.AddN(a, 1)
+			}
+		}
+	}
+	p.setCause(n, now)
+	p.largest.update(n, before.left, now == "")
+}
+
+// causeOf returns the cause why no new pod of the pool can start on the node, "" if one can.
+func (p *Pool) causeOf(n *Node) tidekeeperv1.LostCause {
+	return capacity.CauseOf(n.Object, p.taints, resources.ValueOf(n.left, corev1.ResourcePods) > 0)
+}
+
+func (p *Pool) setCause(n *Node, cause tidekeeperv1.LostCause) {
+	if cause == "" {
+		delete(p.causes, n)
+		return
+	}
+	if p.causes == nil {
+		p.causes = map[*Node]tidekeeperv1.LostCause{}
+	}
+	p.causes[n] = cause
+}
+
+// sum adds the amounts of a node to the sums, once or minus once.
+func (p *Pool) sum(amounts Amounts, cause tidekeeperv1.LostCause, sign int) {
+	to := &lost{} // Nothing is lost without a cause.
+	if cause != "" {
+		if p.lost == nil {
+			p.lost = map[tidekeeperv1.LostCause]*lost{}
+		}
+		if p.lost[cause] == nil {
+			p.lost[cause] = to
+		}
+		to = p.lost[cause]
+		to.nodes += int32(sign)
+	}
+	for i, a := range amounts.allocatable {
+		usable, free, lost := capacity.Split(cause, a.Value, a.Value-amounts.left[i].Value)
+		p.usable.AddN(resources.Amount{Resource: a.Resource, Value: usable}, sign)
+		p.free.AddN(resources.Amount{Resource: a.Resource, Value: free}, sign)
+		to.AddN(resources.Amount{Resource: a.Resource, Value: lost}, sign)
+	}
+	if cause != "" && to.nodes == 0 {
+		delete(p.lost, cause)
+	}
+}
+
+// Report is the room of a pool at one time, as in its status.
+type Report struct {
+	// LostNodes is the number of nodes that new pods cannot use.
+	LostNodes    int
+	Usable, Free corev1.ResourceList
+	Lost         []tidekeeperv1.Lost
+	Slots        []tidekeeperv1.Slot
+	// LargestSlot is the most that is free on one node, of each resource by itself.
+	LargestSlot corev1.ResourceList
+}
+
+// maxShownResources is the number of resources of a loss or a slot in a status.
+const maxShownResources = 8
+
+// Report returns the room of the pool, of these resources.
+func (p *Pool) Report(names []corev1.ResourceName) Report {
+	names = slices.SortedFunc(slices.Values(names), resources.CompareNames)
+	shown := names[:min(len(names), maxShownResources)]
+	r := Report{LostNodes: len(p.causes), Usable: p.usable.ListOf(names), Free: p.free.ListOf(names)}
+	for _, cause := range capacity.Causes {
+		if of := p.lost[cause]; of != nil {
+			r.Lost = append(r.Lost, tidekeeperv1.Lost{Cause: cause, Nodes: of.nodes, Resources: of.ListOf(shown)})
+		}
+	}
+	most := resources.Sums{}
+	for name, h := range p.largest {
+		most[name] = resources.Sum{Value: resources.ValueOf(h.top().left, name), Count: 1}
+	}
+	r.LargestSlot = most.ListOf(slices.DeleteFunc(slices.Clone(names), resources.IsSecondary))
+	for _, n := range p.largest.nodes() {
+		var left resources.Sums
+		left.Add(n.left)
+		r.Slots = append(r.Slots, tidekeeperv1.Slot{Node: n.Name, Resources: left.ListOf(shown)})
+	}
+	return r
+}

@@ -1,0 +1,82 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/state/load"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/state/room"
+)
+
+// sums are running sums over the members of a pool.
+type sums struct {
+	ready                            int
+	capacity, allocatable, requested resources.Sums
+	room                             room.Pool
+}
+
+// figures are the part of a node that sums add up.
+type figures struct {
+	ready                 bool
+	capacity, allocatable []resources.Amount
+	load                  *load.Load
+	room                  room.Node
+}
+
+// add adds a node.
+func (s *sums) add(n *figures) {
+	if n.ready {
+		s.ready++
+	}
+	s.capacity.Add(n.capacity)
+	s.allocatable.Add(n.allocatable)
+	n.load.AddTo(&s.requested)
+	s.room.Add(&n.room)
+}
+
+// remove removes a node.
+func (s *sums) remove(n *figures) {
+	if n.ready {
+		s.ready--
+	}
+	s.capacity.Subtract(n.capacity)
+	s.allocatable.Subtract(n.allocatable)
+	n.load.TakeFrom(&s.requested)
+	s.room.Remove(&n.room)
+}
+
+// setReady counts a node as ready or not, after the opposite.
+func (s *sums) setReady(ready bool) {
+	if ready {
+		s.ready++
+	} else {
+		s.ready--
+	}
+}
+
+// offer counts a node with the resources that it offers now.
+func (s *sums) offer(n *figures, capacity, allocatable []resources.Amount) {
+	s.capacity.Subtract(n.capacity)
+	s.capacity.Add(capacity)
+	s.allocatable.Subtract(n.allocatable)
+	s.allocatable.Add(allocatable)
+}
+
+// report sets the part of a snapshot that comes from the sums.
+func (s *sums) report(v *PoolSnapshot) {
+	names := resources.ReportedNames(s.capacity, s.allocatable)
+	requested, allocatable := s.requested.Only(names), s.allocatable.Only(names)
+	v.Ready = s.ready
+	v.Capacity, v.Allocatable, v.Requested = s.capacity.Only(names).List(), allocatable.List(), requested.ListOf(names)
+	v.Percent = resources.Percent(requested, allocatable)
+	var usable []corev1.ResourceName
+	for _, name := range names {
+		if s.allocatable[name].Value != 0 {
+			usable = append(usable, name)
+		}
+	}
+	v.Report = s.room.Report(usable)
+}
