@@ -1,0 +1,124 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// maxDoorLines is how long the README of a product may be: a door and no room.
+const maxDoorLines = 120
+
+// The README of each product is short, and that of the operator has the two commands that work on a
+// fresh machine. Links lead from there to every page.
+func TestDoors(t *testing.T) {
+	all := pages(t)
+	for _, door := range []string{"README.md", kit + "/README.md"} {
+		if lines := strings.Count(all[door], "\n"); lines > maxDoorLines || lines == 0 {
+			t.Errorf("%s has %d lines, want at most %d", door, lines, maxDoorLines)
+		}
+	}
+	for _, command := range []string{"make demo ", "make test "} {
+		if !strings.Contains(all["README.md"], "\n"+command) {
+			t.Errorf("the README does not have the command %q", command)
+		}
+	}
+	if !strings.Contains(all["README.md"], "]("+kit+"/README.md)") {
+		t.Error("the README does not lead to the kit")
+	}
+	reached := map[string]bool{}
+	var follow func(page string)
+	follow = func(page string) {
+		if reached[page] {
+			return
+		}
+		reached[page] = true
+		for _, target := range targets(page, all[page]) {
+			follow(target)
+		}
+	}
+	follow("README.md")
+	for page := range all {
+		// A link to a folder leads to its pages.
+		if !reached[page] && !reached[filepath.Dir(page)] {
+			t.Errorf("no links lead from the README to %s", page)
+		}
+	}
+}
+
+var pageLink = regexp.MustCompile(`\]\(([^)#:\s]*)(?:#([^)\s]*))?\)`)
+
+// targets returns the files that a page links to, by their paths from the root.
+func targets(page, text string) []string {
+	var files []string
+	for _, match := range pageLink.FindAllStringSubmatch(text, -1) {
+		if match[1] != "" {
+			files = append(files, filepath.Join(filepath.Dir(page), match[1]))
+		}
+	}
+	return files
+}
+
+// Every heading that a link leads to is on its page.
+func TestLinkedHeadingsExist(t *testing.T) {
+	all := pages(t)
+	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+	found := 0
+	for page, text := range all {
+		for _, match := range pageLink.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
+			if match[2] == "" {
+				continue
+			}
+			target := page
+			if match[1] != "" {
+				target = filepath.Join(filepath.Dir(page), match[1])
+			}
+			if filepath.Ext(target) != ".md" {
+				continue
+			}
+			found++
+			if !slices.Contains(anchors(all[target]), match[2]) {
+				t.Errorf("%s links to the heading #%s, which %s does not have", page, match[2], target)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no page links to a heading")
+	}
+}
+
+var (
+	block      = regexp.MustCompile("(?ms)^```.*?^```")
+	heading    = regexp.MustCompile(`(?m)^#+ +(.*?) *$`)
+	linkText   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	notInNames = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// anchors returns the names that headings of a page have in links: lower case, with hyphens for blanks
+// and without punctuation, and with a number if there are several of a name.
+func anchors(text string) []string {
+	var names []string
+	seen := map[string]int{}
+	for _, match := range heading.FindAllStringSubmatch(block.ReplaceAllString(text, ""), -1) {
+		name := strings.ReplaceAll(notInNames.ReplaceAllString(strings.ToLower(linkText.ReplaceAllString(match[1], "$1")), ""), " ", "-")
+		seen[name]++
+		if n := seen[name]; n > 1 {
+			name += "-" + strconv.Itoa(n-1)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestAnchors(t *testing.T) {
+	got := anchors("# The `kubectl tide`, as found\n```\n# no heading\n```\n## [Once](a.md)\n### Once\n")
+	if want := []string{"the-kubectl-tide-as-found", "once", "once-1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
