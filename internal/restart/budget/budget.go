@@ -22,9 +22,11 @@ const (
 )
 
 // Budget limits how many restarts run at once, in the cluster and in one namespace. A free
-// slot goes to the namespace that uses the fewest slots; among namespaces that use equally
-// many, and within a namespace, it goes to the restart that has waited longest. So a
-// namespace with a long queue holds up only itself.
+// slot goes to the namespace that uses the fewest slots, and among namespaces that use equally
+// many it goes round: to the one that was given a slot the longest ago. Among those that were given
+// none since they began to wait, and within a namespace, it goes to the restart that has waited
+// longest. So a namespace with a long queue holds up only itself, however quickly its restarts
+// complete.
 //
 // The budget is kept in memory only. A new leader fills it from the status of the
 // ScheduledRestarts, which says which restarts are in progress.
@@ -43,6 +45,8 @@ type Budget struct {
 	since map[types.NamespacedName]time.Time
 	// turns are the namespaces with a restart that may have a slot.
 	turns turns
+	// given is how many slots were given so far.
+	given uint64
 }
 
 // space is a namespace: how many slots it uses, its waiting restarts, in order, and of these
@@ -51,6 +55,9 @@ type space struct {
 	held  int
 	queue []waiter
 	given int
+	// served is how many slots all namespaces had been given when this one was given its last, or
+	// when it began to wait.
+	served uint64
 	// turn is its place among the turns, if it has one.
 	turn    int
 	hasTurn bool
@@ -195,6 +202,8 @@ func (b *Budget) occupy(key types.NamespacedName) {
 		b.held[key] = time.Time{}
 		in := b.space(key.Namespace)
 		in.held++
+		b.given++
+		in.served = b.given
 		b.moved(in)
 	}
 }
@@ -229,7 +238,7 @@ func (b *Budget) leave(key types.NamespacedName) bool {
 // space returns a namespace, which it adds.
 func (b *Budget) space(namespace string) *space {
 	if b.spaces[namespace] == nil {
-		b.spaces[namespace] = &space{}
+		b.spaces[namespace] = &space{served: b.given}
 	}
 	return b.spaces[namespace]
 }
@@ -255,18 +264,19 @@ func (b *Budget) next() []types.NamespacedName {
 		return nil
 	}
 	var next []types.NamespacedName
-	var given []*space
+	served := map[*space]uint64{}
 	for free := b.limit - len(b.held); free > 0 && len(b.turns) > 0; free-- {
 		first := b.turns[0]
 		next = append(next, first.queue[first.given].key)
 		if first.given++; first.given == 1 {
-			given = append(given, first)
+			served[first] = first.served
 		}
+		first.served = b.given + uint64(len(next))
 		b.moved(first)
 	}
 	// They have not taken their slots yet.
-	for _, in := range given {
-		in.given = 0
+	for in, before := range served {
+		in.given, in.served = 0, before
 		b.moved(in)
 	}
 	return next
@@ -288,7 +298,8 @@ func (b *Budget) moved(in *space) {
 // before reports whether the next slot goes to this namespace and not to the other.
 func (s *space) before(other *space) bool {
 	has, others := s.held+s.given, other.held+other.given
-	return has < others || has == others && byTurn(s.queue[s.given], other.queue[other.given]) < 0
+	order := cmp.Or(cmp.Compare(has, others), cmp.Compare(s.served, other.served))
+	return order < 0 || order == 0 && byTurn(s.queue[s.given], other.queue[other.given]) < 0
 }
 
 // turns are namespaces with a restart that may have a slot, as a heap: the next one is the first.

@@ -167,6 +167,87 @@ func TestBudgetIsFair(t *testing.T) {
 	}
 }
 
+// Two namespaces with long queues use all slots, and each of their restarts completes at once. One that
+// waits in another namespace comes next but for those that are due to be first in the round, though
+// all of the queues have waited longer.
+func TestBudgetGoesRound(t *testing.T) {
+	b := New(2, 50)
+	const queue = 20
+	for i := range queue {
+		for _, namespace := range []string{"evil-1", "evil-2"} {
+			b.Take(key(namespace, fmt.Sprintf("%02d", i)), at("03:00:00"))
+		}
+	}
+	modest := key("modest", "x")
+	if b.Take(modest, at("03:05:00")) {
+		t.Fatal("a third slot in a budget of two")
+	}
+	var before []types.NamespacedName
+	for done := key("evil-1", "00"); len(before) < queue; {
+		next := b.Release(done)
+		if len(next) != 1 {
+			t.Fatalf("next are %v, want one", next)
+		}
+		done = next[0]
+		if !b.Take(done, at("03:00:00")) {
+			t.Fatalf("%s is next, and does not get its slot", done)
+		}
+		if done == modest {
+			break
+		}
+		before = append(before, done)
+	}
+	if diff := cmp.Diff([]types.NamespacedName{key("evil-1", "01")}, before); diff != "" {
+		t.Errorf("what comes before it (-want +got):\n%s", diff)
+	}
+}
+
+// However slots are taken and released, a namespace that has none waits for at most one more slot of
+// each other namespace.
+func TestBudgetPassesNobodyTwice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := New(rapid.IntRange(1, 4).Draw(t, "limit"), rapid.IntRange(1, 100).Draw(t, "percent"))
+		namespaces := []string{"a", "b", "c", "d"}
+		// passed has, for each namespace that waits without a slot, which others were given slots.
+		passed := map[string]map[string]int{}
+		take := func(k types.NamespacedName, since time.Time) {
+			had := b.Has(k)
+			if !b.Take(k, since) || had {
+				return
+			}
+			delete(passed, k.Namespace)
+			for waits, by := range passed {
+				if by[k.Namespace]++; by[k.Namespace] > 1 {
+					t.Fatalf("%s was given %d slots while %s waited for its first", k.Namespace, by[k.Namespace], waits)
+				}
+			}
+		}
+		keys := rapid.Custom(func(t *rapid.T) types.NamespacedName {
+			return key(rapid.SampledFrom(namespaces).Draw(t, "namespace"), rapid.SampledFrom([]string{"u", "v", "w", "x", "y", "z"}).Draw(t, "name"))
+		})
+		t.Repeat(map[string]func(*rapid.T){
+			"ask": func(t *rapid.T) {
+				take(keys.Draw(t, "key"), at("03:00:00").Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "due"))*time.Minute))
+			},
+			"release": func(t *rapid.T) {
+				for _, next := range b.Release(keys.Draw(t, "key")) {
+					take(next, b.since[next])
+				}
+			},
+			"": func(*rapid.T) {
+				for _, namespace := range namespaces {
+					in := b.spaces[namespace]
+					if in == nil || in.held > 0 || len(in.queue) == 0 {
+						delete(passed, namespace)
+					} else if passed[namespace] == nil {
+						passed[namespace] = map[string]int{}
+					}
+				}
+			},
+		})
+	})
+}
+
 // A restart that outlives its slot releases it, is counted, and does not get the slot back when
 // it is reconciled.
 func TestBudgetOutlived(t *testing.T) {
