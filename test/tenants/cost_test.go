@@ -28,9 +28,12 @@ const (
 	// moreSeries is the maximum number of additional metric series, for new outcomes and
 	// reasons.
 	moreSeries = 250
-	// mostWrites is the maximum number of writes per minute: about 330 schedules of the
-	// tenant are due each minute, with two status writes and an event each.
+	// mostWrites is the maximum number of writes for each minute that begins: about 330 schedules of
+	// the tenant are due then, with two status writes and an event each. When a busy machine gets
+	// around to them does not matter.
 	mostWrites = 1100
+	// longestLine is how long a line of the log may be.
+	longestLine = 8192
 )
 
 // memory returns the resident memory of the manager in MiB.
@@ -86,19 +89,17 @@ func (c *cost) check(t *testing.T) {
 	} else {
 		t.Logf("there are %d metric series, before there were %d", series, c.series)
 	}
-	perMinute, byKind := map[time.Time]int{}, map[string]int{}
+	writes, byKind := 0, map[string]int{}
 	for _, q := range c.audit.Requests(t) {
 		if q.Writes() {
-			perMinute[q.Received.Truncate(time.Minute)]++
+			writes++
 			byKind[fmt.Sprintf("%s %s/%s %d", q.Verb, q.Resource, q.Subresource, q.Code)]++
 		}
 	}
-	t.Logf("writes of each minute: %v", perMinute)
-	t.Logf("writes of each kind: %v", byKind)
-	for minute, writes := range perMinute {
-		if writes > mostWrites {
-			t.Errorf("%d writes in the minute from %s, want at most %d", writes, minute.Format(time.TimeOnly), mostWrites)
-		}
+	minutes := int(time.Now().Truncate(time.Minute).Sub(c.since.Truncate(time.Minute)) / time.Minute)
+	t.Logf("%d writes in %d minutes that have begun: %v", writes, minutes, byKind)
+	if most := mostWrites * (minutes + 1); writes > most {
+		t.Errorf("%d writes, want at most %d", writes, most)
 	}
 }
 
@@ -134,8 +135,10 @@ func (s *stage) hugeAnnotations(t *testing.T) {
 		}
 	}
 	s.served(t)
-	if grown := len(s.manager.Log()) - log; grown > 200_000 {
-		t.Errorf("the manager has logged %d additional bytes", grown)
+	for line := range strings.Lines(s.manager.Log()[log:]) {
+		if len(line) > longestLine {
+			t.Errorf("the manager has logged a line of %d bytes: %.200s…", len(line), line)
+		}
 	}
 	t.Logf("the manager uses %d MiB, before %d", memory(t, s.manager), before)
 }
@@ -161,7 +164,7 @@ func (s *stage) manyEvents(t *testing.T) {
 	s.served(t)
 	about := 0
 	for _, q := range audit.Requests(t) {
-		if q.Writes() && (strings.HasPrefix(q.Name, "chatter") || q.Resource == "events" && q.Namespace == evil[0]) {
+		if q.Writes() && strings.HasPrefix(q.Name, "chatter") {
 			about++
 		}
 	}

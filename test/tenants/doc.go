@@ -5,7 +5,8 @@
 // nothing away from a neighbour or from the cluster. One manager runs for all tests,
 // with few slots for restarts. The tenant's tricks are played one after another; some of
 // them continue until the end. After each trick the neighbour is checked: a change of
-// its pool takes effect within seconds, and a requested restart runs. At the end come
+// its pool takes effect, and a requested restart runs when it is its turn. Turns are counted,
+// by the audit log: how fast the machine is does not matter. At the end come
 // the neighbour's schedule, its deadline, and the manager's cost: memory, metric series
 // and writes.
 package tenants

@@ -61,9 +61,9 @@ func TestTenants(t *testing.T) {
 	eventuallyMay(t, s.mallory, evil[0])
 	eventuallyMay(t, s.mallory, evil[1])
 	audit := cluster.Audit(t, "tidekeeper/")
-	s.manager = cluster.StartManager(t, "--leader-elect", "--leader-elect-resource-namespace="+framework.ManagerNamespace,
+	s.manager = cluster.StartManager(t, append(cluster.ElectUntilReleased(t),
 		"--log-level=info", "--no-execute-interval=1s", "--no-execute-share=34",
-		fmt.Sprintf("--max-concurrent-restarts=%d", slots), "--restart-namespace-share=50", fmt.Sprintf("--restart-slot-age=%s", slotAge))
+		fmt.Sprintf("--max-concurrent-restarts=%d", slots), "--restart-namespace-share=50", fmt.Sprintf("--restart-slot-age=%s", slotAge))...)
 	cost := startCost(t, s.manager, audit)
 	if !t.Run("the neighbour is served when all is quiet", func(t *testing.T) { s.served(t) }) {
 		t.FailNow()
