@@ -28,6 +28,10 @@ const (
 	// ReasonConfigNotWatched means that nothing is known of the ConfigMaps or Secrets that
 	// onConfigChange is about: the manager may not read them, or they are too many. Not ready.
 	ReasonConfigNotWatched = "ConfigNotWatched"
+	// ReasonOrphaned means that an opt-in created the ScheduledRestart for a workload that does
+	// not exist any more, and that the one that has its name now has not taken it over. Not
+	// ready; also the reason of a skipped tick.
+	ReasonOrphaned = "Orphaned"
 	// ReasonOutsideWindows means that no tick of the schedule is inside a window. Not ready.
 	ReasonOutsideWindows = "OutsideWindows"
 	// ReasonOrderCycle means that by spec.after some ScheduledRestarts come after each
@@ -97,6 +101,13 @@ const (
 	ReasonReverted = "Reverted"
 )
 
+// ConditionRestartStorm is present only while it is True: changes of ConfigMaps or Secrets keep
+// coming, so that one restart after the other waits for minIntervalSeconds.
+const ConditionRestartStorm = "RestartStorm"
+
+// ReasonChangesKeepComing is the reason of the condition RestartStorm.
+const ReasonChangesKeepComing = "ChangesKeepComing"
+
 // WaitReasons are the reasons of the condition Ready with which a due tick waits.
 var WaitReasons = []string{
 	ReasonTargetNotFound, ReasonFrozen, ReasonWindowClosed, ReasonTargetPaused, ReasonTargetRolling, ReasonTargetUnhealthy,
@@ -119,6 +130,13 @@ const (
 	// EventOrderCycle is recorded when the ScheduledRestart becomes not ready for the
 	// reason of the same name.
 	EventOrderCycle = "OrderCycle"
+
+	// EventRestartStorm is recorded when the condition of the same name becomes True.
+	EventRestartStorm = "RestartStorm"
+
+	// EventScheduleDefaulted is recorded when the manager has written the default into
+	// spec.schedule.
+	EventScheduleDefaulted = "ScheduleDefaulted"
 
 	// EventInvalidRequest is recorded when the annotation that requests a restart
 	// has an invalid value.

@@ -25,6 +25,10 @@ const (
 	// minutes and a year.
 	MinPodAgeSeconds = 300
 	MaxPodAgeSeconds = 31536000
+	// DefaultMinIntervalSeconds and MaxMinIntervalSeconds are the default and the maximum value
+	// of spec.minIntervalSeconds: ten minutes and a day.
+	DefaultMinIntervalSeconds = 600
+	MaxMinIntervalSeconds     = 86400
 	// MaxFailureLimit is the maximum value of spec.failureLimit.
 	MaxFailureLimit = 100
 	// MaxHistoryLimit is the maximum value of spec.historyLimit.

@@ -42,6 +42,8 @@ func TestScheduledRestartLimits(t *testing.T) {
 		{"spec.spreadSeconds", maximum}:               float64(tidekeeperv1.MaxDeadlineSeconds),
 		{"spec.maxPodAgeSeconds", "minimum"}:          float64(tidekeeperv1.MinPodAgeSeconds),
 		{"spec.maxPodAgeSeconds", maximum}:            float64(tidekeeperv1.MaxPodAgeSeconds),
+		{"spec.minIntervalSeconds", "default"}:        float64(tidekeeperv1.DefaultMinIntervalSeconds),
+		{"spec.minIntervalSeconds", maximum}:          float64(tidekeeperv1.MaxMinIntervalSeconds),
 		{"spec.failureLimit", maximum}:                float64(tidekeeperv1.MaxFailureLimit),
 		{"spec.historyLimit", maximum}:                float64(tidekeeperv1.MaxHistoryLimit),
 		{"status.history", "maxItems"}:                float64(tidekeeperv1.MaxHistoryLimit),

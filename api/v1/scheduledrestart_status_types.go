@@ -61,6 +61,27 @@ type ScheduledRestartStatus struct {
 	// +optional
 	NextChangeTime *metav1.Time `json:"nextChangeTime,omitempty"`
 
+	// lastChangeTime is when the last restart for a change was started that has ended:
+	// minIntervalSeconds count from then.
+	//
+	// +optional
+	LastChangeTime *metav1.Time `json:"lastChangeTime,omitempty"`
+
+	// changeDelayed says that the content has changed again since lastChangeTime, before
+	// minIntervalSeconds had passed.
+	//
+	// +optional
+	ChangeDelayed bool `json:"changeDelayed,omitempty"`
+
+	// consecutiveDelays is how many times in a row the content has changed again so soon after
+	// a restart for a change. It begins again when the content has stayed the same for
+	// minIntervalSeconds. From three on, the condition RestartStorm names the object that
+	// changes.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ConsecutiveDelays int32 `json:"consecutiveDelays,omitempty"`
+
 	// lastScheduleTime is the last tick that was started.
 	//
 	// +optional
@@ -118,7 +139,7 @@ type ScheduledRestartStatus struct {
 	History []RestartRecord `json:"history,omitempty"`
 
 	// conditions: Ready (its reason is the STATUS column), Reconciling and
-	// Stalled as kstatus defines them.
+	// Stalled as kstatus defines them, and RestartStorm.
 	//
 	// +optional
 	// +listType=map

@@ -21,7 +21,9 @@ type ScheduledRestartSpec struct {
 	// schedule defines the ticks: the five fields of cron (minute, hour,
 	// day-of-month, month, day-of-week), or one of @hourly, @daily,
 	// @midnight, @weekly, @monthly, @yearly, @annually. Default: "0 0 * * *", or no
-	// schedule if maxPodAgeSeconds or onConfigChange is given.
+	// schedule if maxPodAgeSeconds or onConfigChange is given. The manager writes the default
+	// here when it first sees an object that has none of the three, so that it stays when one
+	// of them is added.
 	//
 	// +optional
 	Schedule CronExpression `json:"schedule,omitempty"`
@@ -47,6 +49,18 @@ type ScheduledRestartSpec struct {
 	// +optional
 	// +kubebuilder:validation:Enum=ConfigMaps;ConfigMapsAndSecrets
 	OnConfigChange ConfigChange `json:"onConfigChange,omitempty"`
+
+	// minIntervalSeconds is the least time from the start of a restart for a change of that
+	// content to the start of the next one, so that content that changes all the time does not
+	// restart the workload all the time. It delays no tick of the schedule, no restart for the
+	// age of pods and no request, and none of these begins it. Only with onConfigChange.
+	// Default: 600.
+	//
+	// +optional
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	MinIntervalSeconds int32 `json:"minIntervalSeconds,omitempty"`
 
 	// timeZone of the schedule, by its IANA name, for example Europe/Berlin. Default: UTC.
 	//

@@ -725,6 +725,10 @@ func (in *ScheduledRestartStatus) DeepCopyInto(out *ScheduledRestartStatus) {
 		in, out := &in.NextChangeTime, &out.NextChangeTime
 		*out = (*in).DeepCopy()
 	}
+	if in.LastChangeTime != nil {
+		in, out := &in.LastChangeTime, &out.LastChangeTime
+		*out = (*in).DeepCopy()
+	}
 	if in.LastScheduleTime != nil {
 		in, out := &in.LastScheduleTime, &out.LastScheduleTime
 		*out = (*in).DeepCopy()

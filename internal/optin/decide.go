@@ -108,9 +108,13 @@ func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1
 	if p.origin == ours && last != nil && o.Spec.TargetRef.Equal(kind.Ref(object.GetName())) && next.isApplied(&o.Spec, last) {
 		return decision{}
 	}
+	note := fmt.Sprintf("updated ScheduledRestart %s: %s", p.name, next.news(last))
+	if next.Schedule == nil && next.MaxPodAgeSeconds != nil && (last == nil || last.Schedule == nil && last.MaxPodAgeSeconds == nil) && o.Spec.Schedule != "" {
+		note += fmt.Sprintf("; its schedule %q stays, and restarts the workload as well", o.Spec.Schedule)
+	}
 	return decision{
 		action: update, name: p.name, existing: o, look: p.origin == orphan,
-		reason: tidekeeperv1.EventScheduledRestartUpdated, note: fmt.Sprintf("updated ScheduledRestart %s: %s", p.name, next.news(last)),
+		reason: tidekeeperv1.EventScheduledRestartUpdated, note: note,
 		// With the UID too: with a resourceVersion alone, an apply would create it again
 		// if it was deleted meanwhile.
 		apply: configuration(kind, object, p.name, next).WithUID(o.UID).WithResourceVersion(o.ResourceVersion),

@@ -7,7 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"hash"
+	"hash/fnv"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +36,9 @@ type Content struct {
 	// Modified is when one of the objects was modified last, whatever was modified of it; zero
 	// if that is not known, as an object that is not there may have been deleted at any time.
 	Modified time.Time
+	// Parts are numbers for the content of each object, in the order of the uses that count, by
+	// which one that changed can be found.
+	Parts []uint64
 }
 
 // ContentOf returns the content of what is used in a namespace. get returns the record of an
@@ -46,14 +50,18 @@ func ContentOf(namespace string, uses []Use, secrets bool, get func(ID) *Record)
 	}
 	known := true
 	h := sha256.New()
-	for _, use := range Scope(uses, secrets) {
+	scope := Scope(uses, secrets)
+	c.Parts = make([]uint64, len(scope))
+	for i, use := range scope {
 		r := get(ID{use.Kind, namespace, use.Name})
 		fmt.Fprintf(h, "%c %s\n", use.Kind, use.Name)
 		if r == nil {
 			known = false
 			continue
 		}
-		r.addTo(h, use.Keys)
+		part := fnv.New64a()
+		r.addTo(io.MultiWriter(h, part), use.Keys)
+		c.Parts[i] = part.Sum64()
 		modified := r.Modified()
 		if known = known && !modified.IsZero(); modified.After(c.Modified) {
 			c.Modified = modified
@@ -67,7 +75,7 @@ func ContentOf(namespace string, uses []Use, secrets bool, get func(ID) *Record)
 }
 
 // addTo adds some keys to a hash; nil means all.
-func (r *Record) addTo(h hash.Hash, keys []string) {
+func (r *Record) addTo(h io.Writer, keys []string) {
 	r.each(func(key, sum string) bool {
 		if keys == nil || slices.Contains(keys, key) {
 			fmt.Fprintf(h, "%s %x\n", key, sum)

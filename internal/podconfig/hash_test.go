@@ -143,3 +143,40 @@ func TestRecordOf(t *testing.T) {
 		t.Error("there is a record of a pod")
 	}
 }
+
+// The writer is the field manager that has written content last, whoever has written something else
+// since; two that take turns are both known.
+func TestWriters(t *testing.T) {
+	entry := func(manager, fields string, after time.Duration) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Time: &metav1.Time{Time: noon.Add(after)}, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	}
+	record := func(value string, entries ...metav1.ManagedFieldsEntry) *Record {
+		c := configMap(map[string]string{"a": value})
+		c.ManagedFields = entries
+		r, err := RecordOf(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	data, labels := `{"f:data":{".":{},"f:a":{}}}`, `{"f:metadata":{"f:labels":{"f:data":{}}}}`
+	first := record("1", entry("late", labels, time.Hour), entry("early", data, time.Minute), entry("helm", data, 2*time.Minute))
+	second := record("2", entry("argocd", `{"f:binaryData":{}}`, 3*time.Minute))
+	second.Follow(first)
+	third := record("3", entry("argocd", data, 4*time.Minute))
+	third.Follow(second)
+	same := record("3", entry("late", data, 5*time.Minute))
+	same.Follow(third)
+	for _, tt := range []struct {
+		r    *Record
+		want string
+	}{
+		{first, "helm"}, {second, "argocd helm"}, {third, "argocd helm"}, {same, "argocd helm"},
+		{record("1"), ""}, {record("1", entry("broken", "{", 0), metav1.ManagedFieldsEntry{Manager: "none", Time: &metav1.Time{Time: noon}}), ""},
+		{record("1", entry("a\xffb", data, 0)), "a?b"},
+	} {
+		if got := strings.Join(tt.r.Writers(), " "); got != tt.want {
+			t.Errorf("the writers are %q, want %q", got, tt.want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -33,6 +34,9 @@ type Record struct {
 	// if it did not.
 	modified int64
 	version  uint64
+	// writer is the field manager that wrote content last, and before the one that did before it,
+	// as far as this process has seen; "" if that is not known.
+	writer, before string
 	// sums has the length of each key, the key, and the hash of its value.
 	sums string
 }
@@ -83,9 +87,16 @@ func newRecord(kind Kind, meta *metav1.ObjectMeta, values map[string][]byte, has
 		ID:      ID{kind, unique.Make(meta.Namespace).Value(), strings.Clone(meta.Name)},
 		version: versionOf(meta.ResourceVersion),
 	}
-	for _, fields := range meta.ManagedFields {
-		if fields.Time != nil && fields.Subresource == "" {
-			r.modified = max(r.modified, fields.Time.Unix())
+	written := int64(-1)
+	for i := range meta.ManagedFields {
+		fields := &meta.ManagedFields[i]
+		if fields.Time == nil || fields.Subresource != "" {
+			continue
+		}
+		at := fields.Time.Unix()
+		r.modified = max(r.modified, at)
+		if at >= written && ownsContent(fields.FieldsV1) {
+			r.writer, written = unique.Make(strings.ToValidUTF8(fields.Manager, "?")).Value(), at
 		}
 	}
 	var sums []byte
@@ -96,6 +107,18 @@ func newRecord(kind Kind, meta *metav1.ObjectMeta, values map[string][]byte, has
 	}
 	r.sums = string(sums)
 	return r
+}
+
+// ownsContent reports whether a field manager with these fields has written content.
+func ownsContent(fields *metav1.FieldsV1) bool {
+	if fields == nil {
+		return false
+	}
+	all := map[string]json.RawMessage{}
+	if json.Unmarshal(fields.Raw, &all) != nil {
+		return false
+	}
+	return all["f:data"] != nil || all["f:binaryData"] != nil
 }
 
 // versionOf returns a number for a resourceVersion, which is one already, as a number takes less
@@ -118,8 +141,26 @@ func (r *Record) Modified() time.Time {
 	return time.Unix(r.modified, 0).UTC()
 }
 
-// SetModified makes a record count as modified when an earlier one of the same content was.
-func (r *Record) SetModified(earlier *Record) { r.modified = earlier.modified }
+// Follow takes over from the record before it what the object itself does not say. One of the
+// same content counts as modified when the earlier one was.
+func (r *Record) Follow(earlier *Record) {
+	if r.SameContent(earlier) {
+		r.modified, r.writer, r.before = earlier.modified, earlier.writer, earlier.before
+		return
+	}
+	r.before = earlier.writer
+	if r.before == r.writer {
+		r.before = earlier.before
+	}
+}
+
+// Writers returns the field managers that have written content last, at most two, in the order of
+// their names.
+func (r *Record) Writers() []string {
+	writers := slices.DeleteFunc([]string{r.writer, r.before}, func(w string) bool { return w == "" })
+	slices.Sort(writers)
+	return slices.Compact(writers)
+}
 
 // GetObjectMeta is what an informer needs to know of an object that it stores.
 func (r *Record) GetObjectMeta() metav1.Object {

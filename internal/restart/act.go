@@ -49,6 +49,7 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 	}
 	ready := meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionReady)
 	r.metrics.schedules.set(key, ready.Reason)
+	r.reportStorm(restart, before, d)
 	if was := meta.FindStatusCondition(before.Status.Conditions, tidekeeperv1.ConditionReady); ready.Reason == tidekeeperv1.ReasonOrderCycle && (was == nil || was.Reason != ready.Reason) {
 		r.recorder.Eventf(restart, nil, corev1.EventTypeWarning, tidekeeperv1.EventOrderCycle, "Reconcile", "%s", ready.Message)
 	}

@@ -50,11 +50,12 @@ var configKinds = []struct {
 
 // newConfigReader returns a reader that follows those kinds that a controller of the manager
 // watches.
-func newConfigReader(mgr ctrl.Manager, changed func([]types.NamespacedName)) (*configReader, error) {
+func newConfigReader(mgr ctrl.Manager, settle time.Duration, changed func([]types.NamespacedName)) (*configReader, error) {
 	r := &configReader{
 		configs: newConfigs(changed), apiReader: mgr.GetAPIReader(), synced: map[podconfig.Kind]func() bool{},
 		podsWatched: freeze.Watched(mgr.GetCache(), &corev1.PodList{}),
 	}
+	r.settle = settle
 	for _, k := range configKinds {
 		if !freeze.Watched(mgr.GetCache(), k.list) {
 			continue
@@ -89,8 +90,7 @@ func (r *configReader) cached(restart *tidekeeperv1.ScheduledRestart, t *workloa
 	if c.Problem, c.Message = r.problem(mode, t); c.Problem != "" || !r.isSynced() {
 		return c
 	}
-	c.Hash, c.Changed = r.content(key, t.Config, mode == tidekeeperv1.ConfigMapsAndSecrets, now)
-	return c
+	return r.content(key, t.Config, mode == tidekeeperv1.ConfigMapsAndSecrets, now)
 }
 
 // problem returns why nothing is known of the content, as a reason and a message; "" if it is.
@@ -143,8 +143,14 @@ func (r *configReader) live(ctx context.Context, restart *tidekeeperv1.Scheduled
 	}
 	content := podconfig.ContentOf(restart.Namespace, uses, secrets, func(id podconfig.ID) *podconfig.Record { return records[id] })
 	c := &decision.Config{Hash: content.Hash, Changed: changedAt(content, now), Live: true}
-	if known != nil && known.Hash == c.Hash {
+	if known == nil {
+		return c, nil
+	}
+	if c.Source = known.Source; known.Hash == c.Hash {
 		c.Changed = known.Changed
+	}
+	if c.Changed.Sub(known.Changed) <= r.settle {
+		c.Restless = known.Restless
 	}
 	return c, nil
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidekeeper.dev/tidekeeper/internal/podconfig"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
 // configs knows the content of all ConfigMaps and Secrets that are watched, by its hashes, and
@@ -25,6 +26,8 @@ type configs struct {
 	used  map[types.NamespacedName]*configUse
 	// changed is called with those that an event matters to.
 	changed func([]types.NamespacedName)
+	// settle is how long content must not have changed: what follows within that belongs together.
+	settle time.Duration
 }
 
 // configUse is what a ScheduledRestart was last decided about.
@@ -36,6 +39,11 @@ type configUse struct {
 	// hash is that of the content, and since is when it became that, or later.
 	hash  string
 	since time.Time
+	// restless is since when changes have followed each other before the content had settled, parts
+	// are the numbers of the objects' contents, and latest is the object that changed last.
+	restless time.Time
+	parts    []uint64
+	latest   podconfig.ID
 }
 
 // clockAhead is how far the clock of an API server may be ahead of this one: a change that is
@@ -54,11 +62,12 @@ func (c *configs) set(r *podconfig.Record) {
 	c.mu.Lock()
 	old := c.records[r.ID]
 	c.records[r.ID] = r
-	if old != nil && old != r && old.SameContent(r) {
-		// Something else of it was modified.
-		r.SetModified(old)
-		c.mu.Unlock()
-		return
+	if old != nil && old != r {
+		if r.Follow(old); old.SameContent(r) {
+			// Something else of it was modified.
+			c.mu.Unlock()
+			return
+		}
 	}
 	users := c.usersOf(r.ID)
 	c.mu.Unlock()
@@ -78,9 +87,9 @@ func (c *configs) usersOf(id podconfig.ID) []types.NamespacedName {
 	return slices.Collect(maps.Keys(c.users[id]))
 }
 
-// content returns the content of what the target of a ScheduledRestart uses, and when it became
-// that, or later. From then on changes of that matter to it.
-func (c *configs) content(key types.NamespacedName, encoded string, secrets bool, now time.Time) (hash string, since time.Time) {
+// content returns the content of what the target of a ScheduledRestart uses, when it became that,
+// or later, and what has changed. From then on changes of that matter to it.
+func (c *configs) content(key types.NamespacedName, encoded string, secrets bool, now time.Time) *decision.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	uses, _ := podconfig.Parse(encoded)
@@ -101,9 +110,31 @@ func (c *configs) content(key types.NamespacedName, encoded string, secrets bool
 	}
 	content := podconfig.ContentOf(key.Namespace, uses, secrets, func(id podconfig.ID) *podconfig.Record { return c.records[id] })
 	if use.hash != content.Hash {
-		use.hash, use.since = content.Hash, changedAt(content, now)
+		use.note(content, func(id podconfig.ID) *podconfig.Record { return c.records[id] }, changedAt(content, now), c.settle)
 	}
-	return use.hash, use.since
+	source := decision.Source{Kind: use.latest.Kind, Name: use.latest.Name}
+	if r := c.records[use.latest]; r != nil {
+		source.Writers = r.Writers()
+	}
+	return &decision.Config{Hash: use.hash, Changed: use.since, Restless: use.restless, Source: source}
+}
+
+// note takes in that the content became another one at a time.
+func (u *configUse) note(content podconfig.Content, get func(podconfig.ID) *podconfig.Record, at time.Time, settle time.Duration) {
+	u.latest = podconfig.ID{}
+	for i, id := range u.ids {
+		switch r := get(id); {
+		case len(u.parts) > 0 && u.parts[i] != content.Parts[i]:
+			u.latest = id
+		case len(u.parts) == 0 && r != nil && !r.Modified().IsZero() && r.Modified().Equal(content.Modified):
+			// Before it was known.
+			u.latest = id
+		}
+	}
+	if u.hash == "" || at.Sub(u.since) > settle {
+		u.restless = at
+	}
+	u.hash, u.since, u.parts = content.Hash, at, content.Parts
 }
 
 // changedAt returns when a content that was not known before became what it is, or later.

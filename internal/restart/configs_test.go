@@ -39,7 +39,11 @@ func TestConfigs(t *testing.T) {
 	c.set(configRecord(t, "shop", "two", "1", noon))
 
 	now := noon.Add(time.Hour)
-	first, since := c.content(web, "c/one c/two/a", false, now)
+	content := func(now time.Time) (hash string, since time.Time) {
+		known := c.content(web, "c/one c/two/a", false, now)
+		return known.Hash, known.Changed
+	}
+	first, since := content(now)
 	if !since.Equal(noon) {
 		t.Errorf("before it was known, it changed at %s", since)
 	}
@@ -54,25 +58,25 @@ func TestConfigs(t *testing.T) {
 	expect("at first")
 	c.set(configRecord(t, "shop", "one", "1", now))
 	expect("other fields are modified")
-	if hash, since := c.content(web, "c/one c/two/a", false, now); hash != first || !since.Equal(noon) {
+	if hash, since := content(now); hash != first || !since.Equal(noon) {
 		t.Errorf("what was modified is no content: %s since %s", hash, since)
 	}
 	c.set(configRecord(t, "elsewhere", "one", "2", now))
 	expect("in another namespace")
 	c.set(configRecord(t, "shop", "one", "2", now))
 	expect("the content changes", web)
-	second, since := c.content(web, "c/one c/two/a", false, now.Add(time.Second))
+	second, since := content(now.Add(time.Second))
 	if second == first || !since.Equal(now) {
 		t.Errorf("it changed at %s", since)
 	}
 	c.set(configRecord(t, "shop", "one", "1", now.Add(time.Minute)))
 	expect("it is taken back", web)
-	if hash, _ := c.content(web, "c/one c/two/a", false, now.Add(time.Minute)); hash != first {
+	if hash, _ := content(now.Add(time.Minute)); hash != first {
 		t.Errorf("%s, want again %s", hash, first)
 	}
 	c.remove(podconfig.ID{Kind: podconfig.ConfigMap, Namespace: "shop", Name: "one"})
 	expect("it is deleted", web)
-	if _, since := c.content(web, "c/one c/two/a", false, now.Add(time.Hour)); !since.Equal(now.Add(time.Hour)) {
+	if _, since := content(now.Add(time.Hour)); !since.Equal(now.Add(time.Hour)) {
 		t.Errorf("it was deleted at %s", since)
 	}
 
@@ -85,6 +89,51 @@ func TestConfigs(t *testing.T) {
 	c.forget(web)
 	if len(c.users) != 0 || len(c.used) != 0 {
 		t.Errorf("users are left: %v %v", c.users, c.used)
+	}
+}
+
+// What changed last is known, although other keys and other objects are written later, and so is
+// since when there has been no pause.
+func TestConfigSource(t *testing.T) {
+	noon := time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC)
+	c := newConfigs(func([]types.NamespacedName) {})
+	c.settle = 10 * time.Second
+	web := types.NamespacedName{Namespace: "shop", Name: "web"}
+	write := func(name, value, unused, writer string, after time.Duration) {
+		at := noon.Add(after)
+		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(at.Unix())}, Data: map[string]string{"a": value, "b": unused}}
+		o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: writer, Time: &metav1.Time{Time: at}, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:a":{}}}`)}}}
+		r, err := podconfig.RecordOf(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.set(r)
+	}
+	write("one", "1", "1", "helm", 0)
+	write("two", "1", "1", "kubectl", time.Minute)
+	for _, step := range []struct {
+		name, value, unused, writer string
+		after                       time.Duration
+		source                      string
+		restless                    time.Duration
+	}{
+		{"three", "1", "1", "other", 2 * time.Minute, "ConfigMap two changed last, and is written by kubectl", time.Minute},
+		{"one", "2", "1", "helm", 3 * time.Minute, "ConfigMap one changed last, and is written by helm", 3 * time.Minute},
+		{"two", "1", "2", "kubectl", 3*time.Minute + time.Second, "ConfigMap one changed last, and is written by helm", 3 * time.Minute},
+		{"one", "3", "1", "argocd", 3*time.Minute + 5*time.Second, "ConfigMap one changed last, and is written by argocd and helm", 3 * time.Minute},
+		{"one", "4", "1", "argocd", 3*time.Minute + 14*time.Second, "ConfigMap one changed last, and is written by argocd and helm", 3 * time.Minute},
+		{"one", "5", "1", "helm", 4 * time.Minute, "ConfigMap one changed last, and is written by argocd and helm", 4 * time.Minute},
+		{"two", "2", "2", "kubectl", 5 * time.Minute, "ConfigMap two changed last, and is written by kubectl", 5 * time.Minute},
+	} {
+		write(step.name, step.value, step.unused, step.writer, step.after)
+		got := c.content(web, "c/one/a c/two/a", false, noon.Add(step.after))
+		if got.Source.String() != step.source || !got.Restless.Equal(noon.Add(step.restless)) {
+			t.Errorf("after %s: %s, since %s", step.after, got.Source, got.Restless)
+		}
+	}
+	c.remove(podconfig.ID{Kind: podconfig.ConfigMap, Namespace: "shop", Name: "one"})
+	if got := c.content(web, "c/one/a c/two/a", false, noon.Add(time.Hour)).Source; got.Object() != "ConfigMap one" || got.Writer() != "" {
+		t.Errorf("after it was deleted: %s", got)
 	}
 }
 

@@ -48,6 +48,7 @@ type reconciler struct {
 	queries   *query.Gate
 	evictions *evictionAttempts
 	refusals  *refusals
+	defaults  *defaults
 	// slotAge is how long a restart uses a slot of the budget.
 	slotAge time.Duration
 	// changeSettle is how long the content that pods use must not have changed.
@@ -104,7 +105,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.wakeups.Set(request, until)
 		return ctrl.Result{}, nil
 	}
-	d, target, err := r.decide(ctx, key, restart)
+	var d decision.Output
+	var target *target
+	err := r.writeDefault(ctx, key, restart)
+	if err == nil {
+		d, target, err = r.decide(ctx, key, restart)
+	}
 	if err != nil {
 		use = slotUseOf(restart)
 		r.failed(ctx, request, restart, outlives, err)
@@ -166,9 +172,11 @@ func (r *reconciler) forget(key types.NamespacedName) {
 	r.wakeups.Set(reconcile.Request{NamespacedName: key}, time.Time{})
 	r.metrics.schedules.set(key, "")
 	r.metrics.overdue.forget(key)
+	r.metrics.storms.forget(key)
 	r.configs.forget(key)
 	r.evictions.forget(key)
 	r.refusals.forget(key)
+	r.defaults.forget(key)
 	r.mu.Lock()
 	delete(r.sent, key)
 	delete(r.reportedRequests, key)

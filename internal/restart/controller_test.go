@@ -111,7 +111,7 @@ func newBench(t *testing.T, change func(*tidekeeperv1.ScheduledRestart, *appsv1.
 		client: server, apiReader: server, cache: server, recorder: b.events, freezes: &freeze.Reader{}, budget: slots, slotAge: 10 * time.Minute,
 		misses: newMissLimiter(), claims: newClaims(2), configs: &configReader{configs: newConfigs(func([]types.NamespacedName) {})},
 		wakeups: wakeup.New[reconcile.Request](b.now), metrics: m, clock: b.now,
-		sent: map[types.NamespacedName]sentTick{}, evictions: &evictionAttempts{}, refusals: newRefusals(), reportedRequests: map[types.NamespacedName]string{},
+		sent: map[types.NamespacedName]sentTick{}, evictions: &evictionAttempts{}, refusals: newRefusals(), defaults: newDefaults(), reportedRequests: map[types.NamespacedName]string{},
 	}
 	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(b.queue.ShutDown)

@@ -65,8 +65,8 @@ var rules = append(
 		Reason: "Evicts pods that are older than a tick, where a ScheduledRestart has the method Evict. Never deletes pods.",
 	},
 	controller.Rule{
-		Group: tidekeeperv1.GroupName, Resources: []string{"scheduledrestarts"}, Verbs: []string{"get", "list", "watch"},
-		Reason: "Reads what to restart, and when.",
+		Group: tidekeeperv1.GroupName, Resources: []string{"scheduledrestarts"}, Verbs: []string{"get", "list", "watch", "patch"},
+		Reason: "Reads what to restart, and when. Writes the default schedule into a spec that names nothing that triggers restarts, and nothing else of it.",
 	},
 	controller.Rule{
 		Group: tidekeeperv1.GroupName, Resources: []string{"scheduledrestarts/status"}, Verbs: []string{"patch"},

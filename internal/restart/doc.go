@@ -17,6 +17,7 @@
 //	options.go         its options
 //	setup.go           its watches
 //	controller.go      one reconcile
+//	defaults.go        writes the default schedule into specs that name no trigger
 //	gather.go          finds out what a decision depends on
 //	order.go           those that come first, and whom a change of these matters to
 //	nodes.go           the nodes that a DaemonSet is restarted without
@@ -35,6 +36,7 @@
 //	miss_limiter.go    how many missed ticks of a namespace are reported at once
 //	metrics.go         its metrics
 //	eviction_metrics.go    the metrics of evictions
+//	storms.go          the metric and the event of changes that keep coming
 //	overdue.go         the metric of schedules that are overdue
 //	schedule_gauge.go  the metric of schedules by their status
 //

@@ -109,6 +109,7 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 				d.Wake = confirm
 			}
 			r.metrics.overdue.observe(key, restart, &d.Status, &in)
+			r.metrics.storms.observe(key, restart, &d.Status, &in)
 			return d, t, nil
 		}
 	}

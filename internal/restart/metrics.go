@@ -20,6 +20,7 @@ type metrics struct {
 	duration  *prometheus.HistogramVec
 	schedules *scheduleGauge
 	overdue   *overdue
+	storms    *storms
 	queries   *query.Metrics
 	evictions *evictionMetrics
 }
@@ -55,7 +56,7 @@ func newMetrics(registry prometheus.Registerer, b *budget.Budget, refused func()
 			"From the start of a restart until it completed or failed, by kind of the target and outcome.",
 			[]float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600}), []string{"kind", "outcome"}),
 	}
-	m.overdue, m.evictions = newOverdue(), newEvictionMetrics(refused)
+	m.overdue, m.storms, m.evictions = newOverdue(), newStorms(), newEvictionMetrics(refused)
 	// A series that began with its first tick would hide that tick from rate().
 	for _, trigger := range decision.Triggers {
 		for outcome, reasons := range decision.TickReasons {
@@ -70,7 +71,7 @@ func newMetrics(registry prometheus.Registerer, b *budget.Budget, refused func()
 		}, func() float64 { return float64(value()) })
 	}
 	for _, c := range []prometheus.Collector{
-		m.ticks, m.lateness, m.duration, m.schedules.gauge, m.overdue, m.evictions.results, m.evictions.refused,
+		m.ticks, m.lateness, m.duration, m.schedules.gauge, m.overdue, m.storms, m.evictions.results, m.evictions.refused,
 		slots("active", "Restarts that are in progress and use a slot of the budget.", func() int { used, _, _ := b.Usage(); return used }),
 		slots("outlived", "Restarts that have been in progress for longer than --restart-slot-age, and no longer use a slot of the budget.", func() int { _, _, outlived := b.Usage(); return outlived }),
 		slots("waiting_for_budget", "Restarts that are due and wait for a slot of the budget.", func() int { _, waiting, _ := b.Usage(); return waiting }),

@@ -51,7 +51,7 @@ func newOverdue() *overdue {
 
 // observe records when a ScheduledRestart is overdue, with the status that was decided.
 func (o *overdue) observe(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, status *tidekeeperv1.ScheduledRestartStatus, in *decision.Input) {
-	if in.Invalid != nil || restart.Spec.Suspend {
+	if in.Invalid != nil || restart.Spec.Suspend || in.Orphaned() {
 		o.forget(key)
 		return
 	}

@@ -55,9 +55,9 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cache: mgr.GetCache(), pods: shared.PodsByWorkload(), recorder: mgr.GetEventRecorder("tidekeeper"),
 		freezes: freeze.NewReader(mgr, c), scales: scale.NewReader(mgr.GetClient(), c),
 		budget: b, slotAge: options.SlotAge, changeSettle: options.ChangeSettle, misses: newMissLimiter(), claims: newClaims(options.MaxConcurrent), wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
-		sent: map[types.NamespacedName]sentTick{}, evictions: attempts, refusals: newRefusals(), reportedRequests: map[types.NamespacedName]string{},
+		sent: map[types.NamespacedName]sentTick{}, evictions: attempts, refusals: newRefusals(), defaults: newDefaults(), reportedRequests: map[types.NamespacedName]string{},
 	}
-	if r.configs, err = newConfigReader(mgr, r.enqueue); err != nil {
+	if r.configs, err = newConfigReader(mgr, options.ChangeSettle, r.enqueue); err != nil {
 		return fmt.Errorf("scheduled restarts: %w", err)
 	}
 	answered := func(key types.NamespacedName) { r.enqueue([]types.NamespacedName{key}) }

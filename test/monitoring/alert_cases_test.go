@@ -224,6 +224,18 @@ var alertCases = map[string]alertCase{
 			`tidekeeper_restart_start_lateness_seconds_bucket{le="+Inf", instance="a"}`: "0+20x60",
 		}},
 	},
+	"TidekeeperRestartStorm": {
+		fires: series{
+			storm + `, object="Secret tls", writer="cert-manager", instance="a"}`:                          "0x5 1x55",
+			`tidekeeper_restart_storm{namespace="", name="", object="", writer="", instance="a"}`: "0x60",
+			// A standby.
+			`tidekeeper_restart_storm{namespace="", name="", object="", writer="", instance="b"}`: "0x60",
+		},
+		after:   "10m",
+		labels:  map[string]string{"namespace": "shop", "name": "web", "object": "Secret tls", "writer": "cert-manager"},
+		summary: "Changes of Secret tls keep coming, by cert-manager, so that shop/web is restarted as often as minIntervalSeconds allows.",
+		quiet:   []series{{`tidekeeper_restart_storm{namespace="", name="", object="", writer="", instance="a"}`: "0x60"}},
+	},
 	"TidekeeperEvictionsRefused": {
 		fires: series{
 			`tidekeeper_restart_evictions_refused_seconds{instance="a"}`: "0x5 0+60x60",
@@ -272,5 +284,6 @@ const (
 	reconcileErrors = `controller_runtime_reconcile_errors_total{job="tidekeeper-metrics", controller="nodepool"}`
 	depth           = `workqueue_depth{job="tidekeeper-metrics", controller="nodepool", name="nodepool"`
 	queries         = `tidekeeper_restart_queries_total{query="alerts"`
+	storm           = `tidekeeper_restart_storm{namespace="shop", name="web"`
 	startup         = `tidekeeper_pod_startup_stage_seconds_bucket{pool="w", stage="containers_ready"`
 )

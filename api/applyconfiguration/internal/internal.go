@@ -476,6 +476,10 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: method
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.Method
+    - name: minIntervalSeconds
+      type:
+        scalar: numeric
+      default: 600
     - name: onConfigChange
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.ConfigChange
@@ -521,6 +525,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: active
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.ActiveRestart
+    - name: changeDelayed
+      type:
+        scalar: boolean
     - name: conditions
       type:
         list:
@@ -532,6 +539,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: configHash
       type:
         scalar: string
+    - name: consecutiveDelays
+      type:
+        scalar: numeric
     - name: consecutiveFailures
       type:
         scalar: numeric
@@ -545,6 +555,9 @@ var schemaYAML = typed.YAMLObject(`types:
             namedType: dev.tidekeeper.tidekeeper.api.v1.RestartRecord
           elementRelationship: atomic
     - name: lastAgeTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: lastChangeTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: lastRequestTime

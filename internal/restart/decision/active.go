@@ -236,10 +236,14 @@ func (d *decider) complete(outcome tidekeeperv1.Outcome, reason, message string)
 	record := tidekeeperv1.RestartRecord{
 		ScheduledTime: active.ScheduledTime, Trigger: active.Trigger, Outcome: outcome, Reason: reason, Message: message,
 	}
+	sent := outcome == tidekeeperv1.OutcomeSucceeded || outcome == tidekeeperv1.OutcomeFailed
 	if active.Trigger == tidekeeperv1.TriggerChange {
 		record.ConfigHash = active.ConfigHash
+		if sent {
+			d.beginInterval(active)
+		}
 	}
-	if outcome == tidekeeperv1.OutcomeSucceeded || outcome == tidekeeperv1.OutcomeFailed {
+	if sent {
 		d.serveChange(active, reason)
 	}
 	switch outcome {

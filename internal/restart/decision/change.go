@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/podconfig"
 )
@@ -19,6 +17,10 @@ type Config struct {
 	Hash string
 	// Changed is when the content changed last, or later.
 	Changed time.Time
+	// Restless is since when one change has followed the other before the content had settled; zero
+	// if the last one followed none. Source is the object that changed last.
+	Restless time.Time
+	Source   Source
 	// Problem is why nothing is known of them, and Message says it; "" if there is none.
 	Problem, Message string
 	// Live says that they were read from the API server and not from the cache.
@@ -41,10 +43,12 @@ func (d *decider) observeChange() bool {
 	status, c := &d.out.Status, d.in.Config
 	switch {
 	case d.spec.OnConfigChange == "":
-		status.ConfigHash, status.NextChangeTime = "", nil
+		status.ConfigHash, status.NextChangeTime, status.LastChangeTime = "", nil, nil
+		d.endDelays()
 		return true
 	case !d.followsConfig():
 		status.NextChangeTime = nil
+		d.endDelays()
 		return true
 	case c.Hash == "":
 		d.wakeAt(d.in.Now.Add(configRetry))
@@ -57,9 +61,17 @@ func (d *decider) observeChange() bool {
 		status.ConfigHash, status.NextChangeTime = c.Hash, nil
 		return true
 	case status.ConfigHash == c.Hash:
-		return d.skipChange(tidekeeperv1.ReasonWithdrawn, "the content is again what the pods were started with")
+		return d.observeChangeBack()
 	}
 	tick := d.changeTick()
+	if status.NextChangeTime == nil && d.intervalEnds().After(d.in.Now) {
+		// It is known when it is due, even if the content never settles until then.
+		if !c.Live {
+			d.out.Needs = NeedLiveConfig
+			return false
+		}
+		d.noteChange(tick)
+	}
 	if tick.After(d.in.Now) {
 		d.wakeAt(tick)
 		return true
@@ -90,13 +102,27 @@ func (d *decider) observeChange() bool {
 		return false
 	}
 	due, _ := d.times(tick, tidekeeperv1.TriggerChange)
-	status.NextChangeTime = &metav1.Time{Time: due}
+	if status.NextChangeTime == nil {
+		d.noteChange(tick)
+	}
 	if due.After(d.in.Now) {
 		d.wakeAt(due)
 	} else {
 		d.changed = &candidate{tick: tick, trigger: tidekeeperv1.TriggerChange, first: tick}
 	}
 	return true
+}
+
+// observeChangeBack ends the wait for a restart when the content is again what the pods were started
+// with, and has settled, so that a content that changes back and forth is not a write each time. It
+// returns false if that needs a look at the API server.
+func (d *decider) observeChangeBack() bool {
+	d.observeQuiet()
+	if settled := d.settled(); d.out.Status.NextChangeTime != nil && settled.After(d.in.Now) {
+		d.wakeAt(settled)
+		return true
+	}
+	return d.skipChange(tidekeeperv1.ReasonWithdrawn, "the content is again what the pods were started with")
 }
 
 // followsConfig reports whether a change of the content is to restart the target, and can.
@@ -119,9 +145,16 @@ func (d *decider) changeTick() time.Time {
 	return tick
 }
 
-// settled returns when no edit has followed the last one for long enough.
+// settled returns when no edit has followed the last one for long enough. If one follows the other
+// all the time, that is when they have done so for minIntervalSeconds.
 func (d *decider) settled() time.Time {
-	return d.in.Config.Changed.UTC().Truncate(time.Second).Add(d.in.ChangeSettle)
+	settled := d.in.Config.Changed.UTC().Truncate(time.Second).Add(d.in.ChangeSettle)
+	if restless := d.in.Config.Restless; !restless.IsZero() {
+		if at := later(restless.UTC().Truncate(time.Second).Add(d.spec.GetMinInterval()), d.intervalEnds()); at.Before(settled) {
+			return at
+		}
+	}
+	return settled
 }
 
 // podsAreNewer reports whether all pods were created after the content changed, so that they
@@ -220,10 +253,17 @@ func (d *decider) changeMessage() string {
 	case tidekeeperv1.ConfigMapsAndSecrets:
 		objects = "ConfigMaps and Secrets"
 	}
+	message := fmt.Sprintf("it is restarted when the %s that its pods use change", objects)
 	if next := d.out.Status.NextChangeTime; next != nil {
-		return fmt.Sprintf("the content of the %s that its pods use has changed, so that a restart is due at %s", objects, formatTime(next.Time))
+		message = fmt.Sprintf("the content of the %s that its pods use has changed, so that a restart is due at %s", objects, formatTime(next.Time))
+		if next.Time.Equal(d.intervalEnds()) {
+			message += fmt.Sprintf(", %s after the last one for a change", d.spec.GetMinInterval())
+		}
 	}
-	return fmt.Sprintf("it is restarted when the %s that its pods use change", objects)
+	if d.stormy() {
+		message += "; changes keep coming, see the condition " + tidekeeperv1.ConditionRestartStorm
+	}
+	return message
 }
 
 // triggersMessage says what will trigger restarts beside the schedule, or "".
@@ -236,9 +276,10 @@ func (d *decider) triggersMessage() string {
 }
 
 // ChangePending reports whether a ScheduledRestart has a change to restart for that its status
-// does not show yet. hash is that of the content now; "" if it is not known.
+// does not show yet: neither when it is due nor that it is served. hash is that of the content now;
+// "" if it is not known.
 func ChangePending(restart *tidekeeperv1.ScheduledRestart, hash string) bool {
 	status := &restart.Status
-	return restart.Spec.OnConfigChange != "" && !restart.Spec.Suspend && status.ConsecutiveFailures < restart.Spec.FailureLimit && status.Active == nil &&
+	return restart.Spec.OnConfigChange != "" && !restart.Spec.Suspend && status.ConsecutiveFailures < restart.Spec.FailureLimit && status.Active == nil && status.NextChangeTime == nil &&
 		podconfig.SameScope(status.ConfigHash, hash) && status.ConfigHash != hash
 }

@@ -172,7 +172,7 @@ func TestChangeIsRecorded(t *testing.T) {
 			name: "it changed again meanwhile", in: makeInputs(changed("02:59:00"), active, withTarget(sentTo), withTarget(complete), sentHere, noPods, withStatus(func(s *tidekeeperv1.ScheduledRestartStatus) {
 				s.Active.Trigger, s.Active.ConfigHash = tidekeeperv1.TriggerChange, "c1-other"
 			})),
-			hash: "c1-other", next: "03:00:01", records: []string{"Change Succeeded  c1-other"},
+			hash: "c1-other", next: "03:10:01", records: []string{"Change Succeeded  c1-other"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

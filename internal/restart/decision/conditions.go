@@ -20,7 +20,7 @@ var ReadyReasons = []string{
 	tidekeeperv1.ReasonScheduled, tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonRestarting,
 	tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling, tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonBudgetExhausted,
 	tidekeeperv1.ReasonOutOfOrder, tidekeeperv1.ReasonPredecessorFailed, tidekeeperv1.ReasonPredecessorNotFound, tidekeeperv1.ReasonOrderCycle,
-	tidekeeperv1.ReasonFrozen, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonOutsideWindows, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonTargetNotFound,
+	tidekeeperv1.ReasonFrozen, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonOutsideWindows, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonTargetNotFound, tidekeeperv1.ReasonOrphaned,
 	tidekeeperv1.ReasonStrategyOnDelete, tidekeeperv1.ReasonStrategyPartition, tidekeeperv1.ReasonPodsNotWatched,
 	tidekeeperv1.ReasonConfigNotWatched, tidekeeperv1.ReasonClosedByQuery,
 }
@@ -36,7 +36,7 @@ var TickReasons = map[tidekeeperv1.Outcome][]string{
 		tidekeeperv1.ReasonEvictionRefused,
 	},
 	tidekeeperv1.OutcomeSkipped: {
-		tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit,
+		tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonInvalidSchedule, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonOrphaned,
 		tidekeeperv1.ReasonStrategyOnDelete, tidekeeperv1.ReasonStrategyPartition, tidekeeperv1.ReasonOrderCycle, tidekeeperv1.ReasonAlreadyRestarted,
 		tidekeeperv1.ReasonSuperseded, tidekeeperv1.ReasonEdited, tidekeeperv1.ReasonWithdrawn, tidekeeperv1.ReasonTargetNotFound,
 	},
@@ -106,6 +106,7 @@ func (d *decider) setConditions() {
 	}
 	setWhile(tidekeeperv1.ConditionStalled, is.stalled)
 	setWhile(tidekeeperv1.ConditionReconciling, is.reconciling)
+	d.setStorm(conditions)
 }
 
 // diagnose returns what the conditions say. The order of the cases is that of what a
@@ -131,6 +132,8 @@ func (d *decider) diagnose() diagnosis {
 		}))
 	case status.Active != nil:
 		return busy(tidekeeperv1.ReasonRestarting, d.text(d.restartingMessage))
+	case d.in.Orphaned():
+		return stalled(tidekeeperv1.ReasonOrphaned, d.text(d.orphanedMessage))
 	case d.stopped() == tidekeeperv1.ReasonFailureLimit:
 		return stalled(tidekeeperv1.ReasonFailureLimit,
 			fmt.Sprintf("%d restarts in a row have failed; the schedule resumes when the spec is edited", status.ConsecutiveFailures))

@@ -187,6 +187,8 @@ type decider struct {
 	tooOld *candidate
 	// changed is the tick of a change of the content that the pods use, if it is due.
 	changed *candidate
+	// newDelay says that the content has changed again too soon after a restart for a change.
+	newDelay bool
 }
 
 // Decide decides what to do about a ScheduledRestart.
@@ -262,7 +264,7 @@ func (d *decider) times(tick time.Time, trigger tidekeeperv1.Trigger) (due, dead
 	case tidekeeperv1.TriggerSchedule:
 		due = due.Add(d.in.Offset)
 	case tidekeeperv1.TriggerChange:
-		due = due.Add(place(d.in.Restart))
+		due = d.changeDue(tick)
 	}
 	if trigger == tidekeeperv1.TriggerSchedule {
 		// Its ticks are inside a window.

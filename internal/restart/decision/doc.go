@@ -15,6 +15,7 @@
 //	request.go      restarts that an annotation requests
 //	freeze.go       the freezes during which none is started
 //	change.go       the trigger Change: other content of ConfigMaps or Secrets than the pods were started with
+//	storm.go        changes that keep coming
 //	age.go          pods that are too old
 //	evict.go        restarts that evict pods
 //	order.go        those that come first
@@ -22,6 +23,7 @@
 //	query.go        the queries of the manager's operator
 //	gates.go        what must allow a restart, each by itself
 //	blocker.go      what keeps a workload from being restarted
+//	orphan.go       ScheduledRestarts whose opt-in is gone with its workload
 //	marks.go        which restarts a workload has had
 //	conditions.go   the conditions
 //	podstartup.go   how long the new pods took to become ready

@@ -79,6 +79,8 @@ func (d *decider) scheduleGate() Gate {
 		}
 	case tidekeeperv1.ReasonInvalidSchedule:
 		g.Message = d.in.Invalid.Error()
+	case tidekeeperv1.ReasonOrphaned:
+		g.Message = d.orphanedMessage()
 	case tidekeeperv1.ReasonFailureLimit:
 		g.Message = fmt.Sprintf("%d restarts in a row have failed", d.out.Status.ConsecutiveFailures)
 	default:

@@ -39,13 +39,13 @@ func FirstUnserved(spec *tidekeeperv1.ScheduledRestartSpec, status *tidekeeperv1
 }
 
 // isServed reports whether, according to a record, the schedule owed nothing at its time:
-// the target was restarted, if only by another program, the schedule was suspended, or a
-// Freeze was in force.
+// the target was restarted, if only by another program, the schedule was suspended or without
+// the workload of its opt-in, or a Freeze was in force.
 func isServed(record *tidekeeperv1.RestartRecord) bool {
 	return record.Outcome == tidekeeperv1.OutcomeSucceeded ||
 		record.Outcome == tidekeeperv1.OutcomeMissed && record.Reason == tidekeeperv1.ReasonFrozen ||
 		record.Outcome == tidekeeperv1.OutcomeSkipped &&
-			(record.Reason == tidekeeperv1.ReasonAlreadyRestarted || record.Reason == tidekeeperv1.ReasonSuspended)
+			(record.Reason == tidekeeperv1.ReasonAlreadyRestarted || record.Reason == tidekeeperv1.ReasonSuspended || record.Reason == tidekeeperv1.ReasonOrphaned)
 }
 
 // isIrrelevant reports whether a record says nothing about whether the target was

@@ -17,6 +17,17 @@ import (
 type content struct {
 	text string
 	at   time.Time
+	// restless is since when one change has followed the other.
+	restless time.Time
+}
+
+// becomes returns a content that follows another one at a time. The API server notes whole seconds.
+func (c content) becomes(text string, at time.Time) content {
+	next := content{text, at.Truncate(time.Second), at.Truncate(time.Second)}
+	if next.at.Sub(c.at) <= DefaultChangeSettle {
+		next.restless = c.restless
+	}
+	return next
 }
 
 // served is a content that a target was restarted for.
@@ -33,21 +44,24 @@ type contents struct {
 	podsContent, rollingContent content
 	// written counts the contents, changes the restarts of each target for each of them, as a
 	// new target may have been started with an older one, and clockSet says
-	// that times cannot be compared any more.
-	written  int
-	changes  map[served]int
-	clockSet bool
+	// that times cannot be compared any more. changedAt is when each target was last restarted for
+	// a change.
+	written   int
+	changes   map[served]int
+	changedAt map[types.UID]time.Time
+	clockSet  bool
 }
 
 // drawChange has a change of the content restart the target, in some cases.
 func (s *simulation) drawChange() {
-	s.changes = map[served]int{}
-	s.content = content{"c1-0", s.now}
+	s.changes, s.changedAt = map[served]int{}, map[types.UID]time.Time{}
+	s.content = content{"c1-0", s.now, s.now}
 	s.olderContent = s.content
 	if s.random.IntN(3) > 0 {
 		return
 	}
 	s.restart.Spec.OnConfigChange = tidekeeperv1.ConfigMapsOnly
+	s.restart.Spec.MinIntervalSeconds = []int32{1, 60, 600, 3600}[s.random.IntN(4)]
 	if s.edits && s.random.IntN(2) == 0 {
 		s.ticks = nil
 	}
@@ -60,8 +74,7 @@ func (s *simulation) write() {
 		s.written++
 		text = fmt.Sprint("c1-", s.written)
 	}
-	// The API server notes whole seconds.
-	s.olderContent, s.content = s.content, content{text, s.now.Truncate(time.Second)}
+	s.olderContent, s.content = s.content, s.content.becomes(text, s.now)
 	s.log("the content becomes %s", text)
 }
 
@@ -76,7 +89,11 @@ func (s *simulation) cachedConfig() *Config {
 	case s.unsound(4):
 		seen = s.olderContent
 	}
-	return &Config{Hash: seen.text, Changed: seen.at}
+	return seen.config(false)
+}
+
+func (c content) config(live bool) *Config {
+	return &Config{Hash: c.text, Changed: c.at, Restless: c.restless, Live: live}
 }
 
 // readLive answers what a decision needs to know from the API server before a tick is sent.
@@ -84,7 +101,7 @@ func (s *simulation) readLive(in *Input, d Output) Output {
 	for {
 		switch d.Needs {
 		case NeedLiveConfig:
-			in.Config = &Config{Hash: s.content.text, Changed: s.content.at, Live: true}
+			in.Config = s.content.config(true)
 		case NeedLivePodAges, NeedPodAges:
 			in.PodAges = &PodAges{Oldest: s.pods, Live: true}
 		case NeedLiveTarget:
@@ -107,14 +124,18 @@ func (s *simulation) readLive(in *Input, d Output) Output {
 func (s *simulation) checkChange(tick time.Time) {
 	serves := served{s.content, s.target.UID}
 	s.changes[serves]++
+	interval, last := s.restart.Spec.GetMinInterval(), s.changedAt[s.target.UID]
+	s.changedAt[s.target.UID] = s.now
 	switch {
+	case !s.clockSet && !last.IsZero() && s.now.Sub(last) < interval:
+		panic(fmt.Sprintf("the tick of %s was started %s after the last restart for a change", formatTime(tick), s.now.Sub(last)))
 	case s.restart.Spec.OnConfigChange == "" || s.restart.Spec.Suspend:
 		panic(fmt.Sprintf("the tick of %s was started for a change that does not count", formatTime(tick)))
 	case s.changes[serves] > 1:
 		panic(fmt.Sprintf("the content %s was restarted for twice", s.content.text))
 	case !s.clockSet && s.podsContent == s.content && s.pods.After(s.content.at):
 		panic(fmt.Sprintf("the tick of %s was started, but the pods have the content %s", formatTime(tick), s.content.text))
-	case !s.clockSet && s.now.Sub(s.content.at) < DefaultChangeSettle:
+	case !s.clockSet && s.now.Sub(s.content.at) < DefaultChangeSettle && s.now.Sub(s.content.restless) < interval:
 		panic(fmt.Sprintf("the tick of %s was started %s after the last change", formatTime(tick), s.now.Sub(s.content.at)))
 	}
 }
@@ -144,9 +165,9 @@ func (s *simulation) staysFresh() {
 	for range 3 {
 		s.written++
 		s.now = s.now.Add(time.Minute)
-		s.content = content{fmt.Sprint("c1-", s.written), s.now.Truncate(time.Second)}
+		s.content = s.content.becomes(fmt.Sprint("c1-", s.written), s.now)
 		s.log("the content becomes %s", s.content.text)
-		for end := s.now.Add(5 * time.Minute); s.podsContent != s.content; {
+		for end := s.now.Add(after.Spec.GetMinInterval() + 5*time.Minute); s.podsContent != s.content; {
 			s.reconcile()
 			switch {
 			case s.target.Rollout.Updating:
@@ -158,7 +179,7 @@ func (s *simulation) staysFresh() {
 				s.now = s.wake
 			}
 			if s.now.After(end) {
-				panic(fmt.Sprintf("the pods have %s, and not %s, after five minutes", s.podsContent.text, s.content.text))
+				panic(fmt.Sprintf("the pods have %s, and not %s, five minutes after the interval", s.podsContent.text, s.content.text))
 			}
 		}
 	}

@@ -33,8 +33,9 @@ func (d *decider) observeSpec() (base time.Time) {
 	d.noteTarget()
 	status.ConsecutiveFailures, status.ConsecutiveMisses, status.NextAgeTime = 0, 0, nil
 	status.NextChangeTime, status.NoTickUntil = nil, nil
+	d.endDelays()
 	if retargeted {
-		status.LastAgeTime, status.ConfigHash = nil, ""
+		status.LastAgeTime, status.LastChangeTime, status.ConfigHash = nil, nil, ""
 	}
 	next := status.NextScheduleTime
 	switch {
@@ -78,6 +79,8 @@ func (d *decider) stopped() string {
 	switch {
 	case d.in.Invalid != nil:
 		return tidekeeperv1.ReasonInvalidSchedule
+	case d.in.Orphaned():
+		return tidekeeperv1.ReasonOrphaned
 	case d.out.Status.ConsecutiveFailures >= d.spec.FailureLimit:
 		return tidekeeperv1.ReasonFailureLimit
 	case d.spec.Suspend:

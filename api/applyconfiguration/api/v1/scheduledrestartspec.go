@@ -20,7 +20,9 @@ type ScheduledRestartSpecApplyConfiguration struct {
 	// schedule defines the ticks: the five fields of cron (minute, hour,
 	// day-of-month, month, day-of-week), or one of @hourly, @daily,
 	// @midnight, @weekly, @monthly, @yearly, @annually. Default: "0 0 * * *", or no
-	// schedule if maxPodAgeSeconds or onConfigChange is given.
+	// schedule if maxPodAgeSeconds or onConfigChange is given. The manager writes the default
+	// here when it first sees an object that has none of the three, so that it stays when one
+	// of them is added.
 	Schedule *apiv1.CronExpression `json:"schedule,omitempty"`
 	// maxPodAgeSeconds is how old a pod of the workload may become, from its creation. A
 	// restart is due when the oldest pod reaches that age, or in a window, if it would reach
@@ -35,6 +37,12 @@ type ScheduledRestartSpecApplyConfiguration struct {
 	// The manager needs the right to read them, which an administrator grants by its
 	// controllers configmap-change and secret-change. Default: a change triggers nothing.
 	OnConfigChange *apiv1.ConfigChange `json:"onConfigChange,omitempty"`
+	// minIntervalSeconds is the least time from the start of a restart for a change of that
+	// content to the start of the next one, so that content that changes all the time does not
+	// restart the workload all the time. It delays no tick of the schedule, no restart for the
+	// age of pods and no request, and none of these begins it. Only with onConfigChange.
+	// Default: 600.
+	MinIntervalSeconds *int32 `json:"minIntervalSeconds,omitempty"`
 	// timeZone of the schedule, by its IANA name, for example Europe/Berlin. Default: UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
 	// suspend stops the schedule. A restart in progress continues. Default: false.
@@ -115,6 +123,14 @@ func (b *ScheduledRestartSpecApplyConfiguration) WithMaxPodAgeSeconds(value int3
 // If called multiple times, the OnConfigChange field is set to the value of the last call.
 func (b *ScheduledRestartSpecApplyConfiguration) WithOnConfigChange(value apiv1.ConfigChange) *ScheduledRestartSpecApplyConfiguration {
 	b.OnConfigChange = &value
+	return b
+}
+
+// WithMinIntervalSeconds sets the MinIntervalSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MinIntervalSeconds field is set to the value of the last call.
+func (b *ScheduledRestartSpecApplyConfiguration) WithMinIntervalSeconds(value int32) *ScheduledRestartSpecApplyConfiguration {
+	b.MinIntervalSeconds = &value
 	return b
 }
 

@@ -41,6 +41,17 @@ type ScheduledRestartStatusApplyConfiguration struct {
 	// nextChangeTime is when the restart for a change of that content is due. If it is in
 	// the past, the restart waits for something. It is absent if nothing has changed.
 	NextChangeTime *metav1.Time `json:"nextChangeTime,omitempty"`
+	// lastChangeTime is when the last restart for a change was started that has ended:
+	// minIntervalSeconds count from then.
+	LastChangeTime *metav1.Time `json:"lastChangeTime,omitempty"`
+	// changeDelayed says that the content has changed again since lastChangeTime, before
+	// minIntervalSeconds had passed.
+	ChangeDelayed *bool `json:"changeDelayed,omitempty"`
+	// consecutiveDelays is how many times in a row the content has changed again so soon after
+	// a restart for a change. It begins again when the content has stayed the same for
+	// minIntervalSeconds. From three on, the condition RestartStorm names the object that
+	// changes.
+	ConsecutiveDelays *int32 `json:"consecutiveDelays,omitempty"`
 	// lastScheduleTime is the last tick that was started.
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 	// lastSuccessfulTime is when a restart was last completed.
@@ -67,7 +78,7 @@ type ScheduledRestartStatusApplyConfiguration struct {
 	// history has the records of the last ticks, the latest first.
 	History []RestartRecordApplyConfiguration `json:"history,omitempty"`
 	// conditions: Ready (its reason is the STATUS column), Reconciling and
-	// Stalled as kstatus defines them.
+	// Stalled as kstatus defines them, and RestartStorm.
 	Conditions []applyconfigurationsmetav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -138,6 +149,30 @@ func (b *ScheduledRestartStatusApplyConfiguration) WithConfigHash(value string) 
 // If called multiple times, the NextChangeTime field is set to the value of the last call.
 func (b *ScheduledRestartStatusApplyConfiguration) WithNextChangeTime(value metav1.Time) *ScheduledRestartStatusApplyConfiguration {
 	b.NextChangeTime = &value
+	return b
+}
+
+// WithLastChangeTime sets the LastChangeTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastChangeTime field is set to the value of the last call.
+func (b *ScheduledRestartStatusApplyConfiguration) WithLastChangeTime(value metav1.Time) *ScheduledRestartStatusApplyConfiguration {
+	b.LastChangeTime = &value
+	return b
+}
+
+// WithChangeDelayed sets the ChangeDelayed field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ChangeDelayed field is set to the value of the last call.
+func (b *ScheduledRestartStatusApplyConfiguration) WithChangeDelayed(value bool) *ScheduledRestartStatusApplyConfiguration {
+	b.ChangeDelayed = &value
+	return b
+}
+
+// WithConsecutiveDelays sets the ConsecutiveDelays field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ConsecutiveDelays field is set to the value of the last call.
+func (b *ScheduledRestartStatusApplyConfiguration) WithConsecutiveDelays(value int32) *ScheduledRestartStatusApplyConfiguration {
+	b.ConsecutiveDelays = &value
 	return b
 }
 

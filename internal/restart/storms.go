@@ -1,0 +1,94 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+)
+
+// stormRows is how many ScheduledRestarts have a series of their own, as their number, and the
+// names in it, are up to tenants.
+const stormRows = 20
+
+const stormHelp = "ScheduledRestarts whose ConfigMaps or Secrets keep changing, so that one restart after the other waits for minIntervalSeconds: 1 for each of 20 of them, with the object that changed last and the field managers that write it, and the number of all others as the one that has no name. Counted by the leader."
+
+var stormDesc = prometheus.NewDesc("tidekeeper_restart_storm", stormHelp, []string{"namespace", "name", "object", "writer"}, nil)
+
+// storms are the ScheduledRestarts whose condition RestartStorm is True, with what changes.
+type storms struct {
+	mu      sync.Mutex
+	sources map[types.NamespacedName]decision.Source
+}
+
+func newStorms() *storms { return &storms{sources: map[types.NamespacedName]decision.Source{}} }
+
+// observe takes in a decision about a ScheduledRestart. While its condition stays as it is, so does
+// its series, unless this process does not know it yet.
+func (s *storms) observe(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, status *tidekeeperv1.ScheduledRestartStatus, in *decision.Input) {
+	is := meta.FindStatusCondition(status.Conditions, tidekeeperv1.ConditionRestartStorm)
+	was := meta.FindStatusCondition(restart.Status.Conditions, tidekeeperv1.ConditionRestartStorm)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	source, known := s.sources[key]
+	switch {
+	case is == nil:
+		delete(s.sources, key)
+	case in.Config == nil && !known:
+		s.sources[key] = decision.Source{}
+	case in.Config != nil && (source.Kind == 0 || was == nil || was.Message != is.Message):
+		s.sources[key] = in.Config.Source
+	}
+}
+
+// forget drops a ScheduledRestart that was deleted.
+func (s *storms) forget(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sources, key)
+}
+
+// Describe implements [prometheus.Collector].
+func (s *storms) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- stormDesc }
+
+// Collect implements [prometheus.Collector].
+func (s *storms) Collect(metrics chan<- prometheus.Metric) {
+	s.mu.Lock()
+	sources := maps.Clone(s.sources)
+	s.mu.Unlock()
+	keys := slices.SortedFunc(maps.Keys(sources), func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	// The first of each namespace come first, then the second ones: no tenant takes all series.
+	place, before := map[types.NamespacedName]int{}, map[string]int{}
+	for _, key := range keys {
+		place[key] = before[key.Namespace]
+		before[key.Namespace]++
+	}
+	slices.SortStableFunc(keys, func(a, b types.NamespacedName) int { return cmp.Compare(place[a], place[b]) })
+	named := keys[:min(len(keys), stormRows)]
+	for _, key := range named {
+		source := sources[key]
+		metrics <- prometheus.MustNewConstMetric(stormDesc, prometheus.GaugeValue, 1, key.Namespace, key.Name, source.Object(), source.Writer())
+	}
+	metrics <- prometheus.MustNewConstMetric(stormDesc, prometheus.GaugeValue, float64(len(keys)-len(named)), "", "", "", "")
+}
+
+// reportStorm records an event when changes begin to keep coming.
+func (r *reconciler) reportStorm(restart, before *tidekeeperv1.ScheduledRestart, d *decision.Output) {
+	is := meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionRestartStorm)
+	if is != nil && meta.FindStatusCondition(before.Status.Conditions, tidekeeperv1.ConditionRestartStorm) == nil {
+		r.recorder.Eventf(restart, nil, corev1.EventTypeWarning, tidekeeperv1.EventRestartStorm, "Reconcile", "%s", is.Message)
+	}
+}
