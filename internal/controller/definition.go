@@ -51,6 +51,10 @@ type Definition struct {
 	// Options are its settings; nil means that it has none.
 	Options *options.Group
 
+	// Published are the names of those flags of Options that are published on the lease, for
+	// whoever wants to know what the controller will do.
+	Published []string
+
 	// RegisterMetrics registers its metrics without anything behind them, for
 	// docs/reference; nil means that it has none.
 	RegisterMetrics func(prometheus.Registerer) error

@@ -10,7 +10,7 @@
 //   - guard.go: which requests are answered
 //   - stream.go: pages that are kept up to date
 //   - world.go, feed.go, snapshot.go: what is read from the cluster, and for how long
-//   - models.go: what is computed from that, once per change
+//   - models.go, forecasts.go: what is computed from that, once per change
 //   - page.go, render.go: from an address to HTML
 //   - overview.go, pool.go, capacity.go, restarts.go, startup.go: the five pages
 //   - like.go: a workload as what the form asks for

@@ -239,9 +239,13 @@ func (s *Site) part(ctx context.Context, b builder, query url.Values) part {
 	defer cancel()
 	p := part{site: s, snapshot: s.read(bounded, b)}
 	p.request = &request{ctx: ctx, site: s, query: s.named(query), snapshot: p.snapshot, models: s.models, amongOthers: true}
+	silent := p.silent(s.kindsOf(b)) != ""
+	if !silent && b.ahead != nil {
+		p.request.play(b.ahead(p.request))
+	}
 	s.models.mu.Lock()
 	defer s.models.mu.Unlock()
-	if p.silent(s.kindsOf(b)) == "" {
+	if !silent {
 		p.page, p.err = b.page(p.request)
 	}
 	return p

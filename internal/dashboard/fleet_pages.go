@@ -49,7 +49,7 @@ type fleetData[T any] struct {
 
 // problemsOf are the sentences about one of several clusters, each with its name. What is old is
 // among them.
-func (p *part) problemsOf(problems []string, noLeader, local string) []string {
+func (p *part) problemsOf(problems []string, noManager, oldForecast, local string) []string {
 	var list []string
 	if p.snapshot.lost != "" {
 		list = append(list, fmt.Sprintf("%s: as of %s, trying again: %s. Its numbers are old.", p.site.context, local, p.snapshot.lost))
@@ -57,8 +57,11 @@ func (p *part) problemsOf(problems []string, noLeader, local string) []string {
 	for _, problem := range problems {
 		list = append(list, p.site.context+": "+problem)
 	}
-	if noLeader != "" {
-		list = append(list, p.site.context+": no manager leads: "+noLeader+". What is shown of its pools and restarts may be out of date.")
+	if noManager != "" {
+		list = append(list, p.site.context+": "+noManager+". What is shown of its pools and restarts may be out of date.")
+	}
+	if oldForecast != "" {
+		list = append(list, p.site.context+": "+oldForecast)
 	}
 	return list
 }
@@ -79,7 +82,7 @@ func fleetOverview(r *request, parts []part, kinds []string) *page {
 		}
 		of, _ := p.page.data.(*overview)
 		d.add(p.site, of)
-		d.Problems = append(d.Problems, p.problemsOf(of.Problems, of.NoLeader, p.lostAt())...)
+		d.Problems = append(d.Problems, p.problemsOf(of.Problems, of.NoManager, of.OldForecast, p.lostAt())...)
 		if of.NoHerd != "" {
 			noRestarts = append(noRestarts, p.site.context)
 		}
@@ -96,6 +99,7 @@ func fleetOverview(r *request, parts []part, kinds []string) *page {
 	}
 	f, freezes := mergeForecasts(parts, kinds, r.now(), 24*time.Hour)
 	d.Strip, d.Herd = stripOf(&f, freezes, r.site.local), herdOf(&f, r.site.local)
+	d.NoForecast = !anyPlayed(parts)
 	if len(noRestarts)+len(data.Errors) == len(parts) {
 		d.Strip, d.Herd, d.NoHerd = nil, nil, "no restarts can be read"
 	}
@@ -143,7 +147,7 @@ func (d *overview) finish() {
 func fleetRestarts(r *request, parts []part, kinds []string) *page {
 	local, data := r.site.local, fleetData[fleetForecast]{Items: []fleetForecast{}}
 	ahead := r.ahead()
-	d := &restartsData{Zone: term.Zone(r.now(), local), Filter: r.query.Get("q"), Namespace: r.query.Get("namespace"), Settings: assumedSettings}
+	d := &restartsData{Zone: term.Zone(r.now(), local), Filter: r.query.Get("q"), Namespace: r.query.Get("namespace"), Settings: "restarts take as long as the last one, or " + view.FormatDuration(assumedDuration)}
 	r.addChoices(d, ahead)
 	for i := range parts {
 		p := &parts[i]
@@ -153,7 +157,7 @@ func fleetRestarts(r *request, parts []part, kinds []string) *page {
 			continue
 		}
 		of, _ := p.page.data.(*restartsData)
-		d.Problems = append(d.Problems, p.problemsOf(of.Problems, of.NoLeader, p.lostAt())...)
+		d.Problems = append(d.Problems, p.problemsOf(of.Problems, of.NoManager, of.OldForecast, p.lostAt())...)
 		for _, row := range of.Rows {
 			row.Key = p.site.context + ": " + row.Key
 			d.Rows = append(d.Rows, row)
@@ -168,12 +172,19 @@ func fleetRestarts(r *request, parts []part, kinds []string) *page {
 		}
 	}
 	f, freezes := mergeForecasts(parts, kinds, r.now(), ahead.Duration)
-	r.addForecast(d, &f, freezes)
+	if d.NoForecast = !anyPlayed(parts); !d.NoForecast {
+		r.addForecast(d, &f, freezes)
+	}
 	slices.SortStableFunc(d.Rows, compareRestarts)
 	d.More += max(0, len(d.Rows)-mostRestartRows)
 	d.Rows = d.Rows[:min(len(d.Rows), mostRestartRows)]
 	command := append([]string{"restarts", "next", "--for", ahead.text}, r.namespaceFlags()...)
 	return &page{title: "Restarts", template: "restarts", data: d, json: data, command: append(command, "--contexts", strings.Join(r.site.contexts(), ","))}
+}
+
+// anyPlayed reports whether the forecast of a cluster is there.
+func anyPlayed(parts []part) bool {
+	return slices.ContainsFunc(parts, func(p part) bool { return p.request != nil && p.request.played.Known })
 }
 
 // mergeForecasts returns the forecast of all clusters, in which each namespace has the name of its
@@ -186,9 +197,10 @@ func mergeForecasts(parts []part, kinds []string, now time.Time, ahead time.Dura
 		if p.silent(kinds) != "" {
 			continue
 		}
-		p.site.models.mu.Lock()
-		f, periods := p.request.forecast(ahead), p.request.freezes()
-		p.site.models.mu.Unlock()
+		f, periods := p.request.played, p.request.freezes()
+		if !f.Known {
+			continue
+		}
 		if all.From.IsZero() || f.From.Before(all.From) {
 			all.From, all.Until = f.From, f.Until
 		}

@@ -50,7 +50,7 @@ func (r *request) gatesOf(of *tidekeeperv1.ScheduledRestart) (*view.Gates, error
 	if in.Target, err = r.targetOf(kind, of); err != nil {
 		return nil, err
 	}
-	slots := view.Slots{Of: of, MaxConcurrent: limits.MaxConcurrent, NamespaceShare: limits.NamespaceShare, SlotAge: limits.SlotAge}
+	slots := view.Slots{Of: of, Settings: r.settings()}
 	for _, other := range r.restarts() {
 		slots.Add(other, r.now())
 	}

@@ -27,15 +27,17 @@ func newTestSite(t *testing.T, actions Actions, kinds ...Kind) *Site {
 	world := NewWorld(kinds, func() time.Time { return noon })
 	t.Cleanup(world.stopAll)
 	cluster := Cluster{
-		Metrics:  func(context.Context) view.NodeMetrics { return view.NodeMetrics{Problem: "none"} },
-		Events:   func(context.Context, ObjectRef) ([]corev1.Event, error) { return nil, nil },
-		NoLeader: func(context.Context) string { return "" },
-		Actions:  actions,
+		Metrics: func(context.Context) view.NodeMetrics { return view.NodeMetrics{Problem: "none"} },
+		Events:  func(context.Context, ObjectRef) ([]corev1.Event, error) { return nil, nil },
+		Manager: func(context.Context) view.Manager { return view.Manager{Leader: "a"} },
+		Actions: actions,
 		PodLike: func(context.Context, string, string) (*corev1.Pod, string, error) {
 			return nil, "", errors.New("no workload")
 		},
 	}
-	return NewSite(world, cluster, Options{About: About{Context: "test"}, Token: testToken, Now: func() time.Time { return noon }, Local: time.UTC})
+	s := NewSite(world, cluster, Options{About: About{Context: "test"}, Token: testToken, Now: func() time.Time { return noon }, Local: time.UTC})
+	s.models.forecasts.patience = time.Hour // However slow the machine is, pages have their forecast.
+	return s
 }
 
 // send sends a request as raw clients and browsers do; host is the Host header.

@@ -34,9 +34,9 @@ func TestNothingIsAskedAfterTheLastTab(t *testing.T) {
 	}, clock)
 	t.Cleanup(world.stopAll)
 	s := NewSite(world, Cluster{
-		Metrics:  func(context.Context) view.NodeMetrics { ask(); return view.NodeMetrics{} },
-		Events:   func(context.Context, ObjectRef) ([]corev1.Event, error) { ask(); return nil, nil },
-		NoLeader: func(context.Context) string { ask(); return "" },
+		Metrics: func(context.Context) view.NodeMetrics { ask(); return view.NodeMetrics{} },
+		Events:  func(context.Context, ObjectRef) ([]corev1.Event, error) { ask(); return nil, nil },
+		Manager: func(context.Context) view.Manager { ask(); return view.Manager{Leader: "a"} },
 		PodLike: func(context.Context, string, string) (*corev1.Pod, string, error) {
 			ask()
 			return view.PodOf(nil), "", nil

@@ -14,7 +14,6 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
-	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 	"tidekeeper.dev/tidekeeper/internal/view"
@@ -25,13 +24,8 @@ const (
 	// metricsAge and eventsAge are how old what is read without a watch may be.
 	metricsAge = 15 * time.Second
 	eventsAge  = 10 * time.Second
-	// forecastAge is how old a forecast may be if nothing has changed.
-	forecastAge = 20 * time.Second
 	// mostEvents is how many objects' events are kept.
 	mostEvents = 100
-	// assumedDuration is how long a restart takes that has never succeeded, as kubectl tide
-	// restarts forecast assumes it.
-	assumedDuration = time.Minute
 )
 
 // models are what the pages show, each computed once for as long as nothing changes. The mutex
@@ -48,10 +42,11 @@ type models struct {
 	losses   []view.PoolLoss
 	details  map[string]*view.PoolDetail
 
-	forecasts map[time.Duration]timed[forecastOf]
+	// forecasts have a lock of their own.
+	forecasts *forecasts
 	metrics   timed[view.NodeMetrics]
 	events    map[ObjectRef]timed[[]corev1.Event]
-	leader    timed[string]
+	leader    timed[view.Manager]
 	// likes are copies of the pods of workloads.
 	likes map[likeName]timed[podOfLike]
 	// rights are the answers of access reviews.
@@ -71,7 +66,7 @@ func (t *timed[T]) fresh(key string, now time.Time, age time.Duration) bool {
 }
 
 func newModels(cluster Cluster, now func() time.Time) *models {
-	return &models{cluster: cluster, now: now, forecasts: map[time.Duration]timed[forecastOf]{}, events: map[ObjectRef]timed[[]corev1.Event]{}, likes: map[likeName]timed[podOfLike]{}, rights: map[Right]timed[bool]{}}
+	return &models{cluster: cluster, now: now, forecasts: newForecasts(now), events: map[ObjectRef]timed[[]corev1.Event]{}, likes: map[likeName]timed[podOfLike]{}, rights: map[Right]timed[bool]{}}
 }
 
 // version is the same as long as nothing of the kinds has changed.
@@ -132,35 +127,39 @@ func (r *request) eventsAbout(ref ObjectRef) []corev1.Event {
 	return list
 }
 
-// noLeader says that no manager leads, and why.
-func (r *request) noLeader() string {
+// manager returns what is known of the manager.
+func (r *request) manager() view.Manager {
 	m := r.models
 	if r.snapshot.lost == "" && !m.leader.fresh("", r.now(), metricsAge) {
-		m.leader = timed[string]{at: r.now(), value: m.cluster.NoLeader(r.ctx)}
+		m.leader = timed[view.Manager]{at: r.now(), value: m.cluster.Manager(r.ctx)}
 	}
 	return m.leader.value
 }
 
-// forecastOf is a forecast with what it was made from.
-type forecastOf struct{ forecast.Forecast }
-
-// forecast returns what will start within a duration, and what will be missed.
-func (r *request) forecast(ahead time.Duration) forecast.Forecast {
-	m, key := r.models, r.snapshot.version(restartsKinds...)+r.site.about.Namespace
-	known := m.forecasts[ahead]
-	if !known.fresh(key, r.now(), forecastAge) {
-		now := r.now().Truncate(time.Second)
-		known = timed[forecastOf]{key: key, at: r.now(), value: forecastOf{forecast.Run(r.ctx, forecast.Input{
-			Restarts: copies(r.restarts()), Targets: r.targets(), Freezes: r.freezes(), Limits: limits, AssumedDuration: assumedDuration,
-			Now: now, Until: now.Add(ahead), Namespace: r.site.about.Namespace, MostListed: view.MostListed,
-		})}}
-		m.forecasts[ahead] = known
+// noManager says that no manager runs, and since when; "" if nothing suggests that.
+func (r *request) noManager() string {
+	if r.snapshot.lost != "" {
+		return "" // What is shown is old anyway.
 	}
-	return known.value.Forecast
+	var unobserved view.Unobserved
+	for _, restart := range r.restarts() {
+		unobserved.AddRestart(restart, r.now())
+	}
+	return view.Outdated(r.manager(), unobserved, r.now())
 }
 
-// limits are the manager's defaults: its settings cannot be read from the cluster.
-var limits = forecast.Limits{MaxConcurrent: budget.DefaultMaxConcurrent, NamespaceShare: budget.DefaultNamespaceShare, SlotAge: budget.DefaultSlotAge}
+// settings returns the manager's settings.
+func (r *request) settings() view.Settings { return view.SettingsOf(r.manager().Published) }
+
+// settingsText says what a forecast depends on.
+func (r *request) settingsText() string {
+	s := r.settings()
+	text := fmt.Sprintf("restarts take as long as the last one, or %s", view.FormatDuration(assumedDuration))
+	if assumed := s.AssumedText(s.Assumed...); assumed != "" {
+		return text + "; the manager is started with " + assumed
+	}
+	return text
+}
 
 // copies returns copies of the restarts, which a forecast changes.
 func copies(list []*tidekeeperv1.ScheduledRestart) []*tidekeeperv1.ScheduledRestart {

@@ -36,15 +36,17 @@ var mainResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMem
 const (
 	mostTrouble = 8
 	mostSlow    = 6
+	// overviewAhead is how far the overview looks ahead.
+	overviewAhead = 24 * time.Hour
 )
 
 // overview is the data of the first page.
 type overview struct {
-	Problems []string
-	NoLeader string
-	Filter   string
-	Sorts    []choice
-	Pools    []poolRow
+	Problems  []string
+	NoManager string
+	Filter    string
+	Sorts     []choice
+	Pools     []poolRow
 	// Others are the clusters of which there is no pool, on a page of several.
 	Others  []otherCluster
 	Several bool   // clusters
@@ -55,8 +57,11 @@ type overview struct {
 	Strip     *strip
 	Herd      *herd
 	NoHerd    string
-	Trouble   []restartRow
-	Slow      []startupRow
+	// OldForecast says that what is coming is old, and why.
+	OldForecast string
+	NoForecast  bool
+	Trouble     []restartRow
+	Slow        []startupRow
 }
 
 // choice is one of several values of a parameter.
@@ -81,7 +86,7 @@ type poolRow struct {
 
 // overviewPage is the page of all pools, and of what goes wrong.
 func overviewPage(r *request) (*page, error) {
-	d := &overview{Problems: r.problems(overviewKinds...), NoLeader: r.noLeader(), Filter: r.query.Get("q"), NoPods: r.snapshot.problem(kindNodes, kindPods)}
+	d := &overview{Problems: r.problems(overviewKinds...), NoManager: r.noManager(), Filter: r.query.Get("q"), NoPods: r.snapshot.problem(kindNodes, kindPods)}
 	d.Pools = r.poolRows()
 	sort := cmp.Or(r.query.Get("sort"), "fullest")
 	sortPools(d.Pools, sort)
@@ -92,8 +97,11 @@ func overviewPage(r *request) (*page, error) {
 		}
 	}
 	if d.NoHerd = r.snapshot.problem(kindRestarts); d.NoHerd == "" {
-		f := r.forecast(24 * time.Hour)
-		d.Strip, d.Herd = stripOf(&f, r.freezes(), r.site.local), herdOf(&f, r.site.local)
+		d.OldForecast = r.played.note(r.now(), r.site.local)
+		d.NoForecast = !r.played.Known
+		if f := &r.played.Forecast; !d.NoForecast {
+			d.Strip, d.Herd = stripOf(f, r.freezes(), r.site.local), herdOf(f, r.site.local)
+		}
 		for _, row := range r.restartRows() {
 			if row.Status.Severity == view.Bad || row.Outcome.Severity == view.Bad || row.Failures > 0 {
 				d.Trouble = append(d.Trouble, row)

@@ -42,6 +42,8 @@ type request struct {
 	// What is asked for often is sorted and selected once.
 	restartList []*tidekeeperv1.ScheduledRestart
 	periods     map[string][]period.Period
+	// played is the forecast, on a page that has one.
+	played shownForecast
 }
 
 // page is what is shown.
@@ -59,6 +61,8 @@ type builder struct {
 	// own says that of the pods only those of the namespace are needed.
 	own  bool
 	page func(*request) (*page, error)
+	// ahead is how far the forecast looks of a page that has one.
+	ahead func(*request) time.Duration
 }
 
 // errNotFound is the error for an object that does not exist.
@@ -68,17 +72,17 @@ var errNotFound = errors.New("there is no such object")
 func route(path string) (b builder, argument string, found bool) {
 	switch path {
 	case "/":
-		return builder{overviewKinds, false, overviewPage}, "", true
+		return builder{overviewKinds, false, overviewPage, func(*request) time.Duration { return overviewAhead }}, "", true
 	case "/capacity":
-		return builder{capacityKinds, false, capacityPage}, "", true
+		return builder{capacityKinds, false, capacityPage, nil}, "", true
 	case "/restarts":
-		return builder{restartsKinds, true, restartsPage}, "", true
+		return builder{restartsKinds, true, restartsPage, func(r *request) time.Duration { return r.ahead().Duration }}, "", true
 	case "/pods":
-		return builder{podsKinds, true, podsPage}, "", true
+		return builder{podsKinds, true, podsPage, nil}, "", true
 	}
 	name, isPool := strings.CutPrefix(path, "/pools/")
 	if isPool && name != "" && !strings.Contains(name, "/") {
-		return builder{capacityKinds, false, poolPage}, name, true
+		return builder{capacityKinds, false, poolPage, nil}, name, true
 	}
 	return builder{}, "", false
 }

@@ -27,7 +27,7 @@ const (
 // restartsData is the data of the page of restarts.
 type restartsData struct {
 	Problems  []string
-	NoLeader  string
+	NoManager string
 	Zone      string
 	Ahead     []choice
 	Outcomes  []choice
@@ -41,9 +41,12 @@ type restartsData struct {
 	FreezeActions []action
 	Summary       forecast.Summary
 	Settings      string
-	Minutes       []minuteRow
-	MoreMin       int
-	Unserved      []unservedRow
+	// OldForecast says that what is coming is old, and why; NoForecast that nothing is known of it.
+	OldForecast string
+	NoForecast  bool
+	Minutes     []minuteRow
+	MoreMin     int
+	Unserved    []unservedRow
 	// MoreUnserved is how many ticks the list leaves out.
 	MoreUnserved int
 	Rows         []restartRow
@@ -82,9 +85,6 @@ type restartRow struct {
 	object            *tidekeeperv1.ScheduledRestart
 }
 
-// assumedSettings is what the forecast assumes.
-const assumedSettings = "restarts take as long as the last one, or 1m; the manager's settings are taken to be its defaults"
-
 // ahead is how far the page looks ahead.
 type ahead struct {
 	text string
@@ -97,18 +97,20 @@ var aheads = []ahead{{"24h", 24 * time.Hour}, {"48h", 48 * time.Hour}, {"7d", 7 
 func restartsPage(r *request) (*page, error) {
 	now, local := r.now(), r.site.local
 	d := &restartsData{
-		Problems: r.restartProblems(), NoLeader: r.noLeader(), Zone: term.Zone(now, local), Filter: r.query.Get("q"), Namespace: r.query.Get("namespace"),
-		Settings: assumedSettings,
+		Problems: r.restartProblems(), NoManager: r.noManager(), Zone: term.Zone(now, local), Filter: r.query.Get("q"), Namespace: r.query.Get("namespace"),
+		Settings: r.settingsText(), OldForecast: r.played.note(now, local),
 	}
 	ahead := r.ahead()
 	only, trigger := r.addChoices(d, ahead)
 	d.Freezes, d.FreezeActions = r.freezeRows(), r.freezeActions()
-	f := r.forecast(ahead.Duration)
+	f := r.played.Forecast
 	p := &page{title: "Restarts", template: "restarts", data: d, json: f, command: append([]string{"restarts", "forecast", "--for", ahead.text}, r.namespaceFlags()...)}
 	if r.snapshot.problem(kindRestarts) != "" {
 		return p, nil
 	}
-	r.addForecast(d, &f, r.freezes())
+	if d.NoForecast = !r.played.Known; !d.NoForecast {
+		r.addForecast(d, &f, r.freezes())
+	}
 	rows := slices.DeleteFunc(r.restartRows(), func(row restartRow) bool {
 		return only != "" && !strings.HasPrefix(row.Outcome.Text, only)
 	})
@@ -225,7 +227,9 @@ func (r *request) restartRows() []restartRow {
 	shared := view.SharedTargets(values)
 	rows := []restartRow{}
 	for _, object := range list {
-		row := restartRow{Restart: view.RestartOf(object, shared), object: object, Key: object.Namespace + "/" + object.Name, Next: "-", Last: "-"}
+		shown := view.RestartOf(object, shared)
+		shown.AddFreezes(object, r.freezes()[object.Namespace], r.now())
+		row := restartRow{Restart: shown, object: object, Key: object.Namespace + "/" + object.Name, Next: "-", Last: "-"}
 		q := r.query.Get("q")
 		if !r.isShown(row.Namespace) || q != "" && !strings.Contains(row.Key+" "+row.Target+" "+row.Status.Reason, q) {
 			continue
@@ -237,8 +241,11 @@ func (r *request) restartRows() []restartRow {
 		switch {
 		case row.ActiveSince != nil:
 			row.Next = "in progress for " + term.Ago(*row.ActiveSince, r.now())
+			if row.Refused != "" {
+				row.Next += ", an eviction is refused"
+			}
 		case row.NextStart != nil:
-			row.Next = term.Coming(*row.NextStart, r.now(), r.site.local)
+			row.Next = term.Coming(*row.NextStart, r.now(), r.site.local) + row.Frozen.Text(func(t time.Time) string { return term.Moment(t, r.now(), r.site.local) })
 		}
 		rows = append(rows, row)
 	}

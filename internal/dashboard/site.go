@@ -42,8 +42,8 @@ type Cluster struct {
 	// PodLike returns a copy of the pods of a workload that TYPE/NAME names, in the namespace of
 	// the context if none is named. lacks says what it is evaluated without.
 	PodLike func(ctx context.Context, namespace, like string) (pod *corev1.Pod, lacks string, err error)
-	// Leader says that no manager leads, and why; "" if one does, or it is not known.
-	NoLeader func(ctx context.Context) string
+	// Manager returns what is known of the manager, as far as the user may read it.
+	Manager func(ctx context.Context) view.Manager
 	// Actions are what may be done; nil without --allow-actions.
 	Actions Actions
 }
@@ -86,9 +86,11 @@ type Site struct {
 
 // NewSite returns a site that shows a world.
 func NewSite(world *World, cluster Cluster, o Options) *Site {
+	m := newModels(cluster, o.Now)
+	m.forecasts.made = world.tell
 	return &Site{
 		about: o.About, token: o.Token, now: o.Now, local: o.Local, world: world, cluster: cluster,
-		models: newModels(cluster, o.Now), streams: streams{most: mostStreams}, used: make(chan struct{}), templates: template.Must(templates.Clone()),
+		models: m, streams: streams{most: mostStreams}, used: make(chan struct{}), templates: template.Must(templates.Clone()),
 	}
 }
 
@@ -172,6 +174,9 @@ func (s *Site) build(ctx context.Context, path string, query url.Values) (*page,
 	}
 	defer s.hold(build)()
 	r := &request{ctx: ctx, site: s, argument: argument, query: query, snapshot: s.read(ctx, build), models: s.models}
+	if build.ahead != nil {
+		r.play(build.ahead(r))
+	}
 	s.models.mu.Lock()
 	defer s.models.mu.Unlock()
 	p, err := build.page(r)

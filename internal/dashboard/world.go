@@ -178,6 +178,19 @@ func (w *World) stopAll() {
 func (w *World) change(f *feed) {
 	w.version++
 	f.version = w.version
+	w.wakePages()
+}
+
+// tell has pages built again although no object has changed.
+func (w *World) tell() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.version++
+	w.wakePages()
+}
+
+// wakePages says that there is a later version. The mutex must be held.
+func (w *World) wakePages() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 	if w.onChange != nil {

@@ -6,6 +6,7 @@
 package lease
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,11 +21,20 @@ const Name = "tidekeeper"
 func Leader(l *coordinationv1.Lease, now time.Time) (string, error) {
 	spec := l.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
-		return "", fmt.Errorf("the lease %s has no holder", l.Name)
+		return "", errors.New(withoutHolder(l, now))
 	}
 	// The clocks of two machines may differ; a lease that was abandoned is older.
 	if age := now.Sub(spec.RenewTime.Time); age > 2*time.Duration(*spec.LeaseDurationSeconds)*time.Second {
 		return "", fmt.Errorf("%s, which holds the lease %s, has not renewed it for %s", *spec.HolderIdentity, l.Name, age.Round(time.Second))
 	}
 	return *spec.HolderIdentity, nil
+}
+
+// withoutHolder says that a lease has no holder, and since when. A manager that stops in order
+// writes both.
+func withoutHolder(l *coordinationv1.Lease, now time.Time) string {
+	if released := l.Spec.RenewTime; released != nil && now.Sub(released.Time) >= time.Second {
+		return fmt.Sprintf("the lease %s has had no holder for %s", l.Name, now.Sub(released.Time).Round(time.Second))
+	}
+	return fmt.Sprintf("the lease %s has no holder", l.Name)
 }

@@ -158,6 +158,7 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 		LeaderElection:          opts.LeaderElect,
 		LeaderElectionID:        lease.Name,
 		LeaderElectionNamespace: opts.LeaderElectNamespace,
+		LeaderElectionLabels:    lease.Labels(publishedSettings(chosen.controllers)),
 		LeaseDuration:           &opts.LeaseDuration,
 		RenewDeadline:           &opts.RenewDeadline,
 		RetryPeriod:             &opts.RetryPeriod,

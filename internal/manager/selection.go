@@ -93,3 +93,14 @@ func kindOfObject(object client.Object) kindOf {
 	}
 	return kind
 }
+
+// publishedSettings returns the settings that controllers publish, by the names of their flags.
+func publishedSettings(controllers []controller.Definition) map[string]string {
+	settings := map[string]string{}
+	for _, c := range controllers {
+		for _, name := range c.Published {
+			settings[name] = c.Options.Flags.Lookup(name).Value.String()
+		}
+	}
+	return settings
+}

@@ -72,6 +72,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 	case err == nil:
 		ctrl.LoggerFrom(ctx).Info("Followed the annotations of a workload", "ScheduledRestart", klog.KRef(request.Namespace, d.name), "done", d.note)
 		r.event(workload, corev1.EventTypeNormal, d.reason, d.action, d.note)
+		if note := setBack(&d); note != "" {
+			r.recorder.Eventf(d.existing, workload, corev1.EventTypeWarning, tidekeeperv1.EventAnnotationWins, string(d.action), "%s", note)
+		}
 	case apierrors.IsConflict(err):
 		return ctrl.Result{}, err
 	case apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):

@@ -18,6 +18,7 @@
 //	record.go       what was applied last
 //	names.go        the name of the ScheduledRestart
 //	decide.go       what to do about a workload's ScheduledRestart
+//	setback.go      what of that sets back what another client has changed
 //
 // The controller in controller.go acts, and watch.go says which events it is called
 // for. definition.go declares it for the manager, and setup.go adds it to the manager.

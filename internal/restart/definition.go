@@ -42,6 +42,7 @@ func Controller() controller.Definition {
 		},
 		Rules:           rules,
 		Options:         o.group(),
+		Published:       published,
 		RegisterMetrics: RegisterMetrics,
 		SetupWithManager: func(mgr ctrl.Manager, c clock.Clock) error {
 			return SetupWithManager(mgr, *o, c)

@@ -36,16 +36,19 @@ type Options struct {
 	Gates string
 }
 
+// published are the settings without which nobody can say when a restart starts.
+var published = []string{budget.FlagMaxConcurrent, budget.FlagNamespaceShare, budget.FlagSlotAge}
+
 // group declares the options.
 func (o *Options) group() *options.Group {
 	g := options.NewGroup("scheduled restarts")
 	g.Int(&o.Concurrency, "restart-concurrency", 64, options.Between(1, 1024),
 		"maximum number of ScheduledRestarts reconciled concurrently")
-	g.Int(&o.MaxConcurrent, "max-concurrent-restarts", budget.DefaultMaxConcurrent, options.Between(1, 100_000),
+	g.Int(&o.MaxConcurrent, budget.FlagMaxConcurrent, budget.DefaultMaxConcurrent, options.Between(1, 100_000),
 		"restart budget: maximum number of restarts in progress; others that are due wait, the earliest tick first")
-	g.Int(&o.NamespaceShare, "restart-namespace-share", budget.DefaultNamespaceShare, options.Between(1, 100),
+	g.Int(&o.NamespaceShare, budget.FlagNamespaceShare, budget.DefaultNamespaceShare, options.Between(1, 100),
 		"maximum `percent` of the restart budget that one namespace may use; at least one restart")
-	g.Duration(&o.SlotAge, "restart-slot-age", budget.DefaultSlotAge, options.Between(time.Second, 24*time.Hour),
+	g.Duration(&o.SlotAge, budget.FlagSlotAge, budget.DefaultSlotAge, options.Between(time.Second, 24*time.Hour),
 		"how long a restart counts towards the restart budget; a restart that takes longer continues, and others may start beside it")
 	g.Duration(&o.ChangeSettle, "restart-change-settle", decision.DefaultChangeSettle, options.Between(time.Second, 10*time.Minute),
 		"how long the content of ConfigMaps and Secrets must not have changed before pods are restarted for it")

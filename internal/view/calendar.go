@@ -4,7 +4,6 @@
 package view
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,11 +14,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// Calendar is the restarts that will be started.
+// Calendar is the restarts that will be started, and the ticks that will not.
 type Calendar struct {
 	Minutes  []Minute
 	Unlisted int      // how many starts are counted, and not listed
 	Problems []string // schedules that cannot be used
+	// UnderWay are the restarts that are in progress at its beginning.
+	UnderWay []Start
 }
 
 // Minute is the restarts that start in the same minute.
@@ -27,6 +28,8 @@ type Minute struct {
 	Time   time.Time `json:"time"` // its beginning
 	Count  int       `json:"count"`
 	Starts []Start   `json:"starts"` // all, or none: see mostListed
+	// NotStarted are the ticks that are due in it and will be missed or skipped.
+	NotStarted []Start `json:"notStarted,omitempty"`
 }
 
 // Start is the start of one restart.
@@ -37,9 +40,14 @@ type Start struct {
 	Name      string    `json:"name"`
 	Target    string    `json:"target"`
 	Tick      time.Time `json:"tick"`
-	Start     time.Time `json:"start"` // the tick and the offset
+	Start     time.Time `json:"start,omitzero"`
 	// Its place in the spread.
 	OffsetSeconds int64 `json:"offsetSeconds"`
+	// Outcome and Reason are those of a tick that is not started.
+	Outcome tidekeeperv1.Outcome `json:"outcome,omitempty"`
+	Reason  string               `json:"reason,omitempty"`
+	// EarlierTicks is how many ticks before it have the same end.
+	EarlierTicks int `json:"earlierTicks,omitempty"`
 }
 
 // Of returns what starts in a minute in one of several clusters.
@@ -50,6 +58,11 @@ func (m *Minute) Of(cluster string) Minute {
 			of.Starts = append(of.Starts, start)
 		}
 	}
+	for _, start := range m.NotStarted {
+		if start.Context == cluster {
+			of.NotStarted = append(of.NotStarted, start)
+		}
+	}
 	of.Count = len(of.Starts)
 	return of
 }
@@ -58,9 +71,10 @@ func (m *Minute) Of(cluster string) Minute {
 // The number of starts is up to the tenants, the memory that this takes is not.
 const MostListed = 100_000
 
-// Planner computes what is started after a time and not after another. A tick
-// that is due already, and waits for something, has no time and is not in it. It
-// keeps little of each ScheduledRestart, and one number for each minute.
+// Planner computes from schedules alone what is started after a time and not after another, where
+// there is too much to play it: see [CalendarOf]. A tick that is due already, and waits for
+// something, has no time and is not in it. It keeps little of each ScheduledRestart, and one number
+// for each minute.
 type Planner struct {
 	now, until time.Time
 	// Many have the same schedule and differ only in their spread.
@@ -73,9 +87,9 @@ type timetable struct{ expression, zone string }
 
 // planned is a ScheduledRestart whose schedule goes on.
 type planned struct {
-	context, namespace, name, target string
-	offset, deadline                 time.Duration
-	windows                          schedule.Windows
+	namespace, name, target string
+	offset, deadline        time.Duration
+	windows                 schedule.Windows
 }
 
 // NewPlanner returns a Planner of the time after now until another.
@@ -104,18 +118,10 @@ func (p *Planner) Add(r *tidekeeperv1.ScheduledRestart) {
 	p.members[q] = append(p.members[q], member)
 }
 
-// Join takes in what another Planner of the same time has, as that of one of several clusters.
-func (p *Planner) Join(cluster string, other *Planner) {
-	for q, members := range other.members {
-		p.known[q] = other.known[q]
-		for _, member := range members {
-			member.context = cluster
-			p.members[q] = append(p.members[q], member)
-		}
-	}
-	for _, problem := range other.problems {
-		p.problems = append(p.problems, cluster+": "+problem)
-	}
+// Count returns how many starts there are.
+func (p *Planner) Count(ctx context.Context) (starts int) {
+	p.each(ctx, p.until, func(*planned, time.Time, time.Time) { starts++ })
+	return starts
 }
 
 // Calendar counts the starts of all minutes, and lists those of the first of them,
@@ -155,11 +161,11 @@ func (p *Planner) Calendar(ctx context.Context, mostListed int) Calendar {
 	}
 	p.each(ctx, earlier(p.until, last.Add(time.Minute-1)), func(r *planned, tick, at time.Time) {
 		m := &c.Minutes[place[minuteOf(at)]]
-		m.Starts = append(m.Starts, Start{Context: r.context, Namespace: r.namespace, Name: r.name, Target: r.target, Tick: tick, Start: at, OffsetSeconds: int64(r.offset / time.Second)})
+		m.Starts = append(m.Starts, Start{Namespace: r.namespace, Name: r.name, Target: r.target, Tick: tick, Start: at, OffsetSeconds: int64(r.offset / time.Second)})
 	})
 	for _, m := range c.Minutes {
 		slices.SortFunc(m.Starts, func(a, b Start) int {
-			return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Context, b.Context), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+			return compareStarts(&a, &b)
 		})
 	}
 	return c

@@ -168,7 +168,7 @@ func TestCalendarOfEveryMinuteIsSmall(t *testing.T) {
 
 // The calendar of several clusters has the starts of all, and each says which one it is from.
 func TestCalendarOfSeveralClusters(t *testing.T) {
-	all := NewPlanner(noon, noon.Add(2*time.Hour))
+	c := Calendar{}
 	for cluster, items := range map[string][]tidekeeperv1.ScheduledRestart{
 		"prod": {aRestart("web", "0 13 * * *"), aRestart("api", "0 13 * * *"), aRestart("bad", "x")}, "edge": {aRestart("web", "0 13 * * *"), aRestart("late", "30 13 * * *")},
 	} {
@@ -176,9 +176,8 @@ func TestCalendarOfSeveralClusters(t *testing.T) {
 		for i := range items {
 			p.Add(&items[i])
 		}
-		all.Join(cluster, p)
+		c.Join(cluster, p.Calendar(t.Context(), MostListed))
 	}
-	c := all.Calendar(t.Context(), MostListed)
 	var got []string
 	for _, m := range c.Minutes {
 		got = append(got, fmt.Sprintf("%s %d", m.Time.Format("15:04"), m.Count))

@@ -10,6 +10,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // Gates says whether a restart would be started now.
@@ -32,9 +33,7 @@ func GatesOf(in decision.Input, budget decision.Gate) Gates {
 type Slots struct {
 	// Of is the restart that would need a slot.
 	Of *tidekeeperv1.ScheduledRestart
-	// MaxConcurrent, NamespaceShare (in percent) and SlotAge are the manager's settings.
-	MaxConcurrent, NamespaceShare int
-	SlotAge                       time.Duration
+	Settings
 
 	used, here int
 }
@@ -49,9 +48,13 @@ func (s *Slots) Add(r *tidekeeperv1.ScheduledRestart, now time.Time) {
 	}
 }
 
-// Gate returns the gate of the budget; note is added to its message.
+// Gate returns the gate of the budget; note is added to its message. Settings that are assumed and
+// count here are named.
 func (s *Slots) Gate(note string) decision.Gate {
 	share := budget.Share(s.MaxConcurrent, s.NamespaceShare)
+	if assumed := s.AssumedText(budget.FlagMaxConcurrent, budget.FlagNamespaceShare); assumed != "" {
+		note += " (assumed: " + assumed + ")"
+	}
 	g := decision.Gate{
 		Name: decision.GateBudget, Open: s.used < s.MaxConcurrent && s.here < share,
 		Message: fmt.Sprintf("other restarts use %d of %d slots, and %d of the %d that this namespace may have%s", s.used, s.MaxConcurrent, s.here, share, note),
@@ -60,4 +63,23 @@ func (s *Slots) Gate(note string) decision.Gate {
 		g.Reason = tidekeeperv1.ReasonBudgetExhausted
 	}
 	return g
+}
+
+// Obstacles says what a restart that is requested now waits for, or why it will not be started,
+// but for another one in progress.
+func (g *Gates) Obstacles(r *tidekeeperv1.ScheduledRestart, tick time.Time) []string {
+	var said []string
+	deadline := tick.Add(time.Duration(r.Spec.StartingDeadlineSeconds) * time.Second)
+	for _, gate := range g.Gates {
+		own := r.Status.Active != nil && gate.Name == decision.GateHealth // The one in progress is why.
+		if gate.Open || own || gate.Name == decision.GateSchedule || gate.Name == decision.GateProgress {
+			continue
+		}
+		text := gate.Message
+		if gate.Opens.After(deadline) {
+			text += ", and it is missed at its deadline, " + workload.FormatTime(deadline)
+		}
+		said = append(said, text)
+	}
+	return said
 }

@@ -44,13 +44,13 @@ func TestOutdated(t *testing.T) {
 		{"one leads, and a pool waits", []coordinationv1.Lease{fresh}, []*tidekeeperv1.NodePool{pool("p", 2, 1, time.Hour, time.Hour)}, ""},
 		{"none leads", []coordinationv1.Lease{held("old", "c", 2*time.Hour), stale}, nil,
 			"no manager leads: b, which holds the lease tidekeeper, has not renewed it for 1h0m0s (namespace tidekeeper-system)"},
-		{"released", []coordinationv1.Lease{held("ops", "", time.Second)}, nil, "no manager leads: the lease tidekeeper has no holder (namespace ops)"},
+		{"released", []coordinationv1.Lease{held("ops", "", time.Second)}, nil, "no manager leads: the lease tidekeeper has had no holder for 1s (namespace ops)"},
 		{"no election, all observed", nil, []*tidekeeperv1.NodePool{pool("p", 2, 2, time.Hour, time.Hour)}, ""},
 		{"no election, just edited", nil, []*tidekeeperv1.NodePool{pool("p", 2, 1, time.Hour, time.Second)}, ""},
 		{"no election, never observed", nil, []*tidekeeperv1.NodePool{pool("p", 1, 0, time.Hour, time.Hour)},
-			"NodePool p was changed 60m ago and no manager has observed it"},
+			"no manager has observed NodePool p for 60m"},
 		{"no election, edited", nil, []*tidekeeperv1.NodePool{pool("p", 2, 1, time.Hour, time.Minute), pool("q", 3, 1, 2*time.Hour, 30*time.Minute)},
-			"NodePool q was changed 30m ago and no manager has observed it, nor 1 other"},
+			"no manager has observed NodePool q and 1 other for 30m"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var u Unobserved
@@ -61,5 +61,54 @@ func TestOutdated(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// Without a lease, what a ScheduledRestart does not show says that no manager runs: an edit, a
+// request or a tick that nobody has decided about. What waits is known to a manager.
+func TestUnobservedRestarts(t *testing.T) {
+	ago := func(d time.Duration) *metav1.Time { return at(noon.Add(-d)) }
+	ready := func(r *tidekeeperv1.ScheduledRestart, reason string) {
+		r.Status.Conditions = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Status: metav1.ConditionTrue, Reason: reason}}
+	}
+	requested := func(r *tidekeeperv1.ScheduledRestart) {
+		r.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: ago(82 * time.Second).UTC().Format(time.RFC3339)}
+	}
+	for _, tc := range []struct {
+		name   string
+		change func(*tidekeeperv1.ScheduledRestart)
+		want   string
+	}{
+		{"all is decided", func(r *tidekeeperv1.ScheduledRestart) {}, ""},
+		{"an edit", func(r *tidekeeperv1.ScheduledRestart) {
+			r.Generation = 2
+			r.ManagedFields = []metav1.ManagedFieldsEntry{{Time: ago(82 * time.Second)}}
+		}, "no manager has observed ScheduledRestart web for 82s"},
+		{"a request", requested, "no manager has observed ScheduledRestart web for 82s"},
+		{"a request that waits", func(r *tidekeeperv1.ScheduledRestart) {
+			requested(r)
+			r.Status.PendingRequestTime = ago(82 * time.Second)
+		}, ""},
+		{"a request that is served", func(r *tidekeeperv1.ScheduledRestart) {
+			requested(r)
+			r.Status.Active = &tidekeeperv1.ActiveRestart{Trigger: tidekeeperv1.TriggerRequest, ScheduledTime: *ago(82 * time.Second)}
+		}, ""},
+		{"a tick", func(r *tidekeeperv1.ScheduledRestart) { r.Status.NextScheduleTime = ago(5 * time.Minute) }, "no manager has observed ScheduledRestart web for 5m"},
+		{"a tick that is due just now", func(r *tidekeeperv1.ScheduledRestart) { r.Status.NextScheduleTime = ago(time.Second) }, ""},
+		{"a tick that waits", func(r *tidekeeperv1.ScheduledRestart) {
+			r.Status.NextScheduleTime = ago(5 * time.Minute)
+			ready(r, tidekeeperv1.ReasonFrozen)
+		}, ""},
+	} {
+		r := aRestart("web", "@daily", func(r *tidekeeperv1.ScheduledRestart) {
+			r.Generation, r.Status.ObservedGeneration, r.CreationTimestamp = 1, 1, *ago(time.Hour)
+			ready(r, tidekeeperv1.ReasonScheduled)
+			r.Status.NextScheduleTime = at(noon.Add(time.Hour))
+		}, tc.change)
+		var u Unobserved
+		u.AddRestart(&r, noon)
+		if got := u.Message(noon); got != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
+		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
@@ -34,8 +36,62 @@ type Restart struct {
 	NextStart *time.Time    `json:"nextStart,omitempty"`
 	Offset    time.Duration `json:"-"`
 	Spread    bool          `json:"-"`
+	// ByTick says that it is that of a tick of the schedule, which has a deadline.
+	ByTick bool `json:"-"`
+	// Refused is why the last eviction of the restart under way was refused.
+	Refused string `json:"refused,omitempty"`
+	// Frozen is what a Freeze does to the next restart, nil if none does.
+	Frozen *Frozen `json:"frozen,omitempty"`
 	// AlsoBy are other ScheduledRestarts of the same workload.
 	AlsoBy []string `json:"alsoBy,omitempty"`
+}
+
+// Frozen is what a Freeze does to a restart that is due while it is in force: the restart waits for
+// its end, or is missed if its deadline is before that.
+type Frozen struct {
+	Freeze string    `json:"freeze"`
+	Until  time.Time `json:"until"`
+	Missed bool      `json:"missed,omitempty"`
+}
+
+// Text says what the Freeze does, behind the time of the start; moment puts a time into words. It is
+// "" if there is none.
+func (f *Frozen) Text(moment func(time.Time) string) string {
+	switch {
+	case f == nil:
+		return ""
+	case f.Missed:
+		return ", missed by Freeze " + f.Freeze
+	default:
+		return ", held by Freeze " + f.Freeze + " until " + moment(f.Until)
+	}
+}
+
+// AddFreezes adds what the freezes of its namespace do to the next restart.
+func (shown *Restart) AddFreezes(r *tidekeeperv1.ScheduledRestart, freezes []period.Period, now time.Time) {
+	if shown.NextStart == nil {
+		return
+	}
+	due := *shown.NextStart
+	at := due
+	if at.Before(now) {
+		at = now
+	}
+	_, windows, err := decision.ParseSchedule(&r.Spec)
+	if err != nil {
+		return
+	}
+	for p := period.InForce(freezes, at); p != nil; p = period.InForce(freezes, at) {
+		shown.Frozen = &Frozen{Freeze: p.Name, Until: p.Until}
+		opens, ok := windows.OpensAt(p.Until)
+		if !ok {
+			break
+		}
+		at = opens
+	}
+	if shown.Frozen != nil && shown.ByTick {
+		shown.Frozen.Missed = at.After(due.Add(time.Duration(r.Spec.StartingDeadlineSeconds) * time.Second))
+	}
 }
 
 // Shared are the names of the ScheduledRestarts by workload.
@@ -45,11 +101,15 @@ type Shared map[string][]string
 func SharedTargets(items []tidekeeperv1.ScheduledRestart) Shared {
 	shared := Shared{}
 	for i := range items {
-		r := &items[i]
-		key := r.Namespace + "/" + TargetOf(r)
-		shared[key] = append(shared[key], r.Name)
+		shared.Add(&items[i])
 	}
 	return shared
+}
+
+// Add adds a ScheduledRestart.
+func (s Shared) Add(r *tidekeeperv1.ScheduledRestart) {
+	key := r.Namespace + "/" + TargetOf(r)
+	s[key] = append(s[key], r.Name)
 }
 
 // others returns the other ScheduledRestarts of the workload of one.
@@ -70,6 +130,9 @@ func RestartOf(r *tidekeeperv1.ScheduledRestart, shared Shared) Restart {
 	switch next := r.Status.NextScheduleTime; {
 	case r.Status.Active != nil:
 		shown.ActiveSince = &r.Status.Active.StartedTime.Time
+		if eviction := r.Status.Active.Eviction; eviction != nil {
+			shown.Refused = eviction.Refused
+		}
 	case next != nil:
 		// A manager of an earlier version does not write the start.
 		shown.Offset = OffsetOf(r)
@@ -77,11 +140,11 @@ func RestartOf(r *tidekeeperv1.ScheduledRestart, shared Shared) Restart {
 			shown.Offset = start.Sub(next.Time)
 		}
 		start := next.Add(shown.Offset)
-		shown.NextStart = &start
+		shown.NextStart, shown.ByTick = &start, true
 	}
 	for _, next := range []*metav1.Time{r.Status.NextAgeTime, r.Status.NextChangeTime} {
 		if next != nil && r.Status.Active == nil && (shown.NextStart == nil || next.Time.Before(*shown.NextStart)) {
-			shown.NextStart, shown.Offset, shown.Spread = &next.Time, 0, false
+			shown.NextStart, shown.Offset, shown.Spread, shown.ByTick = &next.Time, 0, false, false
 		}
 	}
 	return shown

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
 // Duration is a flag for a duration, in days and weeks too.
@@ -26,13 +28,7 @@ func (d *Duration) String() string {
 	if d.Duration == 0 {
 		return ""
 	}
-	text := d.Duration.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
+	return view.FormatDuration(d.Duration)
 }
 
 // Type is part of pflag.Value.

@@ -15,6 +15,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
+// What becomes of what is said if no manager runs.
+const (
+	ThenOutdated = "this may be out of date"
+	ThenWaits    = "nothing is started until one does"
+	ThenRequest  = "the request waits until one does"
+	ThenFreeze   = "it is kept once one does"
+)
+
 // Manager reads which manager leads, in whatever namespace it was installed.
 func Manager(ctx context.Context, e *Env, c client.Client) (view.Manager, error) {
 	leases := &coordinationv1.LeaseList{}
@@ -24,31 +32,30 @@ func Manager(ctx context.Context, e *Env, c client.Client) (view.Manager, error)
 	return view.ManagerOf(leases.Items, e.Now()), nil
 }
 
-// NoteNoLeader says on stderr that what was requested waits, if a manager has led and none
-// leads now. For users who may not read the lease it says nothing.
-func (e *Env) NoteNoLeader(ctx context.Context, c client.Client) error {
+// ManagerIfAllowed reads the same. For users who may not read the lease nothing is known of the
+// manager.
+func ManagerIfAllowed(ctx context.Context, e *Env, c client.Client) (view.Manager, error) {
 	m, err := Manager(ctx, e, c)
 	if apierrors.IsForbidden(err) {
-		return nil
+		return view.Manager{}, nil
 	}
-	if err == nil && m.Leader == "" && m.Namespace != "" {
-		e.Note("warning: no manager leads: " + m.Problem + " (namespace " + m.Namespace + "); it starts when one does: see kubectl tide check")
+	return m, err
+}
+
+// NoteManager says on stderr that no manager runs, as far as that is known, since when, and what
+// that means for what was said or done.
+func (e *Env) NoteManager(m view.Manager, unobserved view.Unobserved, then string) {
+	if problem := view.Outdated(m, unobserved, e.Now()); problem != "" {
+		e.Note("note: " + problem + ": " + then + ": see kubectl tide check")
 	}
-	return err
 }
 
 // NoteOutdated says on stderr if what is shown of some objects may be out of date,
-// because no manager leads. For users who may not read the lease it says nothing.
+// because no manager leads.
 func (e *Env) NoteOutdated(ctx context.Context, c client.Client, unobserved view.Unobserved) error {
-	m, err := Manager(ctx, e, c)
-	if apierrors.IsForbidden(err) {
-		return nil
+	m, err := ManagerIfAllowed(ctx, e, c)
+	if err == nil {
+		e.NoteManager(m, unobserved, ThenOutdated)
 	}
-	if err != nil {
-		return err
-	}
-	if problem := view.Outdated(m, unobserved, e.Now()); problem != "" {
-		e.Note("note: this may be out of date: " + problem + ": see kubectl tide check")
-	}
-	return nil
+	return err
 }

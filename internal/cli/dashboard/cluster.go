@@ -158,7 +158,7 @@ func listOf(k *workload.Kind) client.ObjectList {
 
 // source is what the pages ask beside the watches.
 func (c *cluster) source(withActions bool) dashboard.Cluster {
-	s := dashboard.Cluster{Metrics: c.metrics, Events: c.events, NoLeader: c.noLeader, PodLike: c.podLike}
+	s := dashboard.Cluster{Metrics: c.metrics, Events: c.events, Manager: c.manager, PodLike: c.podLike}
 	if withActions {
 		s.Actions = &actions{restarts.Actions{Env: c.Env, Client: c.client}, freezes.Actions{Env: c.Env, Client: c.client}}
 	}
@@ -203,15 +203,15 @@ func (c *cluster) podLike(ctx context.Context, namespace, like string) (*corev1.
 	return pod, lacks, nil
 }
 
-// noLeader says that no manager leads, as the commands that write do.
-func (c *cluster) noLeader(ctx context.Context) string {
+// manager returns what is known of the manager. What cannot be read is not known.
+func (c *cluster) manager(ctx context.Context) view.Manager {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	m, err := cmdutil.Manager(ctx, c.Env, c.client)
-	if err != nil || m.Leader != "" || m.Namespace == "" {
-		return ""
+	if err != nil {
+		return view.Manager{}
 	}
-	return m.Problem + " (namespace " + m.Namespace + ")"
+	return m
 }
 
 // actions are those of the commands, with the question whether they are allowed.

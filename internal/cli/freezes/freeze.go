@@ -19,6 +19,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
 // generateName begins the names that the API server makes up.
@@ -153,7 +154,11 @@ func (o *freezeOptions) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintln(o.Out, o.done(f))
-	return o.NoteNoLeader(ctx, c)
+	m, err := cmdutil.ManagerIfAllowed(ctx, o.Env, c)
+	if err == nil {
+		o.NoteManager(m, view.Unobserved{}, cmdutil.ThenFreeze)
+	}
+	return err
 }
 
 // create creates the Freeze.

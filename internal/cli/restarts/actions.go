@@ -5,21 +5,13 @@ package restarts
 
 import (
 	"context"
-	"time"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/view"
 )
-
-// requestRestart requests a restart of one ScheduledRestart, and returns its tick.
-func requestRestart(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, now time.Time, options []client.PatchOption) (tick string, err error) {
-	tick = requestTime(r, now).Format(time.RFC3339)
-	change := map[string]any{"metadata": map[string]any{"annotations": map[string]any{tidekeeperv1.RestartNowAnnotation: tick}}}
-	return tick, patchRestart(ctx, c, r, change, options)
-}
 
 // Actions do to one ScheduledRestart what the commands now, suspend and resume do. Each returns
 // what it did, in a sentence.
@@ -34,15 +26,20 @@ func (a *Actions) RestartNow(ctx context.Context, namespace, name string) (strin
 	if err != nil {
 		return "", err
 	}
-	tick, err := requestRestart(ctx, a.Client, r, a.Now(), a.options())
+	asker := newAsker(ctx, a.Env, a.Client, namespace, a.options())
+	done, err := asker.request(ctx, r)
 	if err != nil {
 		return "", err
 	}
-	text := "requested a restart of " + r.Spec.TargetRef.Kind + " " + r.Spec.TargetRef.Name + " at " + tick + queue(r)
-	if warning := obstacle(view.RestartOf(r, nil)); warning != "" {
-		text += "; but " + warning
+	text := done.text
+	if len(done.warnings) > 0 {
+		text += "; but " + strings.Join(done.warnings, "; ")
 	}
-	return text, nil
+	problem, err := asker.noManager(ctx, false)
+	if problem != "" {
+		text += "; " + problem + ": " + cmdutil.ThenRequest
+	}
+	return text, err
 }
 
 // Suspend suspends the schedule.

@@ -5,41 +5,55 @@ package restarts
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
+	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// The settings of the manager, which the plugin cannot read.
-const (
-	flagMaxConcurrent  = "max-concurrent-restarts"
-	flagNamespaceShare = "restart-namespace-share"
-	flagSlotAge        = "restart-slot-age"
-)
-
-// budgetFlags are the manager's settings of the budget.
+// budgetFlags are the manager's settings of the budget: as they are given, else as the manager has
+// published them, else its defaults.
 type budgetFlags struct {
 	maxConcurrent, namespaceShare int
 	slotAge                       cmdutil.Duration
+
+	given *pflag.FlagSet
 }
 
 // addTo adds the flags with the manager's defaults.
 func (b *budgetFlags) addTo(f *pflag.FlagSet) {
+	b.given = f
 	b.slotAge = cmdutil.Duration{Duration: budget.DefaultSlotAge, Max: 24 * time.Hour}
-	f.IntVar(&b.maxConcurrent, flagMaxConcurrent, budget.DefaultMaxConcurrent, "how many restarts the manager has in progress at once")
-	f.IntVar(&b.namespaceShare, flagNamespaceShare, budget.DefaultNamespaceShare, "the `percent` of them that one namespace may have")
-	f.Var(&b.slotAge, flagSlotAge, "how long a restart counts towards them")
+	f.IntVar(&b.maxConcurrent, budget.FlagMaxConcurrent, budget.DefaultMaxConcurrent, "how many restarts the manager has in progress at once, instead of what its lease says")
+	f.IntVar(&b.namespaceShare, budget.FlagNamespaceShare, budget.DefaultNamespaceShare, "the `percent` of them that one namespace may have, likewise")
+	f.Var(&b.slotAge, budget.FlagSlotAge, "how long a restart counts towards them, likewise")
 }
 
 func (b *budgetFlags) validate() error {
 	switch {
 	case b.maxConcurrent < 1:
-		return fmt.Errorf("--%s=%d: must be at least 1", flagMaxConcurrent, b.maxConcurrent)
+		return fmt.Errorf("--%s=%d: must be at least 1", budget.FlagMaxConcurrent, b.maxConcurrent)
 	case b.namespaceShare < 1 || b.namespaceShare > 100:
-		return fmt.Errorf("--%s=%d: must be from 1 to 100", flagNamespaceShare, b.namespaceShare)
+		return fmt.Errorf("--%s=%d: must be from 1 to 100", budget.FlagNamespaceShare, b.namespaceShare)
 	}
 	return nil
+}
+
+// settings returns the settings of a manager.
+func (b *budgetFlags) settings(m view.Manager) view.Settings {
+	s := view.SettingsOf(m.Published)
+	give := func(flag string, take func()) {
+		if b.given.Changed(flag) {
+			take()
+			s.Assumed = slices.DeleteFunc(s.Assumed, func(assumed string) bool { return assumed == flag })
+		}
+	}
+	give(budget.FlagMaxConcurrent, func() { s.MaxConcurrent = b.maxConcurrent })
+	give(budget.FlagNamespaceShare, func() { s.NamespaceShare = b.namespaceShare })
+	give(budget.FlagSlotAge, func() { s.SlotAge = b.slotAge.Duration })
+	return s
 }

@@ -8,15 +8,17 @@
 //   - contexts.go, next_contexts.go: the list and the calendar of several clusters
 //   - history.go: what became of the ticks of one
 //   - next.go: the calendar
-//   - forecast.go, forecast_read.go, forecast_print.go: what starts when, and what will be missed
-//   - gates.go: whether a restart would be started now
-//   - budget_flags.go: the manager's settings that forecast and gates assume
+//   - list_freezes.go: what Freezes do to what is listed
+//   - forecast.go, forecast_print.go: what starts when, and what will be missed
+//   - world.go: what is read before it is said what comes
+//   - gates.go, gates_read.go: whether a restart would be started now
+//   - budget_flags.go: the manager's settings that forecast and gates are given
 //   - pod_ages.go: how old the pods are
 //   - minutes.go: the table of the minutes in which something starts
 //   - targets.go: the objects that now, suspend and resume are about
 //   - actions.go: what the page does to one
-//   - now.go, suspend.go, failures.go, patch.go, actions.go: what changes a ScheduledRestart
-//   - explain.go: a schedule in words
+//   - now.go, asker.go, suspend.go, failures.go, patch.go, actions.go: what changes a ScheduledRestart
+//   - explain.go, explain_restart.go: a schedule in words, and what comes of its ticks
 package restarts
 
 import (

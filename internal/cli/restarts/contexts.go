@@ -23,16 +23,17 @@ type clusterRestarts struct {
 	options *listOptions
 }
 
-// sharedRestart is a ScheduledRestart, and which ones of its cluster restart the same workload.
+// sharedRestart is a ScheduledRestart, and the options of its cluster, which know what restarts the
+// same workload, and the freezes.
 type sharedRestart struct {
 	restart tidekeeperv1.ScheduledRestart
-	shared  view.Shared
+	options *listOptions
 }
 
 func (c clusterRestarts) restarts() []sharedRestart {
 	all := make([]sharedRestart, len(c.list.Items))
 	for i := range all {
-		all[i] = sharedRestart{c.list.Items[i], c.options.shared}
+		all[i] = sharedRestart{c.list.Items[i], c.options}
 	}
 	return all
 }
@@ -74,7 +75,7 @@ func (o *listOptions) runContexts(ctx context.Context) error {
 // ofCluster returns the options for one cluster.
 func (o *listOptions) ofCluster(e *cmdutil.Env) (*listOptions, error) {
 	one := *o
-	one.Env, one.cmd = e, nil // A command is not for several goroutines.
+	one.Env, one.cmd, one.frozen = e, nil, map[string]freezeLook{} // A command is not for several goroutines.
 	var err error
 	one.namespace, err = e.Namespace(o.allNamespaces)
 	return &one, err
@@ -91,6 +92,11 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 	}
 	if read.list, err = read.options.list(ctx, c); err != nil {
 		return read, err
+	}
+	if o.output.IsTable() {
+		if err := read.options.lookAtFreezes(ctx, c, namespacesOf(read.list.Items)); err != nil {
+			return read, err
+		}
 	}
 	return read, read.options.noteOutdated(ctx, c, read.list.Items)
 }
@@ -116,7 +122,7 @@ func (o *listOptions) contextsTable(rows []cmdutil.Located[sharedRestart], names
 	shown := make([]view.Restart, len(rows))
 	for i := range rows {
 		r := &rows[i].Value
-		shown[i] = view.RestartOf(&r.restart, r.shared)
+		shown[i] = r.options.restart(&r.restart, now)
 	}
 	t := o.output.Table(listTable(shown, namespaces, o.output.Wide(), now, o.Local))
 	cmdutil.AddContexts(t, rows)
@@ -142,7 +148,10 @@ func (o *listOptions) followContexts(ctx context.Context, answers []cmdutil.Answ
 		}
 		f.Options = client.ListOptions{Namespace: one.namespace, LabelSelector: o.selector}
 		f.Table = func(object client.Object, now time.Time) *term.Table {
-			row := sharedRestart{*object.(*tidekeeperv1.ScheduledRestart), one.shared}
+			if c, err := one.Client(); err == nil {
+				one.followFreezes(ctx, c, object.GetNamespace())
+			}
+			row := sharedRestart{*object.(*tidekeeperv1.ScheduledRestart), one}
 			return o.contextsTable([]cmdutil.Located[sharedRestart]{{Context: a.Context, Value: row}}, namespaces, now)
 		}
 		followers[i] = f

@@ -26,6 +26,8 @@ type explainOptions struct {
 	zone, from string
 	count      int
 
+	// ref names a ScheduledRestart or its workload, nil for a schedule.
+	ref      *reference
 	schedule *schedule.Schedule
 	after    time.Time
 }
@@ -33,13 +35,18 @@ type explainOptions struct {
 func newExplainCommand(e *cmdutil.Env) *cobra.Command {
 	o := &explainOptions{Env: e}
 	cmd := &cobra.Command{
-		Use:   "explain EXPR",
+		Use:   "explain EXPR | TYPE/NAME",
 		Short: "Say what a schedule means, and when it ticks next; needs no cluster",
 		Long: `explain puts a schedule into words and lists its next ticks. Those that a change
-of the clock moves or repeats, and the first after a change, are marked.`,
+of the clock moves or repeats, and the first after a change, are marked.
+
+With TYPE/NAME, such as scheduledrestart/web or deployment/web, it explains the schedule of that
+ScheduledRestart, and COMES says what will come of each tick of the next 31 days: as restarts next
+has it, with Freezes, windows, the state of the workloads and the manager's budget.`,
 		Example: `  kubectl tide restarts explain "0 3 * * 1-5" --time-zone Europe/Berlin
   kubectl tide restarts explain "30 2 * * *" --time-zone Europe/Berlin --from 2027-03-26
-  kubectl tide restarts explain @weekly`,
+  kubectl tide restarts explain @weekly
+  kubectl tide restarts explain deployment/web -n shop`,
 		Args:              aSchedule,
 		ValidArgsFunction: cobra.FixedCompletions([]string{"@hourly", "@daily", "@weekly", "@monthly", "@yearly"}, cobra.ShellCompDirectiveNoFileComp),
 		RunE:              cmdutil.RunE(o),
@@ -61,6 +68,15 @@ func aSchedule(cmd *cobra.Command, args []string) error {
 // Complete is part of [cmdutil.Options]. Without quotes, the five fields of a
 // schedule come as five arguments.
 func (o *explainOptions) Complete(_ *cobra.Command, args []string) (err error) {
+	if len(args) == 1 && strings.Contains(args[0], "/") {
+		if refs, err := parseReferences(args); err == nil {
+			o.ref = &refs[0]
+			if o.zone != "" || o.from != "" {
+				return fmt.Errorf("--time-zone and --from go with a schedule: that of %s has its own time zone, and begins now", args[0])
+			}
+			return nil
+		}
+	}
 	if o.schedule, err = schedule.Parse(strings.Join(args, " "), o.zone); err != nil {
 		return err
 	}
@@ -82,7 +98,10 @@ func (o *explainOptions) Validate() error {
 }
 
 // Run is part of [cmdutil.Options].
-func (o *explainOptions) Run(context.Context) error {
+func (o *explainOptions) Run(ctx context.Context) error {
+	if o.ref != nil {
+		return o.explainRestart(ctx)
+	}
 	explained := view.Explain(o.schedule, o.after, o.count)
 	fmt.Fprintf(o.Out, "%s (%s)\n\n", explained.Words, explained.Zone)
 	return o.Write(explainTable(explained.Ticks))

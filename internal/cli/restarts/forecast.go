@@ -26,15 +26,15 @@ type forecastOptions struct {
 	output        cmdutil.DataOutput
 
 	namespace string
-	// defaults are the settings of the manager that were not given.
-	defaults []string
+	// settings are those of the manager.
+	settings view.Settings
 }
 
 // forecastOutput is the forecast for programs, with what it depends on.
 type forecastOutput struct {
 	forecast.Forecast `json:",inline"`
 	Settings          forecastSettings `json:"settings"`
-	// Defaults are the flags of those settings that were not given.
+	// Defaults are the flags of those settings that are neither given nor published by the manager.
 	Defaults []string `json:"defaults"`
 	// Partial says that restarts of other namespaces are not counted.
 	Partial bool `json:"partial,omitempty"`
@@ -51,7 +51,7 @@ func newForecastCommand(e *cmdutil.Env) *cobra.Command {
 	o := &forecastOptions{
 		Env:    e,
 		ahead:  cmdutil.Duration{Duration: 24 * time.Hour, Max: longestForecast},
-		assume: cmdutil.Duration{Duration: time.Minute, Max: 24 * time.Hour},
+		assume: cmdutil.Duration{Duration: assumedDuration, Max: 24 * time.Hour},
 	}
 	cmd := &cobra.Command{
 		Use:   "forecast",
@@ -66,8 +66,9 @@ Pods become older and are replaced by restarts only. Without the right to list t
 are as old as the manager last knew.
 What queries of the manager's operator will say is not known: they are taken to say nothing.
 A rollout in progress completes as a restart would. The manager may start others first
-of those that are due at the same instant. Its settings cannot be read from the cluster:
-give them as flags if they are not the defaults.
+of those that are due at the same instant. Its settings are those that it has published on its
+lease; flags play others. Where the lease cannot be read they are taken to be the defaults, and
+the last line says so.
 
 All namespaces share one budget, so that all of them are played, also with -n. Without
 the right to list them, what is restarted elsewhere is not counted.
@@ -90,12 +91,7 @@ tide --help.`,
 }
 
 // Complete is part of [cmdutil.Options].
-func (o *forecastOptions) Complete(cmd *cobra.Command, _ []string) (err error) {
-	for _, name := range []string{flagMaxConcurrent, flagNamespaceShare, flagSlotAge} {
-		if f := cmd.Flags().Lookup(name); !f.Changed {
-			o.defaults = append(o.defaults, name)
-		}
-	}
+func (o *forecastOptions) Complete(_ *cobra.Command, _ []string) (err error) {
 	o.namespace, err = o.Namespace(o.allNamespaces)
 	return err
 }
@@ -108,34 +104,25 @@ func (o *forecastOptions) Validate() error {
 	return o.output.Validate()
 }
 
-func (o *forecastOptions) limits() forecast.Limits {
-	return forecast.Limits{MaxConcurrent: o.budget.maxConcurrent, NamespaceShare: o.budget.namespaceShare, SlotAge: o.budget.slotAge.Duration}
-}
-
 // Run is part of [cmdutil.Options].
 func (o *forecastOptions) Run(ctx context.Context) error {
 	c, err := o.Client()
 	if err != nil {
 		return err
 	}
-	read, err := o.read(ctx, c)
+	read, err := readWorld(ctx, o.Env, c, o.namespace)
 	if err != nil {
 		return err
 	}
-	now := o.Now().Truncate(time.Second)
-	f := forecast.Run(ctx, forecast.Input{
-		Restarts: read.restarts, Targets: read.targets, Freezes: read.freezes, Limits: o.limits(), AssumedDuration: o.assume.Duration,
-		Now: now, Until: now.Add(o.ahead.Duration), Namespace: o.namespace, MostListed: view.MostListed,
-	})
-	if err := ctx.Err(); err != nil {
+	o.settings = o.budget.settings(read.manager)
+	f, err := read.forecast(ctx, o.settings, o.assume.Duration, o.Now().Add(o.ahead.Duration))
+	if err != nil {
 		return err
 	}
 	if err := o.print(f, read.partial); err != nil {
 		return err
 	}
-	if err := o.NoteNoLeader(ctx, c); err != nil {
-		return err
-	}
+	o.NoteManager(read.manager, read.unobserved, cmdutil.ThenWaits)
 	if f.Summary.Missed > 0 {
 		return &cmdutil.CodedError{Code: cmdutil.ExitNotDone}
 	}

@@ -25,8 +25,8 @@ func (o *forecastOptions) print(f forecast.Forecast, partial bool) error {
 	if n := f.ClosedByQuery; n > 0 {
 		o.Note(fmt.Sprintf("waiting for a query of the manager's operator now: %s; what the queries will say is not known, and they are played as if that were nothing", term.Plural(n, "restart")))
 	}
-	settings := forecastSettings{o.budget.maxConcurrent, o.budget.namespaceShare, int64(o.budget.slotAge.Duration / time.Second), int64(o.assume.Duration / time.Second)}
-	defaults := append([]string{}, o.defaults...)
+	settings := forecastSettings{o.settings.MaxConcurrent, o.settings.NamespaceShare, int64(o.settings.SlotAge / time.Second), int64(o.assume.Duration / time.Second)}
+	defaults := append([]string{}, o.settings.Assumed...)
 	if done, err := o.output.Print(o.Out, forecastOutput{f, settings, defaults, partial}); done {
 		return err
 	}
@@ -136,12 +136,9 @@ func summaryText(f *forecast.Forecast, local *time.Location) string {
 
 // assumedText says what the forecast assumes.
 func (o *forecastOptions) assumedText(f *forecast.Forecast) string {
-	values := map[string]string{
-		flagMaxConcurrent: fmt.Sprint(o.budget.maxConcurrent), flagNamespaceShare: fmt.Sprint(o.budget.namespaceShare), flagSlotAge: o.budget.slotAge.String(),
-	}
 	var said []string
-	for _, name := range o.defaults {
-		said = append(said, "--"+name+" "+values[name])
+	if text := o.settings.AssumedText(o.settings.Assumed...); text != "" {
+		said = append(said, text)
 	}
 	if f.Summary.Assumed > 0 {
 		said = append(said, fmt.Sprintf("%s for %s without a success in the history (--assume-duration)", o.assume.String(), term.Plural(f.Summary.Assumed, "restart")))

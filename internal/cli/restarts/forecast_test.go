@@ -12,6 +12,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -50,7 +51,8 @@ func TestForecastTables(t *testing.T) {
 	}, lines(t, unservedTable(view.UnservedIn(&f), false, noon, time.UTC), term.Screen{})); diff != "" {
 		t.Errorf("what does not (-want +got):\n%s", diff)
 	}
-	o := forecastOptions{budget: budgetFlags{maxConcurrent: 20}, assume: cmdutil.Duration{Duration: time.Minute}, defaults: []string{flagMaxConcurrent}}
+	settings := view.SettingsOf(map[string]string{budget.FlagNamespaceShare: "50", budget.FlagSlotAge: "10m0s"})
+	o := forecastOptions{settings: settings, assume: cmdutil.Duration{Duration: time.Minute}}
 	if diff := cmp.Diff([]string{
 		"4 restarts, from today 11:59 until today 12:02: 3m. 1 tick will be missed. 1 restart in progress at the end.",
 		"Assumed: workloads stay as they are, --max-concurrent-restarts 20, 1m for 2 restarts without a success in the history (--assume-duration).",

@@ -37,6 +37,8 @@ type listOptions struct {
 	namespace string
 	selector  labels.Selector
 	shared    view.Shared
+	// frozen are the freezes of each namespace, as they were read last.
+	frozen map[string]freezeLook
 }
 
 func newListCommand(e *cmdutil.Env) *cobra.Command {
@@ -47,7 +49,9 @@ func newListCommand(e *cmdutil.Env) *cobra.Command {
 		Short:   "Scheduled restarts: what ran, and what is next",
 		Long: `restarts lists the scheduled restarts: how each is, what became of its last
 tick, how long ago it last succeeded, and when it starts next, on the clock of
-this machine.
+this machine. NEXT also says what a Freeze does to that start, and that an eviction of the
+restart under way is refused. Whether there is a slot of the budget then, and in which state
+the workload is, only kubectl tide restarts next and restarts forecast know.
 
 With --contexts it lists those of several clusters, which are asked at once, in the
 namespace of each context, or that of -n. A cluster that does not answer within ten
@@ -133,6 +137,9 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if !o.output.IsTable() {
 		return o.output.Print(list, o.Out)
 	}
+	if err := o.lookAtFreezes(ctx, c, namespacesOf(list.Items)); err != nil {
+		return err
+	}
 	t := o.table(list.Items, o.Now())
 	layout := t.Layout(o.Screen, nil)
 	if len(list.Items) == 0 {
@@ -150,6 +157,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 		Kind: restartKind.Name, Namespace: o.namespace, List: list, Empty: emptyList,
 		Options: client.ListOptions{Namespace: o.namespace, LabelSelector: o.selector}, Layout: layout,
 		Table: func(object client.Object, now time.Time) *term.Table {
+			o.followFreezes(ctx, c, object.GetNamespace())
 			return o.table([]tidekeeperv1.ScheduledRestart{*object.(*tidekeeperv1.ScheduledRestart)}, now)
 		},
 	})
@@ -159,7 +167,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 func (o *listOptions) noteOutdated(ctx context.Context, c client.Client, items []tidekeeperv1.ScheduledRestart) error {
 	var unobserved view.Unobserved
 	for i := range items {
-		unobserved.Add(restartKind.Name, &items[i], items[i].Status.ObservedGeneration, o.Now())
+		unobserved.AddRestart(&items[i], o.Now())
 	}
 	return o.NoteOutdated(ctx, c, unobserved)
 }
@@ -187,13 +195,7 @@ func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.
 // older returns those whose workload has a pod that is older than is asked for. Where no pods
 // are known, the time of the last success says it.
 func (o *listOptions) older(ctx context.Context, c client.Client, items []tidekeeperv1.ScheduledRestart) ([]tidekeeperv1.ScheduledRestart, error) {
-	var namespaces []string
-	for i := range items {
-		if namespace := items[i].Namespace; !slices.Contains(namespaces, namespace) {
-			namespaces = append(namespaces, namespace)
-		}
-	}
-	ages, err := readPodAges(ctx, c, namespaces)
+	ages, err := readPodAges(ctx, c, namespacesOf(items))
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +214,7 @@ func (o *listOptions) older(ctx context.Context, c client.Client, items []tideke
 func (o *listOptions) table(items []tidekeeperv1.ScheduledRestart, now time.Time) *term.Table {
 	shown := make([]view.Restart, 0, len(items))
 	for i := range items {
-		shown = append(shown, view.RestartOf(&items[i], o.shared))
+		shown = append(shown, o.restart(&items[i], now))
 	}
 	return o.output.Table(listTable(shown, o.allNamespaces, o.output.Wide(), now, o.Local))
 }
@@ -262,7 +264,11 @@ func listRow(r view.Restart, namespaces, wide bool, now time.Time, local *time.L
 func nextCell(r view.Restart, now time.Time, local *time.Location) term.Cell {
 	switch {
 	case r.ActiveSince != nil:
-		return term.Text("under way for " + term.Ago(*r.ActiveSince, now))
+		text := "under way for " + term.Ago(*r.ActiveSince, now)
+		if r.Refused != "" {
+			text += ", an eviction is refused"
+		}
+		return term.Text(text)
 	case r.NextStart == nil:
 		return term.Text("-")
 	}
@@ -273,6 +279,8 @@ func nextCell(r view.Restart, now time.Time, local *time.Location) term.Cell {
 	if r.Spread {
 		c.Text += ", spread +" + r.Offset.String()
 	}
+	text := r.Frozen.Text(func(t time.Time) string { return term.Moment(t, now, local) })
+	c.Text, c.Short = c.Text+text, c.Short+text
 	return c
 }
 

@@ -6,13 +6,12 @@ package restarts
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
@@ -38,10 +37,14 @@ func newNextCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "next",
 		Short: "The calendar of the coming restarts, minute by minute",
-		Long: `next shows when restarts will start, and how many start in the same minute. The
-place of each in its spread is included. Schedules that are suspended, stopped
-after failures or invalid are left out. The first 100,000 starts are listed by
-name, those after them are only counted. Times are on the clock of this machine.
+		Long: `next shows when restarts will start, and how many start in the same minute: as restarts
+forecast plays it, with Freezes, windows, the state of the workloads and the manager's budget.
+A tick that will not be started is in the minute in which it is due, with the reason, and does
+not count to STARTS. The place of each in its spread is included. Schedules that are suspended,
+stopped after failures or invalid are left out. Times are on the clock of this machine.
+
+If there are more than 100,000 starts it is worked out from schedules and windows alone, and
+says so. The first 100,000 are listed by name, those after them are only counted.
 
 With --contexts it is the calendar of several clusters, which are asked at once, in the
 namespace of each context, or that of -n. STARTS is how many start in all of them, and HERE
@@ -80,14 +83,12 @@ func (o *nextOptions) Run(ctx context.Context) error {
 		return o.runContexts(ctx)
 	}
 	now := o.Now()
-	planner := view.NewPlanner(now, now.Add(o.ahead.Duration))
-	if err := o.eachRestart(ctx, planner.Add); err != nil {
-		return err
-	}
-	calendar, err := o.calendar(ctx, planner)
+	read, calendar, err := o.calendar(ctx)
 	if err != nil {
 		return err
 	}
+	defer o.NoteManager(read.manager, read.unobserved, cmdutil.ThenWaits)
+	o.note(&calendar)
 	if done, err := o.output.Print(o.Out, calendar.Minutes); done {
 		return err
 	}
@@ -98,37 +99,52 @@ func (o *nextOptions) Run(ctx context.Context) error {
 	return o.Write(calendarTable(calendar, o.allNamespaces, now, o.Local, o.Screen))
 }
 
-// calendar returns what a planner has planned, and notes what is not in it.
-func (o *nextOptions) calendar(ctx context.Context, planner *view.Planner) (view.Calendar, error) {
-	calendar := planner.Calendar(ctx, view.MostListed)
-	if err := ctx.Err(); err != nil {
-		return calendar, err
+// calendar reads a cluster, and returns what is coming.
+func (o *nextOptions) calendar(ctx context.Context) (*world, view.Calendar, error) {
+	c, err := o.Client()
+	if err != nil {
+		return nil, view.Calendar{}, err
 	}
+	read := newWorld(o.Env, c, o.namespace)
+	if err := read.readRestarts(ctx); err != nil {
+		return nil, view.Calendar{}, err
+	}
+	now, until := o.Now(), o.Now().Add(o.ahead.Duration)
+	all, shown := view.NewPlanner(now, until), view.NewPlanner(now, until)
+	offsets := map[string]time.Duration{}
+	for _, r := range read.restarts {
+		if all.Add(r); o.namespace == "" || r.Namespace == o.namespace {
+			shown.Add(r)
+		}
+		offsets[r.Namespace+"/"+r.Name] = view.OffsetOf(r)
+	}
+	if all.Count(ctx) > view.MostListed {
+		o.Note(fmt.Sprintf("note: there are more than %d starts: worked out from schedules and windows alone, without Freezes, the budget and the state of the workloads", view.MostListed))
+		calendar := shown.Calendar(ctx, view.MostListed)
+		return read, calendar, ctx.Err()
+	}
+	if err := read.readRest(ctx); err != nil {
+		return nil, view.Calendar{}, err
+	}
+	f, err := read.forecast(ctx, view.SettingsOf(read.manager.Published), assumedDuration, until)
+	return read, view.CalendarOf(&f, offsets), err
+}
+
+// note says on stderr what is not in a calendar, and what is under way.
+func (o *nextOptions) note(calendar *view.Calendar) {
 	for _, problem := range calendar.Problems {
 		o.Note("left out: " + problem)
 	}
 	if calendar.Unlisted > 0 {
 		o.Note(fmt.Sprintf("%d more starts are counted and not listed by name: choose a namespace, or look less far ahead with --for", calendar.Unlisted))
 	}
-	return calendar, nil
+	if len(calendar.UnderWay) > 0 {
+		o.Note("under way: " + startNames(view.Minute{Starts: calendar.UnderWay}, o.allNamespaces))
+	}
 }
 
 func (o *nextOptions) nothingStarts() {
 	fmt.Fprintf(o.ErrOut, "No restart will start within %s.\n", o.ahead.String())
-}
-
-// eachRestart reads the ScheduledRestarts a page at a time.
-func (o *nextOptions) eachRestart(ctx context.Context, read func(*tidekeeperv1.ScheduledRestart)) error {
-	c, err := o.Client()
-	if err != nil {
-		return err
-	}
-	err = cmdutil.EachPage(ctx, c, func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }, func(page *tidekeeperv1.ScheduledRestartList) {
-		for i := range page.Items {
-			read(&page.Items[i])
-		}
-	}, client.InNamespace(o.namespace))
-	return cmdutil.AboutKind(err, restartKind.Name, o.namespace, "")
 }
 
 // calendarTable is the calendar for people.
@@ -149,13 +165,13 @@ func mostStarts(c view.Calendar) int {
 	return greatest
 }
 
-// startNames lists what starts in a minute.
+// startNames lists what starts in a minute, and what is due and does not.
 func startNames(m view.Minute, namespaces bool) string {
-	if len(m.Starts) == 0 {
-		return "not listed"
-	}
 	var names []string
-	for _, start := range m.Starts {
+	if len(m.Starts) < m.Count {
+		names = append(names, "not listed")
+	}
+	for _, start := range slices.Concat(m.Starts, m.NotStarted) {
 		name := start.Name
 		if namespaces {
 			name = start.Namespace + "/" + name
@@ -163,7 +179,19 @@ func startNames(m view.Minute, namespaces bool) string {
 		if start.OffsetSeconds > 0 {
 			name += " +" + (time.Duration(start.OffsetSeconds) * time.Second).String()
 		}
+		switch {
+		case start.Outcome != "":
+			name += " (" + string(start.Outcome) + ": " + start.Reason + ")"
+		case delayed(&start):
+			name += " (tick " + start.Tick.UTC().Format(time.RFC3339) + ")"
+		}
 		names = append(names, name)
 	}
 	return strings.Join(names, ", ")
+}
+
+// delayed reports whether a restart starts later than in the minute in which it is due.
+func delayed(s *view.Start) bool {
+	due := s.Tick.Add(time.Duration(s.OffsetSeconds) * time.Second)
+	return s.Start.Truncate(time.Minute).After(due)
 }

@@ -15,7 +15,7 @@ import (
 
 // clusterCalendar is what starts in one cluster.
 type clusterCalendar struct {
-	planner   *view.Planner
+	view.Calendar
 	namespace string // "": all
 }
 
@@ -28,23 +28,26 @@ func (o *nextOptions) runContexts(ctx context.Context) error {
 		if one.namespace, err = e.Namespace(o.allNamespaces); err != nil {
 			return read, err
 		}
-		read = clusterCalendar{view.NewPlanner(now, now.Add(o.ahead.Duration)), one.namespace}
-		return read, one.eachRestart(ctx, read.planner.Add)
+		read.namespace = one.namespace
+		world, calendar, err := one.calendar(ctx)
+		if err != nil {
+			return read, err
+		}
+		one.NoteManager(world.manager, world.unobserved, cmdutil.ThenWaits)
+		read.Calendar = calendar
+		return read, nil
 	})
 	if err != nil {
 		return err
 	}
-	planner, namespaces, problems := view.NewPlanner(now, now.Add(o.ahead.Duration)), map[string]bool{}, cmdutil.ProblemsOf(answers)
+	calendar, namespaces, problems := view.Calendar{Minutes: []view.Minute{}}, map[string]bool{}, cmdutil.ProblemsOf(answers)
 	for _, a := range answers {
 		if a.Problem == "" {
-			planner.Join(a.Context, a.Value.planner)
+			calendar.Join(a.Context, a.Value.Calendar)
 			namespaces[a.Value.namespace] = true
 		}
 	}
-	calendar, err := o.calendar(ctx, planner)
-	if err != nil {
-		return err
-	}
+	o.note(&calendar)
 	done, err := o.output.Print(o.Out, calendar.Minutes)
 	if err != nil {
 		return err
@@ -68,13 +71,13 @@ func (o *nextOptions) contextsTable(c view.Calendar, namespaces bool, problems [
 	t := newMinuteTable(mostStarts(c), now, o.Local, o.Screen, term.Column{Header: "CONTEXT", Name: true}, term.Column{Header: "HERE"}, term.Column{Header: "RESTARTS", Text: 8})
 	ofMinute := len(t.Columns) - 3 // The columns that are the same for all clusters.
 	for _, m := range c.Minutes {
-		if len(m.Starts) == 0 {
+		if len(m.Starts) < m.Count {
 			t.add(m.Time, m.Count, term.Text("-"), term.Text("-"), term.Text(startNames(m, namespaces)))
 		}
 		again := false
 		for _, name := range o.contexts.Names {
 			here := m.Of(name)
-			if here.Count == 0 {
+			if here.Count == 0 && len(here.NotStarted) == 0 {
 				continue
 			}
 			t.add(m.Time, m.Count, term.Text(name), term.Text(fmt.Sprint(here.Count)), term.Text(startNames(here, namespaces)))

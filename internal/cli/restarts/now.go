@@ -56,40 +56,29 @@ func (o *nowOptions) Run(ctx context.Context) error {
 			return fmt.Errorf("%s/%s is restarted by %s: name one of them", ref.workload, ref.name, namesOf(same))
 		}
 	}
-	shared := o.shared(ctx, c)
-	for i := range items {
-		if err := o.request(ctx, c, &items[i], shared); err != nil {
-			return err
-		}
-	}
-	return o.NoteNoLeader(ctx, c)
-}
-
-// request requests one restart.
-func (o *nowOptions) request(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, shared view.Shared) error {
-	tick, err := requestRestart(ctx, c, r, o.Now(), o.patchOptions())
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(o.Out, "%s: requested a restart of %s %s at %s%s%s\n", displayName(r), r.Spec.TargetRef.Kind, r.Spec.TargetRef.Name, tick, queue(r), o.suffix())
-	shown := view.RestartOf(r, shared)
-	if warning := obstacle(shown); warning != "" {
-		o.Note("warning: " + r.Name + ": " + warning)
-	}
-	if len(shown.AlsoBy) > 0 {
-		o.Note(fmt.Sprintf("note: %s is also restarted by %s", shown.Target, strings.Join(shown.AlsoBy, ", ")))
-	}
-	return nil
-}
-
-// shared finds other schedules of the same workloads. That is only a hint, and
-// left out without the right to list.
-func (o *nowOptions) shared(ctx context.Context, c client.Client) view.Shared {
-	list, err := listRestarts(ctx, c, client.InNamespace(o.namespace))
-	if err != nil {
+	if len(items) == 0 {
 		return nil
 	}
-	return view.SharedTargets(list.Items)
+	asker := o.asker(ctx, c)
+	for i := range items {
+		done, err := asker.request(ctx, &items[i])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(o.Out, "%s: %s%s\n", displayName(&items[i]), done.text, o.suffix())
+		for _, warning := range done.warnings {
+			o.Note("warning: " + items[i].Name + ": " + warning)
+		}
+		if len(done.alsoBy) > 0 {
+			o.Note(fmt.Sprintf("note: %s is also restarted by %s", view.TargetOf(&items[i]), strings.Join(done.alsoBy, ", ")))
+		}
+	}
+	return asker.noteManager(ctx, o.dryRun == "server")
+}
+
+// asker requests restarts of a namespace.
+func (o *nowOptions) asker(ctx context.Context, c client.Client) *asker {
+	return newAsker(ctx, o.Env, c, o.namespace, o.patchOptions())
 }
 
 // namesOf lists names for a message.
@@ -109,23 +98,4 @@ func requestTime(r *tidekeeperv1.ScheduledRestart, now time.Time) time.Time {
 		tick = last.Add(time.Second).UTC()
 	}
 	return tick
-}
-
-// queue says what the requested restart follows.
-func queue(r *tidekeeperv1.ScheduledRestart) string {
-	if r.Status.Active == nil {
-		return ""
-	}
-	return "; one is under way, and this one follows it"
-}
-
-// obstacle says why the requested restart will not start, as far as the status
-// knows.
-func obstacle(r view.Restart) string {
-	switch r.Status.Reason {
-	case view.Unknown, tidekeeperv1.ReasonTargetNotFound, tidekeeperv1.ReasonStrategyOnDelete, tidekeeperv1.ReasonStrategyPartition:
-		return r.Status.Message
-	default:
-		return ""
-	}
 }

@@ -21,6 +21,13 @@ const (
 	DefaultSlotAge        = 10 * time.Minute
 )
 
+// The flags of the manager that set the limits.
+const (
+	FlagMaxConcurrent  = "max-concurrent-restarts"
+	FlagNamespaceShare = "restart-namespace-share"
+	FlagSlotAge        = "restart-slot-age"
+)
+
 // Budget limits how many restarts run at once, in the cluster and in one namespace. A free
 // slot goes to the namespace that uses the fewest slots, and among namespaces that use equally
 // many it goes round: to the one that was given a slot the longest ago. Among those that were given

@@ -34,6 +34,7 @@ const (
 	GateOrder    GateName = "Order"    // those that come first have finished
 	GateHealth   GateName = "Health"   // the workload is in a state to be restarted
 	GateQuery    GateName = "Query"    // no query of the manager's operator has a result
+	GateProgress GateName = "Progress" // no restart is in progress: it ends first
 	GateBudget   GateName = "Budget"   // a slot is free
 )
 
@@ -59,7 +60,7 @@ func Gates(in Input) []Gate {
 	if in.Target != nil {
 		health = closed(GateHealth, unready(d.spec, in.Target), d.healthMessage())
 	}
-	return append(gates, health, d.queryGate())
+	return append(gates, health, d.queryGate(), d.progressGate())
 }
 
 func (d *decider) scheduleGate() Gate {
@@ -85,6 +86,19 @@ func (d *decider) scheduleGate() Gate {
 		g.Message = fmt.Sprintf("%d restarts in a row have failed", d.out.Status.ConsecutiveFailures)
 	default:
 		g.Message = "it is suspended"
+	}
+	return g
+}
+
+// progressGate is closed while a restart is in progress: a request waits for its end.
+func (d *decider) progressGate() Gate {
+	active := d.in.Restart.Status.Active
+	if active == nil {
+		return Gate{Name: GateProgress, Open: true, Message: "no restart is in progress"}
+	}
+	g := Gate{Name: GateProgress, Reason: tidekeeperv1.ReasonRestarting, Message: fmt.Sprintf("a restart for the tick of %s is in progress", formatTime(active.ScheduledTime.Time))}
+	if active.Eviction != nil && active.Eviction.Refused != "" {
+		g.Message += "; " + active.Eviction.Refused
 	}
 	return g
 }

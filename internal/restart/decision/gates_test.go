@@ -20,6 +20,7 @@ func TestGates(t *testing.T) {
 		"Freeze open: no Freeze is in force",
 		"Window open: there are no windows: at any time", "Order open: it comes after no other", "Health open: all its pods are available",
 		"Query open: nothing is known against it: the manager asks the queries of its operator, if there are any, when a restart is ready to start",
+		"Progress open: no restart is in progress",
 	}
 	// but replaces the state of the gates.
 	but := func(changes map[int]string) []string {
@@ -56,6 +57,12 @@ func TestGates(t *testing.T) {
 			"it need not be healthy", makeInputs(withTarget(func(t *workload.State) { t.Rollout.Available = false }), withSpec(func(spec *tidekeeperv1.ScheduledRestartSpec) {
 				spec.Precondition = tidekeeperv1.PreconditionNone
 			})), but(map[int]string{5: "Health open: it need not be healthy, as the precondition is None"}),
+		},
+		{
+			"a restart in progress", makeInputs(evicting, wasRefused), but(map[int]string{
+				0: "Schedule open: the next tick is 2026-06-11T03:00:00Z",
+				7: "Progress closed (Restarting): a restart for the tick of 2026-06-10T03:00:00Z is in progress; the budget b",
+			}),
 		},
 		{
 			"a freeze", makeInputs(frozen("02:00:00", "05:00:00")),
@@ -96,7 +103,7 @@ func TestGatesAreThoseOfDecide(t *testing.T) {
 		makeInputs(frozen("02:00:00", "05:00:00")), makeInputs(frozen("01:00:00", "02:00:00")),
 		makeInputs(windowAt("0 5 * * *", time.Hour)), makeInputs(windowAt("0 2 * * *", 2*time.Hour)),
 		makeInputs(windowAt("0 2 * * *", 70*time.Minute), lastTook(11*time.Minute)),
-		makeInputs(withTarget(func(t *workload.State) { t.Paused = true })),
+		makeInputs(withTarget(func(t *workload.State) { t.Paused = true })), makeInputs(evicting),
 		makeInputs(withTarget(func(t *workload.State) { t.Partitioned = true })),
 		makeInputs(withTarget(func(t *workload.State) { t.Stalled = true })),
 		makeInputs(withTarget(func(t *workload.State) { t.Rollout.Updating = true })),

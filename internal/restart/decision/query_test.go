@@ -4,6 +4,7 @@
 package decision
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,7 +120,7 @@ func TestMissedForAQuery(t *testing.T) {
 func TestGateOfQueries(t *testing.T) {
 	gate := func(in Input) Gate {
 		gates := Gates(in)
-		return gates[len(gates)-1]
+		return gates[slices.IndexFunc(gates, func(g Gate) bool { return g.Name == GateQuery })]
 	}
 	if g := gate(makeInputs(queried)); g.Name != GateQuery || !g.Open || !strings.HasPrefix(g.Message, "nothing is known against it") {
 		t.Errorf("the gate is %+v", g)

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,28 +24,56 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/view"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// forecastReader reads what a forecast depends on.
-type forecastReader struct {
-	o        *forecastOptions
-	client   client.Client
+// world is what the commands know of a cluster that say what comes: forecast, next and explain.
+type world struct {
+	*cmdutil.Env
+	client client.Client
+	// namespace is the one that is asked about, "" is all.
+	namespace string
+
 	restarts []*tidekeeperv1.ScheduledRestart
 	targets  map[forecast.TargetKey]forecast.Target
 	freezes  map[string][]period.Period
 	// partial says that other namespaces could not be read.
 	partial bool
+	// manager is what is known of the manager, and unobserved what it has not observed.
+	manager    view.Manager
+	unobserved view.Unobserved
 }
 
-func (o *forecastOptions) read(ctx context.Context, c client.Client) (*forecastReader, error) {
-	r := &forecastReader{o: o, client: c, targets: map[forecast.TargetKey]forecast.Target{}}
+// assumedDuration is how long a restart takes that has never succeeded, unless a flag says.
+const assumedDuration = time.Minute
+
+func newWorld(e *cmdutil.Env, c client.Client, namespace string) *world {
+	return &world{Env: e, client: c, namespace: namespace, targets: map[forecast.TargetKey]forecast.Target{}}
+}
+
+// readWorld reads the ScheduledRestarts, and all that decides about them.
+func readWorld(ctx context.Context, e *cmdutil.Env, c client.Client, namespace string) (*world, error) {
+	r := newWorld(e, c, namespace)
 	if err := r.readRestarts(ctx); err != nil {
 		return nil, err
 	}
+	return r, r.readRest(ctx)
+}
+
+// readRest reads what decides about the ScheduledRestarts that were read.
+func (r *world) readRest(ctx context.Context) (err error) {
 	if err := r.readFreezes(ctx); err != nil {
-		return nil, err
+		return err
 	}
+	if r.manager, err = cmdutil.ManagerIfAllowed(ctx, r.Env, r.client); err != nil {
+		return err
+	}
+	return r.readWorkloads(ctx)
+}
+
+// readWorkloads reads the workloads that are restarted, and their pods where they count.
+func (r *world) readWorkloads(ctx context.Context) error {
 	wanted := map[*workload.Kind]map[forecast.TargetKey]bool{}
 	for _, restart := range r.restarts {
 		for _, ref := range []tidekeeperv1.TargetRef{restart.Spec.TargetRef, decision.TargetRef(restart.Status.Active, &restart.Spec)} {
@@ -54,7 +83,7 @@ func (o *forecastOptions) read(ctx context.Context, c client.Client) (*forecastR
 				continue
 			}
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if wanted[kind] == nil {
 				wanted[kind] = map[forecast.TargetKey]bool{}
@@ -67,14 +96,14 @@ func (o *forecastOptions) read(ctx context.Context, c client.Client) (*forecastR
 			continue
 		}
 		if err := r.readTargets(ctx, kind, wanted[kind]); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return r, r.readPods(ctx)
+	return r.readPods(ctx)
 }
 
 // readPods reads how old the pods are of the namespaces in which their age is limited.
-func (r *forecastReader) readPods(ctx context.Context) error {
+func (r *world) readPods(ctx context.Context) error {
 	limited := map[string]bool{}
 	for _, restart := range r.restarts {
 		if restart.Spec.MaxPodAgeSeconds > 0 {
@@ -86,7 +115,7 @@ func (r *forecastReader) readPods(ctx context.Context) error {
 		return err
 	}
 	if len(ages.unread) > 0 {
-		r.o.Note("note: you may not list the pods of " + strings.Join(ages.unread, ", ") + ": there, they are taken to be as old as when the manager last looked at them")
+		r.Note("note: you may not list the pods of " + strings.Join(ages.unread, ", ") + ": there, they are taken to be as old as when the manager last looked at them")
 	}
 	for key, oldest := range ages.oldest {
 		if t, known := r.targets[key]; known {
@@ -108,43 +137,55 @@ func inNamespaces(one string, read func(namespace string) error) (namespace stri
 }
 
 // readRestarts reads the ScheduledRestarts, without what a forecast does not need.
-func (r *forecastReader) readRestarts(ctx context.Context) error {
-	namespace, err := inNamespaces(r.o.namespace, func(namespace string) error {
-		r.restarts = nil
+func (r *world) readRestarts(ctx context.Context) error {
+	namespace, err := inNamespaces(r.namespace, func(namespace string) error {
+		r.restarts, r.unobserved = nil, view.Unobserved{}
 		empty := func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }
 		return cmdutil.EachPage(ctx, r.client, empty, func(page *tidekeeperv1.ScheduledRestartList) {
 			for i := range page.Items {
 				restart := page.Items[i].DeepCopy() // One that is kept does not keep the page.
-				restart.ManagedFields = nil
+				if r.namespace == "" || restart.Namespace == r.namespace {
+					r.unobserved.AddRestart(restart, r.Now())
+				}
+				forget(restart)
 				r.restarts = append(r.restarts, restart)
 			}
 		}, client.InNamespace(namespace))
 	})
 	if namespace != "" {
 		r.partial = true
-		r.o.Note("note: you may not list the ScheduledRestarts of all namespaces: restarts elsewhere are not counted")
+		r.Note("note: you may not list the ScheduledRestarts of all namespaces: restarts elsewhere are not counted")
 	}
 	return cmdutil.AboutKind(err, restartKind.Name, namespace, "")
 }
 
+// forget drops what decides nothing and may be large.
+func forget(r *tidekeeperv1.ScheduledRestart) {
+	request, requested := r.Annotations[tidekeeperv1.RestartNowAnnotation]
+	r.ManagedFields, r.Labels, r.Annotations, r.Finalizers, r.OwnerReferences = nil, nil, nil, nil, nil
+	if requested {
+		r.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: request}
+	}
+}
+
 // readFreezes reads the freezes that are about the namespaces of the ScheduledRestarts, as far
 // as the user may.
-func (r *forecastReader) readFreezes(ctx context.Context) error {
+func (r *world) readFreezes(ctx context.Context) error {
 	namespaces := sets.New[string]()
 	for _, restart := range r.restarts {
 		namespaces.Insert(restart.Namespace)
 	}
 	var err error
 	var unknown string
-	if r.freezes, unknown, err = freezes.Read(ctx, r.client, sets.List(namespaces), r.o.Now()); unknown != "" {
-		r.o.Note("note: " + unknown)
+	if r.freezes, unknown, err = freezes.Read(ctx, r.client, sets.List(namespaces), r.Now()); unknown != "" {
+		r.Note("note: " + unknown)
 	}
 	return err
 }
 
 // readTargets reads the workloads of a kind that are restarted. Those that the user may not
 // read are taken to be healthy.
-func (r *forecastReader) readTargets(ctx context.Context, kind *workload.Kind, wanted map[forecast.TargetKey]bool) error {
+func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map[forecast.TargetKey]bool) error {
 	var stateErr error
 	take := func(object runtime.Object) error {
 		o, ok := object.(workload.Object)
@@ -163,7 +204,7 @@ func (r *forecastReader) readTargets(ctx context.Context, kind *workload.Kind, w
 		r.targets[key] = forecast.Target{State: state}
 		return nil
 	}
-	namespace, err := inNamespaces(r.o.namespace, func(namespace string) error {
+	namespace, err := inNamespaces(r.namespace, func(namespace string) error {
 		return cmdutil.EachPage(ctx, r.client, func() client.ObjectList { return newList(kind) }, func(page client.ObjectList) {
 			if err := meta.EachListItem(page, take); err != nil {
 				stateErr = err
@@ -172,7 +213,7 @@ func (r *forecastReader) readTargets(ctx context.Context, kind *workload.Kind, w
 	})
 	switch {
 	case apierrors.IsForbidden(err):
-		r.o.Note(fmt.Sprintf("note: you may not list %s: all are taken to be healthy", kind.Resource))
+		r.Note(fmt.Sprintf("note: you may not list %s: all are taken to be healthy", kind.Resource))
 		return nil
 	case apierrors.IsNotFound(err):
 		for key := range wanted {
@@ -184,7 +225,7 @@ func (r *forecastReader) readTargets(ctx context.Context, kind *workload.Kind, w
 	case stateErr != nil:
 		return stateErr
 	case namespace != "" && !r.partial:
-		r.o.Note(fmt.Sprintf("note: you may not list %s of all namespaces: those elsewhere are taken to be healthy", kind.Resource))
+		r.Note(fmt.Sprintf("note: you may not list %s of all namespaces: those elsewhere are taken to be healthy", kind.Resource))
 	}
 	for key := range wanted {
 		if _, exists := r.targets[key]; !exists && (namespace == "" || key.Namespace == namespace) {
@@ -205,4 +246,13 @@ func newList(kind *workload.Kind) client.ObjectList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
 	return list
+}
+
+// forecast plays the time until a given one.
+func (r *world) forecast(ctx context.Context, settings view.Settings, assumed time.Duration, until time.Time) (forecast.Forecast, error) {
+	f := forecast.Run(ctx, forecast.Input{
+		Restarts: r.restarts, Targets: r.targets, Freezes: r.freezes, Limits: settings.Limits, AssumedDuration: assumed,
+		Now: r.Now().Truncate(time.Second), Until: until.Truncate(time.Second), Namespace: r.namespace, MostListed: view.MostListed,
+	})
+	return f, ctx.Err()
 }

@@ -1,0 +1,119 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/freezes"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/scale"
+	"tidekeeper.dev/tidekeeper/internal/view"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// gateReader reads what decides whether a restart of a namespace would be started now. What
+// several restarts have in common is read once.
+type gateReader struct {
+	*cmdutil.Env
+	client    client.Client
+	namespace string
+
+	manager  view.Manager
+	settings view.Settings
+	freezes  []period.Period
+	// known are the ScheduledRestarts of the namespace, and those in progress elsewhere; where
+	// says which of these could not be read.
+	known []*tidekeeperv1.ScheduledRestart
+	where string
+}
+
+// newGateReader reads what the gates of all restarts of a namespace have in common.
+func newGateReader(ctx context.Context, e *cmdutil.Env, c client.Client, namespace string, settings func(view.Manager) view.Settings) (g *gateReader, err error) {
+	g = &gateReader{Env: e, client: c, namespace: namespace}
+	if g.manager, err = cmdutil.ManagerIfAllowed(ctx, e, c); err != nil {
+		return nil, err
+	}
+	g.settings = settings(g.manager)
+	periods, unknown, err := freezes.Read(ctx, c, []string{namespace}, e.Now())
+	if err != nil {
+		return nil, err
+	}
+	if unknown != "" {
+		g.Note("note: " + unknown)
+	}
+	g.freezes = periods[namespace]
+	only, err := inNamespaces(namespace, func(in string) error {
+		g.known = nil
+		return cmdutil.EachPage(ctx, c, func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }, func(page *tidekeeperv1.ScheduledRestartList) {
+			for i := range page.Items {
+				if r := &page.Items[i]; r.Namespace == namespace || r.Status.Active != nil {
+					g.known = append(g.known, r.DeepCopy()) // One that is kept does not keep the page.
+				}
+			}
+		}, client.InNamespace(in))
+	})
+	if only != "" {
+		g.where = "; those of other namespaces are not counted, as you may not list them"
+	}
+	return g, cmdutil.AboutKind(err, restartKind.Name, namespace, "")
+}
+
+// of returns the gates of a ScheduledRestart.
+func (g *gateReader) of(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (view.Gates, error) {
+	in := decision.Input{Restart: r, Offset: view.OffsetOf(r), Now: g.Now(), Freezes: g.freezes}
+	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&r.Spec)
+	if err := readTarget(ctx, g.client, r, &in); err != nil {
+		return view.Gates{}, err
+	}
+	byName := map[string]*tidekeeperv1.ScheduledRestart{}
+	slots := view.Slots{Of: r, Settings: g.settings}
+	for _, other := range g.known {
+		slots.Add(other, in.Now)
+		if other.Namespace == g.namespace {
+			byName[other.Name] = other
+		}
+	}
+	if err := in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) { return byName[name], nil }); err != nil {
+		return view.Gates{}, err
+	}
+	return view.GatesOf(in, slots.Gate(g.where)), nil
+}
+
+// readTarget reads the workload.
+func readTarget(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, in *decision.Input) (err error) {
+	if _, unknown := workload.Get(r.Spec.TargetRef); unknown != nil && decision.Evicts(r) {
+		return scale.Read(ctx, c, r.Namespace, r.Spec.TargetRef, in)
+	}
+	in.Target, in.Unserved, err = targetOf(ctx, c, r)
+	return err
+}
+
+// targetOf returns the state of the workload, nil if it does not exist, and whether the cluster
+// does not serve its kind.
+func targetOf(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart) (state *workload.State, unserved bool, err error) {
+	kind, err := workload.Get(r.Spec.TargetRef)
+	if err != nil {
+		return nil, false, err
+	}
+	object := kind.New()
+	err = c.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Spec.TargetRef.Name}, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		// So is the answer if the cluster does not serve the kind. A list shows which it is.
+		err := c.List(ctx, newList(kind), client.InNamespace(r.Namespace), client.Limit(1))
+		return nil, apierrors.IsNotFound(err), nil
+	case err != nil:
+		return nil, false, fmt.Errorf("get %s %s: %w", kind.Kind, r.Spec.TargetRef.Name, err)
+	}
+	state, err = kind.State(object)
+	return state, false, err
+}

@@ -1,0 +1,125 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+)
+
+// slowForecasts replaces how a site makes forecasts: each begins, and waits until it is let go or
+// its time is over.
+type slowForecasts struct {
+	began chan context.Context
+	goOn  chan forecast.Forecast
+	now   atomic.Pointer[time.Time]
+}
+
+func slowSite(t *testing.T) (*Site, *slowForecasts) {
+	t.Helper()
+	s := newTestSite(t, nil, largeWorld()...)
+	slow := &slowForecasts{began: make(chan context.Context, 10), goOn: make(chan forecast.Forecast)}
+	start := noon
+	slow.now.Store(&start)
+	clock := func() time.Time { return *slow.now.Load() }
+	s.now, s.models.now, s.world.now = clock, clock, clock
+	f := s.models.forecasts
+	f.patience, f.now = 0, clock
+	f.run = func(ctx context.Context, in forecast.Input) forecast.Forecast {
+		slow.began <- ctx
+		select {
+		case made := <-slow.goOn:
+			made.From, made.Until = in.Now, in.Until
+			return made
+		case <-ctx.Done():
+			return forecast.Forecast{}
+		}
+	}
+	return s, slow
+}
+
+func (f *slowForecasts) pass(d time.Duration) {
+	later := f.now.Load().Add(d)
+	f.now.Store(&later)
+}
+
+func html(t *testing.T, s *Site, path string) string {
+	t.Helper()
+	e, err := s.render(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.HTML
+}
+
+// While a forecast takes its time, all pages are served: those that have one show the last, and
+// say how old it is.
+func TestPagesDoNotWaitForAForecast(t *testing.T) {
+	s, slow := slowSite(t)
+	for _, path := range []string{"/restarts", "/", "/capacity", "/pods", "/pools/worker"} {
+		shown := html(t, s, path)
+		if says := strings.Contains(shown, "The forecast is being made."); says != (path == "/restarts" || path == "/") {
+			t.Errorf("%s says that the forecast is being made: %v", path, says)
+		}
+		if strings.Contains(shown, "No restart will start.") || strings.Contains(shown, "Nothing will be missed.") {
+			t.Errorf("%s says what is not known:\n%s", path, shown)
+		}
+	}
+	<-slow.began
+	if n := len(slow.began); n > 0 {
+		t.Errorf("%d more forecasts are made at the same time", n)
+	}
+	// It took 5 s. The pages that did not wait are built again.
+	slow.pass(5 * time.Second)
+	changed := s.nextChange()
+	slow.goOn <- forecast.Forecast{Summary: forecast.Summary{Started: 7}}
+	<-changed
+	if shown := html(t, s, "/restarts"); !strings.Contains(shown, "7 restarts will start") || strings.Contains(shown, "old-forecast") {
+		t.Errorf("the forecast is not there, or said to be old:\n%.3000s", shown)
+	}
+	// Later it is old, but another one is not made before nine times as long has passed.
+	slow.pass(44 * time.Second)
+	if shown := html(t, s, "/restarts"); !strings.Contains(shown, "7 restarts will start") || !strings.Contains(shown, "The forecast is of 12:00, 44s ago: a new one is being made.") {
+		t.Errorf("an old forecast is not said to be one:\n%.3000s", shown)
+	}
+	if n := len(slow.began); n > 0 {
+		t.Error("forecasts are made for more than a tenth of the time")
+	}
+	slow.pass(time.Second)
+	html(t, s, "/restarts")
+	<-slow.began
+	slow.goOn <- forecast.Forecast{}
+}
+
+// A forecast that never ends is given up, and the pages say so.
+func TestAForecastThatNeverEnds(t *testing.T) {
+	s, slow := slowSite(t)
+	html(t, s, "/restarts")
+	ctx := <-slow.began
+	if _, bounded := ctx.Deadline(); !bounded {
+		t.Fatal("it may take for ever")
+	}
+	s.models.forecasts.mu.Lock()
+	s.models.forecasts.longest = 0
+	s.models.forecasts.mu.Unlock()
+	changed := s.nextChange()
+	slow.goOn <- forecast.Forecast{}
+	<-changed
+	slow.pass(time.Minute)
+	html(t, s, "/restarts")
+	<-slow.began
+	const want = "The forecast is of 12:00, 60s ago: it takes longer than 0s: look less far ahead, or ask kubectl tide restarts forecast."
+	for {
+		changed := s.nextChange()
+		if strings.Contains(html(t, s, "/restarts"), want) {
+			break
+		}
+		<-changed
+	}
+}

@@ -1,0 +1,75 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/internal/restart/budget"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+)
+
+// Settings are the settings of the manager that decide when restarts start.
+type Settings struct {
+	forecast.Limits
+	// Assumed are the flags of those that are not known, and taken to be the defaults.
+	Assumed []string
+}
+
+// SettingsOf returns the settings that a manager publishes, by the names of their flags. Those
+// that it does not publish, or that cannot be read, are assumed.
+func SettingsOf(published map[string]string) Settings {
+	s := Settings{Limits: forecast.Limits{
+		MaxConcurrent: budget.DefaultMaxConcurrent, NamespaceShare: budget.DefaultNamespaceShare, SlotAge: budget.DefaultSlotAge,
+	}}
+	number := func(flag string, most int, into *int) {
+		if n, err := strconv.Atoi(published[flag]); err == nil && n >= 1 && n <= most {
+			*into = n
+		} else {
+			s.Assumed = append(s.Assumed, flag)
+		}
+	}
+	number(budget.FlagMaxConcurrent, 100_000, &s.MaxConcurrent)
+	number(budget.FlagNamespaceShare, 100, &s.NamespaceShare)
+	if age, err := time.ParseDuration(published[budget.FlagSlotAge]); err == nil && age > 0 {
+		s.SlotAge = age
+	} else {
+		s.Assumed = append(s.Assumed, budget.FlagSlotAge)
+	}
+	return s
+}
+
+// Values returns the settings as a person writes them, by the names of their flags.
+func (s *Settings) Values() map[string]string {
+	return map[string]string{
+		budget.FlagMaxConcurrent: fmt.Sprint(s.MaxConcurrent), budget.FlagNamespaceShare: fmt.Sprint(s.NamespaceShare), budget.FlagSlotAge: FormatDuration(s.SlotAge),
+	}
+}
+
+// AssumedText names those of some flags that are assumed, with their values; "" if none is.
+func (s *Settings) AssumedText(flags ...string) string {
+	var said []string
+	values := s.Values()
+	for _, flag := range flags {
+		if slices.Contains(s.Assumed, flag) {
+			said = append(said, "--"+flag+" "+values[flag])
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// FormatDuration is a duration without the zeros at its end.
+func FormatDuration(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
