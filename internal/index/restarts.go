@@ -85,17 +85,3 @@ func readyReason(restart *tidekeeperv1.ScheduledRestart) string {
 	}
 	return ""
 }
-
-// RestartAfter is the index of ScheduledRestarts by those that they come after.
-const RestartAfter = "spec.after"
-
-// RestartsByAfter returns the index RestartAfter.
-func RestartsByAfter() Index {
-	return Index{Field: RestartAfter, Object: &tidekeeperv1.ScheduledRestart{}, Values: func(object client.Object) []string {
-		restart, ok := object.(*tidekeeperv1.ScheduledRestart)
-		if !ok {
-			return nil
-		}
-		return restart.Spec.After
-	}}
-}

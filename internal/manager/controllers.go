@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidekeeper.dev/tidekeeper/internal/controller"
+	"tidekeeper.dev/tidekeeper/internal/fairness"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/nodepool"
 	"tidekeeper.dev/tidekeeper/internal/optin"
@@ -41,6 +42,9 @@ func controllers() []controller.Definition {
 func RegisterMetrics(registry prometheus.Registerer) error {
 	if err := readback.RegisterMetrics(registry); err != nil {
 		return fmt.Errorf("register the metrics of the client: %w", err)
+	}
+	if err := fairness.RegisterMetrics(registry); err != nil {
+		return fmt.Errorf("register the metrics of namespaces: %w", err)
 	}
 	if err := podcache.RegisterMetrics(registry); err != nil {
 		return fmt.Errorf("register the metrics of the cache: %w", err)

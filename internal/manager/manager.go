@@ -30,6 +30,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/event"
+	"tidekeeper.dev/tidekeeper/internal/fairness"
 	"tidekeeper.dev/tidekeeper/internal/lease"
 	"tidekeeper.dev/tidekeeper/internal/manager/preflight"
 	"tidekeeper.dev/tidekeeper/internal/optional"
@@ -131,6 +132,12 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 		return nil, err
 	}
 
+	shares := fairness.New(fairness.Limits{PerSecond: opts.NamespaceRequestsPerSecond, Burst: opts.NamespaceRequestsBurst}, clk)
+	if err := ctrlmetrics.Registry.Register(shares); err != nil {
+		return nil, fmt.Errorf("register the metrics of namespaces: %w", err)
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(shares.Transport)
 	memory, workloads := &memoryLimiter{}, &podcache.Workloads{}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
@@ -181,7 +188,7 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 			return nil, err
 		}
 	}
-	shared := sharingManager{mgr, event.NewRecorder(mgr.GetEventRecorder("tidekeeper"), scheme, clk), workloads}
+	shared := sharingManager{mgr, event.NewRecorder(shares.Recorder(mgr.GetEventRecorder("tidekeeper")), scheme, clk), workloads, shares}
 	for _, c := range chosen.controllers {
 		if err := c.SetupWithManager(shared, clk); err != nil {
 			return nil, fmt.Errorf("set up the controller %s: %w", c.Name, err)
@@ -193,12 +200,17 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 	return mgr, addProbes(mgr, informers)
 }
 
-// sharingManager is a manager whose controllers share one event recorder, and looks at pods.
+// sharingManager is a manager whose controllers share one event recorder, looks at pods, and the
+// accounts of namespaces.
 type sharingManager struct {
 	ctrl.Manager
 	recorder  *event.Recorder
 	workloads *podcache.Workloads
+	shares    *fairness.Shares
 }
+
+// Shares returns the accounts of namespaces.
+func (m sharingManager) Shares() *fairness.Shares { return m.shares }
 
 // PodsByWorkload returns what looks at the pods of workloads in the cache.
 func (m sharingManager) PodsByWorkload() *podcache.Workloads { return m.workloads }

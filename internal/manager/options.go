@@ -33,6 +33,16 @@ type Options struct {
 	// is set.
 	KubeAPIBurst int
 
+	// NamespaceRequestsPerSecond is how many requests to the API server the objects of one
+	// namespace may cause per second. A namespace that has used them up waits, and no other one
+	// does. Raise it together with the restart budget, where one namespace has thousands of
+	// workloads that are restarted at once.
+	NamespaceRequestsPerSecond float64
+
+	// NamespaceRequestsBurst is how many requests a namespace may cause at once, if it has caused
+	// fewer than its share before.
+	NamespaceRequestsBurst int
+
 	// Controllers selects the controllers to run: "*" all that are on by default,
 	// "nodepool" that one, "-nodepool" not that one. The first entry that matches a
 	// controller counts.

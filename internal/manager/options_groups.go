@@ -41,6 +41,10 @@ func (o *Options) clusterGroup() *options.Group {
 		"maximum requests per second to the API server; 0 leaves the limit to its priority and fairness")
 	g.Int(&o.KubeAPIBurst, "kube-api-burst", 100, options.Between(1, 100_000),
 		"requests that may go out at once above --kube-api-qps, if that is set")
+	g.Float64(&o.NamespaceRequestsPerSecond, "namespace-requests-per-second", 100, options.Between[float64](1, 100_000),
+		"requests to the API server that the objects of one namespace may cause per second; a namespace that has used them up waits, and others do not")
+	g.Int(&o.NamespaceRequestsBurst, "namespace-requests-burst", 5000, options.Between(100, 10_000_000),
+		"requests that a namespace may cause at once, if it has caused fewer than that before")
 	return g
 }
 

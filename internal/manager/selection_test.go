@@ -58,7 +58,7 @@ func TestCacheIsLimitedToNamespaces(t *testing.T) {
 // An index on pods starts their informer, so a controller that can do without pods
 // has its indexes on them only where another controller watches them.
 func TestIndexesOfBorrowedKinds(t *testing.T) {
-	for controllers, want := range map[string]int{"scheduled-restart": 3, "nodepool": 0, "freeze": 0, "scheduled-restart,freeze": 4, "scheduled-restart,nodepool": 5, "*,pod-count": 7} {
+	for controllers, want := range map[string]int{"scheduled-restart": 2, "nodepool": 0, "freeze": 0, "scheduled-restart,freeze": 3, "scheduled-restart,nodepool": 4, "*,pod-count": 6} {
 		if got := len(chosenBy(t, controllers, "").indexes); got != want {
 			t.Errorf("--controllers=%s has %d indexes, want %d", controllers, got, want)
 		}

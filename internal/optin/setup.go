@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/fairness"
 	"tidekeeper.dev/tidekeeper/internal/retry"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
@@ -38,7 +39,15 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	const name = "restart-opt-in"
 	b := builder.TypedControllerManagedBy[request](mgr).
 		Named(name).
-		WithOptions(controller.TypedOptions[request]{
+		Watches(&tidekeeperv1.ScheduledRestart{}, handler.TypedEnqueueRequestsFromMapFunc(workloadsOfRestart),
+			builder.WithPredicates(restartChanges))
+	for _, kind := range workload.Kinds {
+		b.Watches(kind.New(), handler.TypedEnqueueRequestsFromMapFunc(workloadsOf(kind)),
+			builder.WithPredicates(workloadChanges))
+	}
+	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"), refused: newLimiter()}
+	if err := fairness.Complete(mgr, b, fairness.Controller[request]{
+		Options: controller.TypedOptions[request]{
 			RateLimiter: newLimiter(),
 			LogConstructor: func(r *request) logr.Logger {
 				log := mgr.GetLogger().WithValues("controller", name)
@@ -47,15 +56,9 @@ func SetupWithManager(mgr ctrl.Manager) error {
 				}
 				return log
 			},
-		}).
-		Watches(&tidekeeperv1.ScheduledRestart{}, handler.TypedEnqueueRequestsFromMapFunc(workloadsOfRestart),
-			builder.WithPredicates(restartChanges))
-	for _, kind := range workload.Kinds {
-		b.Watches(kind.New(), handler.TypedEnqueueRequestsFromMapFunc(workloadsOf(kind)),
-			builder.WithPredicates(workloadChanges))
-	}
-	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"), refused: newLimiter()}
-	if err := b.Complete(retry.Conflicts(r)); err != nil {
+		},
+		NamespaceOf: func(r request) string { return r.Namespace },
+	}, retry.Conflicts(r)); err != nil {
 		return fmt.Errorf("opt-in to scheduled restarts: %w", err)
 	}
 	return nil

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"tidekeeper.dev/tidekeeper/internal/fairness"
 	"tidekeeper.dev/tidekeeper/internal/index"
 	"tidekeeper.dev/tidekeeper/internal/pods"
 	"tidekeeper.dev/tidekeeper/internal/retry"
@@ -34,12 +35,14 @@ const concurrency = 8
 // must have the informers for ReplicaSets, and for Pods with the index
 // [index.PodController].
 func SetupWithManager(mgr ctrl.Manager) error {
-	if err := ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("pod-count").
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: retry.Limiter[reconcile.Request]()}).
 		For(&appsv1.ReplicaSet{}, builder.WithPredicates(replicaSetChanges)).
-		Watches(&corev1.Pod{}, podEvents).
-		Complete(retry.Conflicts(&reconciler{client: mgr.GetClient()})); err != nil {
+		Watches(&corev1.Pod{}, podEvents)
+	if err := fairness.Complete(mgr, b, fairness.Controller[reconcile.Request]{
+		Options:     controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: retry.Limiter[reconcile.Request]()},
+		NamespaceOf: fairness.OfRequest,
+	}, retry.Conflicts(&reconciler{client: mgr.GetClient()})); err != nil {
 		return fmt.Errorf("pod count: %w", err)
 	}
 	return nil

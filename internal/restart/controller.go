@@ -22,6 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/podcache"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/order"
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
 	"tidekeeper.dev/tidekeeper/internal/restart/scale"
 	"tidekeeper.dev/tidekeeper/internal/wakeup"
@@ -44,6 +45,7 @@ type reconciler struct {
 	freezes  *freeze.Reader
 	scales   *scale.Reader
 	configs  *configReader
+	order    *order.Graph
 	// queries is nil if the manager's operator has none.
 	queries   *query.Gate
 	evictions *evictionAttempts

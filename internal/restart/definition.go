@@ -17,12 +17,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
+// controllerName is that of the controller.
+const controllerName = "scheduled-restart"
+
 // Controller defines the controller "scheduled-restart", with its options at their
 // defaults.
 func Controller() controller.Definition {
 	o := &Options{}
 	return controller.Definition{
-		Name:       "scheduled-restart",
+		Name:       controllerName,
 		Purpose:    "Restarts the workloads that ScheduledRestarts name, once for each tick.",
 		Namespaced: true,
 		Watches:    append([]client.Object{&tidekeeperv1.ScheduledRestart{}}, controller.Objects(workload.Required())...),
@@ -36,7 +39,7 @@ func Controller() controller.Definition {
 			{Object: &corev1.Node{}, Reason: "Leaves nodes that are not ready out of the rollout of a DaemonSet."},
 		},
 		Indexes: []index.Index{
-			index.RestartsByTarget(), index.RestartsByWait(), index.RestartsByAfter(),
+			index.RestartsByTarget(), index.RestartsByWait(),
 			index.PodsByRestart(podtimeline.RestartedAt),
 			index.NodesNotReady(),
 		},

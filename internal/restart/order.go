@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -18,15 +18,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/index"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/order"
 )
 
-// readOrder reads those that a ScheduledRestart comes after into the input.
+// readOrder puts the order into the input: those that a ScheduledRestart comes after are read, and
+// whether it comes after itself is known.
 func (r *reconciler) readOrder(ctx context.Context, in *decision.Input) error {
-	err := in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
+	if len(in.Restart.Spec.After) == 0 {
+		return nil
+	}
+	in.Cycle = r.order.Cycle(client.ObjectKeyFromObject(in.Restart))
+	err := in.ReadAfter(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
 		other := &tidekeeperv1.ScheduledRestart{}
-		// Up to a thousand are read to find a cycle, and none is modified.
+		// None is modified.
 		err := r.client.Get(ctx, client.ObjectKey{Namespace: in.Restart.Namespace, Name: name}, other, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) || err == nil && !other.DeletionTimestamp.IsZero() {
 			return nil, nil
@@ -66,14 +71,42 @@ func reasonOf(r *tidekeeperv1.ScheduledRestart) string {
 	return ""
 }
 
-// followers returns a function that maps a ScheduledRestart to those that come after it.
-func followers(reader client.Reader) handler.MapFunc {
-	return func(ctx context.Context, object client.Object) []reconcile.Request {
-		list := &tidekeeperv1.ScheduledRestartList{}
-		if err := reader.List(ctx, list, client.InNamespace(object.GetNamespace()), client.MatchingFields{index.RestartAfter: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot list what comes after a ScheduledRestart", "first", klog.KObj(object))
-			return nil
+// follow has a ScheduledRestart reconciled at each of its events, and those that come after it at
+// some. It keeps the graph of the order: before the requests are queued, so that their decisions
+// know of the event.
+func follow(graph *order.Graph) handler.Funcs {
+	matters := changesOrder()
+	set := func(object client.Object) {
+		if restart, ok := object.(*tidekeeperv1.ScheduledRestart); ok && restart.DeletionTimestamp.IsZero() {
+			graph.Set(client.ObjectKeyFromObject(object), restart.Spec.After)
+			return
 		}
-		return requestsFor(list.Items)
+		graph.Set(client.ObjectKeyFromObject(object), nil)
+	}
+	add := func(q queue, object client.Object, followers bool) {
+		key := client.ObjectKeyFromObject(object)
+		q.Add(reconcile.Request{NamespacedName: key})
+		if !followers {
+			return
+		}
+		for _, name := range graph.Followers(key) {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: name}})
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			set(e.Object)
+			add(q, e.Object, true)
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			set(e.ObjectNew)
+			add(q, e.ObjectNew, matters.Update(e))
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			graph.Set(client.ObjectKeyFromObject(e.Object), nil)
+			add(q, e.Object, true)
+		},
 	}
 }
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

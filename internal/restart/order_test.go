@@ -6,15 +6,18 @@ package restart
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/order"
 )
 
 // Of what comes first, only that has the others decided again which their decisions read.
@@ -67,6 +70,8 @@ func TestWhatChangesTheOrder(t *testing.T) {
 type orderReader struct {
 	client.Client
 	reads, copies int
+	// around says that the last one comes after the first.
+	around bool
 }
 
 func (o *orderReader) Get(_ context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -81,23 +86,93 @@ func (o *orderReader) Get(_ context.Context, key client.ObjectKey, object client
 	if _, err := fmt.Sscanf(key.Name, "r%d", &number); err != nil {
 		return err
 	}
-	if number < 99 {
-		restart.Spec.After = []string{fmt.Sprintf("r%d", number+1)}
+	if number < 99 || o.around {
+		restart.Spec.After = []string{fmt.Sprintf("r%d", (number+1)%100)}
 	}
 	return nil
 }
 
-// An order is read once for a decision, and without copies of what comes first.
-func TestReadOrderCopiesNothing(t *testing.T) {
-	reader := &orderReader{}
-	r := &reconciler{client: reader}
-	first := &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "r0"}}
-	first.Spec.After = []string{"r1"}
-	in := &decision.Input{Restart: first}
-	if err := r.readOrder(t.Context(), in); err != nil || len(in.After) != 1 || len(in.Cycle) > 0 {
-		t.Fatalf("it comes after %v, with the cycle %v, %v", in.After, in.Cycle, err)
+// restart returns a ScheduledRestart that is not counted as read.
+func (o *orderReader) restart(t *testing.T, name string) *tidekeeperv1.ScheduledRestart {
+	t.Helper()
+	restart, uncounted := &tidekeeperv1.ScheduledRestart{}, &orderReader{around: o.around}
+	if err := uncounted.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, restart); err != nil {
+		t.Fatal(err)
 	}
-	if reader.reads != 99 || reader.copies != 0 {
-		t.Errorf("%d reads with %d copies, want 99 without any", reader.reads, reader.copies)
+	return restart
+}
+
+// Of an order, a decision reads what comes first, without copies, and nothing else: however long the
+// order is, and whether it comes around.
+func TestReadsOfAnOrder(t *testing.T) {
+	for _, around := range []bool{false, true} {
+		reader, graph := &orderReader{around: around}, &order.Graph{}
+		on, queued := follow(graph), &queuedRequests{}
+		for i := range 100 {
+			on.Create(t.Context(), event.CreateEvent{Object: reader.restart(t, fmt.Sprintf("r%d", i))}, queued)
+		}
+		r := &reconciler{client: reader, order: graph}
+		for i := range 99 {
+			in := &decision.Input{Restart: reader.restart(t, fmt.Sprintf("r%d", i))}
+			if err := r.readOrder(t.Context(), in); err != nil || len(in.After) != 1 || (len(in.Cycle) == 101) != around || (len(in.Cycle) == 0) == around {
+				t.Fatalf("it comes after %v, with a cycle of %d, %v", in.After, len(in.Cycle), err)
+			}
+		}
+		if reader.reads != 99 || reader.copies != 0 {
+			t.Errorf("%d reads with %d copies for 99 decisions, want 99 without any", reader.reads, reader.copies)
+		}
+	}
+}
+
+// queuedRequests is a queue that keeps what is added.
+type queuedRequests struct {
+	queue
+	names []string
+}
+
+func (q *queuedRequests) Add(r reconcile.Request) { q.names = append(q.names, r.Name) }
+
+// An event has its ScheduledRestart reconciled, and those that come after it if their order may have
+// changed. Nothing is read for that.
+func TestWhoFollows(t *testing.T) {
+	graph := &order.Graph{}
+	on := follow(graph)
+	restart := func(name string, generation int64, after ...string) *tidekeeperv1.ScheduledRestart {
+		r := &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: generation}}
+		r.Spec.After = after
+		return r
+	}
+	deleting := restart("app", 3, "db", "cache")
+	deleting.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	create := func(r *tidekeeperv1.ScheduledRestart) func(queue) {
+		return func(q queue) { on.Create(t.Context(), event.CreateEvent{Object: r}, q) }
+	}
+	update := func(before, after *tidekeeperv1.ScheduledRestart) func(queue) {
+		return func(q queue) { on.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q) }
+	}
+	for _, step := range []struct {
+		name  string
+		event func(queue)
+		want  string
+	}{
+		{"app is created", create(restart("app", 1, "db")), "app"},
+		{"db is created", create(restart("db", 1)), "db app"},
+		{"db gets a label", update(restart("db", 1), restart("db", 1)), "db"},
+		{"db is edited", update(restart("db", 1), restart("db", 2)), "db app"},
+		{"cache is created", create(restart("cache", 1)), "cache"},
+		{"app comes after cache as well", update(restart("app", 1, "db"), restart("app", 2, "db", "cache")), "app"},
+		{"cache is edited", update(restart("cache", 1), restart("cache", 2)), "cache app"},
+		{"app is being deleted", update(restart("app", 2, "db", "cache"), deleting), "app"},
+		{"db is edited again", update(restart("db", 2), restart("db", 3)), "db"},
+		{"app is created again", create(restart("app", 1, "db")), "app"},
+		{"db is deleted", func(q queue) { on.Delete(t.Context(), event.DeleteEvent{Object: restart("db", 3)}, q) }, "db app"},
+		{"app is deleted", func(q queue) { on.Delete(t.Context(), event.DeleteEvent{Object: restart("app", 1, "db")}, q) }, "app"},
+		{"db is created again", create(restart("db", 1)), "db"},
+	} {
+		q := &queuedRequests{}
+		step.event(q)
+		if got := strings.Join(q.names, " "); got != step.want {
+			t.Errorf("%s: %s are reconciled, want %s", step.name, got, step.want)
+		}
 	}
 }

@@ -4,8 +4,6 @@
 package restart
 
 import (
-	"cmp"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,12 +13,9 @@ import (
 	"k8s.io/utils/clock"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/fairness"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
-
-// overdueRows is how many namespaces have a series of their own. A tenant whose schedules
-// never succeed gets one series for each of its namespaces.
-const overdueRows = 20
 
 const overdueHelp = "ScheduledRestarts that have not succeeded for two of their own intervals, or since their pods reached maxPodAgeSeconds or the content for onConfigChange changed, and the time that their spec gives a restart, by namespace: of the 20 namespaces that have most of them, and of all others together as the namespace that has no name. Suspended ones do not count. Counted by the leader."
 
@@ -87,11 +82,7 @@ func (o *overdue) Describe(descriptions chan<- *prometheus.Desc) { descriptions 
 
 // Collect implements [prometheus.Collector].
 func (o *overdue) Collect(metrics chan<- prometheus.Metric) {
-	type row struct {
-		namespace string
-		count     int
-	}
-	counts := map[string]int{}
+	counts := map[string]float64{}
 	now := o.clock.Now()
 	o.mu.Lock()
 	for key, d := range o.due {
@@ -100,20 +91,5 @@ func (o *overdue) Collect(metrics chan<- prometheus.Metric) {
 		}
 	}
 	o.mu.Unlock()
-	rows := make([]row, 0, len(counts))
-	for namespace, count := range counts {
-		rows = append(rows, row{namespace, count})
-	}
-	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.namespace, b.namespace))
-	})
-	others := 0
-	for i, r := range rows {
-		if i >= overdueRows {
-			others += r.count
-			continue
-		}
-		metrics <- prometheus.MustNewConstMetric(overdueDesc, prometheus.GaugeValue, float64(r.count), r.namespace)
-	}
-	metrics <- prometheus.MustNewConstMetric(overdueDesc, prometheus.GaugeValue, float64(others), "")
+	fairness.Collect(metrics, overdueDesc, counts)
 }

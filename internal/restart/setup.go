@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,12 +24,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/fairness"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/index"
 	"tidekeeper.dev/tidekeeper/internal/optional"
 	"tidekeeper.dev/tidekeeper/internal/podcache"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/order"
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
 	"tidekeeper.dev/tidekeeper/internal/restart/scale"
 	"tidekeeper.dev/tidekeeper/internal/retry"
@@ -54,7 +57,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 	r := &reconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cache: mgr.GetCache(), pods: shared.PodsByWorkload(), recorder: mgr.GetEventRecorder("tidekeeper"),
 		freezes: freeze.NewReader(mgr, c), scales: scale.NewReader(mgr.GetClient(), c),
-		budget: b, slotAge: options.SlotAge, changeSettle: options.ChangeSettle, misses: newMissLimiter(), claims: newClaims(options.MaxConcurrent), wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
+		budget: b, slotAge: options.SlotAge, changeSettle: options.ChangeSettle, misses: newMissLimiter(), claims: newClaims(options.MaxConcurrent), order: &order.Graph{}, wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
 		sent: map[types.NamespacedName]sentTick{}, evictions: attempts, refusals: newRefusals(), defaults: newDefaults(), reportedRequests: map[types.NamespacedName]string{},
 	}
 	if r.configs, err = newConfigReader(mgr, options.ChangeSettle, r.enqueue); err != nil {
@@ -65,12 +68,10 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 		return fmt.Errorf("scheduled restarts: --restart-gates: %w", err)
 	}
 	builder := ctrl.NewControllerManagedBy(mgr).
-		For(&tidekeeperv1.ScheduledRestart{}).
-		Named("scheduled-restart").
+		Named(controllerName).
+		Watches(&tidekeeperv1.ScheduledRestart{}, follow(r.order)).
 		WatchesRawSource(r.wakeups).
-		WatchesRawSource(optional.Changes(mgr.GetCache(), restartsOfKind(mgr.GetCache()))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: retry.Limiter[reconcile.Request]()})
-	builder.Watches(&tidekeeperv1.ScheduledRestart{}, handler.EnqueueRequestsFromMapFunc(followers(mgr.GetCache())), ctrlbuilder.WithPredicates(changesOrder()))
+		WatchesRawSource(optional.Changes(mgr.GetCache(), restartsOfKind(mgr.GetCache())))
 	if r.freezes.Watched() {
 		builder.Watches(&tidekeeperv1.Freeze{}, handler.EnqueueRequestsFromMapFunc(waiting(mgr.GetCache())), ctrlbuilder.WithPredicates(predicate.GenerationChangedPredicate{}))
 		builder.Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(waiting(mgr.GetCache())), ctrlbuilder.WithPredicates(predicate.LabelChangedPredicate{}))
@@ -78,10 +79,27 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 	for _, kind := range workload.Kinds {
 		builder.Watches(kind.New(), handler.EnqueueRequestsFromMapFunc(restartsOf(mgr.GetCache(), kind)))
 	}
-	if err := builder.Complete(retry.Conflicts(r)); err != nil {
+	if err := fairness.Complete(mgr, builder, fairness.Controller[reconcile.Request]{
+		Options: controller.Options{
+			MaxConcurrentReconciles: options.Concurrency, RateLimiter: retry.Limiter[reconcile.Request](), LogConstructor: logOf(mgr.GetLogger()),
+		},
+		NamespaceOf: fairness.OfRequest,
+		Deferred:    r.deferred,
+	}, retry.Conflicts(r)); err != nil {
 		return fmt.Errorf("scheduled restarts: %w", err)
 	}
 	return nil
+}
+
+// logOf returns a function that makes the log of a reconcile, which names the ScheduledRestart.
+func logOf(log logr.Logger) func(*reconcile.Request) logr.Logger {
+	log = log.WithValues("controller", controllerName)
+	return func(request *reconcile.Request) logr.Logger {
+		if request == nil {
+			return log
+		}
+		return log.WithValues("ScheduledRestart", klog.KRef(request.Namespace, request.Name), "namespace", request.Namespace, "name", request.Name)
+	}
 }
 
 // restartsOf returns a function that maps a workload to the ScheduledRestarts whose target

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
@@ -60,6 +62,20 @@ func (r *reconciler) holdSlot(key types.NamespacedName, restart *tidekeeperv1.Sc
 	}
 	r.enqueue(r.budget.Outlive(key))
 	return time.Time{}
+}
+
+// deferred gives back the slot of a restart that has used it for long enough, or that no longer
+// exists, while the reconciles of its namespace are put off. It sends no requests.
+func (r *reconciler) deferred(ctx context.Context, request reconcile.Request) {
+	key, restart := request.NamespacedName, &tidekeeperv1.ScheduledRestart{}
+	switch err := r.cache.Get(ctx, key, restart, client.UnsafeDisableDeepCopy); {
+	case apierrors.IsNotFound(err) || err == nil && !restart.DeletionTimestamp.IsZero():
+		r.forget(key)
+	case err == nil && !r.leader().IsZero():
+		if outlives := r.holdSlot(key, restart); !outlives.IsZero() {
+			r.wakeups.Set(request, outlives)
+		}
+	}
 }
 
 // askTimeout bounds how long it may take to find out whether a slot is still in use.

@@ -116,8 +116,21 @@ func (p *Predecessor) isDue(due, now time.Time) bool {
 		(status.LastRequestTime == nil || requested.After(status.LastRequestTime.Time))
 }
 
-// ReadOrder puts those that the ScheduledRestart comes after into the input. get returns one of
-// the namespace by its name, nil if it does not exist; it is asked for each once.
+// ReadAfter puts those that the ScheduledRestart comes after into the input. get returns one of
+// the namespace by its name, nil if it does not exist.
+func (in *Input) ReadAfter(get func(name string) (*tidekeeperv1.ScheduledRestart, error)) error {
+	for _, name := range in.Restart.Spec.After {
+		other, err := get(name)
+		if err != nil {
+			return fmt.Errorf("get the ScheduledRestart %s, which comes first: %w", name, err)
+		}
+		in.After = append(in.After, Predecessor{Name: name, Restart: other})
+	}
+	return nil
+}
+
+// ReadOrder does the same, and searches for a cycle: for those that keep no graph of the order.
+// get is asked for each once.
 func (in *Input) ReadOrder(get func(name string) (*tidekeeperv1.ScheduledRestart, error)) (err error) {
 	if len(in.Restart.Spec.After) == 0 {
 		return nil
@@ -129,22 +142,21 @@ func (in *Input) ReadOrder(get func(name string) (*tidekeeperv1.ScheduledRestart
 			return other, nil
 		}
 		if other, err = get(name); err != nil {
-			return nil, fmt.Errorf("get the ScheduledRestart %s, which comes first: %w", name, err)
+			return nil, err
 		}
 		read[name] = other
 		return other, nil
 	}
-	for _, name := range in.Restart.Spec.After {
-		other, err := once(name)
-		if err != nil {
-			return err
-		}
-		in.After = append(in.After, Predecessor{Name: name, Restart: other})
+	if err := in.ReadAfter(once); err != nil {
+		return err
 	}
 	in.Cycle, err = FindCycle(in.Restart.Name, func(name string) ([]string, error) {
 		other, err := once(name)
-		if other == nil || err != nil {
-			return nil, err
+		if err != nil {
+			return nil, fmt.Errorf("get the ScheduledRestart %s, which comes first: %w", name, err)
+		}
+		if other == nil {
+			return nil, nil
 		}
 		return other.Spec.After, nil
 	})

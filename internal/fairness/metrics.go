@@ -1,0 +1,83 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fairness
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Rows is how many namespaces have a series of their own in a metric. Users may have as many
+// namespaces as they are given, and a metric may not grow with them.
+const Rows = 20
+
+// gauges are the metrics of what namespaces use.
+var gauges = []struct {
+	desc  *prometheus.Desc
+	value func(Use) float64
+}{
+	{describe("requests", "Requests to the API server"), func(u Use) float64 { return u.Requests }},
+	{describe("worker_seconds", "Seconds that workers have worked"), func(u Use) float64 { return u.WorkerSeconds }},
+	{describe("deferred_reconciles", "Reconciles that were put off as a namespace had used up its requests to the API server,"), func(u Use) float64 { return u.Deferred }},
+}
+
+func describe(name, used string) *prometheus.Desc {
+	return prometheus.NewDesc("tidekeeper_namespace_"+name, fmt.Sprintf(
+		"%s for the objects of a namespace in the last %d minutes, by namespace: of the %d namespaces with most of them, and of all others together as the namespace that has no name.",
+		used, windowMinutes, Rows), []string{"namespace"}, nil)
+}
+
+// RegisterMetrics registers the metrics without anything behind them, to list them.
+func RegisterMetrics(registry prometheus.Registerer) error {
+	return registry.Register(&Shares{})
+}
+
+// Describe implements [prometheus.Collector].
+func (s *Shares) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, g := range gauges {
+		descriptions <- g.desc
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (s *Shares) Collect(metrics chan<- prometheus.Metric) {
+	used := s.used()
+	for _, g := range gauges {
+		values := make(map[string]float64, len(used))
+		for namespace, u := range used {
+			if v := g.value(u); v > 0 {
+				values[namespace] = v
+			}
+		}
+		Collect(metrics, g.desc, values)
+	}
+}
+
+// Collect sends a gauge with the label namespace for the [Rows] namespaces that have the greatest
+// values, and the sum of the others for the namespace that has no name.
+func Collect(metrics chan<- prometheus.Metric, desc *prometheus.Desc, values map[string]float64) {
+	type row struct {
+		namespace string
+		value     float64
+	}
+	rows := make([]row, 0, len(values))
+	for namespace, value := range values {
+		rows = append(rows, row{namespace, value})
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.value, a.value), cmp.Compare(a.namespace, b.namespace))
+	})
+	others := 0.0
+	for i, r := range rows {
+		if i >= Rows {
+			others += r.value
+			continue
+		}
+		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, r.value, r.namespace)
+	}
+	metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, others, "")
+}

@@ -1,0 +1,83 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fairness
+
+import (
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+)
+
+// Queue is the queue of a controller, in the order of turns. All else is as client-go has it:
+// a request is in the queue once, and a worker has it at a time; it may be added later, or after
+// a delay that grows.
+//
+// It implements [priorityqueue.PriorityQueue].
+type Queue[R comparable] struct {
+	workqueue.TypedRateLimitingInterface[R]
+	turns *turns[R]
+}
+
+// newQueue returns a queue for a number of workers.
+func newQueue[R comparable](name string, workers int, limiter workqueue.TypedRateLimiter[R], namespaceOf func(R) string) *Queue[R] {
+	t := newTurns(workers, namespaceOf)
+	ordered := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[R]{Name: name, Queue: t})
+	delayed := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[R]{Name: name, Queue: ordered})
+	return &Queue[R]{workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[R]{Name: name, DelayingQueue: delayed}), t}
+}
+
+// AddWithOpts implements [priorityqueue.PriorityQueue].
+func (q *Queue[R]) AddWithOpts(o priorityqueue.AddOpts, requests ...R) {
+	for _, r := range requests {
+		q.turns.want(r, ptr.Deref(o.Priority, 0))
+		switch {
+		case o.RateLimited:
+			q.TypedRateLimitingInterface.AddRateLimited(r)
+		case o.After > 0:
+			q.TypedRateLimitingInterface.AddAfter(r, o.After)
+		default:
+			q.TypedRateLimitingInterface.Add(r)
+		}
+	}
+}
+
+// Add implements [workqueue.TypedInterface].
+func (q *Queue[R]) Add(r R) { q.AddWithOpts(priorityqueue.AddOpts{}, r) }
+
+// AddAfter implements [workqueue.TypedDelayingInterface].
+func (q *Queue[R]) AddAfter(r R, after time.Duration) {
+	q.AddWithOpts(priorityqueue.AddOpts{After: after}, r)
+}
+
+// AddRateLimited implements [workqueue.TypedRateLimitingInterface].
+func (q *Queue[R]) AddRateLimited(r R) { q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, r) }
+
+// Get implements [workqueue.TypedInterface].
+func (q *Queue[R]) Get() (r R, shutdown bool) {
+	r, _, shutdown = q.GetWithPriority()
+	return r, shutdown
+}
+
+// GetWithPriority implements [priorityqueue.PriorityQueue]. What still waits when the queue is
+// shut down is left to the next leader.
+func (q *Queue[R]) GetWithPriority() (r R, priority int, shutdown bool) {
+	if r, shutdown = q.TypedRateLimitingInterface.Get(); shutdown {
+		return r, 0, true
+	}
+	if q.ShuttingDown() {
+		q.Done(r)
+		return *new(R), 0, true
+	}
+	return r, q.turns.priority(r), false
+}
+
+// Done implements [workqueue.TypedInterface]. The worker that calls it asks for the next request
+// then, and finds one of those that could not have a worker until now.
+func (q *Queue[R]) Done(r R) {
+	// First, as a request that was added meanwhile is pushed again at once.
+	q.turns.end(r)
+	q.TypedRateLimitingInterface.Done(r)
+}

@@ -1,0 +1,249 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fairness
+
+import (
+	"container/heap"
+	"sync"
+)
+
+// turns is the order in which workers get requests: namespaces take turns, one request each, in
+// rounds. Within a round the namespace with the most urgent request comes first, and within a
+// namespace the most urgent request, then the one that was added first. So a request waits for at
+// most two requests of each other namespace, if it is the only one of its namespace, whatever the
+// others add and how urgent they say that is.
+//
+// And no namespace gets more workers than it leaves free: the requests of one may all be slow.
+// Of 64 workers the first namespace may use 32, another one 16 beside it, and a sixth still gets one.
+//
+// It implements [k8s.io/client-go/util/workqueue.Queue].
+type turns[R comparable] struct {
+	namespaceOf func(R) string
+	workers     int
+
+	mu sync.Mutex
+	// spaces are the namespaces with requests that wait or run, and those that have had their turn
+	// in this round.
+	spaces map[string]*space[R]
+	// order has the namespaces with requests that wait: the next one is the first.
+	order   spaces[R]
+	waiting map[R]*entry[R]
+	// running has the priorities of the requests that workers have.
+	running map[R]int
+	// wanted has the priorities of requests that are about to be pushed or touched.
+	wanted map[R]int
+	// round is that of the last turn, and pushed counts all requests.
+	round, pushed uint64
+}
+
+// space is a namespace.
+type space[R comparable] struct {
+	// round is the first one in which it has a turn.
+	round   uint64
+	waiting entries[R]
+	running int
+	index   int
+}
+
+// entry is a request that waits.
+type entry[R comparable] struct {
+	request  R
+	priority int
+	number   uint64
+	index    int
+}
+
+func newTurns[R comparable](workers int, namespaceOf func(R) string) *turns[R] {
+	return &turns[R]{
+		namespaceOf: namespaceOf, workers: workers,
+		spaces: map[string]*space[R]{}, waiting: map[R]*entry[R]{}, running: map[R]int{}, wanted: map[R]int{},
+	}
+}
+
+// want sets how urgent a request is that is pushed or touched next; the greater priority counts.
+func (t *turns[R]) want(r R, priority int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if wanted, ok := t.wanted[r]; !ok || priority > wanted {
+		t.wanted[r] = priority
+	}
+}
+
+// Push adds a request.
+func (t *turns[R]) Push(r R) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pushed++
+	e := &entry[R]{request: r, priority: t.wanted[r], number: t.pushed}
+	delete(t.wanted, r)
+	t.waiting[r] = e
+	s := t.space(r)
+	heap.Push(&s.waiting, e)
+	if len(s.waiting) > 1 {
+		heap.Fix(&t.order, s.index)
+		return
+	}
+	// A namespace that had nothing to do has not saved up turns.
+	s.round = max(s.round, t.round)
+	heap.Push(&t.order, s)
+}
+
+// Touch makes a request that waits as urgent as it is wanted now.
+func (t *turns[R]) Touch(r R) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	wanted, ok := t.wanted[r]
+	delete(t.wanted, r)
+	e := t.waiting[r]
+	if !ok || e == nil || wanted <= e.priority {
+		return
+	}
+	s := t.space(r)
+	e.priority = wanted
+	heap.Fix(&s.waiting, e.index)
+	heap.Fix(&t.order, s.index)
+}
+
+// Len returns how many requests wait; 0 if no worker may have any of them now.
+func (t *turns[R]) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.order {
+		if t.mayRun(s) {
+			return len(t.waiting)
+		}
+	}
+	return 0
+}
+
+// Pop gives the next request to a worker. There is one, as Len is not 0.
+func (t *turns[R]) Pop() R {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// Those that use too many workers keep their turns.
+	var passed []*space[R]
+	for len(t.order) > 1 && !t.mayRun(t.order[0]) {
+		passed = append(passed, heap.Pop(&t.order).(*space[R]))
+	}
+	s := t.order[0]
+	e := heap.Pop(&s.waiting).(*entry[R])
+	delete(t.waiting, e.request)
+	t.running[e.request] = e.priority
+	s.running++
+	before := t.round
+	t.round = max(t.round, s.round)
+	s.round = t.round + 1
+	if len(s.waiting) > 0 {
+		heap.Fix(&t.order, 0)
+	} else {
+		heap.Pop(&t.order)
+	}
+	for _, p := range passed {
+		heap.Push(&t.order, p)
+	}
+	if len(t.order) == 0 {
+		t.round++ // All have had their turns.
+	}
+	if t.round > before {
+		for namespace := range t.spaces {
+			t.tidy(namespace)
+		}
+	}
+	return e.request
+}
+
+// priority returns how urgent a request is that a worker has.
+func (t *turns[R]) priority(r R) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.running[r]
+}
+
+// end takes in that a worker is done with a request.
+func (t *turns[R]) end(r R) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.running[r]; !ok {
+		return
+	}
+	delete(t.running, r)
+	namespace := t.namespaceOf(r)
+	t.spaces[namespace].running--
+	t.tidy(namespace)
+}
+
+// mayRun reports whether a namespace may use one worker more.
+func (t *turns[R]) mayRun(s *space[R]) bool { return s.running < t.workers-len(t.running) }
+
+// space returns the namespace of a request, which it adds.
+func (t *turns[R]) space(r R) *space[R] {
+	namespace := t.namespaceOf(r)
+	if t.spaces[namespace] == nil {
+		t.spaces[namespace] = &space[R]{}
+	}
+	return t.spaces[namespace]
+}
+
+// tidy forgets a namespace of which no request waits or runs, and that would have its turn.
+func (t *turns[R]) tidy(namespace string) {
+	if s := t.spaces[namespace]; len(s.waiting) == 0 && s.running == 0 && s.round <= t.round {
+		delete(t.spaces, namespace)
+	}
+}
+
+// comesBefore reports whether a request comes before another one of its namespace, or of one that
+// has its turn in the same round.
+func (e *entry[R]) comesBefore(other *entry[R]) bool {
+	return e.priority > other.priority || e.priority == other.priority && e.number < other.number
+}
+
+// entries are the requests of a namespace that wait, as a heap.
+type entries[R comparable] []*entry[R]
+
+func (h entries[R]) Len() int           { return len(h) }
+func (h entries[R]) Less(i, j int) bool { return h[i].comesBefore(h[j]) }
+func (h entries[R]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push implements [heap.Interface].
+func (h *entries[R]) Push(x any) {
+	e := x.(*entry[R])
+	e.index = len(*h)
+	*h = append(*h, e)
+}
+
+// Pop implements [heap.Interface].
+func (h *entries[R]) Pop() any { return cutLast(h) }
+
+// spaces are namespaces with requests that wait, as a heap.
+type spaces[R comparable] []*space[R]
+
+func (h spaces[R]) Len() int { return len(h) }
+func (h spaces[R]) Less(i, j int) bool {
+	return h[i].round < h[j].round || h[i].round == h[j].round && h[i].waiting[0].comesBefore(h[j].waiting[0])
+}
+func (h spaces[R]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push implements [heap.Interface].
+func (h *spaces[R]) Push(x any) {
+	s := x.(*space[R])
+	s.index = len(*h)
+	*h = append(*h, s)
+}
+
+// Pop implements [heap.Interface].
+func (h *spaces[R]) Pop() any { return cutLast(h) }
+
+func cutLast[S ~[]E, E any](s *S) E {
+	last := len(*s) - 1
+	cut := (*s)[last]
+	clear((*s)[last:])
+	*s = (*s)[:last]
+	return cut
+}

@@ -1,0 +1,97 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"tidekeeper.dev/tidekeeper/internal/event"
+	"tidekeeper.dev/tidekeeper/internal/fairness"
+	"tidekeeper.dev/tidekeeper/internal/optional"
+	"tidekeeper.dev/tidekeeper/internal/podcache"
+)
+
+// addedManager keeps what controllers add to it.
+type addedManager struct {
+	ctrl.Manager
+	added []manager.Runnable
+}
+
+// Add implements [ctrl.Manager].
+func (m *addedManager) Add(r manager.Runnable) error {
+	m.added = append(m.added, r)
+	return nil
+}
+
+// unfair returns what of a controller is not shared fairly among namespaces, "" if all is. The
+// fields are those that controller-runtime gives its controllers, of any type of request.
+func unfair(c any) string {
+	fields := reflect.ValueOf(c).Elem()
+	if do := fmt.Sprintf("%T", fields.FieldByName("Do").Interface()); !strings.HasPrefix(do, "*fairness.Reconciler[") {
+		return "reconciles by " + do
+	}
+	limiter := reflect.Zero(fields.FieldByName("NewQueue").Type().In(1))
+	queue := fields.FieldByName("NewQueue").Call([]reflect.Value{reflect.ValueOf(""), limiter})[0].Interface()
+	queue.(interface{ ShutDown() }).ShutDown()
+	if name := fmt.Sprintf("%T", queue); !strings.HasPrefix(name, "*fairness.Queue[") {
+		return "has the queue " + name
+	}
+	return ""
+}
+
+// Every controller of namespaced objects is built by the package fairness.
+func TestNamespacesShareEveryController(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := newSelection(controllers(), nil)
+	workloads := &podcache.Workloads{}
+	inner, err := ctrl.NewManager(&rest.Config{Host: "https://127.0.0.1:1"}, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cacheOptions(all.watches),
+		NewCache:       newCache(all.watches, optional.NewCache(optionalKinds(all.watches), true), func(int64) {}, workloads, prometheus.NewRegistry()),
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapperOf(t, scheme), nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := addInformers(inner, all.watches); err != nil {
+		t.Fatal(err)
+	}
+	var fair []string
+	for _, c := range controllers() {
+		recorder := &addedManager{Manager: inner}
+		shared := sharingManager{recorder, &event.Recorder{}, workloads, fairness.New(fairness.Limits{}, clock.RealClock{})}
+		if err := c.SetupWithManager(shared, clock.RealClock{}); err != nil {
+			t.Fatalf("%s: %v", c.Name, err)
+		}
+		for _, added := range recorder.added {
+			if !strings.HasPrefix(fmt.Sprintf("%T", added), "*controller.Controller[") {
+				continue
+			}
+			switch why := unfair(added); {
+			case why == "":
+				fair = append(fair, c.Name)
+			case c.Namespaced:
+				t.Errorf("%s is about namespaced objects, and %s: build it by fairness.Complete", c.Name, why)
+			}
+		}
+	}
+	if want := []string{"scheduled-restart", "restart-opt-in", "pod-count"}; !slices.Equal(fair, want) {
+		t.Errorf("fair are %v, want at least %v", fair, want)
+	}
+}

@@ -1,0 +1,49 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// While the reconciles of its namespace are put off, a restart gives its slot back when its time is
+// over, and one that was deleted gives it back at once.
+func TestSlotsWhileReconcilesArePutOff(t *testing.T) {
+	request := reconcile.Request{NamespacedName: testKey}
+	b := newBench(t, nil)
+	if err := b.reconcile(t, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	b.deferred(t.Context(), request)
+	if !b.budget.Has(testKey) {
+		t.Fatal("a restart under way has no slot")
+	}
+	b.now.SetTime(testStart.Add(b.slotAge))
+	if woken, _ := b.queue.Get(); woken != request {
+		t.Fatalf("woken: %v", woken)
+	}
+	b.deferred(t.Context(), request)
+	if used, _, outlived := b.budget.Usage(); used != 0 || outlived != 1 {
+		t.Errorf("%d slots are used, and %d outlived; want 0 and 1", used, outlived)
+	}
+
+	deleted := newBench(t, nil)
+	if err := deleted.reconcile(t, time.Second); err != nil || !deleted.budget.Has(testKey) {
+		t.Fatalf("a restart under way has no slot, %v", err)
+	}
+	restart := &tidekeeperv1.ScheduledRestart{}
+	restart.Namespace, restart.Name = testKey.Namespace, testKey.Name
+	if err := deleted.client.Delete(t.Context(), restart); err != nil {
+		t.Fatal(err)
+	}
+	deleted.deferred(t.Context(), request)
+	if deleted.budget.Has(testKey) {
+		t.Error("a ScheduledRestart that was deleted has a slot")
+	}
+}
