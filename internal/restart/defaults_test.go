@@ -68,7 +68,9 @@ func expectSchedule(t *testing.T, b *bench, want tidekeeperv1.CronExpression) {
 
 // What cannot be written for its content is in force all the same, and is not tried at each look.
 func TestDefaultThatIsRefused(t *testing.T) {
-	b := newBench(t, func(r *tidekeeperv1.ScheduledRestart, _ *appsv1.Deployment) { r.Spec.Schedule, r.Status.Active = "", nil })
+	b := newBench(t, func(r *tidekeeperv1.ScheduledRestart, _ *appsv1.Deployment) {
+		r.Spec.Schedule, r.Status.Active = "", nil
+	})
 	b.patchTarget = errors.New("the API server is away")
 	if err := b.reconcile(t, time.Second); err == nil {
 		t.Error("it is not tried again")
