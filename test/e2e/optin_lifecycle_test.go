@@ -158,3 +158,53 @@ func TestOptIn_OrphanIsTakenOver(t *testing.T) {
 		}
 	})
 }
+
+// A workload that does not opt in is not restarted by what the opt-in of its predecessor has left
+// behind, until it opts in, or a user makes the ScheduledRestart their own.
+func TestOptIn_OrphanRestartsNothing(t *testing.T) {
+	cluster.StartManager(t)
+	const name = "s46-orphan"
+	cluster.AddNodes(t, name, 1)
+	// While the garbage collector does not know the kind, it orphans nothing.
+	collected := optInWorkload("Deployment", "s46-known", optInKey, "true")
+	cluster.Apply(t, collected)
+	known := eventuallyOptIn(t, collected.GetName(), wanted{Suspend: true})
+	cluster.Delete(t, collected)
+	eventuallyGone(t, known)
+
+	optedIn := workload(t, "Deployment", name)
+	annotate(t, optedIn, scheduleKey, "* * * * *")
+	annotate(t, optedIn, optInKey, "true")
+	r := eventuallyOptIn(t, name, wanted{Schedule: "* * * * *"})
+	eventuallyRestart(t, r, framework.Patience, "has a next tick", func() error {
+		if r.Status.NextScheduleTime == nil {
+			return fmt.Errorf("status %+v", r.Status)
+		}
+		return nil
+	})
+	if err := cluster.Client.Delete(t.Context(), optedIn, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		t.Fatal(err)
+	}
+	eventuallyGone(t, optedIn)
+	w := workload(t, "Deployment", name)
+	eventuallyRestart(t, r, framework.Patience, "is stopped", func() error {
+		if next := r.Status.NextScheduleTime; next != nil {
+			return fmt.Errorf("its next tick is at %s", next)
+		}
+		return framework.ReadyIs(r.Status.Conditions, r.Generation, "Orphaned")
+	})
+	if r.Status.Active != nil {
+		t.Errorf("a restart is in progress: %+v", r.Status.Active)
+	}
+	if at := restartedAt(t, w); at != "" {
+		t.Errorf("it was restarted for %s", at)
+	}
+
+	cluster.Change(t, r, func() { delete(r.Annotations, tidekeeperv1.AppliedAnnotation) })
+	eventuallyRestart(t, r, framework.Patience, "is a user's own", func() error {
+		if r.Status.NextScheduleTime == nil {
+			return fmt.Errorf("it has no next tick: %+v", r.Status)
+		}
+		return nil
+	})
+}

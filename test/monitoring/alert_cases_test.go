@@ -226,7 +226,7 @@ var alertCases = map[string]alertCase{
 	},
 	"TidekeeperRestartStorm": {
 		fires: series{
-			storm + `, object="Secret tls", writer="cert-manager", instance="a"}`:                          "0x5 1x55",
+			storm + `, object="Secret tls", writer="cert-manager", instance="a"}`:                 "0x5 1x55",
 			`tidekeeper_restart_storm{namespace="", name="", object="", writer="", instance="a"}`: "0x60",
 			// A standby.
 			`tidekeeper_restart_storm{namespace="", name="", object="", writer="", instance="b"}`: "0x60",
