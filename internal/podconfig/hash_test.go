@@ -144,7 +144,7 @@ func TestRecordOf(t *testing.T) {
 	}
 }
 
-// The writer is the field manager that has written content last, whoever has written something else
+// The writer is the field manager that has written content last, whatever other managers have written
 // since; two that take turns are both known.
 func TestWriters(t *testing.T) {
 	entry := func(manager, fields string, after time.Duration) metav1.ManagedFieldsEntry {
