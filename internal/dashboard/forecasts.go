@@ -34,8 +34,8 @@ const (
 // forecasts makes the forecasts of the pages: outside of the lock of the pages, one of each length
 // at a time, and for a bounded share of the time. Pages show the last one meanwhile.
 type forecasts struct {
-	now      func() time.Time
-	run      func(context.Context, forecast.Input) forecast.Forecast
+	now func() time.Time
+	run func(context.Context, forecast.Input) forecast.Forecast
 	// patience is how long a page waits, and longest how long one may be made.
 	patience, longest time.Duration
 	// made is called when a forecast is there that a page did not wait for; nil for nothing.

@@ -57,6 +57,28 @@ func TestCausesFromEvents(t *testing.T) {
 	}
 }
 
+// An event about a container is not what the stages before it waited for, although it may be of the
+// same second. One about a container of init is.
+func TestEventsOfContainersAreNotOfEarlierStages(t *testing.T) {
+	event := func(path, reason string) corev1.Event {
+		return corev1.Event{
+			LastTimestamp: metav1.NewTime(noon.Add(4 * time.Second)), Type: "Warning", Reason: reason, Message: reason + " of " + path,
+			InvolvedObject: corev1.ObjectReference{FieldPath: path},
+		}
+	}
+	for path, want := range map[string]string{"spec.containers{app}": "", "spec.initContainers{setup}": "BackOff: BackOff of spec.initContainers{setup}"} {
+		s := StartupOf(aStartedPod(), []corev1.Event{event(path, "BackOff"), event(path, "FailedScheduling")}, noon.Add(time.Hour))
+		for _, stage := range s.Stages {
+			if stage.Name == podtimeline.Initialized && stage.WaitedFor != want || stage.Name == podtimeline.Scheduled && path == "spec.containers{app}" && stage.WaitedFor != "" {
+				t.Errorf("an event about %s: %s waited for %q", path, stage.Name, stage.WaitedFor)
+			}
+			if stage.Name == podtimeline.ContainersStarted && stage.WaitedFor == "" {
+				t.Errorf("an event about %s is not what %s waited for", path, stage.Name)
+			}
+		}
+	}
+}
+
 // A pull is shown if the pod waited for it.
 func TestPulls(t *testing.T) {
 	for message, shown := range map[string]bool{

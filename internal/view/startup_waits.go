@@ -93,7 +93,7 @@ func eventOf(stage podtimeline.Stage, events []corev1.Event) string {
 	for i := range events {
 		e := &events[i]
 		at := pods.LastSeen(e)
-		if !slices.Contains(eventReasons[stage.Name], e.Reason) || pulledAtOnce(e) || at.Before(stage.Start) || at.After(stage.End().Add(podtimeline.Resolution)) {
+		if !slices.Contains(eventReasons[stage.Name], e.Reason) || beforeContainers(stage.Name) && aboutContainer(e) || pulledAtOnce(e) || at.Before(stage.Start) || at.After(stage.End().Add(podtimeline.Resolution)) {
 			continue
 		}
 		if found == nil || e.Type != found.Type && e.Type == corev1.EventTypeWarning || e.Type == found.Type && !at.Before(pods.LastSeen(found)) {
@@ -104,6 +104,16 @@ func eventOf(stage podtimeline.Stage, events []corev1.Event) string {
 		return ""
 	}
 	return ReasonAndMessage(found.Reason, strings.Join(strings.Fields(found.Message), " "))
+}
+
+// beforeContainers reports whether a stage ends before any container but those of init is looked at.
+func beforeContainers(stage podtimeline.StageName) bool {
+	return stage == podtimeline.Scheduled || stage == podtimeline.Initialized
+}
+
+// aboutContainer reports whether an event is about a container that is not one of init.
+func aboutContainer(e *corev1.Event) bool {
+	return strings.HasPrefix(e.InvolvedObject.FieldPath, "spec.containers{")
 }
 
 // pullTook finds how long a kubelet says that a pull took, its time in the queue

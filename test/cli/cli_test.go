@@ -187,8 +187,13 @@ func aNamespace(t *testing.T, name string) {
 // aDeployment creates a Deployment of two pods and waits until it is rolled out.
 func aDeployment(t *testing.T, namespace, name string) {
 	t.Helper()
+	aDeploymentOf(t, namespace, name, 2)
+}
+
+// aDeploymentOf creates a Deployment of some pods and waits until it is rolled out.
+func aDeploymentOf(t *testing.T, namespace, name string, replicas int32) {
+	t.Helper()
 	labels := map[string]string{"app": name}
-	replicas := int32(2)
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Spec: appsv1.DeploymentSpec{

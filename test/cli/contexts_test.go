@@ -22,6 +22,8 @@ func TestSeveralClusters(t *testing.T) {
 	for _, namespace := range []string{"fleet", "fleet-2"} {
 		aNamespace(t, namespace)
 	}
+	aDeploymentOf(t, "fleet", "web", 0)
+	aDeploymentOf(t, "fleet-2", "api", 0)
 	aRestart(t, "fleet", "web", "0 3 * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.TimeZone = "UTC" })
 	aRestart(t, "fleet-2", "api", "0 3 * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.TimeZone = "UTC" })
 	run := func(args string) result {

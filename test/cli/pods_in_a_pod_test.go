@@ -74,7 +74,7 @@ func TestPodsInAPod(t *testing.T) {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "reader", Namespace: "in-a-pod"}},
 	})
 	pod := podOf(t, "in-a-pod", "reader")
-	forbidden := result{code: 5, stderr: "error: pods is forbidden: User \"system:serviceaccount:in-a-pod:reader\" cannot list resource \"pods\" in API group \"\" in the namespace \"default\"\n"}
+	forbidden := result{code: 5, stderr: "error: pods is forbidden: User \"system:serviceaccount:in-a-pod:reader\" cannot list resource \"pods\" in API group \"\" in the namespace \"default\": see kubectl tide check, and SECURITY.md for the roles\n"}
 	framework.Eventually(t, "the account may read its namespace, and no other", func() error {
 		if err := diff(forbidden, pod(command{args: []string{"pods", "watch", "-n", "default"}}).run(t)); err != nil {
 			return err

@@ -291,9 +291,9 @@ func TestPodsErrors(t *testing.T) {
 	for args, want := range map[string]result{
 		"pods watch --server http://127.0.0.1:1":                {code: 4, stderr: "error: the cluster at http://127.0.0.1:1 cannot be reached: connection refused\n"},
 		"pods slow --server http://127.0.0.1:1":                 {code: 4, stderr: "error: the cluster at http://127.0.0.1:1 cannot be reached: connection refused\n"},
-		"pods watch -n default --kubeconfig " + noRights:        {code: 5, stderr: forbidden + "in the namespace \"default\"\n"},
-		"pods slow -A --kubeconfig " + noRights:                 {code: 5, stderr: forbidden + "at the cluster scope\n"},
-		"pods timeline web -n default --kubeconfig " + noRights: {code: 5, stderr: "error: pods \"web\" is forbidden: User \"dev\" cannot get resource \"pods\" in API group \"\" in the namespace \"default\"\n"},
+		"pods watch -n default --kubeconfig " + noRights:        {code: 5, stderr: forbidden + "in the namespace \"default\": see kubectl tide check, and SECURITY.md for the roles\n"},
+		"pods slow -A --kubeconfig " + noRights:                 {code: 5, stderr: forbidden + "at the cluster scope: see kubectl tide check, and SECURITY.md for the roles\n"},
+		"pods timeline web -n default --kubeconfig " + noRights: {code: 5, stderr: "error: pods \"web\" is forbidden: User \"dev\" cannot get resource \"pods\" in API group \"\" in the namespace \"default\": see kubectl tide check, and SECURITY.md for the roles\n"},
 		"pods watch -n none":                                    {code: 3, stderr: "error: there is no Namespace \"none\"\n"},
 		"pods slow -n none":                                     {code: 3, stderr: "error: there is no Namespace \"none\"\n"},
 		"pods timeline -l app=web -n none":                      {code: 3, stderr: "error: there is no Namespace \"none\"\n"},

@@ -214,8 +214,8 @@ func TestFewRequests(t *testing.T) {
 		{"pools -o wide", 0, []string{"list nodepools", "list nodes"}}, // Metrics, which are not served here.
 		{"pools describe few", 0, []string{"get nodepools", "list events", "list nodes", "list nodes", "list pods"}},
 		{"pools plan -f " + taints, 2, []string{"list nodepools", "list nodes", "list pods", "patch nodepools"}},
-		{"restarts -A", 0, []string{"list scheduledrestarts"}},
-		{"restarts next -A", 0, []string{"list scheduledrestarts"}},
+		{"restarts -A", 0, []string{"list freezes", "list scheduledrestarts"}},
+		{"restarts next -A", 0, []string{"list freezes", "list scheduledrestarts"}},
 		{"pods slow -A", 0, []string{"list pods"}},
 	} {
 		audit := cluster.Audit(t, "kubectl-tide/")

@@ -36,7 +36,7 @@ func TestRestartsGates(t *testing.T) {
 				Open         bool
 			}
 		}
-		if err := json.Unmarshal([]byte(got.stdout), &out); err != nil || len(out.Gates) != 8 {
+		if err := json.Unmarshal([]byte(got.stdout), &out); err != nil || len(out.Gates) != 9 {
 			t.Fatalf("%v: exit code %d\n%s%s", err, got.code, got.stdout, got.stderr)
 		}
 		if want := map[bool]int{true: 0, false: 2}[out.Starts]; got.code != want {

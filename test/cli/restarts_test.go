@@ -217,6 +217,18 @@ func TestRestartsSuspendResume(t *testing.T) {
 // suspended ones.
 func TestRestartsNext(t *testing.T) {
 	aNamespace(t, "next")
+	for _, name := range []string{"a", "b", "c", "spread"} {
+		aDeploymentOf(t, "next", name, 0)
+	}
+	// No manager runs, and stderr says so after a while.
+	next := func(args ...string) string {
+		t.Helper()
+		r := command{args: append([]string{"restarts", "next"}, args...)}.run(t)
+		if r.code != 0 {
+			t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+		return r.stdout
+	}
 	for _, name := range []string{"a", "b", "c"} {
 		aRestart(t, "next", name, "0 3 * * *", nil)
 	}
@@ -230,7 +242,7 @@ func TestRestartsNext(t *testing.T) {
 			Tick, Start time.Time
 		}
 	}
-	if err := json.Unmarshal([]byte(tide(t, "restarts", "next", "-n", "next", "--for", "24h", "-o", "json")), &calendar); err != nil {
+	if err := json.Unmarshal([]byte(next("-n", "next", "--for", "24h", "-o", "json")), &calendar); err != nil {
 		t.Fatal(err)
 	}
 	counts := map[string]int{}
@@ -248,7 +260,7 @@ func TestRestartsNext(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1, "c": 1, "spread": 1}, counts); diff != "" {
 		t.Errorf("starts of a day (-want +got):\n%s", diff)
 	}
-	if got := tide(t, "restarts", "next", "-A"); !strings.HasPrefix(got, "DAY ") || !regexp.MustCompile(`03:00 +3 +next/a, next/b, next/c\n`).MatchString(got) {
+	if got := next("-A"); !strings.HasPrefix(got, "DAY ") || !regexp.MustCompile(`03:00 +3 +next/a, next/b, next/c\n`).MatchString(got) {
 		t.Errorf("the calendar is\n%s", got)
 	}
 	// On a terminal there is a bar, and no line is longer than the screen.

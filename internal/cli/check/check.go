@@ -113,7 +113,11 @@ func (o *options) check(ctx context.Context, c client.Client) ([]result, error) 
 	if err != nil {
 		return nil, err
 	}
-	results := []result{{"kinds", ok, "the cluster serves NodePool and ScheduledRestart"}}
+	kinds, err := o.kinds(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	results := []result{kinds}
 	manager, err := o.manager(ctx, c, pools.Count+restarts.Count > 0)
 	if err != nil {
 		return nil, err
@@ -125,8 +129,37 @@ func (o *options) check(ctx context.Context, c client.Client) ([]result, error) 
 	return append(results, manager, poolResult, restartResult, rights), nil
 }
 
-// observed checks that the manager has observed all objects of a kind.
+// kinds checks that the cluster serves all kinds. The lists of the others have shown that it does.
+func (o *options) kinds(ctx context.Context, c client.Client) (result, error) {
+	switch err := c.List(ctx, &tidekeeperv1.FreezeList{}, client.Limit(1)); {
+	case err == nil:
+		return result{"kinds", ok, "the cluster serves NodePool, ScheduledRestart and Freeze"}, nil
+	case apierrors.IsNotFound(err):
+		return result{"kinds", warning, "the cluster serves NodePool and ScheduledRestart, and not Freeze: its kinds are of an earlier version"}, nil
+	case apierrors.IsForbidden(err):
+		return result{"kinds", ok, "the cluster serves NodePool and ScheduledRestart; you may not list Freezes"}, nil
+	default:
+		return result{}, err
+	}
+}
+
+// observed checks that the manager has observed all objects of a kind, or, for users who may not
+// list all, those of the namespace.
 func (o *options) observed(ctx context.Context, c client.Client, unobserved *view.Unobserved, kind string, empty func() client.ObjectList) (result, error) {
+	r, err := o.observedIn(ctx, c, "", unobserved, kind, empty)
+	if err != nil || r.Result != unknown || kind != "ScheduledRestart" || unobserved.Recent > 0 {
+		return r, err
+	}
+	here, err := o.observedIn(ctx, c, o.namespace, unobserved, kind, empty)
+	if err != nil || here.Result == unknown {
+		return r, err
+	}
+	here.Message += " in the namespace " + o.namespace + "; you may not list the others"
+	return here, nil
+}
+
+// observedIn checks the objects of a namespace, or of all.
+func (o *options) observedIn(ctx context.Context, c client.Client, namespace string, unobserved *view.Unobserved, kind string, empty func() client.ObjectList) (result, error) {
 	count := 0
 	err := cmdutil.EachPage(ctx, c, empty, func(page client.ObjectList) {
 		switch list := page.(type) {
@@ -137,11 +170,11 @@ func (o *options) observed(ctx context.Context, c client.Client, unobserved *vie
 			count += len(list.Items)
 		case *tidekeeperv1.ScheduledRestartList:
 			for i := range list.Items {
-				unobserved.Add(kind, &list.Items[i], list.Items[i].Status.ObservedGeneration, o.Now())
+				unobserved.AddRestart(&list.Items[i], o.Now())
 			}
 			count += len(list.Items)
 		}
-	})
+	}, client.InNamespace(namespace))
 	r := result{Check: strings.ToLower(kind) + "s"}
 	switch {
 	case apierrors.IsForbidden(err):

@@ -72,7 +72,7 @@ func namesOf(objects client.ObjectList) []string {
 	case *tidekeeperv1.ScheduledRestartList:
 		for i := range objects.Items {
 			r := &objects.Items[i]
-			names = append(names, fmt.Sprintf("%s\t%s of %s %s", r.Name, r.Spec.GetSchedule(), r.Spec.TargetRef.Kind, r.Spec.TargetRef.Name))
+			names = append(names, fmt.Sprintf("%s\t%s of %s %s", r.Name, triggersOf(&r.Spec), r.Spec.TargetRef.Kind, r.Spec.TargetRef.Name))
 		}
 	case *tidekeeperv1.NodePoolList:
 		for i := range objects.Items {
@@ -92,4 +92,16 @@ func namesOf(objects client.ObjectList) []string {
 		}
 	}
 	return names
+}
+
+// triggersOf says in a word or two what triggers a restart.
+func triggersOf(spec *tidekeeperv1.ScheduledRestartSpec) string {
+	switch {
+	case spec.GetSchedule() != "":
+		return string(spec.GetSchedule())
+	case spec.MaxPodAgeSeconds > 0:
+		return "by age"
+	default:
+		return "on change"
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,6 +57,9 @@ func (e *Env) Fail(ctx context.Context, err error) int {
 		return known.Code
 	}
 	code, message := ExplainError(err)
+	if code == ExitForbidden && strings.Contains(message, "is forbidden: User ") {
+		message += ": see kubectl tide check, and SECURITY.md for the roles"
+	}
 	e.Note("error: " + message)
 	return code
 }

@@ -95,7 +95,11 @@ func (o *gatesOptions) print(out view.Gates) error {
 	if done, err := o.output.Print(o.Out, out); done {
 		return err
 	}
-	if err := o.Write(gatesTable(out.Gates)); err != nil {
+	t := gatesTable(out.Gates)
+	if o.Screen.Terminal && o.Screen.Width > 0 && o.Screen.Width < narrowScreen {
+		t = wrapMessages(t, o.Screen.Width)
+	}
+	if err := o.Write(t); err != nil {
 		return err
 	}
 	says := "A restart that is requested now would be started."
@@ -116,4 +120,22 @@ func gatesTable(gates []decision.Gate) *term.Table {
 		t.Rows = append(t.Rows, []term.Cell{term.Text(string(g.Name)), state, term.Text(g.Reason), term.Text(g.Message)})
 	}
 	return t
+}
+
+// narrowScreen is how many columns a screen has on which a message stands below its gate, and is
+// not cut: the message has the time at which the gate opens.
+const narrowScreen = 80
+
+// wrapMessages returns the table of gates with each message in lines of its own.
+func wrapMessages(t *term.Table, width int) *term.Table {
+	const indent = "  "
+	last := len(t.Columns) - 1
+	narrow := &term.Table{Columns: t.Columns[:last]}
+	for _, row := range t.Rows {
+		narrow.Rows = append(narrow.Rows, row[:last])
+		for _, line := range term.Wrap(row[last].Text, width-len(indent)) {
+			narrow.Rows = append(narrow.Rows, []term.Cell{{Text: indent + line, Span: true}})
+		}
+	}
+	return narrow
 }

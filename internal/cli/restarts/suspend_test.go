@@ -24,7 +24,7 @@ func TestNextStart(t *testing.T) {
 		{"both", tidekeeperv1.ScheduledRestartSpec{MaxPodAgeSeconds: 3600, OnConfigChange: tidekeeperv1.ConfigMapsOnly}, ", when its pods are 1h0m0s old and when its configuration changes"},
 		{
 			"outside of the windows", tidekeeperv1.ScheduledRestartSpec{Schedule: "30 * * * *", Windows: []tidekeeperv1.RestartWindow{hourly}},
-			", but no tick of the schedule is inside a window until Fri 26 Jun 15:59 UTC (in 16d)",
+			", but no tick of the schedule is inside a window until Fri 26 Jun 15:59 UTC (in 17d)",
 		},
 	} {
 		r := &tidekeeperv1.ScheduledRestart{Spec: c.spec}

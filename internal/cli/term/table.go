@@ -159,3 +159,21 @@ func Printable(text string) string {
 
 // OneLine joins the lines of a text.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Wrap breaks a text into lines of at most so many columns, between words where that is possible.
+func Wrap(text string, columns int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(Printable(text)) {
+		switch {
+		case line == "":
+			line = word
+		case DisplayWidth(line)+1+DisplayWidth(word) <= columns:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	return append(lines, line)
+}

@@ -91,10 +91,11 @@ func TestMoment(t *testing.T) {
 	}{
 		{now, "due since today 23:30"},
 		{now.Add(10 * time.Minute), "today 23:40 (in 10m)"},
+		{now.Add(10*time.Minute - time.Millisecond), "today 23:39 (in 10m)"},
 		{time.Date(2026, 10, 25, 0, 0, 0, 0, berlin), "tomorrow 00:00 (in 30m)"},
 		{time.Date(2026, 10, 25, 23, 30, 0, 0, berlin), "tomorrow 23:30 CET (in 25h)"}, // a day of 25 hours
-		{time.Date(2026, 10, 26, 3, 0, 0, 0, berlin), "Mon 03:00 CET (in 28h)"},
-		{time.Date(2026, 10, 31, 3, 0, 0, 0, berlin), "Sat 31 Oct 03:00 CET (in 6d4h)"},
+		{time.Date(2026, 10, 26, 3, 0, 0, 0, berlin), "Mon 03:00 CET (in 29h)"},
+		{time.Date(2026, 10, 31, 3, 0, 0, 0, berlin), "Sat 31 Oct 03:00 CET (in 6d5h)"},
 		{time.Date(2027, 1, 1, 0, 0, 0, 0, berlin), "Fri 1 Jan 2027 00:00 CET (in 68d)"},
 		{now.Add(-24 * time.Hour), "due since yesterday 23:30"},
 	} {

@@ -57,14 +57,14 @@ func Coming(t, now time.Time, in *time.Location) string {
 	if !t.After(now) {
 		return "due since " + Moment(t, now, in)
 	}
-	return fmt.Sprintf("%s (in %s)", Moment(t, now, in), duration.HumanDuration(t.Sub(now)))
+	return fmt.Sprintf("%s (in %s)", Moment(t, now, in), until(t.Sub(now)))
 }
 
 // ComingInZone is Coming where no header names the zone.
 func ComingInZone(t, now time.Time, in *time.Location) string {
 	text := Coming(t, now, in)
 	if zone := Zone(t, in); zone == Zone(now, in) && t.After(now) {
-		text = fmt.Sprintf("%s %s (in %s)", Moment(t, now, in), zone, duration.HumanDuration(t.Sub(now)))
+		text = fmt.Sprintf("%s %s (in %s)", Moment(t, now, in), zone, until(t.Sub(now)))
 	}
 	return text
 }
@@ -81,4 +81,19 @@ func Plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// until says how long it is until something, to the nearest of the units that are shown: who has
+// typed 6d reads 6d, and not 5d23h.
+func until(d time.Duration) string {
+	unit := 24 * time.Hour
+	switch {
+	case d < 10*time.Minute:
+		unit = time.Second
+	case d < 8*time.Hour:
+		unit = time.Minute
+	case d < 8*24*time.Hour:
+		unit = time.Hour
+	}
+	return duration.HumanDuration(d.Round(unit))
 }
