@@ -29,25 +29,32 @@ const DataDirEnv = "SANDBOX_DATA_DIR"
 
 // Main runs the command and returns the exit code.
 func Main() int {
-	// Silence client libraries: our own errors say what they would log.
+	Silence()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	return execute(ctx, newRoot())
+}
+
+// Silence keeps client libraries from logging what our own errors say, and forgets the flags that
+// the compiled-in programs registered for themselves.
+func Silence() {
 	klog.SetLogger(klog.New(nil))
 	klog.SetOutput(io.Discard)
 	klog.LogToStderr(false)
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
-
-	// Flags that the compiled-in programs registered for themselves.
 	pflag.CommandLine = pflag.NewFlagSet("sandbox", pflag.ContinueOnError)
+}
 
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := newRoot().ExecuteContext(ctx); err != nil {
+// execute runs a command and returns the exit code.
+func execute(ctx context.Context, cmd *cobra.Command) int {
+	if err := cmd.ExecuteContext(ctx); err != nil {
 		if code := exitError(0); errors.As(err, &code) {
 			return int(code)
 		}
 		if ctx.Err() != nil {
 			err = fmt.Errorf("interrupted")
 		}
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprintln(cmd.ErrOrStderr(), "error:", err)
 		return 1
 	}
 	return 0
@@ -97,7 +104,7 @@ no container ever runs, except on the nodes of 'up --real-nodes'.`,
 	cmd.AddCommand(
 		newUp(r), newDown(r), newStatus(r), newKubectl(r), newKubeconfig(r),
 		newNodes(r), newComponent(r), newSnapshot(r),
-		newRun(r), newProxy(r), newExplore(), newFuzz(), newReplay(),
+		newRun(r), newProxy(r), newExplore(nil), newFuzz(nil), newReplay(),
 	)
 	return cmd
 }

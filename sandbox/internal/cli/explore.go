@@ -33,14 +33,16 @@ type exploreFlags struct {
 	only                                         []string
 	jobs                                         int
 	shrink, hostNetwork, fresh                   bool
+	// labs are shared with other commands in this process; nil: the command has its own.
+	labs *explore.Labs
 }
 
 // errFound is the exit code of explore and replay when the operator does not survive
 // a fault.
 const errFound = exitError(2)
 
-func newExplore() *cobra.Command {
-	var f exploreFlags
+func newExplore(labs *explore.Labs) *cobra.Command {
+	f := exploreFlags{labs: labs}
 	cmd := &cobra.Command{
 		Use:   "explore --workload FILE [flags] -- PROGRAM [ARGUMENTS...]",
 		Short: "Find the faults that an operator does not survive",
@@ -123,7 +125,7 @@ func addSettling(cmd *cobra.Command, f *exploreFlags) {
 }
 
 func (f exploreFlags) explorer(w *explore.Workload, program []string) (*explore.Explorer, error) {
-	e := &explore.Explorer{Workload: w, Quiet: f.quiet, Settle: f.settle, Patience: f.patience, Hold: f.hold}
+	e := &explore.Explorer{Workload: w, Quiet: f.quiet, Settle: f.settle, Patience: f.patience, Hold: f.hold, Labs: f.labs}
 	for name, value := range map[string]time.Duration{"quiet": f.quiet, "settle": f.settle, "patience": f.patience, "hold": f.hold} {
 		if value <= 0 {
 			return nil, fmt.Errorf("--%s %s: it must be more than 0", name, value)

@@ -28,8 +28,8 @@ type fuzzFlags struct {
 	faults, busy    bool
 }
 
-func newFuzz() *cobra.Command {
-	var f fuzzFlags
+func newFuzz(labs *explore.Labs) *cobra.Command {
+	f := fuzzFlags{exploreFlags: exploreFlags{labs: labs}}
 	cmd := &cobra.Command{
 		Use:   "fuzz --install FILE --object FILE [flags] -- PROGRAM [ARGUMENTS...]",
 		Short: "Edit a custom resource in all ways that its schema suggests, and find what its operator does not survive",

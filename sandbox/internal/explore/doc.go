@@ -11,6 +11,7 @@
 //	install.go    installs what is there before the operator
 //	scratch.go    the directory of what runs, and what a run that was killed has left
 //	lab.go        sandboxes for the runs, put back to a snapshot
+//	labs.go       the sandboxes of several explorers
 //	operator.go   the operator's process
 //	output.go     what it writes: the end of it, and what must not be there
 //	pod.go        the Pod that it has, and its webhooks

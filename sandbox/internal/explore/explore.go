@@ -131,31 +131,40 @@ func noFaults(p Plan) error {
 }
 
 // Prepare makes the state that all runs begin with, if that was not done.
-func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) error {
+func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) (err error) {
 	if e.lab != nil {
 		return nil
 	}
-	dir, err := e.Scratch()
+	if e.Labs != nil {
+		e.lab, err = e.Labs.lab(ctx, e, progress)
+	} else {
+		var dir string
+		if dir, err = e.Scratch(); err != nil {
+			return err
+		}
+		e.lab, err = e.makeLab(ctx, dir, progress)
+	}
 	if err != nil {
 		return err
 	}
-	lab, err := newLab(dir, e.Workload)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(progress, "Installing.")
-	if err := lab.prepare(ctx, e.Command, e.Installed); err != nil {
-		return err
-	}
-	for _, text := range lab.warnings {
+	for _, text := range e.lab.warnings {
 		fmt.Fprintf(progress, "warning: %s\n", text)
 	}
-	fmt.Fprintln(progress, lab.why)
-	e.lab = lab
+	fmt.Fprintln(progress, e.lab.why)
 	if e.OneAtATime() {
 		fmt.Fprintln(progress, "It has the network of this machine, where another process of it may need the same port: one plays at a time, whatever --jobs says, and no fault that needs two (Pause).")
 	}
 	return nil
+}
+
+// makeLab makes a lab in a directory, with the state that all runs begin with.
+func (e *Explorer) makeLab(ctx context.Context, dir string, progress io.Writer) (*lab, error) {
+	lab, err := newLab(dir, e.Workload)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(progress, "Installing.")
+	return lab, lab.prepare(ctx, e.Command, e.Installed)
 }
 
 // OneAtATime reports whether operators share the network of this machine, where only one of them
@@ -174,7 +183,7 @@ func (e *Explorer) Scratch() (_ string, err error) {
 
 // Close stops the sandboxes, and removes them.
 func (e *Explorer) Close() {
-	if e.lab != nil {
+	if e.lab != nil && e.Labs == nil {
 		e.lab.close()
 	}
 	if e.scratch != nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -52,6 +53,8 @@ type lab struct {
 	warnings []string
 	// alone: this machine does not permit that a program believes it is in a pod.
 	alone bool
+	// idled, unless it is nil, is called when a sandbox has become idle.
+	idled func()
 
 	mu sync.Mutex
 	// idle are sandboxes whose run is over, and made is how many there ever were.
@@ -70,8 +73,10 @@ type sandbox struct {
 	// crashed has the components that crashed.
 	crashed chan error
 	lab     *lab
-	// runs is how many there were in it; spoilt: there are to be no more.
+	// runs is how many there were in it, and since is when the last one was over; spoilt: there are
+	// to be no more.
 	runs   int
+	since  time.Time
 	spoilt bool
 }
 
@@ -172,6 +177,14 @@ func (l *lab) begin(ctx context.Context) (*sandbox, error) {
 	return l.another(ctx)
 }
 
+// fresh starts a sandbox that had no run, in place of one that is idle.
+func (l *lab) fresh(ctx context.Context) (*sandbox, error) {
+	if s := l.takeFirst(); s != nil {
+		s.remove()
+	}
+	return l.another(ctx)
+}
+
 // another starts a sandbox in the prepared state.
 func (l *lab) another(ctx context.Context) (*sandbox, error) {
 	l.mu.Lock()
@@ -202,9 +215,35 @@ func (s *sandbox) over() {
 		s.remove()
 		return
 	}
+	s.since = time.Now()
 	s.lab.mu.Lock()
-	defer s.lab.mu.Unlock()
 	s.lab.idle = append(s.lab.idle, s)
+	s.lab.mu.Unlock()
+	if s.lab.idled != nil {
+		s.lab.idled()
+	}
+}
+
+// resting returns how many sandboxes are idle, and since when that is which is idle for longest.
+func (l *lab) resting() (int, time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.idle) == 0 {
+		return 0, time.Time{}
+	}
+	return len(l.idle), l.idle[0].since
+}
+
+// takeFirst takes the sandbox that is idle for longest, nil if none is.
+func (l *lab) takeFirst() *sandbox {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.idle) == 0 {
+		return nil
+	}
+	s := l.idle[0]
+	l.idle = slices.Delete(l.idle, 0, 1)
+	return s
 }
 
 // close removes all idle sandboxes.

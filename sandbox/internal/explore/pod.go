@@ -71,9 +71,10 @@ func (l *lab) unserved(ctx context.Context, client dynamic.Interface) error {
 	return nil
 }
 
-// pod is what a process of the operator finds around it, with the files that its account has.
-func (l *lab) pod(name string, files incluster.Files, server string) (*incluster.Pod, error) {
-	p := &incluster.Pod{Files: filepath.Join(l.dir, name+".pod"), Server: server, HostName: l.hostName, HostNetwork: l.workload.HostNetwork}
+// pod is what a process of the operator finds around it, with the files that its account has in a
+// directory.
+func (l *lab) pod(dir string, files incluster.Files, server string) (*incluster.Pod, error) {
+	p := &incluster.Pod{Files: dir, Server: server, HostName: l.hostName, HostNetwork: l.workload.HostNetwork}
 	if len(l.served) > 0 {
 		p.CertDir, p.ServingCerts = l.certs(), incluster.DefaultCertDir()
 	}

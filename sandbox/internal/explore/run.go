@@ -108,7 +108,7 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline,
 	r := &run{Explorer: e, setting: in, fault: f, baseline: b, outcome: &Outcome{}, log: &requestLog{}}
 	begin := e.lab.begin
 	if in.new {
-		begin = e.lab.another
+		begin = e.lab.fresh
 	}
 	if r.sandbox, err = begin(ctx); err != nil {
 		return nil, nil, err
@@ -128,7 +128,11 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline,
 	if err != nil {
 		return nil, nil, err
 	}
-	file := filepath.Join(e.lab.dir, name+".kubeconfig")
+	scratch, err := e.Scratch()
+	if err != nil {
+		return nil, nil, err
+	}
+	file := filepath.Join(scratch, name+".kubeconfig")
 	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
 		return nil, nil, err
 	}
@@ -136,7 +140,7 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline,
 	r.operator = &operator{command: e.Command, kubeconfig: file, bin: e.lab.bin, path: e.lab.path(), output: &output{fail: e.FailOnLog}}
 	if !e.lab.alone {
 		r.operator.environment, r.operator.serve, r.operator.networks = e.lab.environment, r.proxy.Serve, &networks{}
-		if r.operator.pod, err = e.lab.pod(name, files, r.proxy.URL); err != nil {
+		if r.operator.pod, err = e.lab.pod(filepath.Join(scratch, name+".pod"), files, r.proxy.URL); err != nil {
 			return nil, nil, err
 		}
 		undo = append(undo, func() { _ = os.RemoveAll(r.operator.pod.Files) })
@@ -350,6 +354,9 @@ type Explorer struct {
 	FailOnLog *regexp.Regexp
 	// Installed, unless it is nil, looks at what was installed, and may refuse it.
 	Installed func(context.Context, dynamic.Interface) error
+
+	// Labs are shared with others; nil: it has a lab of its own.
+	Labs *Labs
 
 	scratch *scratch
 	lab     *lab

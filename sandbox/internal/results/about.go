@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/yaml"
 )
@@ -47,11 +48,11 @@ const (
 // to play, what is installed, what is played, and how it is judged.
 func NewAbout(command, of, installed []string, subject, judging any) (About, error) {
 	a := About{Command: command, Of: of, Contents: map[string]string{}}
-	self, err := os.Executable()
-	if err != nil {
-		return a, err
+	var err error
+	if a.Contents[theSandbox], err = hashSelf(); err != nil {
+		return a, fmt.Errorf("read %s: %w", theSandbox, err)
 	}
-	for name, files := range map[string][]string{theProgram: programFiles(command), theSandbox: {self}, theInstalled: installed} {
+	for name, files := range map[string][]string{theProgram: programFiles(command), theInstalled: installed} {
 		if a.Contents[name], err = hashFiles(files); err != nil {
 			return a, fmt.Errorf("read %s: %w", name, err)
 		}
@@ -66,6 +67,15 @@ func NewAbout(command, of, installed []string, subject, judging any) (About, err
 	}
 	return a, nil
 }
+
+// hashSelf is the hash of this program, which is read once.
+var hashSelf = sync.OnceValues(func() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return hashFiles([]string{self})
+})
 
 // programFiles are the files that a command names: its program, and arguments that are files,
 // also behind an equals sign.

@@ -1,0 +1,27 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+)
+
+// Side returns how many explorers with one job each play side by side on this machine.
+func Side() int { return sandboxes(2, 0) }
+
+// Play runs 'sandbox explore' or 'sandbox fuzz' with these arguments in this process, and returns the
+// exit code. Their sandboxes are those of the labs, which others may use meanwhile.
+func Play(ctx context.Context, labs *explore.Labs, args []string, out, progress io.Writer) int {
+	cmd := &cobra.Command{Use: "sandbox", SilenceUsage: true, SilenceErrors: true}
+	cmd.AddCommand(newExplore(labs), newFuzz(labs))
+	cmd.SetArgs(args)
+	cmd.SetOut(out)
+	cmd.SetErr(progress)
+	return execute(ctx, cmd)
+}
