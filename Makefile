@@ -232,7 +232,8 @@ bench-explore: ## Explore published operators with known mistakes, and print wha
 	$(KIT) score REPORT=$(abspath $(OUT)) ROWS='$(ROWS)'
 
 .PHONY: bench-soundness
-bench-soundness: build-sandbox ## Play small operators with a known mistake each, and their twins without it, and print what explore and fuzz found. BUSY=8: beside 8 busy processes, PAIRS='done-first label' for some.
+bench-soundness: ## Play small operators with a known mistake each, and their twins without it, and print what explore and fuzz found. BUSY=8: beside 8 busy processes, PAIRS='done-first label' for some.
+	$(call build,soundness,$(KIT) build-soundness)
 	$(if $(BUSY),$(GO) run ./hack/suites busy --busy=$(BUSY) --) $(KIT) soundness REPORT=$(abspath $(OUT)) PAIRS='$(PAIRS)'
 
 .PHONY: bench-podcache

@@ -18,7 +18,7 @@ import (
 func TestSoundness(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	player := soundness.Player{Sandbox: binary, Operators: filepath.Join(dir, "operators"), Dir: dir}
+	player := soundness.Player{Sandbox: soundness.Program(binary), Operators: filepath.Join(dir, "operators"), Dir: dir}
 	build := exec.Command("go", "build", "-trimpath", "-o", player.Operators, "./soundness/operators")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command soundness plays small operators with a known mistake each, and their twins without it, and
-// prints a table of what explore and fuzz found: a Markdown table for docs/explore.md.
+// prints a table of what explore and fuzz found, the wrong verdicts first: a Markdown table for
+// docs/explore.md.
 //
-//	soundness [--jobs N] PATH-OF-SANDBOX DIR [PAIR...]
+//	soundness [--jobs N] DIR [PAIR...]
 //
-// It ends with 1 unless each mistake is found, and no twin has an alarm.
+// It ends with 1 unless each mistake is found, and no twin has an alarm. All pairs that begin in the
+// same state share their sandboxes, so this is the sandbox itself, with all that is compiled into it.
 package main
 
 import (
@@ -14,19 +16,30 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"sync"
+	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/cli"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 	"tidekeeper.dev/tidekeeper/sandbox/test/soundness"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	if main := component.Lookup(filepath.Base(os.Args[0])); main != nil {
+		os.Exit(main())
+	}
+	cli.Silence()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -35,46 +48,76 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	jobs := flag.Int("jobs", 2, "how many pairs play side by side")
-	flag.Parse()
-	if flag.NArg() < 2 {
-		return errors.New("want PATH-OF-SANDBOX DIR [PAIR...]")
+	flags := flag.NewFlagSet("soundness", flag.ExitOnError)
+	jobs := flags.Int("jobs", cli.Side(), "how many pairs play side by side; by default two for each processor, if there is 1 GiB of memory for each")
+	_ = flags.Parse(os.Args[1:]) // It exits.
+	if flags.NArg() == 0 || *jobs < 1 {
+		return errors.New("want [--jobs N] DIR [PAIR...]")
 	}
-	dir, err := filepath.Abs(flag.Arg(1))
+	dir, err := filepath.Abs(flags.Arg(0))
 	if err != nil {
 		return err
 	}
-	pairs, err := chosen(flag.Args()[2:])
+	pairs, err := chosen(flags.Args()[1:])
 	if err != nil {
 		return err
 	}
-	p := soundness.Player{Sandbox: flag.Arg(0), Operators: filepath.Join(dir, "operators"), Dir: dir}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	p := soundness.Player{Operators: filepath.Join(dir, "operators"), Dir: dir}
 	build := exec.CommandContext(ctx, "go", "build", "-o", p.Operators, "./test/soundness/operators")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build the operators: %w", err)
 	}
-	results := make([]soundness.Result, len(pairs))
-	playing, ctx := errgroup.WithContext(ctx)
-	playing.SetLimit(max(1, *jobs))
-	for i, pair := range pairs {
-		playing.Go(func() error {
-			results[i] = p.Play(ctx, pair)
-			fmt.Fprint(os.Stderr, results[i].Line())
-			return ctx.Err()
-		})
-	}
-	if err := playing.Wait(); err != nil {
+	// Beside those that play, and for pairs that begin in other states.
+	labs, err := explore.NewLabs(dir, 1+*jobs/2)
+	if err != nil {
 		return err
 	}
-	fmt.Print(soundness.Head)
-	for i := range results {
-		fmt.Print(results[i].Line())
+	defer labs.Close()
+	p.Sandbox = func(ctx context.Context, args []string, out, progress io.Writer) (int, error) {
+		return cli.Play(ctx, labs, args, out, progress), nil
 	}
-	if !soundness.Sum(os.Stdout, results) {
+	began := time.Now()
+	results := play(ctx, &p, pairs, *jobs)
+	if ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
+	soundness.Table(os.Stdout, results)
+	sound := soundness.Sum(os.Stdout, results)
+	fmt.Printf("in %s, %d pairs side by side\n", time.Since(began).Round(time.Second), *jobs)
+	if !sound {
 		return errors.New("not every verdict is right: the reports are in " + dir)
 	}
 	return nil
+}
+
+// play plays pairs side by side, and says of each what came of it.
+func play(ctx context.Context, p *soundness.Player, pairs []soundness.Pair, jobs int) []soundness.Result {
+	results := make([]soundness.Result, len(pairs))
+	var playing errgroup.Group
+	playing.SetLimit(jobs)
+	var mu sync.Mutex
+	began, over := time.Now(), 0
+	for i, pair := range pairs {
+		playing.Go(func() error {
+			if ctx.Err() != nil {
+				return nil
+			}
+			results[i] = p.Play(ctx, pair)
+			mu.Lock()
+			defer mu.Unlock()
+			over++
+			rest := time.Duration(float64(time.Since(began)) / float64(over) * float64(len(pairs)-over))
+			fmt.Fprintf(os.Stderr, "[%d of %d, %s to go] %s (%s)\n", over, len(pairs), rest.Round(time.Second), results[i].Short(),
+				(results[i].Wrong.Took + results[i].Right.Took).Round(time.Second))
+			return nil
+		})
+	}
+	_ = playing.Wait()
+	return results
 }
 
 // chosen returns the pairs with these names, all if there is none.

@@ -27,7 +27,7 @@ const (
 	deleted = `
 - name: it is deleted
   delete: {resource: things.example.com, namespace: default, name: a}
-- wait: {resource: things.example.com, namespace: default, name: a, for: deleted, timeout: 20s}
+- wait: {resource: things.example.com, namespace: default, name: a, for: deleted, timeout: 2m}
 `
 	// gone deletes it, and has nothing to wait for.
 	gone = `

@@ -9,6 +9,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,8 +40,26 @@ type Pair struct {
 
 // Player plays pairs.
 type Player struct {
-	// Sandbox and Operators are the programs, and Dir is where results are kept.
-	Sandbox, Operators, Dir string
+	// Sandbox runs 'sandbox explore' or 'sandbox fuzz' with these arguments until the context ends,
+	// which interrupts it, and returns its exit code.
+	Sandbox func(ctx context.Context, args []string, out, progress io.Writer) (int, error)
+	// Operators is the program, and Dir is where results are kept.
+	Operators, Dir string
+}
+
+// Program runs a sandbox that is a program.
+func Program(path string) func(context.Context, []string, io.Writer, io.Writer) (int, error) {
+	return func(ctx context.Context, args []string, out, progress io.Writer) (int, error) {
+		sandbox := exec.CommandContext(ctx, path, args...)
+		// Interrupted, it stops its sandboxes and reports.
+		sandbox.Cancel = func() error { return sandbox.Process.Signal(os.Interrupt) }
+		sandbox.WaitDelay = time.Minute
+		sandbox.Stdout, sandbox.Stderr = out, progress
+		if err := sandbox.Run(); sandbox.ProcessState == nil {
+			return 0, err
+		}
+		return sandbox.ProcessState.ExitCode(), nil
+	}
 }
 
 // Outcome is what came of an operator of a pair.
@@ -103,23 +122,49 @@ func (p *Player) play(ctx context.Context, pair Pair, which string) (o Outcome) 
 	if len(pair.Env) > 0 {
 		args = append(append(args, "env"), pair.Env...)
 	}
-	sandbox := exec.CommandContext(ctx, p.Sandbox, append(args, p.Operators, "--"+which, pair.Name, "--starts", filepath.Join(dir, "starts"))...)
-	// Interrupted, it stops its sandbox.
-	sandbox.Cancel = func() error { return sandbox.Process.Signal(os.Interrupt) }
-	sandbox.WaitDelay = 30 * time.Second
-	var report, progress bytes.Buffer
-	sandbox.Stdout, sandbox.Stderr = &report, &progress
-	err = sandbox.Run()
+	args = append(args, p.Operators, "--"+which, pair.Name, "--starts", filepath.Join(dir, "starts"))
+	var report bytes.Buffer
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	progress := &search{pair: pair, found: stop}
+	code, err := p.Sandbox(ctx, args, &report, progress)
 	o.Err = errors.Join(
+		err,
 		os.WriteFile(filepath.Join(dir, "report.txt"), report.Bytes(), 0o600),
-		os.WriteFile(filepath.Join(dir, "progress.txt"), progress.Bytes(), 0o600),
+		os.WriteFile(filepath.Join(dir, "progress.txt"), progress.text.Bytes(), 0o600),
 	)
-	if err != nil && sandbox.ProcessState.ExitCode() != 2 && o.Err == nil {
-		o.Err = fmt.Errorf("%w: %s", err, lastLine(progress.String()))
+	if code != 0 && code != 2 && o.Err == nil {
+		o.Err = fmt.Errorf("exit code %d: %s", code, lastLine(progress.text.String()))
 	}
-	o.Report = progress.String() + report.String()
+	o.Report = progress.text.String() + report.String()
 	o.read(report.String(), pair)
 	return o
+}
+
+// search is what a sandbox says while it plays. When it has found the mistake of a pair for sure, the
+// rest need not be played.
+type search struct {
+	pair  Pair
+	found func()
+	text  bytes.Buffer
+	// told is how much of the text was looked at.
+	told int
+}
+
+func (s *search) Write(text []byte) (int, error) {
+	n, err := s.text.Write(text)
+	for end := bytes.IndexByte(s.text.Bytes()[s.told:], '\n'); end >= 0; end = bytes.IndexByte(s.text.Bytes()[s.told:], '\n') {
+		if _, title, is := strings.Cut(s.text.String()[s.told:s.told+end], ": FOUND: "); is && s.pair.names(title, title) {
+			s.found()
+		}
+		s.told += end + 1
+	}
+	return n, err
+}
+
+// names reports whether a finding with that title, and all that is said of it, names the mistake.
+func (p *Pair) names(title, whole string) bool {
+	return strings.Contains(title, p.Oracle) && strings.Contains(whole, p.Says)
 }
 
 // arguments writes what the sandbox reads, and returns its arguments up to the program. Little
@@ -186,7 +231,7 @@ func (o *Outcome) read(report string, pair Pair) {
 		}
 		title, whole := report[place[4]:place[5]], report[place[0]:end]
 		o.Found = append(o.Found, title)
-		if o.As == "" && strings.Contains(title, pair.Oracle) && strings.Contains(whole, pair.Says) {
+		if o.As == "" && pair.names(title, whole) {
 			o.As = title
 		}
 	}

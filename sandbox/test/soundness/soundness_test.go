@@ -73,3 +73,36 @@ Played 3 of 8 faults in 59s, of which 2 were reached; 0 not played. Found: 2.
 		t.Error(line)
 	}
 }
+
+// The rest is not played when the mistake was found for sure, and only then.
+func TestSearchEnds(t *testing.T) {
+	found := 0
+	s := search{pair: Pair{Oracle: "other state", Says: "role is leader"}, found: func() { found++ }}
+	for _, text := range []string{
+		"Learning from two undisturbed runs.\n[1 of 3, 2s to go] a (3.0 s): ok\n",
+		"[2 of 3, 1s to go] b (4.0 s): FOUND: not at rest: role is leader\n",
+		"[2 of 3, 1s to go] b (4.0 s): found once, and not again: other state: role is leader\n",
+		"[3 of 3, 1s to go] c (4.0 s): FOUND: other st",
+	} {
+		if _, err := s.Write([]byte(text)); err != nil || found > 0 {
+			t.Fatalf("%q: %v, found %d times", text, err, found)
+		}
+	}
+	if _, err := s.Write([]byte("ate: configmaps default/b: data.role is leader\n")); err != nil || found != 1 {
+		t.Errorf("%v, found %d times", err, found)
+	}
+}
+
+// The table begins with what is wrong.
+func TestTable(t *testing.T) {
+	right := Outcome{Reached: 1}
+	results := []Result{
+		{Pair{Name: "fine"}, Outcome{As: "other state", Reached: 1}, right},
+		{Pair{Name: "missed"}, Outcome{Reached: 1}, right},
+	}
+	var table strings.Builder
+	Table(&table, results)
+	if rows := table.String(); strings.Index(rows, "missed") > strings.Index(rows, "fine") || !strings.HasPrefix(rows, Head) {
+		t.Error(rows)
+	}
+}

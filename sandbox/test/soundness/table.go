@@ -15,25 +15,21 @@ const Head = "| pair | the mistake | found | as | faults | alarms of the twin | 
 // widest is how much of a headline is in the table.
 const widest = 160
 
+// Table writes what came of all pairs, those with a wrong verdict first.
+func Table(out io.Writer, results []Result) {
+	fmt.Fprint(out, Head)
+	for _, ok := range []bool{false, true} {
+		for i := range results {
+			if results[i].OK() == ok {
+				fmt.Fprint(out, results[i].Line())
+			}
+		}
+	}
+}
+
 // Line is that of a pair in the table. Faults are those that took effect.
 func (r *Result) Line() string {
-	found := "no"
-	switch {
-	case r.Wrong.Err != nil:
-		found = "no verdict: " + r.Wrong.Err.Error()
-	case r.Wrong.As != "":
-		found = "yes"
-	case len(r.Wrong.Found) > 0:
-		found = "no, but: " + strings.Join(r.Wrong.Found, "; ")
-	}
-	alarms := "none"
-	switch {
-	case r.Right.Err != nil:
-		alarms = "no verdict: " + r.Right.Err.Error()
-	case len(r.Right.Found) > 0:
-		alarms = fmt.Sprintf("%d: %s", len(r.Right.Found), strings.Join(r.Right.Found, "; "))
-	}
-	cells := []string{r.Name, r.Mistake, found, r.Wrong.As, fmt.Sprint(r.Wrong.Reached), alarms, fmt.Sprint(r.Right.Reached)}
+	cells := []string{r.Name, r.Mistake, r.found(), r.Wrong.As, fmt.Sprint(r.Wrong.Reached), r.alarms(), fmt.Sprint(r.Right.Reached)}
 	for i, cell := range cells {
 		if len(cell) > widest {
 			cell = strings.ToValidUTF8(cell[:widest], "") + "…"
@@ -41,6 +37,37 @@ func (r *Result) Line() string {
 		cells[i] = strings.ReplaceAll(cell, "|", `\|`)
 	}
 	return "| " + strings.Join(cells, " | ") + " |\n"
+}
+
+// Short is what came of a pair, in a line.
+func (r *Result) Short() string {
+	return fmt.Sprintf("%s: found: %s; alarms of the twin: %s", r.Name, r.found(), r.alarms())
+}
+
+// found says whether the mistake was.
+func (r *Result) found() string {
+	switch {
+	case r.Wrong.As != "":
+		return "yes"
+	case r.Wrong.Err != nil:
+		return "no verdict: " + r.Wrong.Err.Error()
+	case len(r.Wrong.Found) > 0:
+		return "no, but: " + strings.Join(r.Wrong.Found, "; ")
+	}
+	return "no"
+}
+
+// alarms says what was found in the twin.
+func (r *Result) alarms() string {
+	switch {
+	case r.Right.Err != nil:
+		return "no verdict: " + r.Right.Err.Error()
+	case len(r.Right.Found) > 0:
+		return fmt.Sprintf("%d: %s", len(r.Right.Found), strings.Join(r.Right.Found, "; "))
+	case r.Right.Reached == 0 && !r.Undisturbed:
+		return "no verdict: no fault took effect"
+	}
+	return "none"
 }
 
 // Sum writes the last line of the table, and reports whether all were found, and without an alarm.

@@ -42,9 +42,9 @@ func (o *operator) keepExtra(ctx context.Context, t *Thing) error {
 	return ignoreNotFound(o.client.CoreV1().ConfigMaps(t.Namespace).Delete(ctx, t.Name+"-extra", metav1.DeleteOptions{}))
 }
 
-// refuse says what is wrong with a spec.
+// refuse says what is wrong with a spec, also in the phase, by which users and fuzz know it.
 func (o *operator) refuse(ctx context.Context, t *Thing, problem string) error {
-	return o.report(ctx, t, Status{Problem: problem, ObservedGeneration: t.Generation})
+	return o.report(ctx, t, Status{Problem: problem, Phase: "Refused", ObservedGeneration: t.Generation})
 }
 
 // emptyList takes it that there is an item.

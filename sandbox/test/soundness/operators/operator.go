@@ -52,6 +52,7 @@ type Status struct {
 	Ready              bool   `json:"ready,omitempty"`
 	Child              string `json:"child,omitempty"`
 	Problem            string `json:"problem,omitempty"`
+	Phase              string `json:"phase,omitempty"`
 	Beats              int64  `json:"beats,omitempty"`
 }
 
@@ -210,7 +211,7 @@ func (o *operator) report(ctx context.Context, t *Thing, status Status) error {
 // ready reports that all is as it should be.
 func (o *operator) ready(ctx context.Context, t *Thing) error {
 	status := t.Status
-	status.Ready, status.Problem, status.ObservedGeneration = true, "", t.Generation
+	status.Ready, status.Problem, status.Phase, status.ObservedGeneration = true, "", "", t.Generation
 	return o.report(ctx, t, status)
 }
 

@@ -155,8 +155,12 @@ func givesUp(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, t)
 }
 
-// swallows takes a conflict for success: another client has written the object.
+// swallows takes a conflict for success: another client has written the object. What it has said that
+// it has seen, it does not look at again.
 func swallows(ctx context.Context, o *operator, t *Thing) error {
+	if t.Status.ObservedGeneration == t.Generation {
+		return nil
+	}
 	if err := o.keep(ctx, child(t, t.Name, data(t))); err != nil && (!o.wrong || !apierrors.IsConflict(err)) {
 		return err
 	}
