@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// startTimeout is how long a sandbox may take to become ready.
+// startTimeout is how long a sandbox may take to become ready, unless its options say so.
 const startTimeout = 2 * time.Minute
 
 // Options say what sandbox to run.
@@ -57,6 +58,8 @@ type Options struct {
 	// PodEvents lets the kubelets write events about pods.
 	PodEvents bool
 	Delays    kubelet.Delays
+	// StartTimeout is how long it may take to become ready. Default: two minutes.
+	StartTimeout time.Duration
 
 	// Ready is called once the sandbox can be used.
 	Ready func(Status)
@@ -209,8 +212,9 @@ egressSelections:
 func (c *cluster) start(ctx context.Context, crashes <-chan supervisor.Exit) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ctx, cancelTimeout := context.WithTimeoutCause(ctx, startTimeout,
-		fmt.Errorf("the sandbox was not ready after %s: see the logs in %s", startTimeout, c.Dir.path("logs")))
+	limit := cmp.Or(c.StartTimeout, startTimeout)
+	ctx, cancelTimeout := context.WithTimeoutCause(ctx, limit,
+		fmt.Errorf("the sandbox was not ready after %s: see the logs in %s", limit, c.Dir.path("logs")))
 	defer cancelTimeout()
 	finished := make(chan struct{})
 	var watcher sync.WaitGroup

@@ -300,6 +300,10 @@ func (s *sandbox) putBack(ctx context.Context) error {
 	})
 }
 
+// patient is how long a sandbox may take to start: no verdict depends on how busy the machine is, and
+// one that cannot start says so by a component that crashes.
+const patient = 15 * time.Minute
+
 // When nothing is written for as long as left, no controller acts for the objects of the last run any
 // more. That may take as long as leaving.
 const (
@@ -322,7 +326,7 @@ func (l *lab) up(ctx context.Context, dir cluster.Dir, fresh bool) (*sandbox, er
 	s.running.Go(func() {
 		s.ended <- cluster.Run(running, cluster.Options{
 			Dir: dir, Nodes: *l.workload.Nodes, Fresh: fresh, Delays: kubelet.DefaultDelays(), PodEvents: true,
-			WithoutControllers: l.workload.WithoutControllers,
+			WithoutControllers: l.workload.WithoutControllers, StartTimeout: patient,
 			Ready:              func(cluster.Status) { close(ready) },
 			Crashed:            func(e supervisor.Exit) { s.crashed <- errors.New(cluster.Describe(e)) },
 		})

@@ -32,8 +32,9 @@ type Network struct {
 // ways is how many connections into the network of a program there can be while it runs.
 const ways = 64
 
-// handing is how long a new process may take to hand its sockets over.
-const handing = 30 * time.Second
+// handing is how long a new process may take to hand its sockets over, on a machine however busy.
+// One that ends closes the other end, and is not waited for.
+const handing = 5 * time.Minute
 
 // handedFrom returns the network that a process hands over, which was started with the other
 // end of the socket.
