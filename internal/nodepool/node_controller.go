@@ -54,9 +54,9 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	if nodePlan.Empty() {
 		return ctrl.Result{}, nil
 	}
-	if !r.cluster.AllowWrite(node.Name, r.clock.Now()) {
+	if allowed, dirty := r.cluster.AllowWrite(node.Name, &nodePlan, r.clock.Now()); !allowed {
 		r.metrics.nodeWrites.WithLabelValues(resultDelayed).Inc()
-		r.feed.push(r.cluster.RecordThrottled(node.Name, &nodePlan))
+		r.feed.push(dirty)
 		return ctrl.Result{RequeueAfter: plan.WriteInterval}, nil
 	}
 	if len(nodePlan.Evicting) > 0 {

@@ -46,26 +46,30 @@ import (
 type Cluster struct {
 	// Journal has the events of the pools.
 	Journal *Journal
+	guarded
+}
 
+// guarded is the graph under its lock.
+type guarded struct {
 	mu    sync.Mutex
 	graph graph
 }
 
-// NewCluster returns an empty model.
-func NewCluster() *Cluster {
-	c := &Cluster{graph: newGraph()}
-	c.Journal = c.graph.journal
-	return c
+// change changes the graph, and returns the nodes and pools that must be reconciled.
+func (u *guarded) change(do func(g *graph)) Dirty {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	do(&u.graph)
+	dirty := u.graph.dirty
+	u.graph.dirty = newDirty()
+	return dirty
 }
 
-// change changes the model, and returns what has to be reconciled.
-func (c *Cluster) change(do func(g *graph)) Dirty {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	do(&c.graph)
-	dirty := c.graph.dirty
-	c.graph.dirty = newDirty()
-	return dirty
+// NewCluster returns an empty model.
+func NewCluster() *Cluster {
+	c := &Cluster{guarded: guarded{graph: newGraph()}}
+	c.Journal = c.graph.journal
+	return c
 }
 
 // SetPool adds or updates a pool.

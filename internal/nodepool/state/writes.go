@@ -15,16 +15,25 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// AllowWrite reports whether the node may be written now, and counts that as a write. It
-// throttles writes to nodes whose changes are reverted again and again: because another
+// AllowWrite reports whether a plan may be carried out on the node now, and counts that as a write.
+// It throttles writes to nodes whose changes are reverted again and again: because another
 // client wants another value for a key, or because two pools keep adding a node to each
 // other and removing it, as the settings of one change what the other selects. Validation
-// of the pools cannot rule that out.
-func (c *Cluster) AllowWrite(name string, now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := c.graph.nodes[name]
-	return n == nil || n.allowWrite(now) // The write of a node that is gone will return that.
+// of the pools cannot rule that out. A plan that has to wait is recorded for the events.
+func (c *Cluster) AllowWrite(name string, nodePlan *plan.NodePlan, now time.Time) (allowed bool, dirty Dirty) {
+	dirty = c.change(func(g *graph) {
+		n := g.nodes[name]
+		if allowed = n == nil || n.allowWrite(now); allowed {
+			return // The write of a node that is gone will return that.
+		}
+		for _, change := range nodePlan.Changes {
+			if g.pools[change.Pool] != nil {
+				g.journal.throttled(change.Pool, name)
+				g.dirty.Utilization.Insert(change.Pool)
+			}
+		}
+	})
+	return allowed, dirty
 }
 
 // BeginWrite begins a write to the node, which may be newer than in the model. It returns the
@@ -115,19 +124,6 @@ func (c *Cluster) RecordFailure(name string, pools []string, err error, refused 
 				}
 				n.refused.Insert(pool)
 				g.dirty.Pools.Insert(pool)
-			}
-		}
-	})
-}
-
-// RecordThrottled records, for the events, that a plan has to wait because the node was
-// written too often.
-func (c *Cluster) RecordThrottled(name string, nodePlan *plan.NodePlan) Dirty {
-	return c.change(func(g *graph) {
-		for _, change := range nodePlan.Changes {
-			if g.pools[change.Pool] != nil {
-				g.journal.throttled(change.Pool, name)
-				g.dirty.Utilization.Insert(change.Pool)
 			}
 		}
 	})

@@ -23,7 +23,7 @@ func TestWritesAreThrottled(t *testing.T) {
 	f.SetPod(objects.Pod("left").On("gone").Obj())
 	written := func(node string, from time.Time, tries int, every time.Duration) (n int) {
 		for i := range tries {
-			if f.AllowWrite(node, from.Add(time.Duration(i)*every)) {
+			if allowed, _ := f.AllowWrite(node, &plan.NodePlan{}, from.Add(time.Duration(i)*every)); allowed {
 				n++
 			}
 		}

@@ -1,0 +1,127 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The limits of a type: a type with more methods, or spread over more files, does several things
+// that could each be a type with fields of its own.
+const (
+	maxMethods     = 20
+	maxMethodFiles = 4
+)
+
+// size is the size of a type: its number of methods, and of files with methods.
+type size struct{ methods, files int }
+
+// large are the types beyond the limits, by folder and name, with their present size, which may only
+// become less, and the reason why they are large.
+var large = map[string]struct {
+	size
+	reason string
+}{
+	"internal/capacity.Cluster":            {size{29, 9}, "each question about room is a method of the one world"},
+	"internal/cli/cmdutil.Env":             {size{21, 9}, "all that commands share hangs on it"},
+	"internal/dashboard.Site":              {size{28, 6}, "pages, models and sessions in one"},
+	"internal/dashboard.request":           {size{51, 12}, "each page is methods of the one request"},
+	"internal/restart.reconciler":          {size{41, 13}, "its memory of a ScheduledRestart is in many maps"},
+	"internal/restart/decision.decider":    {size{115, 21}, "gates and triggers are methods, and not yet types"},
+	"internal/restart/forecast.simulation": {size{21, 5}, "the controllers that it simulates are methods"},
+	"sandbox/client.Sandbox":               {size{19, 6}, "its users call methods of one value"},
+	"sandbox/internal/cli.root":            {size{11, 7}, "a method for each command"},
+	"sandbox/internal/cluster.Dir":         {size{50, 7}, "components, credentials and addresses of a sandbox in one"},
+	"sandbox/internal/explore.Baseline":    {size{14, 5}, "learnt in one place, asked in others"},
+	"sandbox/internal/explore.Explorer":    {size{17, 7}, "configuration and factory in one"},
+	"sandbox/internal/explore.Fault":       {size{18, 5}, "faults are kinds in switches, and not yet entries of a table"},
+	"sandbox/internal/explore.run":         {size{62, 9}, "steps, faults, recording and judging in one"},
+	"sandbox/internal/fuzz.world":          {size{32, 6}, "like explore.run"},
+	"sandbox/internal/incluster.run":       {size{21, 5}, "the parts of a pod are methods"},
+	"sandbox/internal/proxy.Proxy":         {size{22, 6}, "requests, watches and rules in one"},
+	"sandbox/internal/results.Tool":        {size{16, 6}, "book, report and page of results in one"},
+}
+
+// The methods of a type fit in one's head, and are read in one place.
+func TestTypesAreSmall(t *testing.T) {
+	sizes := sizesOfTypes(t, filepath.Join("..", ".."), "api/", "cmd/", "internal/", "sandbox/client/", "sandbox/cmd/", "sandbox/internal/")
+	if len(sizes) < 300 {
+		t.Fatalf("%d types have methods: the tree is not found", len(sizes))
+	}
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		got, known := sizes[name], large[name]
+		switch fits := got.methods <= maxMethods && got.files <= maxMethodFiles; {
+		case fits && known.reason != "":
+			t.Errorf("%s has %d methods in %d files: remove it from the list of large types", name, got.methods, got.files)
+		case fits:
+		case known.reason == "":
+			t.Errorf("%s has %d methods in %d files, want at most %d in %d: make types that own a part of its fields", name, got.methods, got.files, maxMethods, maxMethodFiles)
+		case got.methods > known.methods || got.files > known.files:
+			t.Errorf("%s has grown to %d methods in %d files, from %d in %d: divide it instead", name, got.methods, got.files, known.methods, known.files)
+		case got != known.size:
+			t.Errorf("%s has %d methods in %d files: write that into the list of large types", name, got.methods, got.files)
+		}
+	}
+	for name := range large {
+		if _, exists := sizes[name]; !exists {
+			t.Errorf("%s does not exist: remove it from the list of large types", name)
+		}
+	}
+}
+
+// sizesOfTypes returns the size of each type with methods below some folders, by folder and name.
+func sizesOfTypes(t *testing.T, root string, folders ...string) map[string]size {
+	t.Helper()
+	files, err := listFiles(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := map[string]size{}
+	for _, file := range files {
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || isExempt(file) || !hasPrefix(file, folders) {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inFile := map[string]int{}
+		for _, declaration := range parsed.Decls {
+			if f, ok := declaration.(*ast.FuncDecl); ok && f.Recv != nil {
+				inFile[filepath.Dir(file)+"."+receiver(f)]++
+			}
+		}
+		for name, methods := range inFile {
+			s := sizes[name]
+			sizes[name] = size{s.methods + methods, s.files + 1}
+		}
+	}
+	return sizes
+}
+
+// receiver returns the name of the type that a method is of.
+func receiver(f *ast.FuncDecl) string {
+	of := f.Recv.List[0].Type
+	for {
+		switch expr := of.(type) {
+		case *ast.StarExpr:
+			of = expr.X
+		case *ast.IndexExpr:
+			of = expr.X
+		case *ast.IndexListExpr:
+			of = expr.X
+		case *ast.Ident:
+			return expr.Name
+		default:
+			return ""
+		}
+	}
+}
