@@ -26,7 +26,7 @@ type Definition struct {
 	OffByDefault bool
 
 	// Namespaced says that the controller is about namespaced objects only, so that
-	// --namespaces can limit it to some namespaces.
+	// --namespaces can limit it to some namespaces. It is built by fairness.Complete.
 	Namespaced bool
 
 	// Watches are the kinds that the controller reads. Their informers are started

@@ -39,19 +39,25 @@ func installSquads(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster.Apply(t, crd)
+	allowSquads(t, metav1.NamespaceDefault)
+}
+
+// allowSquads gives the manager the right to read the scale subresource in a namespace.
+func allowSquads(t *testing.T, namespace string) {
+	t.Helper()
 	cluster.Apply(t, &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Name: "squads", Namespace: metav1.NamespaceDefault},
+		ObjectMeta: metav1.ObjectMeta{Name: "squads", Namespace: namespace},
 		Rules:      []rbacv1.PolicyRule{rule("example.com", "squads/scale", "get")},
 	})
 	cluster.Apply(t, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "squads", Namespace: metav1.NamespaceDefault},
+		ObjectMeta: metav1.ObjectMeta{Name: "squads", Namespace: namespace},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "squads"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: framework.ManagerNamespace, Name: framework.ManagerAccount}},
 	})
 	framework.Eventually(t, "the manager may read the scale of squads", func() error {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:               framework.ManagerUser,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: metav1.NamespaceDefault, Verb: "get", Group: "example.com", Resource: "squads", Subresource: "scale"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "get", Group: "example.com", Resource: "squads", Subresource: "scale"},
 		}}
 		if err := cluster.Create(t.Context(), review); err != nil || !review.Status.Allowed {
 			return fmt.Errorf("it may not: %w", err)

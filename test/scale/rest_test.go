@@ -27,7 +27,7 @@ import (
 // start starts the manager and waits until it is ready.
 func (r *run) start(t *testing.T, args ...string) {
 	t.Helper()
-	r.manager = r.LaunchManager(t, slices.Concat([]string{"--log-level=info"}, args)...)
+	r.manager = r.LaunchManager(t, slices.Concat([]string{"--log-level=info"}, oneNamespace, args)...)
 	framework.EventuallyWithin(t, r.patience, "the manager is ready", r.manager.Ready)
 }
 

@@ -118,8 +118,13 @@ func millis(d time.Duration) string {
 // with the default log level.
 func (b *bench) startManager(t *testing.T) {
 	t.Helper()
-	b.manager = b.StartManager(t, fmt.Sprintf("--max-concurrent-restarts=%d", b.due), "--restart-namespace-share=100", "--restart-concurrency=64", "--log-level=info")
+	args := []string{fmt.Sprintf("--max-concurrent-restarts=%d", b.due), "--restart-namespace-share=100", "--restart-concurrency=64", "--log-level=info"}
+	b.manager = b.StartManager(t, slices.Concat(oneNamespace, args)...)
 }
+
+// oneNamespace gives the namespace that has all workloads of the benchmark the requests that an
+// administrator would divide among many.
+var oneNamespace = []string{"--namespace-requests-per-second=10000", "--namespace-requests-burst=1000000"}
 
 // claimAhead is how long before they are due the first of a number of ticks are claimed, by
 // a manager that allows as many restarts at once, see docs/restarts.md.
