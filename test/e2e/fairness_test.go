@@ -103,7 +103,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	all := len(inNamespace(requests, many))
 	t.Logf("the restart was sent after %d of the %d requests for the greedy namespace", before, all)
 	// The restart takes a few turns: to claim it, to send it, and where a write has to be repeated.
-	if most := 20 * fairWorkers; before > most || all < greed {
+	if most := 10 * fairWorkers; before > most || all < greed {
 		t.Errorf("the restart was sent after %d of the %d requests for the greedy namespace, want at most %d of at least %d", before, all, most, greed)
 	}
 }
