@@ -44,10 +44,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 		// Without the workload there is nothing to do: the garbage collector deletes what
 		// it owned. The same is true if the kind does not exist.
 		r.refused.Forget(request)
-		if meta.IsNoMatchError(err) {
-			return ctrl.Result{}, nil
+		if err = client.IgnoreNotFound(err); err != nil && !meta.IsNoMatchError(err) {
+			return ctrl.Result{}, err
 		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		ctrl.LoggerFrom(ctx).V(1).Info("There is no such workload")
+		return ctrl.Result{}, nil
 	}
 	existing, err := r.existing(ctx, request)
 	if err != nil {
@@ -67,6 +68,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 	var refusal *apierrors.StatusError
 	switch {
 	case d.action == nothing:
+		ctrl.LoggerFrom(ctx).V(1).Info("There is nothing to do for the annotations of a workload")
 	case d.action == complain:
 		r.event(workload, corev1.EventTypeWarning, d.reason, d.action, d.note)
 	case err == nil:

@@ -41,12 +41,13 @@ func TestOptIn_FalseSuspends(t *testing.T) {
 	}
 }
 
-// Each write for an opt-in is a line in the log, by the names of the objects.
+// Each write for an opt-in is a line in the log, by the names of the objects, and with more detail so
+// is that there was nothing to write.
 func TestOptIn_LogsEachStep(t *testing.T) {
-	manager := cluster.StartManager(t)
-	logs := func(want string) {
+	manager := cluster.StartManager(t, "--log-level=debug")
+	logsAt := func(level, want string) {
 		t.Helper()
-		line := regexp.MustCompile(`(?m)^.*level=info .*` + want)
+		line := regexp.MustCompile(`(?m)^.*level=` + level + ` .*` + want)
 		framework.Eventually(t, "the log has "+want, func() error {
 			if !line.MatchString(manager.Log()) {
 				return fmt.Errorf("it has no such line")
@@ -54,11 +55,22 @@ func TestOptIn_LogsEachStep(t *testing.T) {
 			return nil
 		})
 	}
+	logs := func(want string) {
+		t.Helper()
+		logsAt("info", want)
+	}
 	w := optInWorkload("Deployment", "logged", optInKey, "true", scheduleKey, "0 3 * * *")
 	cluster.Apply(t, w)
 	logs(`ScheduledRestart.name=logged .*done="created ScheduledRestart logged: enabled, schedule`)
 	annotate(t, w, scheduleKey, "0 4 * * *")
+	logsAt("debug", `msg="There is nothing to do for the annotations of a workload".* kind=Deployment namespace=default name=logged`)
 	logs(`ScheduledRestart.name=logged .*done="updated ScheduledRestart logged: .*0 4`)
 	annotate(t, w, optInKey, "")
 	logs(`ScheduledRestart.name=logged .*done="deleted ScheduledRestart logged: the workload no longer has the annotation`)
+
+	gone := optInWorkload("Deployment", "logged-gone", optInKey, "true")
+	cluster.Apply(t, gone)
+	eventuallyOptIn(t, "logged-gone", wanted{Suspend: true})
+	cluster.Delete(t, gone)
+	logsAt("debug", `msg="There is no such workload".* kind=Deployment namespace=default name=logged-gone`)
 }

@@ -141,7 +141,8 @@ func newBesideWorld(t *testing.T) *besideWorld {
 		cluster.Apply(t, d)
 		w.apps = append(w.apps, d)
 		r := restart(d)
-		r.Spec.OnConfigChange = tidekeeperv1.ConfigMapsAndSecrets
+		// Each renewal counts, however soon it follows the one before.
+		r.Spec.OnConfigChange, r.Spec.MinIntervalSeconds = tidekeeperv1.ConfigMapsAndSecrets, 1
 		cluster.Apply(t, r)
 		w.restarts = append(w.restarts, r)
 	}
