@@ -109,7 +109,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	var d decision.Output
 	var target *target
-	err := r.writeDefault(ctx, key, restart)
+	again, err := r.writeDefault(ctx, key, restart)
 	if err == nil {
 		d, target, err = r.decide(ctx, key, restart)
 	}
@@ -136,6 +136,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		r.failed(ctx, request, restart, outlives, err)
 		return ctrl.Result{}, err
+	}
+	if !again.IsZero() && (d.Wake.IsZero() || again.Before(d.Wake)) {
+		d.Wake = again
 	}
 	r.wakeups.Set(request, d.Wake)
 	return ctrl.Result{}, nil

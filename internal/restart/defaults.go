@@ -7,10 +7,12 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,63 +22,75 @@ import (
 // defaultOwner is the field manager of a schedule that the manager has written.
 const defaultOwner = "tidekeeper-default"
 
-// defaults are the ScheduledRestarts that the default schedule was written for, by the version of
-// their spec, so that each is tried once: the default is in force without that, too.
+// The delays after which a default schedule is tried again that was refused double from the first to
+// the last: it is in force without that, too, and users who may edit the object can cause it.
+const (
+	firstDefaultDelay = time.Second
+	lastDefaultDelay  = time.Hour
+)
+
+// defaults bounds how often the default schedule is tried for a ScheduledRestart.
 type defaults struct {
+	delays workqueue.TypedRateLimiter[types.NamespacedName]
+
 	mu    sync.Mutex
-	tried map[types.NamespacedName]specVersion
+	again map[types.NamespacedName]time.Time
 }
 
-type specVersion struct {
-	uid        types.UID
-	generation int64
+func newDefaults() *defaults {
+	return &defaults{
+		delays: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstDefaultDelay, lastDefaultDelay),
+		again:  map[types.NamespacedName]time.Time{},
+	}
 }
 
-func newDefaults() *defaults { return &defaults{tried: map[types.NamespacedName]specVersion{}} }
-
-// first reports whether the default was not tried yet for a spec.
-func (d *defaults) first(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) bool {
-	is := specVersion{restart.UID, restart.Generation}
+// until returns when the default may be tried again that was refused, zero if it was not.
+func (d *defaults) until(key types.NamespacedName) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.tried[key] == is {
-		return false
-	}
-	d.tried[key] = is
-	return true
+	return d.again[key]
+}
+
+func (d *defaults) refused(key types.NamespacedName, now time.Time) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.again[key] = now.Add(d.delays.When(key))
+	return d.again[key]
 }
 
 func (d *defaults) forget(key types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.tried, key)
+	d.delays.Forget(key)
+	delete(d.again, key)
 }
 
 // writeDefault writes the default schedule into a spec that names nothing that triggers restarts,
 // where kubectl get shows it, and where it stays when the age of pods or changes are asked for
 // later. A write of the spec counts as an edit, so that it has to wait for the end of a restart, and
-// for the end of failures, which an edit would forget.
-func (r *reconciler) writeDefault(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
-	if restart.Spec.Schedule != "" || restart.Spec.GetSchedule() == "" ||
-		restart.Status.Active != nil || restart.Status.ConsecutiveFailures > 0 || !r.defaults.first(key, restart) {
-		return nil
+// for the end of failures, which an edit would forget. It returns when to try again what was refused.
+func (r *reconciler) writeDefault(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (again time.Time, err error) {
+	if restart.Spec.Schedule != "" || restart.Spec.GetSchedule() == "" || restart.Status.Active != nil || restart.Status.ConsecutiveFailures > 0 {
+		return time.Time{}, nil
+	}
+	if until := r.defaults.until(key); until.After(r.clock.Now()) {
+		return until, nil
 	}
 	after := restart.DeepCopy()
 	after.Spec.Schedule = tidekeeperv1.DefaultSchedule
 	patch := client.MergeFromWithOptions(restart, client.MergeFromWithOptimisticLock{})
-	err := r.client.Patch(ctx, after, patch, client.FieldOwner(defaultOwner))
+	err = r.client.Patch(ctx, after, patch, client.FieldOwner(defaultOwner))
 	switch {
 	case err == nil:
 		after.DeepCopyInto(restart)
-		r.defaults.first(key, restart)
+		r.defaults.forget(key)
 		r.recorder.Eventf(restart, nil, corev1.EventTypeNormal, tidekeeperv1.EventScheduleDefaulted, "Reconcile",
 			"spec.schedule is now %q, the default, as there was neither a schedule nor maxPodAgeSeconds nor onConfigChange", tidekeeperv1.DefaultSchedule)
-		return nil
+		return time.Time{}, nil
 	case isContentRejected(err) || apierrors.IsForbidden(err):
 		ctrl.LoggerFrom(ctx).Info("The default schedule is in force, but could not be written into the spec", "error", err.Error())
-		return nil
+		return r.defaults.refused(key, r.clock.Now()), nil
 	default:
-		r.defaults.forget(key)
-		return fmt.Errorf("write the default schedule into the spec: %w", err)
+		return time.Time{}, fmt.Errorf("write the default schedule into the spec: %w", err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
@@ -66,7 +65,7 @@ func expectSchedule(t *testing.T, b *bench, want tidekeeperv1.CronExpression) {
 	}
 }
 
-// What cannot be written for its content is in force all the same, and is not tried at each look.
+// What cannot be written for its content is in force all the same, and is tried again, ever less often.
 func TestDefaultThatIsRefused(t *testing.T) {
 	b := newBench(t, func(r *tidekeeperv1.ScheduledRestart, _ *appsv1.Deployment) {
 		r.Spec.Schedule, r.Status.Active = "", nil
@@ -75,19 +74,39 @@ func TestDefaultThatIsRefused(t *testing.T) {
 	if err := b.reconcile(t, time.Second); err == nil {
 		t.Error("it is not tried again")
 	}
+	read := func() *tidekeeperv1.ScheduledRestart {
+		t.Helper()
+		got := &tidekeeperv1.ScheduledRestart{}
+		if err := b.client.Get(t.Context(), testKey, got); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
 	b.patchTarget = errTooLarge
-	if err := b.reconcile(t, time.Second); err != nil {
-		t.Fatal(err)
+	after := time.Second
+	for _, delay := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		if err := b.reconcile(t, after); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(); got.Spec.Schedule != "" || got.Status.NextScheduleTime == nil {
+			t.Errorf("it has no next tick: %+v", got)
+		}
+		if again := b.defaults.until(testKey); !again.Equal(b.now.Now().Add(delay)) {
+			t.Errorf("after %s it is tried again at %s, want after another %s", after, again, delay)
+		}
+		after += delay
+		b.now.SetTime(testStart.Add(after))
+		if woken, _ := b.queue.Get(); woken.NamespacedName != testKey {
+			t.Fatalf("woken: %v", woken)
+		} else {
+			b.queue.Done(woken)
+		}
 	}
-	got := &tidekeeperv1.ScheduledRestart{}
-	if err := b.client.Get(t.Context(), testKey, got); err != nil {
-		t.Fatal(err)
+	b.patchTarget = nil
+	if err := b.reconcile(t, after-time.Millisecond); err != nil || read().Spec.Schedule != "" {
+		t.Errorf("it was tried too early: %v", err)
 	}
-	if got.Spec.Schedule != "" || got.Status.NextScheduleTime == nil {
-		t.Errorf("it has no next tick: %+v", got)
-	}
-	b.patchTarget = apierrors.NewInternalError(errors.New("asked again"))
-	if err := b.reconcile(t, time.Second); err != nil {
-		t.Error(err)
+	if err := b.reconcile(t, after); err != nil || read().Spec.Schedule != tidekeeperv1.DefaultSchedule {
+		t.Errorf("it was not tried again: %v", err)
 	}
 }

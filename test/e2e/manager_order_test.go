@@ -104,7 +104,7 @@ func TestManager_OnlyChosenControllersWork(t *testing.T) {
 		{"pod-startup", []string{"nodepools", "nodes", "pods"}, nil},
 		{"pod-count", []string{"pods", "replicasets"}, []string{"replicasets"}},
 		{"restart-opt-in", workloads, []string{"scheduledrestarts"}},
-		{"scheduled-restart", workloads, []string{"deployments", "scheduledrestarts/status"}},
+		{"scheduled-restart", workloads, []string{"deployments", "scheduledrestarts", "scheduledrestarts/status"}},
 		{"nodepool", []string{"nodepools", "nodes", "pods", "runtimeclasses"}, []string{"nodepools", "nodepools/status", "nodes", "runtimeclasses"}},
 	} {
 		t.Run(tt.controller, func(t *testing.T) {

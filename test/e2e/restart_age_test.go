@@ -152,6 +152,13 @@ func TestNoTriggerIsTheDefaultSchedule(t *testing.T) {
 		return nil
 	})
 	cluster.Change(t, r, func() { r.Spec.MaxPodAgeSeconds = 86400 })
+	eventuallyRestart(t, r, framework.Patience, "has its tick, and a limit", func() error {
+		if r.Status.NextScheduleTime == nil || r.Status.NextAgeTime == nil {
+			return fmt.Errorf("status %+v", r.Status)
+		}
+		return nil
+	})
+	cluster.Change(t, r, func() { r.Spec.Schedule = "" })
 	eventuallyRestart(t, r, framework.Patience, "has no tick, and a limit", func() error {
 		if r.Status.NextScheduleTime != nil || r.Status.NextAgeTime == nil {
 			return fmt.Errorf("status %+v", r.Status)
