@@ -52,7 +52,7 @@ type Definition struct {
 	Options *options.Group
 
 	// Published are the names of those flags of Options that are published on the lease, for
-	// whoever wants to know what the controller will do.
+	// clients that say what the controller will do.
 	Published []string
 
 	// RegisterMetrics registers its metrics without anything behind them, for

@@ -103,7 +103,7 @@ func TestAForecastThatNeverEnds(t *testing.T) {
 	html(t, s, "/restarts")
 	ctx := <-slow.began
 	if _, bounded := ctx.Deadline(); !bounded {
-		t.Fatal("it may take for ever")
+		t.Fatal("it may take forever")
 	}
 	s.models.forecasts.mu.Lock()
 	s.models.forecasts.longest = 0

@@ -11,7 +11,7 @@ import (
 )
 
 // settingPrefix begins the labels of the lease that publish settings of the manager that leads:
-// behind it comes the name of the flag. Whoever may read the lease need not guess them.
+// behind it comes the name of the flag. Users who may read the lease need not guess them.
 const settingPrefix = "settings.tidekeeper.dev/"
 
 // Labels returns the labels of the lease that publish some settings, by the names of their flags.

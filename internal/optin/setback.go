@@ -11,8 +11,8 @@ import (
 )
 
 // setBack says which fields of a ScheduledRestart a decision sets back that another client has
-// changed, and where to change them instead; "" if there are none. Who applied them was told that
-// they are configured, and would see nothing else.
+// changed, and where to change them instead; "" if there are none. To that client, apply has
+// reported success.
 func setBack(d *decision) string {
 	if d.action != update {
 		return ""

@@ -36,7 +36,7 @@ type Options struct {
 	Gates string
 }
 
-// published are the settings without which nobody can say when a restart starts.
+// published are the settings that decide when a restart starts.
 var published = []string{budget.FlagMaxConcurrent, budget.FlagNamespaceShare, budget.FlagSlotAge}
 
 // group declares the options.

@@ -65,7 +65,7 @@ func TestOutdated(t *testing.T) {
 }
 
 // Without a lease, what a ScheduledRestart does not show says that no manager runs: an edit, a
-// request or a tick that nobody has decided about. What waits is known to a manager.
+// request or a tick without a decision. What waits is known to a manager.
 func TestUnobservedRestarts(t *testing.T) {
 	ago := func(d time.Duration) *metav1.Time { return at(noon.Add(-d)) }
 	ready := func(r *tidekeeperv1.ScheduledRestart, reason string) {

@@ -65,7 +65,7 @@ func (w *truthWorld) records(t *testing.T, clock *framework.Clock, want ...strin
 		for _, record := range w.restart.Status.History {
 			got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s", record.Trigger, record.Outcome, record.Reason)))
 		}
-		if d := cmp.Diff(want, got); d != "" || w.restart.Status.Active != nil {
+		if d := cmp.Diff(append([]string{}, want...), got); d != "" || w.restart.Status.Active != nil {
 			return fmt.Errorf("(-want +got):\n%s%+v", d, w.restart.Status)
 		}
 		return nil
@@ -111,7 +111,7 @@ func aFreezeOf(t *testing.T, namespace string, until time.Time) {
 }
 
 // What the commands say comes true, in worlds in which something is in the way of each tick and of
-// each request. The manager has one slot, which nobody tells the plugin, and its clock stands but
+// each request. The manager has one slot, which no flag tells the plugin, and its clock stands but
 // for when the test sets it.
 func TestRestartsAnswersComeTrue(t *testing.T) {
 	base := time.Now().Truncate(time.Minute)
@@ -271,7 +271,7 @@ func TestRestartsWithoutAManager(t *testing.T) {
 	}
 	w.says(t, "now web", 0, none+"the request waits until one does: see kubectl tide check\n")
 	if w.records(t, nil); w.restart.Status.PendingRequestTime != nil {
-		t.Errorf("somebody has seen the request: %+v", w.restart.Status)
+		t.Errorf("a manager has seen the request: %+v", w.restart.Status)
 	}
 	// Without a lease, there is no other sign of a manager than what it does.
 	cluster.Delete(t, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: framework.ManagerNamespace, Name: "tidekeeper"}})

@@ -16,9 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Who applies a ScheduledRestart of which annotations of the workload say otherwise is told so by
-// the apply, and by an event about the object itself. What no annotation names stays, without a
-// word.
+// A user who applies a ScheduledRestart of which annotations of the workload say otherwise gets a
+// warning from the apply, and an event about the object itself. Fields that no annotation names stay,
+// without a word.
 func TestOptInFieldsAreSetBackAloud(t *testing.T) {
 	cluster.StartManager(t)
 	const name = "optin-setback"

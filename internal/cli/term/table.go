@@ -160,7 +160,7 @@ func Printable(text string) string {
 // OneLine joins the lines of a text.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Wrap breaks a text into lines of at most so many columns, between words where that is possible.
+// Wrap breaks a text into lines of at most that many columns, between words.
 func Wrap(text string, columns int) []string {
 	var lines []string
 	line := ""
