@@ -69,7 +69,14 @@ func (s *Slots) Gate(note string) decision.Gate {
 // but for another one in progress.
 func (g *Gates) Obstacles(r *tidekeeperv1.ScheduledRestart, tick time.Time) []string {
 	var said []string
-	deadline := tick.Add(time.Duration(r.Spec.StartingDeadlineSeconds) * time.Second)
+	// A request is due while a window is open.
+	due := tick
+	if _, windows, err := decision.ParseSchedule(&r.Spec); err == nil {
+		if opens, ok := windows.OpensAt(tick); ok {
+			due = opens
+		}
+	}
+	deadline := due.Add(time.Duration(r.Spec.StartingDeadlineSeconds) * time.Second)
 	for _, gate := range g.Gates {
 		own := r.Status.Active != nil && gate.Name == decision.GateHealth // The one in progress is why.
 		if gate.Open || own || gate.Name == decision.GateSchedule || gate.Name == decision.GateProgress {

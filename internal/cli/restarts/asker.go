@@ -78,14 +78,16 @@ func (a *asker) request(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (
 	return done, nil
 }
 
-// queue says what the requested restart follows.
+// queue says what the requested restart follows. One that evicts may leave it nothing to do.
 func queue(r *tidekeeperv1.ScheduledRestart) string {
 	active := r.Status.Active
 	switch {
 	case active == nil:
 		return ""
 	case active.Eviction != nil && active.Eviction.Refused != "":
-		return "; one is under way, in which " + active.Eviction.Refused + ", and this one follows it"
+		return "; one is under way, in which " + active.Eviction.Refused + ", and this one follows it if pods older than this request are left then"
+	case active.Eviction != nil:
+		return "; one is under way, and this one follows it if pods older than this request are left then"
 	default:
 		return "; one is under way, and this one follows it"
 	}
