@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,12 +26,14 @@ type Network struct {
 	api net.Listener
 
 	mu sync.Mutex
-	// ways are sockets that are not connected yet.
-	ways []int
+	// door listens in the network, and seed is a socket there: together they make the sockets of
+	// connections to the program. -1: it is closed.
+	door, seed int
 }
 
-// ways is how many connections into the network of a program there can be while it runs.
-const ways = 64
+// sockets is how many sockets a program hands over: the one at which it finds the API server,
+// the door and the seed.
+const sockets = 3
 
 // handing is how long a new process may take to hand its sockets over, on a machine however busy.
 // One that ends closes the other end, and is not waited for.
@@ -48,7 +51,7 @@ func handedFrom(handed *os.File) (*Network, error) {
 	if err := socket.SetReadDeadline(time.Now().Add(handing)); err != nil {
 		return nil, err
 	}
-	oob := make([]byte, unix.CmsgSpace(4*(1+ways)))
+	oob := make([]byte, unix.CmsgSpace(4*sockets))
 	_, n, _, _, err := socket.ReadMsgUnix(make([]byte, 1), oob)
 	if err != nil {
 		return nil, errors.New("it has not made its network")
@@ -57,15 +60,21 @@ func handedFrom(handed *os.File) (*Network, error) {
 	if err != nil || len(messages) != 1 {
 		return nil, errors.Join(fmt.Errorf("its network came in %d messages", len(messages)), err)
 	}
-	sockets, err := unix.ParseUnixRights(&messages[0])
+	rights, err := unix.ParseUnixRights(&messages[0])
 	if err != nil {
 		return nil, err
 	}
-	network := &Network{ways: sockets[1:]}
-	for _, fd := range sockets {
+	for _, fd := range rights {
 		unix.CloseOnExec(fd)
 	}
-	listener := os.NewFile(uintptr(sockets[0]), "api")
+	if len(rights) != sockets {
+		for _, fd := range rights {
+			_ = unix.Close(fd)
+		}
+		return nil, fmt.Errorf("its network came as %d sockets, not %d", len(rights), sockets)
+	}
+	network := &Network{door: rights[1], seed: rights[2]}
+	listener := os.NewFile(uintptr(rights[0]), "api")
 	defer listener.Close()
 	if network.api, err = net.FileListener(listener); err != nil {
 		network.Close()
@@ -80,23 +89,16 @@ func (n *Network) API() net.Listener { return n.api }
 
 // Dial connects to a port on which the program listens.
 func (n *Network) Dial(ctx context.Context, port int) (net.Conn, error) {
-	n.mu.Lock()
-	if len(n.ways) == 0 {
-		n.mu.Unlock()
-		return nil, fmt.Errorf("there were %d connections to the program already", ways)
+	fd, err := n.socket()
+	if err != nil {
+		return nil, err
 	}
-	fd := n.ways[len(n.ways)-1]
-	n.ways = n.ways[:len(n.ways)-1]
-	n.mu.Unlock()
 	connected := make(chan error, 1)
 	go func() { connected <- unix.Connect(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}) }()
 	select {
 	case err := <-connected:
 		if err != nil {
-			// A socket that was refused can be used again.
-			n.mu.Lock()
-			n.ways = append(n.ways, fd)
-			n.mu.Unlock()
+			_ = unix.Close(fd)
 			return nil, err
 		}
 	case <-ctx.Done():
@@ -109,6 +111,44 @@ func (n *Network) Dial(ctx context.Context, port int) (net.Conn, error) {
 	return net.FileConn(file)
 }
 
+// socket returns a new socket in the network, which is not connected. No process of that network
+// is needed for it, nor a right to enter it: an accepted connection is a socket of the network of
+// its listener, and one that is disconnected can be connected to something else.
+func (n *Network) socket() (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.seed < 0 {
+		return 0, net.ErrClosed
+	}
+	at, err := unix.Getsockname(n.door)
+	if err != nil {
+		return 0, err
+	}
+	if err := unix.Connect(n.seed, at); err != nil {
+		return 0, fmt.Errorf("make a socket in the network of the program: %w", err)
+	}
+	fd, _, err := unix.Accept4(n.door, unix.SOCK_CLOEXEC)
+	if err = errors.Join(err, disconnect(n.seed)); err == nil {
+		err = disconnect(fd)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return 0, fmt.Errorf("make a socket in the network of the program: %w", err)
+	}
+	return fd, nil
+}
+
+// disconnect ends a connection in such a way that its socket can be connected again.
+func disconnect(fd int) error {
+	none := unix.RawSockaddr{Family: unix.AF_UNSPEC}
+	// The package unix has no such address.
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&none)), unsafe.Sizeof(none))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
 // Close ends all that leads into the network and out of it, but connections that exist.
 func (n *Network) Close() {
 	n.mu.Lock()
@@ -116,10 +156,11 @@ func (n *Network) Close() {
 	if n.api != nil {
 		_ = n.api.Close()
 	}
-	for _, fd := range n.ways {
-		_ = unix.Close(fd)
+	if n.seed >= 0 {
+		_ = unix.Close(n.seed)
+		_ = unix.Close(n.door)
 	}
-	n.ways = nil
+	n.seed, n.door = -1, -1
 }
 
 // handOver makes the sockets of a [Network], in the network namespace of this process, and hands
@@ -137,20 +178,23 @@ func handOver(fd int, address string) error {
 		return err
 	}
 	defer file.Close()
-	sockets := []int{int(file.Fd())}
-	defer func() {
-		for _, way := range sockets[1:] {
-			_ = unix.Close(way)
-		}
-	}()
-	for range ways {
-		way, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		sockets = append(sockets, way)
+	door, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
 	}
-	return unix.Sendmsg(fd, []byte{0}, unix.UnixRights(sockets...), nil, 0)
+	defer unix.Close(door)
+	if err := unix.Bind(door, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return err
+	}
+	if err := unix.Listen(door, 1); err != nil {
+		return err
+	}
+	seed, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(seed)
+	return unix.Sendmsg(fd, []byte{0}, unix.UnixRights(int(file.Fd()), door, seed), nil, 0)
 }
 
 // SetUpLoopback switches the loopback device of this network namespace on.
