@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -63,6 +65,17 @@ func readPart(dir string) (p part, err error) {
 	return p, nil
 }
 
+// InPart reports whether a case is in the number-th of several parts: by its name, so that it is in
+// the same one on each machine, though the undisturbed runs may differ a little.
+func InPart(name string, number, of int) bool {
+	if of <= 1 {
+		return true
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(name))
+	return int(sum.Sum32()%uint32(of)) == number-1
+}
+
 // parts are those of several directories.
 type parts []part
 
@@ -101,7 +114,6 @@ func (all parts) missing() []string {
 // Merge reads the results of several directories as one.
 func (t *Tool[F]) Merge(dirs []string) (*Result[F], error) {
 	merged := &Result[F]{}
-	played, found := map[string]bool{}, map[string]bool{}
 	var first *About
 	var parts parts
 	for _, dir := range dirs {
@@ -125,20 +137,55 @@ func (t *Tool[F]) Merge(dirs []string) (*Result[F], error) {
 		parts = append(parts, part)
 		merged.Scope = merged.Scope.merge(part.Scope)
 		for _, p := range r.Played {
-			if !played[p.ID] {
-				played[p.ID] = true
+			if known := merged.playedAs(p.ID); known == nil {
 				merged.Played = append(merged.Played, p)
-				merged.Took += time.Duration(p.Seconds * float64(time.Second))
+			} else if p.tells() > known.tells() {
+				*known = p
 			}
 		}
 		for _, f := range r.Findings {
-			if !found[f.Case()] {
-				found[f.Case()] = true
+			if i := merged.foundAs(f.Case()); i < 0 {
 				merged.Findings = append(merged.Findings, f)
+			} else if f.Confirmed() && !merged.Findings[i].Confirmed() {
+				merged.Findings[i] = f
 			}
 		}
+	}
+	played := map[string]bool{}
+	for _, p := range merged.Played {
+		played[p.ID] = true
+		merged.Took += time.Duration(p.Seconds * float64(time.Second))
 	}
 	merged.Left = parts.left(played)
 	merged.Planned, merged.Missing = len(merged.Played)+merged.Left, parts.missing()
 	return merged, nil
+}
+
+// playedAs returns the case with an ID that was played, nil if it was not.
+func (r *Result[F]) playedAs(id string) *Played {
+	if i := slices.IndexFunc(r.Played, func(p Played) bool { return p.ID == id }); i >= 0 {
+		return &r.Played[i]
+	}
+	return nil
+}
+
+// foundAs returns which finding is that of a case, -1 if none is.
+func (r *Result[F]) foundAs(id string) int {
+	return slices.IndexFunc(r.Findings, func(f F) bool { return f.Case() == id })
+}
+
+// tells ranks what came of a case that was played more than once, in several directories: a finding
+// tells most, and one that could not be judged nothing.
+func (p *Played) tells() int {
+	switch {
+	case p.Found && !p.Unsure:
+		return 4
+	case p.Found:
+		return 3
+	case p.Error != "":
+		return 0
+	case p.Outcome == NotReached:
+		return 1
+	}
+	return 2
 }

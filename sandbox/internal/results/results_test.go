@@ -128,7 +128,7 @@ func TestMerge(t *testing.T) {
 	if len(merged.Played) != 3 || merged.Planned != 3 || merged.Took != 9*time.Second || len(merged.Findings) != 2 {
 		t.Errorf("merged to %+v", merged)
 	}
-	if merged.Failed() != 1 || merged.Came(NotReached) != 1 || merged.Confirmed() != 1 {
+	if merged.Failed() != 0 || merged.Came(NotReached) != 1 || merged.Confirmed() != 1 {
 		t.Errorf("%d failed, %d were not reached, %d found", merged.Failed(), merged.Came(NotReached), merged.Confirmed())
 	}
 	var text bytes.Buffer
@@ -149,6 +149,49 @@ func TestMerge(t *testing.T) {
 	}
 	if _, err := tool.Merge([]string{first, t.TempDir()}); err == nil || !strings.Contains(err.Error(), "has no results of sandbox try") {
 		t.Errorf("nothing was merged: %v", err)
+	}
+}
+
+// Of what was played in several directories, what tells most counts, whatever their order is: a
+// case that could be judged, and a finding.
+func TestMergeCasesThatWerePlayedTwice(t *testing.T) {
+	for what, outcomes := range map[string][]Played{
+		"judged":      {{Error: "slow"}, {Outcome: "fine"}},
+		"reached":     {{Outcome: NotReached}, {Outcome: "fine"}},
+		"found":       {{Error: "slow"}, {Outcome: "fine"}, {Outcome: "fine", Found: true}},
+		"made sure":   {{Outcome: "fine", Found: true, Unsure: true}, {Outcome: "fine", Found: true}},
+		"found, once": {{Outcome: "fine"}, {Outcome: "fine", Found: true, Unsure: true}},
+	} {
+		for _, reversed := range []bool{false, true} {
+			all := slices.Clone(outcomes)
+			if reversed {
+				slices.Reverse(all)
+			}
+			var dirs []string
+			for _, p := range all {
+				p.ID = "a"
+				dir := t.TempDir()
+				if p.Found && !p.Unsure {
+					keep(t, dir, []Played{p}, find("a", "lost", 1, 1))
+				} else if p.Found {
+					keep(t, dir, []Played{p}, find("a", "lost", 1, 0))
+				} else {
+					keep(t, dir, []Played{p})
+				}
+				dirs = append(dirs, dir)
+			}
+			merged, err := tool.Merge(dirs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := outcomes[len(outcomes)-1]
+			if p := merged.Played[0]; len(merged.Played) != 1 || p.Outcome != want.Outcome || p.Error != "" || p.Found != want.Found || p.Unsure != want.Unsure {
+				t.Errorf("%s, reversed %t: it counts as %+v", what, reversed, merged.Played)
+			}
+			if sure := want.Found && !want.Unsure; sure != (merged.Confirmed() == 1) {
+				t.Errorf("%s, reversed %t: %d are certain", what, reversed, merged.Confirmed())
+			}
+		}
 	}
 }
 
