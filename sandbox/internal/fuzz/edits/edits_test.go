@@ -5,6 +5,7 @@ package edits
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
@@ -40,6 +41,9 @@ properties:
       text: {type: string, maxLength: 5, minLength: 2}
       code: {type: string, pattern: '^[a-z]{2}-[0-9]+$'}
       grace: {type: string}
+      pull: {type: string}
+      imagePullPolicy: {type: string}
+      updateStrategy: {type: string}
       gracePeriod: {type: string}
       schedule: {type: string}
       when: {type: string, format: date-time}
@@ -67,6 +71,9 @@ spec:
   text: abc
   code: ab-1
   grace: x
+  pull: IfNotPresent
+  imagePullPolicy: IfNotPresent
+  updateStrategy: Rolling
   gracePeriod: 5s
   schedule: "@daily"
   when: "2026-01-01T00:00:00Z"
@@ -130,6 +137,10 @@ func TestOf(t *testing.T) {
 		{"spec.text: one too short", Beyond, `"x"`},
 		{"spec.code: another text", Plausible, `"aa-1"`},
 		{"spec.grace: with a suffix", Plausible, `"x2"`},
+		{"spec.pull: no constant", Wrong, `"IfNotPresent2"`},
+		{"spec.updateStrategy: no constant", Wrong, `"Rolling2"`},
+		{"spec.imagePullPolicy: always", Plausible, `"Always"`},
+		{"spec.imagePullPolicy: no policy", Wrong, `"Sometimes"`},
 		{"spec.gracePeriod: a negative duration", Beyond, `"-5s"`},
 		{"spec.schedule: a day that never comes", Limit, `"0 0 31 2 *"`},
 		{"spec.when: another text", Plausible, `"2030-01-02T03:04:05Z"`},
@@ -167,7 +178,10 @@ func TestOf(t *testing.T) {
 			t.Errorf("%s is not among the edits, or removes nothing", name)
 		}
 	}
-	for name := range byName {
+	for name, e := range byName {
+		if e.Class == Plausible && strings.HasSuffix(fmt.Sprint(e.Value), "IfNotPresent2") {
+			t.Errorf("%s: that is no policy", name)
+		}
 		if !strings.HasPrefix(name, "spec") {
 			t.Errorf("%s is edited, which users do not write", name)
 		}

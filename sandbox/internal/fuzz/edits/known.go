@@ -60,6 +60,9 @@ var kinds = []kind{
 		{Plausible, "an image", "registry.example.com/app:2"}, {Plausible, "an image by its digest", "app@sha256:" + strings.Repeat("0", 64)},
 		{Wrong, "an image in upper case", "App:2"}, {Wrong, "an image without a name", ":2"},
 	}},
+	{named(`(?i)imagepullpolicy$`), []value{
+		{Plausible, "if there is none", "IfNotPresent"}, {Plausible, "always", "Always"}, {Plausible, "never", "Never"}, {Wrong, "no policy", "Sometimes"},
+	}},
 	{named(`(?i)(url|uri|endpoint)$`), []value{{Plausible, "a URL", "https://example.com/a"}, {Wrong, "no URL", "://"}, {Hostile, "the URL of a file", "file:///etc/passwd"}}},
 	{func(s *Schema, name string) bool {
 		return s.Type == "integer" && strings.HasSuffix(strings.ToLower(name), "port")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -23,7 +24,7 @@ func valuesOf(s *Schema, name string, now any) []value {
 	}
 	switch now := now.(type) {
 	case string:
-		values = append(values, texts(s, now, known)...)
+		values = append(values, texts(s, name, now, known)...)
 	case int64:
 		values = append(values, numbers(s, name, now, known)...)
 	case float64:
@@ -39,9 +40,12 @@ func valuesOf(s *Schema, name string, now any) []value {
 }
 
 // texts returns texts. Where the property is known, there are plausible ones already.
-func texts(s *Schema, now string, known bool) []value {
+func texts(s *Schema, name, now string, known bool) []value {
 	values := []value{{Empty, "empty", ""}}
-	if !known && len(s.Enum) == 0 {
+	if !known && len(s.Enum) == 0 && isConstant(name, now) {
+		// Which others there are, the schema does not say.
+		values = append(values, value{Wrong, "no constant", now + "2"})
+	} else if !known && len(s.Enum) == 0 {
 		if s.Pattern == "" && s.Format == "" {
 			values = append(values, value{Plausible, "with a suffix", now + "2"})
 		}
@@ -58,6 +62,19 @@ func texts(s *Schema, now string, known bool) []value {
 			value{Beyond, "one too short", lengthened("", int(*s.MinLength)-1)})
 	}
 	return append(values, hostile(now)...)
+}
+
+var (
+	// constant is a text like Always or IfNotPresent, and severalWords one like the latter.
+	constant     = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
+	severalWords = regexp.MustCompile(`[a-z][A-Z]`)
+	// ofConstants are the ends of the names of properties that have such a text.
+	ofConstants = regexp.MustCompile(`(?i)(policy|strategy|mode|type|scope|effect|protocol|class|level|phase)$`)
+)
+
+// isConstant reports whether a text is one of some that the code of the operator has.
+func isConstant(name, text string) bool {
+	return constant.MatchString(text) && (severalWords.MatchString(text) || ofConstants.MatchString(name))
 }
 
 // lengthened returns a text of that length that begins like another.
