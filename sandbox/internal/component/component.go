@@ -3,9 +3,9 @@
 
 // Package component holds the programs that are compiled into the sandbox
 // binary: the Kubernetes control plane, etcd, kubectl, the simulated kubelets, the process
-// of a real node and that of an operator.
+// of a real node, that of an operator, and the one that ends what operators have left behind.
 //
-// All but the last three are the upstream programs, started through the upstream
+// All but the last four are the upstream programs, started through the upstream
 // command; only their main functions are written here.
 package component
 
@@ -24,6 +24,8 @@ const (
 	RealNode = "sandbox-real-node"
 	// InPod becomes a program that believes it is in a pod.
 	InPod = incluster.Program
+	// Sweeper ends what operators have left behind.
+	Sweeper = incluster.Sweeper
 )
 
 // Main is the entry point of a compiled-in program. It reads os.Args, like the
@@ -39,6 +41,7 @@ var mains = map[string]Main{
 	Kubelets:          kubeletsMain,
 	RealNode:          realNodeMain,
 	InPod:             inPodMain,
+	Sweeper:           sweeperMain,
 }
 
 // Lookup returns the program of that name, or nil if there is none.

@@ -10,8 +10,13 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-func inPodMain() int {
-	if err := incluster.Exec(os.Args[1:]); err != nil {
+func inPodMain() int { return mainOf(incluster.Exec) }
+
+func sweeperMain() int { return mainOf(incluster.Sweep) }
+
+// mainOf calls a function with the arguments, and returns the exit code.
+func mainOf(do func(args []string) error) int {
+	if err := do(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		return 1
 	}

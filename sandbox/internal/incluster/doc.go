@@ -18,6 +18,7 @@
 //   - environment.go: the environment variables
 //   - exec.go: the same for a program that is started again and again, in one process: its own
 //   - network.go: the network that such a program has for itself
+//   - sweep.go: the process that ends what such programs have started and left behind
 //   - mounts.go: directories that only the program and this process see
 //   - token.go: the files of the service account, renewed in time
 //   - webhooks.go: webhooks reach the program instead of a Service
