@@ -24,7 +24,7 @@ import (
 )
 
 // While one run plays in a directory, another one is refused and changes nothing. Killed, it takes
-// the operator with it, and what it has left is removed by the next one; what users have in the
+// the operator with it, and what that has started; what it has left is removed by the next one; what users have in the
 // directory stays.
 func TestExploreKilled(t *testing.T) {
 	t.Parallel()
@@ -44,19 +44,25 @@ func TestExploreKilled(t *testing.T) {
 	}
 	args := []string{"explore", "--dir", dir, "--workload", workloadFile(t, "nodes: 0\nsteps: [{run: 'true'}]"), "--quiet", "1s", "--settle", "1m", "--"}
 	started := filepath.Join(dir, "started")
-	first, err := client.Start(exec.Command(binary, append(args, "sh", "-c", `echo $$ >>"$0"; exec sleep 1000 >/dev/null 2>&1`, started)...))
+	// It has a child in its group of processes, and one that has left that.
+	first, err := client.Start(exec.Command(binary, append(args, "sh", "-c",
+		`exec >/dev/null 2>&1; sleep 1000 & one=$!; setsid sleep 1000 & echo $$ $one $! >>"$0"; wait`, started)...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = first.Kill() })
-	operator := 0
+	var operator []int
 	waitFor(t, time.Minute, func() string {
 		text, _ := os.ReadFile(started)
 		if !strings.HasSuffix(string(text), "\n") {
 			return "the operator has not started:\n" + first.Output()
 		}
-		if operator, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
-			t.Fatal(err)
+		for _, field := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			operator = append(operator, pid)
 		}
 		return ""
 	})
@@ -73,7 +79,7 @@ func TestExploreKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-first.Done()
-	waitGone(t, []int{operator})
+	waitGone(t, operator)
 	if third := command(t, append(args, "false")...); third.code != 1 || !strings.Contains(third.stderr, "the operator ended (exit status 1), though nothing was disturbed") {
 		t.Errorf("the next one: exit code %d\n%s%s", third.code, third.stdout, third.stderr)
 	}

@@ -38,6 +38,10 @@ type Baseline struct {
 	Broken map[string]bool
 	// Quiet is how long nothing happens when all is at rest.
 	Quiet time.Duration
+	// Managers are by whom objects are written.
+	Managers map[string]bool
+	// Habits are what is done again and again while all is at rest. It is no unrest.
+	Habits map[Habit]bool
 
 	names anonymizer
 	// deletions are the keys of objects that were being deleted, with the step.
@@ -49,7 +53,8 @@ type BaseStep struct {
 	State State
 	Mask  *state.Mask
 	Took  time.Duration
-	Reads int
+	// Reads are how many there are at rest, and Idle how many writes that change nothing.
+	Reads, Idle int
 	// Quiet is how long nothing happens in this step when all is at rest.
 	Quiet time.Duration
 	// Writes are those of the operator in this step.
@@ -76,7 +81,7 @@ type BaseStep struct {
 func learnFrom(a, b *Outcome, quiet time.Duration, unjudged []Unjudged, longer *Baseline) (*Baseline, error) {
 	base := &Baseline{
 		Locks: map[string]bool{}, Roots: map[string]bool{}, Uncounted: map[string]bool{}, Broken: map[string]bool{}, deletions: map[string]int{},
-		Watched: a.Watches,
+		Managers: map[string]bool{}, Habits: map[Habit]bool{}, Watched: a.Watches,
 	}
 	if len(a.Steps) != len(b.Steps) {
 		return nil, errors.New("two undisturbed runs differ")
@@ -86,6 +91,9 @@ func learnFrom(a, b *Outcome, quiet time.Duration, unjudged []Unjudged, longer *
 		base.Locks[key] = true
 	}
 	for _, o := range []*Outcome{a, b} {
+		for _, manager := range o.managers() {
+			base.Managers[manager] = true
+		}
 		for key := range lockKeys(o.Requests, o.Versions) {
 			base.Locks[key] = true
 		}
@@ -114,7 +122,10 @@ func learnFrom(a, b *Outcome, quiet time.Duration, unjudged []Unjudged, longer *
 		maps.Copy(base.Locks, longer.Locks)
 		maps.Copy(base.Broken, longer.Broken)
 		maps.Copy(base.Uncounted, longer.Uncounted)
+		maps.Copy(base.Habits, longer.Habits)
+		maps.Copy(base.Managers, longer.Managers)
 	}
+	base.learnHabits(mask, a, b)
 	for i := range a.Steps {
 		s := base.step(a, b, i)
 		s.Mask.Add(mask.All()...)
@@ -138,6 +149,16 @@ func learnFrom(a, b *Outcome, quiet time.Duration, unjudged []Unjudged, longer *
 	return base, nil
 }
 
+// learnHabits takes over the habits of runs, and masks what changes with them.
+func (b *Baseline) learnHabits(mask *state.Mask, runs ...*Outcome) {
+	for _, o := range runs {
+		for i := range o.Habits {
+			b.Habits[o.Habits[i].Habit] = true
+			o.Habits[i].mask(b.names, mask)
+		}
+	}
+}
+
 // differsUndisturbed is why something is masked.
 const differsUndisturbed = "differs between undisturbed runs"
 
@@ -145,7 +166,7 @@ const differsUndisturbed = "differs between undisturbed runs"
 func (b *Baseline) step(one, two *Outcome, i int) BaseStep {
 	x, y := one.Steps[i], two.Steps[i]
 	s := BaseStep{
-		State: b.names.state(x.Objects, b.Locks), Mask: state.NewMask(), Took: max(x.Took, y.Took), Reads: max(x.Reads, y.Reads), Waits: x.Waits, Events: map[string]int{},
+		State: b.names.state(x.Objects, b.Locks), Mask: state.NewMask(), Took: max(x.Took, y.Took), Reads: max(x.Reads, y.Reads), Idle: max(x.Idle, y.Idle), Waits: x.Waits, Events: map[string]int{},
 	}
 	s.Mask.Learn(state.Compare(s.State, b.names.state(y.Objects, b.Locks), nil, state.Rules{}), differsUndisturbed)
 	if i > 0 {

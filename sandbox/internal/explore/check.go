@@ -79,6 +79,9 @@ func (r *run) judge() {
 		return
 	}
 	counts := countOf(r.baseline.names, r.outcome.Versions, r.baseline.Locks, r.baseline.MakesPods, r.fault.skips())
+	if r.fault.annotates() && handedOn(r.recorder.objects(), r.touched) {
+		counts = counts.withoutTemplates()
+	}
 	if lines := r.baseline.otherCounts(counts, r.fault.skips()); len(lines) > 0 {
 		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: OtherCounts, Step: last, Lines: lines})
 	}
@@ -86,10 +89,18 @@ func (r *run) judge() {
 		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: NotAtRest, Step: last, Lines: lines})
 	}
 	now := r.outcome.Steps[last]
-	if limit := r.baseline.Steps[last].Reads + int(fast*r.baseline.Quiet.Seconds()); now.Reads > limit {
-		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: NotAtRest, Step: last, Lines: []string{
-			fmt.Sprintf("%d reads in %s at rest, and %d undisturbed", now.Reads, r.baseline.Quiet, r.baseline.Steps[last].Reads),
-		}})
+	for _, of := range []struct {
+		what        string
+		now, before int
+	}{
+		{"reads", now.Reads, r.baseline.Steps[last].Reads},
+		{"writes that change nothing", now.Idle, r.baseline.Steps[last].Idle},
+	} {
+		if of.now > of.before+int(fast*r.baseline.Quiet.Seconds()) {
+			r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: NotAtRest, Step: last, Lines: []string{
+				fmt.Sprintf("%d %s in %s at rest, and %d undisturbed", of.now, of.what, r.baseline.Quiet, of.before),
+			}})
+		}
 	}
 }
 

@@ -124,3 +124,15 @@ func TestKnowable(t *testing.T) {
 		}
 	}
 }
+
+// What the API server refuses at last because of what it is, is told; not what it takes later, nor what
+// a fault has answered.
+func TestInvalid(t *testing.T) {
+	of := func(verb, name string, status int, fault string) Request {
+		return Request{Verb: verb, Resource: "services", Namespace: "shop", Name: name, Upstream: status, Status: status, Fault: fault}
+	}
+	requests := []Request{of("create", "a", 422, ""), of("update", "b", 422, ""), of("update", "b", 200, ""), of("create", "c", 409, ""), of("update", "d", 422, "Error"), of("get", "e", 422, ""), of("create", "a", 422, "")}
+	if got, want := invalid(requests, nil), []string{"create services shop/a: 422"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -14,6 +14,7 @@
 //	labs.go       the sandboxes of several explorers
 //	operator.go   the operator's process
 //	output.go     what it writes: the end of it, and what must not be there
+//	panics.go     where a panic came from
 //	pod.go        the Pod that it has, and its webhooks
 //	programs.go   other programs, beside it
 //	rights.go     with whose rights it runs
@@ -23,6 +24,8 @@
 //	recorder.go   every version of every object
 //	state.go      what is compared at the end, without what differs anyway
 //	owners.go     who has written what of an object, by its managedFields
+//	copies.go     what is left out of that where an operator copies what the kit wrote
+//	strangers.go  who has a part in a run that has none
 //	history.go    what is left out of that where the operator may not have seen all
 //	fault.go      the faults of one run, and where they are injected
 //	inject.go     injects them
@@ -37,6 +40,8 @@
 //	disturb.go    the faults of writes in a session
 //	rivals.go     the faults in which another client or another process has a part
 //	settle.go     when all is at rest
+//	habits.go     what happens again and again while all is at rest
+//	advice.go     how users may have it come to rest
 //	check.go      what is wrong with a run
 //	invariants.go what must be true at every moment, in any cluster and by the workload
 //	explore.go    learns, plays

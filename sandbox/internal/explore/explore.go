@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
@@ -142,6 +143,9 @@ func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) (err error) 
 		if dir, err = e.Scratch(); err != nil {
 			return err
 		}
+		if e.sweep, err = incluster.StartSweeper(dir); err != nil {
+			return err
+		}
 		e.lab, err = e.makeLab(ctx, dir, progress)
 	}
 	if err != nil {
@@ -186,6 +190,9 @@ func (e *Explorer) Close() {
 	if e.lab != nil && e.Labs == nil {
 		e.lab.close()
 	}
+	if e.sweep != nil {
+		e.sweep()
+	}
 	if e.scratch != nil {
 		e.scratch.remove()
 	}
@@ -200,12 +207,7 @@ func choose(faults []planned, p Plan) []planned {
 		}
 		chosen = append(chosen, f)
 	}
-	if p.Shards <= 1 {
-		return chosen
-	}
-	// By its name, so that each fault is in the same part on each machine, though what the
-	// undisturbed runs do may differ a little.
-	return slices.DeleteFunc(chosen, func(f planned) bool { return int(hash(f.name())%uint32(p.Shards)) != p.Shard-1 })
+	return slices.DeleteFunc(chosen, func(f planned) bool { return !results.InPart(f.name(), p.Shard, p.Shards) })
 }
 
 // ids are the names of faults for files.

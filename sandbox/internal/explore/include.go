@@ -72,7 +72,10 @@ func (w *Workload) expand() error {
 // installable says which of what is to be installed is not there.
 func installable(paths []string, dir string) error {
 	for i, path := range paths {
-		if _, err := os.Stat(within(dir, path)); err != nil {
+		file := within(dir, path)
+		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) && !filepath.IsAbs(path) {
+			return fmt.Errorf("install[%d]: there is no %s: names are relative to the directory of the file that has them, so this one is looked for at %s", i, path, file)
+		} else if err != nil {
 			return fmt.Errorf("install[%d]: %w", i, err)
 		}
 	}

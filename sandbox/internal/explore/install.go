@@ -35,7 +35,7 @@ func (l *lab) install(ctx context.Context, s *sandbox, r *recorder, path string)
 			return nil
 		}
 		if kinds, only := unknownKinds(err.Error()); !only || len(kinds) == 0 {
-			return err
+			return withAdvice(err)
 		}
 	}
 	kinds, _ := unknownKinds(err.Error())
@@ -63,6 +63,19 @@ func unknownKinds(complaint string) (kinds []string, only bool) {
 	}
 	slices.Sort(kinds)
 	return slices.Compact(kinds), only
+}
+
+// unknownNamespace is how kubectl says that there is no such namespace.
+var unknownNamespace = regexp.MustCompile(`namespaces "([^"]+)" not found`)
+
+// withAdvice says what to do about objects in a namespace that nothing has made, as those of a part
+// of a kustomization are, such as config/rbac.
+func withAdvice(err error) error {
+	match := unknownNamespace.FindStringSubmatch(err.Error())
+	if match == nil {
+		return err
+	}
+	return fmt.Errorf("%w\nthere is no namespace %s: install what has it before this, or, in place of a part such as config/rbac, the whole, such as config/default, which makes and names it", err, match[1])
 }
 
 // establishing is how long a CustomResourceDefinition may take.

@@ -4,7 +4,11 @@
 package explore
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -30,5 +34,29 @@ ensure CRDs are installed first
 				t.Errorf("got %q, %t", kinds, only)
 			}
 		})
+	}
+}
+
+// It is said what to do about a part of a kustomization whose namespace is in another part.
+func TestInstallAdvice(t *testing.T) {
+	unknown := errors.New(`exit status 1: Error from server (NotFound): error when creating "config/rbac": namespaces "system" not found`)
+	if err := withAdvice(unknown); !errors.Is(err, unknown) || !strings.Contains(err.Error(), "there is no namespace system: install what has it before this, or, in place of a part such as config/rbac, the whole, such as config/default") {
+		t.Errorf("said is %v", err)
+	}
+	if other := errors.New("exit status 1: no"); withAdvice(other) != other {
+		t.Error("advised is something that does not help")
+	}
+}
+
+// It is said where the files are looked for that a workload installs.
+func TestInstallPaths(t *testing.T) {
+	dir := t.TempDir()
+	workload := filepath.Join(dir, "workload.yaml")
+	if err := os.WriteFile(workload, []byte("install: [config/crd]\nsteps: [{run: ls}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := ReadWorkload(workload)
+	if want := "install[0]: there is no config/crd: names are relative to the directory of the file that has them, so this one is looked for at " + filepath.Join(dir, "config/crd"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("said is %v, want %q", err, want)
 	}
 }

@@ -108,7 +108,7 @@ func (l *lab) prepare(ctx context.Context, command []string, installed func(cont
 		return err
 	}
 	defer s.down()
-	r, err := record(ctx, s.config, func(string) {})
+	r, err := record(ctx, s.config, &habits{}, func(string) {})
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (l *lab) prepare(ctx context.Context, command []string, installed func(cont
 			return err
 		}
 	}
-	for time.Since(r.quietSince()) < 2*time.Second {
+	for time.Since(r.habits.since()) < 2*time.Second {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/client-go/dynamic"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
@@ -29,6 +30,8 @@ type Labs struct {
 	mu     sync.Mutex
 	shared map[string]*sharedLab
 	made   []*lab
+	// sweeps end what operators have left behind, of each lab.
+	sweeps []func()
 }
 
 // sharedLab is a lab that is nil until it was made, by the first explorer that needs it.
@@ -46,6 +49,9 @@ func NewLabs(dir string, mostIdle int) (*Labs, error) {
 // Close stops the sandboxes, and removes them. No explorer may use them any more.
 func (l *Labs) Close() {
 	l.trim(0)
+	for _, sweep := range l.sweeps {
+		sweep()
+	}
 	l.scratch.remove()
 }
 
@@ -71,15 +77,20 @@ func (l *Labs) lab(ctx context.Context, e *Explorer, progress io.Writer) (*lab, 
 	if err != nil {
 		return nil, err
 	}
+	sweep, err := incluster.StartSweeper(dir)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
 	made, err := e.makeLab(ctx, dir, progress)
 	if err != nil {
+		sweep()
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	made.idled = func() { l.trim(l.mostIdle) }
 	shared.lab = made
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.made = append(l.made, made)
+	l.made, l.sweeps = append(l.made, made), append(l.sweeps, sweep)
 	return made, nil
 }
 

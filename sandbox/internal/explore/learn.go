@@ -44,7 +44,7 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writ
 		return nil, nil, err
 	}
 	if asked := forbidden(runs[0].Requests); len(asked) > 0 {
-		fmt.Fprintf(progress, "warning: the operator may not: %s\n", strings.Join(asked, ", "))
+		fmt.Fprintf(progress, "warning: the operator may not: %s\n", mayNot(asked))
 	}
 	base, err := learnFrom(runs[0], runs[1], e.Quiet, e.Workload.Unjudged, nil)
 	if err != nil {
@@ -167,6 +167,7 @@ func (b *Baseline) learnMore(third *Outcome, wants []want) ([]Problem, error) {
 	}
 	ends := map[int][]string{}
 	for i := range b.Steps {
+		b.learnHabits(b.Steps[i].Mask, third)
 		got := b.names.state(third.Steps[i].Objects, b.Locks)
 		for _, w := range wants {
 			if w.step != i {

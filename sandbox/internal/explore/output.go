@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // output keeps the end of what all processes of a run write, and finds in all of it what must not
@@ -18,6 +19,8 @@ type output struct {
 	// kept is the end, at most twice mostOutput.
 	kept   []byte
 	failed []string
+	// trace looks for the place of the failure that came last; nil: it is not looked for.
+	trace *trace
 	// line is what has been written since the last end of a line, at most longestLine.
 	line []byte
 	fail *regexp.Regexp
@@ -56,9 +59,39 @@ func (o *output) Write(text []byte) (int, error) {
 
 // look notes a line that must not be there.
 func (o *output) look(line []byte) {
-	if len(o.failed) < mostFailed && (panics.Match(line) || o.fail != nil && o.fail.Match(line)) {
+	panicked := panics.Match(line)
+	switch {
+	case len(o.failed) < mostFailed && (panicked || o.fail != nil && o.fail.Match(line)):
 		o.failed = append(o.failed, strings.TrimSpace(string(line)))
+		if o.trace = nil; panicked {
+			o.trace = &trace{began: time.Now()}
+			for _, frame := range framesIn(string(line)) {
+				o.locate(frame)
+			}
+		}
+	case o.trace != nil:
+		o.locate(string(line))
 	}
+}
+
+// locate adds to a failure where it came from, if a line says that.
+func (o *output) locate(line string) {
+	if o.trace == nil {
+		return
+	}
+	if frame, found := o.trace.next(line); found {
+		o.failed[len(o.failed)-1] += ", in " + frame
+		o.trace = nil
+	} else if o.trace.lines > mostFrames {
+		o.trace = nil
+	}
+}
+
+// tracing reports whether there is a panic of which it may still be written where it came from.
+func (o *output) tracing() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.trace != nil && time.Since(o.trace.began) < traced
 }
 
 // failures returns the lines that must not be there.

@@ -40,6 +40,8 @@ type Version struct {
 	Old *unstructured.Unstructured
 	// Revision is that of the whole cluster.
 	Revision int64
+	// Habit: it changes only what changes again and again while all is at rest.
+	Habit bool
 }
 
 // recorder watches every resource of a cluster, and keeps every version of every object.
@@ -49,9 +51,10 @@ type recorder struct {
 	mu       sync.Mutex
 	versions []Version
 	current  map[types.UID]*Version
-	last     time.Time
-	err      error
-	watched  map[string]schema.GroupVersionResource
+	// habits tell which versions are unrest.
+	habits  *habits
+	err     error
+	watched map[string]schema.GroupVersionResource
 	// never are the resources that are not recorded.
 	never []string
 	// lock is called for each object by which old clients elect a leader, which they write
@@ -64,14 +67,14 @@ type recorder struct {
 }
 
 // record begins to record until the context ends. What exists is recorded when it returns.
-func record(ctx context.Context, config *rest.Config, lock func(key string)) (*recorder, error) {
+func record(ctx context.Context, config *rest.Config, habits *habits, lock func(key string)) (*recorder, error) {
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{} // Some resources are old, and watched like all.
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{client: client, lock: lock, current: map[types.UID]*Version{}, changed: make(chan struct{})}
+	r := &recorder{client: client, habits: habits, lock: lock, current: map[types.UID]*Version{}, changed: make(chan struct{})}
 	if r.watched, r.never, err = recorded(config); err != nil {
 		return nil, err
 	}
@@ -223,8 +226,9 @@ func (r *recorder) saw(resource string, kind watch.EventType, object *unstructur
 	switch {
 	case isLock:
 		r.lock(v.key())
-	case !v.heartbeat():
-		r.last = v.Time
+	case !v.heartbeat() && r.habits != nil:
+		v.Habit = !r.habits.changed(&v)
+		r.versions[len(r.versions)-1].Habit = v.Habit
 	}
 	close(r.changed)
 	r.changed = make(chan struct{})
@@ -292,12 +296,6 @@ func (r *recorder) unfinished() bool {
 		}
 	}
 	return false
-}
-
-func (r *recorder) quietSince() time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.last
 }
 
 // revision returns the latest revision that was seen.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -15,12 +16,14 @@ import (
 
 // Request is a request of the operator, as the proxy logs it.
 type Request struct {
-	Time      time.Time `json:"time"`
-	ID        int64     `json:"id"`
-	Verb      string    `json:"verb"`
-	Resource  string    `json:"resource,omitempty"`
-	Namespace string    `json:"namespace,omitempty"`
-	Name      string    `json:"name,omitempty"`
+	Time     time.Time `json:"time"`
+	ID       int64     `json:"id"`
+	Verb     string    `json:"verb"`
+	Resource string    `json:"resource,omitempty"`
+	// Path is that of a request for no resource, such as /version.
+	Path      string `json:"path,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
 	// Event is set for the fault of an event of a watch.
 	Event string `json:"event,omitempty"`
 	// Status is what the operator was answered, Upstream what the API server answered.
@@ -76,6 +79,11 @@ func (r *Request) matters(locks map[string]bool) bool {
 // succeeded reports whether the API server did it, whatever the operator was answered.
 func (r *Request) succeeded() bool { return r.Upstream >= 200 && r.Upstream < 300 }
 
+// deletesNothing reports whether there was nothing to delete.
+func (r *Request) deletesNothing() bool {
+	return r.Verb == "delete" && r.Upstream == http.StatusNotFound
+}
+
 // String describes the request in a line.
 func (r *Request) String() string {
 	text := r.Verb + " " + r.Resource
@@ -110,8 +118,8 @@ type requestLog struct {
 	mu       sync.Mutex
 	requests []Request
 	locks    map[string]bool
-	// lastWrite is when the last write ended.
-	lastWrite time.Time
+	// habits tell which writes are unrest.
+	habits *habits
 }
 
 // Write takes a line.
@@ -123,8 +131,8 @@ func (l *requestLog) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.requests = append(l.requests, r)
-	if r.writes(l.locks) {
-		l.lastWrite = time.Now()
+	if r.writes(l.locks) && l.habits != nil {
+		l.habits.wrote(&r, time.Now())
 	}
 	return len(line), nil
 }
@@ -152,12 +160,6 @@ func (l *requestLog) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.requests)
-}
-
-func (l *requestLog) quietSince() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lastWrite
 }
 
 // Call identifies a kind of request.

@@ -4,6 +4,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -174,11 +175,16 @@ func forbidden(requests []Request) []string {
 		if r.Upstream != http.StatusForbidden {
 			continue
 		}
-		text := r.Verb + " " + r.Resource
+		text := r.Verb + " " + cmp.Or(r.Resource, r.Path)
 		if r.Namespace != "" {
 			text += " in " + r.Namespace
 		}
 		asked[text] = true
 	}
 	return slices.Sorted(maps.Keys(asked))
+}
+
+// mayNot says what the operator may not, and what to do.
+func mayNot(asked []string) string {
+	return strings.Join(asked, ", ") + ": what gives its ServiceAccount these rights must be among what is installed; --service-account none gives it all rights"
 }

@@ -121,6 +121,10 @@ func (r *run) annotate(ctx context.Context, v *Version) bool {
 	if err := r.patch(ctx, t, "", patch); err != nil {
 		return false
 	}
+	if r.touched == nil {
+		r.touched = map[string]bool{}
+	}
+	r.touched[v.key()] = true
 	r.note("another client annotates %s", t)
 	return true
 }

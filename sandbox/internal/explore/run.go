@@ -31,6 +31,7 @@ type run struct {
 	recorder *recorder
 	proxy    *proxy.Server
 	log      *requestLog
+	habits   *habits
 	operator *operator
 	began    time.Time
 	outcome  *Outcome
@@ -40,7 +41,9 @@ type run struct {
 	stepRevision int64
 	// annotated are objects that another client has written to while a write was on its way.
 	annotated []Version
-	programs  []*operator
+	// touched are the keys of all that the kit has annotated.
+	touched  map[string]bool
+	programs []*operator
 }
 
 // Outcome is what came of a run.
@@ -53,6 +56,8 @@ type Outcome struct {
 	// Reached: the fault was injected.
 	Reached  bool
 	Problems []Problem
+	// Habits are what was done again and again while all was at rest.
+	Habits []Learnt
 	// Watches are the resources that the operator watches at the end.
 	Watches []string
 	Output  []string
@@ -75,8 +80,9 @@ type StepOutcome struct {
 	Gap time.Duration
 	// Watches are the resources that the operator watches then.
 	Watches []string
-	// Reads is how many reads, which are not watches, there were while all was quiet.
-	Reads int
+	// Reads is how many reads, which are not watches, there were while all was quiet, and Idle
+	// how many writes that changed nothing.
+	Reads, Idle int
 	// Waits: users wait for something before they go on.
 	Waits bool
 }
@@ -105,7 +111,11 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline,
 			undoAll()
 		}
 	}()
-	r := &run{Explorer: e, setting: in, fault: f, baseline: b, outcome: &Outcome{}, log: &requestLog{}}
+	r := &run{Explorer: e, setting: in, fault: f, baseline: b, outcome: &Outcome{}, habits: &habits{unjudged: e.Workload.Unjudged, learns: b == nil}}
+	r.log = &requestLog{habits: r.habits}
+	if b != nil {
+		r.habits.know(b.Habits)
+	}
 	begin := e.lab.begin
 	if in.new {
 		begin = e.lab.fresh
@@ -116,7 +126,7 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline,
 	undo = append(undo, r.sandbox.over)
 	ctx, cancel := context.WithCancel(ctx)
 	undo = append(undo, cancel)
-	if r.recorder, err = record(ctx, r.sandbox.config, r.log.addLock); err != nil {
+	if r.recorder, err = record(ctx, r.sandbox.config, r.habits, r.log.addLock); err != nil {
 		return nil, nil, err
 	}
 	r.proxy, err = proxy.Start(proxy.Options{Upstream: r.sandbox.config, Namespace: "default", Listen: "127.0.0.1:0", Log: r.log})
@@ -204,7 +214,10 @@ func (r *run) play(ctx context.Context) (*Outcome, error) {
 		err = r.endedProgram()
 	}
 	if asked := forbidden(r.outcome.Requests); err != nil && f == nil && len(asked) > 0 {
-		err = fmt.Errorf("%w\n    it may not: %s", err, strings.Join(asked, ", "))
+		err = fmt.Errorf("%w\n    it may not: %s", err, mayNot(asked))
+	}
+	if err == nil {
+		err = strangers(r.rules(), r.outcome, b)
 	}
 	select {
 	case crash := <-r.sandbox.crashed:
@@ -258,6 +271,7 @@ func (r *run) playSteps(ctx context.Context) error {
 func (r *run) playStep(ctx context.Context, step int) error {
 	at := StepOutcome{Began: time.Now(), From: r.log.len(), Revision: r.recorder.revision(), Waits: step > 0 && r.Workload.Steps[step-1].Wait != nil}
 	r.stepBegan, r.stepRevision = at.Began, at.Revision
+	r.habits.mark()
 	mine := r.fault != nil && r.fault.Step == step
 	var injected <-chan struct{}
 	if mine {
@@ -352,6 +366,9 @@ type Explorer struct {
 	// Hold is how long FreezeLong holds events back.
 	Hold      time.Duration
 	FailOnLog *regexp.Regexp
+	// Unjudge, unless it is nil, is how users say that no run is judged by a field; nil: as in a
+	// workload.
+	Unjudge func(resource, path string) string
 	// Installed, unless it is nil, looks at what was installed, and may refuse it.
 	Installed func(context.Context, dynamic.Interface) error
 
@@ -360,6 +377,8 @@ type Explorer struct {
 
 	scratch *scratch
 	lab     *lab
+	// sweep ends what operators, programs and commands of steps have left behind.
+	sweep func()
 }
 
 // lockKeys returns the objects by which the operator elects its leader.

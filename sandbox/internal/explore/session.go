@@ -5,6 +5,7 @@ package explore
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 // Session is an operator in a sandbox of its own, for tools that judge it by something
@@ -32,6 +34,8 @@ func (e *Explorer) Begin(ctx context.Context, name string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	// An edit may well have the operator's writes refused, for good.
+	r.log.habits = nil
 	s := &Session{run: r, end: end}
 	s.Mark()
 	return s, nil
@@ -67,7 +71,18 @@ func (s *Session) Mark() {
 	s.run.stepBegan = s.began
 	s.run.outcome.Notes = nil
 	s.run.recorder.forget()
+	s.run.habits.mark()
 }
+
+// Learnt returns what was done again and again while all was at rest since the mark, if that was
+// looked for.
+func (s *Session) Learnt(enough time.Duration) []Learnt { return s.run.habits.learnt(enough) }
+
+// Know has habits known that were learnt, so that they are no unrest. Others are not looked for.
+func (s *Session) Know(known map[Habit]bool) { s.run.habits.know(known) }
+
+// Mask masks what changes with a habit.
+func (l *Learnt) Mask(m *state.Mask) []state.Masked { return l.mask(anonymizer{}, m) }
 
 // Began is when the last mark was made.
 func (s *Session) Began() time.Time { return s.began }
@@ -80,8 +95,8 @@ func (s *Session) Act(format string, args ...any) {
 
 // Activity is what has happened since the mark.
 type Activity struct {
-	// Quiet is for how long nothing has changed: no object has another version, and no
-	// write of the operator was successful.
+	// Quiet is for how long nothing has changed that is no habit. A write that changes nothing
+	// does not count.
 	Quiet time.Duration
 	// Requests are the operator's that are not watches, and do not elect a leader, in
 	// the last while.
@@ -93,10 +108,6 @@ type Activity struct {
 // Activity returns what has happened since the mark, and counts the requests of the last
 // while.
 func (s *Session) Activity(while time.Duration) Activity {
-	last := s.run.stepBegan
-	if at := s.run.recorder.quietSince(); at.After(last) {
-		last = at
-	}
 	locks := s.run.log.lockKeys()
 	a := Activity{}
 	since := time.Now().Add(-while)
@@ -107,16 +118,13 @@ func (s *Session) Activity(while time.Duration) Activity {
 			continue
 		}
 		ended := r.Time.Add(time.Duration(r.Seconds * float64(time.Second)))
-		if writes && r.succeeded() && ended.After(last) {
-			last = ended
-		}
 		if ended.After(since) {
 			a.Requests++
 			a.Last = append(a.Last, r.String())
 		}
 	}
 	a.Last = a.Last[max(0, len(a.Last)-5):]
-	a.Quiet = time.Since(last)
+	a.Quiet = s.run.habits.quiet(s.run.stepBegan, time.Now(), while)
 	return a
 }
 
@@ -145,6 +153,9 @@ func (s *Session) Find(resource, namespace, name string) *unstructured.Unstructu
 // Failures returns what the operator did wrong since it was started: panics, lines that
 // must not be in its output, and its end.
 func (s *Session) Failures() []string {
+	if s.run.operator.output.tracing() {
+		return nil // Where it came from is in the next lines.
+	}
 	lines := s.run.operator.output.failures()
 	ends := s.run.operator.allLastWords()
 	if s.run.fault.breaksConnections() {
@@ -152,6 +163,43 @@ func (s *Session) Failures() []string {
 	}
 	for _, end := range ends[min(s.excused, len(ends)):] {
 		lines = append(lines, endedByItself+end)
+	}
+	return lines
+}
+
+// MayNot says what the operator has asked for and may not, and what to do; empty: nothing.
+func (s *Session) MayNot() string {
+	asked := forbidden(s.run.log.since(0))
+	if len(asked) == 0 {
+		return ""
+	}
+	return mayNot(asked)
+}
+
+// Refused returns the writes of the operator since the mark that the API server has refused at
+// last because of what they are (422).
+func (s *Session) Refused() []string { return invalid(s.run.log.since(s.from), s.run.log.lockKeys()) }
+
+// invalid returns those of some requests, each once.
+func invalid(requests []Request, locks map[string]bool) []string {
+	last := map[Call]*Request{}
+	var order []Call
+	for i := range requests {
+		r := &requests[i]
+		if !r.writes(locks) || r.Fault != "" {
+			continue
+		}
+		call := Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
+		if last[call] == nil {
+			order = append(order, call)
+		}
+		last[call] = r
+	}
+	var lines []string
+	for _, call := range order {
+		if last[call].Upstream == http.StatusUnprocessableEntity {
+			lines = append(lines, last[call].String())
+		}
 	}
 	return lines
 }

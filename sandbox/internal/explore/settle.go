@@ -9,18 +9,16 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// quietFor returns since when nothing has happened: no write of the operator, and no
-// change of any object.
+// quietFor returns since when nothing has happened: no change of any object, and no write of the
+// operator that was refused. Writes that change nothing and habits do not count.
 func (r *run) quietFor() time.Duration {
-	last := r.stepBegan
-	for _, at := range []time.Time{r.log.quietSince(), r.recorder.quietSince()} {
-		if at.After(last) {
-			last = at
-		}
-	}
-	return time.Since(last)
+	return r.habits.quiet(r.stepBegan, time.Now(), r.enough())
 }
 
 // look is how often it is looked whether all is at rest.
@@ -76,9 +74,10 @@ func (r *run) learn(ctx context.Context, step int, at *StepOutcome) error {
 			at.Gap = max(at.Gap, previous)
 		}
 		previous = quiet
-		if quiet >= r.enough() && len(r.watches()) > 0 {
-			at.Reads = r.readsIn(quiet)
+		if enough := r.enough(); quiet >= enough && len(r.watches()) > 0 {
+			at.Reads, at.Idle = r.requestsIn(quiet)
 			at.Gap = min(at.Gap, r.Quiet)
+			r.outcome.Habits = append(r.outcome.Habits, r.habits.learnt(enough)...)
 			return nil
 		}
 		if ends := r.operator.ends(); len(ends) > 0 {
@@ -90,7 +89,7 @@ func (r *run) learn(ctx context.Context, step int, at *StepOutcome) error {
 			if len(r.watches()) == 0 {
 				return fmt.Errorf("the operator has not opened a watch in %s: it does not use $KUBECONFIG, or does not start; its output ends with\n%s", r.Settle, indent(r.operator.output.tail(10)))
 			}
-			return fmt.Errorf("step %d did not come to rest in %s, though nothing was disturbed: the last writes were\n%s", step, r.Settle, indent(r.lastWrites(5)))
+			return fmt.Errorf("step %d did not come to rest in %s, though nothing was disturbed: %s\n%s", step, r.Settle, r.restless(r.Settle), indent(append(r.lastWrites(5), r.advice()...)))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -126,34 +125,64 @@ func (r *run) settle(ctx context.Context, step int, at *StepOutcome) {
 	base := &r.baseline.Steps[step]
 	limit := time.After(base.Took + r.Patience)
 	for {
-		var missing, differences []string
 		quiet := r.quietFor() >= r.quiet(step)
-		if quiet {
-			if missing = r.missingWatches(); len(missing) == 0 {
-				want, got := r.fault.comparable(base.State, r.baseline.names.state(r.recorder.objects(), r.baseline.Locks))
-				differences = diff(want, got, base.Mask)
-			}
-			if len(missing)+len(differences) == 0 {
-				at.Reads = r.readsIn(r.baseline.Quiet)
-				return
-			}
+		if quiet && len(r.missingWatches()) == 0 && len(r.differences(base)) == 0 {
+			at.Reads, at.Idle = r.requestsIn(r.baseline.Quiet)
+			return
 		}
 		select {
 		case <-time.After(look):
 		case <-limit:
-			switch {
-			case !quiet:
-				r.problem(NotAtRest, append([]string{r.restless(10 * time.Second)}, r.lastWrites(5)...)...)
-			case len(missing) > 0:
-				r.problem(NotReached, fmt.Sprintf("the operator does not watch %v any more", missing))
-			default:
-				r.problem(OtherState, differences...)
-			}
+			r.unsettled(base, quiet)
 			return
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// differences are those from what the step comes to undisturbed.
+func (r *run) differences(base *BaseStep) []state.Difference {
+	want, got := r.fault.comparable(base.State, r.baseline.names.state(r.recorder.objects(), r.baseline.Locks))
+	if r.fault.annotates() && handedOn(r.recorder.objects(), r.touched) {
+		want, got = withoutRevisions(want), withoutRevisions(got)
+	}
+	return state.Compare(want, got, base.Mask, state.Rules{})
+}
+
+// restlessFor is over which time it is looked what happens all the time.
+const restlessFor = 10 * time.Second
+
+// unsettled notes why a step does not come to where it does undisturbed. What is missing or wrong
+// comes before what goes on, which may be only because of that.
+func (r *run) unsettled(base *BaseStep, quiet bool) {
+	differences := r.differences(base)
+	if missing := r.missingWatches(); len(missing) > 0 {
+		r.problem(NotReached, fmt.Sprintf("the operator does not watch %v any more", missing))
+		return
+	}
+	if !quiet {
+		versions, _ := r.recorder.all()
+		differences = standing(differences, r.baseline.names, versions, time.Now().Add(-restlessFor))
+	}
+	if len(differences) > 0 {
+		r.problem(OtherState, state.Lines(differences)...)
+	}
+	if !quiet {
+		r.problem(NotAtRest, slices.Concat([]string{r.restless(restlessFor)}, r.lastWrites(5), r.advice())...)
+	}
+}
+
+// standing are the differences that do not come and go: of objects that have not changed since a
+// moment, nor been made again.
+func standing(all []state.Difference, names anonymizer, versions []Version, since time.Time) []state.Difference {
+	moving := map[string]bool{}
+	for i := range versions {
+		if v := &versions[i]; !v.Initial && v.Time.After(since) && v.Type != watch.Deleted {
+			moving[names.key(v)] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(d state.Difference) bool { return moving[d.Object] })
 }
 
 // watches returns the resources that the operator watches.
@@ -166,17 +195,20 @@ func (r *run) missingWatches() []string {
 	return slices.DeleteFunc(slices.Clone(r.baseline.AtStart), func(resource string) bool { return slices.Contains(now, resource) })
 }
 
-// readsIn counts the reads of the last while.
-func (r *run) readsIn(while time.Duration) int {
-	n := 0
+// requestsIn counts the reads and the writes of the last while.
+func (r *run) requestsIn(while time.Duration) (reads, writes int) {
 	since := time.Now().Add(-while)
 	for _, request := range r.log.since(r.lastIndex()) {
-		if request.Time.After(since) && (request.Verb == "get" || request.Verb == "list") && request.Resource != "" &&
-			!slices.Contains(election, request.Resource) && !r.locks()[request.Resource+" "+request.Namespace+"/"+request.Name] {
-			n++
+		switch {
+		case !request.Time.After(since):
+		case request.writes(r.locks()):
+			writes++
+		case (request.Verb == "get" || request.Verb == "list") && request.Resource != "" &&
+			!slices.Contains(election, request.Resource) && !r.locks()[request.Resource+" "+request.Namespace+"/"+request.Name]:
+			reads++
 		}
 	}
-	return n
+	return reads, writes
 }
 
 // lastIndex is where the requests of the present step begin.
@@ -196,25 +228,36 @@ func (r *run) locks() map[string]bool {
 
 // restless says what happens all the time.
 func (r *run) restless(while time.Duration) string {
+	versions, _ := r.recorder.all()
+	return restless(r.log.since(r.lastIndex()), versions, r.locks(), while, time.Now())
+}
+
+// restless says what happens all the time, in a while before now: of the operator's writes that
+// changed something or were refused, or else of all that changed.
+func restless(requests []Request, versions []Version, locks map[string]bool, while time.Duration, now time.Time) string {
 	often, last := map[string]int{}, ""
-	since := time.Now().Add(-while)
-	note := func(at time.Time, text string) {
-		if at.After(since) {
-			if often[text]++; last == "" || often[text] > often[last] || often[text] == often[last] && text < last {
-				last = text
-			}
+	since := now.Add(-while)
+	note := func(text string) {
+		if often[text]++; last == "" || often[text] > often[last] || often[text] == often[last] && text < last {
+			last = text
 		}
 	}
-	for _, request := range r.log.since(r.lastIndex()) {
-		if request.writes(r.locks()) {
-			note(request.Time, "the operator's "+Call{Verb: request.Verb, Resource: request.Resource, Namespace: request.Namespace, Name: request.Name}.String())
+	changed := map[string]bool{}
+	for i := range versions {
+		if v := &versions[i]; !v.Initial && !v.Habit && v.Time.After(since) {
+			changed[v.key()] = true
+		}
+	}
+	for i := range requests {
+		r := &requests[i]
+		if r.writes(locks) && r.Time.After(since) && (changed[nameKey(r.Resource, r.Namespace, r.Name)] || !r.succeeded() && !r.deletesNothing()) {
+			note("the operator's " + Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}.String())
 		}
 	}
 	if last == "" { // It is not the operator that writes.
-		versions, _ := r.recorder.all()
 		for i := range versions {
-			if v := &versions[i]; !v.Initial && !v.heartbeat() {
-				note(v.Time, strings.ToLower(string(v.Type))+" "+v.key())
+			if v := &versions[i]; !v.Initial && !v.Habit && !v.heartbeat() && v.Time.After(since) {
+				note(strings.ToLower(string(v.Type)) + " " + v.key())
 			}
 		}
 	}
@@ -222,6 +265,20 @@ func (r *run) restless(while time.Duration) string {
 		return "it does not come to rest; the last writes are"
 	}
 	return fmt.Sprintf("it does not come to rest: %s, %s in the last %s; the last writes are", last, times(often[last]), while)
+}
+
+// unjudge says how users have a field not judged.
+func (r *run) unjudge(resource, path string) string {
+	if r.Unjudge != nil {
+		return r.Unjudge(resource, path)
+	}
+	return unjudgedLine(resource, path)
+}
+
+// advice says how all may come to rest nevertheless.
+func (r *run) advice() []string {
+	versions, _ := r.recorder.all()
+	return advice(versions, time.Now().Add(-restlessFor), r.Quiet, r.unjudge)
 }
 
 // lastWrites returns the last writes of the operator.

@@ -322,3 +322,8 @@ func TestHeartbeat(t *testing.T) {
 		})
 	}
 }
+
+// diff returns in what a state differs from the one that it should be, a line each.
+func diff(want, got State, mask *state.Mask) []string {
+	return state.Lines(state.Compare(want, got, mask, state.Rules{}))
+}

@@ -5,7 +5,9 @@ package fuzz
 
 import (
 	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +48,7 @@ func (m *Mask) isOwn(object, path string) bool {
 }
 
 // Compare returns in what a state differs from the one that it should be.
-func (m *Mask) Compare(want, got state.State) []Difference {
+func (m *Mask) Compare(want, got state.State, by ...written) []Difference {
 	judged := func(s state.State) state.State {
 		s = maps.Clone(s)
 		maps.DeleteFunc(s, func(key string, _ []state.Fields) bool { return m.isOwn(key, "") })
@@ -55,10 +57,56 @@ func (m *Mask) Compare(want, got state.State) []Difference {
 	return state.Compare(judged(want), judged(got), m.Mask, state.Rules{
 		Ignore: func(object, path string) bool { return ignored(path) || m.isOwn(object, path) },
 		Same: func(object, path, want, got string) bool {
-			return noted(path, want, got) || grown(object, path, want, got)
+			return noted(path, want, got) || grown(object, path, want, got) || slices.ContainsFunc(by, func(w written) bool { return w.isBack(object, path, want, got) })
 		},
 		MayBeMore: keptOnPurpose,
 	})
+}
+
+// written is the content of the edited object as users wrote it. When an operator writes an object
+// back, such as with its finalizer, its types drop what they do not know, add what they always
+// have, and write quantities and durations in their own way.
+type written struct {
+	object string
+	fields state.Fields
+	// anew: the object that is compared was just made, so it is that one that is written back.
+	anew bool
+}
+
+// isBack reports whether a field differs only in that it was written back on one side, and is as users
+// wrote it on the other: the object that should be was written back when it was made.
+func (w written) isBack(object, path, want, got string) bool {
+	if object != w.object || w.fields == nil || state.Within("metadata", path) || state.Within("status", path) {
+		return false
+	}
+	back, kept := want, got
+	if w.anew {
+		back, kept = got, want
+	}
+	own := w.fields[path]
+	switch {
+	case kept == own && (own != "" && back == "" || own == "" && isZero(back)):
+		return true
+	case own == "" && back == "" && isZero(kept): // A later edit may have been written back, too.
+		return true
+	}
+	return want == own && sameAmount(got, own) || got == own && sameAmount(want, own)
+}
+
+// isZero reports whether a value is what a type has without one being set.
+func isZero(value string) bool {
+	return slices.Contains([]string{"", "0", "false", "{}", "<nil>"}, value)
+}
+
+// sameAmount reports whether two texts are the same quantity or duration.
+func sameAmount(a, b string) bool {
+	if x, err := resource.ParseQuantity(a); err == nil {
+		y, err := resource.ParseQuantity(b)
+		return err == nil && x.Cmp(y) == 0
+	}
+	x, err := time.ParseDuration(a)
+	y, err2 := time.ParseDuration(b)
+	return err == nil && err2 == nil && x == y
 }
 
 // ignored reports whether a field says how often something was changed, which an edit and

@@ -5,11 +5,13 @@ package fuzz
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
@@ -55,6 +57,58 @@ func TestCompare(t *testing.T) {
 		if got := state.Lines(m.Compare(tc.want, tc.got)); !slices.Equal(got, tc.says) {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.says)
 		}
+	}
+}
+
+// What the types of an operator drop, add or write in another way when they write the object back is not
+// left behind by an edit; a value is.
+func TestWrittenBack(t *testing.T) {
+	const shop = "shops.example.com default/a"
+	users := state.Fields{"spec.size": "3", "spec.unknown": "x", "spec.memory": "1024Mi", "spec.timeout": "60s"}
+	back := state.Fields{"spec.size": "3", "spec.memory": "1Gi", "spec.timeout": "1m0s", "spec.paused": "false", "spec.resources": "{}"}
+	state1 := func(f state.Fields) state.State { return state.State{shop: {f}} }
+	with := func(f state.Fields, path, value string) state.State {
+		f = maps.Clone(f)
+		f[path] = value
+		return state1(f)
+	}
+	by, anew := written{object: shop, fields: users}, written{object: shop, fields: users, anew: true}
+	for _, tc := range []struct {
+		name      string
+		want, got state.State
+		by        []written
+		lines     int
+	}{
+		{"nothing is known", state1(back), state1(users), nil, 5},
+		{"it was written back when it was made", state1(back), state1(users), []written{by}, 0},
+		{"it was written back after an edit", state1(users), with(users, "spec.paused", "false"), []written{by}, 0},
+		{"a new one was written back", state1(users), state1(back), []written{anew}, 0},
+		{"a value is left behind", state1(back), with(users, "spec.paused", "true"), []written{by}, 1},
+		{"a value that was set for users is gone", with(back, "spec.class", "fast"), state1(users), []written{by}, 1},
+		{"another value", state1(back), with(users, "spec.size", "4"), []written{by}, 1},
+		{"another amount", state1(back), with(users, "spec.memory", "2Gi"), []written{by}, 1},
+		{"another object", state.State{web: {back}}, state.State{web: {users}}, []written{by}, 5},
+		{"its status", with(back, "status.ready", "true"), with(users, "status.ready", "false"), []written{by}, 1},
+	} {
+		if lines := state.Lines(NewMask(nil).Compare(tc.want, tc.got, tc.by...)); len(lines) != tc.lines {
+			t.Errorf("%s: %q, want %d", tc.name, lines, tc.lines)
+		}
+	}
+}
+
+// What the API server refuses is the headline, and what is missing because of it comes after.
+func TestBecause(t *testing.T) {
+	p := &Problem{Oracle: NotUndone, Lines: []string{claim + ": it is missing"}}
+	refused := []string{"create statefulsets.apps default/web: 422"}
+	if got := p.because(refused).summary(); got != "not undone: the API server refuses what the operator writes: create statefulsets.apps default/web: 422 (and 1 more)" {
+		t.Errorf("the headline is %q", got)
+	}
+	if p.because(nil) != p || len(p.Lines) != 1 {
+		t.Error("nothing is refused, and it says something else")
+	}
+	panicked := &Problem{Oracle: explore.Failed, Lines: []string{"panic: a"}}
+	if panicked.because(refused) != panicked {
+		t.Error("what has happened for certain is not the headline")
 	}
 }
 

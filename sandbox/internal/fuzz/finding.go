@@ -59,6 +59,7 @@ func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *
 	if f.Others != "" {
 		install = install[:len(install)-1] // The last one is made of Others.
 	}
+	problem = problem.because(w.session.Refused())
 	return &Finding{
 		Evidence: results.NewEvidence(f.Explorer.Command, w.session.Timeline(), w.session.Output(20)),
 		Install:  install, Nodes: *workload.Nodes, Others: f.Others, Ignore: f.Ignore, Busy: f.Busy, Object: f.Sample,

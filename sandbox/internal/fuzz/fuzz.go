@@ -60,6 +60,8 @@ type baseline struct {
 	idle bool
 	// reports is what the operator says of the sample.
 	reports string
+	// habits are what is done again and again while all is at rest.
+	habits map[explore.Habit]bool
 }
 
 // Plan says what to play.
@@ -115,7 +117,7 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 	all := chosen(edits.Of(f.target.schema, f.sample(f.Sample).Object), p)
 	if len(all) == 0 {
 		w.session.End()
-		return nil, fmt.Errorf("no edit to play: --only %s matches none, as would the name of a property or a part of it", strings.Join(p.Only, ", "))
+		return nil, noEdits(p)
 	}
 	book.Learnt = f.base.describe()
 	ids := make([]string, 0, len(all))
@@ -142,14 +144,21 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 
 // chosen returns the edits that are to be played here.
 func chosen(all []edits.Edit, p Plan) []edits.Edit {
-	all = slices.DeleteFunc(all, func(e edits.Edit) bool { return !p.chooses(trial{edits: []edits.Edit{e}}) })
-	var mine []edits.Edit
-	for i, e := range all {
-		if p.Shards <= 1 || i%p.Shards == p.Shard-1 {
-			mine = append(mine, e)
-		}
+	return slices.DeleteFunc(all, func(e edits.Edit) bool {
+		t := trial{edits: []edits.Edit{e}}
+		return !p.chooses(t) || !results.InPart(t.name(), p.Shard, p.Shards)
+	})
+}
+
+// noEdits says why there is no edit to play.
+func noEdits(p Plan) error {
+	switch {
+	case len(p.Only) > 0:
+		return fmt.Errorf("no edit to play: --only %s matches none, as would the name of a property or a part of it", strings.Join(p.Only, ", "))
+	case p.Shards > 1:
+		return fmt.Errorf("no edit to play: all are in other parts than %d/%d, as there are few", p.Shard, p.Shards)
 	}
-	return mine
+	return errors.New("no edit to play: the schema describes nothing that can be edited")
 }
 
 // chooses reports whether a trial is among those with a name that is to be played.
@@ -209,7 +218,7 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 			s.End()
 		}
 	}()
-	f.base = &baseline{mask: NewMask(f.Ignore), quiet: f.Explorer.Quiet, busy: mostBusy}
+	f.base = &baseline{mask: NewMask(f.Ignore), habits: map[explore.Habit]bool{}, quiet: f.Explorer.Quiet, busy: mostBusy}
 	w := &world{Fuzzer: f, session: s, quiet: f.Explorer.Quiet}
 	fmt.Fprintln(progress, "Learning what the sample comes to.")
 	if err := s.Start(); err != nil {
@@ -224,6 +233,9 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 		return nil, err
 	}
 	f.base.idle = len(s.Faults()) == 0
+	if text := s.MayNot(); text != "" {
+		fmt.Fprintf(progress, "warning: the operator may not: %s\n", text)
+	}
 	w.objects = s.Objects()
 	now := s.Watched()
 	f.base.watched = slices.DeleteFunc(watched, func(resource string) bool { return !slices.Contains(now, resource) })
@@ -232,8 +244,10 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 		f.base.observed, f.base.reports = observed(o) > 0, reports(o)
 	}
 	f.base.quiet = min(max(w.gap+w.gap/2+500*time.Millisecond, time.Second), f.Explorer.Quiet)
+	err = w.learnAgain(ctx)
+	s.Know(f.base.habits)
 	w.quiet = f.base.quiet
-	return w, w.learnAgain(ctx)
+	return w, err
 }
 
 // learnNext waits until what was done has settled.
@@ -243,6 +257,15 @@ func (w *world) learnNext(ctx context.Context, what string) (explore.State, erro
 		err = undisturbed(what, problem, nil)
 		if output := w.session.Output(10); strings.TrimSpace(strings.Join(output, "")) != "" {
 			err = fmt.Errorf("%w; the operator's output ends with\n%s", err, explore.Indent(output))
+		}
+		if text := w.session.MayNot(); text != "" {
+			err = fmt.Errorf("%w\n    it may not: %s", err, text)
+		}
+	}
+	for _, learnt := range w.session.Learnt(w.quiet) {
+		w.base.habits[learnt.Habit] = true
+		for _, masked := range learnt.Mask(w.base.mask.Mask) {
+			fmt.Fprintf(w.progress, "Not judged, as it %s: %s\n", masked.Why, masked)
 		}
 	}
 	return state, err

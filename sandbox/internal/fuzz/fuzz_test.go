@@ -4,6 +4,7 @@
 package fuzz
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -104,6 +105,38 @@ func TestFindingIsReadAsWritten(t *testing.T) {
 		}
 		if _, err := ReadFinding(file); err == nil || !strings.Contains(err.Error(), "other.yaml is not a finding of sandbox fuzz: ") {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// An edit is in one part, and in the same one when there is another edit before it.
+func TestShards(t *testing.T) {
+	const shards = 3
+	var all []edits.Edit
+	for i := range 60 {
+		all = append(all, edits.Edit{Field: "spec.n", What: fmt.Sprint("value ", i)})
+	}
+	part := map[string]int{}
+	for shard := 1; shard <= shards; shard++ {
+		for _, e := range chosen(slices.Clone(all[1:]), Plan{Shard: shard, Shards: shards}) {
+			if before, twice := part[e.String()]; twice {
+				t.Errorf("%s is in the parts %d and %d", e, before, shard)
+			}
+			part[e.String()] = shard
+		}
+	}
+	if len(part) != len(all)-1 {
+		t.Errorf("%d of %d edits are in a part", len(part), len(all)-1)
+	}
+	for shard := 1; shard <= shards; shard++ {
+		mine := chosen(slices.Clone(all), Plan{Shard: shard, Shards: shards})
+		if len(mine) < 5 {
+			t.Errorf("part %d has only %d of %d edits", shard, len(mine), len(all))
+		}
+		for _, e := range mine {
+			if before, was := part[e.String()]; was && before != shard {
+				t.Errorf("%s is in part %d, and with one more before it in part %d", e, before, shard)
+			}
 		}
 	}
 }

@@ -45,6 +45,17 @@ func (p *Problem) certain() bool {
 	return p.Oracle == explore.Failed || p.Oracle == explore.Broken || p.Oracle == Changed
 }
 
+// because returns the problem with what the API server refuses as its headline: what is missing, or
+// wrong, may be so because of that.
+func (p *Problem) because(refused []string) *Problem {
+	if len(refused) == 0 || p.certain() || p.Oracle == explore.NotAtRest {
+		return p
+	}
+	with := *p
+	with.Lines = slices.Concat([]string{"the API server refuses what the operator writes: " + refused[0]}, p.Lines)
+	return &with
+}
+
 // summary is the problem in one line.
 func (p *Problem) summary() string {
 	text := string(p.Oracle)
@@ -207,7 +218,7 @@ func (w *world) back(ctx context.Context, content map[string]any, meant bool) (*
 			w.excuse(changing(problem.differences, repeated), anotherEachTime)
 		}
 	}
-	differences := w.base.mask.Compare(w.base.state, state)
+	differences := w.base.mask.Compare(w.base.state, state, w.written(w.Sample, false))
 	if len(differences) == 0 {
 		return nil, nil
 	}
@@ -231,7 +242,7 @@ func (w *world) restore(ctx context.Context) (explore.State, *Problem, error) {
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("restore the sample: %w", err)
 	}
-	return w.settle(ctx, goal{state: w.base.state}, w.limit())
+	return w.settle(ctx, goal{state: w.base.state, written: w.written(w.Sample, false)}, w.limit())
 }
 
 // again makes an edit once more and takes it back, and returns the state then.
@@ -279,7 +290,7 @@ func (w *world) fresh(ctx context.Context, content map[string]any, want explore.
 	if err != nil || problem != nil {
 		return problem, err
 	}
-	_, problem, err = w.settle(ctx, goal{state: want}, w.limit())
+	_, problem, err = w.settle(ctx, goal{state: want, written: w.written(content, true)}, w.limit())
 	if problem != nil && problem.Oracle == explore.OtherState {
 		if fresh := w.find(); fresh != nil && reports(fresh) != w.base.reports {
 			problem = nil // A new one is refused by the operator, which says so.

@@ -16,6 +16,8 @@ import (
 type goal struct {
 	// state is what all objects must be like; nil: anything.
 	state explore.State
+	// written is what users wrote of the edited object, and an operator may have written back.
+	written written
 	// gone: the edited object must be gone.
 	gone bool
 	// learns: the operator was just started, or is being learnt about: it must watch
@@ -107,7 +109,7 @@ func (w *world) missing(g goal, state explore.State) *Problem {
 	if g.state == nil {
 		return nil
 	}
-	if differences := w.base.mask.Compare(g.state, state); len(differences) > 0 {
+	if differences := w.base.mask.Compare(g.state, state, g.written); len(differences) > 0 {
 		return &Problem{Oracle: explore.OtherState, Lines: lines(differences), differences: differences}
 	}
 	return nil

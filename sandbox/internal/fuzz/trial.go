@@ -110,7 +110,7 @@ func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error)
 
 // survive looks whether all comes to where it should after an edit with a fault, and back.
 func (w *world) survive(ctx context.Context, t trial, content map[string]any) (*Problem, error) {
-	_, problem, err := w.settle(ctx, goal{state: t.want}, w.limit())
+	_, problem, err := w.settle(ctx, goal{state: t.want, written: w.written(content, false)}, w.limit())
 	if err != nil || problem != nil {
 		return problem.when("after " + t.name() + ", compared with the same without the fault"), err
 	}

@@ -21,6 +21,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 // world is a sandbox in which the operator runs, and the sample is there and at rest.
@@ -62,6 +63,15 @@ func (f *Fuzzer) sample(content map[string]any) *unstructured.Unstructured {
 		}
 	}
 	return o
+}
+
+// written is what users wrote of the edited object with that content.
+func (w *world) written(content map[string]any, anew bool) written {
+	o := w.sample(content)
+	return written{
+		object: w.target.resource.GroupResource().String() + " " + o.GetNamespace() + "/" + o.GetName(),
+		fields: state.Flatten(o.Object, func(path string) bool { return path == "metadata" }), anew: anew,
+	}
 }
 
 // client reaches the objects of the sample's kind.
@@ -161,6 +171,7 @@ func (f *Fuzzer) begin(ctx context.Context, name string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Know(f.base.habits)
 	w := &world{Fuzzer: f, session: s, quiet: f.base.quiet}
 	if err := w.fill(ctx); err != nil {
 		s.End()

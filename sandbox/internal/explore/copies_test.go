@@ -1,0 +1,78 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"maps"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+)
+
+// deployed are a Deployment with its ReplicaSet and a pod, of a template with that hash, and another
+// ReplicaSet of an earlier one; with the annotation of the kit, if it is handed on.
+func deployed(hash, earlier string, replicas int64, annotations map[string]any) []Version {
+	owned := func(kind, name string) map[string]any {
+		return map[string]any{"namespace": "shop", "labels": map[string]any{"pod-template-hash": hash}, "ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "1", "controller": true}}}
+	}
+	version := func(resource, name string, metadata, rest map[string]any) Version {
+		metadata = maps.Clone(metadata)
+		metadata["name"] = name
+		object := map[string]any{"metadata": metadata}
+		maps.Copy(object, rest)
+		return Version{Resource: resource, Object: &unstructured.Unstructured{Object: object}}
+	}
+	template := map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": map[string]any{"image": "app:1"}}
+	pod := owned("ReplicaSet", "web-"+hash)
+	pod["generateName"], pod["annotations"] = "web-"+hash+"-", annotations
+	all := []Version{
+		version("deployments.apps", "web", map[string]any{"namespace": "shop"}, map[string]any{"spec": map[string]any{"template": template}, "status": map[string]any{"message": "ReplicaSet web-" + hash + " is there"}}),
+		version("replicasets.apps", "web-"+hash, owned("Deployment", "web"), map[string]any{"spec": map[string]any{"replicas": replicas, "template": template}}),
+		version("pods", "web-"+hash+"-x1y2z", pod, map[string]any{"spec": map[string]any{"image": "app:1"}}),
+		version("controllerrevisions.apps", "set-"+hash, owned("StatefulSet", "set"), nil),
+	}
+	if earlier != "" {
+		all = append(all, version("replicasets.apps", "web-"+earlier, owned("Deployment", "web"), map[string]any{"spec": map[string]any{"replicas": int64(0), "template": template}}),
+			version("controllerrevisions.apps", "set-"+earlier, owned("StatefulSet", "set"), nil))
+	}
+	return all
+}
+
+// What the kit wrote is not judged where an operator hands it on to a template, nor what is made anew
+// because of that; what that is like, and how much of it there is, is.
+func TestCopiesOfTheAnnotation(t *testing.T) {
+	stable := map[string]bool{}
+	before := deployed("6bc5d9f7c8", "", 2, map[string]any{"team": "a"})
+	for i := range before {
+		stable[before[i].key()], stable[before[i].generalKey()] = true, true
+	}
+	names := anonymizer{stable: stable}
+	touched := map[string]any{"team": "a", touchedAnnotation: "2026-01-02T03:04:05Z"}
+	after := deployed("77fd8bd9c5", "6bc5d9f7c8", 2, touched)
+	if handedOn(before, nil) || !handedOn(after, nil) {
+		t.Errorf("it is handed on: %t before, %t after", handedOn(before, nil), handedOn(after, nil))
+	}
+	own := []Version{{Resource: "configmaps", Object: &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "a", "annotations": touched}}}}}
+	if handedOn(own, map[string]bool{"configmaps shop/a": true}) || !handedOn(own, nil) {
+		t.Error("what the kit has annotated itself counts as handed on, or what it has not does not")
+	}
+	compare := func(got []Version) []string {
+		return state.Lines(state.Compare(withoutRevisions(names.state(before, nil)), withoutRevisions(names.state(got, nil)), nil, state.Rules{}))
+	}
+	if lines := compare(after); len(lines) > 0 {
+		t.Errorf("what the kit wrote is judged: %q", lines)
+	}
+	if lines := compare(deployed("77fd8bd9c5", "6bc5d9f7c8", 3, touched)); len(lines) != 1 {
+		t.Errorf("one replica more: %q", lines)
+	}
+	if lines := compare(append(after, after[2])); len(lines) != 1 {
+		t.Errorf("one pod more: %q", lines)
+	}
+	counts := Counts{Created: map[string]int{"replicasets.apps shop/* of Deployment web": 1, "secrets shop/a": 2}, Deleted: map[string]int{"pods shop/*": 1}}.withoutTemplates()
+	if len(counts.Created) != 1 || counts.Created["secrets shop/a"] != 2 || len(counts.Deleted) != 0 {
+		t.Errorf("counted is %v", counts)
+	}
+}
