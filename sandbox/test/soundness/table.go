@@ -10,7 +10,7 @@ import (
 )
 
 // Head is the beginning of the table.
-const Head = "| pair | the mistake | found | as | faults | alarms of the twin | faults |\n|---|---|---|---|---|---|---|\n"
+const Head = "| pair | the mistake | found as | faults | alarms of the twin |\n|---|---|---|---|---|\n"
 
 // widest is how much of a headline is in the table.
 const widest = 160
@@ -27,9 +27,10 @@ func Table(out io.Writer, results []Result) {
 	}
 }
 
-// Line is that of a pair in the table. Faults are those that took effect.
+// Line is that of a pair in the table. Faults are those that took effect, on the operator with the
+// mistake until that was found, and on its twin.
 func (r *Result) Line() string {
-	cells := []string{r.Name, r.Mistake, r.found(), r.Wrong.As, fmt.Sprint(r.Wrong.Reached), r.alarms(), fmt.Sprint(r.Right.Reached)}
+	cells := []string{"`" + r.Name + "`", r.Mistake, r.found(), fmt.Sprintf("%d, %d", r.Wrong.Reached, r.Right.Reached), r.alarms()}
 	for i, cell := range cells {
 		if len(cell) > widest {
 			cell = strings.ToValidUTF8(cell[:widest], "") + "…"
@@ -41,14 +42,15 @@ func (r *Result) Line() string {
 
 // Short is what came of a pair, in a line.
 func (r *Result) Short() string {
-	return fmt.Sprintf("%s: found: %s; alarms of the twin: %s", r.Name, r.found(), r.alarms())
+	return fmt.Sprintf("%s: found as: %s; alarms of the twin: %s", r.Name, r.found(), r.alarms())
 }
 
-// found says whether the mistake was.
+// found says as what the mistake was.
 func (r *Result) found() string {
 	switch {
 	case r.Wrong.As != "":
-		return "yes"
+		oracle, _, _ := strings.Cut(r.Wrong.As, ":")
+		return oracle
 	case r.Wrong.Err != nil:
 		return "no verdict: " + r.Wrong.Err.Error()
 	case len(r.Wrong.Found) > 0:
