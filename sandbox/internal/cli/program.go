@@ -27,6 +27,8 @@ type program struct {
 	ended chan struct{}
 	// expected: the process is being killed, so that its end is not its own.
 	expected bool
+	// crashing: it is down, and is about to be started again.
+	crashing bool
 	closed   bool
 	// over gets how the program ended, if it did so by itself.
 	over chan int
@@ -52,7 +54,7 @@ func (p *program) start() error {
 		return fmt.Errorf("start the program: %w", err)
 	}
 	ended := make(chan struct{})
-	p.process, p.ended, p.expected = command, ended, false
+	p.process, p.ended, p.expected, p.crashing = command, ended, false, false
 	go func() {
 		_ = command.Wait()
 		p.mu.Lock()
@@ -82,9 +84,18 @@ func (p *program) kill() {
 	<-ended
 }
 
-// crash kills it, and starts it again after a while.
+// crash kills it, and starts it again after a while. Requests of the killed process that were on
+// their way may ask for further crashes: until the next process has started, they are the same one,
+// so that there are never two processes.
 func (p *program) crash(down time.Duration) {
+	p.mu.Lock()
+	again := p.crashing
+	p.crashing = true
+	p.mu.Unlock()
 	p.kill()
+	if again {
+		return
+	}
 	time.AfterFunc(down, func() {
 		if err := p.start(); err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
