@@ -74,7 +74,7 @@ func TestNoManagerLeads(t *testing.T) {
 	})
 
 	m := c.StartManager(t, c.ElectUntilReleased(t)...)
-	if r := on("check", "--timeout", "1m").run(t); !strings.Contains(r.stdout, " leads (namespace tidekeeper-system)\n") {
+	if r := on("check", "--timeout", "10m").run(t); !strings.Contains(r.stdout, " leads (namespace tidekeeper-system)\n") {
 		t.Errorf("waiting for a leader: %+v", r)
 	}
 	framework.Eventually(t, "all is observed", func() error {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,20 +105,47 @@ func linesOf(out io.Reader) lines {
 // await returns the lines up to the nth one that matches the pattern.
 func (l lines) await(t *testing.T, n int, pattern string) []string {
 	t.Helper()
+	if n <= 0 {
+		return nil
+	}
+	expression := regexp.MustCompile(pattern)
+	return l.until(t, pattern, func(line string) bool {
+		if expression.MatchString(line) {
+			n--
+		}
+		return n <= 0
+	})
+}
+
+// awaitAll returns the lines up to the one with which there is one for each pattern, in any order.
+func (l lines) awaitAll(t *testing.T, patterns ...string) []string {
+	t.Helper()
+	missing := make([]*regexp.Regexp, 0, len(patterns))
+	for _, pattern := range patterns {
+		missing = append(missing, regexp.MustCompile(pattern))
+	}
+	return l.until(t, strings.Join(patterns, " and "), func(line string) bool {
+		missing = slices.DeleteFunc(missing, func(r *regexp.Regexp) bool { return r.MatchString(line) })
+		return len(missing) == 0
+	})
+}
+
+// until returns the lines up to the one with which a test has all that it waits for.
+func (l lines) until(t *testing.T, what string, isLast func(string) bool) []string {
+	t.Helper()
 	var came []string
-	for patience := time.After(framework.Patience); n > 0; {
+	for patience := time.After(framework.Patience); ; {
 		select {
 		case line, open := <-l:
 			if !open {
-				t.Fatalf("it ended without printing %s, but printed\n%s", pattern, strings.Join(came, "\n"))
+				t.Fatalf("it ended without printing %s, but printed\n%s", what, strings.Join(came, "\n"))
 			}
 			came = append(came, line)
-			if regexp.MustCompile(pattern).MatchString(line) {
-				n--
+			if isLast(line) {
+				return came
 			}
 		case <-patience:
-			t.Fatalf("it did not print %s, but printed\n%s", pattern, strings.Join(came, "\n"))
+			t.Fatalf("it did not print %s, but printed\n%s", what, strings.Join(came, "\n"))
 		}
 	}
-	return came
 }
