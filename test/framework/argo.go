@@ -16,7 +16,7 @@ func (c *Cluster) InstallArgo(t testing.TB) {
 	if out, err := c.Kubectl("", "apply", "--server-side", "-k", filepath.Join(ModuleDir(t, "hack/argo-rollouts", "github.com/argoproj/argo-rollouts"), "manifests", "crds")); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if out, err := c.Kubectl("", "wait", "--for=condition=Established", "crd", "--all"); err != nil {
+	if out, err := c.Kubectl("", "wait", LongTimeout, "--for=condition=Established", "crd", "--all"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	// Its metrics and probes would be served on all addresses of the machine, and nothing here

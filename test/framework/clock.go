@@ -59,6 +59,12 @@ func NewStandingClock(t testing.TB, at time.Time) Clock {
 	return c
 }
 
+// Going returns the same clock, which goes on from when it is set next.
+func (c Clock) Going() Clock {
+	c.stands = false
+	return c
+}
+
 // Now returns what the clock says.
 func (c Clock) Now(t testing.TB) time.Time {
 	t.Helper()

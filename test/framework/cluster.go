@@ -186,7 +186,7 @@ func (c *Cluster) install() error {
 		{"apply", "-k", filepath.Join(config, "rbac", "configmap_change")},
 		{"apply", "-k", filepath.Join(config, "rbac", "secret_change")},
 		{"apply", "-k", filepath.Join(config, "policy")},
-		{"wait", "--for=condition=Established", "crd", "--all"},
+		{"wait", LongTimeout, "--for=condition=Established", "crd", "--all"},
 	} {
 		if _, err := c.Kubectl("", args...); err != nil {
 			return err

@@ -21,19 +21,15 @@ func (c *Cluster) FleetKubeconfig(t testing.TB, here, again string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listen := func() net.Listener {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = l.Close() })
-		return l
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	silent, closed := listen(), listen()
-	_ = closed.Close()
+	t.Cleanup(func() { _ = silent.Close() })
 	known := config.Contexts[config.CurrentContext]
-	for name, l := range map[string]net.Listener{"silent": silent, "closed": closed} {
-		config.Clusters[name] = &clientcmdapi.Cluster{Server: "http://" + l.Addr().String()}
+	// The port of closed is reserved, so that nobody else listens there meanwhile.
+	for name, address := range map[string]string{"silent": silent.Addr().String(), "closed": FreeAddress(t)} {
+		config.Clusters[name] = &clientcmdapi.Cluster{Server: "http://" + address}
 		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: known.AuthInfo}
 	}
 	for name, namespace := range map[string]string{"here": here, "again": again} {
