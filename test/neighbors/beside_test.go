@@ -98,6 +98,7 @@ func TestBeside(t *testing.T) {
 	cluster.Sandbox(t, "status", "--until-quiet", (2 * pause).String(), "--timeout", "10m")
 
 	w.assertRestarts(t)
+	framework.Eventually(t, "the watch has seen the last of the nodes", func() error { return endsWith(nodes(), round) })
 	log := requests.Requests(t)
 	assertNodes(t, nodes(), log, round)
 	assertNoFight(t, log)

@@ -32,7 +32,7 @@ func installCertManager(t *testing.T) {
 		t.Fatalf("%v\n%s", err, rights)
 	}
 	cluster.MustKubectl(t, "", "apply", "--server-side", "-f", filepath.Join(module, "deploy", "crds"))
-	cluster.MustKubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
+	cluster.MustKubectl(t, "", "wait", framework.LongTimeout, "--for=condition=Established", "crd", "--all")
 	cluster.MustKubectl(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: cert-manager}", "apply", "-f", "-")
 	cluster.MustKubectl(t, rights, "apply", "-f", "-")
 }

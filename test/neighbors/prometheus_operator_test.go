@@ -78,7 +78,7 @@ func TestPrometheusOperator(t *testing.T) {
 	// In place of the simulated pods.
 	c.MustKubectl(t, "", "-n", framework.ManagerNamespace, "rollout", "status", "deployment/tidekeeper", framework.LongTimeout)
 	c.MustKubectl(t, "", "-n", framework.ManagerNamespace, "scale", "deployment/tidekeeper", "--replicas=0")
-	c.MustKubectl(t, "", "-n", framework.ManagerNamespace, "wait", "--for=delete", "pods", "--all")
+	c.MustKubectl(t, "", "-n", framework.ManagerNamespace, "wait", framework.LongTimeout, "--for=delete", "pods", "--all")
 	first := c.startManagerAsPod(t)
 	second := c.startManagerAsPod(t, first)
 	c.MustKubectl(t, twoPools, "apply", "-f", "-")
@@ -121,7 +121,7 @@ func (c neighborhood) startPrometheusOperator(t *testing.T) {
 	module := framework.ModuleDir(t, "hack/prometheus-operator", "github.com/prometheus-operator/prometheus-operator")
 	// On the server, as the CRDs are too large for the annotation of a client-side apply.
 	c.MustKubectl(t, "", "apply", "--server-side", "-f", filepath.Join(module, "bundle.yaml"))
-	c.MustKubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
+	c.MustKubectl(t, "", "wait", framework.LongTimeout, "--for=condition=Established", "crd", "--all")
 	for _, file := range []string{"service-account", "cluster-role", "cluster-role-binding"} {
 		c.MustKubectl(t, "", "apply", "-f", filepath.Join(module, "example", "rbac", "prometheus", "prometheus-"+file+".yaml"))
 	}
@@ -144,7 +144,7 @@ func (c neighborhood) startManagerAsPod(t *testing.T, others ...managerPod) mana
 	t.Helper()
 	m := managerPod{address: framework.FreeAddress(t)}
 	c.RunAsPod(t, "TIDEKEEPER_BIN", "tidekeeper", "--from=deployment/"+framework.ManagerNamespace+"/tidekeeper",
-		"--", "--leader-elect", "--metrics-bind-address="+m.address, "--health-probe-bind-address="+framework.FreeAddress(t))
+		"--", "--leader-elect", "--leader-elect-lease-duration=1h", "--leader-elect-renew-deadline=50m", "--metrics-bind-address="+m.address, "--health-probe-bind-address="+framework.FreeAddress(t))
 	framework.Eventually(t, "the manager has a Pod", func() error {
 		pods := &corev1.PodList{}
 		if err := c.List(t.Context(), pods, client.InNamespace(framework.ManagerNamespace)); err != nil {
