@@ -83,7 +83,7 @@ func scheduled(t *testing.T, manager *framework.Manager) {
 	r := o.restart(func(s *tidekeeperv1.ScheduledRestartSpec) { s.Schedule, s.Suspend = "* * * * *", false })
 	cluster.Apply(t, r)
 	var tick time.Time
-	framework.EventuallyWithin(t, 2*time.Minute, "the Rollout has the tick", func() (err error) {
+	framework.EventuallyWithin(t, time.Minute+framework.Patience, "the Rollout has the tick", func() (err error) {
 		cluster.Refresh(t, o.Unstructured)
 		at, _, _ := unstructured.NestedString(o.Object, "spec", "restartAt")
 		tick, err = time.Parse(time.RFC3339, at)
@@ -134,6 +134,7 @@ func paused(t *testing.T) {
 	o.isUntouched(t)
 	o.set(t, false, "paused")
 	o.eventually(t, "Healthy", "")
+	cluster.Change(t, r, func() { r.Spec.StartingDeadlineSeconds = 900 })
 	eventuallyRecord(t, r, cluster.RequestRestart(t, r, time.Now()), tidekeeperv1.OutcomeSucceeded, "")
 }
 
@@ -175,7 +176,9 @@ func aborted(t *testing.T) {
 		return nil
 	})
 	followed := o.follow(t)
-	cluster.Change(t, r, func() { r.Spec.Precondition = tidekeeperv1.PreconditionNone })
+	cluster.Change(t, r, func() {
+		r.Spec.Precondition, r.Spec.StartingDeadlineSeconds = tidekeeperv1.PreconditionNone, 900
+	})
 	tick := cluster.RequestRestart(t, r, time.Now())
 	eventuallyRecord(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
 	followed.assertRestartedOnce(t, tick)

@@ -205,8 +205,9 @@ func TestLostEvents_AnswerThatNeverComes(t *testing.T) {
 		cluster.Refresh(t, p)
 		return diff(p.Generation, p.Status.ObservedGeneration)
 	})
-	if got := manager.ReadMetrics(t).Sum("controller_runtime_reconcile_timeouts_total"); got != 1 {
-		t.Errorf("%v reconciles hit the deadline, want 1", got)
+	// On a machine that stops for some seconds, others hit it as well.
+	if got := manager.ReadMetrics(t).Sum("controller_runtime_reconcile_timeouts_total"); got < 1 {
+		t.Error("no reconcile has hit the deadline")
 	}
 	manager.AssertIdle(t)
 }

@@ -4,11 +4,15 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
@@ -51,8 +55,9 @@ func TestNoExecuteIsBounded(t *testing.T) {
 }
 
 // watchEmptying watches the nodes and pods of a pool. It returns a function that stops
-// the watch and returns the largest number of nodes that had the pool's taint and a pod
-// left to evict at the same time.
+// the watches and returns the largest number of nodes that had the pool's taint and a pod
+// left to evict at the same time. What comes by two watches is put in the order in which the
+// API server wrote it.
 func watchEmptying(t *testing.T, pool string) func() int {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(cluster.Config)
@@ -61,56 +66,63 @@ func watchEmptying(t *testing.T, pool string) func() int {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
+	type written struct {
+		version uint64
+		event   watch.Event
+	}
 	var (
 		mu      sync.Mutex
-		tainted = sets.New[string]()
-		pods    = map[string]string{}
-		most    int
+		all     []written
 		watches sync.WaitGroup
 	)
-	count := func() {
-		losing := sets.New[string]()
-		for _, node := range pods {
-			if tainted.Has(node) {
-				losing.Insert(node)
-			}
-		}
-		most = max(most, len(losing))
-	}
-	follow := func(w watch.Interface, err error, see func(watch.Event)) {
+	follow := func(w watch.Interface, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		watches.Go(func() {
 			for event := range w.ResultChan() {
+				o, err := meta.Accessor(event.Object)
+				if err != nil {
+					continue
+				}
+				version, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+				if err != nil {
+					t.Error(err)
+				}
 				mu.Lock()
-				see(event)
-				count()
+				all = append(all, written{version, event})
 				mu.Unlock()
 			}
 		})
 	}
 	nodes, err := client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{LabelSelector: role(pool)})
-	follow(nodes, err, func(e watch.Event) {
-		if node, ok := e.Object.(*corev1.Node); ok && len(shapeOfNode(node).Taints) > 0 {
-			tainted.Insert(node.Name)
-		}
-	})
-	all, err := client.CoreV1().Pods(metav1.NamespaceDefault).Watch(ctx, metav1.ListOptions{LabelSelector: "app=" + pool})
-	follow(all, err, func(e watch.Event) {
-		pod, ok := e.Object.(*corev1.Pod)
-		if !ok {
-			return
-		}
-		if e.Type == watch.Deleted || pod.Spec.NodeName == "" {
-			delete(pods, pod.Name)
-		} else {
-			pods[pod.Name] = pod.Spec.NodeName
-		}
-	})
+	follow(nodes, err)
+	pods, err := client.CoreV1().Pods(metav1.NamespaceDefault).Watch(ctx, metav1.ListOptions{LabelSelector: "app=" + pool})
+	follow(pods, err)
 	return func() int {
 		cancel()
 		watches.Wait()
+		slices.SortStableFunc(all, func(a, b written) int { return cmp.Compare(a.version, b.version) })
+		tainted, on, most := sets.New[string](), map[string]string{}, 0
+		for _, w := range all {
+			switch o := w.event.Object.(type) {
+			case *corev1.Node:
+				if len(shapeOfNode(o).Taints) > 0 {
+					tainted.Insert(o.Name)
+				}
+			case *corev1.Pod:
+				if on[o.Name] = o.Spec.NodeName; w.event.Type == watch.Deleted || o.Spec.NodeName == "" {
+					delete(on, o.Name)
+				}
+			}
+			losing := sets.New[string]()
+			for _, node := range on {
+				if tainted.Has(node) {
+					losing.Insert(node)
+				}
+			}
+			most = max(most, len(losing))
+		}
 		return most
 	}
 }

@@ -115,7 +115,7 @@ func TestAtRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	quiet.StartManager(t)
-	framework.EventuallyWithin(t, 2*time.Minute, "the pool is healthy with all nodes", func() error {
+	framework.EventuallyWithin(t, 4*framework.Patience, "the pool is healthy with all nodes", func() error {
 		quiet.Refresh(t, p)
 		return errors.Join(is(p, "Healthy"), diff(int32(nodes), p.Status.NodeCount))
 	})

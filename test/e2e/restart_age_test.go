@@ -33,11 +33,15 @@ func youngFrom(r *tidekeeperv1.ScheduledRestart, at time.Time) {
 func TestAgeOfPods(t *testing.T) {
 	manager := cluster.StartManager(t)
 	cluster.AddNodes(t, "aged", 1)
+	kinds := []string{"Deployment", "StatefulSet", "DaemonSet"}
+	for _, kind := range kinds {
+		workload(t, kind, "aged-"+strings.ToLower(kind))
+	}
+	// All pods are there by now, and so too old then.
 	at := time.Now().Add(10 * time.Second).Truncate(time.Second).UTC()
 	var all []*tidekeeperv1.ScheduledRestart
-	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+	for _, kind := range kinds {
 		name := "aged-" + strings.ToLower(kind)
-		workload(t, kind, name)
 		r := restartOf(kind, name)
 		youngFrom(r, at)
 		cluster.Apply(t, r)

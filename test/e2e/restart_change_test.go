@@ -86,7 +86,8 @@ func eventuallyChanged(t *testing.T, r *tidekeeperv1.ScheduledRestart, others in
 // A change of what the pods use restarts them once, however many edits it takes, and one of
 // anything else does not.
 func TestConfigChange(t *testing.T) {
-	manager := cluster.StartManager(t, withConfig...)
+	proxy := cluster.StartProxy(t, "")
+	manager := cluster.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, withConfig...)...)
 	cluster.AddNodes(t, "changed", 1)
 	c := configMap(t, "changed", map[string]string{"used": "1", "unused": "1", "file": "1"})
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "changed", Namespace: metav1.NamespaceDefault}, StringData: map[string]string{"password": "1"}}
@@ -104,11 +105,14 @@ func TestConfigChange(t *testing.T) {
 		spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{projected}}}}}
 	})
 
-	// All at once: of each the last one counts, and that of "unused" is none.
+	// All at once, however long it takes to make them: of each the last one counts, and that of
+	// "unused" is none.
+	proxy.Freeze(t, "match: {resources: [configmaps, secrets]}")
 	for _, value := range []string{"2", "3", "4"} {
 		cluster.Change(t, c, func() { c.Data["unused"], c.Data["used"] = value, value })
 	}
 	cluster.Change(t, s, func() { s.StringData = nil; s.Data["password"] = []byte("2") })
+	proxy.Thaw(t)
 	eventuallyChanged(t, byKey, 0, tidekeeperv1.OutcomeSucceeded, "")
 	eventuallyChanged(t, bySecret, 0, tidekeeperv1.OutcomeSucceeded, "")
 	setKey(t, c, "file", "2")
@@ -124,15 +128,18 @@ func TestConfigChange(t *testing.T) {
 // A change that is taken back restarts nothing, and one that another rollout has served is not
 // served again.
 func TestConfigChangeIsServedOtherwise(t *testing.T) {
-	manager := cluster.StartManager(t, withConfig...)
+	proxy := cluster.StartProxy(t, "")
+	manager := cluster.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, withConfig...)...)
 	cluster.AddNodes(t, "served", 1)
 	c := configMap(t, "served", map[string]string{"a": "1"})
 	d := workload(t, "Deployment", "served").(*appsv1.Deployment)
 	r := configured(t, d, "Deployment", "served", allOf("served"))
 	first := r.Status.ConfigHash
 
+	proxy.Freeze(t, "match: {resources: [configmaps]}")
 	setKey(t, c, "a", "2")
 	setKey(t, c, "a", "1")
+	proxy.Thaw(t)
 	manager.AssertIdle(t)
 	if cluster.Refresh(t, r); len(r.Status.History) != 0 || r.Status.ConfigHash != first {
 		t.Errorf("taken back at once: %+v", r.Status)

@@ -16,18 +16,16 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// dueSince makes a tick of a ScheduledRestart due that many minutes ago, as if no
-// manager had run since then. No manager may be running.
-func dueSince(t *testing.T, r *tidekeeperv1.ScheduledRestart, minutes int) time.Time {
+// dueSince makes a past tick of a ScheduledRestart due, as if no manager had run since then. No
+// manager may be running.
+func dueSince(t *testing.T, r *tidekeeperv1.ScheduledRestart, tick time.Time) {
 	t.Helper()
-	tick := time.Now().Truncate(time.Minute).Add(-time.Duration(minutes) * time.Minute).UTC()
 	cluster.Refresh(t, r)
 	before := r.DeepCopy()
 	r.Status.NextScheduleTime = &metav1.Time{Time: tick}
 	if err := cluster.Status().Patch(t.Context(), r, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	return tick
 }
 
 // A due tick that has not started yet does not start if an edit changes the schedule so
@@ -42,11 +40,13 @@ func TestEditTakesEffectOnTheTickThatWaits(t *testing.T) {
 			manager := cluster.StartManager(t)
 			d, other := workload(t, "Deployment", "waits"), workload(t, "Deployment", "waits-other")
 			r := restartOf("Deployment", "waits")
-			r.Spec.Suspend, r.Spec.Schedule = false, "*/2 * * * *"
+			// No other tick is due before tomorrow.
+			tick := time.Now().Truncate(time.Minute).Add(-3 * time.Minute).UTC()
+			r.Spec.Suspend, r.Spec.Schedule = false, tidekeeperv1.CronExpression(fmt.Sprintf("%d %d * * *", tick.Minute(), tick.Hour()))
 			cluster.Apply(t, r)
 			eventuallyRestartIs(t, r, "Scheduled")
 			manager.Stop(t)
-			tick := dueSince(t, r, 2+time.Now().Minute()%2)
+			dueSince(t, r, tick)
 			cluster.Change(t, r, func() { edit(&r.Spec) })
 			cluster.StartManager(t)
 			eventuallyRestart(t, r, framework.Patience, "has decided the tick", func() error {

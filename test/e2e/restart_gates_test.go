@@ -31,7 +31,7 @@ func TestClosedGateIsTold(t *testing.T) {
 		return nil
 	})
 	manager.Stop(t)
-	dueSince(t, r, 4)
+	dueSince(t, r, time.Now().Truncate(time.Minute).Add(-4*time.Minute))
 	cluster.StartManager(t)
 	eventuallyRestart(t, r, framework.Patience, "records what it has missed", func() error {
 		for _, record := range r.Status.History {

@@ -189,7 +189,9 @@ func restartUnderKills(t *testing.T, cluster *framework.Cluster, name string) (p
 			if kills > 0 {
 				manager.AwaitReady(t)
 			}
-			time.Sleep(time.Duration(rand.IntN(900)) * time.Millisecond) // sleep: the manager is killed at any time
+			// So long that one of them has the time, also on a machine that is busy.
+			longest := 900 * max(1, kills-2)
+			time.Sleep(time.Duration(rand.IntN(longest)) * time.Millisecond) // sleep: the manager is killed at any time
 			manager.Kill(t)
 		}
 	}

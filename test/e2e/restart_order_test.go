@@ -25,21 +25,34 @@ func orderedRestart(t *testing.T, name string, deadlineSeconds int32, after ...s
 // A restart starts when that which comes first and is due at the same time is complete, also if
 // both could be claimed before they are due.
 func TestRestartOrder(t *testing.T) {
-	cluster.StartManager(t)
+	tick := time.Now().Add(10 * time.Minute).Truncate(time.Second).UTC()
+	clock := framework.NewStandingClock(t, tick.Add(-time.Minute))
+	cluster.WithClocks(t).StartManager(t, clock.Flag())
 	cluster.AddNodes(t, "order", 1)
 	d := held(t, "order-db")
-	workload(t, "Deployment", "order-app")
+	second := workload(t, "Deployment", "order-app")
 	db, app := suspendedRestart(t, "order-db"), orderedRestart(t, "order-app", 900, "order-db")
 	eventuallyRestartIs(t, app, "Suspended")
-	tick := time.Now().Add(4 * time.Second).Truncate(time.Second)
 	for _, r := range []*tidekeeperv1.ScheduledRestart{app, db} {
 		cluster.RequestRestart(t, r, tick)
 	}
+	clock.Set(t, tick.Add(-time.Second))
+	eventuallyRestart(t, db, framework.Patience, "is claimed before it is due", func() error {
+		if db.Status.Active == nil {
+			return fmt.Errorf("status %+v", db.Status)
+		}
+		return nil
+	})
+	clock.Set(t, tick)
+	framework.Eventually(t, "the first is sent", func() error { return diff(tick.Format(time.RFC3339), restartedAt(t, d)) })
 	eventuallyRestartIs(t, app, "OutOfOrder")
+	if at := restartedAt(t, second); at != "" {
+		t.Errorf("the other one was restarted before the first was complete: %s", at)
+	}
 	first := eventuallyLetGo(t, d, db, tick)
-	second := eventuallyOutcome(t, app, tick, tidekeeperv1.OutcomeSucceeded, "")
-	if second.StartedTime.Time.Before(first.CompletedTime.Time) {
-		t.Errorf("it was started at %s, before the one that comes first was complete, at %s", second.StartedTime, first.CompletedTime)
+	then := eventuallyOutcome(t, app, tick, tidekeeperv1.OutcomeSucceeded, "")
+	if then.StartedTime.Time.Before(first.CompletedTime.Time) {
+		t.Errorf("it was started at %s, before the one that comes first was complete, at %s", then.StartedTime, first.CompletedTime)
 	}
 }
 
@@ -56,7 +69,7 @@ func TestRestartOrderMissed(t *testing.T) {
 	db.Spec.Precondition, db.Spec.ProgressDeadlineSeconds = tidekeeperv1.PreconditionNone, 1
 	cluster.Apply(t, db)
 	eventuallyRestartIs(t, db, "Suspended")
-	app, other := orderedRestart(t, "amiss-app", 4, "amiss-db"), orderedRestart(t, "amiss-other", 1, "amiss-nothing")
+	app, other := orderedRestart(t, "amiss-app", 900, "amiss-db"), orderedRestart(t, "amiss-other", 1, "amiss-nothing")
 	eventuallyRestartIs(t, app, "Suspended")
 	eventuallyRestartIs(t, other, "Suspended")
 
@@ -65,6 +78,7 @@ func TestRestartOrderMissed(t *testing.T) {
 	eventuallyOutcome(t, db, tick, tidekeeperv1.OutcomeFailed, "Timeout")
 	tick = request(t, app)
 	eventuallyRestartIs(t, app, "PredecessorFailed")
+	cluster.Change(t, app, func() { app.Spec.StartingDeadlineSeconds = 1 })
 	record := eventuallyOutcome(t, app, tick, tidekeeperv1.OutcomeMissed, "PredecessorFailed")
 	if want := "not started before the deadline: it comes after amiss-db, whose restart for the tick of "; !strings.HasPrefix(record.Message, want) {
 		t.Errorf("the record says %q, want %q…", record.Message, want)

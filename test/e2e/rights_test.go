@@ -24,8 +24,8 @@ func TestRightsToList(t *testing.T) {
 	t.Setenv("KUBE_FEATURE_WatchListClient", "false")
 	audit := cluster.Audit(t, "tidekeeper/")
 	cluster.StartManager(t, "--controllers=*,pod-count,configmap-change,secret-change")
+	lists := map[string]int{}
 	framework.Eventually(t, "each kind is listed once", func() error {
-		lists := map[string]int{}
 		for _, r := range audit.Requests(t) {
 			if r.Verb == "list" {
 				lists[r.Resource]++

@@ -60,11 +60,14 @@ func (i *installation) uninstallWithoutManager(t *testing.T) {
 	i.Refresh(t, framework.Pool("tide"))
 	i.Refresh(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: release, Namespace: namespace}})
 	i.eventuallyLabel(t, "high")
+	i.ExpireLease(t)
 	i.start()
 	i.deletePool(t)
 }
 
 func (i *installation) uninstall(t *testing.T) {
+	// The manager is given the time that it needs.
+	i.helm(t, helmArgs("upgrade", framework.Chart(), "replicas=0", "controllers={*,pod-count}", "cleanup.timeoutSeconds=100")...)
 	i.applyPool(t)
 	said, err := helmWithPod(t, i.Cluster, "tidekeeper-cleanup", "uninstall", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig, "--wait")
 	if err != nil {

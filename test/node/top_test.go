@@ -20,7 +20,7 @@ func TestTop(t *testing.T) {
 	n.kubectl(t, "cordon", nodeName)
 	n.InstallMetricsServer(t)
 	n.RunMetricsServer(t)
-	n.kubectl(t, "-n", "kube-system", "wait", "--for=condition=Available", "deployment/metrics-server")
+	n.kubectl(t, "-n", "kube-system", "wait", framework.LongTimeout, "--for=condition=Available", "deployment/metrics-server")
 	n.kubectl(t, "uncordon", nodeName)
 	n.Sandbox(t, "nodes", "load-image", "app:1", framework.Build(t, "./test/node/app"))
 	d := web("app", 1, 0)
