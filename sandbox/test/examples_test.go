@@ -34,7 +34,7 @@ func TestExamples(t *testing.T) {
 				t.Skipf("SKIPPED: %v", err)
 			}
 			run := func(operator string) (string, error) {
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 				defer cancel()
 				cmd := exec.CommandContext(ctx, tc.program, tc.args(operator)...)
 				cmd.Env = append(os.Environ(), "OPERATOR="+operator, "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))

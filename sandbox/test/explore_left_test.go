@@ -42,7 +42,7 @@ func TestExploreKilled(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	args := []string{"explore", "--dir", dir, "--workload", workloadFile(t, "nodes: 0\nsteps: [{run: 'true'}]"), "--quiet", "1s", "--settle", "1m", "--"}
+	args := []string{"explore", "--dir", dir, "--workload", workloadFile(t, "nodes: 0\nsteps: [{run: 'true'}]"), "--quiet", "1s", "--settle", "10m", "--"}
 	started := filepath.Join(dir, "started")
 	// It has a child in its group of processes, and one that has left that.
 	first, err := client.Start(exec.Command(binary, append(args, "sh", "-c",

@@ -292,34 +292,38 @@ func TestAuditLog(t *testing.T) {
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"secret": "content"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	log, err := os.Open(filepath.Join(s.dir, "audit.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	found := 0
-	lines := bufio.NewScanner(log)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var event struct {
-			Level, Stage, Verb string
-			User               struct{ Username string }
-			ObjectRef          struct{ Resource, Name string }
-			RequestObject      any
-		}
-		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+	// A line is written after the answer, and may not be complete yet.
+	waitFor(t, 10*time.Second, func() string {
+		text, err := os.ReadFile(filepath.Join(s.dir, "audit.log"))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if event.Stage == "RequestReceived" || event.Level != "Metadata" || event.RequestObject != nil {
-			t.Fatalf("event: %+v", event)
+		found := 0
+		for line := range bytes.Lines(text) {
+			if !bytes.HasSuffix(line, []byte("\n")) {
+				break
+			}
+			var event struct {
+				Level, Stage, Verb string
+				User               struct{ Username string }
+				ObjectRef          struct{ Resource, Name string }
+				RequestObject      any
+			}
+			if err := json.Unmarshal(line, &event); err != nil {
+				t.Fatal(err)
+			}
+			if event.Stage == "RequestReceived" || event.Level != "Metadata" || event.RequestObject != nil {
+				t.Fatalf("event: %+v", event)
+			}
+			if event.Verb == "create" && event.ObjectRef.Name == name && event.User.Username == "sandbox-admin" {
+				found++
+			}
 		}
-		if event.Verb == "create" && event.ObjectRef.Name == name && event.User.Username == "sandbox-admin" {
-			found++
+		if found != 1 {
+			return fmt.Sprintf("one request was logged %d times", found)
 		}
-	}
-	if found != 1 {
-		t.Errorf("one request was logged %d times", found)
-	}
+		return ""
+	})
 }
 
 func TestUserIsSubjectToRBAC(t *testing.T) {

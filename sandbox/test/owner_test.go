@@ -62,9 +62,12 @@ func TestFilesOfOthersOutliveTheOwner(t *testing.T) {
 	pids := s.pids(t)
 	kill()
 	waitGone(t, pids)
-	if got := entries(t, s.dir); got != "mine" {
-		t.Errorf("left in the data directory: %s", got)
-	}
+	waitFor(t, 10*time.Second, func() string {
+		if got := entries(t, s.dir); got != "mine" {
+			return "left in the data directory: " + got
+		}
+		return ""
+	})
 }
 
 func TestOwnerMustLive(t *testing.T) {

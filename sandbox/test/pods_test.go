@@ -119,8 +119,8 @@ func TestSlow(t *testing.T) {
 	pod := waitPods(t, client, "slow", 1, ready)[0]
 	took := condition(&pod, corev1.ContainersReady).LastTransitionTime.Sub(condition(&pod, corev1.PodReadyToStartContainers).LastTransitionTime.Time)
 	// Timestamps in the API have a resolution of one second.
-	if took < 3*time.Second || took > time.Minute {
-		t.Errorf("the containers became ready after %s, want 4s", took)
+	if took < 3*time.Second {
+		t.Errorf("the containers became ready after %s, want 4s or more", took)
 	}
 }
 
@@ -276,8 +276,8 @@ func TestSetTimes(t *testing.T) {
 	} {
 		// Timestamps in the API have a resolution of one second, and the machine may be
 		// busy.
-		if took := at(phase.to).Sub(at(phase.from)); took < phase.want-time.Second || took > phase.want+time.Minute {
-			t.Errorf("from %s to %s it took %s, want %s", phase.from, phase.to, took, phase.want)
+		if took := at(phase.to).Sub(at(phase.from)); took < phase.want-time.Second {
+			t.Errorf("from %s to %s it took %s, want %s or more", phase.from, phase.to, took, phase.want)
 		}
 	}
 }

@@ -100,7 +100,38 @@ func (p *faultProxy) add(t testing.TB, rules string) {
 
 func (p *faultProxy) awaitFired(t testing.TB, rule string, times int) {
 	t.Helper()
-	p.call(t, http.MethodGet, fmt.Sprintf("/rules/%s?fired=%d&timeout=20s", rule, times), "")
+	p.call(t, http.MethodGet, fmt.Sprintf("/rules/%s?fired=%d&timeout=%s", rule, times, patience), "")
+}
+
+func (p *faultProxy) rule(t testing.TB, name string) client.Rule {
+	t.Helper()
+	r, err := p.proxy.Rule(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// askAndLeave returns what a request ended with. Its client goes away when enough says so.
+func askAndLeave(t testing.TB, request func(context.Context) error, enough func() bool) error {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	ended := make(chan error, 1)
+	go func() { ended <- request(ctx) }()
+	var err error
+	waitFor(t, patience, func() string {
+		select {
+		case err = <-ended:
+			return ""
+		default:
+		}
+		if enough() {
+			leave()
+		}
+		return "the request has not ended"
+	})
+	return err
 }
 
 // awaitFrozen waits until a watch of the resource holds events back.

@@ -98,47 +98,48 @@ func TestProxyRequests(t *testing.T) {
 	p := startProxy(t, s, "")
 	namespace, direct := inNamespace(t, s)
 	fails := func(err error) bool { return err != nil && apierrors.ReasonForError(err) == "" }
-	timesOut := func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
+	isLeft := func(err error) bool { return errors.Is(err, context.Canceled) }
 	tests := map[string]struct {
 		fault string
 		seen  func(error) bool
-		// created reports whether the object exists afterwards.
-		created bool
+		// created: the object exists afterwards. hangs: no answer comes until the client goes.
+		created, hangs bool
 	}{
-		"conflict":     {"{kind: Error, code: 409}", apierrors.IsAlreadyExists, false},
-		"invalid":      {"{kind: Error, code: 422}", apierrors.IsInvalid, false},
-		"too-many":     {"{kind: Error, code: 429}", apierrors.IsTooManyRequests, false},
-		"internal":     {"{kind: Error, code: 500}", apierrors.IsInternalError, false},
-		"unavailable":  {"{kind: Error, code: 503}", apierrors.IsServiceUnavailable, false},
-		"reason":       {"{kind: Error, code: 403, reason: Forbidden, message: not today}", func(err error) bool { return apierrors.IsForbidden(err) && err.Error() == "not today" }, false},
-		"close":        {"{kind: Close}", fails, false},
-		"lose-answer":  {"{kind: LoseAnswer}", fails, true},
-		"made-and-504": {"{kind: LoseAnswer, code: 504}", func(err error) bool { return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) }, true},
-		"hang":         {"{kind: Hang}", timesOut, false},
-		"hang-a-while": {"{kind: Hang, for: 50ms}", fails, false},
-		"hang-answer":  {"{kind: HangAnswer}", timesOut, true},
-		"delay":        {"{kind: Delay, for: 300ms}", func(err error) bool { return err == nil }, true},
+		"conflict":     {"{kind: Error, code: 409}", apierrors.IsAlreadyExists, false, false},
+		"invalid":      {"{kind: Error, code: 422}", apierrors.IsInvalid, false, false},
+		"too-many":     {"{kind: Error, code: 429}", apierrors.IsTooManyRequests, false, false},
+		"internal":     {"{kind: Error, code: 500}", apierrors.IsInternalError, false, false},
+		"unavailable":  {"{kind: Error, code: 503}", apierrors.IsServiceUnavailable, false, false},
+		"reason":       {"{kind: Error, code: 403, reason: Forbidden, message: not today}", func(err error) bool { return apierrors.IsForbidden(err) && err.Error() == "not today" }, false, false},
+		"close":        {"{kind: Close}", fails, false, false},
+		"lose-answer":  {"{kind: LoseAnswer}", fails, true, false},
+		"made-and-504": {"{kind: LoseAnswer, code: 504}", func(err error) bool { return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) }, true, false},
+		"hang":         {"{kind: Hang}", isLeft, false, true},
+		"hang-a-while": {"{kind: Hang, for: 50ms}", fails, false, false},
+		"hang-answer":  {"{kind: HangAnswer}", isLeft, true, true},
+		"delay":        {"{kind: Delay, for: 300ms}", func(err error) bool { return err == nil }, true, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			p.add(t, fmt.Sprintf("- {name: %s, match: {verbs: [create], resources: [configmaps], names: [%s]}, fault: %s}", name, name, tc.fault))
-			for _, protobuf := range []bool{false, true} {
-				ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
-				if strings.HasPrefix(tc.fault, "{kind: Delay") {
-					ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
-				}
+			exists := func() bool {
+				_, err := direct.Get(t.Context(), name, metav1.GetOptions{})
+				return err == nil
+			}
+			for i, protobuf := range []bool{false, true} {
 				start := time.Now()
-				_, err := p.client(t, protobuf).CoreV1().ConfigMaps(namespace).Create(ctx, configMap(name), metav1.CreateOptions{})
-				cancel()
+				err := askAndLeave(t, func(ctx context.Context) error {
+					_, err := p.client(t, protobuf).CoreV1().ConfigMaps(namespace).Create(ctx, configMap(name), metav1.CreateOptions{})
+					return err
+				}, func() bool { return tc.hangs && p.rule(t, name).Fired > i && exists() == tc.created })
 				if !tc.seen(err) {
 					t.Errorf("protobuf %t: the client saw %v", protobuf, err)
 				}
 				if took := time.Since(start); name == "delay" && took < 300*time.Millisecond {
 					t.Errorf("it took %s", took)
 				}
-				_, err = direct.Get(t.Context(), name, metav1.GetOptions{})
-				if tc.created && err != nil || !tc.created && !apierrors.IsNotFound(err) {
-					t.Errorf("protobuf %t: afterwards: %v", protobuf, err)
+				if exists() != tc.created {
+					t.Errorf("protobuf %t: afterwards, want that it exists: %t", protobuf, tc.created)
 				}
 				_ = direct.Delete(t.Context(), name, metav1.DeleteOptions{})
 			}

@@ -294,7 +294,7 @@ func collect(watching watch.Interface) string {
 			case *metav1.Status:
 				seen = append(seen, fmt.Sprint(event.Type, " ", o.Reason))
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			return strings.Join(append(seen, "nothing more"), ", ")
 		}
 	}

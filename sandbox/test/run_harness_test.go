@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -145,7 +146,7 @@ func (r ran) wait() int {
 	r.t.Helper()
 	select {
 	case <-r.Done():
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		_ = r.Kill()
 		r.t.Errorf("it did not end:\n%s", r.Output())
 	}
@@ -197,12 +198,13 @@ func controlled(t *testing.T, s sandbox, namespace string) int {
 	return count
 }
 
-// hostFiles lists the files of the machine where a program sees others, and what is
-// mounted.
+// hostFiles lists the files of the machine where a program sees others, and what is mounted
+// there. Elsewhere, other programs of the machine may mount and write meanwhile.
 func hostFiles(t *testing.T) string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{"/run/*", "/run/secrets/*", "/run/secrets/*/*", filepath.Join(os.TempDir(), "k8s-webhook-server*")} {
+	certificates := filepath.Join(os.TempDir(), "k8s-webhook-server")
+	for _, pattern := range []string{"/run/secrets*", "/run/secrets/*", "/run/secrets/*/*", certificates + "*"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -213,7 +215,14 @@ func hostFiles(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Join(all, "\n") + "\n" + string(mounts)
+	for line := range strings.Lines(string(mounts)) {
+		const target = 1
+		at := strings.Fields(line)[target]
+		if slices.Contains([]string{"/run", "/var/run", os.TempDir()}, at) || strings.HasPrefix(at, "/run/secrets") || strings.HasPrefix(at, "/var/run/secrets") || strings.HasPrefix(at, certificates) {
+			all = append(all, line)
+		}
+	}
+	return strings.Join(all, "\n")
 }
 
 // forbidden is what the API server says to a ServiceAccount.
@@ -250,15 +259,27 @@ func apply(t *testing.T, s sandbox, namespace, manifest string) string {
 	return file
 }
 
-// freePort returns a port that no process listens on.
+// freePort returns a port that no process listens on, and that no other gets until the test ends.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, release, err := client.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Cleanup(func() {
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	})
+	_, text, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 func podCondition(p *corev1.Pod, name corev1.PodConditionType) corev1.ConditionStatus {

@@ -132,6 +132,9 @@ func TestRunAsksKubelets(t *testing.T) {
 	if _, err := c.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	waitFor(t, 20*time.Second, func() string {
+		return s.run(t, "kubectl", "auth", "can-i", "get", "nodes", "--subresource=metrics", "--as=system:serviceaccount:"+namespace+":operator").stderr
+	})
 	asks("200 OK: # HELP ", "--kubelets")
 }
 
@@ -142,7 +145,7 @@ func TestRunFromDeployment(t *testing.T) {
 	c := s.client(t)
 	namespace := newNamespace(t, s)
 	file := apply(t, s, namespace, operatorManifest)
-	s.must(t, "kubectl", "-n", namespace, "rollout", "status", "deployment/operator", "--timeout=60s")
+	s.must(t, "kubectl", "-n", namespace, "rollout", "status", "deployment/operator", "--timeout=2m")
 
 	t.Run("in the API server", func(t *testing.T) {
 		r := startRun(t, s, "--from", "deployment/"+namespace+"/operator", "--", operator(t))
@@ -176,7 +179,7 @@ func TestRunFromDeployment(t *testing.T) {
 		}
 		// The controllers look at all pods again.
 		s.must(t, "kubectl", "-n", namespace, "scale", "deployment/operator", "--replicas=3")
-		s.must(t, "kubectl", "-n", namespace, "rollout", "status", "deployment/operator", "--timeout=60s")
+		s.must(t, "kubectl", "-n", namespace, "rollout", "status", "deployment/operator", "--timeout=2m")
 		if got := controlled(t, s, namespace); got != 3 {
 			t.Errorf("the Deployment has %d pods, want the 3 of its own", got)
 		}

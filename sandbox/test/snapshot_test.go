@@ -78,10 +78,10 @@ func TestSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.must(t, "kubectl", "apply", "-f", manifest)
-	s.must(t, "kubectl", "wait", "crd/boats.example.com", "--for=condition=Established")
+	s.must(t, "kubectl", "wait", "crd/boats.example.com", "--for=condition=Established", "--timeout=2m")
 	s.must(t, "kubectl", "create", "namespace", "dock")
 	s.must(t, "kubectl", "create", "deployment", "crew", "-n", "dock", "--image=crew", "--replicas=6")
-	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=60s")
+	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=2m")
 	s.must(t, "kubectl", "create", "configmap", "chart", "-n", "dock", "--from-literal=depth=3")
 	if err := os.WriteFile(manifest, []byte("apiVersion: example.com/v1\nkind: Boat\nmetadata: {name: ark, namespace: dock}\nspec: {length: 300}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -156,13 +156,13 @@ func TestSnapshot(t *testing.T) {
 	s.must(t, "status", "--until-quiet=3s")
 	isBack(s, cs)
 	s.must(t, "kubectl", "scale", "deployment/crew", "-n", "dock", "--replicas=8")
-	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=60s")
+	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=2m")
 
 	other := start(t, "--nodes=0")
 	other.must(t, "snapshot", "restore", file)
 	isBack(other, other.client(t))
 	other.must(t, "kubectl", "scale", "deployment/crew", "-n", "dock", "--replicas=7")
-	other.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=60s")
+	other.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=2m")
 }
 
 // What cannot be restored is refused before anything is changed, and a component that does not
@@ -206,7 +206,7 @@ func TestQuiet(t *testing.T) {
 	s := sharedSandbox(t)
 	cs := s.client(t)
 	// The namespaces of tests before it may still be going.
-	s.must(t, "status", "--until-quiet=3s")
+	s.must(t, "status", "--until-quiet=3s", "--timeout=5m")
 	if _, err := cs.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "restless"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -222,13 +222,14 @@ func TestQuiet(t *testing.T) {
 			}
 		}
 	}()
-	r := s.run(t, "status", "--until-quiet=2s", "--timeout=4s")
+	// So long that a machine that stops for some seconds is not quiet.
+	r := s.run(t, "status", "--until-quiet=15s", "--timeout=16s")
 	close(done)
 	<-ended
-	wantError(t, r, "it is not quiet, after 4s: the last write was a change of configmaps/default/restless")
+	wantError(t, r, "it is not quiet, after 16s: the last write was a change of configmaps/default/restless")
 	s.must(t, "status", "--until-quiet=1s")
 	// The API server writes to say that it is alive, every ten seconds.
-	s.must(t, "status", "--until-quiet=12s", "--timeout=25s")
+	s.must(t, "status", "--until-quiet=12s", "--timeout=2m")
 	if err := cs.CoreV1().ConfigMaps("default").Delete(t.Context(), "restless", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

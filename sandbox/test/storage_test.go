@@ -31,18 +31,18 @@ func TestClaimsBindGrowAndGo(t *testing.T) {
 		return s.must(t, append([]string{"kubectl", "-n", namespace}, args...)...)
 	}
 	apply(t, s, namespace, claimManifest("data", ""))
-	kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", "--timeout=30s")
+	kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", "--timeout=2m")
 	volume := kubectl("get", "pvc", "data", "-o=jsonpath={.spec.volumeName}")
 	if got := kubectl("get", "pv", volume, "-o=jsonpath={.spec.storageClassName} {.spec.capacity.storage}"); got != "standard 1Gi" {
 		t.Errorf("the volume is of %s, want standard 1Gi", got)
 	}
 	kubectl("patch", "pvc", "data", "-p", `{"spec":{"resources":{"requests":{"storage":"3Gi"}}}}`)
-	kubectl("wait", "pvc/data", "--for=jsonpath={.status.capacity.storage}=3Gi", "--timeout=30s")
+	kubectl("wait", "pvc/data", "--for=jsonpath={.status.capacity.storage}=3Gi", "--timeout=2m")
 	if got := kubectl("get", "pv", volume, "-o=jsonpath={.spec.capacity.storage}"); got != "3Gi" {
 		t.Errorf("the volume has %s, want 3Gi", got)
 	}
-	kubectl("delete", "pvc", "data", "--timeout=30s")
-	kubectl("wait", "pv/"+volume, "--for=delete", "--timeout=30s")
+	kubectl("delete", "pvc", "data", "--timeout=2m")
+	kubectl("wait", "pv/"+volume, "--for=delete", "--timeout=2m")
 }
 
 // Annotations let what is requested hang or fail, until they are removed.
@@ -75,7 +75,7 @@ func TestClaimsHangAndFail(t *testing.T) {
 		t.Errorf("the claims are %s, want all pending", got)
 	}
 	kubectl("annotate", "pvc", "--all", volumeAnnotation+"-")
-	kubectl("wait", "pvc", "--all", "--for=jsonpath={.status.phase}=Bound", "--timeout=30s")
+	kubectl("wait", "pvc", "--all", "--for=jsonpath={.status.phase}=Bound", "--timeout=2m")
 
 	// A class of one's own, whose claims do not grow and whose volumes stay.
 	class := namespace
@@ -88,13 +88,13 @@ allowVolumeExpansion: true
 `, class))
 	t.Cleanup(func() { s.must(t, "kubectl", "delete", "storageclass", class) })
 	apply(t, s, namespace, strings.Replace(claimManifest("data", ""), "spec: {", "spec: {storageClassName: "+class+", ", 1))
-	kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", "--timeout=30s")
+	kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", "--timeout=2m")
 	volume := kubectl("get", "pvc", "data", "-o=jsonpath={.spec.volumeName}")
 	kubectl("annotate", "storageclass", class, volumeAnnotation+"=refuse")
 	kubectl("patch", "pvc", "data", "-p", `{"spec":{"resources":{"requests":{"storage":"3Gi"}}}}`)
 	event("data", "VolumeResizeFailed", "refuse")
-	kubectl("delete", "pvc", "data", "--timeout=30s")
+	kubectl("delete", "pvc", "data", "--timeout=2m")
 	event(volume, "VolumeFailedDelete", "refuse")
 	kubectl("annotate", "storageclass", class, volumeAnnotation+"-")
-	kubectl("wait", "pv/"+volume, "--for=delete", "--timeout=30s")
+	kubectl("wait", "pv/"+volume, "--for=delete", "--timeout=2m")
 }

@@ -66,7 +66,7 @@ func TestStreaming(t *testing.T) {
 	kubectl := func(args ...string) result {
 		return s.run(t, append([]string{"kubectl", "-n", namespace}, args...)...)
 	}
-	if r := kubectl("wait", "--for=condition=Ready", "--timeout=30s", "pod/plain", "pod/told", "pod/hangs", "pod/mistaken"); r.code != 0 {
+	if r := kubectl("wait", "--for=condition=Ready", "--timeout=2m", "pod/plain", "pod/told", "pod/hangs", "pod/mistaken"); r.code != 0 {
 		t.Fatal(r.stdout, r.stderr)
 	}
 	for _, tc := range []struct {
