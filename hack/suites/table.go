@@ -84,7 +84,7 @@ var tiers = map[string][]suite{
 		blackBox("fault/fuzz", 120, suite{}),
 		blackBox("capacity", 120, suite{}),
 		blackBox("tenants", 120, suite{}),
-		blackBox("readme", 60, suite{}),
+		blackBox("readme", 150, suite{}),
 		blackBox("argo", 60, suite{needs: []string{"build-argo-rollouts"}}),
 		blackBox("monitoring", 120, suite{needs: []string{"build-prometheus"}}),
 		blackBox("page", 100, suite{requires: browser}),

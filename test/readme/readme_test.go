@@ -129,6 +129,7 @@ func TestTryIt(t *testing.T) {
 
 // The README of the kit is followed with its example, in the folder of the kit.
 func TestKitREADME(t *testing.T) {
+	t.Parallel()
 	dir := checkout(t)
 	project(t, filepath.Join(dir, "examples", "guestbook"))
 	follow(t, "sandbox/README.md", 8, startShell(t, dir))
@@ -137,6 +138,7 @@ func TestKitREADME(t *testing.T) {
 // The quickstart is followed with a project that is laid out as kubebuilder does it, whose own make
 // build puts its program into the project's bin.
 func TestQuickstart(t *testing.T) {
+	t.Parallel()
 	dir := checkout(t)
 	project(t, filepath.Join(dir, "guestbook"))
 	follow(t, "sandbox/docs/quickstart.md", 8, startShell(t, dir))
