@@ -16,8 +16,10 @@ import (
 var stopped = []string{tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonInvalidSchedule}
 
 // CalendarOf returns the calendar of a forecast: what starts after its beginning, and what is
-// missed or skipped. offsets are the places in their spreads, by namespace/name.
-func CalendarOf(f *forecast.Forecast, offsets map[string]time.Duration) Calendar {
+// missed or skipped. offsets are the places in their spreads, and underWay the ticks of the restarts
+// that are in progress, by namespace/name: the manager that started one may have a clock that is
+// ahead.
+func CalendarOf(f *forecast.Forecast, offsets map[string]time.Duration, underWay map[string]time.Time) Calendar {
 	c := Calendar{Minutes: []Minute{}, Problems: slices.Sorted(slices.Values(f.Problems)), Unlisted: f.Summary.Unlisted}
 	starts := func(t *forecast.Tick) Start {
 		s := Start{Namespace: t.Namespace, Name: t.Name, Target: t.Target, Tick: t.Tick, Start: t.Start}
@@ -40,7 +42,7 @@ func CalendarOf(f *forecast.Forecast, offsets map[string]time.Duration) Calendar
 		case t.Outcome == tidekeeperv1.OutcomeMissed || t.Outcome == tidekeeperv1.OutcomeSkipped:
 			c.minute(t.Start).Count--
 			notStarted(t)
-		case t.Start.After(f.From):
+		case !underWay[t.Namespace+"/"+t.Name].Equal(t.Tick):
 			m := c.minute(t.Start)
 			m.Starts = append(m.Starts, starts(t))
 		default:

@@ -28,7 +28,7 @@ func TestCalendarOfAForecast(t *testing.T) {
 		aRestart("off", "* * * * *", deadline, func(r *tidekeeperv1.ScheduledRestart) { r.Spec.Suspend = true }),
 		aRestart("busy", "@yearly", deadline, func(r *tidekeeperv1.ScheduledRestart) {
 			r.Namespace = "other"
-			r.Status.Active = &tidekeeperv1.ActiveRestart{Trigger: tidekeeperv1.TriggerSchedule, ScheduledTime: *at(noon.Add(-time.Minute)), StartedTime: *at(noon.Add(-time.Minute)), TargetUID: "w"}
+			r.Status.Active = &tidekeeperv1.ActiveRestart{Trigger: tidekeeperv1.TriggerSchedule, ScheduledTime: *at(noon.Add(-time.Minute)), StartedTime: *at(noon.Add(time.Second)), TargetUID: "w"}
 		}),
 	}
 	in := forecast.Input{
@@ -47,8 +47,9 @@ func TestCalendarOfAForecast(t *testing.T) {
 	busy := in.Targets[forecast.KeyOf("other", items[5].Spec.TargetRef)].State
 	busy.RestartedAt, busy.LastTick = workload.FormatTime(noon.Add(-time.Minute)), workload.FormatTime(noon.Add(-time.Minute))
 	busy.Rollout = workload.Progress{Updating: true}
+	underWay := map[string]time.Time{"other/busy": noon.Add(-time.Minute)}
 	f := forecast.Run(t.Context(), in)
-	c := CalendarOf(&f, nil)
+	c := CalendarOf(&f, nil, underWay)
 	var got []string
 	for _, m := range c.Minutes {
 		line := fmt.Sprintf("%s %d", m.Time.Format("15:04"), m.Count)

@@ -111,12 +111,15 @@ func (o *nextOptions) calendar(ctx context.Context) (*world, view.Calendar, erro
 	}
 	now, until := o.Now(), o.Now().Add(o.ahead.Duration)
 	all, shown := view.NewPlanner(now, until), view.NewPlanner(now, until)
-	offsets := map[string]time.Duration{}
+	offsets, underWay := map[string]time.Duration{}, map[string]time.Time{}
 	for _, r := range read.restarts {
 		if all.Add(r); o.namespace == "" || r.Namespace == o.namespace {
 			shown.Add(r)
 		}
 		offsets[r.Namespace+"/"+r.Name] = view.OffsetOf(r)
+		if active := r.Status.Active; active != nil {
+			underWay[r.Namespace+"/"+r.Name] = active.ScheduledTime.UTC()
+		}
 	}
 	if all.Count(ctx) > view.MostListed {
 		o.Note(fmt.Sprintf("note: there are more than %d starts: worked out from schedules and windows alone, without Freezes, the budget and the state of the workloads", view.MostListed))
@@ -127,7 +130,7 @@ func (o *nextOptions) calendar(ctx context.Context) (*world, view.Calendar, erro
 		return nil, view.Calendar{}, err
 	}
 	f, err := read.forecast(ctx, view.SettingsOf(read.manager.Published), assumedDuration, until)
-	return read, view.CalendarOf(&f, offsets), err
+	return read, view.CalendarOf(&f, offsets, underWay), err
 }
 
 // note says on stderr what is not in a calendar, and what is under way.
