@@ -31,7 +31,7 @@ func advice(versions []Version, since time.Time, quiet time.Duration, unjudge fu
 			continue
 		}
 		if v.Type != watch.Modified || v.Old == nil {
-			return nil // Objects come and go: that is no matter of a field, nor of patience.
+			return nil // Objects come and go, and neither a field nor patience changes that.
 		}
 		times = append(times, v.Time)
 		for _, path := range v.changedPaths() {

@@ -40,7 +40,7 @@ type Baseline struct {
 	Quiet time.Duration
 	// Managers are by whom objects are written.
 	Managers map[string]bool
-	// Habits are what is done again and again while all is at rest. It is no unrest.
+	// Habits are done again and again while all is at rest, and are not unrest.
 	Habits map[Habit]bool
 
 	names anonymizer

@@ -125,8 +125,8 @@ func TestKnowable(t *testing.T) {
 	}
 }
 
-// What the API server refuses at last because of what it is, is told; not what it takes later, nor what
-// a fault has answered.
+// A write that the API server refuses for good is in the headline; one that is accepted later is not,
+// nor one that a fault has answered.
 func TestInvalid(t *testing.T) {
 	of := func(verb, name string, status int, fault string) Request {
 		return Request{Verb: verb, Resource: "services", Namespace: "shop", Name: name, Upstream: status, Status: status, Fault: fault}

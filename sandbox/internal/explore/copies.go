@@ -35,7 +35,7 @@ const anyHash = "-HASH"
 
 // withoutRevisions returns a state without what only the revision of a template makes another: where
 // an operator hands the annotation of the kit on to a template, there is a new one of all that is
-// made of it. What that is like counts, and how much of it there is.
+// made of it. Its content and the number of objects still count.
 func withoutRevisions(s State) State {
 	all := State{}
 	for key, group := range s {
@@ -79,7 +79,7 @@ func byOwner(key string, f Fields) string {
 
 var controllerName = regexp.MustCompile(`^metadata\.ownerReferences\[([^]]*)]\.controller$`)
 
-// withoutTemplates leaves out of counts what is made of templates, and made anew with each revision.
+// withoutTemplates leaves out of counts what is made of templates, once more with each revision.
 func (c Counts) withoutTemplates() Counts {
 	left := Counts{Created: maps.Clone(c.Created), Deleted: maps.Clone(c.Deleted)}
 	for _, counts := range []map[string]int{left.Created, left.Deleted} {

@@ -41,8 +41,8 @@ func deployed(hash, earlier string, replicas int64, annotations map[string]any) 
 	return all
 }
 
-// What the kit wrote is not judged where an operator hands it on to a template, nor what is made anew
-// because of that; what that is like, and how much of it there is, is.
+// What the kit wrote is not judged where an operator hands it on to a template, nor is the new
+// revision that comes of it; the content of that is, and the number of its objects.
 func TestCopiesOfTheAnnotation(t *testing.T) {
 	stable := map[string]bool{}
 	before := deployed("6bc5d9f7c8", "", 2, map[string]any{"team": "a"})

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Habit is something that an operator, or whoever else, does again and again while all is at rest:
+// Habit is something that an operator, or another client, does again and again while all is at rest:
 // a change of a field of an object, to and fro, or a write that is refused each time.
 type Habit struct {
 	// What is the object, with a generated name as * is, or the write; Field is empty for a
@@ -43,7 +43,7 @@ type habits struct {
 	// fields and refused are what has happened since the last mark.
 	fields  map[types.UID]map[string]*tally
 	refused map[Habit]*tally
-	// any is when anything happened, and last when something did that may be no habit.
+	// any is when anything happened, and last when something else than a habit did.
 	any, last time.Time
 	// pace is how long it was between the last two changes of what changed last, 0 for what
 	// changed for the first time.
@@ -159,7 +159,7 @@ func (t *tally) note(at time.Time, old, now string) (between time.Duration) {
 	return between
 }
 
-// other notes that something has happened that is no habit.
+// other notes that something else than a habit has happened.
 func (h *habits) other(at time.Time) bool {
 	h.any, h.last, h.pace, h.recent = at, at, 0, nil
 	return true
@@ -260,7 +260,7 @@ func (r *Request) habit() Habit {
 	return Habit{What: fmt.Sprintf("%s: %d", Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}, r.Upstream)}
 }
 
-// since returns when something happened last that is no habit.
+// since returns when something else than a habit happened last.
 func (h *habits) since() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()

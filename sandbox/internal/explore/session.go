@@ -95,7 +95,7 @@ func (s *Session) Act(format string, args ...any) {
 
 // Activity is what has happened since the mark.
 type Activity struct {
-	// Quiet is for how long nothing has changed that is no habit. A write that changes nothing
+	// Quiet is for how long nothing but habits has changed anything. A write that changes nothing
 	// does not count.
 	Quiet time.Duration
 	// Requests are the operator's that are not watches, and do not elect a leader, in
@@ -166,6 +166,15 @@ func (s *Session) Failures() []string {
 	}
 	return lines
 }
+
+// Standing are those of some differences that do not come and go.
+func (s *Session) Standing(all []state.Difference) []state.Difference {
+	versions, _ := s.run.recorder.all()
+	return standing(all, anonymizer{}, versions, time.Now().Add(-restlessFor))
+}
+
+// Advice says how all may come to rest though something changes all the time.
+func (s *Session) Advice() []string { return s.run.advice() }
 
 // MayNot says what the operator has asked for and may not, and what to do; empty: nothing.
 func (s *Session) MayNot() string {

@@ -69,8 +69,8 @@ func (m *Mask) Compare(want, got state.State, by ...written) []Difference {
 type written struct {
 	object string
 	fields state.Fields
-	// anew: the object that is compared was just made, so it is that one that is written back.
-	anew bool
+	// isNew: the object that is compared was just made, so it is that one that is written back.
+	isNew bool
 }
 
 // isBack reports whether a field differs only in that it was written back on one side, and is as users
@@ -80,7 +80,7 @@ func (w written) isBack(object, path, want, got string) bool {
 		return false
 	}
 	back, kept := want, got
-	if w.anew {
+	if w.isNew {
 		back, kept = got, want
 	}
 	own := w.fields[path]

@@ -72,7 +72,7 @@ func TestWrittenBack(t *testing.T) {
 		f[path] = value
 		return state1(f)
 	}
-	by, anew := written{object: shop, fields: users}, written{object: shop, fields: users, anew: true}
+	by, isNew := written{object: shop, fields: users}, written{object: shop, fields: users, isNew: true}
 	for _, tc := range []struct {
 		name      string
 		want, got state.State
@@ -82,7 +82,7 @@ func TestWrittenBack(t *testing.T) {
 		{"nothing is known", state1(back), state1(users), nil, 5},
 		{"it was written back when it was made", state1(back), state1(users), []written{by}, 0},
 		{"it was written back after an edit", state1(users), with(users, "spec.paused", "false"), []written{by}, 0},
-		{"a new one was written back", state1(users), state1(back), []written{anew}, 0},
+		{"a new one was written back", state1(users), state1(back), []written{isNew}, 0},
 		{"a value is left behind", state1(back), with(users, "spec.paused", "true"), []written{by}, 1},
 		{"a value that was set for users is gone", with(back, "spec.class", "fast"), state1(users), []written{by}, 1},
 		{"another value", state1(back), with(users, "spec.size", "4"), []written{by}, 1},

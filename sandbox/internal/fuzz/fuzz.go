@@ -181,8 +181,25 @@ func (b *baseline) describe() string {
 	return text
 }
 
+// ignoredFields are the fields that the user says do not count. Their changes are not unrest either.
+func (f *Fuzzer) ignoredFields() []explore.Unjudged {
+	var all []explore.Unjudged
+	for _, own := range f.Ignore {
+		if resource, path, some := strings.Cut(own, " "); some {
+			all = append(all, explore.Unjudged{Resource: resource, Path: path})
+		}
+	}
+	return all
+}
+
+// ignoreFlag is how the user says that a field does not count.
+func ignoreFlag(resource, path string) string { return fmt.Sprintf("--ignore '%s %s'", resource, path) }
+
 // prepare installs what is needed.
 func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
+	judged := *f.Explorer.Workload
+	judged.Unjudged = slices.Concat(judged.Unjudged, f.ignoredFields())
+	f.Explorer.Workload, f.Explorer.Unjudge = &judged, ignoreFlag
 	if f.Others != "" {
 		dir, err := f.Explorer.Scratch()
 		if err != nil {
@@ -255,6 +272,9 @@ func (w *world) learnNext(ctx context.Context, what string) (explore.State, erro
 	state, problem, err := w.settle(ctx, goal{learns: true}, w.Explorer.Settle)
 	if err == nil && problem != nil {
 		err = undisturbed(what, problem, nil)
+		if lines := w.session.Advice(); problem.Oracle == explore.NotAtRest && len(lines) > 0 {
+			err = fmt.Errorf("%w\n%s", err, explore.Indent(lines))
+		}
 		if output := w.session.Output(10); strings.TrimSpace(strings.Join(output, "")) != "" {
 			err = fmt.Errorf("%w; the operator's output ends with\n%s", err, explore.Indent(output))
 		}

@@ -19,6 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 func TestParseSample(t *testing.T) {
@@ -106,6 +107,18 @@ func TestFindingIsReadAsWritten(t *testing.T) {
 		if _, err := ReadFinding(file); err == nil || !strings.Contains(err.Error(), "other.yaml is not a finding of sandbox fuzz: ") {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// What the user ignores is written as the output advises, and its changes are not unrest.
+func TestIgnoredFields(t *testing.T) {
+	advised := strings.Trim(strings.TrimPrefix(ignoreFlag("shops.example.com", "status.count"), "--ignore "), "'")
+	f := &Fuzzer{Ignore: []string{"jobs.batch", advised}}
+	if got, want := f.ignoredFields(), []explore.Unjudged{{Resource: "shops.example.com", Path: "status.count"}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := NewMask(f.Ignore).Compare(state.State{"shops.example.com default/a": {{"status.count": "1"}}}, state.State{"shops.example.com default/a": {{"status.count": "2"}}}); len(got) > 0 {
+		t.Errorf("what is ignored is judged: %v", got)
 	}
 }
 

@@ -74,21 +74,38 @@ func (w *world) settle(ctx context.Context, g goal, limit time.Duration) (explor
 		select {
 		case <-time.After(look):
 		case <-over:
+			if missing == nil {
+				missing = w.standing(g)
+			}
 			switch {
 			case missing != nil:
 				return state, missing, nil
 			case !calm:
 				missing = &Problem{Oracle: explore.NotAtRest, Lines: append([]string{
 					fmt.Sprintf("%d requests in %s, and it goes on; the last are", a.Requests, w.quiet.Round(100*time.Millisecond)),
-				}, a.Last...)}
+				}, slices.Concat(a.Last, w.session.Advice())...)}
 			default:
-				missing = &Problem{Oracle: explore.NotAtRest, Lines: append([]string{"objects go on changing; the last requests of the operator are"}, a.Last...)}
+				missing = &Problem{Oracle: explore.NotAtRest, Lines: append([]string{"objects go on changing; the last requests of the operator are"}, slices.Concat(a.Last, w.session.Advice())...)}
 			}
 			return w.state(), missing, nil
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		}
 	}
+}
+
+// standing returns what is not as it should be though something goes on, which may be only because
+// of that: what comes and goes is not.
+func (w *world) standing(g goal) *Problem {
+	p := w.missing(g, w.state())
+	if p == nil || p.Oracle != explore.OtherState {
+		return p
+	}
+	if p.differences = w.session.Standing(p.differences); len(p.differences) == 0 {
+		return nil
+	}
+	p.Lines = lines(p.differences)
+	return p
 }
 
 // missing returns what is not as it should be when nothing happens.

@@ -66,11 +66,11 @@ func (f *Fuzzer) sample(content map[string]any) *unstructured.Unstructured {
 }
 
 // written is what users wrote of the edited object with that content.
-func (w *world) written(content map[string]any, anew bool) written {
+func (w *world) written(content map[string]any, isNew bool) written {
 	o := w.sample(content)
 	return written{
 		object: w.target.resource.GroupResource().String() + " " + o.GetNamespace() + "/" + o.GetName(),
-		fields: state.Flatten(o.Object, func(path string) bool { return path == "metadata" }), anew: anew,
+		fields: state.Flatten(o.Object, func(path string) bool { return path == "metadata" }), isNew: isNew,
 	}
 }
 

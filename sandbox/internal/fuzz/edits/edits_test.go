@@ -180,7 +180,7 @@ func TestOf(t *testing.T) {
 	}
 	for name, e := range byName {
 		if e.Class == Plausible && strings.HasSuffix(fmt.Sprint(e.Value), "IfNotPresent2") {
-			t.Errorf("%s: that is no policy", name)
+			t.Errorf("%s: it is not a policy", name)
 		}
 		if !strings.HasPrefix(name, "spec") {
 			t.Errorf("%s is edited, which users do not write", name)
