@@ -24,8 +24,9 @@ type trace struct {
 const (
 	// mostFrames is how many lines of a stack are looked at.
 	mostFrames = 400
-	// traced is how long the lines after a panic may take.
-	traced = 2 * time.Second
+	// traced is how long the lines after a panic may take: less than the shortest time for which
+	// nothing happens when all is at rest.
+	traced = 500 * time.Millisecond
 )
 
 var (

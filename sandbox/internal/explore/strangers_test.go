@@ -4,6 +4,8 @@
 package explore
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,7 +45,7 @@ func TestStrangers(t *testing.T) {
 		o     Outcome
 		says  string
 	}{
-		{"the operator, users and the kit", rule(againRule), Outcome{Versions: []Version{by("a", "operator", "kube-controller-manager"), by("b", "kubectl-create", "sandbox"), there}}, ""},
+		{"the operator, users and the kit", rule(againRule), Outcome{Versions: []Version{by("a", "operator", "kube-controller-manager"), by("b", "kubectl-create", "sandbox", filepath.Base(os.Args[0])), there}}, ""},
 		{"the operator, under another name", nil, Outcome{Requests: []Request{written}, Versions: []Version{by("a", "operator", "operator-2")}}, ""},
 		{"another client", nil, Outcome{Requests: []Request{written}, Versions: []Version{by("a", "operator"), by("b", "kubectl-create", "curl")}}, "another client, curl, has written configmaps shop/b, and has no part in this workload"},
 		{"another rule", rule("mine"), Outcome{}, `the proxy has a rule that this run did not add, "mine"`},
