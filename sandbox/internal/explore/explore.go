@@ -136,16 +136,16 @@ func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) (err error) 
 	if e.lab != nil {
 		return nil
 	}
+	dir, err := e.Scratch()
+	if err != nil {
+		return err
+	}
+	if e.sweep, err = incluster.StartSweeper(dir); err != nil {
+		return err
+	}
 	if e.Labs != nil {
 		e.lab, err = e.Labs.lab(ctx, e, progress)
 	} else {
-		var dir string
-		if dir, err = e.Scratch(); err != nil {
-			return err
-		}
-		if e.sweep, err = incluster.StartSweeper(dir); err != nil {
-			return err
-		}
 		e.lab, err = e.makeLab(ctx, dir, progress)
 	}
 	if err != nil {

@@ -327,8 +327,8 @@ func (l *lab) up(ctx context.Context, dir cluster.Dir, fresh bool) (*sandbox, er
 		s.ended <- cluster.Run(running, cluster.Options{
 			Dir: dir, Nodes: *l.workload.Nodes, Fresh: fresh, Delays: kubelet.DefaultDelays(), PodEvents: true,
 			WithoutControllers: l.workload.WithoutControllers, StartTimeout: patient,
-			Ready:              func(cluster.Status) { close(ready) },
-			Crashed:            func(e supervisor.Exit) { s.crashed <- errors.New(cluster.Describe(e)) },
+			Ready:   func(cluster.Status) { close(ready) },
+			Crashed: func(e supervisor.Exit) { s.crashed <- errors.New(cluster.Describe(e)) },
 		})
 	})
 	select {
