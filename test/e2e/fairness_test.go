@@ -111,7 +111,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 // A namespace that has used up its requests to the API server waits for the clock, here for those
 // of targets that are read by their scale, and others do not wait. The metrics say which it is.
 func TestRequestsOfANamespace(t *testing.T) {
-	const perSecond, burst = 20, 100
+	const perSecond, burst = 50, 100
 	installSquads(t)
 	many, one, modest := greedy(t, "requests", func(name string) *tidekeeperv1.ScheduledRestart { return ofSquad(evictionOf("Squad", name)) })
 	allowSquads(t, many)
