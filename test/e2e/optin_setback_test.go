@@ -25,7 +25,7 @@ func TestOptInFieldsAreSetBackAloud(t *testing.T) {
 	d := deployment(name, 0, app)
 	d.Annotations = map[string]string{tidekeeperv1.OptInAnnotation: "true", tidekeeperv1.OptInScheduleAnnotation: "0 3 * * *", tidekeeperv1.OptInMaxPodAgeAnnotation: "604800"}
 	cluster.Apply(t, d)
-	eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
+	eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *", MaxPodAgeSeconds: 604800})
 	apply := func(spec string) string {
 		t.Helper()
 		out, err := cluster.Kubectl(fmt.Sprintf("apiVersion: tidekeeper.dev/v1\nkind: ScheduledRestart\nmetadata: {name: %s, namespace: default}\nspec: {targetRef: {kind: Deployment, name: %[1]s}, %s}\n", name, spec), "apply", "-f", "-")
