@@ -27,7 +27,7 @@ func (c *Cluster) FleetKubeconfig(t testing.TB, here, again string) string {
 	}
 	t.Cleanup(func() { _ = silent.Close() })
 	known := config.Contexts[config.CurrentContext]
-	// The port of closed is reserved, so that nobody else listens there meanwhile.
+	// The port of closed is reserved, so that no other process listens there meanwhile.
 	for name, address := range map[string]string{"silent": silent.Addr().String(), "closed": FreeAddress(t)} {
 		config.Clusters[name] = &clientcmdapi.Cluster{Server: "http://" + address}
 		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: known.AuthInfo}

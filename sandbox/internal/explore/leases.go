@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,3 +63,22 @@ func (r *run) freeLeases(ctx context.Context) error {
 	}
 	return nil
 }
+
+// lockKeys returns the objects by which the operator elects its leader.
+func lockKeys(requests []Request, versions []Version) map[string]bool {
+	keys := map[string]bool{}
+	for i := range requests {
+		if r := &requests[i]; slices.Contains(election, r.Resource) && slices.Contains(writeVerbs, r.Verb) {
+			keys[nameKey(r.Resource, r.Namespace, r.Name)] = true
+		}
+	}
+	for i := range versions {
+		if _, is := versions[i].Object.GetAnnotations()[leaderAnnotation]; is {
+			keys[versions[i].key()] = true
+		}
+	}
+	return keys
+}
+
+// leaderAnnotation marks a ConfigMap by which old clients elect their leader.
+const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"

@@ -380,22 +380,3 @@ type Explorer struct {
 	// sweep ends what operators, programs and commands of steps have left behind.
 	sweep func()
 }
-
-// lockKeys returns the objects by which the operator elects its leader.
-func lockKeys(requests []Request, versions []Version) map[string]bool {
-	keys := map[string]bool{}
-	for i := range requests {
-		if r := &requests[i]; slices.Contains(election, r.Resource) && slices.Contains(writeVerbs, r.Verb) {
-			keys[nameKey(r.Resource, r.Namespace, r.Name)] = true
-		}
-	}
-	for i := range versions {
-		if _, is := versions[i].Object.GetAnnotations()[leaderAnnotation]; is {
-			keys[versions[i].key()] = true
-		}
-	}
-	return keys
-}
-
-// leaderAnnotation marks a ConfigMap by which old clients elect their leader.
-const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
