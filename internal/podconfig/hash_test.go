@@ -148,7 +148,7 @@ func TestRecordOf(t *testing.T) {
 // since; two that take turns are both known.
 func TestWriters(t *testing.T) {
 	entry := func(manager, fields string, after time.Duration) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Time: &metav1.Time{Time: noon.Add(after)}, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Time: &metav1.Time{Time: noon.Add(after)}, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	record := func(value string, entries ...metav1.ManagedFieldsEntry) *Record {
 		c := configMap(map[string]string{"a": value})

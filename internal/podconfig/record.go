@@ -115,7 +115,7 @@ func ownsContent(fields *metav1.FieldsV1) bool {
 		return false
 	}
 	all := map[string]json.RawMessage{}
-	if json.Unmarshal(fields.Raw, &all) != nil {
+	if json.Unmarshal(fields.GetRawBytes(), &all) != nil {
 		return false
 	}
 	return all["f:data"] != nil || all["f:binaryData"] != nil

@@ -102,7 +102,7 @@ func TestConfigSource(t *testing.T) {
 	write := func(name, value, unused, writer string, after time.Duration) {
 		at := noon.Add(after)
 		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(at.Unix())}, Data: map[string]string{"a": value, "b": unused}}
-		o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: writer, Time: &metav1.Time{Time: at}, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:a":{}}}`)}}}
+		o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: writer, Time: &metav1.Time{Time: at}, FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:a":{}}}`)}}
 		r, err := podconfig.RecordOf(o)
 		if err != nil {
 			t.Fatal(err)

@@ -118,8 +118,8 @@ func (d *decider) observeChange() bool {
 // returns false if that needs a look at the API server.
 func (d *decider) observeChangeBack() bool {
 	d.observeQuiet()
-	if settled := d.settled(); d.out.Status.NextChangeTime != nil && settled.After(d.in.Now) {
-		d.wakeAt(settled)
+	if ends := d.burstEnds(); d.out.Status.NextChangeTime != nil && ends.After(d.in.Now) {
+		d.wakeAt(ends)
 		return true
 	}
 	return d.skipChange(tidekeeperv1.ReasonWithdrawn, "the content is again what the pods were started with")
@@ -148,13 +148,19 @@ func (d *decider) changeTick() time.Time {
 // settled returns when no edit has followed the last one for long enough. If one follows the other
 // all the time, that is when they have done so for minIntervalSeconds.
 func (d *decider) settled() time.Time {
-	settled := d.in.Config.Changed.UTC().Truncate(time.Second).Add(d.in.ChangeSettle)
+	settled := d.burstEnds()
 	if restless := d.in.Config.Restless; !restless.IsZero() {
-		if at := later(restless.UTC().Truncate(time.Second).Add(d.spec.GetMinInterval()), d.intervalEnds()); at.Before(settled) {
+		longest := max(d.spec.GetMinInterval(), d.in.ChangeSettle)
+		if at := later(restless.UTC().Truncate(time.Second).Add(longest), d.intervalEnds()); at.Before(settled) {
 			return at
 		}
 	}
 	return settled
+}
+
+// burstEnds returns when no edit has followed the last one for long enough, however long that takes.
+func (d *decider) burstEnds() time.Time {
+	return d.in.Config.Changed.UTC().Truncate(time.Second).Add(d.in.ChangeSettle)
 }
 
 // podsAreNewer reports whether all pods were created after the content changed, so that they

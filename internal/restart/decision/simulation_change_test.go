@@ -135,7 +135,7 @@ func (s *simulation) checkChange(tick time.Time) {
 		panic(fmt.Sprintf("the content %s was restarted for twice", s.content.text))
 	case !s.clockSet && s.podsContent == s.content && s.pods.After(s.content.at):
 		panic(fmt.Sprintf("the tick of %s was started, but the pods have the content %s", formatTime(tick), s.content.text))
-	case !s.clockSet && s.now.Sub(s.content.at) < DefaultChangeSettle && s.now.Sub(s.content.restless) < interval:
+	case !s.clockSet && s.now.Sub(s.content.at) < DefaultChangeSettle && s.now.Sub(s.content.restless) < max(interval, DefaultChangeSettle):
 		panic(fmt.Sprintf("the tick of %s was started %s after the last change", formatTime(tick), s.now.Sub(s.content.at)))
 	}
 }
