@@ -67,7 +67,7 @@ func TestForget(t *testing.T) {
 	b.evictions.note(testKey, restart, func(*decision.Attempts) {})
 	b.refusals.note(testKey, restart.UID, true, now)
 	b.refusals.noteSend(testKey, restart, errors.New("a policy says no"))
-	b.defaults.first(testKey, restart)
+	b.defaults.refused(testKey, now)
 	b.rememberSent(testKey, restart.UID, now)
 	b.reportedRequests[testKey] = "yesterday"
 	b.misses.turns[testKey] = now
