@@ -79,7 +79,7 @@ func TestUnobservedRestarts(t *testing.T) {
 		change func(*tidekeeperv1.ScheduledRestart)
 		want   string
 	}{
-		{"all is decided", func(r *tidekeeperv1.ScheduledRestart) {}, ""},
+		{"all is decided", func(*tidekeeperv1.ScheduledRestart) {}, ""},
 		{"an edit", func(r *tidekeeperv1.ScheduledRestart) {
 			r.Generation = 2
 			r.ManagedFields = []metav1.ManagedFieldsEntry{{Time: ago(82 * time.Second)}}
