@@ -280,10 +280,10 @@ func TestRestartsWithoutAManager(t *testing.T) {
 	}
 	// Without a lease, there is no other sign of a manager than what it does.
 	cluster.Delete(t, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: framework.ManagerNamespace, Name: "tidekeeper"}})
-	w.says(t, "now web", 0, `note: no manager has (noticed the request yet|observed ScheduledRestart web for \d+s): the request waits until one does: see kubectl tide check\n`)
+	w.says(t, "now web", 0, `note: no manager has (noticed the request yet|observed ScheduledRestart web for \w+): the request waits until one does: see kubectl tide check\n`)
 	framework.Eventually(t, "the request is said to be unobserved", func() error {
 		r := command{args: []string{"restarts", "gates", "web", "-n", "nobody"}}.run(t)
-		if !regexp.MustCompile(`note: no manager has observed ScheduledRestart web for \d+s: nothing is started until one does`).MatchString(r.stderr) {
+		if !regexp.MustCompile(`note: no manager has observed ScheduledRestart web for \w+: nothing is started until one does`).MatchString(r.stderr) {
 			return fmt.Errorf("%s", r.stderr)
 		}
 		return nil

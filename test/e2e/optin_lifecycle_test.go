@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -173,9 +174,11 @@ func TestOptIn_OrphanRestartsNothing(t *testing.T) {
 	eventuallyGone(t, known)
 
 	optedIn := workload(t, "Deployment", name)
-	annotate(t, optedIn, scheduleKey, "* * * * *")
+	// No tick is due while the test runs.
+	schedule := fmt.Sprintf("0 %d * * *", time.Now().Add(12*time.Hour).UTC().Hour())
+	annotate(t, optedIn, scheduleKey, schedule)
 	annotate(t, optedIn, optInKey, "true")
-	r := eventuallyOptIn(t, name, wanted{Schedule: "* * * * *"})
+	r := eventuallyOptIn(t, name, wanted{Schedule: schedule})
 	eventuallyRestart(t, r, framework.Patience, "has a next tick", func() error {
 		if r.Status.NextScheduleTime == nil {
 			return fmt.Errorf("status %+v", r.Status)

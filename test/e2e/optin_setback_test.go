@@ -32,7 +32,7 @@ func TestOptInFieldsAreSetBackAloud(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		return string(out)
+		return out
 	}
 	const theirs = `schedule: "30 2 * * 0", maxPodAgeSeconds: 7200, timeZone: Europe/Berlin`
 	framework.Eventually(t, "the policy is in force, and warns", func() error {

@@ -43,7 +43,7 @@ func TestInstallAdvice(t *testing.T) {
 	if err := withAdvice(unknown); !errors.Is(err, unknown) || !strings.Contains(err.Error(), "there is no namespace system: install what has it before this, or, in place of a part such as config/rbac, the whole, such as config/default") {
 		t.Errorf("said is %v", err)
 	}
-	if other := errors.New("exit status 1: no"); withAdvice(other) != other {
+	if other := errors.New("exit status 1: no"); withAdvice(other).Error() != other.Error() {
 		t.Error("advised is something that does not help")
 	}
 }
