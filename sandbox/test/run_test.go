@@ -133,7 +133,11 @@ func TestRunAsksKubelets(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, 20*time.Second, func() string {
-		return s.run(t, "kubectl", "auth", "can-i", "get", "nodes", "--subresource=metrics", "--as=system:serviceaccount:"+namespace+":operator").stderr
+		answer := s.run(t, "kubectl", "auth", "can-i", "get", "nodes", "--subresource=metrics", "--as=system:serviceaccount:"+namespace+":operator")
+		if strings.TrimSpace(answer.stdout) != "yes" {
+			return "the right to get nodes/metrics: " + answer.stdout + answer.stderr
+		}
+		return ""
 	})
 	asks("200 OK: # HELP ", "--kubelets")
 }
