@@ -23,7 +23,7 @@ import (
 // blackBox runs tests of test/e2e against the installation. With FULL they are all
 // of them, and they end with a comparison of what was asked and what is granted.
 func (i *installation) blackBox(t *testing.T) {
-	i.helm(t, helmArgs("upgrade", framework.Chart(), "replicas=0", "controllers={*,pod-count}", "cleanup.timeoutSeconds=10")...)
+	i.helm(t, helmArgs("upgrade", framework.Chart(), "replicas=0", "controllers={*,pod-count}", "cleanup.timeoutSeconds=40")...)
 	args := []string{"-test.timeout=30m"}
 	if os.Getenv("FULL") == "" {
 		args = append(args, "-test.run=^("+strings.Join(chosen, "|")+")$")
@@ -54,7 +54,7 @@ func (i *installation) uninstallWithoutManager(t *testing.T) {
 	i.applyPool(t)
 	i.manager.Kill(t)
 	said, err := helmWithPod(t, i.Cluster, "tidekeeper-cleanup", "uninstall", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig)
-	if err == nil || !strings.Contains(said, "after 10s these node pools are still there: tide") {
+	if err == nil || !strings.Contains(said, "after 40s these node pools are still there: tide") {
 		t.Errorf("got %v and\n%s", err, said)
 	}
 	i.Refresh(t, framework.Pool("tide"))
@@ -66,8 +66,6 @@ func (i *installation) uninstallWithoutManager(t *testing.T) {
 }
 
 func (i *installation) uninstall(t *testing.T) {
-	// The manager is given the time that it needs.
-	i.helm(t, helmArgs("upgrade", framework.Chart(), "replicas=0", "controllers={*,pod-count}", "cleanup.timeoutSeconds=100")...)
 	i.applyPool(t)
 	said, err := helmWithPod(t, i.Cluster, "tidekeeper-cleanup", "uninstall", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig, "--wait")
 	if err != nil {
