@@ -6,7 +6,7 @@
 //   - env.go: streams, flags, clock and screen of one run
 //   - options.go: the steps of a command
 //   - args.go: names of objects as arguments
-//   - client.go, pages.go: reading from the cluster
+//   - client.go, pages.go, lists.go: reading from the cluster
 //   - contexts.go, located.go: the flag --contexts, and what several clusters have answered
 //   - podlist.go: all pods of the cluster, with what the commands read of them
 //   - manager.go: which manager leads, and a note if none does

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -109,7 +108,7 @@ func (c *cluster) kinds() []dashboard.Kind {
 	freezes.Optional = true // Its CRD may be older than the plugin.
 	kinds = append(kinds, freezes, c.kind("namespaces", &corev1.Namespace{}, "", func() client.ObjectList { return &corev1.NamespaceList{} }))
 	for _, k := range workload.Kinds {
-		kind := c.kind(k.Resource, k.New(), c.about.Namespace, func() client.ObjectList { return listOf(k) })
+		kind := c.kind(k.Resource, k.New(), c.about.Namespace, func() client.ObjectList { return cmdutil.NewList(k) })
 		kind.Optional = k.Optional
 		kinds = append(kinds, kind)
 	}
@@ -142,18 +141,6 @@ func (c *cluster) pods(name, namespace string) dashboard.Kind {
 		Name: name, Object: &corev1.Pod{}, Source: &podSource{client: c.client, namespace: namespace, keeper: &c.keeper},
 		Explain: func(err error) string { return explain("pods", err) },
 	}
-}
-
-func listOf(k *workload.Kind) client.ObjectList {
-	gvk := k.GroupVersion().WithKind(k.Kind + "List")
-	if object, err := cmdutil.Scheme.New(gvk); err == nil {
-		if list, ok := object.(client.ObjectList); ok {
-			return list
-		}
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(gvk)
-	return list
 }
 
 // source is what the pages ask beside the watches.

@@ -109,7 +109,7 @@ func targetOf(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRes
 	switch {
 	case apierrors.IsNotFound(err):
 		// So is the answer if the cluster does not serve the kind. A list shows which it is.
-		err := c.List(ctx, newList(kind), client.InNamespace(r.Namespace), client.Limit(1))
+		err := c.List(ctx, cmdutil.NewList(kind), client.InNamespace(r.Namespace), client.Limit(1))
 		return nil, apierrors.IsNotFound(err), nil
 	case err != nil:
 		return nil, false, fmt.Errorf("get %s %s: %w", kind.Kind, r.Spec.TargetRef.Name, err)

@@ -13,7 +13,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -205,7 +204,7 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 		return nil
 	}
 	namespace, err := inNamespaces(r.namespace, func(namespace string) error {
-		return cmdutil.EachPage(ctx, r.client, func() client.ObjectList { return newList(kind) }, func(page client.ObjectList) {
+		return cmdutil.EachPage(ctx, r.client, func() client.ObjectList { return cmdutil.NewList(kind) }, func(page client.ObjectList) {
 			if err := meta.EachListItem(page, take); err != nil {
 				stateErr = err
 			}
@@ -233,19 +232,6 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 		}
 	}
 	return nil
-}
-
-// newList returns an empty list of a kind.
-func newList(kind *workload.Kind) client.ObjectList {
-	gvk := kind.GroupVersion().WithKind(kind.Kind + "List")
-	if object, err := cmdutil.Scheme.New(gvk); err == nil {
-		if list, ok := object.(client.ObjectList); ok {
-			return list
-		}
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(gvk)
-	return list
 }
 
 // forecast plays the time until a given one.

@@ -219,12 +219,10 @@ func (g *graph) offer(n *node, object *corev1.Node) {
 // known before its node is.
 func (g *graph) loadsChanged(names ...string) {
 	for _, name := range names {
-		if name == "" {
-			continue
-		}
-		g.roomChanges++
 		if n := g.nodes[name]; n != nil {
 			g.recount(n)
+		} else if name != "" {
+			g.roomChanges++
 		}
 	}
 }
