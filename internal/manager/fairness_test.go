@@ -75,7 +75,7 @@ func TestNamespacesShareEveryController(t *testing.T) {
 	var fair []string
 	for _, c := range controllers() {
 		recorder := &addedManager{Manager: inner}
-		shared := sharingManager{recorder, &event.Recorder{}, workloads, fairness.New(fairness.Limits{}, clock.RealClock{})}
+		shared := sharingManager{recorder, &event.Recorder{}, workloads, fairness.New(fairness.Limits{}, clock.RealClock{}), nil}
 		if err := c.SetupWithManager(shared, clock.RealClock{}); err != nil {
 			t.Fatalf("%s: %v", c.Name, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -188,7 +189,7 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 			return nil, err
 		}
 	}
-	shared := sharingManager{mgr, event.NewRecorder(shares.Recorder(mgr.GetEventRecorder("tidekeeper")), scheme, clk), workloads, shares}
+	shared := sharingManager{mgr, event.NewRecorder(shares.Recorder(mgr.GetEventRecorder("tidekeeper")), scheme, clk), workloads, shares, opts.Namespaces}
 	for _, c := range chosen.controllers {
 		if err := c.SetupWithManager(shared, clk); err != nil {
 			return nil, fmt.Errorf("set up the controller %s: %w", c.Name, err)
@@ -207,6 +208,13 @@ type sharingManager struct {
 	recorder  *event.Recorder
 	workloads *podcache.Workloads
 	shares    *fairness.Shares
+	// namespaces are those whose objects are read, or none for all.
+	namespaces []string
+}
+
+// Reads reports whether the objects of a namespace are read: --namespaces names it, or none.
+func (m sharingManager) Reads(namespace string) bool {
+	return len(m.namespaces) == 0 || slices.Contains(m.namespaces, namespace)
 }
 
 // Shares returns the accounts of namespaces.

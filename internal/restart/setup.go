@@ -50,7 +50,10 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 		return fmt.Errorf("scheduled restarts: register metrics: %w", err)
 	}
 	m.overdue.clock = c
-	shared, ok := mgr.(interface{ PodsByWorkload() *podcache.Workloads })
+	shared, ok := mgr.(interface {
+		PodsByWorkload() *podcache.Workloads
+		Reads(namespace string) bool
+	})
 	if !ok {
 		return fmt.Errorf("scheduled restarts: a %T does not look at pods", mgr)
 	}
@@ -74,7 +77,8 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 		WatchesRawSource(optional.Changes(mgr.GetCache(), restartsOfKind(mgr.GetCache())))
 	if r.freezes.Watched() {
 		builder.Watches(&tidekeeperv1.Freeze{}, handler.EnqueueRequestsFromMapFunc(waiting(mgr.GetCache())), ctrlbuilder.WithPredicates(predicate.GenerationChangedPredicate{}))
-		builder.Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(waiting(mgr.GetCache())), ctrlbuilder.WithPredicates(predicate.LabelChangedPredicate{}))
+		read := predicate.NewPredicateFuncs(func(namespace client.Object) bool { return shared.Reads(namespace.GetName()) })
+		builder.Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(waiting(mgr.GetCache())), ctrlbuilder.WithPredicates(read, predicate.LabelChangedPredicate{}))
 	}
 	for _, kind := range workload.Kinds {
 		builder.Watches(kind.New(), handler.EnqueueRequestsFromMapFunc(restartsOf(mgr.GetCache(), kind)))

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,13 +15,14 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A manager that is limited to a namespace serves the opt-ins there, and no others.
+// A manager that is limited to a namespace serves the opt-ins there, and no others; that there
+// are other namespaces is no error to it.
 func TestManager_Namespaces(t *testing.T) {
 	const served = "served"
 	cluster.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: served}})
 	elsewhere := optInWorkload("Deployment", "elsewhere", optInKey, "true")
 	cluster.Apply(t, elsewhere)
-	cluster.StartManager(t, "--namespaces="+served)
+	manager := cluster.StartManager(t, "--namespaces="+served)
 	here := optInWorkload("Deployment", "here", optInKey, "true")
 	here.SetNamespace(served)
 	cluster.Apply(t, here)
@@ -29,5 +31,9 @@ func TestManager_Namespaces(t *testing.T) {
 	})
 	if restart := restartNamed(t, "elsewhere"); restart != nil {
 		t.Errorf("an opt-in in another namespace is served: %v", restart.Spec)
+	}
+	if _, first, found := strings.Cut(manager.Log(), "level=error"); found {
+		line, _, _ := strings.Cut(first, "\n")
+		t.Errorf("the manager logs an error: %s", line)
 	}
 }
