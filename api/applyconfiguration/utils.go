@@ -33,8 +33,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1.HeadroomApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("HeldBack"):
 		return &apiv1.HeldBackApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("LevelSummary"):
-		return &apiv1.LevelSummaryApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("LargestFit"):
+		return &apiv1.LargestFitApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Lost"):
 		return &apiv1.LostApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ManagedKeys"):
@@ -65,12 +65,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1.ScheduledRestartSpecApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ScheduledRestartStatus"):
 		return &apiv1.ScheduledRestartStatusApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("Slot"):
-		return &apiv1.SlotApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Taint"):
 		return &apiv1.TaintApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("TargetRef"):
 		return &apiv1.TargetRefApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("UtilizationSummary"):
+		return &apiv1.UtilizationSummaryApplyConfiguration{}
 
 	}
 	return nil

@@ -70,7 +70,7 @@ type NodePoolStatus struct {
 	Usable corev1.ResourceList `json:"usable,omitempty"`
 
 	// free is what is usable and not requested. It is the sum over the nodes, so
-	// that no node need have room for a pod that is smaller: see slots.
+	// that no node need have room for a pod that is smaller: see largestFits.
 	//
 	// +optional
 	Free corev1.ResourceList `json:"free,omitempty"`
@@ -84,7 +84,7 @@ type NodePoolStatus struct {
 	// +listMapKey=cause
 	Lost []Lost `json:"lost,omitempty"`
 
-	// slots are the largest pods that can start now: what is free on the node with
+	// largestFits are the largest pods that can start now: what is free on the node with
 	// the most free cpu, on that with the most free memory, and on those with the
 	// most of each other resource, other than ephemeral-storage and pods, at most
 	// four nodes. Of the resources, the first
@@ -93,13 +93,13 @@ type NodePoolStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=node
-	Slots []Slot `json:"slots,omitempty"`
+	LargestFits []LargestFit `json:"largestFits,omitempty"`
 
 	// summary is the level in short, for people: the columns of kubectl get.
 	// Programs read requested, allocatable and requestedPercent.
 	//
 	// +optional
-	Summary LevelSummary `json:"summary,omitempty,omitzero"`
+	Summary UtilizationSummary `json:"summary,omitempty,omitzero"`
 
 	// managed names the keys that the pool may have put on nodes: those of
 	// the spec, and those that were removed from the spec but not from every
@@ -134,12 +134,12 @@ const (
 	LostBeingDeleted LostCause = "BeingDeleted"
 	LostNotReady     LostCause = "NotReady"
 	LostCordoned     LostCause = "Cordoned"
-	// LostForeignTaint is a taint with the effect NoSchedule or NoExecute that the pool does
+	// LostOtherTaint is a taint with the effect NoSchedule or NoExecute that the pool does
 	// not ask for.
-	LostForeignTaint LostCause = "ForeignTaint"
-	// LostNoPodSlot means that the node has as many pods as it may have, so that what is free
+	LostOtherTaint LostCause = "OtherTaint"
+	// LostPodLimitReached means that the node has as many pods as it may have, so that what is free
 	// there cannot be used.
-	LostNoPodSlot LostCause = "NoPodSlot"
+	LostPodLimitReached LostCause = "PodLimitReached"
 )
 
 // Lost is what new pods cannot use for one cause.
@@ -153,16 +153,16 @@ type Lost struct {
 	Nodes int32 `json:"nodes"`
 
 	// resources that are lost: all that is allocatable on these nodes; for
-	// NoPodSlot only what is not requested, as what is requested is in use.
+	// PodLimitReached only what is not requested, as what is requested is in use.
 	//
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 }
 
-// Slot is what is free on one node: the largest pod that would start there now. A pod needs
+// LargestFit is what is free on one node: the largest pod that would start there now. A pod needs
 // all of its resources on the same node, but the most cpu and the most memory may be free on
-// different ones, so each slot is a whole.
-type Slot struct {
+// different ones, so each entry is a whole.
+type LargestFit struct {
 	// node on which it is free.
 	Node string `json:"node"`
 
@@ -172,10 +172,10 @@ type Slot struct {
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 }
 
-// LevelSummary says how much is requested of what is allocatable, like
+// UtilizationSummary says how much is requested of what is allocatable, like
 // "1.5/8 (18%)": rounded to three digits, the percentage rounded down. A
 // resource with nothing allocatable is left out.
-type LevelSummary struct {
+type UtilizationSummary struct {
 	// cpu in cores.
 	//
 	// +optional

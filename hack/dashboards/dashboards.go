@@ -16,7 +16,7 @@ var fleet = dashboard{
 			{title: "Status", kind: stat, queries: []query{
 				{"{{pool}}: {{reason}}", `max by (pool, reason) (tidekeeper_nodepool_ready{pool=~"$pool"})`},
 			}},
-			{title: "Water level: requested of allocatable", unit: "percentunit", queries: []query{
+			{title: "Utilization: requested of allocatable", unit: "percentunit", queries: []query{
 				{"{{pool}} {{resource}}", `max by (pool, resource) (tidekeeper_nodepool_resource{kind="requested", pool=~"$pool"}) / (max by (pool, resource) (tidekeeper_nodepool_resource{kind="allocatable", pool=~"$pool"}) > 0)`},
 			}},
 			{title: "Free of usable", unit: "percentunit", queries: []query{
@@ -25,11 +25,11 @@ var fleet = dashboard{
 			{title: "Lost, of allocatable", unit: "percentunit", queries: []query{
 				{"{{pool}} {{resource}}: {{cause}}", `max by (pool, cause, resource) (tidekeeper_nodepool_lost{pool=~"$pool"}) / on (pool, resource) group_left () (max by (pool, resource) (tidekeeper_nodepool_resource{kind="allocatable", pool=~"$pool"}) > 0)`},
 			}},
-			{title: "Largest free slot: CPU", queries: []query{
-				{"{{pool}}", `max by (pool) (tidekeeper_nodepool_largest_slot{resource="cpu", pool=~"$pool"})`},
+			{title: "Largest fit: CPU", queries: []query{
+				{"{{pool}}", `max by (pool) (tidekeeper_nodepool_largest_fit{resource="cpu", pool=~"$pool"})`},
 			}},
-			{title: "Largest free slot: memory", unit: "bytes", queries: []query{
-				{"{{pool}}", `max by (pool) (tidekeeper_nodepool_largest_slot{resource="memory", pool=~"$pool"})`},
+			{title: "Largest fit: memory", unit: "bytes", queries: []query{
+				{"{{pool}}", `max by (pool) (tidekeeper_nodepool_largest_fit{resource="memory", pool=~"$pool"})`},
 			}},
 			{title: "Headroom: 1 is enough", kind: stat, queries: []query{
 				{"{{pool}}", `min by (pool) (tidekeeper_nodepool_headroom{pool=~"$pool"})`},

@@ -31,8 +31,8 @@ func lost(cause tidekeeperv1.LostCause, of corev1.ResourceList) tidekeeperv1.Los
 	return tidekeeperv1.Lost{Cause: cause, Nodes: 1, Resources: of}
 }
 
-func slot(node string, of corev1.ResourceList) tidekeeperv1.Slot {
-	return tidekeeperv1.Slot{Node: node, Resources: of}
+func fitOn(node string, of corev1.ResourceList) tidekeeperv1.LargestFit {
+	return tidekeeperv1.LargestFit{Node: node, Resources: of}
 }
 
 // aNode returns a ready node.
@@ -78,18 +78,18 @@ func equal(t *testing.T, what string, want, got any) {
 	}
 }
 
-// The most CPU and the most memory are free on different nodes: each is a slot of its own.
-func TestSlotsAreWholeVectors(t *testing.T) {
+// The most CPU and the most memory are free on different nodes: each is a fit of its own.
+func TestLargestFitsAreWholeVectors(t *testing.T) {
 	nodes := []corev1.Node{
 		aNode("a", "cpu", "8", "memory", "2Gi", "pods", "10"),
 		aNode("b", "cpu", "2", "memory", "16Gi", "pods", "10"),
 		aNode("c", "cpu", "4", "memory", "4Gi", "pods", "10", "nvidia.com/gpu", "1"),
 	}
-	got := newCluster(nodes, nil).Level([]string{"a", "b", "c"}, nil).Slots
-	equal(t, "slots", []tidekeeperv1.Slot{
-		slot("a", list("cpu", "8", "memory", "2Gi", "pods", "10", "nvidia.com/gpu", "0")),
-		slot("b", list("cpu", "2", "memory", "16Gi", "pods", "10", "nvidia.com/gpu", "0")),
-		slot("c", list("cpu", "4", "memory", "4Gi", "pods", "10", "nvidia.com/gpu", "1")),
+	got := newCluster(nodes, nil).Level([]string{"a", "b", "c"}, nil).LargestFits
+	equal(t, "largestFits", []tidekeeperv1.LargestFit{
+		fitOn("a", list("cpu", "8", "memory", "2Gi", "pods", "10", "nvidia.com/gpu", "0")),
+		fitOn("b", list("cpu", "2", "memory", "16Gi", "pods", "10", "nvidia.com/gpu", "0")),
+		fitOn("c", list("cpu", "4", "memory", "4Gi", "pods", "10", "nvidia.com/gpu", "1")),
 	}, got)
 }
 
@@ -195,7 +195,7 @@ func TestShares(t *testing.T) {
 func world(t *rapid.T) ([]corev1.Node, []corev1.Pod) {
 	var nodes []corev1.Node
 	for i := range rapid.IntRange(1, 6).Draw(t, "nodes") {
-		n := aNode(fmt.Sprint("n", i), "cpu", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "cpu")), "memory", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "memory"), "Gi"), "pods", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "slots")))
+		n := aNode(fmt.Sprint("n", i), "cpu", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "cpu")), "memory", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "memory"), "Gi"), "pods", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "largestFits")))
 		n.Labels["zone"] = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone")
 		n.Spec.Unschedulable = rapid.IntRange(0, 5).Draw(t, "cordoned") == 0
 		if rapid.IntRange(0, 3).Draw(t, "tainted") == 0 {

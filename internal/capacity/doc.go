@@ -8,7 +8,7 @@
 //	shape.go     what the scheduler evaluates of a pod, and what it evaluates and this does not
 //	repels.go    which pods those that run keep away from themselves
 //	level.go     what of a pool's resources is usable, and why the rest is not
-//	slot.go      the largest pods that fit a node now
+//	largest.go   the largest pods that fit a node now
 //	fit.go       how many copies of a pod fit, and why not more
 //	loss.go      whether the pods of lost nodes find a place on the others
 //	headroom.go  the worst node or zone to lose of a pool

@@ -16,7 +16,7 @@ import (
 
 // Causes of a loss, in the order in which the first that applies counts.
 var Causes = []tidekeeperv1.LostCause{
-	tidekeeperv1.LostBeingDeleted, tidekeeperv1.LostNotReady, tidekeeperv1.LostCordoned, tidekeeperv1.LostForeignTaint, tidekeeperv1.LostNoPodSlot,
+	tidekeeperv1.LostBeingDeleted, tidekeeperv1.LostNotReady, tidekeeperv1.LostCordoned, tidekeeperv1.LostOtherTaint, tidekeeperv1.LostPodLimitReached,
 }
 
 // Level is what a group of nodes has, and what of it new pods can use. Allocatable is Usable
@@ -35,9 +35,9 @@ type Level struct {
 	// DaemonSets is what pods of DaemonSets request, on all nodes.
 	DaemonSets corev1.ResourceList `json:"daemonSets"`
 	// EmptyNode is what the largest usable node would have left with pods of DaemonSets only.
-	EmptyNode tidekeeperv1.Slot `json:"emptyNode,omitzero"`
-	// Slots are the largest pods that fit now.
-	Slots []tidekeeperv1.Slot `json:"slots"`
+	EmptyNode tidekeeperv1.LargestFit `json:"emptyNode,omitzero"`
+	// LargestFits are the largest pods that fit now.
+	LargestFits []tidekeeperv1.LargestFit `json:"largestFits"`
 }
 
 // Level returns the level of the nodes of these names. Taints that are among own are those of
@@ -45,7 +45,7 @@ type Level struct {
 func (c *Cluster) Level(names []string, own []corev1.Taint) Level {
 	members := c.members(names)
 	offered := c.offered(members)
-	l := Level{Nodes: len(members), Lost: []tidekeeperv1.Lost{}, Slots: []tidekeeperv1.Slot{}}
+	l := Level{Nodes: len(members), Lost: []tidekeeperv1.Lost{}, LargestFits: []tidekeeperv1.LargestFit{}}
 	allocatable, requested, usable, free, daemons := c.zero(), c.zero(), c.zero(), c.zero(), c.zero()
 	lost, count := map[tidekeeperv1.LostCause]vector{}, map[tidekeeperv1.LostCause]int32{}
 	var open []*node
@@ -53,7 +53,7 @@ func (c *Cluster) Level(names []string, own []corev1.Taint) Level {
 		allocatable.add(n.allocatable)
 		requested.add(n.requested())
 		daemons.add(n.daemonSets)
-		cause := CauseOf(n.object, own, c.hasPodSlot(n))
+		cause := CauseOf(n.object, own, c.takesAnotherPod(n))
 		if cause == "" {
 			l.UsableNodes++
 			open = append(open, n)
@@ -79,7 +79,7 @@ func (c *Cluster) Level(names []string, own []corev1.Taint) Level {
 			l.Lost = append(l.Lost, tidekeeperv1.Lost{Cause: cause, Nodes: count[cause], Resources: c.list(lost[cause], offered)})
 		}
 	}
-	l.Slots = c.slots(open, offered)
+	l.LargestFits = c.largestFits(open, offered)
 	l.EmptyNode = c.emptyNode(open, offered)
 	return l
 }
@@ -103,7 +103,7 @@ func (c *Cluster) NodeLevel(name string) (requested corev1.ResourceList, percent
 
 // CauseOf returns why no pod that tolerates the pool's own taints is placed on the node now,
 // however little it requests; "" if one is.
-func CauseOf(n *corev1.Node, own []corev1.Taint, podSlot bool) tidekeeperv1.LostCause {
+func CauseOf(n *corev1.Node, own []corev1.Taint, takesPod bool) tidekeeperv1.LostCause {
 	foreign := func(t corev1.Taint) bool {
 		return t.Effect != corev1.TaintEffectPreferNoSchedule &&
 			!slices.ContainsFunc(own, func(o corev1.Taint) bool { return o.MatchTaint(&t) && o.Value == t.Value })
@@ -116,9 +116,9 @@ func CauseOf(n *corev1.Node, own []corev1.Taint, podSlot bool) tidekeeperv1.Lost
 	case n.Spec.Unschedulable:
 		return tidekeeperv1.LostCordoned
 	case slices.ContainsFunc(n.Spec.Taints, foreign):
-		return tidekeeperv1.LostForeignTaint
-	case !podSlot:
-		return tidekeeperv1.LostNoPodSlot
+		return tidekeeperv1.LostOtherTaint
+	case !takesPod:
+		return tidekeeperv1.LostPodLimitReached
 	}
 	return ""
 }
@@ -130,7 +130,7 @@ func Split(cause tidekeeperv1.LostCause, allocatable, requested int64) (usable, 
 	switch cause {
 	case "":
 		return allocatable, left, 0
-	case tidekeeperv1.LostNoPodSlot:
+	case tidekeeperv1.LostPodLimitReached:
 		// What is requested is in use all the same.
 		return allocatable - left, 0, left
 	default:
@@ -138,8 +138,8 @@ func Split(cause tidekeeperv1.LostCause, allocatable, requested int64) (usable, 
 	}
 }
 
-// hasPodSlot reports whether the node may have one more pod.
-func (c *Cluster) hasPodSlot(n *node) bool {
+// takesAnotherPod reports whether the node may have one more pod.
+func (c *Cluster) takesAnotherPod(n *node) bool {
 	i, known := c.index[corev1.ResourcePods]
 	return known && n.free[i] > 0
 }

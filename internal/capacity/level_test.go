@@ -47,16 +47,16 @@ func TestLevel(t *testing.T) {
 		Nodes: 7, UsableNodes: 2,
 		Allocatable: list("cpu", "28", "memory", "56Gi", "pods", "14"),
 		Requested:   list("cpu", "5500m", "memory", "3Gi", "pods", "4"),
-		// n0 has no pod slot left: what is requested there is usable, the rest is lost.
+		// n0 is at its limit of pods: what is requested there is usable, the rest is lost.
 		Usable:     list("cpu", "9500m", "memory", "17Gi", "pods", "6"),
 		Free:       list("cpu", "5", "memory", "15Gi", "pods", "3"),
 		DaemonSets: list("cpu", "500m", "memory", "0", "pods", "1"),
 		Lost: []tidekeeperv1.Lost{
-			lost(tidekeeperv1.LostBeingDeleted, gone), lost(tidekeeperv1.LostNotReady, gone), lost(tidekeeperv1.LostCordoned, gone), lost(tidekeeperv1.LostForeignTaint, gone),
-			lost(tidekeeperv1.LostNoPodSlot, list("cpu", "2500m", "memory", "7Gi", "pods", "0")),
+			lost(tidekeeperv1.LostBeingDeleted, gone), lost(tidekeeperv1.LostNotReady, gone), lost(tidekeeperv1.LostCordoned, gone), lost(tidekeeperv1.LostOtherTaint, gone),
+			lost(tidekeeperv1.LostPodLimitReached, list("cpu", "2500m", "memory", "7Gi", "pods", "0")),
 		},
-		EmptyNode: slot("n1", list("cpu", "4", "memory", "8Gi", "pods", "2")),
-		Slots:     []tidekeeperv1.Slot{slot("n6", list("cpu", "4", "memory", "8Gi", "pods", "2"))},
+		EmptyNode:   fitOn("n1", list("cpu", "4", "memory", "8Gi", "pods", "2")),
+		LargestFits: []tidekeeperv1.LargestFit{fitOn("n6", list("cpu", "4", "memory", "8Gi", "pods", "2"))},
 	}, got)
 }
 

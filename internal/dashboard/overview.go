@@ -78,7 +78,7 @@ type poolRow struct {
 	Href, LossHref string
 	Levels         []levelBar
 	Usable         string
-	Slot           string
+	LargestFit     string
 	Loss           string
 	LossIs         view.Severity
 	Pending        string
@@ -133,15 +133,15 @@ func (r *request) poolRows() []poolRow {
 	rows := []poolRow{}
 	room := r.roomOf()
 	for _, pool := range r.pools() {
-		row := poolRow{Pool: view.PoolOf(pool, r.now()), Href: r.site.poolHref(pool.Name), LossHref: r.site.href("/capacity#losses"), Usable: "-", Slot: "-", Loss: "-"}
+		row := poolRow{Pool: view.PoolOf(pool, r.now()), Href: r.site.poolHref(pool.Name), LossHref: r.site.href("/capacity#losses"), Usable: "-", LargestFit: "-", Loss: "-"}
 		if q := r.query.Get("q"); q != "" && !strings.Contains(row.Name+" "+row.Status.Reason, q) {
 			continue
 		}
 		for _, name := range mainResources {
 			row.Levels = append(row.Levels, levelOf(row.Pool.Levels, name))
 		}
-		if len(row.Slots) > 0 {
-			row.Slot = view.SlotText(row.Slots[0])
+		if len(row.LargestFits) > 0 {
+			row.LargestFit = view.LargestFitText(row.LargestFits[0])
 		}
 		if room != nil {
 			r.addRoom(&row, room, pool.Name)
@@ -159,8 +159,8 @@ func (r *request) addRoom(row *poolRow, room *view.Room, name string) {
 	}
 	level := room.Cluster.Level(room.Pools[i].Members, plan.Taints(room.Pools[i].NodePool))
 	row.Usable = ofAll(level.UsableNodes, level.Nodes)
-	if len(level.Slots) > 0 {
-		row.Slot = view.SlotText(level.Slots[0])
+	if len(level.LargestFits) > 0 {
+		row.LargestFit = view.LargestFitText(level.LargestFits[0])
 	}
 	for _, loss := range r.losses() {
 		if loss.Pool != name || !loss.Worst {

@@ -32,18 +32,18 @@ const (
 // poolData is the data of the page of one pool.
 type poolData struct {
 	*view.PoolDetail
-	Problems []string
-	NoPods   string
-	Tides    []tide
-	Used     string
-	Facts    []fact
-	Lost     []string
-	Slots    []string
-	Filled   []filledBy
-	Losses   []lossRow
-	Pending  []pendingRow
-	Map      *nodeMap
-	Nodes    []nodeRow
+	Problems    []string
+	NoPods      string
+	Tides       []tide
+	Used        string
+	Facts       []fact
+	Lost        []string
+	LargestFits []string
+	Filled      []filledBy
+	Losses      []lossRow
+	Pending     []pendingRow
+	Map         *nodeMap
+	Nodes       []nodeRow
 	// More is how many nodes the table leaves out.
 	More   int
 	Node   *nodePanel
@@ -155,8 +155,8 @@ func (r *request) addLevels(d *poolData) {
 		for _, l := range room.Lost {
 			d.Lost = append(d.Lost, view.LostText(l))
 		}
-		for _, s := range room.Slots {
-			d.Slots = append(d.Slots, view.SlotText(s))
+		for _, s := range room.LargestFits {
+			d.LargestFits = append(d.LargestFits, view.LargestFitText(s))
 		}
 		if text := view.DaemonSetsText(room); text != "" {
 			d.Facts = append(d.Facts, fact{"DaemonSets", text})

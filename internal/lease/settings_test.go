@@ -14,7 +14,7 @@ import (
 // What a manager publishes is what is read from its lease, whatever other labels that has.
 func TestSettings(t *testing.T) {
 	published := map[string]string{"max-concurrent-restarts": "2", "restart-slot-age": "10m0s"}
-	labels := Labels(map[string]string{"max-concurrent-restarts": "2", "restart-slot-age": "10m0s", "restart-gates": "/etc/gates.yaml"})
+	labels := Labels(map[string]string{"max-concurrent-restarts": "2", "restart-slot-age": "10m0s", "restart-queries": "/etc/queries.yaml"})
 	labels["team"] = "platform"
 	got := Settings(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Labels: labels}})
 	if !maps.Equal(got, published) {

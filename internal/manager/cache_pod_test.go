@@ -20,7 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
 
-// The water level is computed from what the cache keeps, so what the cache
+// The utilization is computed from what the cache keeps, so what the cache
 // throws away must not change what a pod requests: whatever the pod is, and
 // whichever of the helper's options the node pools use.
 func TestTransformPodKeepsRequests(t *testing.T) {

@@ -81,7 +81,7 @@ var (
 	lostDesc = prometheus.NewDesc("tidekeeper_nodepool_lost",
 		"Resources of a pool that new pods cannot use, by cause; cpu in cores, the others in bytes or units.",
 		[]string{"pool", "cause", "resource"}, nil)
-	slotDesc = prometheus.NewDesc("tidekeeper_nodepool_largest_slot",
+	largestFitDesc = prometheus.NewDesc("tidekeeper_nodepool_largest_fit",
 		"The most of a resource that is free on one node of a pool, and so the most that a new pod can get; the most of several resources may be free on different nodes.",
 		[]string{"pool", "resource"}, nil)
 	headroomDesc = prometheus.NewDesc("tidekeeper_nodepool_headroom",
@@ -97,7 +97,7 @@ func (c poolCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- nodesDesc
 	ch <- resourcesDesc
 	ch <- lostDesc
-	ch <- slotDesc
+	ch <- largestFitDesc
 	ch <- headroomDesc
 	ch <- readyDesc
 }
@@ -130,8 +130,8 @@ func (c poolCollector) Collect(ch chan<- prometheus.Metric) {
 				gauge(lostDesc, quantity.AsApproximateFloat64(), pool, string(lost.Cause), string(name))
 			}
 		}
-		for name, quantity := range v.LargestSlot {
-			gauge(slotDesc, quantity.AsApproximateFloat64(), pool, string(name))
+		for name, quantity := range v.LargestFit {
+			gauge(largestFitDesc, quantity.AsApproximateFloat64(), pool, string(name))
 		}
 		for _, condition := range v.Pool.Status.Conditions {
 			is := 0.0

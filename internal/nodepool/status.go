@@ -39,7 +39,7 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 		Usable:             v.Usable,
 		Free:               v.Free,
 		Lost:               v.Lost,
-		Slots:              v.Slots,
+		LargestFits:        v.LargestFits,
 		Summary:            summary(v),
 		Managed:            managed,
 		Conditions:         slices.Clone(pool.Status.Conditions),
@@ -86,11 +86,11 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 }
 
 // summary returns the columns of the pool's level.
-func summary(v *state.PoolSnapshot) tidekeeperv1.LevelSummary {
+func summary(v *state.PoolSnapshot) tidekeeperv1.UtilizationSummary {
 	of := func(name corev1.ResourceName) string {
 		return resources.Summary(name, v.Requested, v.Allocatable, v.Percent)
 	}
-	return tidekeeperv1.LevelSummary{CPU: of(corev1.ResourceCPU), Memory: of(corev1.ResourceMemory), Pods: of(corev1.ResourcePods)}
+	return tidekeeperv1.UtilizationSummary{CPU: of(corev1.ResourceCPU), Memory: of(corev1.ResourceMemory), Pods: of(corev1.ResourcePods)}
 }
 
 // health is the condition Ready, and whether the pool is stalled: users have to do
@@ -210,11 +210,11 @@ func managesMore(before, after *tidekeeperv1.NodePoolStatus) bool {
 func withoutUtilization(status *tidekeeperv1.NodePoolStatus) *tidekeeperv1.NodePoolStatus {
 	rest := *status
 	rest.Capacity, rest.Allocatable, rest.Requested, rest.RequestedPercent = nil, nil, nil, nil
-	rest.Usable, rest.Free, rest.Slots = nil, nil, nil
-	rest.Lost = slices.DeleteFunc(slices.Clone(rest.Lost), func(l tidekeeperv1.Lost) bool { return l.Cause == tidekeeperv1.LostNoPodSlot })
+	rest.Usable, rest.Free, rest.LargestFits = nil, nil, nil
+	rest.Lost = slices.DeleteFunc(slices.Clone(rest.Lost), func(l tidekeeperv1.Lost) bool { return l.Cause == tidekeeperv1.LostPodLimitReached })
 	for i := range rest.Lost {
 		rest.Lost[i].Resources = nil
 	}
-	rest.Summary = tidekeeperv1.LevelSummary{}
+	rest.Summary = tidekeeperv1.UtilizationSummary{}
 	return &rest
 }

@@ -157,9 +157,12 @@ func TestWhenToWrite(t *testing.T) {
 		{name: "the utilization, soon after the last write", change: utilization, ago: 2 * time.Second, again: 3 * time.Second},
 		{name: "membership, soon after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.NodeCount = 4 }, ago: 2 * time.Second, write: true},
 		{name: "membership, right after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.NodeCount = 4 }, ago: 100 * time.Millisecond, again: 900 * time.Millisecond},
-		{name: "what is free, soon after the last write", change: func(s *tidekeeperv1.NodePoolStatus) { s.Free = list; s.Slots = []tidekeeperv1.Slot{{Node: "a"}} }, ago: 2 * time.Second, again: 3 * time.Second},
-		{name: "a pod slot less, soon after the last write", change: func(s *tidekeeperv1.NodePoolStatus) {
-			s.Lost = []tidekeeperv1.Lost{{Cause: tidekeeperv1.LostNoPodSlot}}
+		{name: "what is free, soon after the last write", change: func(s *tidekeeperv1.NodePoolStatus) {
+			s.Free = list
+			s.LargestFits = []tidekeeperv1.LargestFit{{Node: "a"}}
+		}, ago: 2 * time.Second, again: 3 * time.Second},
+		{name: "a node at its limit of pods, soon after the last write", change: func(s *tidekeeperv1.NodePoolStatus) {
+			s.Lost = []tidekeeperv1.Lost{{Cause: tidekeeperv1.LostPodLimitReached}}
 		}, ago: 2 * time.Second, again: 3 * time.Second},
 		{name: "a cordoned node, soon after the last write", change: func(s *tidekeeperv1.NodePoolStatus) {
 			s.Lost = []tidekeeperv1.Lost{{Cause: tidekeeperv1.LostCordoned, Nodes: 1, Resources: list}}
@@ -203,8 +206,8 @@ func TestStatusHasUtilization(t *testing.T) {
 			Cause: tidekeeperv1.LostNotReady, Nodes: 1,
 			Resources: corev1.ResourceList{"cpu": resource.MustParse("3500m"), "pods": resource.MustParse("110")},
 		}},
-		Slots:   []tidekeeperv1.Slot{{Node: "n1", Resources: corev1.ResourceList{"cpu": resource.MustParse("1"), "pods": resource.MustParse("109")}}},
-		Summary: tidekeeperv1.LevelSummary{CPU: "3/7.5 (40%)", Pods: "1/220 (0%)"},
+		LargestFits: []tidekeeperv1.LargestFit{{Node: "n1", Resources: corev1.ResourceList{"cpu": resource.MustParse("1"), "pods": resource.MustParse("109")}}},
+		Summary:     tidekeeperv1.UtilizationSummary{CPU: "3/7.5 (40%)", Pods: "1/220 (0%)"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(tidekeeperv1.NodePoolStatus{}, "Conditions")); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
@@ -212,7 +215,7 @@ func TestStatusHasUtilization(t *testing.T) {
 }
 
 // The status of a pool stays small, whatever its number of nodes: what is sums, what is by
-// cause, and a few slots.
+// cause, and a few largest fits.
 func TestStatusIsBounded(t *testing.T) {
 	f := state.NewCluster()
 	f.SetPool(objects.Pool("a").Obj())
@@ -239,8 +242,8 @@ func TestStatusIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(v.Lost) != 4 || len(v.Slots) != 4 {
-		t.Errorf("%d causes and %d slots; want 4 of each", len(v.Lost), len(v.Slots))
+	if len(v.Lost) != 4 || len(v.LargestFits) != 4 {
+		t.Errorf("%d causes and %d largest fits; want 4 of each", len(v.Lost), len(v.LargestFits))
 	}
 	if len(text) > 8<<10 {
 		t.Errorf("the status has %d bytes:\n%s", len(text), text)

@@ -47,7 +47,7 @@ type reconciler struct {
 	configs  *configReader
 	order    *order.Graph
 	// queries is nil if the manager's operator has none.
-	queries   *query.Gate
+	queries   *query.Evaluator
 	evictions *evictionAttempts
 	refusals  *refusals
 	defaults  *defaults

@@ -31,9 +31,9 @@ type Options struct {
 	// ChangeSettle is how long the content of the ConfigMaps and Secrets that pods use must not
 	// have changed before they are restarted for it, so that a burst of edits is one restart.
 	ChangeSettle time.Duration
-	// Gates is a file with a Prometheus and queries, of which any result keeps restarts from
+	// Queries is a file with a Prometheus and queries, of which any result keeps restarts from
 	// being started; "" means that there are none.
-	Gates string
+	Queries string
 }
 
 // published are the settings that decide when a restart starts.
@@ -52,13 +52,13 @@ func (o *Options) group() *options.Group {
 		"how long a restart counts towards the restart budget; a restart that takes longer continues, and others may start beside it")
 	g.Duration(&o.ChangeSettle, "restart-change-settle", decision.DefaultChangeSettle, options.Between(time.Second, 10*time.Minute),
 		"how long the content of ConfigMaps and Secrets must not have changed before pods are restarted for it")
-	g.String(&o.Gates, "restart-gates", "", checkGates,
-		"`file` with a Prometheus and queries that are asked before a restart is started: any result, and any error, holds it back; see docs/gates.md")
+	g.String(&o.Queries, "restart-queries", "", checkQueries,
+		"`file` with a Prometheus and queries that are asked before a restart is started: any result, and any error, holds it back; see docs/queries.md")
 	return g
 }
 
-// checkGates reads a file of queries, so that a mistake in it ends the manager at once.
-func checkGates(file string) error {
+// checkQueries reads a file of queries, so that a mistake in it ends the manager at once.
+func checkQueries(file string) error {
 	if file == "" {
 		return nil
 	}

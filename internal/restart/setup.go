@@ -67,8 +67,8 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 		return fmt.Errorf("scheduled restarts: %w", err)
 	}
 	answered := func(key types.NamespacedName) { r.enqueue([]types.NamespacedName{key}) }
-	if r.queries, err = query.New(options.Gates, m.queries, c, answered); err != nil {
-		return fmt.Errorf("scheduled restarts: --restart-gates: %w", err)
+	if r.queries, err = query.New(options.Queries, m.queries, c, answered); err != nil {
+		return fmt.Errorf("scheduled restarts: --restart-queries: %w", err)
 	}
 	builder := ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).

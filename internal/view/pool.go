@@ -25,8 +25,8 @@ type Pool struct {
 	Nodes      int32   `json:"nodes"`
 	ReadyNodes int32   `json:"readyNodes"`
 	Levels     []Level `json:"levels"` // by the name of the resource
-	// Slots are the largest pods that can start now, by the status.
-	Slots []tidekeeperv1.Slot `json:"slots,omitempty"`
+	// LargestFits are the largest pods that can start now, by the status.
+	LargestFits []tidekeeperv1.LargestFit `json:"largestFits,omitempty"`
 	// Headroom is the condition of that name, nil if the pool has none.
 	Headroom   *Status   `json:"headroom,omitempty"`
 	Conflict   string    `json:"conflict,omitempty"`
@@ -68,7 +68,7 @@ func LevelOf(levels []Level, name corev1.ResourceName) (Level, bool) {
 func PoolOf(p *tidekeeperv1.NodePool, now time.Time) Pool {
 	shown := Pool{
 		Name: p.Name, Status: poolStatus(p, now), Nodes: p.Status.NodeCount, ReadyNodes: p.Status.ReadyNodes,
-		Levels: LevelsOf(p.Status.RequestedPercent, p.Status.Requested, p.Status.Allocatable), Slots: p.Status.Slots, Created: p.CreationTimestamp.Time,
+		Levels: LevelsOf(p.Status.RequestedPercent, p.Status.Requested, p.Status.Allocatable), LargestFits: p.Status.LargestFits, Created: p.CreationTimestamp.Time,
 	}
 	if c := meta.FindStatusCondition(p.Status.Conditions, tidekeeperv1.ConditionConflicted); c != nil && c.Status == metav1.ConditionTrue {
 		shown.Conflicted, shown.Conflict = true, c.Message

@@ -71,7 +71,7 @@ func WithoutPlaceText(list []capacity.WithoutPlace) string {
 // causeTexts are the causes why resources cannot be used, in words.
 var causeTexts = map[tidekeeperv1.LostCause]string{
 	tidekeeperv1.LostBeingDeleted: "being deleted", tidekeeperv1.LostNotReady: "not ready", tidekeeperv1.LostCordoned: "cordoned",
-	tidekeeperv1.LostForeignTaint: "another taint", tidekeeperv1.LostNoPodSlot: "no pod slot left",
+	tidekeeperv1.LostOtherTaint: "another taint", tidekeeperv1.LostPodLimitReached: "at its limit of pods",
 }
 
 // CauseText is why resources cannot be used, in words.
@@ -95,8 +95,10 @@ func DaemonSetsText(l *capacity.Level) string {
 	return fmt.Sprintf("%s; an empty node has %s left", resources.Text(l.DaemonSets), resources.Text(l.EmptyNode.Resources))
 }
 
-// SlotText is a pod that fits now, and where.
-func SlotText(s tidekeeperv1.Slot) string { return resources.Text(s.Resources) + ", on " + s.Node }
+// LargestFitText is a pod that fits now, and where.
+func LargestFitText(s tidekeeperv1.LargestFit) string {
+	return resources.Text(s.Resources) + ", on " + s.Node
+}
 
 // NamedPercent is a share in whole percent.
 type NamedPercent struct {

@@ -12,7 +12,7 @@
 //	loss_test.go       pods of lost nodes find a place where pools loss says so
 //	best_test.go       the best of all placements, by trying each
 //	requested_test.go  what a pool requests is what kubectl describe node prints
-//	room_test.go       what a pool's status says of usable, lost and free, and its slots
+//	room_test.go       what a pool's status says of usable, lost and free, and its largest fits
 //	headroom_test.go   the condition Headroom against the best of all placements
 //	headroom_edits_test.go, headroom_hostile_test.go, headroom_faults_test.go
 //	                   the same while it is edited, with hostile tenants, and after crashes

@@ -282,7 +282,7 @@ func testHeadroomOfDeletedPool(t *testing.T, manager *framework.Manager) {
 	cluster.Change(t, pool, func() { pool.Finalizers = nil })
 	framework.Eventually(t, "the metrics of the pool are gone", func() error {
 		m, err := manager.TryMetrics()
-		for _, name := range []string{"tidekeeper_nodepool_headroom", "tidekeeper_nodepool_lost", "tidekeeper_nodepool_largest_slot"} {
+		for _, name := range []string{"tidekeeper_nodepool_headroom", "tidekeeper_nodepool_lost", "tidekeeper_nodepool_largest_fit"} {
 			if value, has := m.Value(name, map[string]string{"pool": w.name}); has {
 				err = errors.Join(err, fmt.Errorf("%s is %v", name, value))
 			}

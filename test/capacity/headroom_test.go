@@ -72,7 +72,7 @@ func TestRoomAndHeadroom(t *testing.T) {
 	manager := cluster.StartManager(t, "--status-interval=1s")
 	t.Run("all", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *framework.Manager){
-			"Room": testRoom, "SlotOfEachResource": testSlotOfEachResource, "Headroom": testHeadroom, "FollowsEdits": testHeadroomFollowsEdits,
+			"Room": testRoom, "FitOfEachResource": testFitOfEachResource, "Headroom": testHeadroom, "FollowsEdits": testHeadroomFollowsEdits,
 			"OfDeletedPool": testHeadroomOfDeletedPool, "HostileTenants": testHeadroomHostileTenants, "AtRest": testHeadroomAtRest,
 		} {
 			t.Run(name, func(t *testing.T) {

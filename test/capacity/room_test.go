@@ -37,7 +37,7 @@ func someWorlds(t *testing.T, prefix string, build func(*world)) (worlds []*worl
 }
 
 // The status says what can be used of a pool as it follows from its nodes and pods, and the
-// largest slots are pods that the scheduler starts, of which it starts none that is larger.
+// largest fits are pods that the scheduler starts, of which it starts none that is larger.
 func testRoom(t *testing.T, manager *framework.Manager) {
 	worlds := someWorlds(t, "room", func(w *world) {
 		w.addNodes(t, 4+w.IntN(4))
@@ -59,9 +59,9 @@ func testRoom(t *testing.T, manager *framework.Manager) {
 	manager.AssertSound(t)
 }
 
-// The node with the most of a resource other than CPU and memory has a slot, too, and the metric
+// The node with the most of a resource other than CPU and memory is a largest fit, too, and the metric
 // of that resource says how much.
-func testSlotOfEachResource(t *testing.T, manager *framework.Manager) {
+func testFitOfEachResource(t *testing.T, manager *framework.Manager) {
 	w := newWorld(t, "storage", rand.New(rand.NewPCG(1, 1)))
 	for i, allocatable := range []corev1.ResourceList{list("cpu", "4", "memory", "4Gi", "pods", "10"), list("cpu", "1", "memory", "1Gi", "pods", "10", "example.com/disk", "100")} {
 		n := framework.Node(fmt.Sprint("storage-", i))
@@ -69,14 +69,14 @@ func testSlotOfEachResource(t *testing.T, manager *framework.Manager) {
 		n.Status.Allocatable = allocatable
 		w.addNode(t, n)
 	}
-	framework.EventuallyWithin(t, 4*framework.Patience, "each node has a slot", func() error {
+	framework.EventuallyWithin(t, 4*framework.Patience, "each node is a largest fit", func() error {
 		pool := framework.Pool(w.name)
 		cluster.Refresh(t, pool)
 		var err error
-		if len(pool.Status.Slots) != 2 {
-			err = fmt.Errorf("slots are %+v", pool.Status.Slots)
+		if len(pool.Status.LargestFits) != 2 {
+			err = fmt.Errorf("largest fits are %+v", pool.Status.LargestFits)
 		}
-		if _, has := manager.ReadMetrics(t).Value("tidekeeper_nodepool_largest_slot", map[string]string{"pool": w.name, "resource": "example.com/disk"}); !has {
+		if _, has := manager.ReadMetrics(t).Value("tidekeeper_nodepool_largest_fit", map[string]string{"pool": w.name, "resource": "example.com/disk"}); !has {
 			err = errors.Join(err, errors.New("no metric of example.com/disk"))
 		}
 		return err
@@ -123,27 +123,27 @@ func (w *world) run(t *testing.T, node string, requests corev1.ResourceList) {
 	w.pods++
 }
 
-// fill starts a pod of the size of each slot of the pool, after one that is a millicore larger.
+// fill starts a pod of the size of each largest fit of the pool, after one that is a millicore larger.
 func (w *world) fill(t *testing.T) {
 	t.Helper()
 	pool := framework.Pool(w.name)
 	cluster.Refresh(t, pool)
-	for _, slot := range pool.Status.Slots {
+	for _, fit := range pool.Status.LargestFits {
 		spec := w.plain()
-		spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: slot.Resources.DeepCopy(), Limits: limitsOf(slot.Resources)}
+		spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: fit.Resources.DeepCopy(), Limits: limitsOf(fit.Resources)}
 		requests := spec.Containers[0].Resources.Requests
 		delete(requests, corev1.ResourcePods)
-		spec.NodeSelector[corev1.LabelHostname] = slot.Node
+		spec.NodeSelector[corev1.LabelHostname] = fit.Node
 		larger := *spec.DeepCopy()
-		cpu := slot.Resources.Cpu().DeepCopy()
+		cpu := fit.Resources.Cpu().DeepCopy()
 		cpu.Add(resource.MustParse("1m"))
 		larger.Containers[0].Resources.Requests[corev1.ResourceCPU] = cpu
 		before, _ := w.copies(t, larger, 0)
 		if got, _ := w.copies(t, larger, 1); got != before {
-			t.Errorf("%s: a pod with 1m more than the slot %+v starts\n%s", w.name, slot, w.describe(larger))
+			t.Errorf("%s: a pod with 1m more than the largest fit %+v starts\n%s", w.name, fit, w.describe(larger))
 		}
 		if got, reason := w.copies(t, spec, 1); got != before+1 {
-			t.Errorf("%s: the slot %+v is none: %s\n%s", w.name, slot, reason, w.describe(spec))
+			t.Errorf("%s: the largest fit %+v is none: %s\n%s", w.name, fit, reason, w.describe(spec))
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (w *world) room(t *testing.T) room {
 			lost = tidekeeperv1.Lost{Cause: cause, Resources: corev1.ResourceList{}}
 		}
 		lost.Nodes++
-		if cause != tidekeeperv1.LostNoPodSlot {
+		if cause != tidekeeperv1.LostPodLimitReached {
 			free = usable
 		} else {
 			for name, q := range free {
@@ -222,9 +222,9 @@ func causeOf(n corev1.Node, requested corev1.ResourceList, own []tidekeeperv1.Ta
 	case n.Spec.Unschedulable:
 		return tidekeeperv1.LostCordoned
 	case foreign:
-		return tidekeeperv1.LostForeignTaint
+		return tidekeeperv1.LostOtherTaint
 	case requested.Pods().Cmp(*n.Status.Allocatable.Pods()) >= 0:
-		return tidekeeperv1.LostNoPodSlot
+		return tidekeeperv1.LostPodLimitReached
 	}
 	return ""
 }
@@ -276,18 +276,18 @@ func (r room) is(s tidekeeperv1.NodePoolStatus) error {
 		err = errors.Join(err, same(string(l.Cause), r.lost[l.Cause].Resources, l.Resources))
 	}
 	most := corev1.ResourceList{}
-	for _, slot := range s.Slots {
-		free, usable := r.freeOn[slot.Node]
+	for _, fit := range s.LargestFits {
+		free, usable := r.freeOn[fit.Node]
 		if !usable {
-			err = errors.Join(err, fmt.Errorf("a slot is on %s, which cannot be used", slot.Node))
+			err = errors.Join(err, fmt.Errorf("a largest fit is on %s, which cannot be used", fit.Node))
 		}
-		err = errors.Join(err, same("the slot on "+slot.Node, free, slot.Resources))
-		larger(most, slot.Resources)
+		err = errors.Join(err, same("the largest fit on "+fit.Node, free, fit.Resources))
+		larger(most, fit.Resources)
 	}
-	if len(s.Slots) > 4 {
-		err = errors.Join(err, fmt.Errorf("%d slots", len(s.Slots)))
-	} else if len(s.Slots) < 4 {
-		err = errors.Join(err, same("the largest slots", placed(r.largest()), placed(most)))
+	if len(s.LargestFits) > 4 {
+		err = errors.Join(err, fmt.Errorf("%d largest fits", len(s.LargestFits)))
+	} else if len(s.LargestFits) < 4 {
+		err = errors.Join(err, same("the largest fits", placed(r.largest()), placed(most)))
 	}
 	return err
 }
@@ -309,7 +309,7 @@ func larger(most, than corev1.ResourceList) {
 	}
 }
 
-// placed leaves out what testSlotOfEachResource is about, and the number of pods.
+// placed leaves out what testFitOfEachResource is about, and the number of pods.
 func placed(of corev1.ResourceList) corev1.ResourceList {
 	delete(of, corev1.ResourcePods)
 	delete(of, corev1.ResourceEphemeralStorage)
@@ -332,7 +332,7 @@ func (r room) isMeasured(pool string, m framework.Metrics) (err error) {
 	}
 	gauge("tidekeeper_nodepool_resource", "kind", "usable", r.usable)
 	gauge("tidekeeper_nodepool_resource", "kind", "free", r.free)
-	gauge("tidekeeper_nodepool_largest_slot", "", "", placed(r.largest()))
+	gauge("tidekeeper_nodepool_largest_fit", "", "", placed(r.largest()))
 	for cause, lost := range r.lost {
 		gauge("tidekeeper_nodepool_lost", "cause", string(cause), lost.Resources)
 	}

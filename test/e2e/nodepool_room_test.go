@@ -30,7 +30,7 @@ func TestNodePool_Room(t *testing.T) {
 	cluster.Apply(t, p)
 	healthyWith(t, "room", 4)
 
-	sees := func(what string, nodes int32, usable, free string, lost []string, slots []string) {
+	sees := func(what string, nodes int32, usable, free string, lost []string, fits []string) {
 		t.Helper()
 		eventuallyPool(t, "room", what, func(p *tidekeeperv1.NodePool) error {
 			s := p.Status
@@ -38,15 +38,15 @@ func TestNodePool_Room(t *testing.T) {
 			for _, l := range s.Lost {
 				losses = append(losses, fmt.Sprintf("%s %d %s", l.Cause, l.Nodes, cpuAndMemory(l.Resources)))
 			}
-			for _, slot := range s.Slots {
-				largest = append(largest, slot.Node+" "+cpuAndMemory(slot.Resources))
+			for _, fit := range s.LargestFits {
+				largest = append(largest, fit.Node+" "+cpuAndMemory(fit.Resources))
 			}
-			return errors.Join(diff(nodes, s.UsableNodes), diff(usable, cpuAndMemory(s.Usable)), diff(free, cpuAndMemory(s.Free)), diff(lost, losses), diff(slots, largest))
+			return errors.Join(diff(nodes, s.UsableNodes), diff(usable, cpuAndMemory(s.Usable)), diff(free, cpuAndMemory(s.Free)), diff(lost, losses), diff(fits, largest))
 		})
 	}
 	sees("is all usable", 4, "14 40Gi", "14 40Gi", nil, []string{"room-1 4 8Gi", "roomy-1 2 16Gi"})
 
-	// A pod takes the most of one node: the largest slots are elsewhere now.
+	// A pod takes the most of one node: the largest fits are elsewhere now.
 	requests := corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("1Gi")}
 	spec := corev1.PodSpec{
 		NodeName:    "room-1",
@@ -65,15 +65,15 @@ func TestNodePool_Room(t *testing.T) {
 	})
 	cluster.Sandbox(t, "nodes", "not-ready", "room-3")
 	sees("sees what is lost", 1, "4 8Gi", "1 7Gi",
-		[]string{"NotReady 1 4 8Gi", "Cordoned 1 4 8Gi", "ForeignTaint 1 2 16Gi"}, []string{"room-1 1 7Gi"})
+		[]string{"NotReady 1 4 8Gi", "Cordoned 1 4 8Gi", "OtherTaint 1 2 16Gi"}, []string{"room-1 1 7Gi"})
 	framework.Eventually(t, "the metrics say the same", func() error {
 		m := manager.ReadMetrics(t)
 		return errors.Join(
 			gauge(m, 1, "tidekeeper_nodepool_nodes", map[string]string{"pool": "room", "state": "usable"}),
 			gauge(m, 1, "tidekeeper_nodepool_resource", map[string]string{"pool": "room", "kind": "free", "resource": "cpu"}),
 			gauge(m, 4, "tidekeeper_nodepool_resource", map[string]string{"pool": "room", "kind": "usable", "resource": "cpu"}),
-			gauge(m, 2, "tidekeeper_nodepool_lost", map[string]string{"pool": "room", "cause": "ForeignTaint", "resource": "cpu"}),
-			gauge(m, 1, "tidekeeper_nodepool_largest_slot", map[string]string{"pool": "room", "resource": "cpu"}))
+			gauge(m, 2, "tidekeeper_nodepool_lost", map[string]string{"pool": "room", "cause": "OtherTaint", "resource": "cpu"}),
+			gauge(m, 1, "tidekeeper_nodepool_largest_fit", map[string]string{"pool": "room", "resource": "cpu"}))
 	})
 
 	// What is requested and allocatable keep their meaning.
@@ -83,13 +83,13 @@ func TestNodePool_Room(t *testing.T) {
 
 	cluster.Change(t, cordoned, func() { cordoned.Spec.Unschedulable = false })
 	cluster.Sandbox(t, "nodes", "ready", "room-3")
-	sees("is usable again", 3, "12 24Gi", "9 23Gi", []string{"ForeignTaint 1 2 16Gi"}, []string{"room-2 4 8Gi"})
+	sees("is usable again", 3, "12 24Gi", "9 23Gi", []string{"OtherTaint 1 2 16Gi"}, []string{"room-2 4 8Gi"})
 
 	// A node that has as many pods as it may have takes no more, whatever is free.
 	full := framework.Node("room-1")
 	cluster.ChangeStatus(t, full, func() { full.Status.Allocatable["pods"] = resource.MustParse("1") })
-	sees("sees a node without a pod slot", 2, "11 17Gi", "8 16Gi",
-		[]string{"ForeignTaint 1 2 16Gi", "NoPodSlot 1 1 7Gi"}, []string{"room-2 4 8Gi"})
+	sees("sees a node at its limit of pods", 2, "11 17Gi", "8 16Gi",
+		[]string{"OtherTaint 1 2 16Gi", "PodLimitReached 1 1 7Gi"}, []string{"room-2 4 8Gi"})
 }
 
 // gauge checks the value of a series.

@@ -75,7 +75,7 @@ func plain(list corev1.ResourceList) map[string]string {
 
 // Utilization: the requests of pods, counted like the scheduler does, and their share of
 // the allocatable resources.
-func TestNodePool_WaterLevel(t *testing.T) {
+func TestNodePool_Utilization(t *testing.T) {
 	cluster.StartManager(t, "--status-interval=100ms")
 	addMembers(t, "s06", 2, "--allocatable", "cpu=4,memory=8Gi,pods=110")
 	cluster.Apply(t, pool("s06"))

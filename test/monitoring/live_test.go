@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 func TestPrometheus(t *testing.T) {
 	p := prometheus{framework.FreeAddress(t)}
 	gates := p.gates(t, map[string]any{"name": "never", "query": `vector(1) > 2`})
-	manager := cluster.StartManager(t, append([]string{"--metrics-secure=true", "--restart-gates=" + gates}, cluster.ElectUntilReleased(t)...)...)
+	manager := cluster.StartManager(t, append([]string{"--metrics-secure=true", "--restart-queries=" + gates}, cluster.ElectUntilReleased(t)...)...)
 	p.watch(t, manager)
 	since := time.Now()
 	load(t, p)

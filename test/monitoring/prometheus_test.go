@@ -22,10 +22,10 @@ import (
 // prometheus is a running Prometheus that scrapes a manager every second.
 type prometheus struct{ address string }
 
-// gates returns a file for --restart-gates with queries that it is asked.
+// gates returns a file for --restart-queries with queries that it is asked.
 func (p prometheus) gates(t *testing.T, queries ...any) string {
 	t.Helper()
-	return writeYAML(t, t.TempDir(), "gates.yaml", map[string]any{
+	return writeYAML(t, t.TempDir(), "queries.yaml", map[string]any{
 		"prometheus": map[string]any{"url": "http://" + p.address, "timeoutSeconds": 10},
 		"queries":    queries,
 	})

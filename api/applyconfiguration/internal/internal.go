@@ -138,18 +138,15 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: numeric
 - name: dev.tidekeeper.tidekeeper.api.v1.LabelValue
   scalar: string
-- name: dev.tidekeeper.tidekeeper.api.v1.LevelSummary
+- name: dev.tidekeeper.tidekeeper.api.v1.LargestFit
   map:
     fields:
-    - name: cpu
+    - name: node
       type:
         scalar: string
-    - name: memory
+    - name: resources
       type:
-        scalar: string
-    - name: pods
-      type:
-        scalar: string
+        namedType: io.k8s.api.core.v1.ResourceList
 - name: dev.tidekeeper.tidekeeper.api.v1.Lost
   map:
     fields:
@@ -288,6 +285,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: heldBackNodes
       type:
         scalar: numeric
+    - name: largestFits
+      type:
+        list:
+          elementType:
+            namedType: dev.tidekeeper.tidekeeper.api.v1.LargestFit
+          elementRelationship: associative
+          keys:
+          - node
     - name: lost
       type:
         list:
@@ -316,17 +321,9 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             scalar: numeric
-    - name: slots
-      type:
-        list:
-          elementType:
-            namedType: dev.tidekeeper.tidekeeper.api.v1.Slot
-          elementRelationship: associative
-          keys:
-          - node
     - name: summary
       type:
-        namedType: dev.tidekeeper.tidekeeper.api.v1.LevelSummary
+        namedType: dev.tidekeeper.tidekeeper.api.v1.UtilizationSummary
     - name: usable
       type:
         namedType: io.k8s.api.core.v1.ResourceList
@@ -593,15 +590,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: pendingRequestTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
-- name: dev.tidekeeper.tidekeeper.api.v1.Slot
-  map:
-    fields:
-    - name: node
-      type:
-        scalar: string
-    - name: resources
-      type:
-        namedType: io.k8s.api.core.v1.ResourceList
 - name: dev.tidekeeper.tidekeeper.api.v1.Taint
   map:
     fields:
@@ -629,6 +617,18 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.Trigger
   scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.UtilizationSummary
+  map:
+    fields:
+    - name: cpu
+      type:
+        scalar: string
+    - name: memory
+      type:
+        scalar: string
+    - name: pods
+      type:
+        scalar: string
 - name: io.k8s.api.core.v1.ResourceList
   map:
     elementType:

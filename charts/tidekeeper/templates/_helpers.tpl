@@ -97,7 +97,7 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* The file of --restart-gates. */}}
-{{- define "tidekeeper.restartGates" -}}
-{{- toYaml (dict "prometheus" .Values.restartGates.prometheus "queries" .Values.restartGates.queries) -}}
+{{/* The file of --restart-queries. */}}
+{{- define "tidekeeper.restartQueries" -}}
+{{- toYaml (dict "prometheus" .Values.restartQueries.prometheus "queries" .Values.restartQueries.queries) -}}
 {{- end }}

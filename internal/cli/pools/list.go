@@ -276,18 +276,18 @@ func listRow(p view.Pool, wide bool, now time.Time) []term.Cell {
 	}
 	row = append(row, conflicts, term.Text(term.Ago(p.Created, now)))
 	if wide {
-		row = append(row, term.Text(amountOf(p.Levels, corev1.ResourceCPU)), term.Text(amountOf(p.Levels, corev1.ResourceMemory)), largestSlotCell(p.Slots),
+		row = append(row, term.Text(amountOf(p.Levels, corev1.ResourceCPU)), term.Text(amountOf(p.Levels, corev1.ResourceMemory)), largestFitCell(p.LargestFits),
 			term.Text(otherLevels(p.Levels)), term.Text(p.Status.Message))
 	}
 	return row
 }
 
-// largestSlotCell is the largest pod that can start now; the one with most CPU, if there are several.
-func largestSlotCell(slots []tidekeeperv1.Slot) term.Cell {
-	if len(slots) == 0 {
+// largestFitCell is the largest pod that can start now; the one with most CPU, if there are several.
+func largestFitCell(fits []tidekeeperv1.LargestFit) term.Cell {
+	if len(fits) == 0 {
 		return term.Text("-")
 	}
-	return term.Cell{Text: view.SlotText(slots[0]), Short: resources.Text(slots[0].Resources)}
+	return term.Cell{Text: view.LargestFitText(fits[0]), Short: resources.Text(fits[0].Resources)}
 }
 
 // levelCell is a share in percent, with a bar where there is room for one.

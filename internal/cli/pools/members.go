@@ -30,8 +30,8 @@ func roomLines(d view.PoolDetail) (lines [][2]string) {
 	for i, l := range r.Lost {
 		add(onFirst(i, "Lost:"), view.LostText(l))
 	}
-	for i, s := range r.Slots {
-		add(onFirst(i, "Fits now:"), view.SlotText(s))
+	for i, s := range r.LargestFits {
+		add(onFirst(i, "Fits now:"), view.LargestFitText(s))
 	}
 	if text := view.DaemonSetsText(r); text != "" {
 		add("DaemonSets:", text)

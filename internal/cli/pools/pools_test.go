@@ -71,7 +71,7 @@ func TestPoolsTable(t *testing.T) {
 			p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: "Conflicted", Status: "True"})
 			p.Status.NodeCount, p.Status.ReadyNodes = 4, 3
 			p.Status.Allocatable, p.Status.Requested = list("cpu", "16", "memory", "64Gi"), list("cpu", "15500m", "memory", "1Gi")
-			p.Status.Slots = []tidekeeperv1.Slot{{Node: "gpu-2", Resources: list("cpu", "500m", "memory", "60Gi", "pods", "7")}}
+			p.Status.LargestFits = []tidekeeperv1.LargestFit{{Node: "gpu-2", Resources: list("cpu", "500m", "memory", "60Gi", "pods", "7")}}
 			p.Status.RequestedPercent = map[corev1.ResourceName]int32{"cpu": 96, "memory": 1, "pods": 0, "nvidia.com/gpu": 50}
 		}),
 		aPool("none", "NoNodes", nil),

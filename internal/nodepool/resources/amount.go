@@ -65,7 +65,7 @@ func CompareNames(a, b corev1.ResourceName) int {
 }
 
 // IsSecondary reports whether a resource is one that seldom decides where a pod fits: the number
-// of pods, and ephemeral storage. No slot is shown because of it, and texts leave it out.
+// of pods, and ephemeral storage. No largest fit is shown because of it, and texts leave it out.
 func IsSecondary(name corev1.ResourceName) bool {
 	return name == corev1.ResourcePods || name == corev1.ResourceEphemeralStorage
 }

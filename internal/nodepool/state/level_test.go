@@ -141,7 +141,7 @@ func checkLevels(t *rapid.T, f *Cluster, w *truth) {
 		want := cluster.Level(sets.List(f.graph.pools[name].members), plan.Taints(p))
 		got := capacity.Level{
 			Nodes: v.Nodes, UsableNodes: v.UsableNodes, Allocatable: want.Allocatable, Requested: want.Requested,
-			Usable: v.Usable, Free: v.Free, Lost: v.Lost, DaemonSets: want.DaemonSets, EmptyNode: want.EmptyNode, Slots: v.Slots,
+			Usable: v.Usable, Free: v.Free, Lost: v.Lost, DaemonSets: want.DaemonSets, EmptyNode: want.EmptyNode, LargestFits: v.LargestFits,
 		}
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("the level of pool %s (+) differs from the count (-):\n%s", name, diff)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Config is the file of --restart-gates.
+// Config is the file of --restart-queries.
 type Config struct {
 	Prometheus Prometheus `json:"prometheus"`
 	Queries    []Query    `json:"queries"`

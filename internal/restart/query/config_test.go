@@ -72,7 +72,7 @@ func TestLoad(t *testing.T) {
 	if _, err := Load(filepath.Join(t.TempDir(), "none")); err == nil || !strings.HasPrefix(err.Error(), "read the queries: ") {
 		t.Errorf("a file that does not exist: %v", err)
 	}
-	file := filepath.Join(t.TempDir(), "gates.yaml")
+	file := filepath.Join(t.TempDir(), "queries.yaml")
 	if err := os.WriteFile(file, []byte(good), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@
 //	config.go      the file that names the Prometheus and the queries
 //	template.go    $namespace and $name in a query
 //	prometheus.go  one query, with bounds on what the answer may cost
-//	gate.go        the queries about each restart, asked beside the reconciles
+//	evaluator.go   the queries about each restart, asked beside the reconciles
 //	metrics.go     its metrics
 //
 // Whatever is not the answer that there is no result keeps a restart from being started.

@@ -27,11 +27,11 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		queries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidekeeper_restart_queries_total",
-			Help: "Queries of --restart-gates that were asked before restarts, by the name of the query and its result (Open, Closed, Error). Without --restart-gates there are none.",
+			Help: "Queries of --restart-queries that were asked before restarts, by the name of the query and its result (Open, Closed, Error). Without --restart-queries there are none.",
 		}, []string{"query", "result"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "tidekeeper_restart_query_duration_seconds",
-			Help:    "How long the answers to the queries of --restart-gates took.",
+			Help:    "How long the answers to the queries of --restart-queries took.",
 			Buckets: []float64{.01, .05, .1, .5, 1, 5, 30},
 
 			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,

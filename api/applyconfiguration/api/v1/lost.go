@@ -20,7 +20,7 @@ type LostApplyConfiguration struct {
 	// nodes on which it is lost.
 	Nodes *int32 `json:"nodes,omitempty"`
 	// resources that are lost: all that is allocatable on these nodes; for
-	// NoPodSlot only what is not requested, as what is requested is in use.
+	// PodLimitReached only what is not requested, as what is requested is in use.
 	Resources *corev1.ResourceList `json:"resources,omitempty"`
 }
 

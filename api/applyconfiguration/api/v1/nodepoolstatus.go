@@ -44,21 +44,21 @@ type NodePoolStatusApplyConfiguration struct {
 	// is lost.
 	Usable *corev1.ResourceList `json:"usable,omitempty"`
 	// free is what is usable and not requested. It is the sum over the nodes, so
-	// that no node need have room for a pod that is smaller: see slots.
+	// that no node need have room for a pod that is smaller: see largestFits.
 	Free *corev1.ResourceList `json:"free,omitempty"`
 	// lost is what new pods cannot use of allocatable, by cause. A node counts for
 	// the first cause that applies. Of the resources, the first eight are shown:
 	// cpu, memory, and the others by name.
 	Lost []LostApplyConfiguration `json:"lost,omitempty"`
-	// slots are the largest pods that can start now: what is free on the node with
+	// largestFits are the largest pods that can start now: what is free on the node with
 	// the most free cpu, on that with the most free memory, and on those with the
 	// most of each other resource, other than ephemeral-storage and pods, at most
 	// four nodes. Of the resources, the first
 	// eight are shown, as in lost.
-	Slots []SlotApplyConfiguration `json:"slots,omitempty"`
+	LargestFits []LargestFitApplyConfiguration `json:"largestFits,omitempty"`
 	// summary is the level in short, for people: the columns of kubectl get.
 	// Programs read requested, allocatable and requestedPercent.
-	Summary *LevelSummaryApplyConfiguration `json:"summary,omitempty"`
+	Summary *UtilizationSummaryApplyConfiguration `json:"summary,omitempty"`
 	// managed names the keys that the pool may have put on nodes: those of
 	// the spec, and those that were removed from the spec but not from every
 	// node yet. It is written before any node, and only keys named here are
@@ -178,15 +178,15 @@ func (b *NodePoolStatusApplyConfiguration) WithLost(values ...*LostApplyConfigur
 	return b
 }
 
-// WithSlots adds the given value to the Slots field in the declarative configuration
+// WithLargestFits adds the given value to the LargestFits field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the Slots field.
-func (b *NodePoolStatusApplyConfiguration) WithSlots(values ...*SlotApplyConfiguration) *NodePoolStatusApplyConfiguration {
+// If called multiple times, values provided by each call will be appended to the LargestFits field.
+func (b *NodePoolStatusApplyConfiguration) WithLargestFits(values ...*LargestFitApplyConfiguration) *NodePoolStatusApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
-			panic("nil value passed to WithSlots")
+			panic("nil value passed to WithLargestFits")
 		}
-		b.Slots = append(b.Slots, *values[i])
+		b.LargestFits = append(b.LargestFits, *values[i])
 	}
 	return b
 }
@@ -194,7 +194,7 @@ func (b *NodePoolStatusApplyConfiguration) WithSlots(values ...*SlotApplyConfigu
 // WithSummary sets the Summary field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Summary field is set to the value of the last call.
-func (b *NodePoolStatusApplyConfiguration) WithSummary(value *LevelSummaryApplyConfiguration) *NodePoolStatusApplyConfiguration {
+func (b *NodePoolStatusApplyConfiguration) WithSummary(value *UtilizationSummaryApplyConfiguration) *NodePoolStatusApplyConfiguration {
 	b.Summary = value
 	return b
 }

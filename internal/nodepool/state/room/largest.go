@@ -49,10 +49,10 @@ func (l *largest) update(n *Node, before []resources.Amount, usable bool) {
 }
 
 // nodes returns the nodes with the most of each resource, in the order of the resources, each
-// node once, at most [capacity.MaxSlots].
+// node once, at most [capacity.MaxLargestFits].
 func (l largest) nodes() (list []*Node) {
 	for _, name := range slices.SortedFunc(maps.Keys(l), resources.CompareNames) {
-		if n := l[name].top(); len(list) < capacity.MaxSlots && !slices.Contains(list, n) {
+		if n := l[name].top(); len(list) < capacity.MaxLargestFits && !slices.Contains(list, n) {
 			list = append(list, n)
 		}
 	}

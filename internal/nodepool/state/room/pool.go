@@ -129,12 +129,12 @@ type Report struct {
 	LostNodes    int
 	Usable, Free corev1.ResourceList
 	Lost         []tidekeeperv1.Lost
-	Slots        []tidekeeperv1.Slot
-	// LargestSlot is the most that is free on one node, of each resource by itself.
-	LargestSlot corev1.ResourceList
+	LargestFits  []tidekeeperv1.LargestFit
+	// LargestFit is the most that is free on one node, of each resource by itself.
+	LargestFit corev1.ResourceList
 }
 
-// maxShownResources is the number of resources of a loss or a slot in a status.
+// maxShownResources is the number of resources of a loss or a largest fit in a status.
 const maxShownResources = 8
 
 // Report returns the room of the pool, of these resources.
@@ -151,11 +151,11 @@ func (p *Pool) Report(names []corev1.ResourceName) Report {
 	for name, h := range p.largest {
 		most[name] = resources.Sum{Value: resources.ValueOf(h.top().left, name), Count: 1}
 	}
-	r.LargestSlot = most.ListOf(slices.DeleteFunc(slices.Clone(names), resources.IsSecondary))
+	r.LargestFit = most.ListOf(slices.DeleteFunc(slices.Clone(names), resources.IsSecondary))
 	for _, n := range p.largest.nodes() {
 		var left resources.Sums
 		left.Add(n.left)
-		r.Slots = append(r.Slots, tidekeeperv1.Slot{Node: n.Name, Resources: left.ListOf(shown)})
+		r.LargestFits = append(r.LargestFits, tidekeeperv1.LargestFit{Node: n.Name, Resources: left.ListOf(shown)})
 	}
 	return r
 }

@@ -9,29 +9,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SlotApplyConfiguration represents a declarative configuration of the Slot type for use
+// LargestFitApplyConfiguration represents a declarative configuration of the LargestFit type for use
 // with apply.
 //
-// Slot is what is free on one node: the largest pod that would start there now. A pod needs
+// LargestFit is what is free on one node: the largest pod that would start there now. A pod needs
 // all of its resources on the same node, but the most cpu and the most memory may be free on
-// different ones, so each slot is a whole.
-type SlotApplyConfiguration struct {
+// different ones, so each entry is a whole.
+type LargestFitApplyConfiguration struct {
 	// node on which it is free.
 	Node *string `json:"node,omitempty"`
 	// resources that are free.
 	Resources *corev1.ResourceList `json:"resources,omitempty"`
 }
 
-// SlotApplyConfiguration constructs a declarative configuration of the Slot type for use with
+// LargestFitApplyConfiguration constructs a declarative configuration of the LargestFit type for use with
 // apply.
-func Slot() *SlotApplyConfiguration {
-	return &SlotApplyConfiguration{}
+func LargestFit() *LargestFitApplyConfiguration {
+	return &LargestFitApplyConfiguration{}
 }
 
 // WithNode sets the Node field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Node field is set to the value of the last call.
-func (b *SlotApplyConfiguration) WithNode(value string) *SlotApplyConfiguration {
+func (b *LargestFitApplyConfiguration) WithNode(value string) *LargestFitApplyConfiguration {
 	b.Node = &value
 	return b
 }
@@ -39,7 +39,7 @@ func (b *SlotApplyConfiguration) WithNode(value string) *SlotApplyConfiguration 
 // WithResources sets the Resources field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Resources field is set to the value of the last call.
-func (b *SlotApplyConfiguration) WithResources(value corev1.ResourceList) *SlotApplyConfiguration {
+func (b *LargestFitApplyConfiguration) WithResources(value corev1.ResourceList) *LargestFitApplyConfiguration {
 	b.Resources = &value
 	return b
 }

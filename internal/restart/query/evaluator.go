@@ -25,8 +25,8 @@ const (
 	atOnce    = 10
 )
 
-// Gate asks the queries about each restart. Its methods return at once.
-type Gate struct {
+// Evaluator asks the queries about each restart. Its methods return at once.
+type Evaluator struct {
 	queries []named
 	ask     func(ctx context.Context, query string) (string, error)
 	metrics *Metrics
@@ -62,7 +62,7 @@ type shared struct {
 }
 
 // New returns a gate with the queries of a file; nil if the file is "".
-func New(file string, metrics *Metrics, c clock.PassiveClock, answered func(types.NamespacedName)) (*Gate, error) {
+func New(file string, metrics *Metrics, c clock.PassiveClock, answered func(types.NamespacedName)) (*Evaluator, error) {
 	if file == "" {
 		return nil, nil
 	}
@@ -74,7 +74,7 @@ func New(file string, metrics *Metrics, c clock.PassiveClock, answered func(type
 	if err != nil {
 		return nil, err
 	}
-	g := newGate(s.ask, metrics, c, answered)
+	g := newEvaluator(s.ask, metrics, c, answered)
 	for _, q := range config.Queries {
 		t, err := parseTemplate(q.Query)
 		if err != nil {
@@ -86,8 +86,8 @@ func New(file string, metrics *Metrics, c clock.PassiveClock, answered func(type
 	return g, nil
 }
 
-func newGate(ask func(context.Context, string) (string, error), metrics *Metrics, c clock.PassiveClock, answered func(types.NamespacedName)) *Gate {
-	return &Gate{
+func newEvaluator(ask func(context.Context, string) (string, error), metrics *Metrics, c clock.PassiveClock, answered func(types.NamespacedName)) *Evaluator {
+	return &Evaluator{
 		ask: ask, metrics: metrics, clock: c, answered: answered, limit: rate.NewLimiter(perSecond, atOnce),
 		objects: map[types.NamespacedName]*object{}, shared: map[string]shared{},
 	}
@@ -95,7 +95,7 @@ func newGate(ask func(context.Context, string) (string, error), metrics *Metrics
 
 // Answer returns what the queries said last about a restart and its workload, nil if they were
 // not asked or not answered yet. On a nil gate it is nil.
-func (g *Gate) Answer(key types.NamespacedName, workload string) *decision.Answer {
+func (g *Evaluator) Answer(key types.NamespacedName, workload string) *decision.Answer {
 	if g == nil {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (g *Gate) Answer(key types.NamespacedName, workload string) *decision.Answe
 
 // Ask asks the queries about a restart and its workload, unless that is being done. The end of
 // the context does not end the questions: each has its time.
-func (g *Gate) Ask(ctx context.Context, key types.NamespacedName, workload string) {
+func (g *Evaluator) Ask(ctx context.Context, key types.NamespacedName, workload string) {
 	g.mu.Lock()
 	o := g.objects[key]
 	if o == nil || o.workload != workload {
@@ -132,7 +132,7 @@ func (g *Gate) Ask(ctx context.Context, key types.NamespacedName, workload strin
 }
 
 // Forget drops what is kept of a restart.
-func (g *Gate) Forget(key types.NamespacedName) {
+func (g *Evaluator) Forget(key types.NamespacedName) {
 	if g == nil {
 		return
 	}
@@ -142,7 +142,7 @@ func (g *Gate) Forget(key types.NamespacedName) {
 }
 
 // askAll asks one query after the other until one closes the gate, and says which and why.
-func (g *Gate) askAll(ctx context.Context, namespace, workload string) (closed string) {
+func (g *Evaluator) askAll(ctx context.Context, namespace, workload string) (closed string) {
 	for _, q := range g.queries {
 		if closed := g.askShared(ctx, q.name, q.query.render(namespace, workload)); closed != "" {
 			return closed
@@ -152,7 +152,7 @@ func (g *Gate) askAll(ctx context.Context, namespace, workload string) (closed s
 }
 
 // askShared asks a query, or returns what it has said just now.
-func (g *Gate) askShared(ctx context.Context, name, query string) (closed string) {
+func (g *Evaluator) askShared(ctx context.Context, name, query string) (closed string) {
 	question := name + " " + query
 	said, _, _ := g.flight.Do(question, func() (any, error) {
 		now := g.clock.Now()
@@ -172,7 +172,7 @@ func (g *Gate) askShared(ctx context.Context, name, query string) (closed string
 	return said.(string)
 }
 
-func (g *Gate) askOne(ctx context.Context, name, query string) (closed string) {
+func (g *Evaluator) askOne(ctx context.Context, name, query string) (closed string) {
 	begun := g.clock.Now()
 	result, err := g.ask(ctx, query)
 	took := g.clock.Since(begun)
@@ -189,7 +189,7 @@ func (g *Gate) askOne(ctx context.Context, name, query string) (closed string) {
 }
 
 // keep notes an answer for those that ask the same, and drops those that are too old.
-func (g *Gate) keep(question, closed string) {
+func (g *Evaluator) keep(question, closed string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.clock.Now()

@@ -13,26 +13,26 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 )
 
-// MaxSlots is the maximum number of slots of a [Level].
-const MaxSlots = 4
+// MaxLargestFits is the maximum number of largest fits of a [Level].
+const MaxLargestFits = 4
 
-// slots returns what is free on the nodes with the most free CPU, memory and each extended
-// resource, each node once, at most [MaxSlots]. Of nodes with as much of that, the one with
+// largestFits returns what is free on the nodes with the most free CPU, memory and each extended
+// resource, each node once, at most [MaxLargestFits]. Of nodes with as much of that, the one with
 // more of the next resource counts, then the first by name.
-func (c *Cluster) slots(open []*node, offered []corev1.ResourceName) []tidekeeperv1.Slot {
-	shown := []tidekeeperv1.Slot{}
+func (c *Cluster) largestFits(open []*node, offered []corev1.ResourceName) []tidekeeperv1.LargestFit {
+	shown := []tidekeeperv1.LargestFit{}
 	for _, name := range offered {
-		if len(open) == 0 || len(shown) == MaxSlots || resources.IsSecondary(name) {
+		if len(open) == 0 || len(shown) == MaxLargestFits || resources.IsSecondary(name) {
 			continue
 		}
 		i := c.index[name]
 		best := slices.MaxFunc(open, func(a, b *node) int {
 			return cmp.Or(cmp.Compare(a.free[i], b.free[i]), slices.CompareFunc(a.free, b.free, compareLeft), cmp.Compare(b.number, a.number))
 		})
-		if best.free[i] <= 0 || slices.ContainsFunc(shown, func(s tidekeeperv1.Slot) bool { return s.Node == best.object.Name }) {
+		if best.free[i] <= 0 || slices.ContainsFunc(shown, func(s tidekeeperv1.LargestFit) bool { return s.Node == best.object.Name }) {
 			continue
 		}
-		shown = append(shown, tidekeeperv1.Slot{Node: best.object.Name, Resources: c.list(best.free, offered)})
+		shown = append(shown, tidekeeperv1.LargestFit{Node: best.object.Name, Resources: c.list(best.free, offered)})
 	}
 	return shown
 }
@@ -68,7 +68,7 @@ func CompareRoom(a, b []resources.Amount) int {
 
 // emptyNode returns what is left on the node that would have most, if it had pods of
 // DaemonSets only.
-func (c *Cluster) emptyNode(open []*node, offered []corev1.ResourceName) (s tidekeeperv1.Slot) {
+func (c *Cluster) emptyNode(open []*node, offered []corev1.ResourceName) (s tidekeeperv1.LargestFit) {
 	var most vector
 	for _, n := range open {
 		left := n.empty()

@@ -20,15 +20,15 @@ func TestChartHasTheQueries(t *testing.T) {
 	render := func(args ...string) (config *query.Config, pod string, arguments, mounts []string) {
 		t.Helper()
 		all := renderChart(t, append([]string{
-			"--set=restartGates.prometheus.url=https://prometheus.monitoring:9090",
-			`--set-json=restartGates.queries=[{"name": "alerts", "query": "ALERTS{namespace=$namespace}  # it's\n"}]`,
+			"--set=restartQueries.prometheus.url=https://prometheus.monitoring:9090",
+			`--set-json=restartQueries.queries=[{"name": "alerts", "query": "ALERTS{namespace=$namespace}  # it's\n"}]`,
 		}, args...)...)
-		text, _, _ := unstructured.NestedString(all["ConfigMap "+namespace+"/tidekeeper-restart-gates"], "data", "gates.yaml")
+		text, _, _ := unstructured.NestedString(all["ConfigMap "+namespace+"/tidekeeper-restart-queries"], "data", "queries.yaml")
 		config, err := query.Parse([]byte(text))
 		if err != nil {
 			t.Fatalf("%v:\n%s", err, text)
 		}
-		pod, _, _ = unstructured.NestedString(all[deployment], "spec", "template", "metadata", "annotations", "tidekeeper.dev/restart-gates")
+		pod, _, _ = unstructured.NestedString(all[deployment], "spec", "template", "metadata", "annotations", "tidekeeper.dev/restart-queries")
 		containers, _, _ := unstructured.NestedSlice(all[deployment], "spec", "template", "spec", "containers")
 		arguments, _, _ = unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
 		volumes, _, _ := unstructured.NestedSlice(all[deployment], "spec", "template", "spec", "volumes")
@@ -45,18 +45,18 @@ func TestChartHasTheQueries(t *testing.T) {
 	if config.Prometheus.URL != "https://prometheus.monitoring:9090" || len(config.Queries) != 1 || config.Queries[0].Query != "ALERTS{namespace=$namespace}  # it's\n" {
 		t.Errorf("the file has %+v", config)
 	}
-	if !slices.Contains(arguments, "--restart-gates=/restart-gates/gates.yaml") || !slices.Equal(mounts, []string{"/restart-gates"}) {
+	if !slices.Contains(arguments, "--restart-queries=/restart-queries/queries.yaml") || !slices.Equal(mounts, []string{"/restart-queries"}) {
 		t.Errorf("the manager has the arguments %q and the mounts %q", arguments, mounts)
 	}
 	_, again, _, _ := render()
-	_, other, _, mounts := render("--set=restartGates.prometheus.timeoutSeconds=7", "--set=restartGates.secret=token", "--set=metrics.certificateSecret=web")
+	_, other, _, mounts := render("--set=restartQueries.prometheus.timeoutSeconds=7", "--set=restartQueries.secret=token", "--set=metrics.certificateSecret=web")
 	if pod == "" || pod != again || pod == other {
 		t.Errorf("the annotation of the pods is %q, then %q, and with another file %q", pod, again, other)
 	}
-	if !slices.Equal(mounts, []string{"/certificate", "/restart-gates", "/restart-gates-secret"}) {
+	if !slices.Equal(mounts, []string{"/certificate", "/restart-queries", "/restart-queries-secret"}) {
 		t.Errorf("with a secret and a certificate the mounts are %q", mounts)
 	}
-	if all := renderChart(t); len(all["ConfigMap "+namespace+"/tidekeeper-restart-gates"]) > 0 {
+	if all := renderChart(t); len(all["ConfigMap "+namespace+"/tidekeeper-restart-queries"]) > 0 {
 		t.Error("without queries there is a file")
 	}
 }

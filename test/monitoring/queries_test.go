@@ -32,7 +32,7 @@ func TestRestartWaitsForQueries(t *testing.T) {
 	defer exporter.Close()
 	p := prometheus{framework.FreeAddress(t)}
 	gates := p.gates(t, map[string]any{"name": "never", "query": `vector(1) > 2`}, map[string]any{"name": "holds", "query": holdsQuery})
-	manager := cluster.StartManager(t, "--restart-gates="+gates)
+	manager := cluster.StartManager(t, "--restart-queries="+gates)
 	cluster.AddNodes(t, "gates", 1)
 	all := map[string]*tidekeeperv1.ScheduledRestart{}
 	for _, name := range []string{"held", "free"} {

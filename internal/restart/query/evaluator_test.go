@@ -22,7 +22,7 @@ var shop = types.NamespacedName{Namespace: "shop", Name: "nightly"}
 
 // asked is a gate whose queries are answered by a test.
 type asked struct {
-	*Gate
+	*Evaluator
 	clock   *clocktesting.FakePassiveClock
 	metrics *Metrics
 	said    chan types.NamespacedName
@@ -42,7 +42,7 @@ func newAsked(t *testing.T, queries ...string) *asked {
 		clock: clocktesting.NewFakePassiveClock(time.Date(2026, 6, 10, 3, 0, 0, 0, time.UTC)), metrics: metrics,
 		said: make(chan types.NamespacedName, 100), answer: func(string) (string, error) { return "", nil },
 	}
-	a.Gate = newGate(func(_ context.Context, query string) (string, error) {
+	a.Evaluator = newEvaluator(func(_ context.Context, query string) (string, error) {
 		a.mu.Lock()
 		a.queries = append(a.queries, query)
 		answer := a.answer
@@ -54,7 +54,7 @@ func newAsked(t *testing.T, queries ...string) *asked {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.Gate.queries = append(a.Gate.queries, named{[]string{"first", "second"}[i], q})
+		a.Evaluator.queries = append(a.Evaluator.queries, named{[]string{"first", "second"}[i], q})
 	}
 	return a
 }
@@ -86,7 +86,7 @@ func (a *asked) answers(answer func(query string) (string, error)) {
 	a.answer = answer
 }
 
-func TestGate(t *testing.T) {
+func TestEvaluator(t *testing.T) {
 	a := newAsked(t, `ALERTS{namespace=$namespace}`, `busy{deployment=$name}`)
 	if answer := a.Answer(shop, "web"); answer != nil {
 		t.Errorf("nothing was asked, and the answer is %+v", answer)
@@ -186,7 +186,7 @@ func TestNew(t *testing.T) {
 	if g, err := New("", nil, nil, nil); g != nil || err != nil {
 		t.Errorf("without a file: %v, %v", g, err)
 	}
-	var none *Gate
+	var none *Evaluator
 	none.Forget(shop)
 	if none.Answer(shop, "web") != nil {
 		t.Error("no gate has an answer")
@@ -195,7 +195,7 @@ func TestNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "gates.yaml")
+	file := filepath.Join(t.TempDir(), "queries.yaml")
 	if err := os.WriteFile(file, []byte("prometheus: {url: 'http://127.0.0.1:1'}\nqueries: [{name: alerts, query: 'ALERTS{namespace=$namespace}'}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -5,13 +5,13 @@
 
 package v1
 
-// LevelSummaryApplyConfiguration represents a declarative configuration of the LevelSummary type for use
+// UtilizationSummaryApplyConfiguration represents a declarative configuration of the UtilizationSummary type for use
 // with apply.
 //
-// LevelSummary says how much is requested of what is allocatable, like
+// UtilizationSummary says how much is requested of what is allocatable, like
 // "1.5/8 (18%)": rounded to three digits, the percentage rounded down. A
 // resource with nothing allocatable is left out.
-type LevelSummaryApplyConfiguration struct {
+type UtilizationSummaryApplyConfiguration struct {
 	// cpu in cores.
 	CPU *string `json:"cpu,omitempty"`
 	// memory in bytes, with a binary prefix.
@@ -20,16 +20,16 @@ type LevelSummaryApplyConfiguration struct {
 	Pods *string `json:"pods,omitempty"`
 }
 
-// LevelSummaryApplyConfiguration constructs a declarative configuration of the LevelSummary type for use with
+// UtilizationSummaryApplyConfiguration constructs a declarative configuration of the UtilizationSummary type for use with
 // apply.
-func LevelSummary() *LevelSummaryApplyConfiguration {
-	return &LevelSummaryApplyConfiguration{}
+func UtilizationSummary() *UtilizationSummaryApplyConfiguration {
+	return &UtilizationSummaryApplyConfiguration{}
 }
 
 // WithCPU sets the CPU field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the CPU field is set to the value of the last call.
-func (b *LevelSummaryApplyConfiguration) WithCPU(value string) *LevelSummaryApplyConfiguration {
+func (b *UtilizationSummaryApplyConfiguration) WithCPU(value string) *UtilizationSummaryApplyConfiguration {
 	b.CPU = &value
 	return b
 }
@@ -37,7 +37,7 @@ func (b *LevelSummaryApplyConfiguration) WithCPU(value string) *LevelSummaryAppl
 // WithMemory sets the Memory field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Memory field is set to the value of the last call.
-func (b *LevelSummaryApplyConfiguration) WithMemory(value string) *LevelSummaryApplyConfiguration {
+func (b *UtilizationSummaryApplyConfiguration) WithMemory(value string) *UtilizationSummaryApplyConfiguration {
 	b.Memory = &value
 	return b
 }
@@ -45,7 +45,7 @@ func (b *LevelSummaryApplyConfiguration) WithMemory(value string) *LevelSummaryA
 // WithPods sets the Pods field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Pods field is set to the value of the last call.
-func (b *LevelSummaryApplyConfiguration) WithPods(value string) *LevelSummaryApplyConfiguration {
+func (b *UtilizationSummaryApplyConfiguration) WithPods(value string) *UtilizationSummaryApplyConfiguration {
 	b.Pods = &value
 	return b
 }
