@@ -3,6 +3,7 @@
 
 package v1
 
-// EventAnnotationWins is recorded about a ScheduledRestart of an opt-in when a field that an
-// annotation of the workload names was changed by another client, and was set back.
+// EventAnnotationWins is recorded about a ScheduledRestart of an opt-in when another client
+// changed a field that an annotation of the workload sets, and the manager restored the
+// annotation's value.
 const EventAnnotationWins = "AnnotationWins"

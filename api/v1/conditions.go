@@ -3,19 +3,19 @@
 
 package v1
 
-// Condition types of both kinds, as kstatus defines them.
+// Condition types that NodePool, ScheduledRestart and Freeze share, as kstatus defines them.
 const (
-	// ConditionReady is True while the object does what its spec asks for, or
-	// deliberately does nothing. Its reason is the STATUS column of kubectl get.
+	// ConditionReady is True while the object does as its spec says, or deliberately does
+	// nothing. Its reason is the STATUS column of kubectl get.
 	ConditionReady = "Ready"
-	// ConditionReconciling is present only while it is True: work is in progress,
-	// or waits for something that is expected to happen.
+	// ConditionReconciling is present only while it is True: work is in progress, or waits for
+	// an event that is expected to happen.
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled is present only while it is True: the object does not
 	// recover until a user changes something.
 	ConditionStalled = "Stalled"
 )
 
-// EventReconcileFailed is the reason of an event about an object of either kind: an
-// error occurred, and the manager retries.
+// EventReconcileFailed is the reason of an event about an object of any kind: an error
+// occurred, and the manager retries.
 const EventReconcileFailed = "ReconcileFailed"

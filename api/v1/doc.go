@@ -3,9 +3,8 @@
 
 // Package v1 holds the API types of the group tidekeeper.dev, version v1.
 //
-// Defaults and validation are markers of the fields: `make generate`
-// turns them into the CRD schema, so the API server itself refuses what is
-// wrong and no webhook is needed.
+// Defaults and validation are markers of the fields: `make generate` turns them into the CRD
+// schema, so that the API server itself refuses invalid objects, without a webhook.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:ac:generate=true

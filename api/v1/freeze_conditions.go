@@ -3,9 +3,9 @@
 
 package v1
 
-// Reasons of the condition Ready of a Freeze. It is also [ReasonInvalidSelector], if the
-// selector cannot be used: the freeze then is about all namespaces. The schema of the CRD
-// normally refuses such a selector.
+// Reasons of the condition Ready of a Freeze, besides [ReasonInvalidSelector]: a freeze with an
+// unusable selector applies to all namespaces. The schema of the CRD normally refuses such a
+// selector.
 const (
 	// ReasonPending means that the freeze has not begun yet.
 	ReasonPending = "Pending"
@@ -15,7 +15,7 @@ const (
 	ReasonEnded = "Ended"
 )
 
-// ConditionInForce is True while a Freeze is in force. Its reasons are those of Ready.
+// ConditionInForce is True while a Freeze is in force. Its reasons are the same as for Ready.
 const ConditionInForce = "InForce"
 
 // Reasons of events about a Freeze.

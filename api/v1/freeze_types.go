@@ -7,40 +7,42 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FreezeSpec says when nothing is disturbed, where, and why.
+// FreezeSpec defines the period of a freeze, its namespaces and its reason.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.from) || self.until > self.from",message="until must be later than from"
 type FreezeSpec struct {
-	// from is when the freeze begins. Default: when it is created.
+	// from is the time at which the freeze begins. Defaults to the creation time of the Freeze.
 	//
 	// +optional
 	From *metav1.Time `json:"from,omitempty"`
 
-	// until is when it ends by itself.
+	// until is the time at which the freeze ends. Must be later than from.
 	Until metav1.Time `json:"until"`
 
-	// reason for the freeze, in one line. It is shown by everything that waits.
+	// reason is a one-line explanation of the freeze, at most 256 characters long. It is shown
+	// in the status of every restart and node that waits for the freeze.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^[:cntrl:]]*[^[:cntrl:][:space:]][^[:cntrl:]]*$')",message="reason must be one line that is not blank"
 	Reason string `json:"reason"`
 
-	// namespaceSelector chooses the namespaces in which no restart is started, by
-	// their labels. Without it, or if it is empty, these are all namespaces. No
-	// freeze lets a node pool put a new NoExecute taint on a node, whatever its
-	// selector is: pods of any namespace may be on the node.
+	// namespaceSelector selects, by their labels, the namespaces in which no restart is
+	// started. An absent or empty selector selects all namespaces. Whatever the selector, a
+	// freeze keeps node pools from adding NoExecute taints to nodes, because pods of any
+	// namespace may run there.
 	//
 	// +optional
 	NamespaceSelector *NamespaceSelector `json:"namespaceSelector,omitempty"`
 }
 
-// NamespaceSelector chooses namespaces by their labels: all of matchLabels and
-// all of matchExpressions must hold. To name namespaces, use the label
-// kubernetes.io/metadata.name, which each of them has. It is a
-// metav1.LabelSelector with bounds, so that the API server can afford to check it.
+// NamespaceSelector selects namespaces by their labels. A namespace must satisfy all of
+// matchLabels and all of matchExpressions. To select namespaces by name, use the label
+// kubernetes.io/metadata.name. The type is a metav1.LabelSelector with bounds, which keep the
+// cost of its validation rules within the limits of the API server.
 type NamespaceSelector struct {
-	// matchLabels are labels that a namespace must have, with exactly these values.
+	// matchLabels is a map of labels that a namespace must have, with exactly these values. At
+	// most 32.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
@@ -48,7 +50,8 @@ type NamespaceSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.labelValue().validate(self[k]).hasValue())",message="a label value must be at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
-	// matchExpressions are requirements on labels.
+	// matchExpressions is a list of label requirements, all of which a namespace must satisfy.
+	// At most 32.
 	//
 	// +optional
 	// +listType=atomic
@@ -56,23 +59,24 @@ type NamespaceSelector struct {
 	MatchExpressions []NamespaceSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
-// NamespaceSelectorRequirement is a requirement on a label of a namespace.
+// NamespaceSelectorRequirement is a requirement on one label of a namespace.
 //
 // +kubebuilder:validation:XValidation:rule="self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : !has(self.values) || size(self.values) == 0",message="In and NotIn need values; Exists and DoesNotExist take none"
 type NamespaceSelectorRequirement struct {
-	// key of the label.
+	// key is the label key that the requirement applies to.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="a label key must be a qualified name: letters, digits, '-', '_' and '.', at most 63 of them, after an optional DNS prefix and '/'"
 	Key string `json:"key"`
 
-	// operator that relates the label to the values.
+	// operator relates the label to the values: In, NotIn, Exists or DoesNotExist.
 	//
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
 	Operator metav1.LabelSelectorOperator `json:"operator"`
 
-	// values for In and NotIn.
+	// values is the list of label values for the operators In and NotIn, which need at least
+	// one. Must be empty for Exists and DoesNotExist. At most 64.
 	//
 	// +optional
 	// +listType=atomic
@@ -81,22 +85,22 @@ type NamespaceSelectorRequirement struct {
 	Values []LabelValue `json:"values,omitempty"`
 }
 
-// FreezeStatus says whether the freeze is in force, and what it holds back.
+// FreezeStatus is the observed state of a freeze.
 type FreezeStatus struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status was computed from.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// heldBack counts what is held back. It follows what happens by some seconds, and
-	// stays as it was at the end.
+	// heldBack counts the restarts and nodes that the freeze holds back. The counts lag by some
+	// seconds, and keep their last values once the freeze has ended.
 	//
 	// +optional
 	HeldBack HeldBack `json:"heldBack,omitempty"`
 
-	// conditions: InForce; and Ready (its reason is the STATUS column: Pending, InForce,
-	// Ended or InvalidSelector) and Stalled as kstatus defines them.
+	// conditions are InForce, and Ready and Stalled as kstatus defines them. The reason of
+	// Ready is the STATUS column: Pending, InForce, Ended or InvalidSelector.
 	//
 	// +optional
 	// +listType=map
@@ -104,16 +108,17 @@ type FreezeStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// HeldBack counts what a freeze holds back. What several of them hold back, each counts.
+// HeldBack counts the restarts and nodes that a freeze holds back. A restart or node held back
+// by several freezes counts for each of them.
 type HeldBack struct {
-	// restarts is the number of ScheduledRestarts with a restart that is due and waits.
+	// restarts is the number of ScheduledRestarts with a due restart that waits for the freeze.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Restarts int32 `json:"restarts,omitempty"`
 
-	// missedTicks is the number of ticks whose deadlines have passed meanwhile, as far
-	// as the histories of the ScheduledRestarts reach.
+	// missedTicks is the number of ticks whose starting deadline has passed during the freeze,
+	// as far back as the histories of the ScheduledRestarts go.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -126,8 +131,8 @@ type HeldBack struct {
 	Nodes int32 `json:"nodes,omitempty"`
 }
 
-// Freeze keeps Tidekeeper from starting anything that disturbs running pods: from a time
-// until another one, in some namespaces or in all of them. What has been started goes on.
+// Freeze keeps Tidekeeper from disturbing running pods for a period of time, in selected
+// namespaces or in all. Restarts that have already started continue.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -135,22 +140,22 @@ type HeldBack struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=tidekeeper
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the condition Ready"
-// +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.spec.until`,description="When it ends by itself"
-// +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.heldBack.restarts`,description="ScheduledRestarts with a restart that is due and waits"
-// +kubebuilder:printcolumn:name="Missed",type=integer,JSONPath=`.status.heldBack.missedTicks`,description="Ticks whose deadlines have passed meanwhile"
+// +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.spec.until`,description="When the freeze ends"
+// +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.heldBack.restarts`,description="ScheduledRestarts with a due restart that waits"
+// +kubebuilder:printcolumn:name="Missed",type=integer,JSONPath=`.status.heldBack.missedTicks`,description="Ticks whose deadline has passed during the freeze"
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.heldBack.nodes`,description="Nodes that wait for a NoExecute taint"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="From",type=string,JSONPath=`.spec.from`,priority=1,description="When it begins, if not when it was created"
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What the status means"
+// +kubebuilder:printcolumn:name="From",type=string,JSONPath=`.spec.from`,priority=1,description="When the freeze begins; empty if at its creation"
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="Explanation of the status"
 type Freeze struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says when nothing is disturbed, where, and why.
+	// spec defines the period of the freeze, its namespaces and its reason.
 	Spec FreezeSpec `json:"spec"`
 
-	// status says whether the freeze is in force, and what it holds back.
+	// status is the observed state of the freeze.
 	//
 	// +optional
 	Status FreezeStatus `json:"status,omitempty"`

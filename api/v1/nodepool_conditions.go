@@ -3,13 +3,13 @@
 
 package v1
 
-// ConditionConflicted is True while an older pool has a key that a NodePool asks for.
-// A NodePool also has the conditions [ConditionReady], [ConditionReconciling] and
+// ConditionConflicted is True while an older pool owns a key that a NodePool asks for. A
+// NodePool also has the conditions [ConditionReady], [ConditionReconciling] and
 // [ConditionStalled].
 const ConditionConflicted = "Conflicted"
 
-// Reasons of the condition Ready of a NodePool, in order of precedence. With the
-// first six the pool is not ready, with the others it is.
+// Reasons of the condition Ready of a NodePool, in order of precedence. Ready is False for the
+// first six and True for the others.
 const (
 	// ReasonDeleting means that the pool is being deleted and its settings are being
 	// removed from nodes.
@@ -17,8 +17,8 @@ const (
 	// ReasonInvalidSelector means that the selector cannot be used. The schema of
 	// the CRD normally refuses such a selector.
 	ReasonInvalidSelector = "InvalidSelector"
-	// ReasonRuntimeClassConflict means that a RuntimeClass with the name of the
-	// pool's exists and is not owned by the pool.
+	// ReasonRuntimeClassConflict means that a RuntimeClass named like the pool's exists, and
+	// the pool does not own it.
 	ReasonRuntimeClassConflict = "RuntimeClassConflict"
 	// ReasonNodePatchRefused means that some nodes cannot be patched for this pool.
 	ReasonNodePatchRefused = "NodePatchRefused"
@@ -28,8 +28,8 @@ const (
 	ReasonOutOfSync = "OutOfSync"
 	// ReasonNoNodes means that the pool selects no node.
 	ReasonNoNodes = "NoNodes"
-	// ReasonNodesNotReady means that all nodes match the pool's spec, and some of
-	// them are not Ready themselves.
+	// ReasonNodesNotReady means that all nodes match the pool's spec, and some of the nodes are
+	// not Ready.
 	ReasonNodesNotReady = "NodesNotReady"
 	// ReasonHealthy means that all nodes are Ready and match the pool's spec.
 	ReasonHealthy = "Healthy"
@@ -37,27 +37,29 @@ const (
 
 // Reasons of the condition Conflicted of a NodePool.
 const (
-	// ReasonKeyConflict means that an older pool has a key that this pool asks for.
+	// ReasonKeyConflict means that an older pool owns a key that this pool asks for.
 	ReasonKeyConflict = "KeyConflict"
-	// ReasonNoConflict means that no older pool has a key that this pool asks for.
+	// ReasonNoConflict means that no older pool owns a key that this pool asks for.
 	ReasonNoConflict = "NoConflict"
 )
 
-// ConditionHeadroom says whether the pods of a lost node or zone of a NodePool would find a
-// place. It is there if the spec asks for headroom.
+// ConditionHeadroom is True while the pods of any lost node or zone of a NodePool would fit on
+// the remaining nodes. Present only if the spec asks for headroom.
 const ConditionHeadroom = "Headroom"
 
-// Reasons of the condition Headroom of a NodePool. It is also Unknown with [ReasonNoNodes].
+// Reasons of the condition Headroom of a NodePool, besides [ReasonNoNodes] with the status
+// Unknown.
 const (
-	// ReasonEnoughRoom means that a place was found for all pods, whichever node or zone
-	// is lost: there is one.
+	// ReasonEnoughRoom means that the simulation found a node for every pod, whichever node or
+	// zone is lost. This is proof that all of them fit.
 	ReasonEnoughRoom = "EnoughRoom"
-	// ReasonNoPlace means that no place was found for some pods. There may be one that
-	// was not found.
+	// ReasonNoPlace means that the simulation found no node for some pods. This is not proof:
+	// another placement of the pods, which the simulation did not try, may fit.
 	ReasonNoPlace = "NoPlace"
-	// ReasonNoZones means that zones were asked for, and no node of the pool is in one.
+	// ReasonNoZones means that the spec asks for headroom for zones, and no node of the pool
+	// has a zone.
 	ReasonNoZones = "NoZones"
-	// ReasonNotEvaluated means that the pool was not looked at yet since it asks.
+	// ReasonNotEvaluated means that the headroom of the pool has not been evaluated yet.
 	ReasonNotEvaluated = "NotEvaluated"
 )
 
@@ -65,31 +67,31 @@ const (
 const (
 	// EventNodesJoined is recorded when nodes begin to match the selector.
 	EventNodesJoined = "NodesJoined"
-	// EventNodesLeft is recorded when nodes no longer match the selector, or are gone.
+	// EventNodesLeft is recorded when nodes no longer match the selector, or were deleted.
 	EventNodesLeft = "NodesLeft"
-	// EventSettingsApplied is recorded when the settings of the pool were put on
-	// nodes, changed there, or removed from them.
+	// EventSettingsApplied is recorded when settings of the pool were added to nodes, changed
+	// on nodes, or removed from nodes.
 	EventSettingsApplied = "SettingsApplied"
-	// EventDriftCorrected is recorded when another client had changed a setting of
-	// the pool on a node, and the pool's value was restored.
+	// EventDriftCorrected is recorded when the pool's value of a setting was restored on a node
+	// after another client had changed it.
 	EventDriftCorrected = "DriftCorrected"
-	// EventValueReplaced is recorded when a value that no pool had put on a node was
-	// replaced by the pool's.
+	// EventValueReplaced is recorded when the pool's value replaced a value that no pool had
+	// put on the node.
 	EventValueReplaced = "ValueReplaced"
 	// EventNodePatchFailed is recorded when a node could not be patched.
 	EventNodePatchFailed = "NodePatchFailed"
 	// EventNodePatchRefused is recorded when the pool becomes not ready for the reason
 	// of the same name.
 	EventNodePatchRefused = "NodePatchRefused"
-	// EventConflictingWriter is recorded when another client, or another pool, keeps
-	// reverting the pool's changes to a node, so that they are throttled.
+	// EventConflictingWriter is recorded when another client or another pool keeps reverting
+	// the pool's changes to a node, so that the pool's patches of the node are throttled.
 	EventConflictingWriter = "ConflictingWriter"
 	// EventKeyConflict is recorded when the condition Conflicted becomes True.
 	EventKeyConflict = "KeyConflict"
 	// EventHeadroomLost is recorded when the condition Headroom becomes False.
 	EventHeadroomLost = "HeadroomLost"
-	// EventEvictingPods is recorded when NoExecute taints of the pool are allowed onto
-	// nodes.
+	// EventEvictingPods is recorded when NoExecute taints of the pool are about to be added to
+	// nodes, which evicts pods there.
 	EventEvictingPods = "EvictingPods"
 	// EventRuntimeClassConflict is recorded when the pool becomes not ready for the
 	// reason of the same name.

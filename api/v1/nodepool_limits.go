@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Bounds of a NodePool, as in the markers of its types. A test compares the two.
+// Bounds of a NodePool, as in the kubebuilder markers of its types. A test compares the two.
 const (
 	// MaxPoolNameLength is the maximum length of the name of a NodePool, which
 	// becomes part of a label key.
@@ -27,14 +27,14 @@ const (
 	MaxHandlerLength = 63
 )
 
-// GuardedKeys are keys that no NodePool can set, because they belong to the kubelet,
-// the cloud provider, the node lifecycle controller or Tidekeeper. One that ends with
-// a slash is a prefix.
+// GuardedKeys are keys that no NodePool can set, because they belong to the kubelet, the cloud
+// provider, the node lifecycle controller or Tidekeeper. A key with a trailing slash is a
+// prefix.
 //
 // +kubebuilder:object:generate=false
 type GuardedKeys []string
 
-// Has reports whether the key is one of the guarded keys, or has one of their prefixes.
+// Has reports whether key is a guarded key or begins with a guarded prefix.
 func (g GuardedKeys) Has(key string) bool {
 	return slices.ContainsFunc(g, func(guarded string) bool {
 		return key == guarded || strings.HasSuffix(guarded, "/") && strings.HasPrefix(key, guarded)
@@ -43,14 +43,14 @@ func (g GuardedKeys) Has(key string) bool {
 
 // The guarded keys, as in the CEL rules of [NodePoolSpec]. A test compares the two.
 var (
-	// GuardedLabels are the keys that spec.labels must not have.
+	// GuardedLabels are the keys that spec.labels must not contain.
 	GuardedLabels = GuardedKeys{
 		"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch",
 		"node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build",
 		"topology.kubernetes.io/", "beta.kubernetes.io/", "failure-domain.beta.kubernetes.io/", "kubelet.kubernetes.io/",
 		"tidekeeper.dev/",
 	}
-	// GuardedAnnotations are the keys that spec.annotations must not have.
+	// GuardedAnnotations are the keys that spec.annotations must not contain.
 	GuardedAnnotations = GuardedKeys{
 		"node.alpha.kubernetes.io/ttl", "alpha.kubernetes.io/provided-node-ip",
 		"volumes.kubernetes.io/controller-managed-attach-detach", "volumes.kubernetes.io/keep-terminated-pod-volumes",
@@ -58,6 +58,6 @@ var (
 		"kubeadm.alpha.kubernetes.io/",
 		"tidekeeper.dev/",
 	}
-	// GuardedTaints are the keys that spec.taints must not have.
+	// GuardedTaints are the keys that spec.taints must not contain.
 	GuardedTaints = GuardedKeys{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "tidekeeper.dev/"}
 )

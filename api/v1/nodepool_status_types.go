@@ -10,7 +10,7 @@ import (
 
 // NodePoolStatus is the observed state of the pool.
 type NodePoolStatus struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status was computed from.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -28,97 +28,93 @@ type NodePoolStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ReadyNodes int32 `json:"readyNodes"`
 
-	// capacity is the sum of the member nodes' capacity. If a node has more than
-	// 64 resources, 64 of them count, including cpu, memory, pods and
-	// ephemeral-storage; if a pool has more than 128, those that most nodes have
-	// are shown.
+	// capacity is the total capacity of the member nodes. Of a node with more than 64
+	// resources, 64 count, always including cpu, memory, pods and ephemeral-storage. Of a pool
+	// with more than 128 resources, the 128 that most nodes have are shown.
 	//
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// allocatable is the sum of the member nodes' allocatable resources.
+	// allocatable is the total of allocatable resources of the member nodes.
 	//
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
-	// requested is the sum of what the pods on the member nodes request, as
-	// the scheduler counts it: pods bound to a node and not terminal, with
-	// their init containers, sidecars, overhead and pod-level resources. Only
-	// resources that a member node offers are included.
+	// requested is the total of resources requested by the pods on the member nodes, computed
+	// as the scheduler does: pods that are bound to a node and not terminal, with their init
+	// containers, sidecars, overhead and pod-level resources. Only resources that a member node
+	// offers are included.
 	//
 	// +optional
 	Requested corev1.ResourceList `json:"requested,omitempty"`
 
-	// requestedPercent is the utilization: requested as a share of allocatable,
-	// in whole percent, rounded down. A resource with nothing allocatable is
-	// left out.
+	// requestedPercent is the utilization: requested as a share of allocatable, in whole
+	// percent, rounded down. A resource of which nothing is allocatable is omitted.
 	//
 	// +optional
 	RequestedPercent map[corev1.ResourceName]int32 `json:"requestedPercent,omitempty"`
 
-	// usableNodes is the number of member nodes on which a new pod that tolerates
-	// the pool's own taints can start, if there is enough free.
+	// usableNodes is the number of member nodes that accept new pods: a pod that tolerates the
+	// pool's own taints can start there if its requests fit.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UsableNodes int32 `json:"usableNodes"`
 
-	// usable is what new pods and those that run can use of allocatable. The rest
-	// is lost.
+	// usable is the part of allocatable that new pods and running pods can use. The rest is
+	// reported in lost.
 	//
 	// +optional
 	Usable corev1.ResourceList `json:"usable,omitempty"`
 
-	// free is what is usable and not requested. It is the sum over the nodes, so
-	// that no node need have room for a pod that is smaller: see largestFits.
+	// free is the part of usable that is not requested, summed over the nodes. A pod smaller
+	// than this total may still fit on no single node: see slots.
 	//
 	// +optional
 	Free corev1.ResourceList `json:"free,omitempty"`
 
-	// lost is what new pods cannot use of allocatable, by cause. A node counts for
-	// the first cause that applies. Of the resources, the first eight are shown:
-	// cpu, memory, and the others by name.
+	// lost is the part of allocatable that new pods cannot use, by cause. Each node counts for
+	// the first cause that applies. At most eight resources are shown: cpu, memory, and the
+	// others in alphabetical order.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=cause
 	Lost []Lost `json:"lost,omitempty"`
 
-	// largestFits are the largest pods that can start now: what is free on the node with
-	// the most free cpu, on that with the most free memory, and on those with the
-	// most of each other resource, other than ephemeral-storage and pods, at most
-	// four nodes. Of the resources, the first
-	// eight are shown, as in lost.
+	// slots are the largest pods that can start now: the free resources of the node with the
+	// most free cpu, of the node with the most free memory, and of the node with the most free
+	// of each other resource except ephemeral-storage and pods. At most four nodes are listed,
+	// each with at most eight resources, as in lost.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=node
 	LargestFits []LargestFit `json:"largestFits,omitempty"`
 
-	// summary is the level in short, for people: the columns of kubectl get.
-	// Programs read requested, allocatable and requestedPercent.
+	// summary is the utilization in short, for the columns of kubectl get. Programs should read
+	// requested, allocatable and requestedPercent instead.
 	//
 	// +optional
 	Summary UtilizationSummary `json:"summary,omitempty,omitzero"`
 
-	// managed names the keys that the pool may have put on nodes: those of
-	// the spec, and those that were removed from the spec but not from every
-	// node yet. It is written before any node, and only keys named here are
-	// ever removed from a node, whatever the record on the node says.
+	// managed lists the keys that the pool may have put on nodes: the keys in the spec, and
+	// keys that were removed from the spec and may still be on some node. The manager updates
+	// this field before any node, and removes only keys listed here from nodes, whatever the
+	// ownership record on a node contains.
 	//
 	// +optional
 	Managed ManagedKeys `json:"managed,omitempty,omitzero"`
 
-	// heldBackNodes is the number of members that wait for a NoExecute taint because
-	// a Freeze is in force.
+	// heldBackNodes is the number of member nodes that wait for a NoExecute taint because a
+	// Freeze is in force.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	HeldBackNodes int32 `json:"heldBackNodes,omitempty"`
 
-	// conditions of the pool: Ready (its reason is the STATUS column),
-	// Reconciling and Stalled as kstatus defines them, Conflicted, and Headroom
-	// if the spec asks for it.
+	// conditions are Ready, Reconciling and Stalled as kstatus defines them, Conflicted, and
+	// Headroom if the spec asks for headroom. The reason of Ready is the STATUS column.
 	//
 	// +optional
 	// +listType=map
@@ -126,87 +122,89 @@ type NodePoolStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// LostCause is why new pods cannot use what a node has.
+// LostCause is the reason why new pods cannot use resources of a node.
 type LostCause string
 
-// The causes, in the order in which the first that applies counts.
+// The causes, in order of precedence: a node counts for the first that applies.
 const (
 	LostBeingDeleted LostCause = "BeingDeleted"
 	LostNotReady     LostCause = "NotReady"
 	LostCordoned     LostCause = "Cordoned"
-	// LostOtherTaint is a taint with the effect NoSchedule or NoExecute that the pool does
-	// not ask for.
-	LostOtherTaint LostCause = "OtherTaint"
-	// LostPodLimitReached means that the node has as many pods as it may have, so that what is free
-	// there cannot be used.
-	LostPodLimitReached LostCause = "PodLimitReached"
+	// LostForeignTaint means that the node has a taint with the effect NoSchedule or NoExecute
+	// that is not in the pool's spec.
+	LostForeignTaint LostCause = "ForeignTaint"
+	// LostNoPodSlot means that the node runs its maximum number of pods, so that no new pod can
+	// use its free resources.
+	LostNoPodSlot LostCause = "NoPodSlot"
 )
 
-// Lost is what new pods cannot use for one cause.
+// Lost is the amount of resources that new pods cannot use, for one cause.
 type Lost struct {
-	// cause of the loss.
+	// cause is the reason of the loss: BeingDeleted, NotReady, Cordoned, ForeignTaint or
+	// NoPodSlot.
 	Cause LostCause `json:"cause"`
 
-	// nodes on which it is lost.
+	// nodes is the number of nodes to which the cause applies.
 	//
 	// +kubebuilder:validation:Minimum=0
 	Nodes int32 `json:"nodes"`
 
-	// resources that are lost: all that is allocatable on these nodes; for
-	// PodLimitReached only what is not requested, as what is requested is in use.
+	// resources are the lost resources: for most causes all that is allocatable on these nodes;
+	// for NoPodSlot only the resources that are not requested, since the requested resources
+	// are in use.
 	//
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 }
 
-// LargestFit is what is free on one node: the largest pod that would start there now. A pod needs
-// all of its resources on the same node, but the most cpu and the most memory may be free on
-// different ones, so each entry is a whole.
-type LargestFit struct {
-	// node on which it is free.
+// Slot is the set of free resources of one node: the largest pod that would start there now.
+// The most free cpu and the most free memory may be on different nodes, but a pod needs all of
+// its resources on the same node, so each slot describes a whole node.
+type Slot struct {
+	// node is the name of the node.
 	Node string `json:"node"`
 
-	// resources that are free.
+	// resources are the free resources of the node.
 	//
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 }
 
-// UtilizationSummary says how much is requested of what is allocatable, like
-// "1.5/8 (18%)": rounded to three digits, the percentage rounded down. A
-// resource with nothing allocatable is left out.
-type UtilizationSummary struct {
-	// cpu in cores.
+// LevelSummary is the utilization as text, like "1.5/8 (18%)": requested, allocatable and
+// percentage, the amounts rounded to three digits and the percentage rounded down. A resource
+// of which nothing is allocatable is omitted.
+type LevelSummary struct {
+	// cpu is the utilization of cpu, in cores.
 	//
 	// +optional
 	CPU string `json:"cpu,omitempty"`
 
-	// memory in bytes, with a binary prefix.
+	// memory is the utilization of memory, in bytes with a binary prefix such as Gi.
 	//
 	// +optional
 	Memory string `json:"memory,omitempty"`
 
-	// pods that are bound to the nodes.
+	// pods is the number of pods bound to the nodes, of the number allowed.
 	//
 	// +optional
 	Pods string `json:"pods,omitempty"`
 }
 
-// ManagedKeys names labels, annotations and taints of nodes.
+// ManagedKeys lists keys of labels, annotations and taints of nodes.
 type ManagedKeys struct {
-	// labels by key.
+	// labels is a list of label keys.
 	//
 	// +optional
 	// +listType=set
 	Labels []string `json:"labels,omitempty"`
 
-	// annotations by key.
+	// annotations is a list of annotation keys.
 	//
 	// +optional
 	// +listType=set
 	Annotations []string `json:"annotations,omitempty"`
 
-	// taints as key:effect.
+	// taints is a list of taints, each in the form key:effect.
 	//
 	// +optional
 	// +listType=set

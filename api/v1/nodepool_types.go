@@ -8,43 +8,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Names that a NodePool uses on other objects. They are API: users and programs read
-// them.
+// Names that a NodePool uses on other objects. They are part of the API: users and programs
+// read them.
 const (
-	// RoleLabelPrefix is the prefix of the label that makes a node a member of
-	// the pool of that name, for a pool without a selector:
-	// node-role.kubernetes.io/<pool>.
+	// RoleLabelPrefix is the prefix of the label node-role.kubernetes.io/<pool>, which makes a
+	// node a member of a pool without a selector.
 	RoleLabelPrefix = "node-role.kubernetes.io/"
 
-	// OwnershipAnnotation on a Node is the ownership record: which settings each pool
-	// has put there, as JSON.
+	// OwnershipAnnotation on a Node is the ownership record: JSON that lists the settings each
+	// pool has put on the node.
 	OwnershipAnnotation = "tidekeeper.dev/node-pools"
 
 	// NodePoolFinalizer keeps a deleted NodePool until its settings are removed from
 	// every node.
 	NodePoolFinalizer = "tidekeeper.dev/node-pool"
 
-	// RuntimeClassPrefix is the prefix of the name of a pool's RuntimeClass:
-	// node-pool-<pool>.
+	// RuntimeClassPrefix is the prefix of the name of a pool's RuntimeClass: node-pool-<pool>.
 	RuntimeClassPrefix = "node-pool-"
 )
 
-// NodePoolSpec is what every member node of the pool should look like.
+// NodePoolSpec is the desired state of the member nodes of a pool.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.handler) || !has(self.selector) || !has(self.selector.matchExpressions) || size(self.selector.matchExpressions) == 0",message="handler needs a selector that a RuntimeClass can repeat: use matchLabels only, or no selector"
 // +kubebuilder:validation:XValidation:rule="!has(self.labels) || !has(self.selector) || !has(self.selector.matchLabels) || self.labels.all(k, !(k in self.selector.matchLabels) || self.selector.matchLabels[k] == self.labels[k])",message="labels must not change a label that the selector asks for: the pool would lose its own nodes"
 // +kubebuilder:validation:XValidation:rule="!has(self.labels) || !has(self.selector) || !has(self.selector.matchExpressions) || self.selector.matchExpressions.all(e, !(e.key in self.labels))",message="labels must not set a label that the selector asks for: the pool could lose its own nodes"
 type NodePoolSpec struct {
-	// selector chooses the member nodes by their labels. Without it, the
-	// members are the nodes that have the label
-	// node-role.kubernetes.io/<name of the pool>, whatever its value. An empty
-	// selector is refused, as it would match every node.
+	// selector selects the member nodes by their labels. If absent, the members are the nodes
+	// with the label node-role.kubernetes.io/<name of the pool>, whatever its value. An empty
+	// selector is refused, because every node would match.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="an empty selector would take every node: name at least one label, or leave selector out to use the label node-role.kubernetes.io/<name>"
 	Selector *NodeSelector `json:"selector,omitempty"`
 
-	// labels that every member node has.
+	// labels are added to every member node. At most 64.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
@@ -53,7 +50,7 @@ type NodePoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['kubernetes.io/hostname', 'kubernetes.io/os', 'kubernetes.io/arch', 'node.kubernetes.io/instance-type', 'node.kubernetes.io/windows-build']) && !k.startsWith('topology.kubernetes.io/') && !k.startsWith('beta.kubernetes.io/') && !k.startsWith('failure-domain.beta.kubernetes.io/') && !k.startsWith('kubelet.kubernetes.io/') && !k.startsWith('tidekeeper.dev/'))",message="a label of the kubelet, the cloud provider or Tidekeeper itself cannot be managed by a pool: kubernetes.io/hostname, kubernetes.io/os, kubernetes.io/arch, node.kubernetes.io/instance-type, node.kubernetes.io/windows-build, topology.kubernetes.io/*, beta.kubernetes.io/*, failure-domain.beta.kubernetes.io/*, kubelet.kubernetes.io/*, tidekeeper.dev/*"
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
-	// annotations that every member node has.
+	// annotations are added to every member node. At most 64.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
@@ -61,8 +58,8 @@ type NodePoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['node.alpha.kubernetes.io/ttl', 'alpha.kubernetes.io/provided-node-ip', 'volumes.kubernetes.io/controller-managed-attach-detach', 'volumes.kubernetes.io/keep-terminated-pod-volumes', 'csi.volume.kubernetes.io/nodeid']) && !k.startsWith('kubeadm.alpha.kubernetes.io/') && !k.startsWith('tidekeeper.dev/'))",message="an annotation of the kubelet, the cloud provider, kubeadm or Tidekeeper itself cannot be managed by a pool: node.alpha.kubernetes.io/ttl, alpha.kubernetes.io/provided-node-ip, volumes.kubernetes.io/controller-managed-attach-detach, volumes.kubernetes.io/keep-terminated-pod-volumes, csi.volume.kubernetes.io/nodeid, kubeadm.alpha.kubernetes.io/*, tidekeeper.dev/*"
 	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
 
-	// taints that every member node has. A NoExecute taint evicts pods; it is
-	// added to a limited share of the nodes at a time.
+	// taints are added to every member node. A taint with the effect NoExecute evicts pods and
+	// is therefore added to a limited share of the nodes at a time. At most 32.
 	//
 	// +optional
 	// +listType=map
@@ -72,9 +69,9 @@ type NodePoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !t.key.startsWith('node.kubernetes.io/') && !t.key.startsWith('node.cloudprovider.kubernetes.io/') && !t.key.startsWith('tidekeeper.dev/'))",message="a taint of the node lifecycle controller, the cloud provider or Tidekeeper itself cannot be managed by a pool: node.kubernetes.io/*, node.cloudprovider.kubernetes.io/*, tidekeeper.dev/*"
 	Taints []Taint `json:"taints,omitempty"`
 
-	// handler of the pool's RuntimeClass, for example runc. If set, the pool
-	// owns the RuntimeClass node-pool-<name of the pool>. Pods with that
-	// RuntimeClass are scheduled to the pool's nodes and tolerate its taints.
+	// handler is the handler of the pool's RuntimeClass, for example runc. If set, the pool
+	// owns the RuntimeClass node-pool-<name of the pool>. Pods with that RuntimeClass are
+	// scheduled to the pool's nodes and tolerate the pool's taints.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -82,28 +79,29 @@ type NodePoolSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Handler string `json:"handler,omitempty"`
 
-	// headroom that the pool should have: how much of it may be lost with a
-	// place elsewhere for each pod. Nothing is kept free because of it: the
-	// condition Headroom and a metric say whether there is enough.
+	// headroom is the loss of nodes or zones that the pool should survive with a place
+	// elsewhere for each pod. No resources are reserved: the condition Headroom and a metric
+	// report whether the pods would fit.
 	//
 	// +optional
 	Headroom *Headroom `json:"headroom,omitempty"`
 }
 
-// Headroom is what may be lost of a pool at a time.
+// Headroom is the number of nodes or zones of a pool that may be lost at the same time.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.nodes) || has(self.zones)",message="headroom needs nodes, zones or both: nodes: 1 asks for a place for the pods of any one node"
 type Headroom struct {
-	// nodes that may be lost at a time: any one node of the pool.
+	// nodes is the number of nodes that may be lost at the same time. Only 1 is supported: any
+	// one node of the pool.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1
 	Nodes int32 `json:"nodes,omitempty"`
 
-	// zones that may be lost at a time: any one value of the label
-	// topology.kubernetes.io/zone, with all of its nodes, also those of other
-	// pools.
+	// zones is the number of zones that may be lost at the same time. Only 1 is supported: any
+	// one value of the label topology.kubernetes.io/zone, with all of its nodes, including
+	// nodes of other pools.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -111,11 +109,12 @@ type Headroom struct {
 	Zones int32 `json:"zones,omitempty"`
 }
 
-// NodeSelector chooses nodes by their labels: all of matchLabels and all of
-// matchExpressions must hold. It is a metav1.LabelSelector with bounds, so
-// that the API server can afford to check it.
+// NodeSelector selects nodes by their labels. A node must satisfy all of matchLabels and all of
+// matchExpressions. The type is a metav1.LabelSelector with bounds, which keep the cost of its
+// validation rules within the limits of the API server.
 type NodeSelector struct {
-	// matchLabels are labels that a node must have, with exactly these values.
+	// matchLabels is a map of labels that a node must have, with exactly these values. At most
+	// 32.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
@@ -123,7 +122,8 @@ type NodeSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.labelValue().validate(self[k]).hasValue())",message="a label value must be at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
-	// matchExpressions are requirements on labels.
+	// matchExpressions is a list of label requirements, all of which a node must satisfy. At
+	// most 32.
 	//
 	// +optional
 	// +listType=atomic
@@ -131,23 +131,24 @@ type NodeSelector struct {
 	MatchExpressions []NodeSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
-// NodeSelectorRequirement is a requirement on a label of a node.
+// NodeSelectorRequirement is a requirement on one label of a node.
 //
 // +kubebuilder:validation:XValidation:rule="self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : !has(self.values) || size(self.values) == 0",message="In and NotIn need values; Exists and DoesNotExist take none"
 type NodeSelectorRequirement struct {
-	// key of the label.
+	// key is the label key that the requirement applies to.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="a label key must be a qualified name: letters, digits, '-', '_' and '.', at most 63 of them, after an optional DNS prefix and '/'"
 	Key string `json:"key"`
 
-	// operator that relates the label to the values.
+	// operator relates the label to the values: In, NotIn, Exists or DoesNotExist.
 	//
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
 	Operator metav1.LabelSelectorOperator `json:"operator"`
 
-	// values for In and NotIn.
+	// values is the list of label values for the operators In and NotIn, which need at least
+	// one. Must be empty for Exists and DoesNotExist. At most 64.
 	//
 	// +optional
 	// +listType=atomic
@@ -156,22 +157,23 @@ type NodeSelectorRequirement struct {
 	Values []LabelValue `json:"values,omitempty"`
 }
 
-// Taint is a taint that a pool puts on its nodes.
+// Taint is a taint that a pool adds to its nodes.
 type Taint struct {
-	// key of the taint.
+	// key is the key of the taint.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="a taint key must be a qualified name: letters, digits, '-', '_' and '.', at most 63 of them, after an optional DNS prefix and '/'"
 	Key string `json:"key"`
 
-	// value of the taint.
+	// value is the value of the taint. Defaults to the empty string.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!format.labelValue().validate(self).hasValue()",message="a taint value must be at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 	Value LabelValue `json:"value,omitempty"`
 
-	// effect on pods that do not tolerate the taint.
+	// effect is the effect on pods that do not tolerate the taint: NoSchedule, PreferNoSchedule
+	// or NoExecute.
 	//
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect corev1.TaintEffect `json:"effect"`
@@ -182,14 +184,14 @@ type Taint struct {
 // +kubebuilder:validation:MaxLength=63
 type LabelValue string
 
-// AnnotationValue is the value of an annotation, shorter than Kubernetes
-// allows because all pools of a node share its 256 KiB of annotations.
+// AnnotationValue is the value of an annotation, limited to 1,024 characters because all pools
+// of a node share the 256 KiB that Kubernetes allows for its annotations.
 //
 // +kubebuilder:validation:MaxLength=1024
 type AnnotationValue string
 
-// NodePool keeps labels, annotations and taints on a group of nodes, and shows their
-// utilization.
+// NodePool manages labels, annotations and taints of a group of nodes, and reports the
+// utilization of the group.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -204,16 +206,16 @@ type AnnotationValue string
 // +kubebuilder:printcolumn:name="Pods",type=string,JSONPath=`.status.summary.pods`,description="Pods bound, of allocatable, with percent"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Usable",type=integer,JSONPath=`.status.usableNodes`,priority=1,description="Member nodes on which new pods can start"
-// +kubebuilder:printcolumn:name="Headroom",type=string,JSONPath=`.status.conditions[?(@.type=="Headroom")].status`,priority=1,description="Whether the pods of a lost node or zone would find a place, if the spec asks"
+// +kubebuilder:printcolumn:name="Headroom",type=string,JSONPath=`.status.conditions[?(@.type=="Headroom")].status`,priority=1,description="Whether the pods of a lost node or zone would fit elsewhere, if the spec asks for headroom"
 // +kubebuilder:printcolumn:name="Handler",type=string,JSONPath=`.spec.handler`,priority=1,description="Handler of the RuntimeClass"
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What the status means"
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="Explanation of the status"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name must be at most 63 characters: it becomes part of the label node-role.kubernetes.io/<name>"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.selector) || !has(self.spec.labels) || !(('node-role.kubernetes.io/' + self.metadata.name) in self.spec.labels)",message="labels must not set the label that makes a node a member of this pool"
 type NodePool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what every member node should look like.
+	// spec is the desired state of the member nodes.
 	Spec NodePoolSpec `json:"spec"`
 
 	// status is the observed state of the pool.

@@ -14,13 +14,13 @@ const (
 	// EventScheduledRestartDeleted is recorded when the ScheduledRestart was deleted
 	// because the workload no longer opts in.
 	EventScheduledRestartDeleted = "ScheduledRestartDeleted"
-	// EventInvalidOptIn is recorded when an annotation has an invalid value. Nothing
-	// is changed until it is corrected.
+	// EventInvalidOptIn is recorded when an annotation has an invalid value. The
+	// ScheduledRestart stays unchanged until the value is corrected.
 	EventInvalidOptIn = "InvalidOptIn"
-	// EventScheduledRestartExists is recorded when a ScheduledRestart that the opt-in
-	// did not create has the name of the workload. It is left alone.
+	// EventScheduledRestartExists is recorded when a ScheduledRestart with the name of the
+	// workload exists and was not created by the opt-in. The manager does not change that
+	// ScheduledRestart.
 	EventScheduledRestartExists = "ScheduledRestartExists"
-	// EventScheduledRestartFailed is recorded for an error after which the manager
-	// retries.
+	// EventScheduledRestartFailed is recorded when an error occurred and the manager retries.
 	EventScheduledRestartFailed = "ScheduledRestartFailed"
 )

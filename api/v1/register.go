@@ -13,7 +13,7 @@ import (
 const GroupName = "tidekeeper.dev"
 
 var (
-	// SchemeGroupVersion is the group and version that the types here are registered under.
+	// SchemeGroupVersion is the group and version of the types in this package.
 	SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1"}
 
 	schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// ConfigChange is which objects restart a workload when their content changes.
+// ConfigChange selects the kinds of objects whose content changes restart a workload.
 type ConfigChange string
 
 const (
-	// ConfigMapsOnly means the ConfigMaps that the pods use.
+	// ConfigMapsOnly selects the ConfigMaps that the pods use.
 	ConfigMapsOnly ConfigChange = "ConfigMaps"
-	// ConfigMapsAndSecrets means the Secrets that the pods use, too.
+	// ConfigMapsAndSecrets selects the ConfigMaps and the Secrets that the pods use.
 	ConfigMapsAndSecrets ConfigChange = "ConfigMapsAndSecrets"
 )
 
-// GetMinInterval returns the least time between restarts for changes.
+// GetMinInterval returns the minimum time between the starts of restarts for changes.
 func (s *ScheduledRestartSpec) GetMinInterval() time.Duration {
 	return time.Duration(cmp.Or(s.MinIntervalSeconds, DefaultMinIntervalSeconds)) * time.Second
 }

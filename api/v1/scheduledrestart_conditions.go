@@ -3,49 +3,50 @@
 
 package v1
 
-// Reasons of the condition Ready of a ScheduledRestart, and of ticks that did not
-// succeed ([RestartRecord]).
+// Reasons of the condition Ready of a ScheduledRestart, and of ticks that did not succeed
+// ([RestartRecord]). Each comment ends with the status of Ready, the outcome of the tick, or
+// both.
 const (
-	// ReasonScheduled means that the schedule waits for its next tick. Ready.
+	// ReasonScheduled means that the schedule waits for its next tick. Ready: True.
 	ReasonScheduled = "Scheduled"
-	// ReasonSuspended means that spec.suspend is true. Ready. As the reason of a
-	// tick: it was due when the schedule was suspended.
+	// ReasonSuspended means that spec.suspend is true, or that the tick was due while the
+	// schedule was suspended. Ready: True. Outcome: Skipped.
 	ReasonSuspended = "Suspended"
-	// ReasonRestarting means that a restart is in progress. Ready.
+	// ReasonRestarting means that a restart is in progress. Ready: True.
 	ReasonRestarting = "Restarting"
-	// ReasonInvalidSchedule means that the schedule or the time zone cannot be
-	// used. Not ready.
+	// ReasonInvalidSchedule means that the schedule or the time zone is invalid. Ready: False.
 	ReasonInvalidSchedule = "InvalidSchedule"
-	// ReasonFailureLimit means that spec.failureLimit restarts in a row have
-	// failed, so that the schedule has stopped until the spec is edited. Not ready.
+	// ReasonFailureLimit means that spec.failureLimit consecutive restarts have failed, so that
+	// the schedule is stopped until the spec is edited. Ready: False.
 	ReasonFailureLimit = "FailureLimit"
-	// ReasonTargetNotFound means that the workload does not exist. Not ready; also
-	// the reason of a tick.
+	// ReasonTargetNotFound means that the workload does not exist. Ready: False. Outcome:
+	// Missed.
 	ReasonTargetNotFound = "TargetNotFound"
-	// ReasonPodsNotWatched means that maxPodAgeSeconds cannot be kept, as no controller of the
-	// manager watches pods. Not ready.
+	// ReasonPodsNotWatched means that maxPodAgeSeconds has no effect, because no controller of
+	// the manager watches pods. Ready: False.
 	ReasonPodsNotWatched = "PodsNotWatched"
-	// ReasonConfigNotWatched means that nothing is known of the ConfigMaps or Secrets that
-	// onConfigChange is about: the manager may not read them, or they are too many. Not ready.
+	// ReasonConfigNotWatched means that the manager cannot read the ConfigMaps or Secrets that
+	// onConfigChange selects: the right to read them is missing, or there are too many. Ready:
+	// False.
 	ReasonConfigNotWatched = "ConfigNotWatched"
-	// ReasonOrphaned means that an opt-in created the ScheduledRestart for a workload that does
-	// not exist any more, and that the one that has its name now has not taken it over. Not
-	// ready; also the reason of a skipped tick.
+	// ReasonOrphaned means that an opt-in created the ScheduledRestart for a workload that was
+	// deleted, and that the new workload of the same name has not adopted it. Ready: False.
+	// Outcome: Skipped.
 	ReasonOrphaned = "Orphaned"
-	// ReasonOutsideWindows means that no tick of the schedule is inside a window. Not ready.
+	// ReasonOutsideWindows means that no tick of the schedule is inside a window. Ready: False.
 	ReasonOutsideWindows = "OutsideWindows"
-	// ReasonOrderCycle means that by spec.after some ScheduledRestarts come after each
-	// other. Not ready; also the reason of a skipped tick.
+	// ReasonOrderCycle means that spec.after forms a cycle of ScheduledRestarts. Ready: False.
+	// Outcome: Skipped.
 	ReasonOrderCycle = "OrderCycle"
-	// ReasonStrategyOnDelete means that the update strategy of the workload
-	// replaces no pods by itself. Not ready; also the reason of a skipped tick.
+	// ReasonStrategyOnDelete means that the update strategy of the workload is OnDelete, so
+	// that its controller does not replace pods. Ready: False. Outcome: Skipped.
 	ReasonStrategyOnDelete = "StrategyOnDelete"
-	// ReasonStrategyPartition means that no pod of the StatefulSet is above its
-	// partition. Not ready; also the reason of a skipped tick.
+	// ReasonStrategyPartition means that no pod of the StatefulSet has an ordinal at or above
+	// the partition of its update strategy. Ready: False. Outcome: Skipped.
 	ReasonStrategyPartition = "StrategyPartition"
 
-	// While a due tick waits for one of the following, the ScheduledRestart is
-	// ready. A tick that waits beyond its deadline is missed for that reason.
+	// A due tick waits while one of the following reasons applies, and Ready is True. A tick
+	// that waits beyond its starting deadline is recorded as Missed with that reason.
 
 	// ReasonTargetPaused means that the workload is paused.
 	ReasonTargetPaused = "TargetPaused"
@@ -53,62 +54,63 @@ const (
 	ReasonTargetRolling = "TargetRolling"
 	// ReasonTargetUnhealthy means that not all pods of the workload are available.
 	ReasonTargetUnhealthy = "TargetUnhealthy"
-	// ReasonOutOfOrder means that one of those in spec.after has not finished yet.
+	// ReasonOutOfOrder means that a ScheduledRestart in spec.after has not finished yet.
 	ReasonOutOfOrder = "OutOfOrder"
-	// ReasonPredecessorFailed means that the last restart of one of those in spec.after
+	// ReasonPredecessorFailed means that the last restart of a ScheduledRestart in spec.after
 	// has failed.
 	ReasonPredecessorFailed = "PredecessorFailed"
-	// ReasonPredecessorNotFound means that one of those in spec.after does not exist.
+	// ReasonPredecessorNotFound means that a ScheduledRestart in spec.after does not exist.
 	ReasonPredecessorNotFound = "PredecessorNotFound"
 	// ReasonBudgetExhausted means that the restart budget is used up.
 	ReasonBudgetExhausted = "BudgetExhausted"
 	// ReasonFrozen means that a Freeze is in force.
 	ReasonFrozen = "Frozen"
-	// ReasonWindowClosed means that no window is open, or too little is left of the one that
-	// is.
+	// ReasonWindowClosed means that no window is open, or that the open window closes too soon
+	// for the restart to finish.
 	ReasonWindowClosed = "WindowClosed"
 
-	// ReasonClosedByQuery means that a query of the manager's operator has a result, or
-	// failed.
+	// ReasonClosedByQuery means that a Prometheus query which the manager is configured with
+	// returned a result, or failed.
 	ReasonClosedByQuery = "ClosedByQuery"
 
 	// The following are reasons of ticks only.
 
-	// ReasonAlreadyRestarted means that the workload had been restarted for the
-	// tick, or later, before the tick was started. Skipped.
+	// ReasonAlreadyRestarted means that the workload had been restarted at or after the time of
+	// the tick, before the tick was started. Outcome: Skipped.
 	ReasonAlreadyRestarted = "AlreadyRestarted"
-	// ReasonSuperseded means that a later tick was due as well. Missed, or skipped
-	// if one restart serves both a request and a tick.
+	// ReasonSuperseded means that a later tick was due as well. Outcome: Missed, or Skipped if
+	// one restart serves both a request and a tick.
 	ReasonSuperseded = "Superseded"
-	// ReasonEdited means that the spec was edited before the tick was started, and
-	// no longer has the tick or names another target. Skipped.
+	// ReasonEdited means that the spec was edited before the tick was started, and that its
+	// schedule no longer has the tick or its target is another workload. Outcome: Skipped.
 	ReasonEdited = "Edited"
-	// ReasonWithdrawn means that the request was removed before it was started.
-	// Skipped.
+	// ReasonWithdrawn means that the request was removed before its restart was started.
+	// Outcome: Skipped.
 	ReasonWithdrawn = "Withdrawn"
-	// ReasonDeadlineExceeded means that no manager ran before the deadline, or that
-	// the manager did not get to the tick. Missed.
+	// ReasonDeadlineExceeded means that no manager was running before the starting deadline, or
+	// that the manager did not process the tick in time. Outcome: Missed.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
-	// ReasonProgressDeadline means that the workload has exceeded its own progress
-	// deadline. Failed.
+	// ReasonProgressDeadline means that the workload exceeded its own progress deadline.
+	// Outcome: Failed.
 	ReasonProgressDeadline = "ProgressDeadlineExceeded"
-	// ReasonTimeout means that spec.progressDeadlineSeconds have passed. Failed.
+	// ReasonTimeout means that the restart took longer than spec.progressDeadlineSeconds.
+	// Outcome: Failed.
 	ReasonTimeout = "Timeout"
-	// ReasonEvictionRefused means that spec.progressDeadlineSeconds have passed while the
-	// API server refused to evict a pod, mostly because of a PodDisruptionBudget. Failed.
+	// ReasonEvictionRefused means that spec.progressDeadlineSeconds passed while the API server
+	// refused to evict a pod, usually because of a PodDisruptionBudget. Outcome: Failed.
 	ReasonEvictionRefused = "EvictionRefused"
-	// ReasonReverted means that the restart was reverted during its rollout. Failed.
+	// ReasonReverted means that the restart was reverted during its rollout. Outcome: Failed.
 	ReasonReverted = "Reverted"
 )
 
-// ConditionRestartStorm is present only while it is True: changes of ConfigMaps or Secrets keep
-// coming, so that one restart after the other waits for minIntervalSeconds.
+// ConditionRestartStorm is present only while it is True: ConfigMaps or Secrets change so often
+// that each restart waits until minIntervalSeconds have passed since the previous restart.
 const ConditionRestartStorm = "RestartStorm"
 
 // ReasonChangesKeepComing is the reason of the condition RestartStorm.
 const ReasonChangesKeepComing = "ChangesKeepComing"
 
-// WaitReasons are the reasons of the condition Ready with which a due tick waits.
+// WaitReasons are the reasons that the condition Ready can have while a due tick waits.
 var WaitReasons = []string{
 	ReasonTargetNotFound, ReasonFrozen, ReasonWindowClosed, ReasonTargetPaused, ReasonTargetRolling, ReasonTargetUnhealthy,
 	ReasonOutOfOrder, ReasonPredecessorFailed, ReasonPredecessorNotFound, ReasonBudgetExhausted, ReasonClosedByQuery,
@@ -116,13 +118,13 @@ var WaitReasons = []string{
 
 // Reasons of events about a ScheduledRestart.
 const (
-	// One of these four is recorded for each tick.
+	// Exactly one event with one of the following four reasons is recorded for each tick.
 
 	// EventRestartSucceeded is recorded when all pods were replaced and are available.
 	EventRestartSucceeded = "RestartSucceeded"
 	// EventRestartFailed is recorded when a restart was started and did not complete.
 	EventRestartFailed = "RestartFailed"
-	// EventRestartSkipped is recorded when there was nothing to do for a tick.
+	// EventRestartSkipped is recorded when a tick needed no restart, or must not have one.
 	EventRestartSkipped = "RestartSkipped"
 	// EventRestartMissed is recorded when a tick was not started before its deadline.
 	EventRestartMissed = "RestartMissed"

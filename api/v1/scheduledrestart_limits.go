@@ -3,15 +3,16 @@
 
 package v1
 
-// Defaults and bounds of a ScheduledRestart, as in the markers of its types.
-// A test compares the two.
+// Defaults and bounds of a ScheduledRestart, as in the kubebuilder markers of its types. A test
+// compares the two.
 const (
-	// DefaultSchedule is the schedule of a ScheduledRestart that names neither one nor
-	// another trigger. The CRD does not have it, as that depends on other fields.
+	// DefaultSchedule is the schedule of a ScheduledRestart with neither a schedule nor another
+	// trigger. The CRD does not declare this default, because it depends on other fields.
 	DefaultSchedule = "0 0 * * *"
-	// DefaultTimeZone is the time zone of a ScheduledRestart that does not name one.
+	// DefaultTimeZone is the time zone of a ScheduledRestart that does not set spec.timeZone.
 	DefaultTimeZone = "UTC"
-	// DefaultTargetAPIVersion is the apiVersion of a [TargetRef] that does not name one.
+	// DefaultTargetAPIVersion is the apiVersion of a [TargetRef] that does not set its
+	// apiVersion.
 	DefaultTargetAPIVersion = "apps/v1"
 
 	// MaxScheduleLength is the maximum length of spec.schedule.
@@ -39,6 +40,6 @@ const (
 	MaxRefusalLength = 512
 )
 
-// MaxEarlierTicks is the number at which earlierTicks of a [RestartRecord] stops
-// counting: it then means that many ticks, or more.
+// MaxEarlierTicks is the number at which earlierTicks of a [RestartRecord] stops counting: the
+// value then means 1,000 ticks or more.
 const MaxEarlierTicks = 1000

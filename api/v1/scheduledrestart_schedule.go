@@ -5,8 +5,8 @@ package v1
 
 import "time"
 
-// GetSchedule returns the schedule, [DefaultSchedule] if nothing triggers restarts otherwise,
-// and "" if something else does.
+// GetSchedule returns spec.schedule. If that is empty it returns [DefaultSchedule], or "" if
+// the spec has another trigger: maxPodAgeSeconds or onConfigChange.
 func (s *ScheduledRestartSpec) GetSchedule() CronExpression {
 	if s.Schedule == "" && s.MaxPodAgeSeconds == 0 && s.OnConfigChange == "" {
 		return DefaultSchedule
@@ -14,7 +14,7 @@ func (s *ScheduledRestartSpec) GetSchedule() CronExpression {
 	return s.Schedule
 }
 
-// GetMaxPodAge returns how old a pod may become; 0 means that there is no limit.
+// GetMaxPodAge returns the maximum age of a pod; 0 means that there is no limit.
 func (s *ScheduledRestartSpec) GetMaxPodAge() time.Duration {
 	return time.Duration(s.MaxPodAgeSeconds) * time.Second
 }

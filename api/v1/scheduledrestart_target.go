@@ -3,7 +3,8 @@
 
 package v1
 
-// GetAPIVersion returns the apiVersion, or the default if there is none.
+// GetAPIVersion returns the apiVersion of the workload; [DefaultTargetAPIVersion] if it is not
+// set.
 func (r TargetRef) GetAPIVersion() string {
 	if r.APIVersion == "" {
 		return DefaultTargetAPIVersion

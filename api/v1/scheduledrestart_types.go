@@ -8,53 +8,53 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ScheduledRestartSpec says what is restarted, and when.
+// ScheduledRestartSpec defines the workload to restart and the triggers of its restarts.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || has(self.method) && self.method == 'Evict'",message="maxUnavailable is only for method: Evict; the workload has its own for a rollout"
 // +kubebuilder:validation:XValidation:rule="has(self.method) && self.method == 'Evict' || (self.targetRef.apiVersion + '/' + self.targetRef.kind) in ['apps/v1/Deployment', 'apps/v1/StatefulSet', 'apps/v1/DaemonSet', 'argoproj.io/v1alpha1/Rollout']",message="apiVersion and kind must be apps/v1 and Deployment, StatefulSet or DaemonSet, or argoproj.io/v1alpha1 and Rollout; any other kind that has a scale subresource needs method: Evict"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxPodAgeSeconds) || (self.targetRef.apiVersion + '/' + self.targetRef.kind) in ['apps/v1/Deployment', 'apps/v1/StatefulSet', 'apps/v1/DaemonSet', 'argoproj.io/v1alpha1/Rollout']",message="maxPodAgeSeconds is not for a kind that is known by its scale subresource only"
 // +kubebuilder:validation:XValidation:rule="!has(self.onConfigChange) || (self.targetRef.apiVersion + '/' + self.targetRef.kind) in ['apps/v1/Deployment', 'apps/v1/StatefulSet', 'apps/v1/DaemonSet', 'argoproj.io/v1alpha1/Rollout']",message="onConfigChange is not for a kind that is known by its scale subresource only"
 type ScheduledRestartSpec struct {
-	// targetRef names the workload, in the same namespace.
+	// targetRef is the workload to restart, in the same namespace.
 	TargetRef TargetRef `json:"targetRef"`
 
-	// schedule defines the ticks: the five fields of cron (minute, hour,
-	// day-of-month, month, day-of-week), or one of @hourly, @daily,
-	// @midnight, @weekly, @monthly, @yearly, @annually. Default: "0 0 * * *", or no
-	// schedule if maxPodAgeSeconds or onConfigChange is given. The manager writes the default
-	// here when it first sees an object that has none of the three, so that it stays when one
-	// of them is added.
+	// schedule is a cron expression with five fields (minute, hour, day-of-month, month,
+	// day-of-week), or one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly,
+	// @annually. Each time at which it fires is a tick. Defaults to "0 0 * * *", or to no
+	// schedule if maxPodAgeSeconds or onConfigChange is set. The manager writes the default
+	// into the object when it first sees an object without any of the three fields, so that the
+	// schedule stays when another trigger is added.
 	//
 	// +optional
 	Schedule CronExpression `json:"schedule,omitempty"`
 
-	// maxPodAgeSeconds is how old a pod of the workload may become, from its creation. A
-	// restart is due when the oldest pod reaches that age, or in a window, if it would reach
-	// it before the next one opens. Such a restart has no deadline: it waits until it can be
-	// started. Default: no limit.
+	// maxPodAgeSeconds is the maximum age of a pod of the workload, from 300 (five minutes) to
+	// 31536000 (one year). A restart is due when the oldest pod reaches that age, or in the
+	// last window before then. Such a restart has no deadline: it waits until it can be
+	// started. Defaults to no limit.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=300
 	// +kubebuilder:validation:Maximum=31536000
 	MaxPodAgeSeconds int32 `json:"maxPodAgeSeconds,omitempty"`
 
-	// onConfigChange is ConfigMaps if a change of the content of the ConfigMaps that the pods
-	// use is to restart the workload, or ConfigMapsAndSecrets for that of Secrets, too. What
-	// counts is what the pod template uses in env, envFrom and volumes; of single keys only
-	// these. A restart is due when the content has not changed for ten seconds and is not
-	// what the pods were started with. It has no deadline: it waits until it can be started.
-	// The manager needs the right to read them, which an administrator grants by its
-	// controllers configmap-change and secret-change. Default: a change triggers nothing.
+	// onConfigChange restarts the workload when the content of the ConfigMaps that its pods use
+	// changes (ConfigMaps), or of ConfigMaps and Secrets (ConfigMapsAndSecrets). Objects count
+	// if the pod template uses them in env, envFrom or volumes; if the template uses single
+	// keys, only these keys count. A restart is due when the content has not changed for ten
+	// seconds and differs from the content that the pods were started with. Such a restart has
+	// no deadline: it waits until it can be started. The manager needs the right to read the
+	// objects, which an administrator grants with the controllers configmap-change and
+	// secret-change. Defaults to no restarts for changes.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=ConfigMaps;ConfigMapsAndSecrets
 	OnConfigChange ConfigChange `json:"onConfigChange,omitempty"`
 
-	// minIntervalSeconds is the least time from the start of a restart for a change of that
-	// content to the start of the next one, so that content that changes all the time does not
-	// restart the workload all the time. It delays no tick of the schedule, no restart for the
-	// age of pods and no request, and none of these begins it. Only with onConfigChange.
-	// Default: 600.
+	// minIntervalSeconds is the minimum time between the starts of two restarts for changes,
+	// from 1 to 86400 (one day), so that content that keeps changing does not keep restarting
+	// the workload. It delays only restarts for changes, and only such a restart begins the
+	// interval. Has no effect without onConfigChange. Defaults to 600.
 	//
 	// +optional
 	// +kubebuilder:default=600
@@ -62,7 +62,8 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	MinIntervalSeconds int32 `json:"minIntervalSeconds,omitempty"`
 
-	// timeZone of the schedule, by its IANA name, for example Europe/Berlin. Default: UTC.
+	// timeZone is the IANA name of the time zone of the schedule, for example Europe/Berlin.
+	// Defaults to UTC.
 	//
 	// +optional
 	// +kubebuilder:default=UTC
@@ -70,14 +71,15 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9][A-Za-z0-9_+-]*)*$') && self != 'Local' && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",message="timeZone must be the IANA name of a time zone, for instance Europe/Berlin or UTC"
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// suspend stops the schedule. A restart in progress continues. Default: false.
+	// suspend stops the schedule. A restart in progress continues. Defaults to false.
 	//
 	// +optional
 	// +kubebuilder:default=false
 	Suspend bool `json:"suspend,omitempty"`
 
-	// startingDeadlineSeconds is how long after its time a restart may still
-	// be started. After that it is Missed, and not started late. Default: 900.
+	// startingDeadlineSeconds is the time after a tick within which its restart may still be
+	// started, from 1 to 86400 (one day). A tick not started by then is recorded as Missed.
+	// Defaults to 900.
 	//
 	// +optional
 	// +kubebuilder:default=900
@@ -85,10 +87,11 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	StartingDeadlineSeconds int32 `json:"startingDeadlineSeconds,omitempty"`
 
-	// spreadSeconds is the time after each tick in which the restart is
-	// started, at an offset that is derived from namespace and name, so that
-	// not all objects start at once. A restart for the age of pods is started in
-	// that time before it would be due. Default: 0.
+	// spreadSeconds is the time after each tick over which the starts of restarts are spread,
+	// from 0 to 86400 (one day). Each object starts at a fixed offset derived from its
+	// namespace and name, so that not all objects restart at once. A restart for
+	// maxPodAgeSeconds is spread over the same time before, not after, it is due. Defaults to
+	// 0.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -96,22 +99,23 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	SpreadSeconds int32 `json:"spreadSeconds,omitempty"`
 
-	// windows are when a restart may be started, whatever triggers it; without any, at all
-	// times. A tick of the schedule counts only if a window is open at some time from when
-	// its restart is due until its deadline. A request waits until a window opens. What has
-	// been started when a window closes continues, and what takes longer than is left of it,
-	// as the last restart did, is not started.
+	// windows are the times at which restarts may be started, whatever their trigger. Without
+	// windows, restarts may start at any time. A tick of the schedule counts only if a window
+	// is open at some time between the tick's start time and its deadline. A request waits
+	// until a window opens. A restart is not started if, judged by the last one, it would not
+	// finish before the window closes; a restart in progress continues when the window closes.
+	// At most 8.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Windows []RestartWindow `json:"windows,omitempty"`
 
-	// after names ScheduledRestarts of this namespace that come first: a restart is not
-	// started before these have finished what was due at the same time or earlier, nor
-	// while the last restart of one of them has failed, or while one does not exist. It
-	// waits until its deadline. ScheduledRestarts that come after each other restart
-	// nothing.
+	// after lists names of ScheduledRestarts in the same namespace that must be restarted
+	// first. A restart is not started until each of them has finished all restarts due at the
+	// same time or earlier, nor while the last restart of one has failed, or one does not
+	// exist; it waits until its deadline. ScheduledRestarts that form a cycle are not
+	// restarted. At most 8.
 	//
 	// +optional
 	// +listType=set
@@ -121,17 +125,17 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:items:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="after must have names of ScheduledRestarts: lower-case letters, digits, '-' and '.'"
 	After []string `json:"after,omitempty"`
 
-	// method is Rollout, by a change of the pod template as kubectl rollout restart makes
-	// it, or Evict: the pods that are older than the tick are evicted one after the other,
-	// so that PodDisruptionBudgets hold and no template changes. Default: Rollout.
+	// method is Rollout, which changes the pod template like kubectl rollout restart, or Evict,
+	// which evicts the pods older than the tick one after the other, so that
+	// PodDisruptionBudgets are respected and the template does not change. Defaults to Rollout.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=Rollout;Evict
 	Method Method `json:"method,omitempty"`
 
-	// maxUnavailable is how many pods may be unavailable at a time because they are evicted:
-	// a number, or a percentage of the pods that there should be, rounded down and at least
-	// one pod. Only with the method Evict. Default: 1.
+	// maxUnavailable is the maximum number of pods that may be unavailable at a time because of
+	// evictions: a number, or a percentage of the desired number of pods, rounded down but at
+	// least one pod. Has no effect without the method Evict. Defaults to 1.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -139,16 +143,16 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : self.matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable must be a number from 1 on, or a percentage from 1% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// precondition is Healthy, so that a workload that is already broken is not
-	// restarted, or None. Default: Healthy.
+	// precondition is the state of the workload that a restart requires: Healthy, so that a
+	// broken workload is not restarted, or None. Defaults to Healthy.
 	//
 	// +optional
 	// +kubebuilder:default=Healthy
 	// +kubebuilder:validation:Enum=Healthy;None
 	Precondition Precondition `json:"precondition,omitempty"`
 
-	// progressDeadlineSeconds is how long a restart may take before it is
-	// recorded as Failed. Default: 1800.
+	// progressDeadlineSeconds is the time that a restart may take before it is recorded as
+	// Failed, from 1 to 86400 (one day). Defaults to 1800.
 	//
 	// +optional
 	// +kubebuilder:default=1800
@@ -156,8 +160,8 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	ProgressDeadlineSeconds int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// failureLimit is how many failures in a row stop the schedule, until the
-	// spec is edited. Default: 3.
+	// failureLimit is the number of consecutive failed restarts after which the schedule stops
+	// until the spec is edited, from 1 to 100. Defaults to 3.
 	//
 	// +optional
 	// +kubebuilder:default=3
@@ -165,7 +169,8 @@ type ScheduledRestartSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	FailureLimit int32 `json:"failureLimit,omitempty"`
 
-	// historyLimit is how many ticks the history keeps. Default: 10.
+	// historyLimit is the number of ticks that the history keeps, from 1 to 100. Defaults to
+	// 10.
 	//
 	// +optional
 	// +kubebuilder:default=10
@@ -174,7 +179,7 @@ type ScheduledRestartSpec struct {
 	HistoryLimit int32 `json:"historyLimit,omitempty"`
 }
 
-// CronExpression is a schedule: the five fields of cron (minute, hour, day-of-month, month,
+// CronExpression is a cron expression with five fields (minute, hour, day-of-month, month,
 // day-of-week), or one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually.
 //
 // +kubebuilder:validation:MaxLength=256
@@ -183,24 +188,24 @@ type ScheduledRestartSpec struct {
 // +kubebuilder:validation:XValidation:rule="self.contains('TZ=') || self.startsWith('@') || !self.matches('^ *[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9*/,?]+ +[-0-9A-Za-z*/,?]+ +[-0-9A-Za-z*/,?]+ *$') || self.matches('^ *([*?]|0*([0-5]?[0-9])(-0*([0-5]?[0-9]))?)(/[0-9]+)?(,([*?]|0*([0-5]?[0-9])(-0*([0-5]?[0-9]))?)(/[0-9]+)?)* +([*?]|0*(1?[0-9]|2[0-3])(-0*(1?[0-9]|2[0-3]))?)(/[0-9]+)?(,([*?]|0*(1?[0-9]|2[0-3])(-0*(1?[0-9]|2[0-3]))?)(/[0-9]+)?)* +([*?]|0*([1-9]|[12][0-9]|3[01])(-0*([1-9]|[12][0-9]|3[01]))?)(/[0-9]+)?(,([*?]|0*([1-9]|[12][0-9]|3[01])(-0*([1-9]|[12][0-9]|3[01]))?)(/[0-9]+)?)* +([*?]|(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))(-(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)))?)(/[0-9]+)?(,([*?]|(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))(-(0*([1-9]|1[0-2])|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)))?)(/[0-9]+)?)* +([*?]|(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat))(-(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat)))?)(/[0-9]+)?(,([*?]|(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat))(-(0*([0-7])|(?i:sun|mon|tue|wed|thu|fri|sat)))?)(/[0-9]+)?)* *$')",message="a field of schedule is wrong: minute is 0-59, hour 0-23, day-of-month 1-31, month 1-12 or jan-dec, day-of-week 0-7 or sun-sat; each '*', a number, a range 'a-b', a step '*/n', or several with commas"
 type CronExpression string
 
-// RestartWindow is a time in which restarts may be started.
+// RestartWindow is a recurring period in which restarts may be started.
 type RestartWindow struct {
-	// schedule is when the window opens: an expression like that of spec.schedule, in the
-	// time zone of spec.timeZone.
+	// schedule is a cron expression that defines when the window opens, in the time zone of
+	// spec.timeZone.
 	Schedule CronExpression `json:"schedule"`
 
-	// durationSeconds is how long the window is open, from a minute to a week. A change of
-	// the clock makes it neither shorter nor longer.
+	// durationSeconds is the time for which the window is open, from 60 (one minute) to 604800
+	// (one week). Daylight saving time changes make it neither shorter nor longer.
 	//
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=604800
 	DurationSeconds int32 `json:"durationSeconds"`
 }
 
-// TargetRef names a workload in the same namespace.
+// TargetRef identifies a workload in the same namespace.
 type TargetRef struct {
-	// apiVersion is the group and version of the kind: apps/v1, or
-	// argoproj.io/v1alpha1 for a Rollout. Default: apps/v1.
+	// apiVersion is the group and version of the kind: apps/v1, or argoproj.io/v1alpha1 for a
+	// Rollout. Defaults to apps/v1.
 	//
 	// +optional
 	// +kubebuilder:default="apps/v1"
@@ -208,14 +213,14 @@ type TargetRef struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[a-z0-9]+$')",message="apiVersion must be the group and version of a kind, for instance apps/v1"
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// kind is Deployment, StatefulSet, DaemonSet or Rollout. With the method Evict it may also
-	// be any other kind that has a scale subresource, which names its pods.
+	// kind is Deployment, StatefulSet, DaemonSet or Rollout. With the method Evict, any other
+	// kind with a scale subresource that selects its pods is allowed, too.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9]*$')",message="kind must be the name of a kind, for instance Deployment"
 	Kind string `json:"kind"`
 
-	// name of the workload.
+	// name is the name of the workload.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -223,17 +228,17 @@ type TargetRef struct {
 	Name string `json:"name"`
 }
 
-// Precondition is what must hold before a restart is started.
+// Precondition is the state of the target that a restart requires.
 type Precondition string
 
 const (
 	// PreconditionHealthy requires all pods of the target to be available.
 	PreconditionHealthy Precondition = "Healthy"
-	// PreconditionNone restarts the target whatever its state.
+	// PreconditionNone allows a restart in any state of the target.
 	PreconditionNone Precondition = "None"
 )
 
-// Method is how a workload is restarted.
+// Method is the way in which a workload is restarted.
 type Method string
 
 const (
@@ -244,8 +249,8 @@ const (
 	MethodEvict Method = "Evict"
 )
 
-// ScheduledRestart restarts a workload on a schedule, once for each tick, or when its pods
-// become too old.
+// ScheduledRestart restarts a workload, once for each tick of a schedule, or when its pods
+// become too old or the ConfigMaps and Secrets that they use change.
 //
 // +genclient
 // +kubebuilder:object:root=true
@@ -260,18 +265,19 @@ const (
 // +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextScheduleTime`,description="The next tick"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.spec.timeZone`,priority=1
-// +kubebuilder:printcolumn:name="Method",type=string,JSONPath=`.spec.method`,priority=1,description="Rollout if it is empty"
-// +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=`.status.history[0].outcome`,priority=1,description="What became of the last tick"
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What the status means"
+// +kubebuilder:printcolumn:name="Method",type=string,JSONPath=`.spec.method`,priority=1,description="Restart method; empty means Rollout"
+// +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=`.status.history[0].outcome`,priority=1,description="Outcome of the last tick"
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="Explanation of the status"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.after) || !(self.metadata.name in self.spec.after)",message="after must not name the ScheduledRestart itself"
 type ScheduledRestart struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what is restarted, and when.
+	// spec defines the workload to restart and the triggers of its restarts.
 	Spec ScheduledRestartSpec `json:"spec"`
 
-	// status is the history of restarts, the current restart, and what is next.
+	// status is the observed state: the history of ticks, the current restart, and the next
+	// tick.
 	//
 	// +optional
 	Status ScheduledRestartStatus `json:"status,omitempty"`

@@ -12,16 +12,15 @@ import (
 // ActiveEvictionApplyConfiguration represents a declarative configuration of the ActiveEviction type for use
 // with apply.
 //
-// ActiveEviction is what is remembered of a restart that evicts pods.
+// ActiveEviction is the progress of a restart that evicts pods.
 type ActiveEvictionApplyConfiguration struct {
-	// createdBefore says which pods are evicted: those that were created before it. It is
-	// the tick, or just after the creation of the youngest pod that was older than the
-	// tick when the restart was started, if that is earlier: so no pod is evicted that was
-	// created since, even if the clock of the API server is behind.
+	// createdBefore selects the pods to evict: pods created before this time. It is the earlier
+	// of two times: the tick, and the moment just after the creation of the youngest pod that
+	// was older than the tick when the restart was started. So no pod created since is evicted,
+	// even if the clock of the API server is behind.
 	CreatedBefore *metav1.Time `json:"createdBefore,omitempty"`
-	// refused is why the API server does not let the next pod be evicted, such as the
-	// PodDisruptionBudget that does not allow it. Absent if the last eviction was
-	// accepted.
+	// refused is the reason for which the API server refuses to evict the next pod, for example
+	// a PodDisruptionBudget. Absent if the last eviction was accepted.
 	Refused *string `json:"refused,omitempty"`
 }
 

@@ -13,26 +13,27 @@ import (
 // ActiveRestartApplyConfiguration represents a declarative configuration of the ActiveRestart type for use
 // with apply.
 //
-// ActiveRestart is a restart in progress, or one that starts soon.
+// ActiveRestart is a restart that is in progress or about to start.
 type ActiveRestartApplyConfiguration struct {
-	// scheduledTime is the tick. The pod template has it as the annotation
-	// kubectl.kubernetes.io/restartedAt.
+	// scheduledTime is the time of the tick. The restart sets the annotation
+	// kubectl.kubernetes.io/restartedAt of the pod template to this time.
 	ScheduledTime *metav1.Time `json:"scheduledTime,omitempty"`
-	// startedTime is when it was started, or is started, up to a minute from now.
+	// startedTime is the time at which the restart was started, or will be, at most one minute
+	// ahead.
 	StartedTime *metav1.Time `json:"startedTime,omitempty"`
-	// trigger is Schedule, Request if the restart was requested by the
-	// annotation tidekeeper.dev/restart-now, Age if the oldest pod reached
-	// maxPodAgeSeconds, or Change if the content changed that onConfigChange is about.
+	// trigger is the cause of the restart: Schedule for a tick of the schedule, Request for the
+	// annotation tidekeeper.dev/restart-now, Age if the oldest pod reached maxPodAgeSeconds, or
+	// Change if ConfigMaps or Secrets selected by onConfigChange changed.
 	Trigger *apiv1.Trigger `json:"trigger,omitempty"`
-	// configHash is the hash of the content for onConfigChange with which its pods start.
+	// configHash is the hash of the ConfigMap and Secret content with which the new pods start.
 	ConfigHash *string `json:"configHash,omitempty"`
 	// targetUID is the UID of the workload that is restarted.
 	TargetUID *string `json:"targetUID,omitempty"`
-	// targetRef names that workload. If it is absent, that is the workload of
-	// spec.targetRef. An edit of the spec does not change it.
+	// targetRef is the workload that is restarted, which later edits of the spec do not change.
+	// If absent, the workload is spec.targetRef.
 	TargetRef *TargetRefApplyConfiguration `json:"targetRef,omitempty"`
-	// eviction is present if the pods are evicted. An edit of spec.method does not change
-	// that.
+	// eviction is the progress of a restart that evicts pods. Absent for the method Rollout.
+	// Later edits of spec.method do not change the method of a restart in progress.
 	Eviction *ActiveEvictionApplyConfiguration `json:"eviction,omitempty"`
 }
 

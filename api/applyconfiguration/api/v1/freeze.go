@@ -17,14 +17,14 @@ import (
 // FreezeApplyConfiguration represents a declarative configuration of the Freeze type for use
 // with apply.
 //
-// Freeze keeps Tidekeeper from starting anything that disturbs running pods: from a time
-// until another one, in some namespaces or in all of them. What has been started goes on.
+// Freeze keeps Tidekeeper from disturbing running pods for a period of time, in selected
+// namespaces or in all. Restarts that have already started continue.
 type FreezeApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec says when nothing is disturbed, where, and why.
+	// spec defines the period of the freeze, its namespaces and its reason.
 	Spec *FreezeSpecApplyConfiguration `json:"spec,omitempty"`
-	// status says whether the freeze is in force, and what it holds back.
+	// status is the observed state of the freeze.
 	Status *FreezeStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -12,18 +12,19 @@ import (
 // FreezeSpecApplyConfiguration represents a declarative configuration of the FreezeSpec type for use
 // with apply.
 //
-// FreezeSpec says when nothing is disturbed, where, and why.
+// FreezeSpec defines the period of a freeze, its namespaces and its reason.
 type FreezeSpecApplyConfiguration struct {
-	// from is when the freeze begins. Default: when it is created.
+	// from is the time at which the freeze begins. Defaults to the creation time of the Freeze.
 	From *metav1.Time `json:"from,omitempty"`
-	// until is when it ends by itself.
+	// until is the time at which the freeze ends. Must be later than from.
 	Until *metav1.Time `json:"until,omitempty"`
-	// reason for the freeze, in one line. It is shown by everything that waits.
+	// reason is a one-line explanation of the freeze, at most 256 characters long. It is shown
+	// in the status of every restart and node that waits for the freeze.
 	Reason *string `json:"reason,omitempty"`
-	// namespaceSelector chooses the namespaces in which no restart is started, by
-	// their labels. Without it, or if it is empty, these are all namespaces. No
-	// freeze lets a node pool put a new NoExecute taint on a node, whatever its
-	// selector is: pods of any namespace may be on the node.
+	// namespaceSelector selects, by their labels, the namespaces in which no restart is
+	// started. An absent or empty selector selects all namespaces. Whatever the selector, a
+	// freeze keeps node pools from adding NoExecute taints to nodes, because pods of any
+	// namespace may run there.
 	NamespaceSelector *NamespaceSelectorApplyConfiguration `json:"namespaceSelector,omitempty"`
 }
 

@@ -12,15 +12,15 @@ import (
 // FreezeStatusApplyConfiguration represents a declarative configuration of the FreezeStatus type for use
 // with apply.
 //
-// FreezeStatus says whether the freeze is in force, and what it holds back.
+// FreezeStatus is the observed state of a freeze.
 type FreezeStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status was computed from.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// heldBack counts what is held back. It follows what happens by some seconds, and
-	// stays as it was at the end.
+	// heldBack counts the restarts and nodes that the freeze holds back. The counts lag by some
+	// seconds, and keep their last values once the freeze has ended.
 	HeldBack *HeldBackApplyConfiguration `json:"heldBack,omitempty"`
-	// conditions: InForce; and Ready (its reason is the STATUS column: Pending, InForce,
-	// Ended or InvalidSelector) and Stalled as kstatus defines them.
+	// conditions are InForce, and Ready and Stalled as kstatus defines them. The reason of
+	// Ready is the STATUS column: Pending, InForce, Ended or InvalidSelector.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -8,13 +8,14 @@ package v1
 // HeadroomApplyConfiguration represents a declarative configuration of the Headroom type for use
 // with apply.
 //
-// Headroom is what may be lost of a pool at a time.
+// Headroom is the number of nodes or zones of a pool that may be lost at the same time.
 type HeadroomApplyConfiguration struct {
-	// nodes that may be lost at a time: any one node of the pool.
+	// nodes is the number of nodes that may be lost at the same time. Only 1 is supported: any
+	// one node of the pool.
 	Nodes *int32 `json:"nodes,omitempty"`
-	// zones that may be lost at a time: any one value of the label
-	// topology.kubernetes.io/zone, with all of its nodes, also those of other
-	// pools.
+	// zones is the number of zones that may be lost at the same time. Only 1 is supported: any
+	// one value of the label topology.kubernetes.io/zone, with all of its nodes, including
+	// nodes of other pools.
 	Zones *int32 `json:"zones,omitempty"`
 }
 

@@ -8,12 +8,13 @@ package v1
 // HeldBackApplyConfiguration represents a declarative configuration of the HeldBack type for use
 // with apply.
 //
-// HeldBack counts what a freeze holds back. What several of them hold back, each counts.
+// HeldBack counts the restarts and nodes that a freeze holds back. A restart or node held back
+// by several freezes counts for each of them.
 type HeldBackApplyConfiguration struct {
-	// restarts is the number of ScheduledRestarts with a restart that is due and waits.
+	// restarts is the number of ScheduledRestarts with a due restart that waits for the freeze.
 	Restarts *int32 `json:"restarts,omitempty"`
-	// missedTicks is the number of ticks whose deadlines have passed meanwhile, as far
-	// as the histories of the ScheduledRestarts reach.
+	// missedTicks is the number of ticks whose starting deadline has passed during the freeze,
+	// as far back as the histories of the ScheduledRestarts go.
 	MissedTicks *int32 `json:"missedTicks,omitempty"`
 	// nodes is the number of nodes that wait for a NoExecute taint of a pool.
 	Nodes *int32 `json:"nodes,omitempty"`

@@ -12,13 +12,13 @@ import (
 // LargestFitApplyConfiguration represents a declarative configuration of the LargestFit type for use
 // with apply.
 //
-// LargestFit is what is free on one node: the largest pod that would start there now. A pod needs
-// all of its resources on the same node, but the most cpu and the most memory may be free on
-// different ones, so each entry is a whole.
-type LargestFitApplyConfiguration struct {
-	// node on which it is free.
+// Slot is the set of free resources of one node: the largest pod that would start there now.
+// The most free cpu and the most free memory may be on different nodes, but a pod needs all of
+// its resources on the same node, so each slot describes a whole node.
+type SlotApplyConfiguration struct {
+	// node is the name of the node.
 	Node *string `json:"node,omitempty"`
-	// resources that are free.
+	// resources are the free resources of the node.
 	Resources *corev1.ResourceList `json:"resources,omitempty"`
 }
 

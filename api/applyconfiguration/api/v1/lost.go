@@ -13,14 +13,16 @@ import (
 // LostApplyConfiguration represents a declarative configuration of the Lost type for use
 // with apply.
 //
-// Lost is what new pods cannot use for one cause.
+// Lost is the amount of resources that new pods cannot use, for one cause.
 type LostApplyConfiguration struct {
-	// cause of the loss.
+	// cause is the reason of the loss: BeingDeleted, NotReady, Cordoned, ForeignTaint or
+	// NoPodSlot.
 	Cause *apiv1.LostCause `json:"cause,omitempty"`
-	// nodes on which it is lost.
+	// nodes is the number of nodes to which the cause applies.
 	Nodes *int32 `json:"nodes,omitempty"`
-	// resources that are lost: all that is allocatable on these nodes; for
-	// PodLimitReached only what is not requested, as what is requested is in use.
+	// resources are the lost resources: for most causes all that is allocatable on these nodes;
+	// for NoPodSlot only the resources that are not requested, since the requested resources
+	// are in use.
 	Resources *corev1.ResourceList `json:"resources,omitempty"`
 }
 

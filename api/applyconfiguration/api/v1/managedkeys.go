@@ -8,13 +8,13 @@ package v1
 // ManagedKeysApplyConfiguration represents a declarative configuration of the ManagedKeys type for use
 // with apply.
 //
-// ManagedKeys names labels, annotations and taints of nodes.
+// ManagedKeys lists keys of labels, annotations and taints of nodes.
 type ManagedKeysApplyConfiguration struct {
-	// labels by key.
+	// labels is a list of label keys.
 	Labels []string `json:"labels,omitempty"`
-	// annotations by key.
+	// annotations is a list of annotation keys.
 	Annotations []string `json:"annotations,omitempty"`
-	// taints as key:effect.
+	// taints is a list of taints, each in the form key:effect.
 	Taints []string `json:"taints,omitempty"`
 }
 

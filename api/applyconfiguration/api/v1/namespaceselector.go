@@ -12,14 +12,16 @@ import (
 // NamespaceSelectorApplyConfiguration represents a declarative configuration of the NamespaceSelector type for use
 // with apply.
 //
-// NamespaceSelector chooses namespaces by their labels: all of matchLabels and
-// all of matchExpressions must hold. To name namespaces, use the label
-// kubernetes.io/metadata.name, which each of them has. It is a
-// metav1.LabelSelector with bounds, so that the API server can afford to check it.
+// NamespaceSelector selects namespaces by their labels. A namespace must satisfy all of
+// matchLabels and all of matchExpressions. To select namespaces by name, use the label
+// kubernetes.io/metadata.name. The type is a metav1.LabelSelector with bounds, which keep the
+// cost of its validation rules within the limits of the API server.
 type NamespaceSelectorApplyConfiguration struct {
-	// matchLabels are labels that a namespace must have, with exactly these values.
+	// matchLabels is a map of labels that a namespace must have, with exactly these values. At
+	// most 32.
 	MatchLabels map[string]apiv1.LabelValue `json:"matchLabels,omitempty"`
-	// matchExpressions are requirements on labels.
+	// matchExpressions is a list of label requirements, all of which a namespace must satisfy.
+	// At most 32.
 	MatchExpressions []NamespaceSelectorRequirementApplyConfiguration `json:"matchExpressions,omitempty"`
 }
 

@@ -13,13 +13,14 @@ import (
 // NamespaceSelectorRequirementApplyConfiguration represents a declarative configuration of the NamespaceSelectorRequirement type for use
 // with apply.
 //
-// NamespaceSelectorRequirement is a requirement on a label of a namespace.
+// NamespaceSelectorRequirement is a requirement on one label of a namespace.
 type NamespaceSelectorRequirementApplyConfiguration struct {
-	// key of the label.
+	// key is the label key that the requirement applies to.
 	Key *string `json:"key,omitempty"`
-	// operator that relates the label to the values.
+	// operator relates the label to the values: In, NotIn, Exists or DoesNotExist.
 	Operator *metav1.LabelSelectorOperator `json:"operator,omitempty"`
-	// values for In and NotIn.
+	// values is the list of label values for the operators In and NotIn, which need at least
+	// one. Must be empty for Exists and DoesNotExist. At most 64.
 	Values []apiv1.LabelValue `json:"values,omitempty"`
 }
 

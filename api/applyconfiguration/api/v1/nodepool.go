@@ -17,12 +17,12 @@ import (
 // NodePoolApplyConfiguration represents a declarative configuration of the NodePool type for use
 // with apply.
 //
-// NodePool keeps labels, annotations and taints on a group of nodes, and shows their
-// utilization.
+// NodePool manages labels, annotations and taints of a group of nodes, and reports the
+// utilization of the group.
 type NodePoolApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what every member node should look like.
+	// spec is the desired state of the member nodes.
 	Spec *NodePoolSpecApplyConfiguration `json:"spec,omitempty"`
 	// status is the observed state of the pool.
 	Status *NodePoolStatusApplyConfiguration `json:"status,omitempty"`

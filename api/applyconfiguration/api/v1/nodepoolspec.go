@@ -12,27 +12,26 @@ import (
 // NodePoolSpecApplyConfiguration represents a declarative configuration of the NodePoolSpec type for use
 // with apply.
 //
-// NodePoolSpec is what every member node of the pool should look like.
+// NodePoolSpec is the desired state of the member nodes of a pool.
 type NodePoolSpecApplyConfiguration struct {
-	// selector chooses the member nodes by their labels. Without it, the
-	// members are the nodes that have the label
-	// node-role.kubernetes.io/<name of the pool>, whatever its value. An empty
-	// selector is refused, as it would match every node.
+	// selector selects the member nodes by their labels. If absent, the members are the nodes
+	// with the label node-role.kubernetes.io/<name of the pool>, whatever its value. An empty
+	// selector is refused, because every node would match.
 	Selector *NodeSelectorApplyConfiguration `json:"selector,omitempty"`
-	// labels that every member node has.
+	// labels are added to every member node. At most 64.
 	Labels map[string]apiv1.LabelValue `json:"labels,omitempty"`
-	// annotations that every member node has.
+	// annotations are added to every member node. At most 64.
 	Annotations map[string]apiv1.AnnotationValue `json:"annotations,omitempty"`
-	// taints that every member node has. A NoExecute taint evicts pods; it is
-	// added to a limited share of the nodes at a time.
+	// taints are added to every member node. A taint with the effect NoExecute evicts pods and
+	// is therefore added to a limited share of the nodes at a time. At most 32.
 	Taints []TaintApplyConfiguration `json:"taints,omitempty"`
-	// handler of the pool's RuntimeClass, for example runc. If set, the pool
-	// owns the RuntimeClass node-pool-<name of the pool>. Pods with that
-	// RuntimeClass are scheduled to the pool's nodes and tolerate its taints.
+	// handler is the handler of the pool's RuntimeClass, for example runc. If set, the pool
+	// owns the RuntimeClass node-pool-<name of the pool>. Pods with that RuntimeClass are
+	// scheduled to the pool's nodes and tolerate the pool's taints.
 	Handler *string `json:"handler,omitempty"`
-	// headroom that the pool should have: how much of it may be lost with a
-	// place elsewhere for each pod. Nothing is kept free because of it: the
-	// condition Headroom and a metric say whether there is enough.
+	// headroom is the loss of nodes or zones that the pool should survive with a place
+	// elsewhere for each pod. No resources are reserved: the condition Headroom and a metric
+	// report whether the pods would fit.
 	Headroom *HeadroomApplyConfiguration `json:"headroom,omitempty"`
 }
 

@@ -15,61 +15,57 @@ import (
 //
 // NodePoolStatus is the observed state of the pool.
 type NodePoolStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status was computed from.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// nodeCount is the number of member nodes.
 	NodeCount *int32 `json:"nodeCount,omitempty"`
 	// readyNodes is the number of member nodes whose condition Ready is True.
 	ReadyNodes *int32 `json:"readyNodes,omitempty"`
-	// capacity is the sum of the member nodes' capacity. If a node has more than
-	// 64 resources, 64 of them count, including cpu, memory, pods and
-	// ephemeral-storage; if a pool has more than 128, those that most nodes have
-	// are shown.
+	// capacity is the total capacity of the member nodes. Of a node with more than 64
+	// resources, 64 count, always including cpu, memory, pods and ephemeral-storage. Of a pool
+	// with more than 128 resources, the 128 that most nodes have are shown.
 	Capacity *corev1.ResourceList `json:"capacity,omitempty"`
-	// allocatable is the sum of the member nodes' allocatable resources.
+	// allocatable is the total of allocatable resources of the member nodes.
 	Allocatable *corev1.ResourceList `json:"allocatable,omitempty"`
-	// requested is the sum of what the pods on the member nodes request, as
-	// the scheduler counts it: pods bound to a node and not terminal, with
-	// their init containers, sidecars, overhead and pod-level resources. Only
-	// resources that a member node offers are included.
+	// requested is the total of resources requested by the pods on the member nodes, computed
+	// as the scheduler does: pods that are bound to a node and not terminal, with their init
+	// containers, sidecars, overhead and pod-level resources. Only resources that a member node
+	// offers are included.
 	Requested *corev1.ResourceList `json:"requested,omitempty"`
-	// requestedPercent is the utilization: requested as a share of allocatable,
-	// in whole percent, rounded down. A resource with nothing allocatable is
-	// left out.
+	// requestedPercent is the utilization: requested as a share of allocatable, in whole
+	// percent, rounded down. A resource of which nothing is allocatable is omitted.
 	RequestedPercent map[corev1.ResourceName]int32 `json:"requestedPercent,omitempty"`
-	// usableNodes is the number of member nodes on which a new pod that tolerates
-	// the pool's own taints can start, if there is enough free.
+	// usableNodes is the number of member nodes that accept new pods: a pod that tolerates the
+	// pool's own taints can start there if its requests fit.
 	UsableNodes *int32 `json:"usableNodes,omitempty"`
-	// usable is what new pods and those that run can use of allocatable. The rest
-	// is lost.
+	// usable is the part of allocatable that new pods and running pods can use. The rest is
+	// reported in lost.
 	Usable *corev1.ResourceList `json:"usable,omitempty"`
-	// free is what is usable and not requested. It is the sum over the nodes, so
-	// that no node need have room for a pod that is smaller: see largestFits.
+	// free is the part of usable that is not requested, summed over the nodes. A pod smaller
+	// than this total may still fit on no single node: see slots.
 	Free *corev1.ResourceList `json:"free,omitempty"`
-	// lost is what new pods cannot use of allocatable, by cause. A node counts for
-	// the first cause that applies. Of the resources, the first eight are shown:
-	// cpu, memory, and the others by name.
+	// lost is the part of allocatable that new pods cannot use, by cause. Each node counts for
+	// the first cause that applies. At most eight resources are shown: cpu, memory, and the
+	// others in alphabetical order.
 	Lost []LostApplyConfiguration `json:"lost,omitempty"`
-	// largestFits are the largest pods that can start now: what is free on the node with
-	// the most free cpu, on that with the most free memory, and on those with the
-	// most of each other resource, other than ephemeral-storage and pods, at most
-	// four nodes. Of the resources, the first
-	// eight are shown, as in lost.
-	LargestFits []LargestFitApplyConfiguration `json:"largestFits,omitempty"`
-	// summary is the level in short, for people: the columns of kubectl get.
-	// Programs read requested, allocatable and requestedPercent.
-	Summary *UtilizationSummaryApplyConfiguration `json:"summary,omitempty"`
-	// managed names the keys that the pool may have put on nodes: those of
-	// the spec, and those that were removed from the spec but not from every
-	// node yet. It is written before any node, and only keys named here are
-	// ever removed from a node, whatever the record on the node says.
+	// slots are the largest pods that can start now: the free resources of the node with the
+	// most free cpu, of the node with the most free memory, and of the node with the most free
+	// of each other resource except ephemeral-storage and pods. At most four nodes are listed,
+	// each with at most eight resources, as in lost.
+	Slots []SlotApplyConfiguration `json:"slots,omitempty"`
+	// summary is the utilization in short, for the columns of kubectl get. Programs should read
+	// requested, allocatable and requestedPercent instead.
+	Summary *LevelSummaryApplyConfiguration `json:"summary,omitempty"`
+	// managed lists the keys that the pool may have put on nodes: the keys in the spec, and
+	// keys that were removed from the spec and may still be on some node. The manager updates
+	// this field before any node, and removes only keys listed here from nodes, whatever the
+	// ownership record on a node contains.
 	Managed *ManagedKeysApplyConfiguration `json:"managed,omitempty"`
-	// heldBackNodes is the number of members that wait for a NoExecute taint because
-	// a Freeze is in force.
+	// heldBackNodes is the number of member nodes that wait for a NoExecute taint because a
+	// Freeze is in force.
 	HeldBackNodes *int32 `json:"heldBackNodes,omitempty"`
-	// conditions of the pool: Ready (its reason is the STATUS column),
-	// Reconciling and Stalled as kstatus defines them, Conflicted, and Headroom
-	// if the spec asks for it.
+	// conditions are Ready, Reconciling and Stalled as kstatus defines them, Conflicted, and
+	// Headroom if the spec asks for headroom. The reason of Ready is the STATUS column.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

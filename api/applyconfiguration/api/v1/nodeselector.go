@@ -12,13 +12,15 @@ import (
 // NodeSelectorApplyConfiguration represents a declarative configuration of the NodeSelector type for use
 // with apply.
 //
-// NodeSelector chooses nodes by their labels: all of matchLabels and all of
-// matchExpressions must hold. It is a metav1.LabelSelector with bounds, so
-// that the API server can afford to check it.
+// NodeSelector selects nodes by their labels. A node must satisfy all of matchLabels and all of
+// matchExpressions. The type is a metav1.LabelSelector with bounds, which keep the cost of its
+// validation rules within the limits of the API server.
 type NodeSelectorApplyConfiguration struct {
-	// matchLabels are labels that a node must have, with exactly these values.
+	// matchLabels is a map of labels that a node must have, with exactly these values. At most
+	// 32.
 	MatchLabels map[string]apiv1.LabelValue `json:"matchLabels,omitempty"`
-	// matchExpressions are requirements on labels.
+	// matchExpressions is a list of label requirements, all of which a node must satisfy. At
+	// most 32.
 	MatchExpressions []NodeSelectorRequirementApplyConfiguration `json:"matchExpressions,omitempty"`
 }
 

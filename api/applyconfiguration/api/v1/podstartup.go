@@ -8,20 +8,20 @@ package v1
 // PodStartupApplyConfiguration represents a declarative configuration of the PodStartup type for use
 // with apply.
 //
-// PodStartup sums up how long the new pods of a restart took, each from its
-// creation until it was ready. The times in pods are in whole seconds.
+// PodStartup summarizes the time that the new pods of a restart took from creation to Ready.
+// All times are in whole seconds, as in the status of pods.
 type PodStartupApplyConfiguration struct {
-	// pods is the number of pods that are counted: those that were ready when
-	// the restart was completed. Pods that no longer existed then are not.
+	// pods is the number of pods that are counted: pods that were Ready when the restart
+	// completed. Pods deleted by then do not count.
 	Pods *int32 `json:"pods,omitempty"`
-	// medianSeconds is the median.
+	// medianSeconds is the median startup time, in seconds.
 	MedianSeconds *int32 `json:"medianSeconds,omitempty"`
-	// maxSeconds is the maximum.
+	// maxSeconds is the maximum startup time, in seconds.
 	MaxSeconds *int32 `json:"maxSeconds,omitempty"`
-	// medianChangeSeconds is the change of the median against the previous
-	// restart, negative if it is shorter. Absent if the history has none.
+	// medianChangeSeconds is the difference of medianSeconds to the previous restart in the
+	// history, negative if startup became faster. Absent if there is no previous restart.
 	MedianChangeSeconds *int32 `json:"medianChangeSeconds,omitempty"`
-	// maxChangeSeconds is the change of the maximum.
+	// maxChangeSeconds is the difference of maxSeconds to the previous restart in the history.
 	MaxChangeSeconds *int32 `json:"maxChangeSeconds,omitempty"`
 }
 

@@ -15,34 +15,36 @@ import (
 //
 // RestartRecord is the record of a tick.
 type RestartRecordApplyConfiguration struct {
-	// scheduledTime is the tick.
+	// scheduledTime is the time of the tick.
 	ScheduledTime *metav1.Time `json:"scheduledTime,omitempty"`
-	// trigger of the restart.
+	// trigger is the cause of the restart.
 	Trigger *apiv1.Trigger `json:"trigger,omitempty"`
-	// configHash is, for the trigger Change, the hash of the content that the tick is about.
+	// configHash is the hash of the content that the restart was due for. Present only for the
+	// trigger Change.
 	ConfigHash *string `json:"configHash,omitempty"`
-	// startedTime is when it was started, if it was sent to its target.
+	// startedTime is the time at which the restart was started. Absent if no restart was sent
+	// to the target.
 	StartedTime *metav1.Time `json:"startedTime,omitempty"`
-	// completedTime is when it was decided: completed, failed, skipped or missed.
+	// completedTime is the time at which the tick got its outcome.
 	CompletedTime *metav1.Time `json:"completedTime,omitempty"`
-	// outcome of the tick.
+	// outcome is the outcome of the tick: Succeeded, Failed, Skipped or Missed.
 	Outcome *apiv1.Outcome `json:"outcome,omitempty"`
-	// reason of an outcome that is not Succeeded, in one word.
+	// reason is a one-word explanation of an outcome other than Succeeded.
 	Reason *string `json:"reason,omitempty"`
-	// message has details for users.
+	// message is a human-readable explanation of the outcome.
 	Message *string `json:"message,omitempty"`
-	// pods is how many pods the restart has replaced: those that the target had when it
-	// was completed, without those that were left out, and without those below the
-	// partition of a StatefulSet, unless they were evicted.
+	// pods is the number of pods that the restart has replaced: the pods of the target when the
+	// restart completed, except pods counted in podsLeftOut and, unless pods were evicted, pods
+	// below the partition of a StatefulSet.
 	Pods *int32 `json:"pods,omitempty"`
-	// podsLeftOut is how many pods of a DaemonSet were not waited for because
-	// their nodes were not ready.
+	// podsLeftOut is the number of pods of a DaemonSet that the restart did not wait for,
+	// because their nodes were not Ready.
 	PodsLeftOut *int32 `json:"podsLeftOut,omitempty"`
-	// podStartup says how long the new pods took to become ready. It is present
-	// for a restart that succeeded, if the manager watches pods.
+	// podStartup is a summary of the time that the new pods took to become Ready. Present for a
+	// successful restart if the manager watches pods.
 	PodStartup *PodStartupApplyConfiguration `json:"podStartup,omitempty"`
-	// earlierTicks is the number of earlier ticks that this record includes, for
-	// example because no manager was running; 1000 means 1000 or more.
+	// earlierTicks is the number of earlier ticks that this record includes, for example
+	// because no manager was running. The value 1000 means 1,000 or more.
 	EarlierTicks *int32 `json:"earlierTicks,omitempty"`
 }
 

@@ -12,13 +12,13 @@ import (
 // RestartWindowApplyConfiguration represents a declarative configuration of the RestartWindow type for use
 // with apply.
 //
-// RestartWindow is a time in which restarts may be started.
+// RestartWindow is a recurring period in which restarts may be started.
 type RestartWindowApplyConfiguration struct {
-	// schedule is when the window opens: an expression like that of spec.schedule, in the
-	// time zone of spec.timeZone.
+	// schedule is a cron expression that defines when the window opens, in the time zone of
+	// spec.timeZone.
 	Schedule *apiv1.CronExpression `json:"schedule,omitempty"`
-	// durationSeconds is how long the window is open, from a minute to a week. A change of
-	// the clock makes it neither shorter nor longer.
+	// durationSeconds is the time for which the window is open, from 60 (one minute) to 604800
+	// (one week). Daylight saving time changes make it neither shorter nor longer.
 	DurationSeconds *int32 `json:"durationSeconds,omitempty"`
 }
 

@@ -17,14 +17,15 @@ import (
 // ScheduledRestartApplyConfiguration represents a declarative configuration of the ScheduledRestart type for use
 // with apply.
 //
-// ScheduledRestart restarts a workload on a schedule, once for each tick, or when its pods
-// become too old.
+// ScheduledRestart restarts a workload, once for each tick of a schedule, or when its pods
+// become too old or the ConfigMaps and Secrets that they use change.
 type ScheduledRestartApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec says what is restarted, and when.
+	// spec defines the workload to restart and the triggers of its restarts.
 	Spec *ScheduledRestartSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is the history of restarts, the current restart, and what is next.
+	// status is the observed state: the history of ticks, the current restart, and the next
+	// tick.
 	Status *ScheduledRestartStatusApplyConfiguration `json:"status,omitempty"`
 }
 

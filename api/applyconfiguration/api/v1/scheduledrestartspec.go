@@ -13,78 +13,83 @@ import (
 // ScheduledRestartSpecApplyConfiguration represents a declarative configuration of the ScheduledRestartSpec type for use
 // with apply.
 //
-// ScheduledRestartSpec says what is restarted, and when.
+// ScheduledRestartSpec defines the workload to restart and the triggers of its restarts.
 type ScheduledRestartSpecApplyConfiguration struct {
-	// targetRef names the workload, in the same namespace.
+	// targetRef is the workload to restart, in the same namespace.
 	TargetRef *TargetRefApplyConfiguration `json:"targetRef,omitempty"`
-	// schedule defines the ticks: the five fields of cron (minute, hour,
-	// day-of-month, month, day-of-week), or one of @hourly, @daily,
-	// @midnight, @weekly, @monthly, @yearly, @annually. Default: "0 0 * * *", or no
-	// schedule if maxPodAgeSeconds or onConfigChange is given. The manager writes the default
-	// here when it first sees an object that has none of the three, so that it stays when one
-	// of them is added.
+	// schedule is a cron expression with five fields (minute, hour, day-of-month, month,
+	// day-of-week), or one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly,
+	// @annually. Each time at which it fires is a tick. Defaults to "0 0 * * *", or to no
+	// schedule if maxPodAgeSeconds or onConfigChange is set. The manager writes the default
+	// into the object when it first sees an object without any of the three fields, so that the
+	// schedule stays when another trigger is added.
 	Schedule *apiv1.CronExpression `json:"schedule,omitempty"`
-	// maxPodAgeSeconds is how old a pod of the workload may become, from its creation. A
-	// restart is due when the oldest pod reaches that age, or in a window, if it would reach
-	// it before the next one opens. Such a restart has no deadline: it waits until it can be
-	// started. Default: no limit.
+	// maxPodAgeSeconds is the maximum age of a pod of the workload, from 300 (five minutes) to
+	// 31536000 (one year). A restart is due when the oldest pod reaches that age, or in the
+	// last window before then. Such a restart has no deadline: it waits until it can be
+	// started. Defaults to no limit.
 	MaxPodAgeSeconds *int32 `json:"maxPodAgeSeconds,omitempty"`
-	// onConfigChange is ConfigMaps if a change of the content of the ConfigMaps that the pods
-	// use is to restart the workload, or ConfigMapsAndSecrets for that of Secrets, too. What
-	// counts is what the pod template uses in env, envFrom and volumes; of single keys only
-	// these. A restart is due when the content has not changed for ten seconds and is not
-	// what the pods were started with. It has no deadline: it waits until it can be started.
-	// The manager needs the right to read them, which an administrator grants by its
-	// controllers configmap-change and secret-change. Default: a change triggers nothing.
+	// onConfigChange restarts the workload when the content of the ConfigMaps that its pods use
+	// changes (ConfigMaps), or of ConfigMaps and Secrets (ConfigMapsAndSecrets). Objects count
+	// if the pod template uses them in env, envFrom or volumes; if the template uses single
+	// keys, only these keys count. A restart is due when the content has not changed for ten
+	// seconds and differs from the content that the pods were started with. Such a restart has
+	// no deadline: it waits until it can be started. The manager needs the right to read the
+	// objects, which an administrator grants with the controllers configmap-change and
+	// secret-change. Defaults to no restarts for changes.
 	OnConfigChange *apiv1.ConfigChange `json:"onConfigChange,omitempty"`
-	// minIntervalSeconds is the least time from the start of a restart for a change of that
-	// content to the start of the next one, so that content that changes all the time does not
-	// restart the workload all the time. It delays no tick of the schedule, no restart for the
-	// age of pods and no request, and none of these begins it. Only with onConfigChange.
-	// Default: 600.
+	// minIntervalSeconds is the minimum time between the starts of two restarts for changes,
+	// from 1 to 86400 (one day), so that content that keeps changing does not keep restarting
+	// the workload. It delays only restarts for changes, and only such a restart begins the
+	// interval. Has no effect without onConfigChange. Defaults to 600.
 	MinIntervalSeconds *int32 `json:"minIntervalSeconds,omitempty"`
-	// timeZone of the schedule, by its IANA name, for example Europe/Berlin. Default: UTC.
+	// timeZone is the IANA name of the time zone of the schedule, for example Europe/Berlin.
+	// Defaults to UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
-	// suspend stops the schedule. A restart in progress continues. Default: false.
+	// suspend stops the schedule. A restart in progress continues. Defaults to false.
 	Suspend *bool `json:"suspend,omitempty"`
-	// startingDeadlineSeconds is how long after its time a restart may still
-	// be started. After that it is Missed, and not started late. Default: 900.
+	// startingDeadlineSeconds is the time after a tick within which its restart may still be
+	// started, from 1 to 86400 (one day). A tick not started by then is recorded as Missed.
+	// Defaults to 900.
 	StartingDeadlineSeconds *int32 `json:"startingDeadlineSeconds,omitempty"`
-	// spreadSeconds is the time after each tick in which the restart is
-	// started, at an offset that is derived from namespace and name, so that
-	// not all objects start at once. A restart for the age of pods is started in
-	// that time before it would be due. Default: 0.
+	// spreadSeconds is the time after each tick over which the starts of restarts are spread,
+	// from 0 to 86400 (one day). Each object starts at a fixed offset derived from its
+	// namespace and name, so that not all objects restart at once. A restart for
+	// maxPodAgeSeconds is spread over the same time before, not after, it is due. Defaults to
+	// 0.
 	SpreadSeconds *int32 `json:"spreadSeconds,omitempty"`
-	// windows are when a restart may be started, whatever triggers it; without any, at all
-	// times. A tick of the schedule counts only if a window is open at some time from when
-	// its restart is due until its deadline. A request waits until a window opens. What has
-	// been started when a window closes continues, and what takes longer than is left of it,
-	// as the last restart did, is not started.
+	// windows are the times at which restarts may be started, whatever their trigger. Without
+	// windows, restarts may start at any time. A tick of the schedule counts only if a window
+	// is open at some time between the tick's start time and its deadline. A request waits
+	// until a window opens. A restart is not started if, judged by the last one, it would not
+	// finish before the window closes; a restart in progress continues when the window closes.
+	// At most 8.
 	Windows []RestartWindowApplyConfiguration `json:"windows,omitempty"`
-	// after names ScheduledRestarts of this namespace that come first: a restart is not
-	// started before these have finished what was due at the same time or earlier, nor
-	// while the last restart of one of them has failed, or while one does not exist. It
-	// waits until its deadline. ScheduledRestarts that come after each other restart
-	// nothing.
+	// after lists names of ScheduledRestarts in the same namespace that must be restarted
+	// first. A restart is not started until each of them has finished all restarts due at the
+	// same time or earlier, nor while the last restart of one has failed, or one does not
+	// exist; it waits until its deadline. ScheduledRestarts that form a cycle are not
+	// restarted. At most 8.
 	After []string `json:"after,omitempty"`
-	// method is Rollout, by a change of the pod template as kubectl rollout restart makes
-	// it, or Evict: the pods that are older than the tick are evicted one after the other,
-	// so that PodDisruptionBudgets hold and no template changes. Default: Rollout.
+	// method is Rollout, which changes the pod template like kubectl rollout restart, or Evict,
+	// which evicts the pods older than the tick one after the other, so that
+	// PodDisruptionBudgets are respected and the template does not change. Defaults to Rollout.
 	Method *apiv1.Method `json:"method,omitempty"`
-	// maxUnavailable is how many pods may be unavailable at a time because they are evicted:
-	// a number, or a percentage of the pods that there should be, rounded down and at least
-	// one pod. Only with the method Evict. Default: 1.
+	// maxUnavailable is the maximum number of pods that may be unavailable at a time because of
+	// evictions: a number, or a percentage of the desired number of pods, rounded down but at
+	// least one pod. Has no effect without the method Evict. Defaults to 1.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// precondition is Healthy, so that a workload that is already broken is not
-	// restarted, or None. Default: Healthy.
+	// precondition is the state of the workload that a restart requires: Healthy, so that a
+	// broken workload is not restarted, or None. Defaults to Healthy.
 	Precondition *apiv1.Precondition `json:"precondition,omitempty"`
-	// progressDeadlineSeconds is how long a restart may take before it is
-	// recorded as Failed. Default: 1800.
+	// progressDeadlineSeconds is the time that a restart may take before it is recorded as
+	// Failed, from 1 to 86400 (one day). Defaults to 1800.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// failureLimit is how many failures in a row stop the schedule, until the
-	// spec is edited. Default: 3.
+	// failureLimit is the number of consecutive failed restarts after which the schedule stops
+	// until the spec is edited, from 1 to 100. Defaults to 3.
 	FailureLimit *int32 `json:"failureLimit,omitempty"`
-	// historyLimit is how many ticks the history keeps. Default: 10.
+	// historyLimit is the number of ticks that the history keeps, from 1 to 100. Defaults to
+	// 10.
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 }
 

@@ -13,72 +13,73 @@ import (
 // ScheduledRestartStatusApplyConfiguration represents a declarative configuration of the ScheduledRestartStatus type for use
 // with apply.
 //
-// ScheduledRestartStatus is the history of restarts, the current restart, and what is next.
+// ScheduledRestartStatus is the observed state of a ScheduledRestart: the history of its ticks,
+// the current restart, and the next tick.
 type ScheduledRestartStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status was computed from.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// nextScheduleTime is the next tick that is not decided yet. If it is in
-	// the past, it waits for something; the condition Ready says for what.
+	// nextScheduleTime is the time of the next tick of the schedule that has no outcome yet. A
+	// time in the past means that the tick is due and waits, for the reason of the condition
+	// Ready.
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
-	// noTickUntil is until when no tick of the schedule is inside a window. It is absent if
-	// nextScheduleTime is known, and if there never is such a tick.
+	// noTickUntil is the time up to which the manager found no tick of the schedule inside a
+	// window. Absent if nextScheduleTime is known, or if no tick will ever be inside a window.
 	NoTickUntil *metav1.Time `json:"noTickUntil,omitempty"`
-	// nextStartTime is when that tick is started: later than the tick by this
-	// object's place in the spread. Without spreadSeconds it is absent.
+	// nextStartTime is the time at which the restart for nextScheduleTime will be started: the
+	// tick plus the offset of this object within spreadSeconds. Absent if spreadSeconds is 0.
 	NextStartTime *metav1.Time `json:"nextStartTime,omitempty"`
-	// nextAgeTime is when the next restart for maxPodAgeSeconds is due, or earlier than
-	// that: pods that were replaced since are younger. If it is in the past, the
-	// restart waits for something.
+	// nextAgeTime is the earliest time at which the next restart for maxPodAgeSeconds may be
+	// due. The restart may turn out to be due later, because pods replaced in the meantime are
+	// younger. A time in the past means that the restart is due and waits.
 	NextAgeTime *metav1.Time `json:"nextAgeTime,omitempty"`
-	// lastAgeTime is the tick of the last restart that was started for
-	// maxPodAgeSeconds, and has ended.
+	// lastAgeTime is the tick of the last completed restart for maxPodAgeSeconds.
 	LastAgeTime *metav1.Time `json:"lastAgeTime,omitempty"`
-	// configHash is a hash of the content of the ConfigMaps and Secrets that counts for
-	// onConfigChange: as it was when it was first seen, or when the last restart was
-	// started. That of Secrets is hashed with their UIDs, so that no one can find out a
-	// value by trying.
+	// configHash is a hash of the content that onConfigChange compares: the content of the
+	// ConfigMaps and Secrets when the manager first read them, or when the last restart was
+	// started. The content of a Secret is hashed together with its UID, so that a value cannot
+	// be found by guessing.
 	ConfigHash *string `json:"configHash,omitempty"`
-	// nextChangeTime is when the restart for a change of that content is due. If it is in
-	// the past, the restart waits for something. It is absent if nothing has changed.
+	// nextChangeTime is the time at which the restart for a change of ConfigMaps or Secrets is
+	// due. A time in the past means that the restart is due and waits. Absent if the content
+	// has not changed.
 	NextChangeTime *metav1.Time `json:"nextChangeTime,omitempty"`
-	// lastChangeTime is when the last restart for a change was started that has ended:
-	// minIntervalSeconds count from then.
+	// lastChangeTime is the start time of the last completed restart for a change of ConfigMaps
+	// or Secrets. The interval minIntervalSeconds begins at this time.
 	LastChangeTime *metav1.Time `json:"lastChangeTime,omitempty"`
-	// changeDelayed says that the content has changed again since lastChangeTime, before
+	// changeDelayed is true if the content has changed again after lastChangeTime, before
 	// minIntervalSeconds had passed.
 	ChangeDelayed *bool `json:"changeDelayed,omitempty"`
-	// consecutiveDelays is how many times in a row the content has changed again so soon after
-	// a restart for a change. It begins again when the content has stayed the same for
-	// minIntervalSeconds. From three on, the condition RestartStorm names the object that
-	// changes.
+	// consecutiveDelays is the number of consecutive restarts for a change after which the
+	// content changed again before minIntervalSeconds had passed. Reset to 0 once the content
+	// has not changed for minIntervalSeconds. From 3 on, the condition RestartStorm names the
+	// object that changes.
 	ConsecutiveDelays *int32 `json:"consecutiveDelays,omitempty"`
-	// lastScheduleTime is the last tick that was started.
+	// lastScheduleTime is the time of the last tick of the schedule for which a restart was
+	// started.
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
-	// lastSuccessfulTime is when a restart was last completed.
+	// lastSuccessfulTime is the time at which a restart last completed successfully.
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
-	// lastRequestTime is the last value of the annotation
-	// tidekeeper.dev/restart-now that was decided.
+	// lastRequestTime is the value of the annotation tidekeeper.dev/restart-now for the last
+	// request that has an outcome.
 	LastRequestTime *metav1.Time `json:"lastRequestTime,omitempty"`
-	// pendingRequestTime is the value of that annotation while the request is
-	// due and waits.
+	// pendingRequestTime is the value of the annotation tidekeeper.dev/restart-now while the
+	// requested restart is due and waits.
 	PendingRequestTime *metav1.Time `json:"pendingRequestTime,omitempty"`
-	// observedTargetRef is the target for which nextScheduleTime is a tick.
+	// observedTargetRef is the target that nextScheduleTime was computed for.
 	ObservedTargetRef *TargetRefApplyConfiguration `json:"observedTargetRef,omitempty"`
-	// consecutiveMisses is the number of consecutive records of ticks that could
-	// not be started, since one was started or the spec was edited. From the fourth
-	// on, ticks are recorded together, at intervals that grow to a quarter of an
-	// hour.
+	// consecutiveMisses is the number of consecutive records with the outcome Missed. Reset to
+	// 0 when a restart is started or the spec is edited. From the fourth miss on, several ticks
+	// share one record, written at intervals that grow to 15 minutes.
 	ConsecutiveMisses *int32 `json:"consecutiveMisses,omitempty"`
-	// consecutiveFailures is how many restarts in a row have failed since the
-	// spec was last edited. At failureLimit the schedule stops until then.
+	// consecutiveFailures is the number of consecutive failed restarts since the spec was last
+	// edited. The schedule stops when this number reaches failureLimit.
 	ConsecutiveFailures *int32 `json:"consecutiveFailures,omitempty"`
-	// active is the restart in progress, or the next one, from shortly before it
-	// starts.
+	// active is the restart in progress, or the restart that is about to start.
 	Active *ActiveRestartApplyConfiguration `json:"active,omitempty"`
-	// history has the records of the last ticks, the latest first.
+	// history is the list of records of recent ticks, latest first. At most historyLimit.
 	History []RestartRecordApplyConfiguration `json:"history,omitempty"`
-	// conditions: Ready (its reason is the STATUS column), Reconciling and
-	// Stalled as kstatus defines them, and RestartStorm.
+	// conditions are Ready, Reconciling and Stalled as kstatus defines them, and RestartStorm.
+	// The reason of Ready is the STATUS column.
 	Conditions []applyconfigurationsmetav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -13,13 +13,14 @@ import (
 // TaintApplyConfiguration represents a declarative configuration of the Taint type for use
 // with apply.
 //
-// Taint is a taint that a pool puts on its nodes.
+// Taint is a taint that a pool adds to its nodes.
 type TaintApplyConfiguration struct {
-	// key of the taint.
+	// key is the key of the taint.
 	Key *string `json:"key,omitempty"`
-	// value of the taint.
+	// value is the value of the taint. Defaults to the empty string.
 	Value *apiv1.LabelValue `json:"value,omitempty"`
-	// effect on pods that do not tolerate the taint.
+	// effect is the effect on pods that do not tolerate the taint: NoSchedule, PreferNoSchedule
+	// or NoExecute.
 	Effect *corev1.TaintEffect `json:"effect,omitempty"`
 }
 

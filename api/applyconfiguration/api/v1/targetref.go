@@ -8,15 +8,15 @@ package v1
 // TargetRefApplyConfiguration represents a declarative configuration of the TargetRef type for use
 // with apply.
 //
-// TargetRef names a workload in the same namespace.
+// TargetRef identifies a workload in the same namespace.
 type TargetRefApplyConfiguration struct {
-	// apiVersion is the group and version of the kind: apps/v1, or
-	// argoproj.io/v1alpha1 for a Rollout. Default: apps/v1.
+	// apiVersion is the group and version of the kind: apps/v1, or argoproj.io/v1alpha1 for a
+	// Rollout. Defaults to apps/v1.
 	APIVersion *string `json:"apiVersion,omitempty"`
-	// kind is Deployment, StatefulSet, DaemonSet or Rollout. With the method Evict it may also
-	// be any other kind that has a scale subresource, which names its pods.
+	// kind is Deployment, StatefulSet, DaemonSet or Rollout. With the method Evict, any other
+	// kind with a scale subresource that selects its pods is allowed, too.
 	Kind *string `json:"kind,omitempty"`
-	// name of the workload.
+	// name is the name of the workload.
 	Name *string `json:"name,omitempty"`
 }
 

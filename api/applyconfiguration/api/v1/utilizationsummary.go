@@ -8,15 +8,15 @@ package v1
 // UtilizationSummaryApplyConfiguration represents a declarative configuration of the UtilizationSummary type for use
 // with apply.
 //
-// UtilizationSummary says how much is requested of what is allocatable, like
-// "1.5/8 (18%)": rounded to three digits, the percentage rounded down. A
-// resource with nothing allocatable is left out.
-type UtilizationSummaryApplyConfiguration struct {
-	// cpu in cores.
+// LevelSummary is the utilization as text, like "1.5/8 (18%)": requested, allocatable and
+// percentage, the amounts rounded to three digits and the percentage rounded down. A resource
+// of which nothing is allocatable is omitted.
+type LevelSummaryApplyConfiguration struct {
+	// cpu is the utilization of cpu, in cores.
 	CPU *string `json:"cpu,omitempty"`
-	// memory in bytes, with a binary prefix.
+	// memory is the utilization of memory, in bytes with a binary prefix such as Gi.
 	Memory *string `json:"memory,omitempty"`
-	// pods that are bound to the nodes.
+	// pods is the number of pods bound to the nodes, of the number allowed.
 	Pods *string `json:"pods,omitempty"`
 }
 
