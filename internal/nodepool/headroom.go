@@ -23,19 +23,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// The headroom of all pools that ask for it is worked out at most once per headroomInterval,
-// and for at most a headroomShare of the time: in a cluster of 5,000 nodes it takes seconds.
+// The headroom of all pools is evaluated at most once per headroomInterval, and the evaluation
+// takes at most one part in headroomShare of the time: in a cluster of 5,000 nodes it runs for
+// seconds.
 const (
 	headroomInterval = 5 * time.Second
 	headroomShare    = 20
 )
 
-// maxAmountsText bounds what a message says of requests: pods may request any number of
-// resources.
+// maxAmountsText limits the length of the requested amounts in a message, in bytes: pods may
+// request any number of resources.
 const maxAmountsText = 200
 
-// headroomWorker works out, beside the reconciles, whether pools have the headroom that they
-// ask for. It runs in the leader.
+// headroomWorker evaluates, outside the reconciles, whether the pools have the headroom that
+// their specs ask for. It runs in the leader.
 type headroomWorker struct {
 	cluster *state.Cluster
 	feed    *eventFeed
@@ -45,7 +46,7 @@ type headroomWorker struct {
 	answers map[string]headroomAnswer
 }
 
-// headroomAnswer is about one generation of a pool.
+// headroomAnswer is the evaluated headroom of one generation of a pool.
 type headroomAnswer struct {
 	uid        types.UID
 	generation int64
@@ -61,7 +62,7 @@ func (w *headroomWorker) NeedLeaderElection() bool { return true }
 func (w *headroomWorker) Start(ctx context.Context) error {
 	if err := w.feed.nodeSource().WaitForSync(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // The manager was stopped before.
+			return nil //nolint:nilerr // The manager was stopped before the caches had synced.
 		}
 		return err
 	}
@@ -78,8 +79,9 @@ func (w *headroomWorker) Start(ctx context.Context) error {
 	}
 }
 
-// work works out the answers, if anything has changed since that number of changes, and queues
-// the pools whose answer is another one now. It returns the present number.
+// work evaluates the headroom of all pools, and queues each pool whose answer differs from the
+// last. It does nothing if the model's count of changes is still since; it returns the current
+// count.
 func (w *headroomWorker) work(since uint64) uint64 {
 	asks, cluster, now := w.cluster.HeadroomAsks(since)
 	if now == since {
@@ -104,7 +106,7 @@ func (w *headroomWorker) work(since uint64) uint64 {
 	return now
 }
 
-// answer returns the answer for this generation of the pool, or false if there is none yet.
+// answer returns the answer for this generation of the pool; false if there is none yet.
 func (w *headroomWorker) answer(pool *tidekeeperv1.NodePool) (headroomAnswer, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,9 +114,9 @@ func (w *headroomWorker) answer(pool *tidekeeperv1.NodePool) (headroomAnswer, bo
 	return a, known && a.uid == pool.UID && a.generation == pool.Generation
 }
 
-// condition returns the condition Headroom that the pool should have, nil if it asks for none.
-// Until there is an answer for this generation, after an edit or a change of leaders, the one
-// that it has stays as it is: its observedGeneration says which spec it is about.
+// condition returns the condition Headroom for the pool's status; nil if the spec asks for no
+// headroom. While there is no answer for the current generation, after an edit or a change of
+// leaders, the existing condition stays: its observedGeneration shows which spec it describes.
 func (w *headroomWorker) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 	if pool.Spec.Headroom == nil || !pool.DeletionTimestamp.IsZero() {
 		return nil
@@ -131,7 +133,7 @@ func (w *headroomWorker) condition(pool *tidekeeperv1.NodePool) *metav1.Conditio
 	}
 }
 
-// answerOf puts the answer in words.
+// answerOf returns the condition's status, reason and message for the result of an evaluation.
 func answerOf(h capacity.Headroom, ask tidekeeperv1.Headroom) headroomAnswer {
 	switch n := h.Homeless(); {
 	case h.NoNodes:

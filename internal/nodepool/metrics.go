@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// metrics are the counters of the controllers. What the model knows, [poolCollector]
-// reports when it is scraped.
+// metrics are the counters of the controllers. The gauges of [poolCollector] are read from the
+// model at each scrape instead.
 type metrics struct {
 	nodeWrites   *prometheus.CounterVec
 	corrections  *prometheus.CounterVec
@@ -28,8 +28,7 @@ const (
 	resultDelayed  = "delayed"
 )
 
-// RegisterMetrics registers the metrics of this package without anything behind them,
-// for docs/reference.
+// RegisterMetrics registers the metrics of this package without values, for docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, err := newMetrics(registry, state.NewCluster())
 	return err
@@ -39,7 +38,7 @@ func newMetrics(registry prometheus.Registerer, cluster *state.Cluster) (*metric
 	m := &metrics{
 		nodeWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidekeeper_nodepool_node_writes_total",
-			Help: "Patches sent to nodes, by result: written, conflict (what the patch depends on had changed meanwhile; it is retried), error, or delayed (not sent yet, because the node is patched again and again).",
+			Help: "Patches sent to nodes, by result: written, conflict (a value that the patch depends on had changed; retried), error, or delayed (not sent yet, because the node was patched too often).",
 		}, []string{"result"}),
 		corrections: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidekeeper_nodepool_drift_corrections_total",
@@ -61,28 +60,28 @@ func newMetrics(registry prometheus.Registerer, cluster *state.Cluster) (*metric
 	return m, nil
 }
 
-// forget drops the series of a pool that is gone.
+// forget drops the series of a deleted pool.
 func (m *metrics) forget(pool string) {
 	m.corrections.DeleteLabelValues(pool)
 	m.statusWrites.DeleteLabelValues(pool)
 }
 
-// poolCollector reports the model as it is at the time of the scrape. It is exact, whereas
-// the status of a pool may lag by some seconds.
+// poolCollector reports the state of the model at the time of the scrape. The metrics are
+// exact, whereas the status of a pool may lag by some seconds.
 type poolCollector struct{ cluster *state.Cluster }
 
 var (
 	nodesDesc = prometheus.NewDesc("tidekeeper_nodepool_nodes",
-		"Member nodes of a pool, by state: all of them, those that are ready, usable (new pods can start there), outdated (do not match the pool's spec yet), held_back (wait for a NoExecute taint) or conflicted (an older pool has a key).",
+		"Member nodes of a pool, by state: all, ready, usable (new pods can start there), outdated (do not match the pool's spec yet), held_back (wait for a NoExecute taint) or conflicted (an older pool has a key).",
 		[]string{"pool", "state"}, nil)
 	resourcesDesc = prometheus.NewDesc("tidekeeper_nodepool_resource",
-		"Resources of a pool by kind: capacity, allocatable, requested, usable (what new pods and those that run can use of allocatable) or free (usable and not requested); cpu in cores, the others in bytes or units.",
+		"Resources of a pool by kind: capacity, allocatable, requested, usable (the part of allocatable that new and running pods can use) or free (usable and not requested); cpu in cores, the others in bytes or units.",
 		[]string{"pool", "kind", "resource"}, nil)
 	lostDesc = prometheus.NewDesc("tidekeeper_nodepool_lost",
 		"Resources of a pool that new pods cannot use, by cause; cpu in cores, the others in bytes or units.",
 		[]string{"pool", "cause", "resource"}, nil)
-	largestFitDesc = prometheus.NewDesc("tidekeeper_nodepool_largest_fit",
-		"The most of a resource that is free on one node of a pool, and so the most that a new pod can get; the most of several resources may be free on different nodes.",
+	slotDesc = prometheus.NewDesc("tidekeeper_nodepool_largest_slot",
+		"The largest free amount of a resource on any one node of a pool, and so the most that a new pod can get; the largest amounts of two resources may be on different nodes.",
 		[]string{"pool", "resource"}, nil)
 	headroomDesc = prometheus.NewDesc("tidekeeper_nodepool_headroom",
 		"1 if the condition Headroom of a pool is True, 0 if it is False; absent if the pool asks for no headroom, or it is not known.",

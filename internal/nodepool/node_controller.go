@@ -25,20 +25,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// nodeReconciler makes one node match the spec of its pools.
+// nodeReconciler patches a node to match the spec of its pools.
 type nodeReconciler struct {
 	client client.Client
 	// apiReader reads from the API server, not from the cache.
 	apiReader client.Reader
-	// frozen returns the freeze in force, as the API server had it less than a second ago; nil if
-	// there is none.
+	// frozen returns the freeze in force, read from the API server less than a second ago; nil
+	// if no freeze is in force.
 	frozen  func(context.Context) (*period.Period, error)
 	cluster *state.Cluster
 	feed    *eventFeed
 	metrics *metrics
 	clock   clock.PassiveClock
-	// overtaken has the resourceVersions of nodes for which a patch was refused because the
-	// node had changed, by name, until the cache shows a newer one.
+	// overtaken maps names of nodes to the resourceVersion for which a patch was refused
+	// because the node had changed. The entry stays until the cache shows a newer version.
 	overtaken sync.Map
 }
 
@@ -60,7 +60,8 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		return ctrl.Result{RequeueAfter: plan.WriteInterval}, nil
 	}
 	if len(nodePlan.Evicting) > 0 {
-		// It may be long since the pool's turn came: conflicts, a throttled node, a long queue.
+		// The freeze is checked again: the pool's turn to taint may have come long ago, before
+		// conflicts, a throttled node or a long queue.
 		switch held, err := r.frozen(ctx); {
 		case err != nil:
 			return ctrl.Result{}, err
@@ -79,21 +80,21 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	if !isRefused(err) || len(nodePlan.Affected) < 2 {
 		return ctrl.Result{}, err
 	}
-	// The API server refuses the whole patch because of one pool's part of it.
+	// The API server refuses the whole patch if the settings of a single pool are invalid.
 	var all []error
 	for _, pool := range nodePlan.Affected {
 		others := slices.DeleteFunc(slices.Clone(nodePlan.Affected), func(other string) bool { return other == pool })
 		if err := r.writeAlone(ctx, node, others); err != nil {
 			all = append(all, err)
 			if !isRefused(err) {
-				break // The node has changed meanwhile, or the API server is unreachable.
+				break // The node has changed, or the API server is unreachable.
 			}
 		}
 	}
 	return ctrl.Result{}, errors.Join(all...)
 }
 
-// writeAlone writes the settings of one pool: the others are frozen.
+// writeAlone writes the settings of a single pool, by freezing the others.
 func (r *nodeReconciler) writeAlone(ctx context.Context, node *corev1.Node, others []string) error {
 	nodePlan, end := r.cluster.BeginWrite(node, others...)
 	defer func() { r.feed.push(end()) }()
@@ -103,7 +104,7 @@ func (r *nodeReconciler) writeAlone(ctx context.Context, node *corev1.Node, othe
 	return r.write(ctx, node, &nodePlan)
 }
 
-// write carries out a plan. Afterwards, node is the version that the API server returned.
+// write carries out a plan. On return, node is the version that the API server returned.
 func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan *plan.NodePlan) error {
 	version := node.ResourceVersion
 	err := r.send(ctx, node, nodePlan)
@@ -119,7 +120,8 @@ func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan 
 		return err
 	case err != nil:
 		r.metrics.nodeWrites.WithLabelValues(resultError).Inc()
-		// If there are several pools, each is then tried alone, which shows which one fails.
+		// If there are several pools, each is tried alone next, which shows whose settings are
+		// refused.
 		r.feed.push(r.cluster.RecordFailure(node.Name, nodePlan.Affected, err, isRefused(err) && len(nodePlan.Affected) == 1))
 		return fmt.Errorf("patch node: %w", err)
 	}
@@ -134,37 +136,38 @@ func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan 
 	return nil
 }
 
-// send sends the patch of a plan. If the node has changed in what the plan depends on, the error
-// is a conflict.
+// send sends the patch of a plan. The error is a conflict if a value that the plan depends on
+// has changed on the node.
 func (r *nodeReconciler) send(ctx context.Context, node *corev1.Node, nodePlan *plan.NodePlan) error {
 	now := r.clock.Now()
-	// The same version once more is one that the cache still shows.
+	// If this version was overtaken, the cache still shows the old node.
 	if version, _ := r.overtaken.Load(node.Name); version != node.ResourceVersion {
 		patch := client.RawPatch(types.JSONPatchType, nodePlan.Patch(node, now))
 		if err := r.client.Patch(ctx, node, patch); !apierrors.IsInvalid(err) {
 			return err
 		}
-		// The node has changed, or the API server refuses what the plan asks for: it answers
-		// both alike, but not if the patch is for the resourceVersion.
+		// Either the node has changed, or the API server refuses the new values. The answer is
+		// the same for both, except to a patch that names the resourceVersion.
 	}
 	return r.client.Patch(ctx, node, client.RawPatch(types.MergePatchType, nodePlan.VersionedPatch(node, now)))
 }
 
-// isRefused reports whether the API server has refused a write for its content, so that it
-// would refuse it again.
+// isRefused reports whether the API server has refused a write because of its content, so that
+// it would refuse the write again.
 func isRefused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// areOrphaned reports whether no pool asks for or manages the settings any more, according
-// to the API server itself: a cache that lags, or has gone back in time, must not have a
-// setting removed because it does not show the pool.
+// areOrphaned reports whether, according to the API server itself, no pool asks for or manages
+// the settings any more. A cache that lags, or has gone back in time, must not cause the
+// removal of a setting because the pool is missing from the cache.
 func (r *nodeReconciler) areOrphaned(ctx context.Context, removals []plan.Change) (bool, error) {
 	pools := map[string]*tidekeeperv1.NodePool{}
 	for _, c := range removals {
 		pool, asked := pools[c.Pool]
 		if !asked {
-			// The manager has the right to list NodePools, but not to get one.
+			// A list with a field selector: the manager has the right to list NodePools, but
+			// not to get them.
 			list := &tidekeeperv1.NodePoolList{}
 			if err := r.apiReader.List(ctx, list, client.MatchingFields{"metadata.name": c.Pool}); err != nil {
 				return false, fmt.Errorf("look up NodePool %s to make sure that it does not ask for %s: %w", c.Pool, c.Key, err)

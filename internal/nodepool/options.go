@@ -11,16 +11,16 @@ import (
 
 // Options are the settings of node pools.
 type Options struct {
-	// NodeConcurrency is the maximum number of nodes that are written to at the
-	// same time. Lower it if the API server suffers when a pool of many nodes changes.
+	// NodeConcurrency is the maximum number of nodes patched at the same time. Lower it if a
+	// change of a large pool overloads the API server.
 	NodeConcurrency int
-	// StatusInterval is the shortest time between two writes of a pool's status that
-	// only follow its resource sums; membership, readiness and conditions are written
-	// at once. Raise it in large clusters with much pod churn.
+	// StatusInterval is the minimum time between two status writes of a pool that only update
+	// its resource sums; membership, readiness and conditions are written at once. Raise it in
+	// large clusters with frequent pod changes.
 	StatusInterval time.Duration
-	// NoExecuteShare is the percentage of a pool's nodes, and of all nodes, but at
-	// least one node, that may get a new NoExecute taint in one NoExecuteInterval.
-	// Such a taint evicts pods.
+	// NoExecuteShare is the percentage of a pool's nodes, and of all nodes, that may get a new
+	// NoExecute taint in one NoExecuteInterval, but at least one node. Such a taint evicts
+	// pods.
 	NoExecuteShare int
 	// NoExecuteInterval is the minimum time for which a node counts as being emptied.
 	NoExecuteInterval time.Duration

@@ -33,16 +33,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// verifyDelay is how long to wait if the API server has nodes with settings of a pool that
-// the cache does not show yet.
+// verifyDelay is the time to wait when the API server reports nodes with settings of a pool
+// that the cache does not show yet.
 const verifyDelay = time.Second
 
-// freezeInterval is how often a pool that a freeze holds back is looked at if nothing happens
-// to it: a delay in the queue would not notice that the clock was set.
+// freezeInterval is the interval at which a pool that a freeze holds back is reconciled without
+// any event: a delay in the queue would not notice a change of the system clock.
 const freezeInterval = time.Minute
 
-// poolReconciler reconciles one pool's finalizer, RuntimeClass, evictions, status and
-// events.
+// poolReconciler reconciles a pool's finalizer, RuntimeClass, evictions, status and events.
 type poolReconciler struct {
 	client client.Client
 	// apiReader reads from the API server, not from the cache.
@@ -86,15 +85,15 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// reconcile does what the pool needs now, and returns after how long to reconcile it again
-// if nothing happens before.
+// reconcile does the work that the pool needs now, and returns the time after which to
+// reconcile again if no event comes first.
 func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot) (again time.Duration, err error) {
 	deleting := !pool.DeletionTimestamp.IsZero()
 	if !controllerutil.ContainsFinalizer(pool, tidekeeperv1.NodePoolFinalizer) {
 		if deleting {
 			return 0, nil
 		}
-		// Until it is there, no setting is put on a node.
+		// Without the finalizer, no setting is put on a node.
 		if err := r.patch(ctx, pool, "Added the finalizer", func() { controllerutil.AddFinalizer(pool, tidekeeperv1.NodePoolFinalizer) }); err != nil {
 			return 0, err
 		}
@@ -134,7 +133,7 @@ func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodeP
 	return earliest(again, wait), err
 }
 
-// nodeOf returns the node that an event is about, if it is about one only.
+// nodeOf returns the node of an event that is about a single node; nil otherwise.
 func nodeOf(e state.Event) runtime.Object {
 	if e.Node == "" {
 		return nil
@@ -142,11 +141,10 @@ func nodeOf(e state.Event) runtime.Object {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: e.Node}}
 }
 
-// stillHeld returns a function that reports whether a managed key may still be on some
-// node. Before the pool ceases to manage a key, or its finalizer is removed, stillHeld
-// asks the API server itself once: a setting that a stale cache does not show would stay
-// on its node forever. If the API server has settings that the model does not know of,
-// verify is true.
+// stillHeld returns a function that reports whether a managed key may still be on some node.
+// Before the pool ceases to manage a key, or its finalizer is removed, stillHeld asks the API
+// server itself once: a setting missing from a stale cache would stay on its node forever.
+// verify is true if the API server has settings of the pool that the model does not know of.
 func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot) (held func(setting.Key) bool, verify bool, err error) {
 	wanted := sets.New[setting.Key]()
 	for s := range setting.Desired(pool) {
@@ -161,7 +159,7 @@ func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodeP
 	case !releases:
 		return v.OwnedKeys.Has, false, nil
 	case v.Writing:
-		// That key may be part of the write. The pool is queued when the write is over.
+		// The released key may be part of the write. The pool is queued when the write is over.
 		return func(setting.Key) bool { return true }, false, nil
 	}
 
@@ -172,7 +170,7 @@ func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodeP
 	}
 	live := sets.New[setting.Key]()
 	for _, node := range nodes.Items {
-		// For a record that cannot be read, the plan infers what it can.
+		// If a record cannot be parsed, the node's plan infers the ownership.
 		onNode, unreadable := ownership.Parse(node.Annotations[tidekeeperv1.OwnershipAnnotation])
 		if len(onNode[pool.Name]) == 0 && unreadable == nil || !r.cluster.WaitsFor(pool.Name, node.Name, unreadable != nil) {
 			continue
@@ -186,8 +184,8 @@ func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodeP
 	return func(s setting.Key) bool { return v.OwnedKeys.Has(s) || live.Has(s) }, verify, nil
 }
 
-// reconcileRuntimeClass creates, updates or deletes the pool's RuntimeClass. If the pool
-// does not own the one that exists, notOwned says so, for the status.
+// reconcileRuntimeClass creates, updates or deletes the pool's RuntimeClass. If a RuntimeClass
+// of that name exists and the pool does not own it, notOwned is the message for the status.
 func (r *poolReconciler) reconcileRuntimeClass(ctx context.Context, pool *tidekeeperv1.NodePool) (notOwned string, err error) {
 	existing := &nodev1.RuntimeClass{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: plan.RuntimeClassName(pool.Name)}, existing); err != nil {
@@ -221,7 +219,7 @@ func (r *poolReconciler) reconcileRuntimeClass(ctx context.Context, pool *tideke
 		return "", nil
 	}
 	if apierrors.IsAlreadyExists(err) {
-		// Once the cache shows the existing one, it is known whether the pool owns it.
+		// Once the cache shows the existing RuntimeClass, its owner is known.
 		err = apierrors.NewConflict(nodev1.Resource("runtimeclasses"), plan.RuntimeClassName(pool.Name), err)
 	}
 	if err != nil {
@@ -236,15 +234,15 @@ func (r *poolReconciler) reconcileRuntimeClass(ctx context.Context, pool *tideke
 	return "", nil
 }
 
-// exactly makes a deletion apply to this object only, and not to a later one of the same
+// exactly makes a deletion apply to this object only, and not to a later object of the same
 // name.
 func exactly(o client.Object) client.Preconditions {
 	uid := o.GetUID()
 	return client.Preconditions{UID: &uid}
 }
 
-// allowEvictions allows the pool's NoExecute taints on the next share of its nodes, unless a
-// freeze is in force: the snapshot then says which.
+// allowEvictions allows the pool's NoExecute taints on the next share of its nodes. If a freeze
+// is in force, it allows none and puts the name of the freeze into the snapshot.
 func (r *poolReconciler) allowEvictions(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot) (again time.Duration, err error) {
 	now := r.clock.Now()
 	pace := plan.Pace{Share: r.options.NoExecuteShare, MinDuration: r.options.NoExecuteInterval, MaxDuration: max(plan.MaxEvictionDuration, r.options.NoExecuteInterval)}
@@ -268,13 +266,13 @@ func (r *poolReconciler) allowEvictions(ctx context.Context, pool *tidekeeperv1.
 	return again, nil
 }
 
-// heldBack returns the freeze in force, nil if there is none, and after how long to ask again.
-// It asks the API server as well before taints are put on nodes.
+// heldBack returns the freeze in force, nil if there is none, and the time after which to ask
+// again. If live is set, because taints are about to be added, it also asks the API server.
 func (r *poolReconciler) heldBack(ctx context.Context, live bool, now time.Time) (held *period.Period, again time.Duration, err error) {
 	if held, err = r.freezes.Anywhere(ctx); held != nil || err != nil || !live {
 		again = freezeInterval
 	} else if held, err = r.freezes.LiveAnywhere(ctx); held != nil {
-		// If it is lifted before the cache has it, no event follows.
+		// If the freeze is lifted before the cache has shown it, no event follows.
 		again = freeze.SharedFor
 	}
 	if held != nil {
@@ -283,7 +281,8 @@ func (r *poolReconciler) heldBack(ctx context.Context, live bool, now time.Time)
 	return held, again, err
 }
 
-// writeStatus writes the status if it differs and it is time to write it.
+// writeStatus writes the status if it differs from the stored status and its interval has
+// passed.
 func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, held func(setting.Key) bool) (again time.Duration, err error) {
 	now := r.clock.Now()
 	status := newStatus(pool, v, notOwned, r.headroom.condition(pool), plan.ManagedKeys(pool, held), now)
@@ -293,14 +292,14 @@ func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.Nod
 	}
 	before := pool.DeepCopy()
 	if before.Status.ObservedGeneration == 0 {
-		// Its numbers are not there yet, and those that are 0 are written, too.
+		// The first status has no numbers stored yet: -1 makes the patch include zeros, too.
 		before.Status.NodeCount, before.Status.ReadyNodes, before.Status.UsableNodes = -1, -1, -1
 	}
 	pool.Status = status
 	// Under the resourceVersion: a manager with a stale cache must not drop managed keys.
 	err = r.client.Status().Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && managesMore(&before.Status, &status) {
-		// Nodes wait for the managed keys, and for nothing else in the status.
+		// Nodes wait for the managed keys, and for no other field of the status.
 		pool = before.DeepCopy()
 		pool.Status.Managed = status.Managed
 		if managedErr := r.client.Status().Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); managedErr != nil {
@@ -316,8 +315,8 @@ func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.Nod
 	return 0, nil
 }
 
-// reportProblems records an event for each problem that users have to fix and that the
-// conditions did not show before.
+// reportProblems records an event for each problem that users have to fix and that the previous
+// conditions did not show.
 func (r *poolReconciler) reportProblems(pool *tidekeeperv1.NodePool, before []metav1.Condition) {
 	began := func(conditionType, reason string) (message string, ok bool) {
 		was, is := meta.FindStatusCondition(before, conditionType), meta.FindStatusCondition(pool.Status.Conditions, conditionType)
@@ -340,8 +339,8 @@ func (r *poolReconciler) reportProblems(pool *tidekeeperv1.NodePool, before []me
 	}
 }
 
-// patch writes a change of the pool's metadata, under the resourceVersion that was read,
-// and logs that it is done.
+// patch writes a change of the pool's metadata under the resourceVersion that was read, and
+// logs the message done.
 func (r *poolReconciler) patch(ctx context.Context, pool *tidekeeperv1.NodePool, done string, change func()) error {
 	before := pool.DeepCopy()
 	change()

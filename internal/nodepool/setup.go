@@ -77,8 +77,8 @@ func poolOfRuntimeClass(_ context.Context, o client.Object) []reconcile.Request 
 	return []reconcile.Request{requestFor(pool)}
 }
 
-// allPools returns a function that maps a Freeze to all pools: it may hold back the taints of
-// any of them.
+// allPools returns a function that maps a Freeze to all pools, since a freeze may hold back the
+// taints of any pool.
 func allPools(reader client.Reader) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		pools := &tidekeeperv1.NodePoolList{}

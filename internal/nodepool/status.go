@@ -19,13 +19,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// urgentInterval is the minimum time between two status writes of the same pool, whatever
-// happens; [whenToWrite] names the one exception.
+// urgentInterval is the minimum time between two status writes of a pool, whatever has changed;
+// [whenToWrite] names the only exception.
 const urgentInterval = time.Second
 
-// newStatus returns the status that the pool should have. If the pool does not own the
-// RuntimeClass of its name, notOwned is the message that says so. Conditions that change
-// get the time now. headroom is the condition of that name, nil if the pool asks for none.
+// newStatus returns the status that the pool should have. notOwned is the message for a
+// RuntimeClass that belongs to another owner, or "". headroom is the condition Headroom; nil if
+// the spec asks for no headroom. Conditions that change get the time now.
 func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, headroom *metav1.Condition, managed tidekeeperv1.ManagedKeys, now time.Time) tidekeeperv1.NodePoolStatus {
 	status := tidekeeperv1.NodePoolStatus{
 		ObservedGeneration: pool.Generation,
@@ -65,7 +65,7 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 	} else {
 		set(tidekeeperv1.ConditionConflicted, metav1.ConditionFalse, tidekeeperv1.ReasonNoConflict, "no older pool has a key that this pool asks for")
 	}
-	// kstatus wants these two only while they are true.
+	// kstatus wants Stalled and Reconciling only while they are True.
 	if health.stalled {
 		set(tidekeeperv1.ConditionStalled, metav1.ConditionTrue, health.reason, health.message)
 	} else {
@@ -85,23 +85,23 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 	return status
 }
 
-// summary returns the columns of the pool's level.
-func summary(v *state.PoolSnapshot) tidekeeperv1.UtilizationSummary {
+// summary returns the utilization for the columns of kubectl get.
+func summary(v *state.PoolSnapshot) tidekeeperv1.LevelSummary {
 	of := func(name corev1.ResourceName) string {
 		return resources.Summary(name, v.Requested, v.Allocatable, v.Percent)
 	}
 	return tidekeeperv1.UtilizationSummary{CPU: of(corev1.ResourceCPU), Memory: of(corev1.ResourceMemory), Pods: of(corev1.ResourcePods)}
 }
 
-// health is the condition Ready, and whether the pool is stalled: users have to do
-// something before it gets better.
+// health is the content of the condition Ready. stalled means that the pool does not recover
+// until a user changes something.
 type health struct {
 	ready, stalled  bool
 	reason, message string
 }
 
-// diagnose returns the health of the pool. The cases are in the order of what users need
-// to know first.
+// diagnose returns the health of the pool. The first case that applies wins; the most important
+// for users comes first.
 func diagnose(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string) health {
 	switch {
 	case !pool.DeletionTimestamp.IsZero():
@@ -178,10 +178,10 @@ func conflictMessage(v *state.PoolSnapshot) string {
 	return fmt.Sprintf("%s: the older pool %s has %s; change one of the pools", where, v.FirstConflict.Owner, v.FirstConflict.Key)
 }
 
-// whenToWrite reports whether the status has to be written now, or after how long to ask
-// again; neither if it has not changed. Keys that the pool begins to manage are written at
-// once, as the nodes wait for them; a status in which only the utilization has changed, at
-// most once per interval; everything else at once, but at most once per [urgentInterval].
+// whenToWrite reports whether the status has to be written now, or the time after which to ask
+// again; false and 0 if the status has not changed. Newly managed keys are written at once,
+// because nodes wait for them; a status in which only the utilization has changed, at most once
+// per interval; every other change, at most once per [urgentInterval].
 func whenToWrite(before, after *tidekeeperv1.NodePoolStatus, last, now time.Time, interval time.Duration) (bool, time.Duration) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false, 0

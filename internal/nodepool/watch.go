@@ -22,8 +22,8 @@ import (
 )
 
 // A burst of changes to a pool results in one reconcile: a change of its members is queued
-// after poolDelay, and a change of its utilization only after utilizationDelay. An edit is
-// queued at once: its nodes wait for the status that vouches for their settings.
+// after poolDelay, a change of its utilization after utilizationDelay. An edit is queued at
+// once, because the nodes wait until the status lists the keys of the new settings.
 const (
 	poolDelay        = 20 * time.Millisecond
 	utilizationDelay = 250 * time.Millisecond
@@ -65,8 +65,8 @@ func pushing[T any](f *eventFeed, set, remove func(T) state.Dirty) informers.Han
 	}
 }
 
-// push adds the dirty keys to the queues. A controller that has not started has no queue;
-// it gets all keys when it starts.
+// push adds the dirty keys to the queues. A controller that has not started has no queue yet;
+// Start gives it all keys.
 func (f *eventFeed) push(dirty state.Dirty) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,10 +92,10 @@ func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// feedSource is the feed as the source of one controller.
+// feedSource makes the feed a source for one controller.
 type feedSource struct {
 	*eventFeed
-	// queue is where the feed keeps that controller's queue.
+	// queue points to the field of the feed that holds the controller's queue.
 	queue *queue
 }
 
@@ -109,7 +109,7 @@ func (s feedSource) Start(_ context.Context, q queue) error {
 }
 
 // WaitForSync implements [sigs.k8s.io/controller-runtime/pkg/source.SyncingSource]: the
-// controllers start when the model has everything that the cache has.
+// controllers start when the model contains the whole cache.
 func (s feedSource) WaitForSync(ctx context.Context) error {
 	synced := make([]toolscache.InformerSynced, len(s.registrations))
 	for i, registration := range s.registrations {

@@ -11,8 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Digest represents a value in a record: a short value is its own digest, and a long one
-// is hashed, so that the record leaves room for the annotations themselves.
+// Digest represents a value in a record. A short value is its own digest; a long value is
+// hashed, so that the record leaves space for the annotations themselves.
 type Digest string
 
 const (

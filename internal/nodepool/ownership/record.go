@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownership reads and writes the ownership record: the annotation on a node that
-// says which settings each pool has put there.
+// Package ownership reads and writes the ownership record: the annotation on a node that lists
+// the settings each pool has put there.
 package ownership
 
 import (
@@ -13,17 +13,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Record is the settings that pools have put on a node, by the name of the pool. It is
-// written in the same patch as the settings themselves, so that neither exists without the
-// other.
+// Record maps names of pools to the settings that they have put on a node. It is written in the
+// same patch as the settings themselves, so that neither exists without the other.
 type Record map[string]Settings
 
-// Settings are the settings that one pool has put on a node.
+// Settings are the settings that a pool has put on a node, with their digests.
 type Settings map[setting.Key]Digest
 
-// Parse reads a record from the annotation. Every client that may edit nodes can write
-// anything there, so errors are to be expected. An error means that the ownership is not
-// known.
+// Parse reads a record from the annotation. The annotation may contain anything, because every
+// client that may edit nodes can write it. After an error, the ownership is unknown.
 func Parse(text string) (Record, error) {
 	if text == "" {
 		return Record{}, nil
@@ -74,7 +72,7 @@ func (r Record) String() string {
 	}
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // An escaped character takes six bytes instead of one.
+	encoder.SetEscapeHTML(false) // An escaped character takes six bytes instead of a single byte.
 	if err := encoder.Encode(stored); err != nil {
 		panic("a map of strings is always JSON: " + err.Error())
 	}
@@ -94,8 +92,8 @@ func (r Record) Put(pool string, key setting.Key, digest Digest) {
 	r[pool][key] = digest
 }
 
-// Owns reports whether, according to the record, a pool has put this value on the node. If
-// not, another client has.
+// Owns reports whether, according to the record, a pool has put this value on the node. Any
+// other value was written by another client.
 func (r Record) Owns(key setting.Key, value string) bool {
 	for _, settings := range r {
 		if recorded, ok := settings[key]; ok && recorded == DigestOf(key, value) {

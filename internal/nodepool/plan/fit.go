@@ -15,12 +15,12 @@ import (
 // annotationsLimit is the maximum total size of an object's annotations, in bytes.
 const annotationsLimit = apivalidation.TotalAnnotationSizeLimitB
 
-// NoRoomReason says why a pool sets nothing on a node whose annotations are full.
+// NoRoomReason explains why a pool sets nothing on a node whose annotations are full.
 var NoRoomReason = fmt.Sprintf("the annotations of the node and of the pool together exceed the limit of %d bytes; shorten or remove some", annotationsLimit)
 
-// planWithinLimit plans for a node whose annotations would exceed the limit after the given
-// plan. Of the pools that set something, oldest first, each is included if the annotations
-// then still fit.
+// planWithinLimit plans for a node whose annotations would exceed the limit after the plan
+// tooLarge. It leaves out all pools that set something, then adds each of them, oldest first,
+// if the annotations still fit.
 func planWithinLimit(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string], tooLarge *NodePlan) NodePlan {
 	leftOut := sets.New[string]()
 	for key := range tooLarge.Set {
@@ -47,7 +47,7 @@ func planWithinLimit(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[stri
 }
 
 // fits reports whether the API server accepts the node's annotations after the plan. A plan
-// that does not make them larger always fits.
+// that does not make the annotations larger always fits.
 func (p *NodePlan) fits(node *corev1.Node) bool {
 	if p.Empty() {
 		return true

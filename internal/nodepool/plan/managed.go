@@ -12,14 +12,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// IsActive reports whether the pool may put settings on nodes: it is not being deleted, and
-// has the finalizer that makes sure that they are removed again.
+// IsActive reports whether the pool may put settings on nodes: it is not being deleted, and has
+// the finalizer that guarantees the removal of its settings.
 func IsActive(pool *tidekeeperv1.NodePool) bool {
 	return pool.DeletionTimestamp.IsZero() && slices.Contains(pool.Finalizers, tidekeeperv1.NodePoolFinalizer)
 }
 
-// ManagedKeys returns the keys that the pool has to manage: those of its spec, and the
-// managed keys that may still be on a node.
+// ManagedKeys returns the keys that the pool has to manage: the keys of its spec, and the
+// managed keys for which mayBeOnNode returns true.
 func ManagedKeys(pool *tidekeeperv1.NodePool, mayBeOnNode func(setting.Key) bool) tidekeeperv1.ManagedKeys {
 	keys := sets.New[setting.Key]()
 	for key := range setting.Desired(pool) {

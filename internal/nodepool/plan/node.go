@@ -16,30 +16,30 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// PoolOnNode is a pool that is part of a node's plan, and what it may do there.
+// PoolOnNode is a pool that takes part in a node's plan, and its permissions there.
 type PoolOnNode struct {
 	Pool *tidekeeperv1.NodePool
-	// Member reports that the pool selects the node and is not being deleted.
+	// Member is true if the pool selects the node and is not being deleted.
 	Member bool
-	// MayEvict reports that a NoExecute taint of the pool may be put on this node now.
+	// MayEvict is true if the pool may add NoExecute taints to this node now.
 	MayEvict bool
-	// FormerlyManaged are keys that the pool, or a deleted one of the same name, managed in
-	// the past. A write that was delayed may have put them on the node since.
+	// FormerlyManaged are keys that this pool, or a deleted pool of the same name, managed in
+	// the past. A delayed write may have put them on the node since.
 	FormerlyManaged sets.Set[setting.Key]
 }
 
-// ForNode decides what to write to a node. The pools are all that select the node, and all
-// existing pools that its ownership record names, in any order.
+// ForNode decides which settings to write to a node. pools are all pools that select the node,
+// and all existing pools in its ownership record, in any order.
 //
 // Rules, in order of precedence:
-//   - If two member pools ask for one key, the older pool gets it.
+//   - If two member pools ask for the same key, the older pool gets it.
 //   - A setting is put on a node only if the pool has its finalizer and the key is among its
 //     managed keys, so that it is removed again whatever crashes. Until then no pool sets
 //     the key: a younger pool that is faster must not get it in the meantime.
 //   - A value that the node already has is not recorded as the pool's, and stays when the
 //     pool is deleted. Any other value is replaced.
 //   - A recorded setting that no pool asks for any more is removed, if its pool manages the
-//     key and the value is still the recorded one: a forged record removes nothing, and a
+//     key and the value is still the recorded value: a forged record removes nothing, and a
 //     value that another client wrote over it stays.
 //   - A setting that is recorded for a pool that does not exist stays, and so does its
 //     record, as no pool manages the key; unless a pool of that name is known to have
@@ -50,8 +50,8 @@ func ForNode(node *corev1.Node, pools []PoolOnNode) NodePlan {
 	return ForNodeExcept(node, pools, nil)
 }
 
-// ForNodeExcept is [ForNode] with some pools frozen, by name: none of their settings is put
-// on the node or removed.
+// ForNodeExcept is [ForNode] with some pools frozen, by name: their settings are neither added
+// nor removed.
 func ForNodeExcept(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string]) NodePlan {
 	pools = slices.SortedFunc(slices.Values(pools), func(a, b PoolOnNode) int { return ByPrecedence(a.Pool, b.Pool) })
 	nodePlan := planWith(node, pools, frozen, nil)
@@ -61,8 +61,8 @@ func ForNodeExcept(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string
 	return planWithinLimit(node, pools, frozen, &nodePlan)
 }
 
-// planWith plans with some pools frozen, and some left out: their settings are not put on
-// the node, but those that they no longer ask for are removed.
+// planWith plans with some pools frozen, and some pools left out: no setting of a left out pool
+// is put on the node, but settings that it no longer asks for are removed.
 func planWith(node *corev1.Node, pools []PoolOnNode, frozen, leftOut sets.Set[string]) NodePlan {
 	p := planner{
 		node: node, pools: pools, frozen: frozen, leftOut: leftOut,
@@ -84,33 +84,33 @@ func planWith(node *corev1.Node, pools []PoolOnNode, frozen, leftOut sets.Set[st
 	return p.plan
 }
 
-// planner makes one plan.
+// planner computes the plan for a node.
 type planner struct {
 	node *corev1.Node
 	// pools are in order of precedence.
 	pools           []PoolOnNode
 	frozen, leftOut sets.Set[string]
-	// recorded is what the ownership record of the node says. What the node has is read by
-	// the method has.
+	// recorded is the ownership record of the node. The values on the node are read by the
+	// method has.
 	recorded ownership.Record
 
 	plan NodePlan
 }
 
-// has returns the value that the node has for a key, and notes that the plan depends on it.
+// has returns the node's value for a key, and notes that the plan depends on it.
 func (p *planner) has(key setting.Key) (value string, exists bool) {
 	p.plan.Read.Insert(key)
 	return setting.Value(p.node, key)
 }
 
-// winner is the pool that gets a key, with the value that it asks for.
+// winner is the pool that gets a key, with the value in its spec.
 type winner struct {
 	PoolOnNode
 	value string
 }
 
-// resolve returns, for each key that a member pool asks for, the pool that gets it, and
-// notes the conflicts.
+// resolve returns, for each key that a member pool asks for, the winning pool, and notes the
+// conflicts.
 func (p *planner) resolve() map[setting.Key]winner {
 	winners := map[setting.Key]winner{}
 	for _, pool := range p.pools {
@@ -129,8 +129,7 @@ func (p *planner) resolve() map[setting.Key]winner {
 	return winners
 }
 
-// write decides whether to set a key to the value that its winner asks for, and what to
-// record for it.
+// write decides whether to set a key to its winner's value, and which owner to record for it.
 func (p *planner) write(key setting.Key, w winner) {
 	pool := w.Pool.Name
 	actual, exists := p.has(key)
@@ -142,8 +141,8 @@ func (p *planner) write(key setting.Key, w winner) {
 		}
 		p.keepOwnership(key)
 	case exists && actual == w.value:
-		// A value that a pool has put there passes to the pool that asks for it now, but
-		// not before that one manages the key: otherwise no pool might manage it.
+		// A value that was put there by a pool passes to the pool that asks for it now, but
+		// only once that pool manages the key: otherwise no pool might manage it.
 		switch {
 		case !p.recorded.Owns(key, actual):
 		case mayManage:
@@ -183,7 +182,7 @@ func (p *planner) changeKind(key setting.Key, w winner) ChangeKind {
 	}
 }
 
-// remove decides what to do about recorded settings that no pool asks for.
+// remove decides which recorded settings without a winner are removed from the node.
 func (p *planner) remove(winners map[setting.Key]winner) {
 	for pool, settings := range p.recorded {
 		i := slices.IndexFunc(p.pools, func(on PoolOnNode) bool { return on.Pool.Name == pool })
@@ -197,8 +196,8 @@ func (p *planner) remove(winners map[setting.Key]winner) {
 				p.plan.Ownership.Put(pool, key, recorded)
 				continue
 			case !manages && (i < 0 || !p.pools[i].FormerlyManaged.Has(key)):
-				// A pool that is being deleted cannot have put this there, and its
-				// record is dropped. For other pools it is kept.
+				// A pool that is being deleted and does not manage the key cannot have put it
+				// there: the record is dropped. For other pools the record is kept.
 				if i < 0 || p.pools[i].Pool.DeletionTimestamp == nil {
 					p.plan.Ownership.Put(pool, key, recorded)
 				}
@@ -223,9 +222,9 @@ func (p *planner) keepOwnership(key setting.Key) {
 	}
 }
 
-// inferOwnership makes a record for a node whose own cannot be read: settings that the pools
-// ask for and the node has are attributed to them. That there is a record at all shows that
-// pools were applied to the node before.
+// inferOwnership returns a record for a node whose own record cannot be parsed: settings that
+// are both in a pool's spec and on the node are attributed to that pool. The existence of the
+// annotation shows that pools were applied to the node before.
 func (p *planner) inferOwnership() ownership.Record {
 	r := ownership.Record{}
 	for _, pool := range p.pools {
@@ -270,7 +269,7 @@ func (p *planner) finish() {
 	}
 }
 
-// sortedSet returns the names in order, each once.
+// sortedSet returns the names sorted and without duplicates.
 func sortedSet(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)

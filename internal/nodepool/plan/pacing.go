@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// NodeEviction is the state of a node, for a pool that has NoExecute taints.
+// NodeEviction is the state of a node with respect to the NoExecute taints of a pool.
 type NodeEviction struct {
 	Node string
-	// Member means that the node is a member of the pool. Other nodes count only towards
-	// the cluster's share.
+	// Member is true if the node is a member of the pool. Other nodes count only towards the
+	// cluster's share.
 	Member bool
-	// Waiting means that the node waits for a NoExecute taint of the pool.
+	// Waiting is true if the node waits for a NoExecute taint of the pool.
 	Waiting bool
-	// Allowed means that the node may get its taint, and does not have it yet.
+	// Allowed is true if the node may get its taint, and does not have it yet.
 	Allowed bool
-	// Failing means that the last write of the node failed.
+	// Failing is true if the last write of the node failed.
 	Failing bool
 	// Since is when a pool last put a NoExecute taint on the node; zero if none did.
 	Since time.Time
-	// AffectedPods is the number of running pods that the taints evict. For a node that
-	// waits, that is all pods that they evict sooner or later; for one that has the taints,
-	// those that they evict within Pace.MaxDuration.
+	// AffectedPods is the number of running pods that the taints evict. If the node waits, pods
+	// evicted after any delay count; if it has the taints, only pods evicted within
+	// Pace.MaxDuration.
 	AffectedPods int
 }
 
@@ -33,10 +33,10 @@ type NodeEviction struct {
 // Options.NoExecuteInterval is longer.
 const MaxEvictionDuration = 10 * time.Minute
 
-// Pace is how fast NoExecute taints reach nodes.
+// Pace limits how fast NoExecute taints are added to nodes.
 type Pace struct {
-	// Share is the percentage of a pool's nodes, and of the cluster's, that may be emptied
-	// at a time; at least one of each.
+	// Share is the percentage of a pool's nodes, and of the cluster's nodes, that may be
+	// emptied at the same time; at least one node of each.
 	Share int
 	// MinDuration and MaxDuration are the minimum and maximum time for which a node counts
 	// as being emptied.
@@ -50,9 +50,9 @@ type Pace struct {
 // terminate, because its node is dead or its owner prevents it, must not hold up all other
 // nodes. Nodes without affected pods never wait.
 //
-// It also returns after how long to ask again if nothing else happens, or 0 if no node
-// waits. All input comes from the nodes themselves, so a restarted or second manager reaches
-// the same result.
+// again is the time after which to ask again if nothing else happens, or 0 if no node waits.
+// All input comes from the nodes themselves, so that a restarted or second manager reaches the
+// same result.
 func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Time) (allowed []string, again time.Duration) {
 	ours, all := max(1, members*p.Share/100), max(1, total*p.Share/100)
 	waiting := []NodeEviction{}
@@ -61,7 +61,7 @@ func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Ti
 		case n.Waiting && n.AffectedPods == 0:
 			allowed = append(allowed, n.Node)
 		case n.Waiting && p.justTainted(n, now):
-			// It is already being emptied because of another taint, and counts once.
+			// The node is already being emptied because of another taint, and counts once.
 			allowed = append(allowed, n.Node)
 			ours--
 			all--
@@ -97,14 +97,14 @@ func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Ti
 }
 
 // justTainted reports whether p.MinDuration may not have passed since the node got its taint.
-// The API keeps the time of a taint in whole seconds, rounded down.
+// One second is added, because the API rounds the time of a taint down to whole seconds.
 func (p Pace) justTainted(n NodeEviction, now time.Time) bool {
 	return p.MinDuration > 0 && Within(n.Since, p.MinDuration+time.Second, now)
 }
 
-// Within reports whether a node was tainted less than the given duration ago. A time that is
-// at least as far in the future was written by a clock that was wrong and has been set back
-// since. It does not count, as the pool would otherwise wait until that time comes.
+// Within reports whether a node was tainted less than the given duration ago. A time that is at
+// least as far in the future was written while the clock was wrong. Such a time does not count,
+// since the pool would otherwise wait until then.
 func Within(since time.Time, duration time.Duration, now time.Time) bool {
 	return now.Sub(since).Abs() < duration
 }

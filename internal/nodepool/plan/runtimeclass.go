@@ -14,30 +14,29 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// RuntimeClassAction is what to do about a pool's RuntimeClass.
+// RuntimeClassAction is the action that a pool's RuntimeClass needs.
 type RuntimeClassAction int
 
 // The actions.
 const (
 	RuntimeClassUpToDate RuntimeClassAction = iota // nothing to do
-	RuntimeClassCreate                             // it does not exist
+	RuntimeClassCreate                             // the RuntimeClass does not exist
 	RuntimeClassUpdate                             // its scheduling differs
 	RuntimeClassReplace                            // its handler differs, which cannot be changed in place
 	RuntimeClassDelete                             // the pool no longer has a handler
-	RuntimeClassNotOwned                           // the pool does not own the one of its name
+	RuntimeClassNotOwned                           // the RuntimeClass of that name has another owner
 )
 
 // RuntimeClassName returns the name of the pool's RuntimeClass.
 func RuntimeClassName(pool string) string { return tidekeeperv1.RuntimeClassPrefix + pool }
 
 // DesiredRuntimeClass returns the RuntimeClass with which pods are scheduled to the pool's
-// nodes, or nil if the pool has no handler.
+// nodes; nil if the pool has no handler.
 func DesiredRuntimeClass(pool *tidekeeperv1.NodePool) *nodev1.RuntimeClass {
 	if pool.Spec.Handler == "" {
 		return nil
 	}
-	// By convention the role label has no value; a RuntimeClass cannot say
-	// "any value".
+	// By convention the role label has no value; a RuntimeClass cannot express "any value".
 	nodeSelector := map[string]string{tidekeeperv1.RoleLabelPrefix + pool.Name: ""}
 	if pool.Spec.Selector != nil {
 		nodeSelector = plainMap(pool.Spec.Selector.MatchLabels)
@@ -58,9 +57,9 @@ func DesiredRuntimeClass(pool *tidekeeperv1.NodePool) *nodev1.RuntimeClass {
 	}
 }
 
-// DecideRuntimeClass compares the RuntimeClass of the pool's name, nil if it does not exist,
-// with the one that the pool should have. A RuntimeClass that the pool does not own is
-// never changed.
+// DecideRuntimeClass compares the existing RuntimeClass of the pool's name, nil if there is
+// none, with the desired RuntimeClass. It never changes a RuntimeClass that the pool does not
+// own.
 func DecideRuntimeClass(pool *tidekeeperv1.NodePool, existing *nodev1.RuntimeClass) RuntimeClassAction {
 	desired := DesiredRuntimeClass(pool)
 	switch {
@@ -74,7 +73,7 @@ func DecideRuntimeClass(pool *tidekeeperv1.NodePool, existing *nodev1.RuntimeCla
 		}
 		return RuntimeClassNotOwned
 	case existing.DeletionTimestamp != nil:
-		// Its deletion queues the pool again.
+		// The deletion event queues the pool again.
 		return RuntimeClassUpToDate
 	case desired == nil:
 		return RuntimeClassDelete

@@ -35,9 +35,9 @@ func NoExecuteTaints(pool *tidekeeperv1.NodePool) []corev1.Taint {
 	return taints
 }
 
-// EvictionDelay reports whether the taints evict the pod, and how long after they are added
-// to its node. Of several tolerations that match a taint, the first counts, as for
-// Kubernetes' taint eviction controller.
+// EvictionDelay reports whether the taints evict the pod, and how long after they are added to
+// its node. If several tolerations match a taint, the first counts, as in Kubernetes' taint
+// eviction controller.
 func EvictionDelay(pod *corev1.Pod, taints []corev1.Taint) (after time.Duration, evicted bool) {
 	if pods.IsTerminal(pod) {
 		return 0, false
@@ -65,16 +65,15 @@ func EvictionDelayOf(tolerations []corev1.Toleration, taints []corev1.Taint) (af
 	return after, evicted
 }
 
-// HasTaint reports whether the pool asks for a taint that is on a node. A taint with another
-// value belongs to another pool, or is what this pool asked for before.
+// HasTaint reports whether a taint on a node is in the pool's spec. A taint with another value
+// belongs to another pool, or to an earlier spec of this pool.
 func HasTaint(pool *tidekeeperv1.NodePool, on *corev1.Taint) bool {
 	return slices.ContainsFunc(pool.Spec.Taints, func(t tidekeeperv1.Taint) bool {
 		return t.Key == on.Key && t.Effect == on.Effect && string(t.Value) == on.Value
 	})
 }
 
-// LatestTaint returns the latest time at which one of the taints was added, or the zero time
-// if no taint has such a time.
+// LatestTaint returns the latest timeAdded of the taints; zero if no taint has a timeAdded.
 func LatestTaint(taints []corev1.Taint) time.Time {
 	var last time.Time
 	for _, t := range taints {
@@ -85,7 +84,7 @@ func LatestTaint(taints []corev1.Taint) time.Time {
 	return last
 }
 
-// TaintsKey returns a text that is equal for equal lists of taints.
+// TaintsKey returns a string that is equal for equal lists of taints.
 func TaintsKey(taints []corev1.Taint) string {
 	var key strings.Builder
 	for _, t := range taints {

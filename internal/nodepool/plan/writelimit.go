@@ -5,9 +5,9 @@ package plan
 
 import "time"
 
-// Patches of one node are limited to a burst, and then to one per interval. That is enough
-// for every change that users make, and few enough to do no harm if another client, or
-// another pool, reverts each of them.
+// Patches of a node are limited to a burst, and then to one patch per interval. The limit is
+// high enough for all changes that users make, and low enough to do no harm if another client,
+// or another pool, reverts each patch.
 const (
 	WriteBurst    = 20
 	WriteInterval = 10 * time.Second

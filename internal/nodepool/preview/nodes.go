@@ -1,13 +1,13 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preview computes what a change of NodePools would do to nodes, pods and
+// Package preview computes the effects of a change of NodePools on nodes, pods and
 // RuntimeClasses, for the kubectl plugin.
 //
-//	simulate.go      what nodes look like once the controllers are done
-//	nodes.go         how that differs between two sets of pools
-//	pods.go          what happens to pods on nodes that differ
-//	runtimeclass.go  what happens to a pool's RuntimeClass
+//	simulate.go      the state of nodes once the controllers are done
+//	nodes.go         the differences of that state between two sets of pools
+//	pods.go          the effects on pods of the nodes that differ
+//	runtimeclass.go  the effect on a pool's RuntimeClass
 package preview
 
 import (
@@ -23,24 +23,25 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Node is what a change of pools does to a node. Its JSON form is what kubectl tide pools
-// plan -o json prints.
+// Node is the effect of a change of pools on a node. Its JSON form is the output of kubectl
+// tide pools plan -o json.
 type Node struct {
 	Name string `json:"name"`
 	// Joins and Leaves are the names of pools.
 	Joins  []string `json:"joins,omitempty"`
 	Leaves []string `json:"leaves,omitempty"`
-	// Changes are those of labels, annotations and taints, in this order.
+	// Changes are the changes of labels, annotations and taints, in this order.
 	Changes []Change `json:"changes,omitempty"`
-	// ConflictsBegin are the conflicts that the node has only after the change,
-	// ConflictsEnd those that it has only before.
+	// ConflictsBegin are the conflicts that the node has only after the change, ConflictsEnd
+	// the conflicts that it has only before.
 	ConflictsBegin []Conflict `json:"conflictsBegin,omitempty"`
 	ConflictsEnd   []Conflict `json:"conflictsEnd,omitempty"`
-	// NeverSettles reports that pools would keep adding the node to each other and removing
-	// it again.
+	// NeverSettles is true if pools would keep adding the node to each other and removing it
+	// again.
 	NeverSettles bool `json:"neverSettles,omitempty"`
 
-	// before and after are the node with the pools before and after the change.
+	// before is the node with the pools before the change, after with the pools after the
+	// change.
 	before, after *corev1.Node
 }
 
@@ -60,16 +61,15 @@ type Change struct {
 	To     string       `json:"to,omitempty"`
 	// Pool owns the setting after the change; empty if no pool does.
 	Pool string `json:"pool,omitempty"`
-	// External reports that no pool had put the old value there. It is not restored when
-	// the pool is deleted.
+	// External is true if no pool had put the old value there. The old value is not restored
+	// when the pool is deleted.
 	External bool `json:"external,omitempty"`
 }
 
 // SettingKey returns the key of the setting that changes.
 func (c *Change) SettingKey() setting.Key { return setting.Key{Kind: c.Kind, Name: c.Key} }
 
-// Conflict is a key that Pool asks for and that Owner, which is older, has with another
-// value.
+// Conflict is a key that Pool asks for and that the older pool Owner owns with another value.
 type Conflict struct {
 	Pool  string       `json:"pool"`
 	Owner string       `json:"owner"`
@@ -77,9 +77,9 @@ type Conflict struct {
 	Key   string       `json:"key"`
 }
 
-// Nodes returns the nodes that would differ, in the order of their names, if the pools after
-// existed instead of the pools before. It compares the final results of the controllers for
-// both, so changes in progress are not part of it. It modifies neither pools nor nodes.
+// Nodes returns the nodes that would differ, sorted by name, if the pools after existed instead
+// of the pools before. It compares the final results of the controllers, so changes in progress
+// are not included. Pools and nodes are not modified.
 func Nodes(before, after []*tidekeeperv1.NodePool, nodes []corev1.Node) []Node {
 	without, with := NewSimulator(before), NewSimulator(after)
 	var previews []Node
@@ -92,7 +92,7 @@ func Nodes(before, after []*tidekeeperv1.NodePool, nodes []corev1.Node) []Node {
 	return previews
 }
 
-// compare returns how two results for the same node differ.
+// compare returns the differences between two results for the same node.
 func compare(before, after Result) (p Node, differs bool) {
 	p = Node{
 		Name: before.Node.Name, before: before.Node, after: after.Node,
@@ -136,7 +136,7 @@ func changes(before, after Result) []Change {
 	return list
 }
 
-// difference returns what is in a and not in b.
+// difference returns the elements of a that are not in b.
 func difference[T comparable](a, b []T) []T {
 	return slices.DeleteFunc(slices.Clone(a), func(element T) bool { return slices.Contains(b, element) })
 }

@@ -21,15 +21,15 @@ import (
 const (
 	// OutcomeEvicted means that a taint evicts the pod from its node.
 	OutcomeEvicted = "Evicted"
-	// OutcomeNotReschedulable means that the pod stays, but the scheduler would not place
-	// its replacement on the node once it ends.
+	// OutcomeNotReschedulable means that the pod stays, but the scheduler would not place its
+	// replacement on the node.
 	OutcomeNotReschedulable = "NotReschedulable"
 	// OutcomeNotRecreatable means that the pod stays, but the API server would refuse its
-	// replacement, because its RuntimeClass is gone.
+	// replacement, because its RuntimeClass has been deleted.
 	OutcomeNotRecreatable = "NotRecreatable"
 )
 
-// Pod is what happens to a pod on a node that changes.
+// Pod is the effect of a node's change on a pod.
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -37,13 +37,12 @@ type Pod struct {
 	// Owner is the workload, such as Deployment/web; empty if there is none.
 	Owner   string `json:"owner,omitempty"`
 	Outcome string `json:"outcome"` // Evicted, NotReschedulable or NotRecreatable
-	// AfterSeconds is how long the pod tolerates the taint that evicts it.
+	// AfterSeconds is the time for which the pod tolerates the taint that evicts it.
 	AfterSeconds int64 `json:"afterSeconds,omitempty"`
-	// Because is the taint or the RuntimeClass that causes it, or "labels" if the node affinity
-	// or node selector of the pod requires labels that the node would not have.
+	// Because is the cause of the outcome: a taint, a RuntimeClass, or "labels" if the node
+	// affinity or node selector of the pod requires labels that the node would not have.
 	Because string `json:"because"`
-	// Static reports that this is a static pod, which the kubelet runs regardless of the API
-	// server.
+	// Static is true for a static pod, which the kubelet runs without the API server.
 	Static bool `json:"static,omitempty"`
 }
 
@@ -52,7 +51,7 @@ func (n *Node) affectsPods() bool {
 	return slices.ContainsFunc(n.Changes, func(c Change) bool { return c.Kind != setting.Annotation })
 }
 
-// NodesWithAffectedPods returns the names of the nodes whose pods [Pods] needs.
+// NodesWithAffectedPods returns the names of the nodes whose pods must be passed to [Pods].
 func NodesWithAffectedPods(nodes []Node) []string {
 	var names []string
 	for i := range nodes {
@@ -63,9 +62,9 @@ func NodesWithAffectedPods(nodes []Node) []string {
 	return names
 }
 
-// Pods returns what happens to the pods if the nodes change as previewed, in the order of
-// outcomes, namespaces, owners and names. It leaves out pods for which nothing changes, and
-// those that are already being deleted.
+// Pods returns the effects on pods if the nodes change as previewed, sorted by outcome,
+// namespace, owner and name. Pods without a change, and pods that are already being deleted,
+// are left out.
 func Pods(nodes []Node, list []corev1.Pod) []Pod {
 	changed := map[string]*Node{}
 	for i := range nodes {
@@ -92,9 +91,9 @@ func comparePods(a, b Pod) int {
 	return cmp.Or(cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Name, b.Name))
 }
 
-// WithDeletedRuntimeClasses adds the pods whose RuntimeClass is among those that are deleted to
-// what [Pods] returned: their controllers could not create them again. A pod that a taint
-// evicts is there already, and is listed once.
+// WithDeletedRuntimeClasses adds to the result of [Pods] the pods whose RuntimeClass is
+// deleted: their controllers could not create them again. A pod that a taint evicts is already
+// listed, and stays listed once.
 func WithDeletedRuntimeClasses(previews []Pod, deleted []string, list []corev1.Pod) []Pod {
 	type key struct{ namespace, name string }
 	known := map[key]int{}
@@ -122,7 +121,7 @@ func WithDeletedRuntimeClasses(previews []Pod, deleted []string, list []corev1.P
 	return previews
 }
 
-// outcomeOf returns what happens to a pod if its node changes.
+// outcomeOf returns the effect on a pod if its node changes.
 func outcomeOf(pod *corev1.Pod, before, after *corev1.Node) (Pod, bool) {
 	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	p := Pod{Namespace: pod.Namespace, Name: pod.Name, Node: after.Name, Owner: workloadOf(pod), Static: static}
@@ -150,8 +149,8 @@ func outcomeOf(pod *corev1.Pod, before, after *corev1.Node) (Pod, bool) {
 	return p, p.Because != ""
 }
 
-// blockedBy returns which taint, or "labels", prevents the scheduler from placing the pod on
-// the node; "" if neither does.
+// blockedBy returns the taint that keeps the scheduler from placing the pod on the node, or
+// "labels" if the node's labels do, or "" if nothing does.
 func blockedBy(pod *corev1.Pod, node *corev1.Node) string {
 	for i := range node.Spec.Taints {
 		if t := &node.Spec.Taints[i]; nodes.Blocks(t, pod.Spec.Tolerations) {

@@ -10,17 +10,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// RuntimeClass is what happens to a pool's RuntimeClass.
+// RuntimeClass is the effect of a change of pools on a pool's RuntimeClass.
 type RuntimeClass struct {
 	Name string `json:"name"`
-	// Action is Create, Update (of its scheduling), Replace (by one with another
-	// handler), Delete, or Conflict if the pool does not own it.
+	// Action is Create, Update (of the scheduling), Replace (because of another handler),
+	// Delete, or Conflict if the pool does not own the RuntimeClass.
 	Action string `json:"action"`
 	From   string `json:"from,omitempty"` // handler
 	To     string `json:"to,omitempty"`   // handler
 }
 
-// The actions for a RuntimeClass that the pool does not own, and for one that is deleted.
+// Actions for a RuntimeClass that the pool does not own, and for a deleted RuntimeClass.
 const (
 	ActionConflict = "Conflict"
 	ActionDelete   = "Delete"
@@ -31,9 +31,9 @@ var runtimeClassActions = map[plan.RuntimeClassAction]string{
 	plan.RuntimeClassDelete: ActionDelete, plan.RuntimeClassNotOwned: ActionConflict,
 }
 
-// OfRuntimeClass returns what happens to the pool's RuntimeClass, of which existing is the
-// current one or nil, when the pool before (nil if it did not exist) becomes the pool after.
-// It returns nil if nothing changes. As for nodes, changes in progress are not part of it.
+// OfRuntimeClass returns the effect on the pool's RuntimeClass when the pool before (nil if it
+// did not exist) becomes the pool after; nil if nothing changes. existing is the current
+// RuntimeClass, or nil. As for nodes, changes in progress are not included.
 func OfRuntimeClass(before, after *tidekeeperv1.NodePool, existing *nodev1.RuntimeClass) *RuntimeClass {
 	conflictBefore := false
 	if before != nil {
@@ -49,7 +49,7 @@ func OfRuntimeClass(before, after *tidekeeperv1.NodePool, existing *nodev1.Runti
 		p.From = existing.Handler
 	}
 	if !after.DeletionTimestamp.IsZero() {
-		// The garbage collector deletes it if the pool owns it.
+		// The garbage collector deletes the RuntimeClass if the pool owns it.
 		after = after.DeepCopy()
 		after.Spec.Handler, p.To = "", ""
 	}

@@ -16,16 +16,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Simulator computes what nodes look like once the controllers have applied a set of pools.
-// It has no rules of its own: it applies the plans of [plan.ForNode] until there is nothing
-// left to write.
+// Simulator computes the state of nodes once the controllers have applied a set of pools. It
+// has no rules of its own: it applies the plans of [plan.ForNode] until a plan is empty.
 type Simulator struct {
 	pools []simulatedPool
 }
 
 type simulatedPool struct {
 	pool *tidekeeperv1.NodePool
-	// selector is nil if that of the pool cannot be used.
+	// selector is nil if the pool's selector is invalid.
 	selector labels.Selector
 }
 
@@ -36,8 +35,8 @@ type Result struct {
 	pools     []string
 	ownership ownership.Record
 	conflicts []plan.Conflict
-	// neverSettles reports that the simulation does not end: pools keep adding the node to
-	// each other and removing it again. The controllers would throttle their patches.
+	// neverSettles is true if the simulation does not end: pools keep adding the node to each
+	// other and removing it again. The controllers would throttle their patches.
 	neverSettles bool
 }
 
@@ -54,8 +53,8 @@ func NewSimulator(pools []*tidekeeperv1.NodePool) *Simulator {
 	return s
 }
 
-// asReconciled returns the pool as it is once its controller has reconciled it: it has its
-// finalizer, unless it is being deleted, and manages all keys that it asks for.
+// asReconciled returns the pool in the state after its controller has reconciled it: it has its
+// finalizer, unless it is being deleted, and manages all keys of its spec.
 func asReconciled(pool *tidekeeperv1.NodePool) *tidekeeperv1.NodePool {
 	pool = pool.DeepCopy()
 	if pool.DeletionTimestamp.IsZero() {
@@ -67,7 +66,7 @@ func asReconciled(pool *tidekeeperv1.NodePool) *tidekeeperv1.NodePool {
 	return pool
 }
 
-// Run returns the final state of the node. It does not modify the node that it is given.
+// Run returns the final state of the node. The given node is not modified.
 func (s *Simulator) Run(node *corev1.Node) Result {
 	r := Result{Node: node}
 	for range plan.WriteBurst {

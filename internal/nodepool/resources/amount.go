@@ -13,18 +13,18 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// Resources are counted as the scheduler counts them: in whole numbers, cpu in millicores
-// and everything else in units, with fractions rounded up. Running sums rely on it: whole
-// numbers can be subtracted again exactly.
+// Resources are counted as the scheduler counts them: in whole numbers, cpu in millicores and
+// all others in units, with fractions rounded up. Running sums rely on whole numbers, which can
+// be subtracted again exactly.
 
-// amountLimit is the maximum that one pod or node counts for, so that sums cannot overflow
-// whatever users write into a pod.
+// amountLimit is the maximum that a pod or node counts for, so that sums cannot overflow
+// whatever requests users write into a pod.
 const amountLimit = int64(1) << 50
 
-// A pod may request any resource name, and a kubelet may report any in the status of its
-// node. So a resource counts only if a node offers it, and their number is limited.
+// A pod may request any resource name, and a kubelet may report any name in the status of its
+// node. So a resource counts only if a node offers it, and the number of resources is limited.
 const (
-	// maxNodeResources is the maximum number of resources of one node that count.
+	// maxNodeResources is the maximum number of resources of a node that count.
 	maxNodeResources = 64
 	// maxPoolResources is the maximum number of resources in the status of a pool.
 	maxPoolResources = 128
@@ -36,7 +36,7 @@ type Amount struct {
 	Value    int64
 }
 
-// AmountsOf converts a resource list to amounts, in the order of their names.
+// AmountsOf converts a resource list to amounts, sorted by resource name.
 func AmountsOf(list corev1.ResourceList) []Amount {
 	out := make([]Amount, 0, len(list))
 	for name, quantity := range list {
@@ -49,7 +49,7 @@ func AmountsOf(list corev1.ResourceList) []Amount {
 // CompareAmounts orders amounts by the name of their resource.
 func CompareAmounts(a, b Amount) int { return cmp.Compare(a.Resource, b.Resource) }
 
-// CompareNames orders resources: CPU, memory, and then by name.
+// CompareNames orders resources: cpu, memory, then the others by name.
 func CompareNames(a, b corev1.ResourceName) int {
 	weight := func(name corev1.ResourceName) int {
 		switch name {
@@ -64,14 +64,14 @@ func CompareNames(a, b corev1.ResourceName) int {
 	return cmp.Or(cmp.Compare(weight(a), weight(b)), cmp.Compare(a, b))
 }
 
-// IsSecondary reports whether a resource is one that seldom decides where a pod fits: the number
-// of pods, and ephemeral storage. No largest fit is shown because of it, and texts leave it out.
+// IsSecondary reports whether a resource seldom decides on which node a pod fits: pods and
+// ephemeral-storage. Neither slots nor texts take secondary resources into account.
 func IsSecondary(name corev1.ResourceName) bool {
 	return name == corev1.ResourcePods || name == corev1.ResourceEphemeralStorage
 }
 
-// ValueOf returns the amount of a resource in a list in the order of the names, 0 if it is not
-// there.
+// ValueOf returns the amount of a resource in a list sorted by resource name; 0 if the resource
+// is missing.
 func ValueOf(list []Amount, name corev1.ResourceName) int64 {
 	if i, found := slices.BinarySearchFunc(list, Amount{Resource: name}, CompareAmounts); found {
 		return list[i].Value
@@ -79,9 +79,9 @@ func ValueOf(list []Amount, name corev1.ResourceName) int64 {
 	return 0
 }
 
-// Offered returns the capacity of a node, and what is allocatable. If the node has more
-// than [maxNodeResources] resources, those that every node has count first, and then the
-// first by name.
+// Offered returns the capacity and the allocatable resources of a node. If the node has more
+// than [maxNodeResources] resources, the standard resources of every node count first, then the
+// others by name up to the limit.
 func Offered(node *corev1.Node) (capacity, allocatable []Amount) {
 	capacity, allocatable = AmountsOf(node.Status.Capacity), AmountsOf(node.Status.Allocatable)
 	names := NamesIn(capacity, allocatable)
@@ -96,7 +96,7 @@ func Offered(node *corev1.Node) (capacity, allocatable []Amount) {
 	return slices.DeleteFunc(capacity, other), slices.DeleteFunc(allocatable, other)
 }
 
-// NamesIn returns the names of the resources in two lists of amounts, each once.
+// NamesIn returns the sorted names of the resources in either list, without duplicates.
 func NamesIn(a, b []Amount) []corev1.ResourceName {
 	names := make([]corev1.ResourceName, 0, max(len(a), len(b)))
 	for _, list := range [][]Amount{a, b} {
@@ -108,7 +108,7 @@ func NamesIn(a, b []Amount) []corev1.ResourceName {
 	return slices.Compact(names)
 }
 
-// onEveryNode reports whether every node has the resource.
+// onEveryNode reports whether every node offers the resource.
 func onEveryNode(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage:
@@ -128,9 +128,9 @@ func compareBool(a, b bool) int {
 	}
 }
 
-// countOf returns the number that a quantity of a resource counts for. The quantity is
-// compared with the limit before it is converted, as one that exceeds an int64 converts to
-// an arbitrary number. A negative quantity counts as 0.
+// countOf returns the whole number that a quantity counts for. The quantity is compared with
+// the limit before the conversion, because a quantity beyond int64 converts to an arbitrary
+// number. A negative quantity counts as 0.
 func countOf(name corev1.ResourceName, q resource.Quantity) int64 {
 	limit := amountLimit
 	if name == corev1.ResourceCPU {
@@ -148,8 +148,8 @@ func countOf(name corev1.ResourceName, q resource.Quantity) int64 {
 	}
 }
 
-// RequestList returns what the containers of a pod request together. The options are those of the
-// scheduler with the feature gates that are on by default.
+// RequestList returns the effective requests of a pod. The options match the scheduler with its
+// default feature gates.
 func RequestList(pod *corev1.Pod) corev1.ResourceList {
 	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
 		UseStatusResources: true,
@@ -157,7 +157,7 @@ func RequestList(pod *corev1.Pod) corev1.ResourceList {
 	})
 }
 
-// Requests returns what a pod requests, including the pod itself as one unit of pods.
+// Requests returns the requests of a pod as amounts, with the pod itself as one unit of pods.
 func Requests(pod *corev1.Pod) []Amount {
 	list := RequestList(pod)
 	list[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)

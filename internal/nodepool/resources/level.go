@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resources counts what nodes offer and what pods request: amounts, their sums,
-// and the utilization of a pool.
+// Package resources counts the resources that nodes offer and pods request: amounts, their
+// sums, and the utilization of a pool.
 package resources
 
 import (
@@ -15,9 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ReportedNames returns the resources that the status of a pool reports: those that its
-// members offer. If there are more than [maxPoolResources], those that every node has come
-// first, and then those that most members offer.
+// ReportedNames returns the resources that the status of a pool reports: resources that its
+// members offer. If there are more than [maxPoolResources], the standard resources of every
+// node come first, and then the resources that the most members offer.
 func ReportedNames(capacity, allocatable Sums) []corev1.ResourceName {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(capacity)), maps.Keys(allocatable))
 	slices.Sort(names)
@@ -34,8 +34,8 @@ func ReportedNames(capacity, allocatable Sums) []corev1.ResourceName {
 	return names[:maxPoolResources]
 }
 
-// Percent returns the utilization: requested in whole percent of allocatable, rounded down,
-// for every resource with something allocatable.
+// Percent returns the utilization: requested in whole percent of allocatable, rounded down. A
+// resource of which nothing is allocatable is left out.
 func Percent(requested, allocatable Sums) map[corev1.ResourceName]int32 {
 	percent := map[corev1.ResourceName]int32{}
 	for name, sum := range allocatable {

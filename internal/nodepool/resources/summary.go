@@ -13,16 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// significantDigits is how many digits a number in a summary has, unless it has more before
-// its decimal point.
+// significantDigits is the number of digits of a number in a summary, unless its integer part
+// has more.
 const significantDigits = 3
 
-// binaryUnits are the suffixes of amounts of bytes, each 1024 times the one before.
+// binaryUnits are the suffixes of amounts of bytes, each 1,024 times the previous.
 var binaryUnits = []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
 
-// Summary returns the level of one resource in short: requested, allocatable and percent, as
+// Summary returns the utilization of a resource as text: requested, allocatable and percent, as
 // in "1.5/8 (18%)" cores or "0.586/5.85Gi (10%)". Both numbers are in the unit that suits
-// allocatable. It returns "" if nothing is allocatable, which is when there is no percentage.
+// allocatable. If nothing is allocatable, and so there is no percentage, it returns "".
 func Summary(name corev1.ResourceName, requested, allocatable corev1.ResourceList, percent map[corev1.ResourceName]int32) string {
 	p, known := percent[name]
 	if !known {
@@ -33,7 +33,7 @@ func Summary(name corev1.ResourceName, requested, allocatable corev1.ResourceLis
 	return fmt.Sprintf("%s/%s%s (%d%%)", short(number(requested[name])/divisor), short(of/divisor), suffix, p)
 }
 
-// Human returns an amount of a resource as people say it: "98Ti", "1.5".
+// Human returns an amount of a resource in a short form: "98Ti", "1.5".
 func Human(name corev1.ResourceName, amount resource.Quantity) string {
 	x := number(amount)
 	divisor, suffix := unitOf(name, x)
@@ -56,10 +56,10 @@ func unitOf(name corev1.ResourceName, amount float64) (divisor float64, suffix s
 	return divisor, suffix
 }
 
-// number returns a quantity as a number, which for display need not be exact.
+// number returns a quantity as an approximate number, for display only.
 func number(q resource.Quantity) float64 { return q.AsApproximateFloat64() }
 
-// short returns a number that is not negative with [significantDigits] digits.
+// short formats a non-negative number with [significantDigits] digits.
 func short(x float64) string {
 	decimals := significantDigits
 	if x >= 1 {

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Sums are running sums of resources. A resource is in the map while at least one amount of
-// it has been added and not subtracted, even if all of them are 0.
+// Sums are running sums of resources. A resource is in the map while at least one of its
+// amounts has been added and not subtracted, even if the sum is 0.
 type Sums map[corev1.ResourceName]Sum
 
-// Sum is the running sum of one resource.
+// Sum is the running sum of a resource.
 type Sum struct {
 	Value int64
 	// Count is the number of amounts in the sum.
@@ -78,8 +78,8 @@ func (s Sums) List() corev1.ResourceList {
 	return list
 }
 
-// ListOf converts the sums of these resources to a resource list; a resource without a sum
-// is in it with 0.
+// ListOf converts the sums of these resources to a resource list; a resource without a sum is
+// listed with 0.
 func (s Sums) ListOf(names []corev1.ResourceName) corev1.ResourceList {
 	list := make(corev1.ResourceList, len(names))
 	for _, name := range names {
@@ -88,7 +88,7 @@ func (s Sums) ListOf(names []corev1.ResourceName) corev1.ResourceList {
 	return list
 }
 
-// Only returns the sums of only these resources.
+// Only returns the sums restricted to these resources.
 func (s Sums) Only(names []corev1.ResourceName) Sums {
 	some := make(Sums, len(names))
 	for _, name := range names {

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Text returns amounts as people say them, "6 CPU, 11Gi memory, 1 nvidia.com/gpu": CPU and
-// memory, and the others of which there is something, by name, without those that are secondary.
+// Text returns amounts as text, "6 CPU, 11Gi memory, 1 nvidia.com/gpu": CPU, memory, and the
+// other resources by name, except secondary resources and zero amounts.
 func Text(list corev1.ResourceList) string {
 	var texts []string
 	for _, name := range slices.SortedFunc(maps.Keys(list), CompareNames) {

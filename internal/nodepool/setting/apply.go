@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Apply returns a copy of the node on which some settings are set and others are removed.
-// The copy shares with the node whatever no setting can change. A NoExecute taint that is
-// set gets the given time as its timeAdded.
+// Apply returns a copy of the node with some settings set and others removed. The copy shares
+// with the node all fields that no setting changes. A NoExecute taint that is set gets the time
+// at as its timeAdded.
 func Apply(node *corev1.Node, set map[Key]string, remove sets.Set[Key], at time.Time) *corev1.Node {
 	after := *node
 	for i := range fields {

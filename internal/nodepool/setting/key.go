@@ -1,15 +1,15 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package setting defines what a NodePool can put on a node: labels, annotations and
-// taints. Each of them is a setting, with a [Key] and a value.
+// Package setting defines the settings that a NodePool can put on a node: labels, annotations
+// and taints. Each setting has a [Key] and a value.
 //
-//	key.go     what identifies a setting
-//	table.go   the kinds of settings: where specs, nodes and ownership records have them
+//	key.go     the key that identifies a setting
+//	table.go   the table of kinds: their fields in specs, nodes and ownership records
 //	kinds.go   the entries of that table
-//	queries.go the settings that a pool asks for and manages, and those that a node has
+//	queries.go the settings in the spec and status of a pool, and on a node
 //	apply.go   applies settings to a copy of a node
-//	patch.go   computes the patch, and what it is valid for
+//	patch.go   computes the patch, and the tests that it contains
 //
 // To add a kind, add an entry to the table. Nothing else switches on the kind.
 package setting

@@ -20,8 +20,8 @@ import (
 
 var labels = inMetadata(field{
 	kind: Label,
-	// All of them, whatever their names: whether a pool selects the node depends on labels
-	// that it has and on labels that it lacks.
+	// All labels are tested, whatever their names: whether a pool selects the node may depend
+	// on any label, present or absent.
 	tests: func(read *corev1.Node, _ []string) []operation {
 		return []operation{testOf(labelsPath, optional(read.Labels))}
 	},
@@ -32,7 +32,8 @@ var labels = inMetadata(field{
 
 var annotations = inMetadata(field{
 	kind: Annotation,
-	// One by one: agents on nodes keep writing annotations of their own.
+	// Annotations are tested individually, because agents on nodes keep writing annotations of
+	// their own.
 	tests: func(read *corev1.Node, names []string) []operation {
 		if len(read.Annotations) == 0 {
 			return []operation{testOf(annotationsPath, nil)}
@@ -53,8 +54,8 @@ var annotations = inMetadata(field{
 	hashes:  func(stored *Stored) *map[string]string { return &stored.Hashes },
 }, annotationsPath, func(node *corev1.Node) *map[string]string { return &node.Annotations })
 
-// inMetadata completes a field whose settings are entries of a map in a node's metadata, at
-// that path.
+// inMetadata completes a field whose settings are entries of a map in a node's metadata, at the
+// JSON path in.
 func inMetadata(f field, in string, entries func(*corev1.Node) *map[string]string) field {
 	f.actual = func(node *corev1.Node) iter.Seq2[string, string] { return maps.All(*entries(node)) }
 	f.value = func(node *corev1.Node, key string) (string, bool) {
@@ -92,8 +93,8 @@ func inMetadata(f field, in string, entries func(*corev1.Node) *map[string]strin
 	return f
 }
 
-// A patch replaces the list of taints as a whole, so if one changes, the patch has all of
-// them. Taints of other clients keep their position.
+// A patch replaces the list of taints as a whole: if any taint changes, the patch contains all
+// of them. Taints of other clients keep their position.
 var taints = field{
 	kind: Taint,
 	desired: func(spec *tidekeeperv1.NodePoolSpec) iter.Seq2[string, string] {
@@ -157,8 +158,8 @@ var taints = field{
 	},
 }
 
-// setTaint changes a taint in place, or appends it. A NoExecute taint gets the time at which
-// it was added: how many nodes are being emptied is computed from it.
+// setTaint changes a taint in place, or appends it. A NoExecute taint gets the time at as its
+// timeAdded, from which the number of nodes being emptied is computed.
 func setTaint(node *corev1.Node, name, value string, at time.Time) {
 	i := indexOfTaint(node, name)
 	if i < 0 {
@@ -172,7 +173,7 @@ func setTaint(node *corev1.Node, name, value string, at time.Time) {
 	}
 }
 
-// indexOfTaint returns where in the list of taints a node has one of that name, or -1.
+// indexOfTaint returns the index of the node's taint with that name; -1 if there is none.
 func indexOfTaint(node *corev1.Node, name string) int {
 	return slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool { return taintName(t.Key, t.Effect) == name })
 }

@@ -13,24 +13,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Where a node has its settings.
+// JSON paths of the settings in a node.
 const (
 	labelsPath      = "/metadata/labels"
 	annotationsPath = "/metadata/annotations"
 	taintsPath      = "/spec/taints"
 )
 
-// operation is one operation of a JSON patch (RFC 6902).
+// operation is an operation of a JSON patch (RFC 6902).
 type operation struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// Patch returns the JSON patch that turns the settings of one version of a node into those of
-// another. It is valid as long as the node is the same one, with the same labels and with the
-// same values of the settings that were read, and the API server refuses it otherwise. What
-// others write to the rest of the node does no harm: kubelets report its status all the time.
+// Patch returns the JSON patch that changes the settings of the node from before to after. The
+// API server refuses the patch unless the node still has the same UID, the same labels, and the
+// same values of the settings in read. Other changes of the node do not matter, such as the
+// status that kubelets keep reporting.
 func Patch(before, after *corev1.Node, read sets.Set[Key]) []byte {
 	patch := []operation{testOf("/metadata/uid", before.UID)}
 	for i := range fields {
@@ -42,8 +42,8 @@ func Patch(before, after *corev1.Node, read sets.Set[Key]) []byte {
 	return marshal(patch)
 }
 
-// VersionedPatch returns a JSON merge patch that does the same as [Patch]. It is valid only for
-// the resourceVersion of the first version.
+// VersionedPatch returns a JSON merge patch with the same effect as [Patch]. The API server
+// refuses it unless the node still has the resourceVersion of before.
 func VersionedPatch(before, after *corev1.Node) []byte {
 	metadata, spec := map[string]any{"resourceVersion": before.ResourceVersion}, map[string]any{}
 	for i := range fields {
@@ -56,7 +56,7 @@ func VersionedPatch(before, after *corev1.Node) []byte {
 	return marshal(patch)
 }
 
-// namesOf returns the names of the keys of one kind, in order.
+// namesOf returns the sorted names of the keys of this kind.
 func namesOf(keys sets.Set[Key], kind Kind) []string {
 	var names []string
 	for key := range keys {
@@ -68,8 +68,8 @@ func namesOf(keys sets.Set[Key], kind Kind) []string {
 	return names
 }
 
-// changesOf returns the operations that turn one version of the map at a path into another. A
-// map that is empty does not exist: nothing can be added to it.
+// changesOf returns the operations that change the map at path from before to after. An empty
+// map is missing from the object, so that its first entries must be added as a whole.
 func changesOf(path string, before, after map[string]string) []operation {
 	if len(before) == 0 {
 		if len(after) == 0 {
@@ -91,16 +91,16 @@ func changesOf(path string, before, after map[string]string) []operation {
 	return changes
 }
 
-// testOf returns the operation that fails unless the value is at the path. Nil means that
-// there must be none: the API server takes a missing value for null, which RFC 6902 does not
-// ask for, and a test of test/e2e notices if that ends.
+// testOf returns the operation that fails unless the value is at the path. A nil value means
+// that the path must not exist: the API server treats a missing value as null, which RFC 6902
+// does not require. A test in test/e2e notices if that changes.
 func testOf(path string, value any) operation { return operation{"test", path, marshal(value)} }
 
-// addOf returns the operation that adds the value at the path, or replaces what is there.
+// addOf returns the operation that adds or replaces the value at the path.
 func addOf(path string, value any) operation { return operation{"add", path, marshal(value)} }
 
-// optional returns nil in place of a map that the API server leaves out because it is empty;
-// optionalList does so for a list.
+// optional returns nil for an empty map, which the API server omits; optionalList does the same
+// for a list.
 func optional(entries map[string]string) any {
 	if len(entries) == 0 {
 		return nil

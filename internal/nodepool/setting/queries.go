@@ -14,7 +14,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Desired yields the settings that the spec of a pool asks for.
+// Desired yields the settings in the spec of a pool.
 func Desired(pool *tidekeeperv1.NodePool) iter.Seq2[Key, string] {
 	return func(yield func(Key, string) bool) {
 		for i := range fields {
@@ -27,7 +27,7 @@ func Desired(pool *tidekeeperv1.NodePool) iter.Seq2[Key, string] {
 	}
 }
 
-// Actual returns all labels, annotations and taints of a node, as settings.
+// Actual returns all labels, annotations and taints of a node as settings.
 func Actual(node *corev1.Node) map[Key]string {
 	settings := make(map[Key]string, len(node.Labels)+len(node.Annotations)+len(node.Spec.Taints))
 	for i := range fields {
@@ -38,13 +38,13 @@ func Actual(node *corev1.Node) map[Key]string {
 	return settings
 }
 
-// Value returns the value that a node has for a key.
+// Value returns the value of a key on a node.
 func Value(node *corev1.Node, key Key) (value string, exists bool) {
 	return fieldOf(key.Kind).value(node, key.Name)
 }
 
-// Missing returns the keys for which a node does not have the value that the spec of a
-// pool asks for, in order.
+// Missing returns, sorted, the keys in the spec of a pool for which the node does not have the
+// pool's value.
 func Missing(pool *tidekeeperv1.NodePool, node *corev1.Node) []Key {
 	actual := Actual(node)
 	var missing []Key
@@ -65,7 +65,7 @@ func Manages(pool *tidekeeperv1.NodePool, key Key) bool {
 	return slices.Contains(*fieldOf(key.Kind).managed(&pool.Status.Managed), key.Name)
 }
 
-// KeysOf yields the keys in that form.
+// KeysOf yields the managed keys of a status as setting keys.
 func KeysOf(managed *tidekeeperv1.ManagedKeys) iter.Seq[Key] {
 	return func(yield func(Key) bool) {
 		for i := range fields {
@@ -78,7 +78,7 @@ func KeysOf(managed *tidekeeperv1.ManagedKeys) iter.Seq[Key] {
 	}
 }
 
-// ManagedKeys returns the keys in the form of a pool's status, in order.
+// ManagedKeys returns the keys in the form of a pool's status, sorted.
 func ManagedKeys(keys sets.Set[Key]) tidekeeperv1.ManagedKeys {
 	var managed tidekeeperv1.ManagedKeys
 	for _, key := range slices.SortedFunc(maps.Keys(keys), Compare) {

@@ -19,20 +19,21 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Events are held back until nothing has been added for eventDelay, so that forty nodes that
-// join at once result in one event, but for maxEventDelay at most.
+// Events are held back until nothing has been added for eventDelay, but for at most
+// maxEventDelay, so that forty nodes that join together result in a single event.
 const (
 	eventDelay    = time.Second
 	maxEventDelay = 5 * time.Second
 )
 
-// eventAggregator collects what has happened to a pool and has not been reported yet. The
+// eventAggregator collects the changes to a pool that have not been reported as events yet. The
 // zero value is empty.
 type eventAggregator struct {
 	joined, left sets.Set[string]
 	// applied are the nodes to which settings of the pool were applied.
 	applied sets.Set[string]
-	// restored and replaced are the keys, by node, that other clients had set or changed.
+	// restored and replaced are the keys, by node, whose values other clients had set or
+	// changed.
 	restored, replaced map[string][]setting.Key
 	// conflicting are the nodes on which another client, or another pool, reverts the pool's
 	// changes.
@@ -40,8 +41,8 @@ type eventAggregator struct {
 	// failures are error messages, by node.
 	failures map[string]string
 
-	// since is the time of the first addition, last that of the latest. Both are set by
-	// take, the only method that knows the time; added reports that it has to.
+	// since is the time of the first addition, last the time of the latest. Only take knows the
+	// time: it sets both if added is true.
 	since, last time.Time
 	added       bool
 }
@@ -53,12 +54,12 @@ type Event struct {
 	Node string
 }
 
-// recordJoin records that a node joined the pool. If it left and that was not reported yet,
-// neither is reported.
+// recordJoin records that a node joined the pool. If the node left before and that was not
+// reported yet, neither is reported.
 func (n *eventAggregator) recordJoin(node string) { n.recordMove(node, &n.joined, n.left) }
 
-// recordLeave records that a node left the pool. If it joined and that was not reported yet,
-// neither is reported.
+// recordLeave records that a node left the pool. If the node joined before and that was not
+// reported yet, neither is reported.
 func (n *eventAggregator) recordLeave(node string) { n.recordMove(node, &n.left, n.joined) }
 
 func (n *eventAggregator) recordMove(node string, to *sets.Set[string], from sets.Set[string]) {
@@ -89,8 +90,7 @@ func (n *eventAggregator) recordChange(node string, c plan.Change) {
 	}
 }
 
-// recordConflictingWriter records that the pool's changes to a node are reverted again and
-// again.
+// recordConflictingWriter records that the pool's changes to a node keep being reverted.
 func (n *eventAggregator) recordConflictingWriter(node string) {
 	n.added = true
 	if n.conflicting == nil {
@@ -115,7 +115,7 @@ func appendKey(to *map[string][]setting.Key, node string, key setting.Key) {
 	(*to)[node] = append((*to)[node], key)
 }
 
-// take returns the events that are due and forgets them, or after how long they will be due.
+// take returns the events that are due and forgets them, or the time until they are due.
 func (n *eventAggregator) take(now time.Time) ([]Event, time.Duration) {
 	if n.added {
 		n.added = false
@@ -183,8 +183,8 @@ func (n *eventAggregator) events() []Event {
 	return all
 }
 
-// The note of an event is limited to 1024 bytes, the name of a node to 253, and a key to
-// 317. So lists end after five entries, or earlier if these are long.
+// The note of an event is limited to 1,024 bytes, the name of a node to 253, and a key to 317.
+// So lists end after five entries, or earlier if the entries are long.
 const (
 	maxListed       = 5
 	maxListLength   = 600
@@ -211,7 +211,7 @@ func formatKeys(byNode map[string][]setting.Key) string {
 	return formatList(slices.Compact(all))
 }
 
-// formatList joins the first few words, and says how many more there are.
+// formatList joins the first few words, and appends the number of words left out.
 func formatList(words []string) string {
 	shown, length := 0, 0
 	for shown < min(len(words), maxListed) && (shown == 0 || length+len(words[shown]) <= maxListLength) {

@@ -2,21 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package state is the manager's model of all pools, nodes and pods: the members of each
-// pool, what each node needs, and running sums. The informers feed it event by event, and
+// pool, the plan of each node, and running sums. The informers feed it event by event, and
 // for each event it returns the nodes and pools that must be reconciled.
 //
 //	cluster.go     the model under its lock, as informers feed it
-//	snapshot.go    the state of a pool at one time, and the cluster for its headroom
+//	snapshot.go    a snapshot of a pool, and the cluster for its headroom
 //	writes.go      the writes of nodes
 //	evictions.go   the nodes that may get a NoExecute taint
-//	graph.go       pools and nodes, and which concern each other
+//	graph.go       pools and nodes, and the edges between them
 //	pool.go, sums.go, turns.go
 //	               a pool: its members, their sums, and their turns for a NoExecute taint
-//	node.go        a node, and what a new version of it changes
+//	node.go        a node, and the differences between its versions
 //	owners.go      the ownership records of all nodes, by pool
 //	formerkeys.go  keys that pools managed in the past
 //	journal.go, aggregator.go
-//	               what has happened to pools, until it is reported as events
+//	               the changes to pools, until they are reported as events
 //	dirty.go       the nodes and pools that must be reconciled
 //	load/          the requests of the pods on each node
 //	room/          the room for new pods on each node and in each pool
@@ -36,10 +36,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// Cluster is a model of all pools, nodes and pods, which the informers feed and the
-// controllers query. It knows at any time which pools concern which node, which nodes are
-// out of sync, and the sums of resources per node and pool. All of that is updated event by
-// event, so that no query iterates over all objects.
+// Cluster is a model of all pools, nodes and pods, which the informers feed and the controllers
+// query. It knows at any time which pools concern which node, which nodes are out of sync, and
+// the sums of resources per node and pool. The sums are updated event by event, so that no
+// query iterates over all objects.
 //
 // Methods that change the model return the nodes and pools that must be reconciled as a result.
 // All methods may be called from several goroutines.
@@ -90,11 +90,12 @@ func (c *Cluster) SetPool(object *tidekeeperv1.NodePool) Dirty {
 	})
 }
 
-// PoolWritten updates a pool from the API server's answer to a write of its finalizer or, at the
-// time statusWritten, of its status, so that nodes that wait for the write do not wait for the
-// informer, too. They are queued as they are, and planned when they are written: to plan all of
-// them takes longer than the first few writes. The informer has that done for all nodes of the
-// pool. Until it shows the answer, older versions from it are ignored.
+// PoolWritten updates a pool from the API server's answer to a write of its finalizer or, at
+// the time statusWritten, of its status, so that nodes that wait for the write need not wait
+// for the informer, too. These nodes are queued without a new plan, because planning them all
+// takes longer than the first few writes; the node controller plans each before its write, and
+// the informer's event plans them all. Until the informer shows the answer, its older versions
+// are ignored.
 func (c *Cluster) PoolWritten(answer *tidekeeperv1.NodePool, statusWritten time.Time) Dirty {
 	return c.change(func(g *graph) {
 		p, known := g.pools[answer.Name]
@@ -117,7 +118,7 @@ func (c *Cluster) PoolWritten(answer *tidekeeperv1.NodePool, statusWritten time.
 	})
 }
 
-// isOlder reports whether the first of two resourceVersions of one object is the older one.
+// isOlder reports whether resourceVersion a is older than b, of the same object.
 func isOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
@@ -165,8 +166,9 @@ func (c *Cluster) AllKeys() Dirty {
 	})
 }
 
-// StartRecording has joins and leaves recorded in the journal from now on. Those that happened
-// while no manager was recording are recorded now, as far as the ownership records show them.
+// StartRecording starts the recording of joins and leaves in the journal. Joins and leaves from
+// the time when no manager was recording are recorded now, as far as the ownership records show
+// them.
 func (c *Cluster) StartRecording() {
 	if !c.Journal.startMoves() {
 		return

@@ -26,8 +26,8 @@ func (c *Cluster) AllowEvictions(pool string, names []string) Dirty {
 	})
 }
 
-// WithdrawEvictions takes back that NoExecute taints are allowed on a node: its pools wait for
-// their turn again.
+// WithdrawEvictions revokes the permission to add NoExecute taints to a node: its pools wait
+// for their turn again.
 func (c *Cluster) WithdrawEvictions(name string) Dirty {
 	return c.change(func(g *graph) {
 		n := g.nodes[name]
@@ -43,10 +43,9 @@ func (c *Cluster) WithdrawEvictions(name string) Dirty {
 	})
 }
 
-// Evictions returns the input of [plan.NextEvictions] for a pool with NoExecute taints: the
-// members that wait, and all nodes of the cluster that may be being emptied; and how many
-// nodes the pool and the cluster have. It looks at no other nodes, and at pods only by
-// profile.
+// Evictions returns the input of [plan.NextEvictions] for a pool with NoExecute taints: its
+// waiting members, all nodes of the cluster that may be being emptied, and the numbers of nodes
+// of the pool and of the cluster. It visits no other nodes, and pods only by profile.
 func (c *Cluster) Evictions(name string, maxDuration time.Duration, now time.Time) (list []plan.NodeEviction, members, total int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

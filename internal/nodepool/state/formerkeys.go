@@ -13,16 +13,16 @@ import (
 // ceased to manage them.
 const maxFormerKeys = 4096
 
-// formerKeys remembers the keys that pools managed in the past, by the name of the pool: one
-// that was deleted, or one whose spec no longer has the key. A leader that is stopped in the
-// middle of a write can put such a key on a node after the pool has ceased to manage it.
-// Then formerKeys shows that the setting is the pool's: the record on the node is not
-// sufficient, as it can be forged.
+// formerKeys remembers the keys that pools managed in the past, by the name of the pool: keys
+// of deleted pools, and keys removed from a spec. A leader that is stopped in the middle of a
+// write can put such a key on a node after the pool has ceased to manage it. Then formerKeys
+// proves that the setting is the pool's: the record on the node is not sufficient, as it can be
+// forged.
 //
-// It lives as long as the process. A standby keeps it as well.
+// The keys live as long as the process, also in a standby.
 type formerKeys struct {
 	keys map[string]sets.Set[setting.Key]
-	// order is the order in which they were added, the oldest first.
+	// order is the order in which the keys were added, oldest first.
 	order []formerKey
 }
 

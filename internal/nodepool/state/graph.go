@@ -23,25 +23,24 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodes"
 )
 
-// graph is the pools and the nodes that exist, with the edges between them: which pool selects
-// which node, which node has settings of which pool, and the plan for each node that follows. It
-// is updated event by event. It has no lock.
+// graph is a graph of the existing pools and nodes. Its edges are which pool selects which
+// node, and which node has settings of which pool; they determine the plan for each node. The
+// graph is updated event by event. It has no lock.
 type graph struct {
 	pools map[string]*pool
 	nodes map[string]*node
 	loads *load.Nodes
-	// owners has the ownership records of the nodes by pool.
+	// owners indexes the ownership records of the nodes by pool.
 	owners ownerIndex
 	// formerKeys are keys that pools managed in the past.
 	formerKeys formerKeys
-	// tainted has the time at which a node got its latest NoExecute taint that a pool asks for.
+	// tainted is the time at which a node got its latest NoExecute taint of a pool, by node.
 	// Entries older than the maximum eviction duration are dropped when they are read.
 	tainted map[string]time.Time
 	// journal records the joins and leaves of nodes.
 	journal *Journal
 
-	// roomChanges counts the changes after which pods may find a place where they found none
-	// before, or the other way round.
+	// roomChanges counts the changes after which the headroom of a pool may differ.
 	roomChanges uint64
 	// dirty collects the nodes and pools that must be reconciled.
 	dirty Dirty
@@ -60,7 +59,7 @@ func (g *graph) putPool(object *tidekeeperv1.NodePool) {
 	g.dirty.Pools.Insert(name)
 	p, known := g.pools[name]
 	if known && p.object.UID != object.UID {
-		// It was deleted and created again, and the watch did not report the deletion.
+		// The pool was deleted and created again, and the watch did not report the deletion.
 		g.dropPool(name)
 		known = false
 	}
@@ -71,7 +70,7 @@ func (g *graph) putPool(object *tidekeeperv1.NodePool) {
 	old := p.object
 	p.object = object
 	if old == nil || old.Generation != object.Generation {
-		g.roomChanges++ // An answer is about one generation.
+		g.roomChanges++ // The headroom is evaluated for a single generation.
 	}
 	if old == nil || old.Generation != object.Generation || old.DeletionTimestamp.IsZero() != object.DeletionTimestamp.IsZero() {
 		g.dirty.Edited.Insert(name)
@@ -169,7 +168,7 @@ func (g *graph) putNode(object *corev1.Node) {
 		g.updateMembership(n)
 	}
 	if changed.record {
-		// A record that cannot be read counts as empty; the plan rewrites it.
+		// A record that cannot be parsed counts as empty; the plan rewrites it.
 		record, err := ownership.Parse(object.Annotations[tidekeeperv1.OwnershipAnnotation])
 		g.setRecord(n, record)
 		n.unreadable = err != nil
@@ -195,8 +194,8 @@ func (g *graph) dropNode(name string) {
 	g.loads.Drop(name)
 }
 
-// offer updates the resources that a node offers, also in the sums of its pools. A nil object
-// offers none.
+// offer updates the resources that a node offers, including the sums of its pools. A nil object
+// offers no resources.
 func (g *graph) offer(n *node, object *corev1.Node) {
 	var capacity, allocatable []resources.Amount
 	if object != nil {
@@ -215,8 +214,8 @@ func (g *graph) offer(n *node, object *corev1.Node) {
 	}
 }
 
-// loadsChanged updates the rooms of nodes whose load has changed; "" stands for none. A pod may be
-// known before its node is.
+// loadsChanged updates the room of the nodes whose load has changed; the name "" is ignored. A
+// pod may become known before its node.
 func (g *graph) loadsChanged(names ...string) {
 	for _, name := range names {
 		if n := g.nodes[name]; n != nil {
@@ -227,7 +226,7 @@ func (g *graph) loadsChanged(names ...string) {
 	}
 }
 
-// recount updates the room of a node, also in the sums of its pools.
+// recount updates the room of a node, including the sums of its pools.
 func (g *graph) recount(n *node) {
 	g.roomChanges++
 	before := n.room.Recount(n.allocatable, n.load.Requested())
@@ -270,12 +269,12 @@ func (g *graph) setRecord(n *node, record ownership.Record) {
 	n.record = record
 }
 
-// updateMembership makes a node a member of the pools that select it now, and of no others.
+// updateMembership makes a node a member of the pools that select it now, and of no other pool.
 func (g *graph) updateMembership(n *node) {
 	g.setPools(n, slices.Collect(g.selecting(n.object)))
 }
 
-// setPools makes a node a member of these pools, and of no others.
+// setPools makes a node a member of these pools, and of no other pool.
 func (g *graph) setPools(n *node, now []*pool) {
 	for _, p := range n.pools {
 		if !slices.Contains(now, p) {
@@ -293,7 +292,7 @@ func (g *graph) setPools(n *node, now []*pool) {
 	n.pools = now
 }
 
-// moved queues a pool that a node has joined or left, and records that.
+// moved queues a pool that a node has joined or left, and records the move.
 func (g *graph) moved(p *pool, n *node, record func(pool, node string)) {
 	g.dirty.Pools.Insert(p.object.Name)
 	if p.object.DeletionTimestamp.IsZero() {
@@ -312,8 +311,8 @@ func (g *graph) selecting(object *corev1.Node) iter.Seq[*pool] {
 	}
 }
 
-// planNode plans a node again, and keeps the summary for queries: the node controller, which
-// carries out the plan, makes its own from the node as it reads it.
+// planNode plans a node again, and keeps the summary for queries. The node controller makes its
+// own plan from the node as it reads it.
 func (g *graph) planNode(n *node) {
 	before := n.summary
 	n.summary = plan.Summary{}
@@ -338,8 +337,8 @@ func (g *graph) planNode(n *node) {
 	}
 }
 
-// poolsOn returns the pools that concern a node: the pools that select it, and the pools that its
-// record names.
+// poolsOn returns the pools that concern a node: pools that select the node, and pools in its
+// record.
 func (g *graph) poolsOn(object *corev1.Node, record ownership.Record) []plan.PoolOnNode {
 	var pools []plan.PoolOnNode
 	for p := range g.selecting(object) {
@@ -362,8 +361,9 @@ func (g *graph) poolsOn(object *corev1.Node, record ownership.Record) []plan.Poo
 	return pools
 }
 
-// nodesToClean returns the number of nodes for which a pool that is being deleted waits: the nodes
-// whose record names it, and its members whose record cannot be read, until it has been rewritten.
+// nodesToClean returns the number of nodes that a pool waits for while it is being deleted:
+// nodes whose record names the pool, and members whose record cannot be parsed, until it has
+// been rewritten.
 func (g *graph) nodesToClean(p *pool) (count int) {
 	for name := range g.owners.nodes(p.object.Name) {
 		if p.writes.awaits(name) {

@@ -10,19 +10,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// Journal collects what happens to pools until it is reported as events. All methods may be called
-// from several goroutines.
+// Journal collects the changes to pools until they are reported as events. All methods may be
+// called from several goroutines.
 type Journal struct {
 	mu sync.Mutex
-	// moves means that joins and leaves are recorded. They are not while the model is being
-	// filled, nor by a manager that is not the leader.
+	// moves is true while joins and leaves are recorded: in the leader, once the model has been
+	// filled.
 	moves bool
 	pools map[string]*eventAggregator
 }
 
 func newJournal() *Journal { return &Journal{pools: map[string]*eventAggregator{}} }
 
-// startMoves has joins and leaves recorded from now on, and reports whether they were not before.
+// startMoves starts the recording of joins and leaves, and reports whether it was off before.
 func (j *Journal) startMoves() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -65,15 +65,15 @@ func (j *Journal) throttled(pool, node string) {
 	j.of(pool).recordConflictingWriter(node)
 }
 
-// forget drops the events of a pool that is gone.
+// forget drops the events of a deleted pool.
 func (j *Journal) forget(pool string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.pools, pool)
 }
 
-// Take returns the events of the pool that are due, and after how long to ask again if others are
-// not due yet; 0 means that there are none.
+// Take returns the due events of the pool, and the time after which to ask again for later
+// events; 0 if there are none.
 func (j *Journal) Take(pool string, now time.Time) ([]Event, time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state/load"
 )
 
-// node is a node that exists.
+// node is an existing node.
 type node struct {
 	name   string
 	object *corev1.Node
@@ -39,13 +39,13 @@ type node struct {
 	limiter *rate.Limiter
 }
 
-// difference says which parts of a node a new version changes.
+// difference marks the parts of a node that a new version changes.
 type difference struct {
 	amounts, taints, labels, annotations, record, unschedulable, going bool
 }
 
-// differenceOf compares two versions of a node; before is nil for the first one. It is called for
-// each heartbeat, so it must be cheap.
+// differenceOf compares two versions of a node; before is nil for the first version. It is
+// called for each heartbeat, so it must be cheap.
 func differenceOf(before, now *corev1.Node) difference {
 	if before == nil {
 		return difference{true, true, true, true, true, true, true}
@@ -66,8 +66,8 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, resource.Quantity.Equal)
 }
 
-// named returns the names of the pools that two summaries of the plan for the node name, and of
-// those that are refused on it.
+// named returns the names of the pools that appear in either summary, and of the pools whose
+// settings the API server refuses for the node.
 func (n *node) named(before, now *plan.Summary) []string {
 	var names []string
 	add := func(list []string) {
@@ -94,7 +94,7 @@ func (n *node) named(before, now *plan.Summary) []string {
 	return names
 }
 
-// allowWrite reports whether the node may be written now, and counts that as a write.
+// allowWrite reports whether the node may be written now. If so, it counts as a write.
 func (n *node) allowWrite(now time.Time) bool {
 	if n.limiter == nil {
 		n.limiter = rate.NewLimiter(rate.Every(plan.WriteInterval), plan.WriteBurst)
@@ -102,7 +102,7 @@ func (n *node) allowWrite(now time.Time) bool {
 	return n.limiter.AllowN(now, 1)
 }
 
-// evictingTaints returns the NoExecute taints on the node that a pool asks for.
+// evictingTaints returns the NoExecute taints on the node that are in a pool's spec.
 func (n *node) evictingTaints() []corev1.Taint {
 	var taints []corev1.Taint
 	for _, on := range n.object.Spec.Taints {
@@ -113,12 +113,13 @@ func (n *node) evictingTaints() []corev1.Taint {
 	return taints
 }
 
-// evictionDelays has the time until taints evict the pods of a profile, by the key of the taints;
-// -1 if they never do.
+// evictionDelays maps profiles to the time until taints evict their pods, by the key of the
+// taints; -1 means never.
 type evictionDelays map[*load.Profile]map[string]time.Duration
 
-// affectedPods returns the number of pods of the node that the taints evict: at any time if ever
-// is set, otherwise within maxDuration. It keeps the delay of each profile for the next node.
+// affectedPods returns the number of pods of the node that the taints evict: at any time if
+// ever is set, otherwise within maxDuration. The delay of each profile is kept in delays for
+// the next node.
 func (n *node) affectedPods(taints []corev1.Taint, delays evictionDelays, maxDuration time.Duration, ever bool) (count int) {
 	if len(taints) == 0 {
 		return 0

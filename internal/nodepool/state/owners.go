@@ -10,8 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// ownerIndex has the ownership records of all nodes by pool: the nodes that name the pool, and the
-// number of these nodes that have each key. A pool in it need not exist.
+// ownerIndex indexes the ownership records of all nodes by pool: the nodes whose record names
+// the pool, and for each key the number of these nodes. The pool need not exist.
 type ownerIndex map[string]*ownedByPool
 
 type ownedByPool struct {
@@ -50,7 +50,8 @@ func (x ownerIndex) remove(node string, record ownership.Record) {
 	}
 }
 
-// nodes returns the names of the nodes whose records name a pool. The caller must not change them.
+// nodes returns the names of the nodes whose records name the pool. The caller must not change
+// the set.
 func (x ownerIndex) nodes(pool string) sets.Set[string] {
 	if o := x[pool]; o != nil {
 		return o.nodes
@@ -58,7 +59,7 @@ func (x ownerIndex) nodes(pool string) sets.Set[string] {
 	return nil
 }
 
-// keys returns the keys that the records of all nodes have of a pool.
+// keys returns the keys recorded for the pool on any node.
 func (x ownerIndex) keys(pool string) sets.Set[setting.Key] {
 	keys := sets.New[setting.Key]()
 	if o := x[pool]; o != nil {

@@ -18,10 +18,11 @@ import (
 // pool is a pool and its members.
 type pool struct {
 	object *tidekeeperv1.NodePool
-	// ahead is the version that a write of this process returned, ahead of the informer.
+	// ahead is the version that a write of this process returned, if the informer has not shown
+	// it yet.
 	ahead    ahead
 	selector labels.Selector
-	// invalid is the reason why the selector of the pool cannot be used, if so.
+	// invalid is the error in the pool's selector; nil if the selector is valid.
 	invalid error
 
 	members sets.Set[string]
@@ -30,16 +31,16 @@ type pool struct {
 	turns   turns
 	writes  writes
 
-	// statusWritten is the time of the last write of the pool's status, zero before the first.
+	// statusWritten is the time of the last write of the pool's status; zero before the first.
 	statusWritten time.Time
 }
 
-// ahead is a version of a pool that a write of this process returned and that the informer has not
-// shown yet. The zero value is none.
+// ahead is a version of a pool that a write of this process returned and that the informer has
+// not shown yet. The zero value means that there is none.
 type ahead struct {
 	version string
-	// unplanned: the nodes are to be planned again when the informer has shown the version.
-	// queued are nodes that need not be queued again then.
+	// unplanned is true if the nodes must be planned again when the informer shows the version.
+	// queued are the nodes that need not be queued again then.
 	unplanned bool
 	queued    sets.Set[string]
 }
@@ -52,17 +53,17 @@ func newPool() *pool {
 	}
 }
 
-// plans is the outcome of the latest plans of nodes, for one pool.
+// plans are the results for a pool from the latest plans of nodes.
 type plans struct {
 	// outdated are members that do not match the pool's spec yet, and noRoom members whose
-	// annotations leave no room for those of the pool.
+	// annotations have no space left for the pool's annotations.
 	outdated, noRoom sets.Set[string]
 	// conflicts are the conflicts of the pool with older pools, by node.
 	conflicts map[string][]plan.Conflict
 }
 
-// planned replaces a summary of the plan for a node by another one, and reports whether the pool is
-// different by that.
+// planned replaces the summary before of a node's plan by the summary now, and reports whether
+// that changes the pool.
 func (p *pool) planned(node string, before, now *plan.Summary) (changed bool) {
 	name := p.object.Name
 	for _, s := range []struct {
@@ -106,14 +107,15 @@ func (p *pool) leave(node *node) {
 // writes are the writes of nodes whose plans include the pool.
 type writes struct {
 	inProgress int
-	// refused are nodes for which the API server refuses the pool's settings, with its message.
+	// refused maps nodes for which the API server refuses the pool's settings to the error
+	// message.
 	refused map[string]string
-	// cleanups is the number of writes of each node since the pool is being deleted.
+	// cleanups is the number of writes of each node since the deletion of the pool began.
 	cleanups map[string]int
 }
 
-// accepted records that a node can be written for the pool, or no longer needs a write for it, and
-// reports whether the API server had refused that.
+// accepted records that a node can be written for the pool, or no longer needs a write for the
+// pool. It reports whether the API server had refused the pool's settings before.
 func (w *writes) accepted(node string) bool {
 	_, was := w.refused[node]
 	delete(w.refused, node)
@@ -128,7 +130,7 @@ const maxCleanups = 5
 // awaits reports whether a pool that is being deleted waits for a node that has its settings.
 func (w *writes) awaits(node string) bool { return w.cleanups[node] < maxCleanups }
 
-// report sets the part of a snapshot that is about nodes which cannot be written.
+// report sets the fields of a snapshot about nodes that cannot be written.
 func (p *pool) report(v *PoolSnapshot) {
 	v.Refused = len(p.plans.noRoom) + len(p.writes.refused)
 	if len(p.plans.noRoom) > 0 {

@@ -27,43 +27,46 @@ func (c *Cluster) PoolNames() []string {
 	return slices.Sorted(maps.Keys(c.graph.pools))
 }
 
-// PoolSnapshot is the state of a pool at one time.
+// PoolSnapshot is the state of a pool at the time of the query.
 type PoolSnapshot struct {
 	Pool *tidekeeperv1.NodePool
-	// Invalid is the reason why the selector of the pool cannot be used, if so.
+	// Invalid is the error in the pool's selector; nil if the selector is valid.
 	Invalid error
 
 	Nodes, Ready                     int
 	Capacity, Allocatable, Requested corev1.ResourceList
 	Percent                          map[corev1.ResourceName]int32
 
-	// UsableNodes is the number of nodes that new pods can use, and Report their room.
+	// UsableNodes is the number of nodes that new pods can use, and Report the room on the
+	// nodes.
 	UsableNodes int
 	room.Report
 
-	// StatusWritten is the time of this process' last write of the pool's status, zero if none.
+	// StatusWritten is the time of this process' last write of the pool's status; zero if none.
 	StatusWritten time.Time
 
 	// Outdated is the number of members that do not match the pool's spec yet, EvictionPending
-	// the number of these that wait for a NoExecute taint.
+	// the number of these members that wait for a NoExecute taint.
 	Outdated, EvictionPending int
-	// HeldBackBy is the freeze in force for which these wait. The caller sets it.
+	// HeldBackBy is the freeze that the members counted in EvictionPending wait for. The caller
+	// sets it.
 	HeldBackBy string
 
-	// Conflicted is the number of members on which an older pool has a key that this pool
-	// asks for. FirstConflict is one such conflict.
+	// Conflicted is the number of members on which an older pool owns a key that this pool asks
+	// for. FirstConflict is an example.
 	Conflicted    int
 	FirstConflict plan.Conflict
 
 	// OwnedNodes is the number of nodes whose record names the pool; while the pool is being
-	// deleted, the number of nodes that it waits for. OwnedKeys are the recorded keys.
+	// deleted, the number of nodes that the deletion waits for. OwnedKeys are the recorded
+	// keys.
 	OwnedNodes int
 	OwnedKeys  sets.Set[setting.Key]
 	// Writing reports whether a write to a node is in progress whose plan includes the pool.
 	Writing bool
 
 	// Refused is the number of nodes to which the pool's settings cannot be written.
-	// RefusedNode is one of them, with the reason.
+	// RefusedNode is an example, with the reason.
 	Refused                    int
 	RefusedNode, RefusedReason string
 }
@@ -103,13 +106,12 @@ type HeadroomAsk struct {
 	UID        types.UID
 	Generation int64
 	Headroom   tidekeeperv1.Headroom
-	// Members are the names of the pool's nodes, in their order.
+	// Members are the names of the pool's nodes, sorted.
 	Members []string
 }
 
-// HeadroomAsks returns the pools that ask for headroom, and the cluster in which to look for
-// it; neither if the cluster has not changed since that number of changes. It returns the
-// present number.
+// HeadroomAsks returns the pools that ask for headroom, and the cluster to evaluate. It returns
+// neither if the count of changes is still since. changes is the current count.
 func (c *Cluster) HeadroomAsks(since uint64) (asks []HeadroomAsk, cluster *capacity.Cluster, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +130,8 @@ func (c *Cluster) HeadroomAsks(since uint64) (asks []HeadroomAsk, cluster *capac
 	return asks, capacityOf(g.nodes, g.loads), g.roomChanges
 }
 
-// capacityOf returns the nodes and their loads for questions that the sums do not answer.
+// capacityOf returns the nodes and their loads as a cluster for simulations, which need more
+// than sums.
 func capacityOf(nodes map[string]*node, loads *load.Nodes) *capacity.Cluster {
 	list := make([]*corev1.Node, 0, len(nodes))
 	for _, n := range nodes {

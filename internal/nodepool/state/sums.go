@@ -18,7 +18,7 @@ type sums struct {
 	room                             room.Pool
 }
 
-// figures are the part of a node that sums add up.
+// figures are the part of a node that the sums of a pool add up.
 type figures struct {
 	ready                 bool
 	capacity, allocatable []resources.Amount
@@ -48,7 +48,7 @@ func (s *sums) remove(n *figures) {
 	s.room.Remove(&n.room)
 }
 
-// setReady counts a node as ready or not, after the opposite.
+// setReady changes the count for a member whose readiness has changed to ready.
 func (s *sums) setReady(ready bool) {
 	if ready {
 		s.ready++
@@ -57,7 +57,7 @@ func (s *sums) setReady(ready bool) {
 	}
 }
 
-// offer counts a node with the resources that it offers now.
+// offer replaces the resources of a member by the resources that it offers now.
 func (s *sums) offer(n *figures, capacity, allocatable []resources.Amount) {
 	s.capacity.Subtract(n.capacity)
 	s.capacity.Add(capacity)
@@ -65,7 +65,7 @@ func (s *sums) offer(n *figures, capacity, allocatable []resources.Amount) {
 	s.allocatable.Add(allocatable)
 }
 
-// report sets the part of a snapshot that comes from the sums.
+// report sets the fields of a snapshot that come from the sums.
 func (s *sums) report(v *PoolSnapshot) {
 	names := resources.ReportedNames(s.capacity, s.allocatable)
 	requested, allocatable := s.requested.Only(names), s.allocatable.Only(names)

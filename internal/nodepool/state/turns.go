@@ -11,12 +11,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// turns are the members of a pool that lack a NoExecute taint of its spec, which get it one after
-// the other.
+// turns are the members of a pool that lack a NoExecute taint of its spec. They get the taint a
+// limited number at a time.
 type turns struct {
-	// pending are members that wait for the taint, and allowed those whose turn it is.
+	// pending are members that wait for the taint, and allowed the members whose turn it is.
 	pending, allowed sets.Set[string]
-	// failing are members whose turn it was and whose last write failed, for whatever reason.
+	// failing are members that lost their turn because their last write failed, for any reason.
 	failing sets.Set[string]
 }
 
@@ -24,7 +24,7 @@ func newTurns() turns {
 	return turns{pending: sets.New[string](), allowed: sets.New[string](), failing: sets.New[string]()}
 }
 
-// allow gives a turn to a node that waits, and reports whether it waits.
+// allow gives a turn to a node if it is waiting, and reports whether it was.
 func (t *turns) allow(node string) bool {
 	if !t.pending.Has(node) {
 		return false
@@ -33,15 +33,15 @@ func (t *turns) allow(node string) bool {
 	return true
 }
 
-// withdraw takes back the turn of a node, and reports whether it had one.
+// withdraw ends the turn of a node, and reports whether the node had a turn.
 func (t *turns) withdraw(node string) bool {
 	had := t.allowed.Has(node)
 	t.allowed.Delete(node)
 	return had
 }
 
-// fail takes back the turn of a node that could not be written, which must not hold up other
-// nodes: it waits again, behind those that can be written. It reports whether the node had a turn.
+// fail ends the turn of a node that could not be written, so that other nodes are not held up:
+// the node waits again, behind nodes without failures. It reports whether the node had a turn.
 func (t *turns) fail(node string) bool {
 	if !t.withdraw(node) {
 		return false
@@ -50,8 +50,8 @@ func (t *turns) fail(node string) bool {
 	return true
 }
 
-// planned ends the turn of a node that has the taint now, or for which the pool no longer asks for
-// it: if the taint has to be added once more, the node waits for its turn again.
+// planned ends the turn of a node that has the taint now, or for which the pool no longer asks
+// for the taint: if the taint has to be added once more, the node waits for its turn again.
 func (t *turns) planned(pool, node string, before, now *plan.Summary) {
 	if slices.Contains(before.Evicting, pool) && !slices.Contains(now.Evicting, pool) {
 		t.allowed.Delete(node)

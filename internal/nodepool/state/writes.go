@@ -15,16 +15,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// AllowWrite reports whether a plan may be carried out on the node now, and counts that as a write.
-// It throttles writes to nodes whose changes are reverted again and again: because another
-// client wants another value for a key, or because two pools keep adding a node to each
-// other and removing it, as the settings of one change what the other selects. Validation
-// of the pools cannot rule that out. A plan that has to wait is recorded for the events.
+// AllowWrite reports whether a plan may be carried out on the node now. If so, it counts as a
+// write. Writes are throttled for nodes whose changes keep being reverted: because another
+// client wants another value for a key, or because two pools keep adding a node to each other
+// and removing it again, when the settings of each change the other's selection. Validation of
+// the pools cannot rule that out. A plan that has to wait is recorded for the events.
 func (c *Cluster) AllowWrite(name string, nodePlan *plan.NodePlan, now time.Time) (allowed bool, dirty Dirty) {
 	dirty = c.change(func(g *graph) {
 		n := g.nodes[name]
 		if allowed = n == nil || n.allowWrite(now); allowed {
-			return // The write of a node that is gone will return that.
+			return // For a deleted node, the write itself will return that.
 		}
 		for _, change := range nodePlan.Changes {
 			if g.pools[change.Pool] != nil {
@@ -37,8 +37,8 @@ func (c *Cluster) AllowWrite(name string, nodePlan *plan.NodePlan, now time.Time
 }
 
 // BeginWrite begins a write to the node, which may be newer than in the model. It returns the
-// plan, and a function that ends the write. In between, the snapshots of all pools of the
-// plan report that they are being written. Frozen pools are left as they are.
+// plan, and a function that ends the write. Until then, the snapshots of all pools of the plan
+// report a write in progress. Settings of frozen pools are not changed.
 func (c *Cluster) BeginWrite(object *corev1.Node, frozen ...string) (plan.NodePlan, func() Dirty) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,8 +96,8 @@ func (c *Cluster) RecordWrite(name string, nodePlan *plan.NodePlan) Dirty {
 }
 
 // RecordFailure records that a node could not be written for some pools, also for the events.
-// If the API server refused the write, the pools count as refused on the node until it is
-// written for them, or no longer needs a write for them.
+// If the API server refused the write, the pools count as refused on the node until a write
+// succeeds for them, or they no longer need one.
 func (c *Cluster) RecordFailure(name string, pools []string, err error, refused bool) Dirty {
 	return c.change(func(g *graph) {
 		n := g.nodes[name]
@@ -129,8 +129,8 @@ func (c *Cluster) RecordFailure(name string, pools []string, err error, refused 
 	})
 }
 
-// WaitsFor reports whether a pool that is being deleted has to wait for a node whose record names
-// it, or cannot be read.
+// WaitsFor reports whether a pool that is being deleted has to wait for a node whose record
+// names the pool, or cannot be parsed.
 func (c *Cluster) WaitsFor(pool, name string, unreadable bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

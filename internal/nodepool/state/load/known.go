@@ -10,20 +10,22 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// knownProfiles remembers the profile of pods by the containers that they share: the cache keeps
-// one copy of the containers of all pods of a workload, and to add up what a pod requests takes
-// longer than the rest of its event. The containers are not kept in memory by it.
+// knownProfiles caches the profile of pods by their shared containers: the manager's cache
+// keeps one copy of the containers of all pods of a workload, and adding up the requests of a
+// pod takes longer than the rest of its event. Weak pointers let the containers be
+// garbage-collected.
 type knownProfiles map[sharedPod]*Profile
 
-// sharedPod identifies the shared part of a pod, with the other fields that its profile depends on.
+// sharedPod identifies the shared part of a pod, with the other fields that its profile depends
+// on.
 type sharedPod struct {
 	containers weak.Pointer[corev1.Container]
 	fate       fate
 	infeasible bool
 }
 
-// The limit of remembered profiles: minKnown, and one more for every podsPerKnown pods, as
-// workloads have many pods each. Profiles beyond it are of containers that are gone.
+// At most minKnown profiles are cached, plus a profile for every podsPerKnown pods, since
+// workloads have many pods each. If there are more, most of them belong to deleted containers.
 const (
 	minKnown     = 1024
 	podsPerKnown = 4

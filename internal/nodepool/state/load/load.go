@@ -4,8 +4,8 @@
 // Package load adds up the requests of the pods on each node, event by event.
 //
 //	load.go     the load of each node, and the totals of several nodes
-//	profile.go  the profile that pods share which are alike
-//	known.go    the profile of a pod by the containers that it shares
+//	profile.go  the profile shared by similar pods
+//	known.go    the cache of profiles, by shared containers
 package load
 
 import (
@@ -20,9 +20,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// Nodes has the load of each node. Only resources that some node offers are added up, so that
+// Nodes is the load of each node. Only resources that some node offers are added up, so that
 // tenants who invent resources cost nothing; requests for any other resource are added once a
-// node offers it.
+// node offers the resource.
 type Nodes struct {
 	profiles profiles
 	known    knownProfiles
@@ -37,8 +37,8 @@ type podOnNode struct {
 	profile *Profile
 }
 
-// Load is the load of one node. It exists as long as the node has pods or is in use, even if the
-// pods became known before their node did.
+// Load is the load of a node. It exists as long as the node has pods or is in use, even if the
+// pods became known before their node.
 type Load struct {
 	node string
 	// requested is the sum over the pods.
@@ -47,7 +47,7 @@ type Load struct {
 	pods map[*Profile]int
 	// totals are sums over several nodes that include this load.
 	totals []*resources.Sums
-	// inUse: Nodes.Of has returned the load, and Nodes.Drop has not been called since.
+	// inUse is true from Nodes.Of until Nodes.Drop.
 	inUse bool
 }
 
@@ -94,9 +94,9 @@ func (n *Nodes) tidy(l *Load) {
 }
 
 // SetPod adds or updates a pod, and returns the names of the nodes whose load has changed: the
-// node that the pod came to and the node that it left; "" stands for none. Pods that share their
-// containers, and not only have equal ones, must differ in metadata, node, phase and conditions
-// only, as the pods of the manager's cache do.
+// node that the pod came to and the node that it left; "" for no node. Pods with the same
+// containers in memory, and not merely equal containers, must differ in metadata, node, phase
+// and conditions only, like the pods of the manager's cache.
 func (n *Nodes) SetPod(pod *corev1.Pod) (came, left string) {
 	if pod.Spec.NodeName == "" || pods.IsTerminal(pod) {
 		return "", n.DeletePod(pod.UID)
@@ -119,7 +119,7 @@ func (n *Nodes) SetPod(pod *corev1.Pod) (came, left string) {
 	return now.load.node, left
 }
 
-// DeletePod removes a pod, and returns the name of the node whose load has changed, if any.
+// DeletePod removes a pod, and returns the name of the node whose load has changed; "" if none.
 func (n *Nodes) DeletePod(uid types.UID) (left string) {
 	pod, known := n.pods[uid]
 	if !known {
@@ -140,7 +140,7 @@ func (n *Nodes) release(pod podOnNode) (left string) {
 	return pod.load.node
 }
 
-// add adds the requests of a pod to all sums that include it, as many times as count says.
+// add adds the requests of a pod, times count, to all sums that include the pod.
 func (n *Nodes) add(pod podOnNode, count int) {
 	for _, a := range pod.profile.Requests {
 		if n.offered[a.Resource] > 0 {
@@ -149,11 +149,12 @@ func (n *Nodes) add(pod podOnNode, count int) {
 	}
 }
 
-// Offer records that a node offers resources now, instead of others before. It returns the loads
-// of nodes that have changed: requests for a resource count as long as any node offers it.
+// Offer records that a node now offers other resources than before. It returns the names of the
+// nodes whose load has changed: requests for a resource count as long as any node offers the
+// resource.
 func (n *Nodes) Offer(before, now []corev1.ResourceName) sets.Set[string] {
 	began, ended := sets.New[corev1.ResourceName](), sets.New[corev1.ResourceName]()
-	// First add, then remove: the count of a resource that the node offers before and after
+	// Add first, then remove: the count of a resource that the node offers before and after
 	// must not drop to 0 in between.
 	for _, name := range now {
 		if n.offered[name]++; n.offered[name] == 1 {
@@ -172,8 +173,9 @@ func (n *Nodes) Offer(before, now []corev1.ResourceName) sets.Set[string] {
 	return changed
 }
 
-// count adds the requests of all pods for the named resources to the sums, with this sign, and
-// inserts the nodes of these pods into changed. It is cheap unless pods request them.
+// count adds the requests of all pods for the named resources to the sums, times sign, and
+// inserts the names of the pods' nodes into changed. It is cheap unless pods request these
+// resources.
 func (n *Nodes) count(names sets.Set[corev1.ResourceName], sign int, changed sets.Set[string]) {
 	if len(names) == 0 {
 		return
@@ -212,7 +214,7 @@ func (l *Load) Requested() resources.Sums { return l.requested }
 // Pods yields the number of the node's pods by profile.
 func (l *Load) Pods() iter.Seq2[*Profile, int] { return maps.All(l.pods) }
 
-// AddTo adds the load to a sum over several nodes, and keeps it there up to date until TakeFrom.
+// AddTo adds the load to a sum over several nodes, and keeps the sum up to date until TakeFrom.
 func (l *Load) AddTo(total *resources.Sums) {
 	total.AddSums(l.requested)
 	l.totals = append(l.totals, total)

@@ -17,9 +17,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// Profile is shared by all pods that are alike to the model: they request the same, including
-// resources that no node offers yet, may run on the same nodes, and share the same fate if their
-// node is lost. A profile never changes.
+// Profile is shared by all pods that are equal for the model: they have the same requests,
+// including resources that no node offers yet, may run on the same nodes, and share the same
+// fate if their node is lost. A profile never changes.
 type Profile struct {
 	// Requests are sorted by resource.
 	Requests []resources.Amount
@@ -33,15 +33,15 @@ type Profile struct {
 	users    int
 }
 
-// fate is the fate of a pod whose node is lost.
+// fate describes what becomes of a pod whose node is lost.
 type fate byte
 
 const (
-	// ends: the pod is gone for good, as nothing controls it, or it is being deleted.
+	// ends: the pod is not replaced, because it has no controller or is being deleted.
 	ends fate = iota
-	// isReplaced: its controller creates another pod, which needs a place.
+	// isReplaced: its controller creates another pod, which needs a node.
 	isReplaced
-	// staysWithNode: a DaemonSet's pod, which needs no other place.
+	// staysWithNode: a DaemonSet's pod, which needs no other node.
 	staysWithNode
 )
 
@@ -74,7 +74,7 @@ type profileKey [sha256.Size]byte
 // Compare orders profiles by content, the same way in each process.
 func Compare(a, b *Profile) int { return bytes.Compare(a.key[:], b.key[:]) }
 
-// request returns the amount of a resource that a pod of the profile requests, if any.
+// request returns the amount of a resource that a pod of the profile requests; false if none.
 func (p *Profile) request(name corev1.ResourceName) (resources.Amount, bool) {
 	i, ok := slices.BinarySearchFunc(p.Requests, resources.Amount{Resource: name}, resources.CompareAmounts)
 	if !ok {
@@ -83,7 +83,7 @@ func (p *Profile) request(name corev1.ResourceName) (resources.Amount, bool) {
 	return p.Requests[i], true
 }
 
-// profiles has one copy of each profile in use, as most pods of a cluster are like many others.
+// profiles interns the profiles in use, since most pods of a cluster are like many others.
 type profiles map[profileKey]*Profile
 
 // acquire returns the profile of a pod, and counts the pod as a user of it.
@@ -94,7 +94,7 @@ func (s profiles) acquire(pod *corev1.Pod) *Profile {
 	})
 }
 
-// intern returns the copy that is in use of a profile, or else the given one, and counts a user.
+// intern returns the profile in use that equals p, or else p itself, and counts a user.
 func (s profiles) intern(p Profile) *Profile {
 	p.key = p.digest()
 	known, ok := s[p.key]
@@ -106,7 +106,7 @@ func (s profiles) intern(p Profile) *Profile {
 	return known
 }
 
-// release ends one use of a profile.
+// release removes a user of a profile.
 func (s profiles) release(used *Profile) {
 	used.users--
 	if used.users == 0 {
@@ -114,7 +114,7 @@ func (s profiles) release(used *Profile) {
 	}
 }
 
-// digest returns a key that profiles share if, and only if, their contents are equal.
+// digest returns the same key for two profiles if, and only if, their contents are equal.
 func (p *Profile) digest() profileKey {
 	text := make([]byte, 0, 256)
 	word := func(w string) {

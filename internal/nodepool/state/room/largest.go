@@ -15,13 +15,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 )
 
-// largest finds the nodes of a pool with the most room. Each resource has a heap of the nodes that
-// new pods can use and that have some of the resource left, so that an event costs the logarithm
-// of the number of nodes.
+// largest finds the nodes of a pool with the most room. For each resource it has a heap of the
+// nodes that new pods can use and that have some of the resource free, so that the cost of an
+// event is logarithmic in the number of nodes.
 type largest map[corev1.ResourceName]*nodeHeap
 
-// update moves a node to its place in each heap after its room has changed, from these amounts
-// that were left before.
+// update moves a node to its place in each heap after its room has changed. before are the
+// amounts that were free until then.
 func (l *largest) update(n *Node, before []resources.Amount, usable bool) {
 	for _, a := range before {
 		if h := (*l)[a.Resource]; h != nil && (!usable || resources.ValueOf(n.left, a.Resource) == 0) {
@@ -48,8 +48,8 @@ func (l *largest) update(n *Node, before []resources.Amount, usable bool) {
 	}
 }
 
-// nodes returns the nodes with the most of each resource, in the order of the resources, each
-// node once, at most [capacity.MaxLargestFits].
+// nodes returns the nodes with the most of each resource, sorted by resource, without
+// duplicates, at most [capacity.MaxSlots].
 func (l largest) nodes() (list []*Node) {
 	for _, name := range slices.SortedFunc(maps.Keys(l), resources.CompareNames) {
 		if n := l[name].top(); len(list) < capacity.MaxLargestFits && !slices.Contains(list, n) {
@@ -59,15 +59,15 @@ func (l largest) nodes() (list []*Node) {
 	return list
 }
 
-// nodeHeap has the node with the most of a resource left at its top. Among equal nodes, the node
-// with more of the next resource comes first, then the first by name.
+// nodeHeap is a heap with the node that has the most of a resource free at its top. Among equal
+// nodes, the node with more of the next resource comes first, then the first by name.
 type nodeHeap struct {
 	resource corev1.ResourceName
 	nodes    []*Node
 	index    map[*Node]int
 }
 
-// top returns the node with the most. A heap is never empty.
+// top returns the node with the most of the resource. A heap is never empty.
 func (h *nodeHeap) top() *Node { return h.nodes[0] }
 
 // put adds the node, or moves it to its place.

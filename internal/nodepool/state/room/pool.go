@@ -20,13 +20,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 )
 
-// Pool is the room of a pool: running sums over its nodes. The zero value is a pool without nodes
-// and taints.
+// Pool is the room of a pool: running sums over its nodes. The zero value is a pool without
+// nodes and taints.
 type Pool struct {
 	taints       []corev1.Taint
 	usable, free resources.Sums
-	// lost is the sum over the nodes that new pods cannot use, by cause, and causes is the cause
-	// of each of these nodes.
+	// lost is the sum over the nodes that new pods cannot use, by cause, and causes is the
+	// cause for each of these nodes.
 	lost    map[tidekeeperv1.LostCause]*lost
 	causes  map[*Node]tidekeeperv1.LostCause
 	largest largest
@@ -37,8 +37,8 @@ type lost struct {
 	resources.Sums
 }
 
-// SetTaints sets the taints of the pool's spec, which the pods of the pool tolerate, and counts its
-// nodes again if they differ.
+// SetTaints sets the taints of the pool's spec, which the pods of the pool tolerate, and counts
+// its nodes again if the taints differ.
 func (p *Pool) SetTaints(taints []corev1.Taint, nodes iter.Seq[*Node]) {
 	if slices.Equal(taints, p.taints) {
 		return
@@ -64,14 +64,15 @@ func (p *Pool) Remove(n *Node) {
 	p.largest.update(n, n.left, false)
 }
 
-// Update counts a node as it is now, instead of the amounts that [Node.Recount] returned.
+// Update counts the current amounts of a node, instead of the amounts before that
+// [Node.Recount] returned.
 func (p *Pool) Update(n *Node, before Amounts) {
 	was, now := p.causes[n], p.causeOf(n)
 	if was != "" || now != "" || !slices.Equal(before.allocatable, n.allocatable) {
 		p.sum(before, was, -1)
 		p.sum(n.Amounts, now, +1)
 	} else {
-		// This is nearly always so: a pod has come or gone.
+		// The usual case: a pod has come or gone.
 		for i, a := range n.left {
 			if a != before.left[i] {
 				p.free.SubtractN(before.left[i], 1)
@@ -83,7 +84,8 @@ func (p *Pool) Update(n *Node, before Amounts) {
 	p.largest.update(n, before.left, now == "")
 }
 
-// causeOf returns the cause why no new pod of the pool can start on the node, "" if one can.
+// causeOf returns the reason why no new pod of the pool can start on the node; "" if new pods
+// can start.
 func (p *Pool) causeOf(n *Node) tidekeeperv1.LostCause {
 	return capacity.CauseOf(n.Object, p.taints, resources.ValueOf(n.left, corev1.ResourcePods) > 0)
 }
@@ -99,7 +101,7 @@ func (p *Pool) setCause(n *Node, cause tidekeeperv1.LostCause) {
 	p.causes[n] = cause
 }
 
-// sum adds the amounts of a node to the sums, once or minus once.
+// sum adds the amounts of a node to the sums, times sign.
 func (p *Pool) sum(amounts Amounts, cause tidekeeperv1.LostCause, sign int) {
 	to := &lost{} // Nothing is lost without a cause.
 	if cause != "" {
@@ -123,21 +125,21 @@ func (p *Pool) sum(amounts Amounts, cause tidekeeperv1.LostCause, sign int) {
 	}
 }
 
-// Report is the room of a pool at one time, as in its status.
+// Report is the room of a pool in the form of its status.
 type Report struct {
 	// LostNodes is the number of nodes that new pods cannot use.
 	LostNodes    int
 	Usable, Free corev1.ResourceList
 	Lost         []tidekeeperv1.Lost
-	LargestFits  []tidekeeperv1.LargestFit
-	// LargestFit is the most that is free on one node, of each resource by itself.
-	LargestFit corev1.ResourceList
+	Slots        []tidekeeperv1.Slot
+	// LargestSlot is, for each resource separately, the largest free amount on any node.
+	LargestSlot corev1.ResourceList
 }
 
-// maxShownResources is the number of resources of a loss or a largest fit in a status.
+// maxShownResources is the maximum number of resources in a loss or a slot of the status.
 const maxShownResources = 8
 
-// Report returns the room of the pool, of these resources.
+// Report returns the room of the pool for these resources.
 func (p *Pool) Report(names []corev1.ResourceName) Report {
 	names = slices.SortedFunc(slices.Values(names), resources.CompareNames)
 	shown := names[:min(len(names), maxShownResources)]

@@ -129,7 +129,7 @@ func (m *NodeMaker) Obj() *corev1.Node { return m.node.DeepCopy() }
 // PoolMaker builds a NodePool.
 type PoolMaker struct{ pool tidekeeperv1.NodePool }
 
-// Epoch is when pools of CreatedAt(0) were created.
+// Epoch is the creation time of pools with CreatedAt(0).
 var Epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Pool begins a pool that selects nodes by its role label and asks for no settings.
@@ -203,7 +203,7 @@ func (m *PoolMaker) Taint(key, value string, effect corev1.TaintEffect) *PoolMak
 	return m.Managing(setting.TaintKey(key, effect))
 }
 
-// Managing adds managed keys to those of the spec.
+// Managing adds managed keys to the keys of the spec.
 func (m *PoolMaker) Managing(keys ...setting.Key) *PoolMaker {
 	managed := &m.pool.Status.Managed
 	for _, key := range keys {
@@ -246,16 +246,17 @@ func (m *PoolMaker) Deleted() *PoolMaker {
 // Obj returns a copy of the pool.
 func (m *PoolMaker) Obj() *tidekeeperv1.NodePool { return m.pool.DeepCopy() }
 
-// Member returns the pool on a node that it selects.
+// Member returns the pool as it applies to a node that it selects.
 func (m *PoolMaker) Member() plan.PoolOnNode { return plan.PoolOnNode{Pool: m.Obj(), Member: true} }
 
-// Evictor returns the pool on a node whose pods it may evict now.
+// Evictor returns the pool as it applies to a member node on which it may add NoExecute taints
+// now.
 func (m *PoolMaker) Evictor() plan.PoolOnNode {
 	return plan.PoolOnNode{Pool: m.Obj(), Member: true, MayEvict: true}
 }
 
-// NoMember returns the pool on a node that it no longer selects, or a pool that is being
-// deleted.
+// NoMember returns the pool as it applies to a node that it no longer selects, or that it
+// selects while being deleted.
 func (m *PoolMaker) NoMember() plan.PoolOnNode { return plan.PoolOnNode{Pool: m.Obj()} }
 
 // PodMaker builds a pod.
@@ -282,7 +283,7 @@ func (m *PodMaker) Phase(phase corev1.PodPhase) *PodMaker {
 	return m
 }
 
-// Requests sets what the first container requests.
+// Requests sets the requests of the first container.
 func (m *PodMaker) Requests(cpu, memory string) *PodMaker {
 	m.pod.Spec.Containers[0].Resources.Requests = CPUAndMemory(cpu, memory)
 	return m
@@ -345,7 +346,7 @@ func CPUAndMemory(cpu, memory string) corev1.ResourceList {
 	return list
 }
 
-// With adds an entry to a map, which it creates if it is nil, and returns it.
+// With returns a copy of the map with an added entry; a new map if it was nil.
 func With[M ~map[K]V, K comparable, V any](m M, key K, value V) M {
 	m = maps.Clone(m)
 	if m == nil {

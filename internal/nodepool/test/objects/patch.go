@@ -22,11 +22,11 @@ const (
 	NoExecute        = corev1.TaintEffectNoExecute
 )
 
-// PatchTime is when the plans of these tests are carried out.
+// PatchTime is the time at which the plans of these tests are carried out.
 var PatchTime = time.Date(2026, time.March, 29, 1, 30, 0, 0, time.UTC)
 
-// ApplyPlan returns the node after the API server has applied the plan's patch, of which it
-// fails unless both forms do the same.
+// ApplyPlan returns the node after the API server has applied the plan's patch. The test fails
+// unless both forms of the patch have the same effect.
 func ApplyPlan(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -52,7 +52,7 @@ func ApplyPlan(t interface {
 }
 
 // ApplyPatch returns the node after a JSON patch, or the error with which the API server would
-// refuse that.
+// refuse the patch.
 func ApplyPatch(node *corev1.Node, patch []byte) (*corev1.Node, error) {
 	operations, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
