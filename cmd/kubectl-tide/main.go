@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-tide is the kubectl plugin: kubectl tide. What it does is all
-// in internal/cli; this is only the process.
+// Command kubectl-tide is the kubectl plugin: kubectl tide. This package is only the process;
+// see internal/cli.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-ctx.Done()
-		stop() // a second Ctrl-C ends it at once
+		stop() // A second Ctrl-C ends the process immediately.
 	}()
 	os.Exit(cli.Run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }

@@ -12,13 +12,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// newCheck returns the command that helm test runs.
+// newCheck returns the command check, which helm test runs.
 func newCheck() *cobra.Command {
 	opts := manager.NewOptions()
 	timeout := time.Minute
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check that a manager can do its work, and that one leads",
+		Short: "Check that a manager can work, and that a manager leads",
 		Long: `tidekeeper check checks that the cluster has Tidekeeper's kinds, that these
 credentials have the rights that the controllers need, and that a manager leads.
 helm test runs it.`,

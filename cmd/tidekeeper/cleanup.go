@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// newCleanup returns the command that helm uninstall runs before it removes the
+// newCleanup returns the command cleanup, which helm uninstall runs before it removes the
 // manager.
 func newCleanup() *cobra.Command {
 	opts := manager.NewOptions()
@@ -28,6 +28,6 @@ first.`,
 			return installation.Cleanup(cmd.Context(), opts, timeout, cmd.OutOrStdout())
 		},
 	}
-	addFlags(cmd, opts, &timeout, "they are gone", manager.FlagKubeconfig)
+	addFlags(cmd, opts, &timeout, "all node pools are deleted", manager.FlagKubeconfig)
 	return cmd
 }

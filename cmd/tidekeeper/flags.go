@@ -14,12 +14,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// addFlags adds --timeout to a command, and those of the manager's flags that it
-// shares. It panics if the manager has no such flag.
+// addFlags adds --timeout to a command, and the named flags of the manager. It panics if the
+// manager has no such flag.
 func addFlags(cmd *cobra.Command, opts *manager.Options, timeout *time.Duration, until string, shared ...string) {
 	var sets cliflag.NamedFlagSets
 	own := sets.FlagSet(cmd.Name())
-	own.DurationVar(timeout, "timeout", *timeout, "how long to wait until "+until)
+	own.DurationVar(timeout, "timeout", *timeout, "maximum time to wait until "+until)
 	all := pflag.NewFlagSet("manager", pflag.ContinueOnError)
 	for _, set := range opts.Flags().FlagSets {
 		all.AddFlagSet(set)

@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tidekeeper runs the Tidekeeper manager (internal/manager), and checks an
-// installation and cleans up before it is removed (internal/installation). This is only
-// the command line.
+// Command tidekeeper runs the Tidekeeper manager (internal/manager), checks an installation,
+// and cleans up before its removal (internal/installation). This package is only the command
+// line.
 package main
 
 import (
@@ -24,18 +24,18 @@ import (
 )
 
 func main() {
-	// The first SIGTERM or SIGINT stops in order, a second one at once.
+	// The first SIGTERM or SIGINT stops in order, a second at once.
 	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run returns the exit code.
+// run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cmd := newCommand()
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	if err := cmd.ExecuteContext(ctx); err != nil {
-		// One line for each thing that is wrong.
+		// A line for each problem.
 		for line := range strings.Lines(err.Error()) {
 			fmt.Fprintln(stderr, "Error:", strings.TrimRight(line, "\n"))
 		}
@@ -54,7 +54,7 @@ func newCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return manager.Run(cmd.Context(), opts)
 		},
-		// run prints errors, and a usage text would bury them.
+		// run prints errors itself, and a usage text would bury them.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -74,7 +74,7 @@ func newCommand() *cobra.Command {
 	return cmd
 }
 
-// description returns what --help says before the flags: what the controllers do, and
+// description returns the text of --help before the flags: the purpose of each controller, and
 // the other commands.
 func description(controllers []controller.Definition, commands []*cobra.Command) string {
 	var b strings.Builder

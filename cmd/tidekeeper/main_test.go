@@ -61,7 +61,7 @@ current-context: c
 		{"unknown flag", []string{"--foo"}, nil, "Error: unknown flag: --foo: see tidekeeper --help"},
 		{"an argument", []string{"start"}, nil, `Error: unknown argument "start": tidekeeper takes only flags, see tidekeeper --help`},
 		{"not a namespace", []string{"--namespaces=shop,Shop"}, nil, `Error: --namespaces=shop,Shop: "Shop" is not the name of a namespace: …`},
-		{"check without a namespace", []string{"check", "--kubeconfig=" + unreachable}, nil, "Error: --leader-elect-resource-namespace is empty: name the namespace that the manager runs in"},
+		{"check without a namespace", []string{"check", "--kubeconfig=" + unreachable}, nil, "Error: --leader-elect-resource-namespace is empty: set it to the manager's namespace"},
 		{"check, no server there", []string{"check", "--kubeconfig=" + unreachable, "--leader-elect-resource-namespace=x"}, nil, "Error: cannot reach the API server at https://127.0.0.1:1: …"},
 		{"cleanup, no server there", []string{"cleanup", "--kubeconfig=" + unreachable}, nil, "Error: …"},
 		{"cleanup with an argument", []string{"cleanup", "all"}, nil, `Error: unknown argument "all": tidekeeper cleanup takes only flags, see tidekeeper cleanup --help`},

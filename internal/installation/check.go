@@ -19,16 +19,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// Check checks, with the credentials that the options name, that a manager can do its
-// work, and waits up to the timeout until one leads: until the lease of the leader
-// election, in opts.LeaderElectNamespace, is held and fresh. It writes what it finds
-// to out. An error says what is missing and what to do.
+// Check checks, with the credentials in the options, that a manager can work, and waits up to
+// the timeout for a leader: until the lease of the leader election, in
+// opts.LeaderElectNamespace, is held and fresh. It writes its findings to out. An error names
+// the problem and the solution.
 func Check(ctx context.Context, opts *manager.Options, timeout time.Duration, out io.Writer) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
 	if opts.LeaderElectNamespace == "" {
-		return fmt.Errorf("--%s is empty: name the namespace that the manager runs in", manager.FlagLeaderElectNamespace)
+		return fmt.Errorf("--%s is empty: set it to the manager's namespace", manager.FlagLeaderElectNamespace)
 	}
 	cfg, err := opts.RESTConfig()
 	if err != nil {
@@ -45,8 +45,8 @@ func Check(ctx context.Context, opts *manager.Options, timeout time.Duration, ou
 	}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(context.Context) (bool, error) {
-		// Not with the context of the poll: if the timeout cancelled a request, that
-		// would be reported instead of what is waited for.
+		// The parent context, not the poll's: if the timeout cancelled a request, that error
+		// would be reported instead of the missing leader.
 		held, err := clients.CoordinationV1().Leases(opts.LeaderElectNamespace).Get(ctx, lease.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):

@@ -28,19 +28,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// cacheOptions returns what the shared cache keeps: the kinds that the chosen
-// controllers watch, in the namespaces in which they watch them. It holds every pod
-// of the cluster, so what it keeps of a pod decides how much memory the manager
-// needs. A controller that reads a field that is dropped here reads zero: keep the
-// field, and add it to the test of the transform if it must stay. Of pods and nodes,
-// podContent and nodeFields have to name it too, or it is not even decoded.
+// cacheOptions returns the options of the shared cache: the kinds that the chosen controllers
+// watch, in the namespaces in which they watch them. The cache holds every pod of the cluster,
+// so the fields that it keeps of a pod determine the memory use of the manager. A controller
+// that reads a dropped field reads zero: keep the field, and add it to the test of the
+// transform if it must stay. Fields of pods and nodes must also be listed in podContent or
+// nodeFields, or they are not even decoded.
 func cacheOptions(watches []watchedKind) cache.Options {
 	options := cache.Options{
-		// A read of a kind that no chosen controller watches is a bug. Without
-		// this it would silently list and watch that kind from then on.
+		// A read of a kind that no chosen controller watches is a bug. Without this option, the
+		// read would silently start an informer for the kind.
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            dropManagedFields,
-		// Pods dominate memory use. newCache has them decoded in less of it, too.
+		// Pods dominate memory use. newCache also makes their decoding cheaper.
 		NewInformer: podcache.NewInformer,
 		ByObject:    map[client.Object]cache.ByObject{},
 	}
@@ -52,9 +52,10 @@ func cacheOptions(watches []watchedKind) cache.Options {
 	return options
 }
 
-// newCache returns a function that creates the cache by another one. Unless pods are limited to
-// namespaces, only what the cache keeps is decoded of pods and nodes; listing is called with the
-// number of pods when a list of them begins. The pods can be looked at by workload.
+// newCache returns a function that creates the cache with inner. Unless pods are limited to
+// namespaces, only the kept fields of pods and nodes are decoded, and listing is called with
+// the number of pods at the start of each list of pods. byWorkload gives access to the pods by
+// workload.
 func newCache(watches []watchedKind, inner cache.NewCacheFunc, listing func(pods int64), byWorkload *podcache.Workloads, registry prometheus.Registerer) cache.NewCacheFunc {
 	return func(cfg *rest.Config, options cache.Options) (cache.Cache, error) {
 		limited := slices.ContainsFunc(watches, func(w watchedKind) bool {
@@ -75,8 +76,7 @@ func newCache(watches []watchedKind, inner cache.NewCacheFunc, listing func(pods
 	}
 }
 
-// optionalKinds returns the kinds that the cluster need not serve, and what the cache
-// keeps of them.
+// optionalKinds returns the kinds that the cluster need not serve, with their cache options.
 func optionalKinds(watches []watchedKind) []optional.Kind {
 	var kinds []optional.Kind
 	for _, w := range watches {
@@ -130,15 +130,15 @@ func dropManagedFields(in any) (any, error) {
 	return in, nil
 }
 
-// nodeFields are all that transformNode reads. Nothing else of a node is decoded.
+// nodeFields are the fields that transformNode reads. No other field of a node is decoded.
 var nodeFields = []string{
 	"metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.deletionTimestamp",
 	"metadata.labels", "metadata.annotations", "spec.taints", "spec.unschedulable",
 	"status.capacity", "status.allocatable", "status.conditions.type", "status.conditions.status",
 }
 
-// transformNode keeps what pools need of a node: its labels, annotations and taints, its
-// capacity and allocatable resources, and whether it is ready and can be scheduled on.
+// transformNode keeps the fields of a node that pools need: its labels, annotations and taints,
+// its capacity and allocatable resources, and whether it is ready and schedulable.
 func transformNode(in any) (any, error) {
 	node, ok := in.(*corev1.Node)
 	if !ok {
@@ -164,10 +164,10 @@ func transformNode(in any) (any, error) {
 	return slim, nil
 }
 
-// transformWorkload returns a function that drops from a workload what its pods run, and
-// the metadata that no controller reads. What remains is the number of
-// pods, the update strategy, and the status of the rollout. An update of the whole object
-// would lose the rest, so these kinds must only be patched.
+// transformWorkload returns a function that drops the pod template of a workload, except its
+// annotations for restarts, and the metadata that no controller reads. The number of pods, the
+// update strategy and the status of the rollout remain. An update of the whole object would
+// lose the dropped fields, so these kinds must only be patched.
 func transformWorkload(kind *workload.Kind) toolscache.TransformFunc {
 	return func(in any) (any, error) {
 		object, ok := in.(client.Object)
@@ -182,7 +182,7 @@ func transformWorkload(kind *workload.Kind) toolscache.TransformFunc {
 	}
 }
 
-// transformReplicaSet does the same to a ReplicaSet.
+// transformNamespace keeps the name, UID, resourceVersion and labels of a Namespace.
 func transformNamespace(in any) (any, error) {
 	namespace, ok := in.(*corev1.Namespace)
 	if !ok {
@@ -203,7 +203,7 @@ func transformReplicaSet(in any) (any, error) {
 	return set, nil
 }
 
-// transformRestart keeps of a ScheduledRestart what the controllers read.
+// transformRestart drops the metadata of a ScheduledRestart that no controller reads.
 func transformRestart(in any) (any, error) {
 	restart, ok := in.(*tidekeeperv1.ScheduledRestart)
 	if !ok {
@@ -213,12 +213,12 @@ func transformRestart(in any) (any, error) {
 	return restart, nil
 }
 
-// transformConfig keeps hashes of the content of a ConfigMap or Secret. What the cache has of
-// them is no object of the kind, so that nothing can read one from it.
+// transformConfig replaces a ConfigMap or Secret by a record with hashes of its content. The
+// record is not an object of the kind, so that no code can read content from the cache.
 func transformConfig(in any) (any, error) { return podconfig.RecordOf(in) }
 
-// keptAnnotations are those that controllers read of workloads, of their pod
-// templates and of ScheduledRestarts, and keptLabels the labels.
+// keptAnnotations are the annotations that controllers read from workloads, their pod templates
+// and ScheduledRestarts; keptLabels are the labels.
 var (
 	keptAnnotations = sets.New(
 		tidekeeperv1.OptInAnnotation, tidekeeperv1.OptInScheduleAnnotation, tidekeeperv1.OptInTimeZoneAnnotation, tidekeeperv1.OptInMaxPodAgeAnnotation,
@@ -226,25 +226,24 @@ var (
 		tidekeeperv1.RestartedAtAnnotation,
 	)
 	keptLabels = sets.New(podcount.Label)
-	// keptPodLabels are those that say which workload a pod belongs to.
+	// keptPodLabels are the labels that identify the workload of a pod.
 	keptPodLabels = sets.New(pods.TemplateHashLabels()...)
 )
 
-// longestKept is how many bytes of an annotation's value are kept. Every valid value
+// longestKept is the maximum number of bytes kept of an annotation's value. Every valid value
 // is shorter.
 const longestKept = 4096
 
-// slimMetadata drops the metadata that no controller reads. Users who may create such
-// objects in one namespace decide how much metadata these have: an object may have 256
-// KiB of annotations, and more than a megabyte of labels.
+// slimMetadata drops the metadata that no controller reads. Otherwise tenants could fill the
+// cache: an object may have 256 KiB of annotations and more than a megabyte of labels.
 func slimMetadata(object metav1.Object) {
 	object.SetManagedFields(nil)
 	object.SetAnnotations(slimMap(object.GetAnnotations(), keptAnnotations))
 	object.SetLabels(slimMap(object.GetLabels(), keptLabels))
 }
 
-// slimMap returns the given keys of a map, with values of a bounded length. The
-// copies release the memory that the rest was decoded into.
+// slimMap returns the entries of a map with these keys, with values of a bounded length. The
+// copies let the memory of the decoded object be freed.
 func slimMap(in map[string]string, keys sets.Set[string]) map[string]string {
 	var out map[string]string
 	for key := range keys {

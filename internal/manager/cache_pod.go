@@ -17,8 +17,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
 
-// podContent is what transformPod reads, of which a property test takes away each part in turn.
-// Nothing else of a pod is decoded: a field that transformPod is to read has to be here too.
+// podContent declares the fields that transformPod reads. No other field of a pod is decoded,
+// so a field that transformPod begins to read must be added here. A property test removes each
+// entry in turn.
 func podContent() podcache.PodContent {
 	fields := []string{
 		"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion",
@@ -52,16 +53,18 @@ func podContent() podcache.PodContent {
 	}
 }
 
-// transformPod keeps of a pod where it is, where it may be, what it tolerates, its controller, what it
-// requests, and a summary of how it started, within the bounds of cache_pod_bounds.go. Within these, PodRequests of k8s.io/component-helpers
-// returns the same for the result as for the whole pod, with any options.
+// transformPod keeps the fields of a pod that controllers need: its node, its placement
+// constraints and tolerations, its controller, its requests, and a summary of its startup,
+// within the bounds of cache_pod_bounds.go. Within these bounds, PodRequests of
+// k8s.io/component-helpers returns the same for the result as for the whole pod, with any
+// options.
 func transformPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
 	if !ok {
 		return nil, fmt.Errorf("%T in the cache of pods", in)
 	}
-	// A new object instead of changes in place, so that a field of a later
-	// API version is dropped too.
+	// A new object instead of changes in place, so that fields of a later API version are
+	// dropped, too.
 	slim := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:              pod.Name,
@@ -95,21 +98,20 @@ func transformPod(in any) (any, error) {
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodResizePending {
-			// The reason of the first one says whether the resize is infeasible.
+			// The reason of the first such condition says whether the resize is infeasible.
 			slim.Status.Conditions = []corev1.PodCondition{{
 				Type: condition.Type, Status: condition.Status, Reason: cut(condition.Reason, longestReason),
 			}}
 			break
 		}
 	}
-	// How the pod started, as one condition instead of many fields.
+	// The startup of the pod, as one condition instead of many fields.
 	if summary := podtimeline.Summarize(pod); summary != nil {
 		slim.Status.Conditions = append(slim.Status.Conditions, *summary)
 	}
-	// A container's status matters only where it differs from the container's spec,
-	// which is while the container is resized. Otherwise, nearly always, it would only
-	// double the memory. An infeasible resize makes the spec irrelevant, so then only
-	// the status is left.
+	// A container's status matters only while the container is resized, when its resources
+	// differ from the spec. Otherwise, nearly always, it would only double the memory. An
+	// infeasible resize makes the spec irrelevant, so that only the status is kept.
 	if resourcehelper.IsPodResizeInfeasible(pod) {
 		slim.Status.ContainerStatuses = slimStatuses(pod.Status.ContainerStatuses, nil)
 		slim.Status.InitContainerStatuses = slimStatuses(pod.Status.InitContainerStatuses, nil)
@@ -121,9 +123,9 @@ func transformPod(in any) (any, error) {
 	return slim, nil
 }
 
-// slimOwners keeps the owner that controls the pod, which takes about 190 bytes per
-// pod. Not every controller reads it, but what the cache keeps does not depend on
-// which of them run.
+// slimOwners keeps the owner that controls the pod, which takes about 190 bytes per pod. Not
+// every controller reads the owner, but the cached fields do not depend on the running
+// controllers.
 func slimOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	for _, o := range owners {
 		if o.Controller != nil && *o.Controller {
@@ -136,11 +138,11 @@ func slimOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	return nil
 }
 
-// slimPlacement keeps the node selector and the required node affinity, which say whether a pod
-// could be on another node. Each pod of a DaemonSet has an affinity of its own, to its node, and
-// never moves. A selector that is too long, with which users of one namespace could fill the
-// memory, becomes an affinity that no node matches: it must not look as if the pod could be
-// anywhere.
+// slimPlacement keeps the node selector and the required node affinity, which decide whether a
+// pod could run on another node. They are dropped for pods of a DaemonSet, which never move,
+// since each has an affinity of its own. A selector that is too long, with which tenants could
+// fill the memory, becomes an affinity that no node matches, so that the pod does not seem to
+// fit everywhere.
 func slimPlacement(pod *corev1.Pod) (map[string]string, *corev1.Affinity) {
 	if neverMoves(pod) {
 		return nil, nil
@@ -160,7 +162,7 @@ func slimPlacement(pod *corev1.Pod) (map[string]string, *corev1.Affinity) {
 	}
 }
 
-// neverMoves reports whether a pod is of a DaemonSet.
+// neverMoves reports whether a pod belongs to a DaemonSet.
 func neverMoves(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner != nil && owner.Kind == "DaemonSet"
@@ -181,8 +183,8 @@ func slimContainers(containers []corev1.Container) []corev1.Container {
 	return slim
 }
 
-// slimStatuses returns the resources in the statuses, without statuses that only
-// repeat the container of that name in the spec.
+// slimStatuses returns the resources in the statuses, without statuses that only repeat the
+// container of the same name in the spec.
 func slimStatuses(statuses []corev1.ContainerStatus, spec []corev1.Container) []corev1.ContainerStatus {
 	var slim []corev1.ContainerStatus
 	for _, s := range statuses {

@@ -14,29 +14,33 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 )
 
-// The most that the cache keeps of a pod, whose fields users of one namespace fill as they like: a
-// pod of 1.5 MB would else take several times as much here, for the Go type of an element may be a
-// hundred times larger than what is sent. What is above a bound is replaced by what is less
-// favourable to the pod, so that it seems to be affected by more.
+// Bounds of the fields that the cache keeps of a pod. Tenants fill these fields as they like,
+// and a pod of 1.5 MB would take several times as much memory here, since the Go type of an
+// element may be a hundred times larger than its encoding. A value above its bound is replaced
+// by a value that is less favourable to the pod, so that the pod seems to be affected by more
+// changes than it is.
 const (
-	// longestPlacement is how many bytes of a node selector and a required node affinity are kept,
-	// and mostPlacement how many terms, expressions and values.
+	// longestPlacement is the maximum size of a node selector and a required node affinity, in
+	// bytes, and mostPlacement the maximum number of their terms, expressions and values.
 	longestPlacement = 4096
 	mostPlacement    = 1024
-	// longestTolerations is how many bytes of tolerations are kept, and mostTolerations how many.
+	// longestTolerations is the maximum size of the tolerations, in bytes, and mostTolerations
+	// their maximum number.
 	longestTolerations = 4096
 	mostTolerations    = 64
-	// mostContainers and mostRequests are how many containers, and requests of all of them, are kept
-	// by themselves.
+	// mostContainers is the maximum number of containers, and mostRequests the maximum number
+	// of requests of all containers, that are kept separately. Beyond that, only their sum is
+	// kept.
 	mostContainers = 32
 	mostRequests   = 128
-	// mostResources is how many resources are kept of the sum of these.
+	// mostResources is the maximum number of resources in that sum.
 	mostResources = 64
-	// longestReason is how many bytes of the reason of a condition are kept.
+	// longestReason is the maximum length of the reason of a condition, in bytes.
 	longestReason = 64
 )
 
-// An owner reference may have fields of any length. These are the longest that an object has.
+// An owner reference may have fields of any length. These are the maximum lengths in a real
+// object.
 const (
 	longestVersion = 253 + len("/") + 63
 	longestKind    = 63
@@ -44,7 +48,8 @@ const (
 	longestUID     = 128
 )
 
-// cut returns the beginning of a text, in memory of its own if the text is too long.
+// cut returns the first bytes of a text up to the limit. A shortened text is copied, so that
+// the original can be freed.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -52,8 +57,8 @@ func cut(text string, limit int) string {
 	return strings.Clone(text[:limit])
 }
 
-// boundTolerations returns the tolerations, or none if they are too many: a pod that tolerates
-// nothing seems to be affected by every taint.
+// boundTolerations returns the tolerations, or nil if they exceed the bounds: a pod without
+// tolerations seems to be affected by every taint.
 func boundTolerations(tolerations []corev1.Toleration) []corev1.Toleration {
 	if len(tolerations) > mostTolerations {
 		return nil
@@ -68,8 +73,8 @@ func boundTolerations(tolerations []corev1.Toleration) []corev1.Toleration {
 	return tolerations
 }
 
-// placementSize returns how many bytes a node selector and a required node affinity have, and how
-// many elements.
+// placementSize returns the size of a node selector and a required node affinity, in bytes, and
+// the number of their elements.
 func placementSize(selector map[string]string, required *corev1.NodeSelector) (bytes, elements int) {
 	for key, value := range selector {
 		bytes += len(key) + len(value)
@@ -95,10 +100,10 @@ func nowhere() *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}}
 }
 
-// boundRequests makes one container of all of a pod that has too many containers or requests, with
-// their sum as the pools count it. Of resources that are too many, those of Kubernetes come first:
-// of the others only what a node offers counts, and no node offers that many. Such a pod must not
-// look as if there were room for it anywhere else.
+// boundRequests merges the containers of a pod that has too many containers or requests into a
+// single container with the sum of the requests, computed as the pools do. If there are too
+// many resources, the standard resources of Kubernetes are kept first, since no node offers
+// that many others, and the pod must not seem to fit on any other node.
 func boundRequests(pod *corev1.Pod) {
 	if !tooManyRequests(pod) {
 		return
@@ -118,7 +123,8 @@ func boundRequests(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = nil, nil
 }
 
-// ownFirst orders the names of resources: those without a domain, which are Kubernetes' own, first.
+// ownFirst orders the names of resources: names without a domain, which are Kubernetes' own,
+// come first.
 func ownFirst(a, b corev1.ResourceName) int {
 	inDomain := func(name corev1.ResourceName) int { return min(1, strings.Count(string(name), "/")) }
 	return cmp.Or(inDomain(a)-inDomain(b), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))

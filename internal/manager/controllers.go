@@ -37,8 +37,8 @@ func controllers() []controller.Definition {
 	}
 }
 
-// RegisterMetrics registers the metrics of the manager and of all controllers without
-// anything behind them, for docs/reference.
+// RegisterMetrics registers the metrics of the manager and of all controllers without values,
+// for docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	if err := readback.RegisterMetrics(registry); err != nil {
 		return fmt.Errorf("register the metrics of the client: %w", err)
@@ -60,12 +60,11 @@ func RegisterMetrics(registry prometheus.Registerer) error {
 	return nil
 }
 
-// chooseControllers returns the known controllers that the selectors choose, in the
-// order in which they are known. A selector is "*" (all that are on by default), a
-// name, or a name with a "-" before it (not that one); of two about the same
-// controller the first counts, and either takes precedence over "*". That is
-// kube-controller-manager's syntax. An unknown name, and a choice of nothing, are
-// errors.
+// chooseControllers returns the controllers that the selectors choose, in the order of known. A
+// selector is "*" (all controllers that are on by default), a name, or a name with the prefix
+// "-" (not that controller). Of several selectors for the same controller the first counts, and
+// it takes precedence over "*". The syntax is kube-controller-manager's. An unknown name and an
+// empty choice are errors.
 func chooseControllers(selectors []string, known []controller.Definition) ([]controller.Definition, error) {
 	names := namesOf(known)
 	star := false

@@ -6,18 +6,18 @@
 //
 //	Options.Validate → selection → RESTConfig → preflight → newManager → Start
 //
-//	options.go         the settings of the manager; options_groups.go their flags
-//	controllers.go     the list of the controllers, and which of them --controllers chooses
-//	selection.go       what the chosen controllers watch and index together
-//	kubeconfig.go      how to reach the API server
-//	preflight          what the cluster must have before a manager starts
+//	options.go         the options of the manager; options_groups.go their flags
+//	controllers.go     the list of the controllers, and the choice by --controllers
+//	selection.go       the watches and indexes that the chosen controllers share
+//	kubeconfig.go      the connection to the API server
+//	preflight          the requirements on the cluster, checked before a manager starts
 //	certificate.go     the certificate of the metrics endpoint, read again without inotify
 //	manager.go         scheme, client, probes, metrics, leader election
-//	cache.go           what the shared cache keeps of each object; cache_pod.go of a pod, and
-//	                   cache_pod_bounds.go the most of it
-//	rights.go          the rights that are not those of a controller
-//	logging.go         where logs go, and in which form
+//	cache.go           the fields that the shared cache keeps of each object; cache_pod.go of a pod,
+//	                   cache_pod_bounds.go their bounds
+//	rights.go          the rights of the manager itself
+//	logging.go         the format and destination of logs
 //	memory.go          bounds the memory of the initial lists, and returns it to the operating system
 //
-// docs/add-a-controller.md says how to add a controller.
+// To add a controller, see docs/add-a-controller.md.
 package manager

@@ -17,22 +17,23 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
 
-// RESTConfig returns how to reach the API server: by the file that --kubeconfig names,
-// else by those that KUBECONFIG names, else by ~/.kube/config, else by the service
-// account of the pod. An error says which of these is wrong.
+// RESTConfig returns the configuration of the connection to the API server: from the file in
+// --kubeconfig, else from the files in KUBECONFIG, else from ~/.kube/config, else from the
+// service account of the pod. An error names the source that is wrong.
 func (o *Options) RESTConfig() (*rest.Config, error) {
 	cfg, err := findConfig(o.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 
-	// Negative is no limit: the API server knows its load better than a client does,
-	// and its priority and fairness tells the client to wait.
+	// A negative QPS means no limit: the API server knows its load better than a client does,
+	// and its priority and fairness tells the client when to wait.
 	cfg.QPS, cfg.Burst = -1, 0
 	if o.KubeAPIQPS > 0 {
 		cfg.QPS, cfg.Burst = float32(o.KubeAPIQPS), o.KubeAPIBurst
 	}
-	// The network to the API server is fast; the API server's CPU is what costs.
+	// The network to the API server is fast, and compression would cost CPU time of the API
+	// server.
 	cfg.DisableCompression = true
 	cfg.UserAgent = "tidekeeper/" + version.String()
 	return cfg, nil
@@ -44,7 +45,7 @@ func findConfig(kubeconfig string) (*rest.Config, error) {
 
 	switch {
 	case kubeconfig != "":
-		// clientcmd ignores other files if this one is named, but its errors about a
+		// clientcmd ignores the other sources if this file is set, but its errors for a
 		// directory or an empty file are not clear.
 		rules.ExplicitPath = kubeconfig
 		if err := checkReadable(kubeconfig); err != nil {
@@ -53,7 +54,7 @@ func findConfig(kubeconfig string) (*rest.Config, error) {
 		return configFromFiles(rules, fmt.Sprintf("--%s=%s", FlagKubeconfig, kubeconfig))
 
 	case env != "":
-		// A list of files; some of them, but not all, may be missing.
+		// A list of files, of which some may be missing, but not all.
 		source := clientcmd.RecommendedConfigPathEnvVar + "=" + env
 		var firstErr error
 		for _, file := range filepath.SplitList(env) {
@@ -97,8 +98,8 @@ func configFromFiles(rules *clientcmd.ClientConfigLoadingRules, source string) (
 	return cfg, nil
 }
 
-// checkReadable returns nil if path is a readable file, else an error that does not
-// name the path, because the caller's message does.
+// checkReadable returns nil if path is a readable file. The error does not name the path,
+// because the caller's message does.
 func checkReadable(path string) error {
 	info, err := os.Stat(path)
 	switch {

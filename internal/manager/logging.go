@@ -22,8 +22,8 @@ const (
 	logFormatText = "text"
 )
 
-// The names of levels, in flags and in the log itself. What logr calls V(n) is
-// the slog level -n.
+// The names of log levels, in flags and in the log itself. The verbosity V(n) of logr is the
+// slog level -n.
 const (
 	logLevelError = "error"
 	logLevelInfo  = "info"
@@ -34,11 +34,11 @@ const (
 	logLevelMost = 9
 )
 
-// logValueLimit is how many bytes of a text or an error are logged. It is more than a
-// stack trace needs.
+// logValueLimit is the maximum number of bytes logged of a text or an error, which is enough
+// for a stack trace.
 const logValueLimit = 8 << 10
 
-// parseLogLevel returns the least severe slog level that is logged.
+// parseLogLevel returns the lowest slog level that is logged.
 func parseLogLevel(s string) (slog.Level, error) {
 	switch s {
 	case logLevelError:
@@ -100,9 +100,8 @@ func logLevelName(level slog.Level) string {
 	}
 }
 
-// setLogger makes everything in this process log to w: controllers through
-// the logger in their context, controller-runtime through its global one,
-// client-go through klog.
+// setLogger makes all components of this process log to w: controllers through the logger in
+// their context, controller-runtime through its global logger, client-go through klog.
 func setLogger(w io.Writer, opts *Options) error {
 	handler, err := newLogHandler(w, opts)
 	if err != nil {

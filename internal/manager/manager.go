@@ -43,15 +43,14 @@ import (
 // namespaceFile exists in every pod that has a service account.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Run runs the manager until ctx is cancelled, and returns nil if it then stopped in
-// order. Each line of an error says what is wrong and what to do, for the person who
-// started the manager.
+// Run runs the manager until ctx is cancelled, and returns nil after an orderly stop. Each line
+// of an error names a problem and its solution, for the person who started the manager.
 func Run(ctx context.Context, opts *Options) error {
 	return RunWithClock(ctx, opts, clock.RealClock{})
 }
 
-// RunWithClock is [Run] with another clock than that of the machine, for tests of
-// clocks that are set or that differ.
+// RunWithClock is [Run] with a clock other than the machine's, for tests of clocks that are set
+// or that differ.
 func RunWithClock(ctx context.Context, opts *Options, c clock.Clock) error {
 	if err := opts.Validate(); err != nil {
 		return err
@@ -82,8 +81,8 @@ func RunWithClock(ctx context.Context, opts *Options, c clock.Clock) error {
 	return nil
 }
 
-// New returns a manager as [Run] starts it, for tests that look at its parts. Names of
-// controllers and metrics are unique, so that a process can have one only.
+// New returns the manager that [Run] would start, for tests that inspect its parts. A process
+// can have only one, because names of controllers and metrics are unique.
 func New(cfg *rest.Config, opts *Options, c clock.Clock) (ctrl.Manager, error) {
 	chosen, err := opts.selection()
 	if err != nil {
@@ -92,8 +91,8 @@ func New(cfg *rest.Config, opts *Options, c clock.Clock) (ctrl.Manager, error) {
 	return newManager(cfg, opts, chosen, c)
 }
 
-// Preflight returns nil if the cluster has what a manager with these options needs,
-// else an error that says what is missing and what to do.
+// Preflight returns nil if the cluster meets the needs of a manager with these options, else an
+// error that names the missing parts and the solution.
 func Preflight(ctx context.Context, cfg *rest.Config, opts *Options) error {
 	chosen, err := opts.selection()
 	if err != nil {
@@ -143,7 +142,7 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
 		Cache:  cacheOptions(chosen.watches),
-		// A manager that is limited to namespaces has rights in these alone.
+		// A manager that is limited to namespaces has rights only in these namespaces.
 		NewCache: newCache(chosen.watches, optional.NewCache(optionalKinds(chosen.watches), len(opts.Namespaces) == 0),
 			memory.limit, workloads, ctrlmetrics.Registry),
 		// Optional kinds are read from the cache as unstructured objects.
@@ -155,7 +154,7 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 			// A standby keeps its informers and models up to date, so that it takes over
 			// with a full cache.
 			EnableWarmup: new(true),
-			// One object that waits must not keep a worker from the others.
+			// A waiting object must not keep a worker from the others.
 			ReconciliationTimeout: opts.ReconcileTimeout,
 		},
 
@@ -201,33 +200,34 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 	return mgr, addProbes(mgr, informers)
 }
 
-// sharingManager is a manager whose controllers share one event recorder, looks at pods, and the
-// accounts of namespaces.
+// sharingManager is a manager whose controllers share an event recorder, the index of pods by
+// workload, and the request accounts of namespaces.
 type sharingManager struct {
 	ctrl.Manager
 	recorder  *event.Recorder
 	workloads *podcache.Workloads
 	shares    *fairness.Shares
-	// namespaces are those whose objects are read, or none for all.
+	// namespaces are the namespaces in --namespaces; empty means all.
 	namespaces []string
 }
 
-// Reads reports whether the objects of a namespace are read: --namespaces names it, or none.
+// Reads reports whether the manager reads objects of the namespace: --namespaces lists it, or
+// is empty.
 func (m sharingManager) Reads(namespace string) bool {
 	return len(m.namespaces) == 0 || slices.Contains(m.namespaces, namespace)
 }
 
-// Shares returns the accounts of namespaces.
+// Shares returns the request accounts of namespaces.
 func (m sharingManager) Shares() *fairness.Shares { return m.shares }
 
-// PodsByWorkload returns what looks at the pods of workloads in the cache.
+// PodsByWorkload returns the index of cached pods by workload.
 func (m sharingManager) PodsByWorkload() *podcache.Workloads { return m.workloads }
 
 // GetEventRecorder returns the recorder.
 func (m sharingManager) GetEventRecorder(string) recorder.EventRecorder { return m.recorder }
 
-// newClient returns a client that reads from the cache, but never older state than its
-// own writes.
+// newClient returns a client that reads from the cache, but never state older than its own
+// writes.
 func newClient(cfg *rest.Config, options client.Options) (client.Client, error) {
 	inner, err := client.New(cfg, options)
 	if err != nil {
@@ -249,8 +249,8 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// addInformers has the cache start an informer for each kind that is watched, and
-// returns these informers by kind.
+// addInformers starts an informer in the cache for each watched kind, and returns the informers
+// by kind.
 func addInformers(mgr ctrl.Manager, watches []watchedKind) (map[string]cache.Informer, error) {
 	informers := map[string]cache.Informer{}
 	for _, w := range watches {
@@ -293,8 +293,8 @@ func metricsOptions(opts *Options) (metricsserver.Options, error) {
 	metrics.SecureServing = true
 	metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 
-	// The server makes a self-signed certificate where it is given no other, but a user who
-	// names a directory does not want that.
+	// Without a certificate the server would create a self-signed certificate, which is not
+	// intended if --metrics-cert-dir is set.
 	if opts.MetricsCertDir != "" && opts.MetricsBindAddress != "0" {
 		files, err := readCertificate(filepath.Join(opts.MetricsCertDir, opts.MetricsCertName),
 			filepath.Join(opts.MetricsCertDir, opts.MetricsKeyName), time.Now)
@@ -306,8 +306,8 @@ func metricsOptions(opts *Options) (metricsserver.Options, error) {
 	return metrics, nil
 }
 
-// leaseNamespace returns the namespace of the lease: the one that opts name, or
-// the pod's own. It is empty if no leader is elected.
+// leaseNamespace returns the namespace of the lease: from the options, else the pod's own. It
+// is empty if leader election is off.
 func leaseNamespace(opts *Options) (string, error) {
 	if !opts.LeaderElect || opts.LeaderElectNamespace != "" {
 		return opts.LeaderElectNamespace, nil

@@ -12,42 +12,43 @@ import (
 	"time"
 )
 
-// initialSyncGrace is how long the controllers need to process the initial sync of
-// the cache.
+// initialSyncGrace is the time that the controllers need to process the initial sync of the
+// cache.
 const initialSyncGrace = 5 * time.Second
 
-// The memory in bytes that the Go runtime may take while the cache fills: without pods, and for
-// each of them. That is about half as much again as it takes afterwards, so that the collection of
-// garbage does not come too often. Less than minMemory is not worth a limit, which the objects of
-// other kinds could exceed. See docs/performance.md.
+// The memory limit in bytes of the Go runtime while the cache fills: without pods, and per pod.
+// It is about one and a half times the memory in use afterwards, so that garbage collections do
+// not come too often. Below minMemory a limit is not worthwhile, since objects of other kinds
+// could exceed it. See docs/performance.md.
 const (
 	memoryWithoutPods = 48 << 20
 	memoryPerPod      = 1200
 	minMemory         = 192 << 20
-	// maxPods bounds what an answer can say.
+	// maxPods is an upper bound for the number of pods in an answer of the API server.
 	maxPods = 10_000_000
 )
 
-// gcPercent is how much garbage the Go runtime lets gather once the cache is filled, in percent of
-// what is in use. Its own 100 would take half as much memory again for good, to save a collection
-// of garbage a minute. It stands unless GOGC is set.
+// gcPercent is the value of GOGC once the cache is filled: the amount of garbage, in percent of
+// the memory in use, that triggers a collection. The default of 100 would permanently take half
+// as much memory again, to save a collection per minute. The environment variable GOGC takes
+// precedence.
 const gcPercent = 50
 
-// memoryLimiter limits the memory while the cache fills, and returns what that took to the
-// operating system once it is processed. Left alone, the runtime would let the heap grow
-// to twice of what is in use, which grows all the while, and return memory over minutes;
-// a container's limit would have to allow for both. GOMEMLIMIT does not serve: it would
-// have to be chosen for the size of the cluster, at the cost of more garbage collections
-// ever after. Where it is set, the memory is not limited otherwise.
+// memoryLimiter limits the memory while the cache fills, and afterwards returns the freed
+// memory to the operating system. Left alone, the runtime would let the heap grow to twice the
+// memory in use, and return memory only over minutes; a container's limit would have to allow
+// for both. GOMEMLIMIT is no replacement: it would have to be chosen for the size of the
+// cluster, at the cost of more garbage collections forever after. If GOMEMLIMIT is set,
+// memoryLimiter sets no limit.
 type memoryLimiter struct {
 	mu     sync.Mutex
 	filled bool
-	// limited says that limit has set a limit, where none was before.
+	// limited is true if limit has set a limit, and none was set before.
 	limited bool
 }
 
-// limit limits the memory to what is needed to fill the cache with that many pods. It does nothing
-// once the cache was filled: a list that comes again meets a heap that is large already.
+// limit limits the memory to the amount needed to fill the cache with that many pods. It does
+// nothing once the cache has been filled: when a list is repeated, the heap is already large.
 func (l *memoryLimiter) limit(pods int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +71,7 @@ func (l *memoryLimiter) Start(ctx context.Context) error {
 	return nil
 }
 
-// lift removes the limit, and has garbage collected sooner instead.
+// lift removes the limit, and makes garbage collections more frequent instead.
 func (l *memoryLimiter) lift() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,61 +13,61 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/options"
 )
 
-// Options are the settings of the manager itself, and the controllers that it can
-// run, each of which has its own settings. Each setting has one flag; options_groups.go
-// has the flags, defaults and bounds of those that are declared here.
+// Options are the settings of the manager itself, and the controllers that it can run, each of
+// which has settings of its own. Each setting has a flag; options_groups.go declares the flags,
+// defaults and bounds of the settings in this struct.
 //
-// [NewOptions] returns the defaults. The flags write into the Options that they
-// come from, so these must not be copied.
+// [NewOptions] returns the defaults. The flags write into the Options that they were created
+// from, so Options must not be copied.
 type Options struct {
-	// Kubeconfig is the file that says how to reach the API server. Empty means the
-	// file that KUBECONFIG names, then ~/.kube/config, then the pod's service account.
+	// Kubeconfig is the kubeconfig file with the address and credentials of the API server.
+	// Empty means the file in KUBECONFIG, then ~/.kube/config, then the pod's service account.
 	Kubeconfig string
 
-	// KubeAPIQPS is the client's limit of requests per second. 0 means that it has
-	// none, because the API server's priority and fairness limits it. Set it for an
-	// API server that has that turned off.
+	// KubeAPIQPS is the client's limit of requests per second. 0 means no limit, which leaves
+	// the limit to the API server's priority and fairness. Set it for an API server that has
+	// priority and fairness turned off.
 	KubeAPIQPS float64
 
-	// KubeAPIBurst is how many requests may go out at once above KubeAPIQPS, if that
-	// is set.
+	// KubeAPIBurst is the number of requests that may be sent at once above KubeAPIQPS. It has
+	// no effect if KubeAPIQPS is 0.
 	KubeAPIBurst int
 
-	// NamespaceRequestsPerSecond is how many requests to the API server the objects of one
-	// namespace may cause per second. A namespace that has used them up waits, and no other one
-	// does. Raise it together with the restart budget, where one namespace has thousands of
-	// workloads that are restarted at once.
+	// NamespaceRequestsPerSecond is the number of requests to the API server that the objects
+	// of a namespace may cause per second. If a namespace exceeds it, only that namespace
+	// waits. Raise it together with the restart budget if thousands of workloads in a namespace
+	// are restarted at once.
 	NamespaceRequestsPerSecond float64
 
-	// NamespaceRequestsBurst is how many requests a namespace may cause at once, if it has caused
-	// fewer than its share before.
+	// NamespaceRequestsBurst is the number of requests that a namespace may cause at once after
+	// it has caused fewer than its share.
 	NamespaceRequestsBurst int
 
-	// Controllers selects the controllers to run: "*" all that are on by default,
-	// "nodepool" that one, "-nodepool" not that one. The first entry that matches a
+	// Controllers selects the controllers to run: "*" all that are on by default, "nodepool"
+	// that controller, "-nodepool" excludes that controller. The first entry that matches a
 	// controller counts.
 	Controllers []string
 
-	// Namespaces limits the controllers of namespaced objects to these namespaces, so
-	// that they need rights in these only. The others are about the whole cluster.
-	// Empty means all namespaces.
+	// Namespaces limits the controllers of namespaced objects to these namespaces, so that they
+	// need rights only there. The other controllers always handle the whole cluster. Empty
+	// means all namespaces.
 	Namespaces []string
 
-	// ReconcileTimeout is how long a controller may work on one object at a time. Then
-	// the attempt is cancelled, reported as an error and retried. Raise it for an API
-	// server that takes longer than that to answer.
+	// ReconcileTimeout is the maximum time that a controller may work on an object. After that,
+	// the attempt is cancelled, reported as an error and retried. Raise it if the API server
+	// takes longer to answer.
 	ReconcileTimeout time.Duration
 
-	// MetricsBindAddress is where /metrics is served, as host:port; "0" turns it off.
+	// MetricsBindAddress is the host:port that serves /metrics; "0" turns metrics off.
 	MetricsBindAddress string
 
 	// MetricsSecure serves metrics over HTTPS, only to clients authorized to GET
 	// /metrics. Otherwise they are served over plain HTTP to every client.
 	MetricsSecure bool
 
-	// MetricsCertDir has the certificate and key of the metrics endpoint, which are
-	// read again when they change. Empty means a self-signed certificate that is
-	// created at start.
+	// MetricsCertDir is the directory with the certificate and key of the metrics endpoint. The
+	// files are read again when they change. Empty means a self-signed certificate created at
+	// start.
 	MetricsCertDir string
 
 	// MetricsCertName is the file name of the certificate in MetricsCertDir.
@@ -76,15 +76,15 @@ type Options struct {
 	// MetricsKeyName is the file name of the key in MetricsCertDir.
 	MetricsKeyName string
 
-	// HealthProbeBindAddress is where /healthz and /readyz are served, as host:port;
-	// "0" turns them off.
+	// HealthProbeBindAddress is the host:port that serves /healthz and /readyz; "0" turns them
+	// off.
 	HealthProbeBindAddress string
 
-	// PprofBindAddress is where Go profiles are served, as host:port, without any
-	// authentication: bind it to a loopback address. "0" turns it off.
+	// PprofBindAddress is the host:port that serves Go profiles without authentication: bind it
+	// to a loopback address. "0" turns profiles off.
 	PprofBindAddress string
 
-	// LeaderElect lets several managers run, of which one is active. It is off by
+	// LeaderElect lets several managers run, of which only the leader is active. It is off by
 	// default, so that a manager started by hand is active at once; the Deployment in
 	// config/manager, which has two replicas, sets it.
 	LeaderElect bool
@@ -93,38 +93,36 @@ type Options struct {
 	// the pod; outside a cluster it must be set.
 	LeaderElectNamespace string
 
-	// LeaseDuration is how long a standby waits after the leader's last renewal before
-	// it takes over.
+	// LeaseDuration is the time that a standby waits after the leader's last renewal before it
+	// takes over.
 	LeaseDuration time.Duration
 
-	// RenewDeadline is how long the leader tries to renew the lease before it gives up
-	// and exits. It must be less than LeaseDuration.
+	// RenewDeadline is the time for which the leader tries to renew the lease before it gives
+	// up and exits. It must be less than LeaseDuration.
 	RenewDeadline time.Duration
 
-	// RetryPeriod is the time between two attempts to acquire or renew the lease. A
-	// standby adds a random time of up to 1.2 such periods, so that it takes over
-	// within 2.2 of them after the leader has stopped in order: by default within two
-	// seconds.
+	// RetryPeriod is the time between two attempts to acquire or renew the lease. A standby
+	// adds a random time of up to 1.2 such periods, so that it takes over within 2.2 periods
+	// after the leader has stopped in order: by default within two seconds.
 	RetryPeriod time.Duration
 
-	// GracefulShutdownTimeout is how long running reconciles may take to end after a
+	// GracefulShutdownTimeout is the time that running reconciles may take to finish after a
 	// signal to stop. Keep it below the pod's terminationGracePeriodSeconds.
 	GracefulShutdownTimeout time.Duration
 
-	// LogLevel is how much is logged: "error", "info" (0: what an operator must see),
-	// "debug" (1: decisions), "trace" (2: the rest) or a number up to 9, at which
+	// LogLevel is the verbosity of the log: "error", "info" (0: messages that administrators
+	// must see), "debug" (1: decisions), "trace" (2: all others) or a number up to 9, at which
 	// client-go logs each request.
 	LogLevel string
 
-	// LogFormat is "json", one object a line, or "text", for people.
+	// LogFormat is "json", one object per line, or "text", for people.
 	LogFormat string
 
 	controllers []controller.Definition
 	groups      []*options.Group
 }
 
-// NewOptions returns the controllers of this binary, and all options at their
-// defaults.
+// NewOptions returns all options with their defaults, and the controllers of this binary.
 func NewOptions() *Options {
 	o := &Options{controllers: controllers()}
 	o.groups = []*options.Group{o.clusterGroup(), o.controllersGroup()}
@@ -149,9 +147,9 @@ func (o *Options) Flags() flag.NamedFlagSets {
 	return sets
 }
 
-// Validate returns nil if the manager can be started with these options, else an
-// error with one line for each flag that is wrong: its name, its value and what is
-// allowed. It depends on nothing but the options.
+// Validate returns nil if the manager can be started with these options, else an error with a
+// line for each invalid flag: its name, its value and the allowed values. It depends on nothing
+// but the options.
 func (o *Options) Validate() error {
 	errs := make([]error, len(o.groups))
 	for i, g := range o.groups {

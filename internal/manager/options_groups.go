@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/options"
 )
 
-// The names of flags that other commands have too, or that messages mention. Where
-// kube-controller-manager has the same flag, it has the same name.
+// The names of flags that other commands have, too, or that messages mention. They match
+// kube-controller-manager where it has the same flag.
 const (
 	FlagKubeconfig           = "kubeconfig"
 	FlagControllers          = "controllers"
@@ -36,54 +36,53 @@ const (
 func (o *Options) clusterGroup() *options.Group {
 	g := options.NewGroup("cluster")
 	g.String(&o.Kubeconfig, FlagKubeconfig, "", nil,
-		"`file` that says how to reach the API server (default: $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
+		"kubeconfig `file` for the connection to the API server (default: $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
 	g.Float64(&o.KubeAPIQPS, "kube-api-qps", 0, options.Between[float64](0, 100_000),
-		"maximum requests per second to the API server; 0 leaves the limit to its priority and fairness")
+		"maximum requests per second to the API server; 0 leaves the limit to the API server's priority and fairness")
 	g.Int(&o.KubeAPIBurst, "kube-api-burst", 100, options.Between(1, 100_000),
-		"requests that may go out at once above --kube-api-qps, if that is set")
+		"number of requests that may be sent at once above --kube-api-qps, if --kube-api-qps is set")
 	g.Float64(&o.NamespaceRequestsPerSecond, "namespace-requests-per-second", 100, options.Between[float64](1, 100_000),
-		"requests to the API server that the objects of one namespace may cause per second; a namespace that has used them up waits, and others do not")
+		"maximum requests per second to the API server caused by the objects of one namespace; if exceeded, only that namespace waits")
 	g.Int(&o.NamespaceRequestsBurst, "namespace-requests-burst", 5000, options.Between(100, 10_000_000),
-		"requests that a namespace may cause at once, if it has caused fewer than that before")
+		"maximum requests to the API server that one namespace may cause at once, after a time with fewer")
 	return g
 }
 
 func (o *Options) controllersGroup() *options.Group {
 	g := options.NewGroup("controllers")
 	g.Strings(&o.Controllers, FlagControllers, []string{"*"}, nil,
-		fmt.Sprintf("controllers to run: '*' all that are on by default, 'foo' that one, '-foo' not that one. The controllers are: %s",
+		fmt.Sprintf("controllers to run: '*' all that are on by default, 'foo' the controller foo, '-foo' without foo. The controllers are: %s",
 			strings.Join(namesOf(o.controllers), ", ")))
 	g.Check(func() error {
 		_, err := chooseControllers(o.Controllers, o.controllers)
 		return err
 	})
 	g.Strings(&o.Namespaces, FlagNamespaces, nil, checkNamespaces,
-		fmt.Sprintf("namespaces that %s are limited to (default: all). The other controllers are about the whole cluster",
+		fmt.Sprintf("namespaces that %s are limited to (default: all). The other controllers always handle the whole cluster",
 			strings.Join(namespacedNames(o.controllers), ", ")))
 	g.Duration(&o.ReconcileTimeout, "reconcile-timeout", time.Minute, options.Between(5*time.Second, 4*time.Minute),
-		"how long a controller may work on one object before it gives up and retries later")
+		"maximum time that a controller may work on an object before it gives up and retries later")
 	return g
 }
 
 func (o *Options) electionGroup() *options.Group {
 	g := options.NewGroup("leader election")
 	g.Bool(&o.LeaderElect, flagLeaderElect, false,
-		"run as one of several managers, of which one is active")
+		"elect a leader among several managers; only the leader is active")
 	g.String(&o.LeaderElectNamespace, FlagLeaderElectNamespace, "", nil,
 		"`namespace` of the lease "+lease.Name+" (default: the namespace of the pod)")
 	g.Duration(&o.LeaseDuration, flagLeaseDuration, 15*time.Second, options.Between(time.Second, time.Hour),
-		"how long a standby waits after the leader's last renewal before it takes over")
+		"time that a standby waits after the leader's last renewal before it takes over")
 	g.Duration(&o.RenewDeadline, flagRenewDeadline, 10*time.Second, options.Between(500*time.Millisecond, time.Hour),
-		"how long the leader tries to renew the lease before it gives up and exits")
+		"time for which the leader tries to renew the lease before it gives up and exits")
 	g.Duration(&o.RetryPeriod, flagRetryPeriod, 750*time.Millisecond, options.Between(100*time.Millisecond, time.Hour),
 		"time between two attempts to acquire or renew the lease")
 	g.CheckRelation(o.checkElection)
 	return g
 }
 
-// checkElection checks how the three durations relate: a leader must have given up
-// before a standby takes over, and must have had more than one attempt before it
-// gives up.
+// checkElection checks the relations between the three durations: a leader must give up before
+// a standby takes over, and must have more than one attempt before it gives up.
 func (o *Options) checkElection() error {
 	var errs []error
 	if o.RenewDeadline >= o.LeaseDuration {
@@ -107,9 +106,9 @@ func (o *Options) metricsGroup() *options.Group {
 	g.String(&o.MetricsCertDir, flagMetricsCertDir, "", nil,
 		"`directory` with the certificate and key for HTTPS (default: a self-signed certificate created at start)")
 	g.String(&o.MetricsCertName, "metrics-cert-name", "tls.crt", checkNotEmpty,
-		"`file` name of the certificate in that directory")
+		"`file` name of the certificate in --metrics-cert-dir")
 	g.String(&o.MetricsKeyName, "metrics-key-name", "tls.key", checkNotEmpty,
-		"`file` name of the key in that directory")
+		"`file` name of the key in --metrics-cert-dir")
 	return g
 }
 
@@ -120,9 +119,9 @@ func (o *Options) processGroup() *options.Group {
 	g.String(&o.PprofBindAddress, "pprof-bind-address", "0", checkBindAddress,
 		"`host:port` that serves Go profiles to every client; 0 turns it off")
 	g.Duration(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", 20*time.Second, options.Between(time.Second, time.Hour),
-		"how long running reconciles may take to end after a signal to stop")
+		"time that running reconciles may take to finish after a signal to stop")
 	g.String(&o.LogLevel, "log-level", logLevelInfo, checkLogLevel,
-		"how much to log: `level` error, info, debug, trace, or a number from 0 (info) to 9 (every API request and more)")
+		"verbosity of the log: `level` error, info, debug, trace, or a number from 0 (info) to 9 (every API request and more)")
 	g.String(&o.LogFormat, "log-format", logFormatJSON, checkLogFormat,
 		"`format` of the log: json or text")
 	return g

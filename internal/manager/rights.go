@@ -8,16 +8,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/lease"
 )
 
-// The rights of a controller are in its definition. Those below are the manager's own.
-// make generate writes all of them to config/rbac: a ClusterRole for each controller,
-// named after it, so that an installation without a controller grants nothing for it.
-// A black-box test holds them against the requests that the manager sends.
+// The rights of a controller are in its definition; the rights below are the manager's own.
+// make generate writes all of them to config/rbac: a ClusterRole for each controller, with its
+// name, so that an installation without a controller grants no rights for it. A black-box test
+// compares them with the requests that the manager sends.
 //
-// Where a kind is watched, list is for API servers that do not stream their lists to
-// watches. The rights to check clients of /metrics are not here but in
-// config/rbac/metrics_auth_role.yaml, because metrics may be served another way.
+// For a watched kind, the verb list is for API servers that do not stream their lists to
+// watches. The rights to check clients of /metrics are in config/rbac/metrics_auth_role.yaml
+// instead, because metrics may be served without authorization.
 
-// EventRules are the rights that every controller needs besides its own.
+// EventRules are the rights that every controller needs in addition to its own.
 func EventRules() []controller.Rule {
 	return []controller.Rule{{
 		Group: "events.k8s.io", Resources: []string{"events"}, Verbs: []string{"create", "patch"},

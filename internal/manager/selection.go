@@ -15,27 +15,26 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/index"
 )
 
-// selection is what --controllers and --namespaces choose: the controllers to run, and
-// what these need together.
+// selection is the effect of --controllers and --namespaces: the controllers to run, and their
+// common watches and indexes.
 type selection struct {
 	controllers []controller.Definition
-	// watches has each kind that the controllers watch once, in the order in which
-	// they first name it.
+	// watches lists each kind that the controllers watch once, in the order of first mention.
 	watches []watchedKind
-	// indexes are those on the kinds in watches.
+	// indexes are the indexes on the kinds in watches.
 	indexes []index.Index
 }
 
-// watchedKind is a kind that is watched, and in which namespaces: none means in all, or
+// watchedKind is a watched kind with the namespaces to watch; empty means all namespaces, or
 // that the kind is not namespaced.
 type watchedKind struct {
 	object     client.Object
 	namespaces []string
-	// optional says that the cluster need not serve the kind.
+	// optional means that the cluster need not serve the kind.
 	optional bool
 }
 
-// selection returns what the options choose.
+// selection returns the controllers that the options choose, with their watches and indexes.
 func (o *Options) selection() (*selection, error) {
 	chosen, err := chooseControllers(o.Controllers, o.controllers)
 	if err != nil {
@@ -44,11 +43,11 @@ func (o *Options) selection() (*selection, error) {
 	return newSelection(chosen, o.Namespaces), nil
 }
 
-// newSelection returns what the controllers need. A kind is watched in the given
-// namespaces only if no controller needs it in others.
+// newSelection returns the watches and indexes of the controllers. A kind is watched only in
+// the given namespaces unless a controller needs it in others.
 func newSelection(controllers []controller.Definition, namespaces []string) *selection {
 	s := &selection{controllers: controllers}
-	at := map[kindOf]int{} // the place in watches of each kind
+	at := map[kindOf]int{} // index in watches of each kind
 	watch := func(c *controller.Definition, object client.Object, optional bool) {
 		kind := kindOfObject(object)
 		i, seen := at[kind]
@@ -70,8 +69,8 @@ func newSelection(controllers []controller.Definition, namespaces []string) *sel
 		}
 	}
 	for _, c := range controllers {
-		// An index starts the informer of its kind, so a kind that is borrowed gets one
-		// only where another controller watches it.
+		// An index starts the informer of its kind, so a borrowed kind gets its index only if
+		// another controller watches the kind.
 		s.indexes = append(s.indexes, slices.DeleteFunc(slices.Clone(c.Indexes), func(i index.Index) bool {
 			_, watched := at[kindOfObject(i.Object)]
 			return !watched
@@ -94,7 +93,7 @@ func kindOfObject(object client.Object) kindOf {
 	return kind
 }
 
-// publishedSettings returns the settings that controllers publish, by the names of their flags.
+// publishedSettings returns the settings that the controllers publish, by flag name.
 func publishedSettings(controllers []controller.Definition) map[string]string {
 	settings := map[string]string{}
 	for _, c := range controllers {

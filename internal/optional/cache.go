@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// retryInterval is how soon the cluster is asked again which of the kinds it serves
-	// when it did not answer.
+	// retryInterval is the time until the next discovery request after the API server did not
+	// answer.
 	retryInterval = 10 * time.Second
-	// pollInterval is how often it is asked if CRDs are not watched.
+	// pollInterval is the interval of discovery requests if CRDs are not watched.
 	pollInterval = 30 * time.Second
-	// checkTimeout bounds such a request.
+	// checkTimeout is the timeout of a discovery request.
 	checkTimeout = 10 * time.Second
 )
 
-// Kind is an optional kind, and what the cache keeps of it.
+// Kind is an optional kind, with its cache options.
 type Kind struct {
 	// Object is an empty object of the kind.
 	Object client.Object
@@ -40,7 +40,7 @@ type Kind struct {
 	Config cache.ByObject
 }
 
-// Cache is a cache of which some kinds are optional. All others are in an inner cache.
+// Cache is a cache with some optional kinds. All other kinds are in an inner cache.
 type Cache struct {
 	cache.Cache
 	scheme *runtime.Scheme
@@ -48,16 +48,16 @@ type Cache struct {
 	// crds is nil if CRDs are not watched.
 	crds  *crds
 	kinds map[schema.GroupVersionKind]*kind
-	// wake has an element when something has changed since the cluster was asked.
+	// wake has an element if a kind may have changed since the last discovery request.
 	wake chan struct{}
-	// checked is closed when the cluster was asked for the first time.
+	// checked is closed after the first successful discovery of all kinds.
 	checked chan struct{}
 }
 
-// NewCache returns a function that creates a cache with these optional kinds, for the
-// options of a manager. It learns from the CRDs when they come and go, which requires the
-// right to watch these; or else by asking the cluster which kinds it serves twice a minute,
-// which requires no rights.
+// NewCache returns a function that creates a cache with these optional kinds, for the options
+// of a manager. If watchCRDs is set, the cache watches the CRDs of the kinds, which requires
+// the right to watch them; otherwise it polls discovery twice a minute, which requires no
+// rights.
 func NewCache(kinds []Kind, watchCRDs bool) cache.NewCacheFunc {
 	return func(cfg *rest.Config, options cache.Options) (cache.Cache, error) {
 		inner, err := cache.New(cfg, options)
@@ -98,8 +98,8 @@ func NewCache(kinds []Kind, watchCRDs bool) cache.NewCacheFunc {
 	}
 }
 
-// watchFailed logs why the watch of an optional kind has failed. That the kind is not
-// served any more is not an error.
+// watchFailed logs the error of a watch of an optional kind, unless the reason is that the kind
+// is not served any more.
 func (c *Cache) watchFailed(ctx context.Context, r *toolscache.Reflector, err error) {
 	if !apierrors.IsNotFound(err) {
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
@@ -109,7 +109,7 @@ func (c *Cache) watchFailed(ctx context.Context, r *toolscache.Reflector, err er
 	c.changed()
 }
 
-// changed has the cluster asked again which of the kinds it serves.
+// changed triggers a discovery request.
 func (c *Cache) changed() {
 	select {
 	case c.wake <- struct{}{}:
@@ -155,8 +155,8 @@ func (c *Cache) follow(ctx context.Context) {
 	}
 }
 
-// check asks the cluster which of the kinds it serves. It reports whether it has an
-// answer about all of them: until there is one, nothing changes.
+// check asks the cluster which of the kinds it serves, and starts or stops their watches. It
+// reports whether the cluster answered for all kinds; a kind without an answer keeps its state.
 func (c *Cache) check(ctx context.Context) bool {
 	log := ctrl.LoggerFrom(ctx).WithName("optional-kinds")
 	answered := true
@@ -166,7 +166,7 @@ func (c *Cache) check(ctx context.Context) bool {
 		if served[gv] == nil {
 			list, err := c.server.ServerResourcesForGroupVersion(gv.String())
 			if err != nil && !apierrors.IsNotFound(err) {
-				log.V(1).Info("Cannot find out whether the cluster serves a kind", "groupVersion", gv, "error", err.Error())
+				log.V(1).Info("Cannot determine whether the cluster serves a kind", "groupVersion", gv, "error", err.Error())
 				answered = false
 				continue
 			}
@@ -183,7 +183,7 @@ func (c *Cache) check(ctx context.Context) bool {
 		case served[gv][gvk.Kind] && !running:
 			log.Info("The cluster serves an optional kind: watching it", "kind", gvk.Kind, "groupVersion", gv)
 			if err := k.start(ctx); err != nil {
-				log.Error(err, "Watching an optional kind", "kind", gvk.Kind, "groupVersion", gv)
+				log.Error(err, "Cannot watch an optional kind", "kind", gvk.Kind, "groupVersion", gv)
 				answered = false
 			}
 		case !served[gv][gvk.Kind] && running:
@@ -230,7 +230,8 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 	return reader.List(ctx, list, opts...)
 }
 
-// readerOf returns the cache that an object is in, or a list without its suffix.
+// readerOf returns the cache of an object's kind. For a list, suffix is removed from the kind
+// first.
 func (c *Cache) readerOf(object runtime.Object, suffix string) (client.Reader, error) {
 	gvk, err := apiutil.GVKForObject(object, c.scheme)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Changes returns a source of the requests that a function returns for a kind, when
-// the cluster begins to serve that kind and when it ceases to. A cache without
-// optional kinds has none.
+// Changes returns a source that adds the requests returned for a kind to the queue when the
+// cluster begins or ceases to serve that kind. If store has no optional kinds, the source adds
+// none.
 func Changes[request comparable](store cache.Cache, requests func(context.Context, schema.GroupVersionKind) []request) source.TypedSource[request] {
 	return source.TypedFunc[request](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
 		c, ok := store.(*Cache)

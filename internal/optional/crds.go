@@ -21,8 +21,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// CustomResourceDefinitions is the resource whose objects are watched to learn when an
-// optional kind comes or goes.
+// CustomResourceDefinitions is the resource that is watched to detect when an optional kind is
+// installed or removed.
 var CustomResourceDefinitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // CRDName returns the name of the CRD of a kind.
@@ -31,7 +31,7 @@ func CRDName(gvk schema.GroupVersionKind) string {
 	return plural.GroupResource().String()
 }
 
-// crds watches the metadata of CRDs, each by its name.
+// crds watches the metadata of CRDs by name.
 type crds struct {
 	client metadata.Interface
 	names  []string
@@ -45,9 +45,9 @@ func newCRDs(cfg *rest.Config, names []string) (*crds, error) {
 	return &crds{client: client, names: names}, nil
 }
 
-// watch calls a function after each change of a CRD, until the context ends. Where the
-// watch is refused, it calls the function at each attempt, which are half a minute apart
-// at least after the first few.
+// watch calls changed after each change of a CRD, until the context ends. If the watch is
+// forbidden, it calls changed at each attempt; after the first few, attempts are at least half
+// a minute apart.
 func (c *crds) watch(ctx context.Context, changed func()) {
 	handler := toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { changed() },
@@ -59,7 +59,7 @@ func (c *crds) watch(ctx context.Context, changed func()) {
 		informer := metadatainformer.NewFilteredMetadataInformer(c.client, CustomResourceDefinitions, metav1.NamespaceAll, 0, nil, func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 		}).Informer()
-		// Only an informer that runs refuses either.
+		// These calls fail only for a running informer.
 		_, _ = informer.AddEventHandler(handler)
 		_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
 			if apierrors.IsForbidden(err) {
@@ -74,13 +74,13 @@ func (c *crds) watch(ctx context.Context, changed func()) {
 	watches.Wait()
 }
 
-// rechecks are the times to wait between further looks at what the cluster serves, after
-// a CRD has changed: the API server serves a new kind a little later.
+// rechecks are the waiting times between repeated discovery requests after a CRD has changed,
+// because the API server serves a new kind a little later.
 var rechecks = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
 
-// follow calls check at once, again after each wake-up and some times more, and every
-// retryInterval while it has no answer, until the context ends. If there are no wake-ups,
-// it calls check at an interval, which is otherwise 0.
+// follow calls check at once, after each wake-up and again at the times of rechecks, and every
+// retryInterval while check fails, until the context ends. An interval other than 0 makes it
+// also call check at that interval, for callers without wake-ups.
 func follow(ctx context.Context, wake <-chan struct{}, interval time.Duration, check func(context.Context) bool) {
 	var pending []time.Duration
 	for {

@@ -12,16 +12,16 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// registration is a handler of the events of a kind. It lasts while the kind comes
-// and goes.
+// registration is a handler of the events of a kind. It survives the removal and return of the
+// kind.
 type registration struct {
 	kind    *kind
 	handler toolscache.ResourceEventHandler
 	options toolscache.HandlerOptions
 
 	mu sync.Mutex
-	// current is the registration with the informer that there is now, nil while the
-	// cluster does not serve the kind.
+	// current is the registration with the running informer; nil while the cluster does not
+	// serve the kind.
 	current toolscache.ResourceEventHandlerRegistration
 }
 
@@ -29,7 +29,7 @@ type registration struct {
 func (r *registration) attach(now *running) {
 	current, err := now.informer.AddEventHandlerWithOptions(r.handler, r.options)
 	if err != nil {
-		// Only an informer that has stopped refuses a handler.
+		// Only a stopped informer refuses a handler.
 		return
 	}
 	r.mu.Lock()
@@ -65,7 +65,7 @@ func (r *registration) HasSyncedChecker() toolscache.DoneChecker {
 	return &checker{name: r.kind.gvk.String(), hasSynced: r.HasSynced}
 }
 
-// checker waits for a function to become true.
+// checker waits until hasSynced returns true.
 type checker struct {
 	name      string
 	hasSynced func() bool
@@ -138,7 +138,8 @@ func (k *kind) AddIndexers(toolscache.Indexers) error {
 // HasSynced implements [cache.Informer].
 func (k *kind) HasSynced() bool {
 	r := k.current()
-	// settled is closed a moment after synced, when handlers may have seen the objects already.
+	// settled is closed shortly after synced, when handlers may have received the objects
+	// already.
 	return isClosed(k.checked) && (r == nil || isClosed(r.synced) || isClosed(r.settled))
 }
 

@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kind is one optional kind. While the cluster serves it, it has a cache of its own.
+// kind is an optional kind. While the cluster serves it, it has a cache of its own.
 type kind struct {
 	gvk    schema.GroupVersionKind
 	object client.Object
 	// newCache creates the cache of the kind.
 	newCache func() (cache.Cache, error)
-	// checked is closed when it is known whether the cluster serves the kind.
+	// checked is closed once it is known whether the cluster serves the kind.
 	checked <-chan struct{}
-	// patience is for how long the first list of the kind is waited for.
+	// patience is the maximum time to wait for the first list of the kind.
 	patience time.Duration
 
 	mu            sync.Mutex
@@ -40,15 +40,15 @@ type running struct {
 	informer cache.Informer
 	cancel   context.CancelFunc
 	stopped  chan struct{}
-	// synced is closed when the cache is complete. Before that it is not read.
+	// synced is closed when the cache is complete. Before that, the cache is not read.
 	synced chan struct{}
-	// settled is closed when the cache is complete or is not waited for any longer: a kind that
-	// cannot be listed, as the manager may not or as its conversion is broken, is taken for one
-	// that is not served until it can be, and holds up no other.
+	// settled is closed when the cache is complete or the wait for it has ended: a kind that
+	// cannot be listed, because of missing rights or a broken conversion webhook, counts as not
+	// served until its list succeeds, so that it holds up no other kind.
 	settled chan struct{}
 }
 
-// listPatience is for how long the first list of an optional kind is waited for.
+// listPatience is the maximum time to wait for the first list of an optional kind.
 const listPatience = 10 * time.Second
 
 func newKind(gvk schema.GroupVersionKind, object client.Object, checked <-chan struct{}, newCache func() (cache.Cache, error)) *kind {
@@ -63,7 +63,7 @@ func (k *kind) current() *running {
 	return k.running
 }
 
-// start watches the kind until it is stopped, or the context ends.
+// start watches the kind until stop is called or the context ends.
 func (k *kind) start(ctx context.Context) error {
 	store, err := k.newCache()
 	if err != nil {
@@ -93,7 +93,7 @@ func (k *kind) start(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until the cache is complete, the kind is stopped, or the patience has an end.
+// settle waits until the cache is complete, the kind is stopped, or the patience has passed.
 func (k *kind) settle(ctx context.Context, r *running) {
 	defer close(r.settled)
 	patience := time.NewTimer(k.patience)
@@ -102,13 +102,13 @@ func (k *kind) settle(ctx context.Context, r *running) {
 	case <-r.synced:
 	case <-r.stopped:
 	case <-patience.C:
-		ctrl.LoggerFrom(ctx).Info("An optional kind is served, but has not been listed: it is taken for one that is not served until it is",
+		ctrl.LoggerFrom(ctx).Info("Cannot list an optional kind that the cluster serves: it counts as not served until the list succeeds",
 			"kind", k.gvk.Kind, "groupVersion", k.gvk.GroupVersion(), "after", k.patience.String())
 	}
 }
 
-// completed has the handlers see what is in the cache, now that it can be read: a
-// handler that saw an object before would look for it there and not find it.
+// completed registers the handlers, now that the cache can be read: a handler that received an
+// object earlier would not find it in the cache.
 func (k *kind) completed(r *running) {
 	k.mu.Lock()
 	if k.running != r {
@@ -126,8 +126,8 @@ func (k *kind) completed(r *running) {
 	}
 }
 
-// stop ends the watch. Handlers see no deletions of what was in the cache: a controller
-// that has to act then uses [Changes].
+// stop ends the watch. Handlers receive no deletions of the cached objects: a controller that
+// has to act uses [Changes].
 func (k *kind) stop() {
 	k.mu.Lock()
 	r := k.running
@@ -156,8 +156,8 @@ func (k *kind) reader() (client.Reader, error) {
 	return nil, &meta.NoKindMatchError{GroupKind: k.gvk.GroupKind(), SearchedVersions: []string{k.gvk.Version}}
 }
 
-// waitForSync waits until the cache of the kind is complete, if the cluster serves it and it can be
-// listed.
+// waitForSync waits until the cache of the kind is complete, if the cluster serves the kind and
+// the kind can be listed.
 func (k *kind) waitForSync(ctx context.Context) bool {
 	r := k.current()
 	if r == nil {

@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package options declares the settings of the manager and of its controllers: one
-// call for each says where it is stored, its flag, its default, what values it may
-// have, and what --help and docs/reference say about it.
+// Package options declares the settings of the manager and of its controllers. A single call
+// per setting declares its variable, its flag, its default, its allowed values, and its
+// description in --help and docs/reference.
 //
 //	func (o *Options) group() *options.Group {
 //		g := options.NewGroup("node pools")

@@ -13,14 +13,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// RangeAnnotation is the annotation of a flag with its least and its greatest value.
+// RangeAnnotation is the annotation of a flag with its minimum and maximum value.
 const RangeAnnotation = "range"
 
-// Group is the options of one subject.
+// Group is the options of a subject.
 type Group struct {
 	// Name is the heading of the group in --help and in docs/reference.
 	Name string
-	// Flags has one flag for each option.
+	// Flags has a flag for each option.
 	Flags *pflag.FlagSet
 
 	checks    []func() error
@@ -32,7 +32,7 @@ func NewGroup(name string) *Group {
 	return &Group{Name: name, Flags: pflag.NewFlagSet(name, pflag.ContinueOnError)}
 }
 
-// Range is the values that an option may have, including both ends.
+// Range is the range of values that an option may have, including both ends.
 type Range[T cmp.Ordered] struct{ Min, Max T }
 
 // Between returns the range from least to greatest.
@@ -61,8 +61,8 @@ func (g *Group) Bool(p *bool, flag string, value bool, usage string) {
 	g.Flags.BoolVar(p, flag, value, usage)
 }
 
-// String adds an option that is a text. A check, if there is one, returns why the
-// text is not allowed.
+// String adds an option that is a text. check may be nil; its error explains why the text is
+// not allowed.
 func (g *Group) String(p *string, flag, value string, check func(string) error, usage string) {
 	g.Flags.StringVar(p, flag, value, usage)
 	if check == nil {
@@ -76,8 +76,8 @@ func (g *Group) String(p *string, flag, value string, check func(string) error, 
 	})
 }
 
-// Strings adds an option that is a list of texts. A check, if there is one, returns
-// why the list is not allowed.
+// Strings adds an option that is a list of texts. check may be nil; its error explains why the
+// list is not allowed.
 func (g *Group) Strings(p *[]string, flag string, value []string, check func([]string) error, usage string) {
 	g.Flags.StringSliceVar(p, flag, value, usage)
 	if check == nil {
@@ -94,12 +94,12 @@ func (g *Group) Strings(p *[]string, flag string, value []string, check func([]s
 // Check adds a check of one option. Its error names the flag.
 func (g *Group) Check(check func() error) { g.checks = append(g.checks, check) }
 
-// CheckRelation adds a check of how several options relate. It runs only if each of
-// them is allowed by itself.
+// CheckRelation adds a check of the relation between several options. It runs only if each
+// option is valid by itself.
 func (g *Group) CheckRelation(check func() error) { g.relations = append(g.relations, check) }
 
-// Validate returns nil if every option has an allowed value, else an error with one
-// line for each that does not: its flag, its value, and what is allowed.
+// Validate returns nil if every option has an allowed value, else an error with a line for each
+// invalid option: its flag, its value, and the allowed values.
 func (g *Group) Validate() error {
 	if err := join(g.checks); err != nil {
 		return err
@@ -122,6 +122,6 @@ func addRange[T cmp.Ordered](g *Group, p *T, flag string, allowed Range[T]) {
 		}
 		return fmt.Errorf("--%s=%v: must be from %v to %v", flag, *p, allowed.Min, allowed.Max)
 	})
-	// The flag exists, and that is all that can be wrong.
+	// SetAnnotation fails only for an unknown flag, and the flag was just added.
 	_ = g.Flags.SetAnnotation(flag, RangeAnnotation, []string{fmt.Sprint(allowed.Min), fmt.Sprint(allowed.Max)})
 }

@@ -1,13 +1,13 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preflight checks, before a manager starts, that the cluster has what it
-// needs. The informers and the leader election would run into each problem too, but
-// they would retry and log, and the manager would hang without saying what to do.
+// Package preflight checks the requirements of a manager on the cluster before the manager
+// starts. Informers and leader election would detect each problem, too, but they would retry
+// and log, and the manager would hang without an explanation.
 //
 //	preflight.go  the checks, in their order
-//	resources.go  that the API server serves the kinds that are watched
-//	rights.go     that the credentials have the rights to watch them, and to the lease
+//	resources.go  whether the API server serves the watched kinds
+//	rights.go     whether the credentials have the rights to watch the kinds and to use the lease
 package preflight
 
 import (
@@ -30,21 +30,21 @@ import (
 // seconds.
 const requestTimeout = 10 * time.Second
 
-// Requirements are what a manager needs from a cluster.
+// Requirements are the requirements of a manager on the cluster.
 type Requirements struct {
 	// Scheme knows the kinds.
 	Scheme *runtime.Scheme
-	// Kinds are those that it lists and watches.
+	// Kinds are the kinds that the manager lists and watches.
 	Kinds []Kind
-	// Lease is that of the leader election, or nil if no leader is elected.
+	// Lease is the lease of the leader election; nil without leader election.
 	Lease *Lease
 }
 
-// Kind is a kind that is watched, in some namespaces or, if there are none, in all.
+// Kind is a watched kind. No namespaces means all namespaces.
 type Kind struct {
 	Object     client.Object
 	Namespaces []string
-	// Optional says that the cluster need not serve the kind.
+	// Optional means that the cluster need not serve the kind.
 	Optional bool
 }
 
@@ -55,8 +55,8 @@ type Lease struct {
 	NamespaceFlag string
 }
 
-// Check returns nil if the cluster meets the requirements, else an error that says
-// what is missing and what to do.
+// Check returns nil if the cluster meets the requirements, else an error that names the unmet
+// requirement and the solution.
 func Check(ctx context.Context, cfg *rest.Config, required Requirements) error {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
@@ -99,7 +99,7 @@ func explainUnreachable(host string, err error) error {
 	case errors.As(err, &status):
 		return fmt.Errorf("the API server at %s answers %w", host, err)
 	}
-	// The rest of a url.Error is the request, which says no more than the host.
+	// The rest of a url.Error repeats the request, which adds nothing to the host.
 	if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {
 		err = urlErr.Err
 	}

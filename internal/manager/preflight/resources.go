@@ -20,22 +20,21 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// The API server serves a kind only some moments after kubectl apply has reported its
-// CRD as created. A manager that is started together with the CRDs waits that long.
+// The API server serves a kind only some moments after kubectl apply has reported its CRD as
+// created. A manager that is started together with the CRDs waits for up to crdTimeout.
 const (
 	crdTimeout  = 10 * time.Second
 	crdInterval = 250 * time.Millisecond
 )
 
-// resource is a resource that is watched, in some namespaces or, if there are none, in
-// all.
+// resource is a watched resource. No namespaces means all namespaces.
 type resource struct {
 	schema.GroupVersionResource
 	namespaces []string
 }
 
-// awaitResources returns what findResources does, but waits for kinds of ours that are
-// not served yet.
+// awaitResources returns the result of findResources. It waits for Tidekeeper's own kinds if
+// they are not served yet.
 func awaitResources(ctx context.Context, server discovery.ServerResourcesInterface, host string, required Requirements) ([]resource, error) {
 	var resources []resource
 	var last error
@@ -60,7 +59,7 @@ func awaitResources(ctx context.Context, server discovery.ServerResourcesInterfa
 	return resources, err
 }
 
-// unknownKindsError names kinds of ours that the cluster does not know.
+// unknownKindsError names kinds of Tidekeeper that the cluster does not serve.
 type unknownKindsError struct {
 	host  string
 	kinds []string
@@ -70,8 +69,8 @@ func (e *unknownKindsError) Error() string {
 	return fmt.Sprintf("the cluster at %s does not know the kind %s: install it first: kubectl apply -k config/crd", e.host, strings.Join(e.kinds, ", "))
 }
 
-// findResources returns the resources of the required kinds, or an error that names
-// the kinds that the cluster does not know.
+// findResources returns the resources of the required kinds, or an error that names the kinds
+// that the cluster does not serve.
 func findResources(server discovery.ServerResourcesInterface, host string, required Requirements) ([]resource, error) {
 	var resources []resource
 	var missing, missingOurs []string
@@ -108,7 +107,7 @@ func findResources(server discovery.ServerResourcesInterface, host string, requi
 	return resources, nil
 }
 
-// resourcesByKind returns the names of the resources of a group and version.
+// resourcesByKind returns the names of the resources of a group and version, by kind.
 func resourcesByKind(server discovery.ServerResourcesInterface, gv schema.GroupVersion) (map[string]string, error) {
 	byKind := map[string]string{}
 	list, err := server.ServerResourcesForGroupVersion(gv.String())

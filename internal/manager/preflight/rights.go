@@ -16,7 +16,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// rights asks the API server what the manager's credentials are allowed to do.
+// rights asks the API server about the rights of the manager's credentials.
 type rights struct {
 	reviews authorizationclient.SelfSubjectAccessReviewInterface
 	host    string
@@ -33,8 +33,8 @@ func (r *rights) allowed(ctx context.Context, request authorizationv1.ResourceAt
 	return review.Status.Allowed, nil
 }
 
-// checkWatch returns an error that names the resources that the credentials may not
-// list and watch.
+// checkWatch returns an error that names the resources that the credentials may not list and
+// watch.
 func (r *rights) checkWatch(ctx context.Context, resources []resource) error {
 	var denied []string
 	for _, resource := range resources {
@@ -74,8 +74,8 @@ func (r *rights) canWatch(ctx context.Context, resource resource, namespace stri
 	return true, nil
 }
 
-// checkLease returns an error that names what the credentials may not do to the lease.
-// Without these rights a manager would remain a standby forever, and report that it is
+// checkLease returns an error that names the verbs that the credentials may not use on the
+// lease. Without these rights a manager would remain a standby forever, and report that it is
 // ready.
 func (r *rights) checkLease(ctx context.Context, lease *Lease) error {
 	var denied []string
@@ -102,8 +102,8 @@ func (r *rights) checkLease(ctx context.Context, lease *Lease) error {
 	return nil
 }
 
-// checkLeaseNamespace returns an error if the namespace of the lease does not exist. It
-// finds out by a dry run, because the manager has no right to read namespaces.
+// checkLeaseNamespace returns an error if the namespace of the lease does not exist. It uses a
+// dry run of a create request, because the manager has no right to read namespaces.
 func checkLeaseNamespace(ctx context.Context, leases coordinationclient.LeaseInterface, host string, lease *Lease) error {
 	object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: lease.Name}}
 	_, err := leases.Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})

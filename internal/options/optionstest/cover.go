@@ -13,9 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/options"
 )
 
-// Cover fails the test unless each exported field of the struct that o points to has
-// one flag in the groups, with a description and a default that is allowed. It
-// changes all the fields.
+// Cover fails the test unless each exported field of the struct that o points to has a flag in
+// the groups, with a description and a valid default. It changes all fields.
 func Cover(t *testing.T, o any, groups ...*options.Group) {
 	t.Helper()
 	value := reflect.ValueOf(o).Elem()
