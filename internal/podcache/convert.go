@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// convertedWatch is a watch of Pods whose events have records.
+// convertedWatch is a watch of Pods that client-go decodes, whose events have records instead.
 type convertedWatch struct {
 	pods    watch.Interface
 	convert func(runtime.Object) (runtime.Object, error)

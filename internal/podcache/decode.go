@@ -18,26 +18,29 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/wire"
 )
 
-// PodContent says what the transform of pods reads, so that nothing else has to be decoded.
+// PodContent declares the fields that the transform of pods reads, so that no other field is
+// decoded.
 type PodContent struct {
-	// Fields are all fields that the transform reads, as paths of their names, such as
-	// spec.containers.name. Of a map, a path may end with a key in brackets.
+	// Fields are the paths of all fields that the transform reads, such as
+	// spec.containers.name. A path to a map may end with a key in brackets.
 	Fields []string
-	// Summary returns the condition that the transform appends to those that it keeps, or nil.
-	// It reads nothing but when the pod was created and deleted, its annotations, node and phase,
-	// the names of its containers, when the kubelet accepted it, the type, the status and the time
-	// of its conditions, and the names, restarts and states of its containers' statuses. The
-	// transform reads the annotations, times, conditions, restarts and states only by Summary.
+	// Summary returns the condition that the transform appends to the kept conditions; nil for
+	// none. Summary may read only the pod's creation and deletion times, annotations, node,
+	// phase and start time, the names of its containers, the type, status and time of its
+	// conditions, and the names, restart counts and states of its container statuses.
+	// Annotations, times, conditions, restart counts and states are read by Summary alone, and
+	// by no other part of the transform.
 	Summary func(*corev1.Pod) *corev1.PodCondition
-	// Conditions are the types of which the transform reads more.
+	// Conditions are the types of conditions of which the transform reads further fields.
 	Conditions []corev1.PodConditionType
 }
 
-// recordMaker makes records from the bytes of pods.
+// recordMaker builds records from the protobuf of pods.
 type recordMaker struct {
 	*encoder
 	PodContent
-	// kept is the mask of Fields, and key that of those which decide what a record shares.
+	// kept is the mask of Fields, and key the mask of the fields in the shared part of a
+	// record.
 	kept, key *wire.Mask
 	// toRecord returns the record of a pod.
 	toRecord func(runtime.Object) (runtime.Object, error)
@@ -58,18 +61,18 @@ func newRecordMaker(e *encoder, content PodContent) (*recordMaker, error) {
 	return &recordMaker{encoder: e, PodContent: content, kept: kept, key: key}, err
 }
 
-// podDecoder makes records of one stream of pods. It uses the same memory for all of them.
+// podDecoder builds records for a stream of pods, and reuses its buffers.
 type podDecoder struct {
 	*recordMaker
 	scan           scan
 	digested, text []byte
 }
 
-// record returns the record of a pod, and overwrites the bytes of the pod. It returns
-// wire.ErrNotUnderstood for what is no pod.
+// record returns the record of a pod, and overwrites the pod's bytes. If they are not a pod, it
+// returns wire.ErrNotUnderstood.
 //
-// Nearly every pod has everything but a few fields in common with a pod that was decoded before.
-// So only these fields are read, and the rest is recognized by its bytes.
+// Nearly every pod equals a previously decoded pod except for a few fields. So only these
+// fields are read, and the rest is recognized by a hash of its bytes.
 func (d *podDecoder) record(pod []byte) (*record, error) {
 	pod, err := d.kept.Prune(pod)
 	if err != nil {
@@ -106,8 +109,8 @@ func (d *podDecoder) record(pod []byte) (*record, error) {
 	return r, nil
 }
 
-// isUnusual reports whether the conditions decide more than the summary, or it matters which of
-// several of a type is read.
+// isUnusual reports whether the scan is not sufficient for the pod's conditions: the transform
+// reads more than the summary of one, or several conditions have the same type.
 func (d *podDecoder) isUnusual() bool {
 	conditions := d.scan.pod.Status.Conditions
 	for i := range conditions {
@@ -123,7 +126,7 @@ func (d *podDecoder) isUnusual() bool {
 	return false
 }
 
-// decode returns the record of any pod.
+// decode returns the record of any pod by decoding all kept fields.
 func (d *podDecoder) decode(raw []byte) (*record, error) {
 	pod := &corev1.Pod{}
 	if err := pod.Unmarshal(raw); err != nil {
@@ -148,8 +151,8 @@ func (d *podDecoder) bookmark(raw []byte) (runtime.Object, error) {
 	return bookmarkOf(pod), nil
 }
 
-// bookmarkOf returns the record of a bookmark, which has a version and annotations, and never gets
-// into the store.
+// bookmarkOf returns a record with the resourceVersion and annotations of a bookmark. It is
+// never stored.
 func bookmarkOf(pod *corev1.Pod) *record {
 	return &record{
 		resourceVersion: pod.ResourceVersion,
@@ -157,7 +160,7 @@ func bookmarkOf(pod *corev1.Pod) *record {
 	}
 }
 
-// nodeDecoder makes Nodes of the fields that are kept.
+// nodeDecoder decodes the kept fields of Nodes.
 type nodeDecoder struct{ kept *wire.Mask }
 
 func newNodeDecoder(fields []string) (nodeDecoder, error) {

@@ -1,32 +1,32 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podcache keeps pods in little memory, and reads them with little work. It is client-go's
-// informer, with its reflector and its indexes, but its store holds records instead of Pods: a
-// record has the few fields in which the pods of one workload differ, and pointers to the others,
-// which they share.
+// Package podcache stores pods in little memory and decodes them at little cost. It extends
+// client-go's informer, with its reflector and indexes, by a store of records instead of Pods:
+// a record has the few fields in which the pods of a workload differ, and pointers to the other
+// fields, which the pods share.
 //
-// A Pod as a Go type takes more than 1 KiB even with every field empty, and the manager
-// holds every pod of the cluster. Readers, indexes and event handlers receive Pods,
-// restored from the records when needed. Like all objects from a cache, these must not
-// be modified: they share memory with the records.
+// A Pod as a Go type takes more than 1 KiB even with every field empty, and the manager caches
+// every pod of the cluster. Readers, indexes and event handlers receive Pods, restored from the
+// records when needed. Like all objects from a cache, these Pods must not be modified: they
+// share memory with the records.
 //
-// Most of a pod's bytes are of fields that the cache does not keep. So the lists and the watch are
-// read here and not by client-go: what is not kept is cut out of the bytes of a pod, and what is
-// left is compared with that of the pods before it. Only if no other has the same in common is the
-// pod decoded, transformed and made into a record; else its record is made of the few bytes that
-// are its own. Whatever is not the protobuf that an API server sends is left to client-go. Nodes
-// are read in the same way, but for the records.
+// Most bytes of a pod belong to fields that the cache does not keep. So this package, and not
+// client-go, reads lists and watches: it removes the dropped fields from the protobuf of a pod,
+// and compares the shared part of the rest with previous pods. Only the first pod with a new
+// shared part is decoded, transformed and made into a record; for all others, only their own
+// few fields are read. Answers in any other encoding than the API server's protobuf are left to
+// client-go. Nodes are read in the same way, but stored as Nodes.
 //
 //	informer.go   an informer that stores records
 //	record.go     a pod as a record, and back
-//	intern.go     one copy of values that are equal
-//	restore.go    Pods from records, the recent ones only once
-//	workloads.go looks at the pods of a workload, without Pods
+//	intern.go     interning of equal values
+//	restore.go    Pods from records, with a cache of recent Pods
+//	workloads.go queries of the pods of a workload, without building Pods
 //	list.go       the initial list, page by page, and the watch
 //	convert.go    records from the events that client-go decodes
-//	source.go     requests for pages and watches; when client-go has to decode
+//	source.go     requests for pages and watches, and the fallback to client-go
 //	stream.go     a watch
-//	scan.go       what is a pod's own, from its bytes
-//	decode.go     a record from the bytes of a pod
+//	scan.go       the fields that differ between pods, read from the protobuf
+//	decode.go     a record from the protobuf of a pod
 package podcache

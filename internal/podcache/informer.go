@@ -17,7 +17,7 @@ import (
 // cache.
 type NewInformerFunc = func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
 
-// NewInformer returns an informer that stores pods as records, and client-go's own for
+// NewInformer returns an informer that stores pods as records, and client-go's own informer for
 // any other kind. It is a [NewInformerFunc].
 func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	if _, ok := object.(*corev1.Pod); !ok {
@@ -26,17 +26,17 @@ func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Dura
 	return newPodInformer(lw, resync, indexers, &encoder{}, nil, nil)
 }
 
-// Content says what a cache keeps.
+// Content declares the fields that a cache keeps.
 type Content struct {
 	Pods PodContent
-	// Nodes are all fields that the transform of nodes reads.
+	// Nodes are the paths of all fields that the transform of nodes reads.
 	Nodes []string
-	// Listing, if it is not nil, is called with the number of pods when a list of them begins.
+	// Listing, if not nil, is called with the number of pods at the start of each list of pods.
 	Listing func(pods int64)
 }
 
-// New returns a function that does what [NewInformer] does, and decodes of pods and nodes only
-// what the cache keeps. The cache must have those of all namespaces. New registers its metrics.
+// New returns a function like [NewInformer] that decodes only the kept fields of pods and
+// nodes. The cache must cover all namespaces. New registers its metrics.
 func New(to Connection, content Content, registry prometheus.Registerer) (NewInformerFunc, error) {
 	fallbacks := newFallbacks()
 	if err := registry.Register(fallbacks); err != nil {
@@ -81,7 +81,7 @@ func New(to Connection, content Content, registry prometheus.Registerer) (NewInf
 func newPodInformer(lw cache.ListerWatcher, resync time.Duration, indexers cache.Indexers, e *encoder, decoding *recordMaker, w *source) cache.SharedIndexInformer {
 	list := &pagedLister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), source: w, resource: "pods", sizeFactor: 1}
 	i := &informer{
-		// The list and the watch already have records.
+		// The list and the watch already contain records.
 		SharedIndexInformer: cache.NewSharedIndexInformerWithOptions(list, &record{}, cache.SharedIndexInformerOptions{
 			ResyncPeriod: resync, Indexers: indexers, ObjectDescription: "*v1.Pod",
 		}),
@@ -100,10 +100,10 @@ type informer struct {
 	list     *pagedLister
 }
 
-// SetTransform sets what is applied to each pod before it is stored. It must be called before the
-// informer runs.
+// SetTransform sets the function that is applied to each pod before it is stored. It must be
+// called before the informer runs.
 func (i *informer) SetTransform(transform cache.TransformFunc) error {
-	// Of an informer that runs, it returns the error.
+	// This call fails if the informer is running.
 	if err := i.SharedIndexInformer.SetTransform(func(object any) (any, error) { return object, nil }); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (i *informer) GetIndexer() cache.Indexer {
 	return indexer{i.SharedIndexInformer.GetIndexer(), i.restorer}
 }
 
-// handler calls another handler with Pods.
+// handler restores Pods from records, then calls the wrapped handler.
 type handler struct {
 	cache.ResourceEventHandler
 	*restorer

@@ -9,15 +9,15 @@ import (
 	"weak"
 )
 
-// internTable keeps one copy of the values of each key, as long as it is referenced.
-// Its zero value is empty and ready to use.
+// internTable keeps a single copy of the value of each key, as long as it is referenced. Its
+// zero value is empty and ready to use.
 type internTable[K comparable, V any] struct {
 	mu     sync.Mutex
 	values map[K]weak.Pointer[V]
 }
 
-// intern returns the value of the key, and builds it if none is referenced at the
-// moment. The value must not be modified.
+// intern returns the value of the key, and builds the value if none is referenced. The value
+// must not be modified.
 func (t *internTable[K, V]) intern(key K, build func() *V) *V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,14 +33,14 @@ func (t *internTable[K, V]) intern(key K, build func() *V) *V {
 	return value
 }
 
-// get returns the value of the key, or nil if none is referenced at the moment.
+// get returns the value of the key; nil if none is referenced.
 func (t *internTable[K, V]) get(key K) *V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.values[key].Value()
 }
 
-// forget drops the key of a value that was collected, unless the key has a new one.
+// forget drops the key of a value that was garbage-collected, unless the key has a new value.
 func (t *internTable[K, V]) forget(key K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

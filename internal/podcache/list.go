@@ -21,35 +21,36 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// pagedLister lists objects page by page, and keeps only what is stored of a page: in a large
-// cluster a list in one response takes several GiB, and a list streamed as watch events
-// takes longer, see docs/performance.md.
+// pagedLister lists objects page by page, and keeps only their stored form: in a large cluster
+// a list in a single response takes several GiB, and a list streamed as watch events takes
+// longer, see docs/performance.md.
 type pagedLister struct {
-	// ListerWatcherWithContext is client-go's, whose objects are decoded as Go types.
+	// ListerWatcherWithContext is client-go's, which decodes objects into Go types.
 	cache.ListerWatcherWithContext
-	// convert returns what is stored of such an object. It is nil if that is the object.
+	// convert returns the stored form of a decoded object; nil if objects are stored unchanged.
 	convert func(runtime.Object) (runtime.Object, error)
-	// source is asked instead as long as it understands the API server. It may be nil.
+	// source replaces ListerWatcherWithContext as long as it understands the API server. It may
+	// be nil.
 	source *source
-	// resource names the objects, such as pods.
+	// resource is the name of the resource, such as pods.
 	resource string
-	// sizeFactor multiplies the size of the pages. Only the reflector calls the lister,
-	// one list after the other.
+	// sizeFactor multiplies the size of the pages. Only the reflector calls the lister, for a
+	// single list at a time.
 	sizeFactor int64
 }
 
-// A page of pods takes some MiB as Go types. One is read while the one before it is converted.
+// A page of pods takes some MiB as Go types. The next page is read while a page is converted.
 const (
 	pageSize      = 500
 	pagesInFlight = 1
 )
 
-// ListWithContext returns a list of what is stored of all objects as they are now, which is
-// never older than what the reflector asks for.
+// ListWithContext returns a list of the current objects in their stored form, which is never
+// older than the version that the reflector asks for.
 //
-// A slow API server may need longer for all pages than it keeps their version. To start
-// over with the first page would end the same way, so the list is then streamed, which
-// does not depend on an old version.
+// A slow API server may need longer for all pages than it keeps their version. Starting over
+// with the first page would fail the same way, so the list is then streamed, which does not
+// depend on an old version.
 func (l *pagedLister) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.Limit, options.ResourceVersion, options.ResourceVersionMatch = l.size(), "", ""
 	list, err := l.inPages(ctx, options)
@@ -59,8 +60,8 @@ func (l *pagedLister) ListWithContext(ctx context.Context, options metav1.ListOp
 	klog.FromContext(ctx).Info("Listing took longer than the API server keeps the version of the list; streaming it instead", "resource", l.resource, "pageSize", l.size())
 	list, err = l.streamed(ctx, options)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		// The API server does not stream lists. The next attempt uses larger pages, and
-		// the last one a single page with all objects, whatever memory that takes.
+		// The API server does not stream lists. The next attempt uses larger pages, and the
+		// last a single page with all objects, at any cost in memory.
 		l.sizeFactor *= growth
 		return nil, fmt.Errorf("list %s in pages: their version has expired, and the API server does not stream lists: %w", l.resource, err)
 	}
@@ -83,7 +84,7 @@ func (l *pagedLister) inPages(ctx context.Context, options metav1.ListOptions) (
 	return l.decodedInPages(ctx, options)
 }
 
-// decodedInPages lists all objects page by page, as client-go decodes them.
+// decodedInPages lists all objects page by page, decoded by client-go.
 func (l *pagedLister) decodedInPages(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list := &internalversion.List{}
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -100,7 +101,7 @@ func (l *pagedLister) decodedInPages(ctx context.Context, options metav1.ListOpt
 		return page, nil
 	})
 	pages.PageSize, pages.PageBufferSize = options.Limit, pagesInFlight
-	options.Limit = 0 // The pager sets it.
+	options.Limit = 0 // The pager sets the limit of each page.
 	err := pages.EachListItem(ctx, options, func(object runtime.Object) error {
 		if l.convert != nil {
 			var err error
@@ -117,7 +118,7 @@ func (l *pagedLister) decodedInPages(ctx context.Context, options metav1.ListOpt
 	return list, nil
 }
 
-// WatchWithContext returns a watch of what is stored of the objects.
+// WatchWithContext returns a watch of the objects in their stored form.
 func (l *pagedLister) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	if l.source != nil && l.source.understands(ctx, nil) {
 		events, err := l.source.watch(ctx, options)

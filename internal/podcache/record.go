@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// record is a pod in the store: the fields in which the pods of one workload differ,
-// and pointers to what they share. A record never changes, so wherever client-go copies
-// it, the copy is the record itself.
+// record is a pod in the store: the fields in which the pods of a workload differ, and pointers
+// to the parts that they share. A record never changes, so the record itself serves wherever
+// client-go makes a copy.
 type record struct {
 	namespace, node unique.Handle[string]
 	name            string
@@ -26,20 +26,21 @@ type record struct {
 	resourceVersion string
 	created         seconds
 	deleted         *metav1.Time
-	// lastCondition is the last condition without its time and message, nil if there is none.
-	// The message says how the pod came up, in which few pods are alike.
+	// lastCondition is the last condition without its time and message; nil if the pod has no
+	// condition. The message describes the startup of the pod, and is rarely the same for two
+	// pods.
 	lastCondition *corev1.PodCondition
 	since         seconds
 	message       string
 	*common
 }
 
-// common is what the pods of one owner have in common.
+// common is the part that the pods of an owner share.
 type common struct {
-	// owners is the list of owners if there is exactly one, else nil.
+	// owners is the list of owners if there is exactly one owner, else nil.
 	owners *[1]metav1.OwnerReference
-	// shared is the pod without the fields of its record, and without these owners. An empty
-	// field may be nil in it, and the other way round.
+	// shared is the pod without the fields of its record and without these owners. An empty
+	// field may be nil in shared, and the other way round.
 	shared *corev1.Pod
 }
 
@@ -52,25 +53,26 @@ func secondsOf(t metav1.Time) seconds { return seconds(t.Unix()) }
 func (s seconds) time() metav1.Time {
 	t := metav1.Unix(int64(s), 0)
 	if t.IsZero() {
-		return metav1.Time{} // Without a time zone.
+		return metav1.Time{} // The zero time has no time zone.
 	}
 	return t
 }
 
-// encoder turns Pods into records, and keeps what these records share.
+// encoder turns Pods into records, and interns their shared parts.
 type encoder struct {
 	shared  internTable[digest, corev1.Pod]
 	owners  internTable[ownerKey, [1]metav1.OwnerReference]
 	commons internTable[common, common]
-	// byBytes has those of records that were made from bytes, by the bytes that they have in common.
+	// byBytes interns the shared part of records built from protobuf, keyed by a hash of their
+	// masked bytes.
 	byBytes    internTable[digest, common]
 	conditions internTable[corev1.PodCondition, corev1.PodCondition]
 }
 
-// digest stands for bytes that may be long.
+// digest is a hash that represents bytes which may be long.
 type digest [sha256.Size]byte
 
-// ownerKey is an owner reference that can be compared.
+// ownerKey is a comparable owner reference.
 type ownerKey struct {
 	metav1.OwnerReference
 	controller, blocks optional
@@ -129,7 +131,7 @@ func (e *encoder) ownersOf(reference metav1.OwnerReference) *[1]metav1.OwnerRefe
 	})
 }
 
-// pod returns the Pod. It must not be modified.
+// pod restores the Pod. It must not be modified.
 func (r *record) pod() *corev1.Pod {
 	pod := *r.shared
 	pod.Namespace, pod.Spec.NodeName, pod.Name, pod.UID, pod.ResourceVersion = r.namespace.Value(), r.node.Value(), r.name, r.uid, r.resourceVersion
@@ -148,15 +150,15 @@ func (r *record) pod() *corev1.Pod {
 // GetObjectKind implements [runtime.Object], for lists of records.
 func (r *record) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject implements [runtime.Object]. A record never changes, so that it can be
-// its own copy.
+// DeepCopyObject implements [runtime.Object]. A record never changes, so it can be its own
+// copy.
 func (r *record) DeepCopyObject() runtime.Object { return r }
 
 // GetObjectMeta implements [metav1.ObjectMetaAccessor]: client-go reads the name and the
-// version.
+// resourceVersion.
 func (r *record) GetObjectMeta() metav1.Object {
 	about := &metav1.ObjectMeta{Name: r.name, UID: r.uid, ResourceVersion: r.resourceVersion}
-	if r.namespace != (unique.Handle[string]{}) { // A bookmark has none.
+	if r.namespace != (unique.Handle[string]{}) { // A bookmark has no namespace.
 		about.Namespace = r.namespace.Value()
 	}
 	if r.common != nil {

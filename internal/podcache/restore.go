@@ -9,18 +9,18 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// restorer turns records back into Pods. It keeps the most recent Pods, because every
-// index and every handler receives the Pod of an event, and the next event of that pod
-// brings it again as the old object.
+// restorer turns records back into Pods. It caches the most recent Pods, because every index
+// and every handler receives the Pod of an event, and the next event of the pod passes it again
+// as the old object.
 type restorer struct{ recent *lru.Cache }
 
-// recentPods is how many Pods a restorer keeps: enough for handlers that are some
-// events behind, and few enough for the 2 KiB of each not to matter.
+// recentPods is the number of Pods that a restorer caches: enough for handlers that are some
+// events behind, and few enough for their 2 KiB each not to matter.
 const recentPods = 256
 
 func newRestorer() *restorer { return &restorer{lru.New(recentPods)} }
 
-// object returns the Pod of a record, and any other object as it is.
+// object returns the Pod of a record, and any other object unchanged.
 func (r *restorer) object(object any) any {
 	switch o := object.(type) {
 	case *record:
@@ -41,8 +41,8 @@ func (r *restorer) pod(from *record) *corev1.Pod {
 	return pod
 }
 
-// objects returns the Pods of records. It keeps none of them: they may be all pods of
-// the cluster.
+// objects returns the Pods of records. They are not cached, since they may be all pods of the
+// cluster.
 func (r *restorer) objects(records []any) []any {
 	pods := make([]any, len(records))
 	for i, object := range records {
@@ -54,7 +54,7 @@ func (r *restorer) objects(records []any) []any {
 	return pods
 }
 
-// indexers returns indexers of records that call the given ones with Pods.
+// indexers returns indexers of records that call the given indexers with Pods.
 func (r *restorer) indexers(ofPods cache.Indexers) cache.Indexers {
 	ofRecords := cache.Indexers{}
 	for name, index := range ofPods {

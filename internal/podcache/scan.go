@@ -15,30 +15,30 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/wire"
 )
 
-// scan is what a record has of its own, and what the summary of a pod's start is computed from,
-// read from the bytes of a pod. It is used again for each pod: nothing in it outlives the next
-// one, but the strings.
+// scan has the fields of a pod that differ between the pods of a workload, and the fields that
+// the summary of its startup is computed from, read from the protobuf of the pod. It is reused
+// for each pod: only its strings remain valid after the next pod is read.
 type scan struct {
-	// These are parts of what was read.
+	// name, uid and version are slices of the bytes that were read.
 	name, uid, version []byte
 	namespace          string
 	created            metav1.Time
 	deleted            *metav1.Time
-	// pod has what the summary reads, and nothing else.
+	// pod has only the fields that the summary reads.
 	pod corev1.Pod
-	// Of pod, what it has pointers to.
+	// Values that pod points to.
 	started     metav1.Time
 	running     []corev1.ContainerStateRunning
 	terminated  []corev1.ContainerStateTerminated
 	annotations map[string]string
-	// state is the state that is read.
+	// state is the container state that is being read.
 	state *corev1.ContainerState
-	// strings has strings that come again with many pods.
+	// strings interns strings that many pods have in common.
 	strings map[string]string
 }
 
-// ownFields are the fields that a scan reads, and that do not decide what a record shares with
-// others. Those of the metadata and the node are in the record itself, the others in the summary.
+// ownFields are the fields that a scan reads and that are not in the shared part of a record.
+// The fields of the metadata and the node are in the record itself, the others in the summary.
 var ownFields = []string{
 	"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion",
 	"metadata.creationTimestamp", "metadata.deletionTimestamp", "metadata.annotations", "spec.nodeName",
@@ -46,10 +46,10 @@ var ownFields = []string{
 	"status.containerStatuses.restartCount", "status.containerStatuses.state", "status.containerStatuses.lastState",
 }
 
-// errUnusual is the error for a pod of which a scan would not read the same as a decoder.
+// errUnusual is the error for a pod that a scan would read differently from a decoder.
 var errUnusual = errors.New("not a usual pod")
 
-// of reads a pod. It returns an error if the pod has to be decoded.
+// of reads a pod. An error means that the pod has to be decoded.
 func (s *scan) of(pod []byte) error {
 	*s = scan{
 		running: s.running[:0], terminated: s.terminated[:0], annotations: s.annotations, strings: s.strings,
@@ -67,14 +67,15 @@ func (s *scan) of(pod []byte) error {
 	return nil
 }
 
-// A scan keeps up to maxKnown strings of up to longestKnown bytes. That is far more than there are
-// namespaces and nodes, names of containers and types of conditions in most clusters.
+// A scan interns up to maxKnown strings of up to longestKnown bytes. Most clusters have far
+// fewer namespaces, nodes, container names and condition types.
 const (
 	maxKnown     = 16384
 	longestKnown = 128
 )
 
-// known returns a string that is made only once, as long as there are not too many.
+// known returns the bytes as an interned string, unless there are too many or the string is too
+// long.
 func (s *scan) known(b []byte) string {
 	if text, ok := s.strings[string(b)]; ok {
 		return text
@@ -90,11 +91,10 @@ func (s *scan) known(b []byte) string {
 	return text
 }
 
-// setter reads the value of a field.
+// setter reads the value of a field into the scan.
 type setter func(s *scan, value []byte) error
 
-// message returns a setter that reads a message of that Go type, of which it reads the named
-// fields.
+// message returns a setter that reads the named fields of a message of that Go type.
 func message[T any](fields map[string]setter) setter {
 	type field struct {
 		set  setter
@@ -104,7 +104,7 @@ func message[T any](fields map[string]setter) setter {
 	for name, set := range fields {
 		number, of, err := wire.FieldNamed(name, reflect.TypeFor[T]())
 		if err != nil {
-			panic(err) // A name in this file is wrong.
+			panic(err) // A field name in this file is wrong.
 		}
 		kind := protowire.BytesType
 		if of.Kind() == reflect.Int32 {
@@ -128,7 +128,7 @@ func message[T any](fields map[string]setter) setter {
 	}
 }
 
-// raw returns a setter that keeps the value as it is.
+// raw returns a setter that keeps the bytes of the value.
 func raw(of func(*scan) *[]byte) setter {
 	return func(s *scan, value []byte) error {
 		*of(s) = value
@@ -136,7 +136,7 @@ func raw(of func(*scan) *[]byte) setter {
 	}
 }
 
-// text returns a setter of a string that comes again with many pods.
+// text returns a setter of an interned string.
 func text[T ~string](of func(*scan) *T) setter {
 	return func(s *scan, value []byte) error {
 		*of(s) = T(s.known(value))
@@ -149,7 +149,7 @@ func moment(of func(*scan) *metav1.Time) setter {
 	return func(s *scan, value []byte) error { return of(s).Unmarshal(value) }
 }
 
-// first does something before a setter.
+// first returns a setter that calls do before set.
 func first(do func(*scan) error, set setter) setter {
 	return func(s *scan, value []byte) error {
 		if err := do(s); err != nil {
@@ -159,8 +159,8 @@ func first(do func(*scan) error, set setter) setter {
 	}
 }
 
-// pointer returns a setter of a message that something else points to, which is kept in a list. A
-// decoder merges messages that are there twice.
+// pointer returns a setter of a message behind a pointer, which is allocated in a list. It
+// fails if the message occurs twice, since a decoder would merge both.
 func pointer[T any](to func(*scan) **T, list func(*scan) *[]T, fields map[string]setter) setter {
 	return first(func(s *scan) error {
 		if *to(s) != nil {
@@ -244,7 +244,7 @@ var scanState = message[corev1.ContainerState](map[string]setter{
 		map[string]setter{"startedAt": moment(func(s *scan) *metav1.Time { return &s.state.Terminated.StartedAt })}),
 })
 
-// scanAnnotation reads an entry of a map, which has a key and a value.
+// scanAnnotation reads a map entry, which has a key and a value.
 func scanAnnotation(s *scan, entry []byte) error {
 	var key, value []byte
 	err := wire.EachField(entry, func(f wire.Field, of []byte) error {

@@ -25,42 +25,42 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/wire"
 )
 
-// Connection is how the API server is reached. It is that of the options of controller-runtime's
-// cache.
+// Connection is the connection to the API server, with the fields of the options of
+// controller-runtime's cache.
 type Connection struct {
 	Config *rest.Config
 	Client *http.Client
 	Scheme *runtime.Scheme
 }
 
-// source lists and watches the objects of a kind of the API version v1, which it makes from the
-// protobuf in which an API server sends them.
+// source lists and watches the objects of a kind of the API version v1, which it decodes itself
+// from the API server's protobuf.
 type source struct {
 	client     rest.Interface
 	parameters runtime.ParameterCodec
-	// resource and kind name the kind, such as pods and Pod.
+	// resource and kind are the names of the kind, such as pods and Pod.
 	resource, kind string
-	// newDecoder returns a decoder for one stream of objects.
+	// newDecoder returns a decoder for a stream of objects.
 	newDecoder func() decoder
-	// listing is called with the number of objects when a list of several pages begins.
+	// listing is called with the number of objects at the start of a list of several pages.
 	listing func(objects int64)
-	// gaveUp says that the API server sends something else.
+	// gaveUp is true once the API server has sent an answer in another encoding.
 	gaveUp    atomic.Bool
 	fallbacks prometheus.Counter
 }
 
-// decoder makes objects from their bytes, which it may overwrite. Its methods return
-// wire.ErrNotUnderstood for what is no such object.
+// decoder decodes objects from their bytes, which it may overwrite. For bytes that are not such
+// an object, its methods return wire.ErrNotUnderstood.
 type decoder interface {
 	object(raw []byte) (runtime.Object, error)
 	// bookmark returns an object with the version and the annotations of a bookmark.
 	bookmark(raw []byte) (runtime.Object, error)
 }
 
-// newSource returns a source of a kind. The caller sets the fields that are not of the connection.
+// newSource returns a source of a kind. The caller sets newDecoder, and listing if needed.
 func newSource(to Connection, resource, kind string, fallbacks *prometheus.CounterVec) (*source, error) {
 	cfg := rest.CopyConfig(to.Config)
-	// Nothing else: an API server that has no protobuf is to say so.
+	// Protobuf alone: an API server without protobuf must answer with an error.
 	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf
 	gvk := schema.GroupVersionKind{Version: "v1", Kind: kind}
 	client, err := apiutil.RESTClientForGVK(gvk, false, false, cfg, serializer.NewCodecFactory(to.Scheme), to.Client)
@@ -73,7 +73,7 @@ func newSource(to Connection, resource, kind string, fallbacks *prometheus.Count
 	}, nil
 }
 
-const fallbacksHelp = "1 if the API server sent objects of a kind otherwise than in the protobuf that the cache reads by itself, so that client-go has decoded them since, at several times the CPU; by kind."
+const fallbacksHelp = "1 if the API server sent objects of a kind in another encoding than the protobuf that the cache decodes itself, so that client-go decodes them since, at several times the CPU; by kind."
 
 func newFallbacks() *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -82,12 +82,11 @@ func newFallbacks() *prometheus.CounterVec {
 	}, []string{"kind"})
 }
 
-// RegisterMetrics registers the metrics of this package without a cache behind them, to list
-// them.
+// RegisterMetrics registers the metrics of this package without values, for docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error { return registry.Register(newFallbacks()) }
 
-// understands reports whether the API server may be asked. If it may not, or the error says that
-// from now on it may not, client-go has to ask.
+// understands reports whether source can talk to the API server. It gives up for good if err
+// shows that the API server uses another encoding, so that client-go must be used instead.
 func (s *source) understands(ctx context.Context, err error) bool {
 	if errors.Is(err, wire.ErrNotUnderstood) || apierrors.IsNotAcceptable(err) {
 		s.giveUp(ctx, err)
@@ -95,7 +94,7 @@ func (s *source) understands(ctx context.Context, err error) bool {
 	return !s.gaveUp.Load()
 }
 
-// giveUp has all answers decoded by client-go from now on.
+// giveUp makes client-go decode all answers from now on.
 func (s *source) giveUp(ctx context.Context, err error) {
 	if s.gaveUp.CompareAndSwap(false, true) {
 		s.fallbacks.Inc()
@@ -107,13 +106,13 @@ func (s *source) request(options *metav1.ListOptions) *rest.Request {
 	return s.client.Get().Resource(s.resource).VersionedParams(options, s.parameters)
 }
 
-// answer is the answer to a request for a page.
+// answer is the response to a request for a page.
 type answer struct {
 	body io.ReadCloser
 	err  error
 }
 
-// ask asks for a page.
+// ask requests a page.
 func (s *source) ask(ctx context.Context, options metav1.ListOptions) chan answer {
 	answers := make(chan answer, 1)
 	go func() {
@@ -123,20 +122,22 @@ func (s *source) ask(ctx context.Context, options metav1.ListOptions) chan answe
 	return answers
 }
 
-// The number of pages in which many objects are listed, and the most objects of a page. For each
-// page an API server goes through all objects, so that many small pages of a large list cost more
-// than the objects themselves; a page costs the client no memory, as it is read as a stream.
+// mostPages is the number of pages of a large list, and largestPage the maximum number of
+// objects of a page. For each page an API server iterates over all objects, so that many small
+// pages of a large list cost more than the objects themselves. A large page costs the client no
+// memory, since it is read as a stream.
 const (
 	mostPages   = 50
 	largestPage = 5000
 )
 
-// pageOf returns how many objects to ask for at once of a list with that many.
+// pageOf returns the page size for a list of that many objects.
 func pageOf(objects int64) int64 { return min(max(pageSize, objects/mostPages), largestPage) }
 
-// inPages lists all objects, first in a page of options.Limit, then in those of [pageOf]. It asks for a page as soon as the one
-// before it says how the list continues, which comes first. It returns the error of an API server
-// as a [apierrors.StatusError], and wire.ErrNotUnderstood.
+// inPages lists all objects, first in a page of options.Limit, then in pages of the size of
+// [pageOf]. The next page is requested as soon as the list metadata with the continue token,
+// which comes first, has been read. It returns an error of the API server as a
+// [apierrors.StatusError], and wire.ErrNotUnderstood.
 func (s *source) inPages(ctx context.Context, options metav1.ListOptions) (*internalversion.List, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	objects := s.newDecoder()

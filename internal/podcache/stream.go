@@ -23,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/wire"
 )
 
-// streamWatch is a watch whose events are made from the frames of an answer.
+// streamWatch is a watch whose events are decoded from the frames of a response.
 type streamWatch struct {
 	*source
 	objects decoder
@@ -32,15 +32,15 @@ type streamWatch struct {
 	stop    context.CancelFunc
 }
 
-// shortest is how long a watch lasts at least that ends without an event and without an error,
-// such as one that a busy API server cuts. To the reflector a shorter one is an error, after which
-// it lists everything again: that would keep the API server busy.
+// shortest is the minimum duration of a watch that ends without an event and without an error,
+// for example because a busy API server closes it. The reflector treats a shorter watch as an
+// error and lists everything again, which would keep the API server busy.
 const shortest = time.Second
 
-// eventsAhead is how many events are made while the one before them is handled.
+// eventsAhead is the number of events that are decoded while an event is handled.
 const eventsAhead = 16
 
-// watch opens a watch. It returns the error of an API server as a [apierrors.StatusError].
+// watch opens a watch. It returns an error of the API server as a [apierrors.StatusError].
 func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, stop := context.WithCancel(ctx)
 	options.Watch = true
@@ -65,12 +65,12 @@ func (s *streamWatch) ResultChan() <-chan watch.Event { return s.events }
 // Stop implements [watch.Interface].
 func (s *streamWatch) Stop() { s.stop() }
 
-// run sends events until the answer ends or the watch is stopped.
+// run sends events until the response ends or the watch is stopped.
 func (s *streamWatch) run(ctx context.Context) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	defer close(s.events)
 	defer s.stop()
-	// What blocks in a read is only woken by this.
+	// A blocking read is woken only by closing the frames.
 	defer context.AfterFunc(ctx, func() { _ = s.frames.Close() })()
 	defer func() { _ = s.frames.Close() }()
 
@@ -102,8 +102,9 @@ func (s *streamWatch) run(ctx context.Context) {
 	}
 }
 
-// isFailure reports whether the error with which an answer ended is an event for the reflector. It
-// is not if the connection was cut, or if client-go decodes the next answer.
+// isFailure reports whether the error that ended a response must be passed to the reflector as
+// an event. That is not so if the connection was closed, or if client-go will decode the next
+// response.
 func (s *streamWatch) isFailure(ctx context.Context, err error) bool {
 	switch {
 	case errors.Is(err, wire.ErrNotUnderstood):
@@ -112,20 +113,20 @@ func (s *streamWatch) isFailure(ctx context.Context, err error) bool {
 	case errors.Is(err, io.EOF):
 		return false
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		klog.FromContext(ctx).V(1).Info("A watch ended in the midst of an event", "resource", s.resource)
+		klog.FromContext(ctx).V(1).Info("A watch ended in the middle of an event", "resource", s.resource)
 		return false
 	default:
 		return !utilnet.IsProbableEOF(err) && !utilnet.IsTimeout(err)
 	}
 }
 
-// asStatus returns what client-go's watches say of an error of their own.
+// asStatus returns the Status with which client-go's watches report an error of their own.
 func asStatus(err error) runtime.Object {
 	return apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding").
 		AsObject(fmt.Errorf("unable to decode an event from the watch stream: %w", err))
 }
 
-// next returns the next event.
+// next reads and decodes the next event.
 func (s *streamWatch) next(in io.Reader, memory *wire.Buffer) (watch.Event, error) {
 	frame, err := wire.ReadFrame(in, memory)
 	if err != nil {

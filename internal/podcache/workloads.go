@@ -18,38 +18,38 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// Workload is a workload whose pods are looked at.
+// Workload identifies a workload whose pods are queried.
 type Workload struct {
 	Namespace, Kind, Name string
-	// UID is that of the object which controls the pods; "" if any of the workload may.
+	// UID is the UID of the object that controls the pods; "" for any object of the workload.
 	UID types.UID
 }
 
-// Workloads looks at the pods of workloads in the records of the caches that it follows, without a
-// Pod for each record: a list of the Pods of a large workload takes megabytes, and many workers may
-// look at once. A look costs time and memory by the pods of the workload, however many
-// others its namespace has.
+// Workloads queries the pods of workloads in the records of the caches that it follows, without
+// building a Pod for each record: a list of the Pods of a large workload takes megabytes, and
+// many workers may query at once. The cost of a query depends on the pods of the workload, and
+// not on the other pods in its namespace.
 type Workloads struct {
 	mu        sync.Mutex
 	informers []*followed
 }
 
-// followed is an informer of pods that is looked at.
+// followed is an informer of pods that Workloads queries.
 type followed struct {
 	*informer
-	// index adds byWorkload with the first look, so that a cluster without such looks does not
-	// pay for it.
+	// index adds the index byWorkload at the first query, so that a cluster without such
+	// queries does not pay for it.
 	index func() error
 }
 
 // byWorkload is the index of records by their workload.
 const byWorkload = "workload"
 
-// errNotSynced says that the cache does not have all pods yet.
+// errNotSynced is the error while the cache does not have all pods yet.
 var errNotSynced = errors.New("the cache of pods is not synced yet")
 
-// Follow returns a function that does what the given one does, and looks at the pods that the
-// informers keep as records.
+// Follow returns a function like create, and makes the pods in the created informers available
+// to queries.
 func (w *Workloads) Follow(create NewInformerFunc) NewInformerFunc {
 	return func(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 		created := create(lw, object, resync, indexers)
@@ -73,7 +73,8 @@ func (w *Workloads) all() []*followed {
 	return w.informers
 }
 
-// Oldest returns when the oldest active pod of a workload was created; zero if there is none.
+// Oldest returns the creation time of the oldest active pod of a workload; zero if there is
+// none.
 func (w *Workloads) Oldest(of Workload) (time.Time, error) {
 	var oldest seconds
 	found := false
@@ -88,7 +89,7 @@ func (w *Workloads) Oldest(of Workload) (time.Time, error) {
 	return oldest.time().Time, nil
 }
 
-// OnNodes returns the pods of a workload that are on some of the nodes.
+// OnNodes returns the pods of a workload on the nodes for which on returns true.
 func (w *Workloads) OnNodes(of Workload, on func(node string) bool) ([]*corev1.Pod, error) {
 	var found []*corev1.Pod
 	err := w.each(of, func(r *record) {
@@ -99,7 +100,7 @@ func (w *Workloads) OnNodes(of Workload, on func(node string) bool) ([]*corev1.P
 	return found, err
 }
 
-// each calls a function with the records of a workload.
+// each calls do with each record of a workload.
 func (w *Workloads) each(of Workload, do func(*record)) error {
 	for _, i := range w.all() {
 		if !i.HasSynced() {

@@ -24,16 +24,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxWait is how long the cache may take to show a write, and pollInterval how often it
-// is read meanwhile. Usually that takes milliseconds; while the watch reconnects, half a
-// minute or more.
+// maxWait is the time that the cache may take to show a write, and pollInterval the interval at
+// which the cache is read meanwhile. The cache usually takes milliseconds; while the watch
+// reconnects, half a minute or more.
 const (
 	maxWait      = 2 * time.Second
 	pollInterval = 5 * time.Millisecond
 )
 
-// Client is a client whose Get returns nothing older than its own last write to the
-// object. Its List returns what the cache has.
+// Client is a client whose Get returns nothing older than its own last write to the object. Its
+// List returns the content of the cache.
 type Client struct {
 	client.Client
 	live   client.Reader
@@ -42,9 +42,9 @@ type Client struct {
 	reads  *prometheus.CounterVec
 }
 
-// New returns a client that reads and writes through inner. What the cache of inner does
-// not show in time it reads from live, which must have no cache; that takes only the right
-// to list these objects.
+// New returns a client that reads and writes through inner. Objects that the cache of inner
+// does not show in time are read from live, which must have no cache; that requires only the
+// right to list these objects.
 func New(inner client.Client, live client.Reader, registry prometheus.Registerer) (*Client, error) {
 	c := &Client{Client: inner, live: live, writes: newWrites(clock.RealClock{}), clock: clock.RealClock{}, reads: newReads()}
 	if err := registry.Register(c.reads); err != nil {
@@ -53,14 +53,13 @@ func New(inner client.Client, live client.Reader, registry prometheus.Registerer
 	return c, nil
 }
 
-// RegisterMetrics registers the metrics of this package without a client behind them, to
-// list them.
+// RegisterMetrics registers the metrics of this package without values, for docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error { return registry.Register(newReads()) }
 
 func newReads() *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tidekeeper_reads_past_cache_total",
-		Help: "Objects that were read from the API server because the cache did not show in time what the manager had written to them, by kind.",
+		Help: "Objects that were read from the API server because the cache did not show the manager's last write in time, by kind.",
 	}, []string{"kind"})
 }
 
@@ -102,7 +101,7 @@ func (c *Client) Get(ctx context.Context, name client.ObjectKey, object client.O
 	}
 }
 
-// versionOf identifies one state of an object. It is empty for nil.
+// versionOf identifies a state of an object. It is empty for nil.
 func versionOf(object client.Object) string {
 	if object == nil {
 		return ""
@@ -110,7 +109,7 @@ func versionOf(object client.Object) string {
 	return string(object.GetUID()) + "/" + object.GetResourceVersion()
 }
 
-// readLive reads an object from the API server. It does so with a list of one, because a
+// readLive reads an object from the API server. It uses a list with a field selector, because a
 // client that watches a kind has the right to list it, and may lack the right to get it.
 func (c *Client) readLive(ctx context.Context, k key, object client.Object) error {
 	c.reads.WithLabelValues(k.Kind).Inc()
@@ -136,7 +135,8 @@ func (c *Client) readLive(ctx context.Context, k key, object client.Object) erro
 	return nil
 }
 
-// newList returns an empty list of the kind, of the same sort as the object.
+// newList returns an empty list of the kind: unstructured if the object is unstructured, else
+// typed.
 func (c *Client) newList(kind schema.GroupVersionKind, object client.Object) (client.ObjectList, error) {
 	if _, ok := object.(*unstructured.Unstructured); ok {
 		list := &unstructured.UnstructuredList{}
@@ -149,7 +149,7 @@ func (c *Client) newList(kind schema.GroupVersionKind, object client.Object) (cl
 	}
 	list, ok := made.(client.ObjectList)
 	if !ok {
-		return nil, fmt.Errorf("%T is no list", made)
+		return nil, fmt.Errorf("%T is not a list", made)
 	}
 	return list, nil
 }

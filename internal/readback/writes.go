@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// keepFor is how long a write is remembered if the object is never read again. A cache
-// that is further behind does no harm, because the API server refuses writes that depend
+// keepFor is the time for which a write is remembered if the object is never read again. A
+// cache that is further behind does no harm, because the API server refuses writes that depend
 // on an old object.
 const keepFor = 10 * time.Minute
 
@@ -30,25 +30,25 @@ type write struct {
 	uid types.UID
 	// version is the resourceVersion after the write.
 	version int64
-	// created: the write may have created the object, so a cache without the object may
-	// be behind.
+	// created is true if the write may have created the object, so that a cache without the
+	// object may be behind.
 	created bool
-	// gone: the write deleted the object, or removed its last finalizer.
+	// gone is true if the write deleted the object, or removed its last finalizer.
 	gone bool
-	// late: the cache did not show the write in time, and is not waited for again.
+	// late is true if the cache did not show the write in time. It is not waited for again.
 	late bool
 	at   time.Time
 }
 
-// shownBy reports whether the object in the cache, nil if it has none, is at least as new
-// as the write.
+// shownBy reports whether the object in the cache, nil if it is missing, is at least as new as
+// the write.
 func (w *write) shownBy(object client.Object) bool {
 	switch {
 	case object == nil:
 		return w.gone
 	case object.GetUID() != w.uid:
-		// Another object of that name. It is newer than one that was deleted, and older
-		// than one that was created.
+		// Another object of that name. It is newer than a deleted object, and older than a
+		// created object.
 		return !w.created
 	case w.gone:
 		return !object.GetDeletionTimestamp().IsZero()
@@ -63,11 +63,11 @@ type writes struct {
 
 	mu   sync.Mutex
 	last map[key]write
-	// sweepAt is how many writes there are when the old ones are dropped.
+	// sweepAt is the number of writes at which old writes are dropped.
 	sweepAt int
 }
 
-// minSweep is how many writes are kept before the old ones are dropped.
+// minSweep is the minimum of sweepAt.
 const minSweep = 1000
 
 func newWrites(c clock.PassiveClock) *writes {

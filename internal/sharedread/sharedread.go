@@ -1,8 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sharedread answers many who ask the API server the same at about the same time by one
-// read. It is for what a decision must not take from the cache, such as a Freeze before a restart.
+// Package sharedread lets concurrent callers with the same question to the API server share a
+// single read. It is for values that a decision must not take from the cache, such as a Freeze
+// before a restart.
 package sharedread
 
 import (
@@ -12,21 +13,21 @@ import (
 )
 
 const (
-	// For is how long a read answers further questions: of many restarts that are due at once, one
-	// asks.
+	// For is the time for which the result of a read is shared, so that many restarts that are
+	// due together read once.
 	For = time.Second
-	// timeout bounds a read, and how long all wait who share it.
+	// timeout bounds a read, and so the wait of all callers that share it.
 	timeout = 10 * time.Second
 )
 
-// Reads are the last reads of values by their keys. The zero value has none, and is ready to use.
+// Reads are the last reads of values by key. The zero value is empty and ready to use.
 type Reads[K comparable, V any] struct {
 	mu    sync.Mutex
 	reads map[K]*one[V]
 	swept time.Time
 }
 
-// one is a read that was begun at a time. done is closed when the rest is filled in.
+// one is a read that began at the time begun. done is closed when value and err are set.
 type one[V any] struct {
 	begun time.Time
 	done  chan struct{}
@@ -34,12 +35,13 @@ type one[V any] struct {
 	err   error
 }
 
-// Get returns what a read of the key returned that was begun at the time notBefore or later, and
-// less than [For] ago; it reads if there is none. An error is not shared with what comes later.
+// Get returns the result of a read of the key that began at notBefore or later, and less than
+// [For] ago. If there is no such read, it calls read. An error is returned to concurrent
+// callers only.
 func (s *Reads[K, V]) Get(ctx context.Context, key K, now, notBefore time.Time, read func(context.Context) (V, error)) (V, error) {
 	last, isNew := s.begin(key, now, notBefore)
 	if isNew {
-		// Others wait for it, whatever becomes of this reconcile.
+		// Other callers wait for the read, even if this reconcile is cancelled.
 		s.fill(context.WithoutCancel(ctx), key, last, read)
 	}
 	select {
@@ -62,7 +64,7 @@ func (s *Reads[K, V]) begin(key K, now, notBefore time.Time) (last *one[V], isNe
 		s.reads = map[K]*one[V]{}
 	}
 	if now.Sub(s.swept).Abs() >= For {
-		// What is asked about no more is not kept.
+		// Results that are no longer asked for are dropped.
 		s.swept = now
 		for k, r := range s.reads {
 			if old(r) {
@@ -88,14 +90,14 @@ func (s *Reads[K, V]) fill(ctx context.Context, key K, r *one[V], read func(cont
 	}
 }
 
-// Forget has the next one read again: something has shown that the value has changed.
+// Forget drops the last read of the key, so that the next Get reads again.
 func (s *Reads[K, V]) Forget(key K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.reads, key)
 }
 
-// Len returns how many reads are kept.
+// Len returns the number of reads that are kept.
 func (s *Reads[K, V]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

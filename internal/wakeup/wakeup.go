@@ -14,19 +14,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// checkInterval is how often the wall clock is read while any time is set. A timer alone
-// would be late by as long as a machine was suspended, or the clock was set forward.
+// checkInterval is the interval at which the wall clock is read while any time is set. A timer
+// alone would be late by the time for which a machine was suspended, or by which the clock was
+// set forward.
 const checkInterval = time.Second
 
-// setBack is how far the wall clock must be set back for all requests to be queued: their
-// times were set by another clock.
+// setBack is the jump backwards of the wall clock after which all requests are queued, since
+// their times were computed from a wrong clock.
 const setBack = time.Minute
 
-// priority of what is due; events have 0, and those of the first list less.
+// priority of due requests; events have 0, and events of the initial list less.
 const priority = 1
 
-// Wakeups is a source of requests for a controller: each is queued at the time that is
-// set for it. Setting a time costs O(log n).
+// Wakeups is a source of requests for a controller: each request is queued at the time set for
+// it. Setting a time costs O(log n).
 type Wakeups[request comparable] struct {
 	clock clock.Clock
 
@@ -34,7 +35,7 @@ type Wakeups[request comparable] struct {
 	entries map[request]*entry[request]
 	heap    entries[request]
 	queue   workqueue.TypedRateLimitingInterface[request]
-	// read is when the wall clock was last read.
+	// read is the time at which the wall clock was last read.
 	read time.Time
 	// changed has an element when another entry has become the first.
 	changed chan struct{}
@@ -79,10 +80,9 @@ func (w *Wakeups[request]) Set(r request, at time.Time) {
 	}
 }
 
-// Enqueue queues requests now, before those that an event has queued: of many ticks that
-// are due at once, all are sent before the end of the first restart is recorded. Unlike a
-// time that has come, this cannot be lost to another goroutine that sets the time of the
-// same request.
+// Enqueue queues requests now, ahead of requests queued by events: of many ticks that are due
+// at once, all are sent before the end of the first restart is recorded. Unlike Set with a past
+// time, Enqueue cannot be overwritten by a concurrent Set for the same request.
 func (w *Wakeups[request]) Enqueue(requests ...request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,12 +95,12 @@ func (w *Wakeups[request]) Enqueue(requests ...request) {
 	}
 }
 
-// due removes and returns the requests whose time has come, and how long to wait for
-// the next; 0 if there is none. If the clock has been set back, that is all requests.
+// due removes and returns the requests whose time has come, and the time to wait for the next
+// request; 0 if there is none. If the clock has been set back, it returns all requests.
 func (w *Wakeups[request]) due() (requests []request, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// Without its monotonic reading, which stands still while a machine is suspended.
+	// Round removes the monotonic reading, which stands still while a machine is suspended.
 	now := w.clock.Now().Round(0)
 	all := now.Before(w.read.Add(-setBack))
 	w.read = now

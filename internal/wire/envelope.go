@@ -15,35 +15,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An API server sends an object as the prefix k8s\0 and a message Unknown, which has the kind of
-// the object and the object itself. A list is such an object, sent as the body of an answer. The
-// events of a watch are messages WatchEvent, each after its length in four bytes, which have such
-// an object.
+// An API server sends an object as the prefix k8s\0 and a message Unknown, which contains the
+// kind of the object and the object itself. A list is such an object in the body of a response.
+// An event of a watch is a message WatchEvent, which contains such an object, after a length of
+// four bytes.
 
-// Prefix is what an object begins with.
+// Prefix is the prefix of every object.
 var Prefix = []byte("k8s\x00")
 
-// MaxObject is the maximum number of bytes of an object or an event; the same as client-go's.
+// MaxObject is the maximum size of an object or an event in bytes, the same as client-go's.
 const MaxObject = 16 << 20
 
 var (
-	// ErrNotUnderstood is the error for what is no protobuf of the expected form. It may well be
-	// an answer that client-go understands.
+	// ErrNotUnderstood is the error for data that is not protobuf of the expected form.
+	// client-go may still understand the response.
 	ErrNotUnderstood = errors.New("not the expected protobuf")
 	// ErrTooLarge is the error for an event of more than MaxObject bytes.
 	ErrTooLarge = fmt.Errorf("an event of more than %d bytes", MaxObject)
 )
 
-// NotUnderstood returns an [ErrNotUnderstood] with its reason.
+// NotUnderstood wraps a reason into an [ErrNotUnderstood].
 func NotUnderstood(err error) error { return fmt.Errorf("%w: %w", ErrNotUnderstood, err) }
 
-// Kind is the kind of an object, as its Unknown has it. Its slices are parts of what was read.
+// Kind is the kind of an object, from its message Unknown. Its slices refer to the input.
 type Kind struct{ apiVersion, name []byte }
 
 // String returns the API version and the kind.
 func (k Kind) String() string { return fmt.Sprintf("%s %s", k.apiVersion, k.name) }
 
-// Is reports whether it is that kind of the API version v1.
+// Is reports whether k is the given kind of the API version v1.
 func (k Kind) Is(kind string) bool {
 	return string(k.apiVersion) == "v1" && string(k.name) == kind
 }
@@ -61,8 +61,7 @@ func (k *Kind) typeMeta(b []byte) error {
 	})
 }
 
-// Event is a message WatchEvent with the object that it has. Its slices are parts of what was
-// read.
+// Event is a message WatchEvent with its object. Its slices refer to the input.
 type Event struct {
 	What, Object []byte
 	Kind         Kind
@@ -100,14 +99,14 @@ func ParseEvent(frame []byte) (Event, error) {
 		case f.Number == 2:
 			e.Object = value
 		case len(value) > 0 && (f.Number == 3 || f.Number == 4):
-			return NotUnderstood(errors.New("an object that is encoded otherwise"))
+			return NotUnderstood(errors.New("an object with an unexpected content type or encoding"))
 		}
 		return nil
 	})
 }
 
-// EachField calls fn with each field of a message and its value. It returns ErrNotUnderstood, or
-// the first error of fn.
+// EachField calls fn with each field of a message and its value. It returns ErrNotUnderstood,
+// or the first error of fn.
 func EachField(b []byte, fn func(f Field, value []byte) error) error {
 	for len(b) > 0 {
 		f, err := nextField(b)
@@ -122,18 +121,18 @@ func EachField(b []byte, fn func(f Field, value []byte) error) error {
 	return nil
 }
 
-// Buffer is memory that is used again for each object that is read.
+// Buffer is memory that is reused for each object that is read.
 type Buffer struct{ bytes []byte }
 
-// keptBuffer is the maximum number of bytes that a Buffer keeps.
+// keptBuffer is the maximum size in bytes of the memory that a Buffer keeps.
 const keptBuffer = 64 << 10
 
-// read returns the next n bytes, which are good until the next read. It returns
+// read returns the next n bytes, which are valid until the next read. It returns
 // [io.ErrUnexpectedEOF] if there are fewer.
 func (b *Buffer) read(from io.Reader, n int) ([]byte, error) {
 	b.bytes = b.bytes[:0]
 	if n > keptBuffer {
-		// Not trusted before it is there: a length is easily said.
+		// A large length is not trusted: memory grows only with the bytes that really arrive.
 		var large bytes.Buffer
 		if _, err := io.CopyN(&large, from, int64(n)); err != nil {
 			return nil, unexpected(err)
@@ -148,7 +147,8 @@ func (b *Buffer) read(from io.Reader, n int) ([]byte, error) {
 	return b.bytes, unexpected(err)
 }
 
-// unexpected returns an error of something that ends in its midst.
+// unexpected turns io.EOF into io.ErrUnexpectedEOF, for input that ends in the middle of a
+// value.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -156,8 +156,8 @@ func unexpected(err error) error {
 	return err
 }
 
-// ReadFrame returns the next frame of a watch, which is good until the next read. It returns
-// [io.EOF] at the end, [io.ErrUnexpectedEOF] in the midst of a frame, and ErrTooLarge.
+// ReadFrame returns the next frame of a watch, which is valid until the next read. It returns
+// [io.EOF] at the end, [io.ErrUnexpectedEOF] in the middle of a frame, and ErrTooLarge.
 func ReadFrame(from io.Reader, b *Buffer) ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(from, length[:]); err != nil {
@@ -170,18 +170,18 @@ func ReadFrame(from io.Reader, b *Buffer) ([]byte, error) {
 	return b.read(from, int(n))
 }
 
-// page reads a list from the body of an answer, object by object.
+// page reads a list from the body of a response, object by object.
 type page struct {
 	body *bufio.Reader
-	// left is how many bytes are left of the message that is read.
+	// left is the number of bytes left of the current message.
 	left uint64
 	Buffer
 }
 
-// ReadPage reads the list of that kind in a body. It calls begin with the list's metadata, which
-// an API server sends first, and item with each object, whose bytes are good until the next one.
-// It returns ErrNotUnderstood if it is not that list, and the errors of the body and of the
-// functions.
+// ReadPage reads a list of that kind from a body. It calls begin with the list's metadata,
+// which an API server sends first, and item with each object, whose bytes are valid until the
+// next object. It returns ErrNotUnderstood if the body is not such a list, and errors of the
+// body and of the functions.
 func ReadPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item func([]byte) error) error {
 	p := &page{body: bufio.NewReaderSize(body, 32<<10)}
 	start, err := p.body.Peek(len(Prefix))
@@ -194,7 +194,7 @@ func ReadPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item fu
 	_, _ = p.body.Discard(len(Prefix))
 	var of Kind
 	listed := false
-	p.left = 1 << 62 // Up to the end of the body.
+	p.left = 1 << 62 // The message ends with the body.
 	for {
 		if _, err := p.body.Peek(1); errors.Is(err, io.EOF) {
 			break
@@ -207,7 +207,7 @@ func ReadPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item fu
 		}
 		if number == 2 {
 			if !of.Is(kind) {
-				return NotUnderstood(fmt.Errorf("a list that is %s", of))
+				return NotUnderstood(fmt.Errorf("a list of the kind %s", of))
 			}
 			rest := p.left - size
 			p.left, listed = size, true
@@ -222,12 +222,12 @@ func ReadPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item fu
 		case err != nil:
 			return err
 		case number == 1:
-			// The buffer is used again.
+			// Cloned, since the buffer is reused.
 			if err := of.typeMeta(bytes.Clone(value)); err != nil {
 				return err
 			}
 		case size > 0 && (number == 3 || number == 4):
-			return NotUnderstood(errors.New("a list that is encoded otherwise"))
+			return NotUnderstood(errors.New("a list with an unexpected content type or encoding"))
 		}
 	}
 	if !listed {
@@ -263,8 +263,8 @@ func (p *page) items(begin func(*metav1.ListMeta), item func([]byte) error) erro
 	return nil
 }
 
-// header reads the tag and the length of the next field. An Unknown and a list have no fields of
-// another wire type.
+// header reads the tag and the length of the next field. An Unknown and a list have only fields
+// of the wire type Bytes.
 func (p *page) header() (protowire.Number, uint64, error) {
 	tag, err := p.varint()
 	if err != nil {
@@ -281,7 +281,7 @@ func (p *page) header() (protowire.Number, uint64, error) {
 	return number, size, err
 }
 
-// varint reads a number.
+// varint reads a varint.
 func (p *page) varint() (uint64, error) {
 	var v uint64
 	for shift := 0; shift < 64; shift += 7 {
@@ -298,7 +298,7 @@ func (p *page) varint() (uint64, error) {
 			return v, nil
 		}
 	}
-	return 0, NotUnderstood(errors.New("a number without an end"))
+	return 0, NotUnderstood(errors.New("a varint of more than 64 bits"))
 }
 
 func (p *page) value(size uint64) ([]byte, error) {

@@ -14,21 +14,21 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Mask says which fields of a protobuf message are kept. It has a field at the index of its
-// number, nil if the field is not kept.
+// Mask is the set of kept fields of a protobuf message. Its slice is indexed by field number,
+// with nil for dropped fields.
 type Mask struct{ fields []*maskField }
 
-// maskField is a field that is kept.
+// maskField is a kept field.
 type maskField struct {
-	// sub is what is kept of the message that the field has, nil for all of it.
+	// sub is the mask of the message in the field; nil keeps all of the message.
 	sub *Mask
-	// keys are those that are kept of a map, nil for all of them.
+	// keys are the kept keys of a map; nil keeps all keys.
 	keys []string
 }
 
 // NewMask returns the mask that keeps the given fields of a Go type with protobuf tags. A field
-// is a path of names, such as spec.containers.name; all of the last one is kept, or of a map
-// the one key in brackets, as in metadata.labels[app].
+// is a path of names, such as spec.containers.name. The last field is kept as a whole, or for a
+// map only the key in brackets, as in metadata.labels[app].
 func NewMask(of reflect.Type, paths []string) (*Mask, error) {
 	root := &Mask{}
 	for _, path := range paths {
@@ -62,7 +62,7 @@ func (m *Mask) add(of reflect.Type, path string) error {
 	switch {
 	case isKey && field.Kind() == reflect.Map && strings.HasSuffix(key, "]"):
 		if known && kept.keys == nil {
-			return nil // All of it is kept.
+			return nil // The whole map is kept.
 		}
 		kept.keys = append(kept.keys, strings.TrimSuffix(key, "]"))
 	case isKey:
@@ -79,7 +79,7 @@ func (m *Mask) add(of reflect.Type, path string) error {
 	return nil
 }
 
-// FieldNamed returns the number and the type of a field of a message. A list has the type of
+// FieldNamed returns the number and the type of a field of a message; for a list, the type of
 // its items.
 func FieldNamed(name string, of reflect.Type) (int, reflect.Type, error) {
 	if of.Kind() != reflect.Struct {
@@ -103,16 +103,16 @@ func FieldNamed(name string, of reflect.Type) (int, reflect.Type, error) {
 	return 0, nil, fmt.Errorf("%s has no field %s", of, name)
 }
 
-// Prune returns the message without the fields that are not kept. It is made in place, so that
-// the bytes are of no use after an error. Values are not checked: that is left to the decoder.
+// Prune returns the message without the dropped fields. It works in place, so that the bytes
+// are unusable after an error. Values are not checked: that is left to the decoder.
 func (m *Mask) Prune(message []byte) ([]byte, error) {
 	n, err := m.move(message, 0, 0, len(message))
 	return message[:n], err
 }
 
-// move moves what is kept of the message in b[in:end] to b[out:], where out is at most in, and
-// returns where it ends there. What is moved never becomes longer, so that it does not reach
-// what has not been read.
+// move moves the kept fields of the message in b[in:end] to b[out:], where out is at most in,
+// and returns their end. Moved fields never become longer, so that they do not overwrite bytes
+// that have not been read.
 func (m *Mask) move(b []byte, out, in, end int) (int, error) {
 	for in < end {
 		f, err := nextField(b[in:end])
@@ -128,7 +128,7 @@ func (m *Mask) move(b []byte, out, in, end int) (int, error) {
 			out += copy(b[out:], b[start:in])
 		case kept.sub == nil:
 		default:
-			// Its length is known only then, and may take fewer bytes than before.
+			// The length is known only after the move, and may take fewer bytes than before.
 			to := out + f.body
 			last, err := kept.sub.move(b, to, body, in)
 			if err != nil {
@@ -150,8 +150,8 @@ func (m *Mask) field(number protowire.Number) *maskField {
 	return m.fields[number]
 }
 
-// hasKeyOf reports whether the entry of a map is of a key that is kept. One that is damaged is
-// kept, so that the decoder fails.
+// hasKeyOf reports whether the entry of a map has a kept key. A damaged entry is kept, so that
+// the decoder fails.
 func (f *maskField) hasKeyOf(entry []byte) bool {
 	var key []byte
 	for len(entry) > 0 {
@@ -172,16 +172,16 @@ func (f *maskField) hasKeyOf(entry []byte) bool {
 	return false
 }
 
-// Field is a field of a message: its number, its wire type, and how many bytes it takes, of
-// which the first body come before its value.
+// Field is a field of a message: its number, its wire type, and its size in bytes. The value
+// begins after body bytes.
 type Field struct {
 	Number     protowire.Number
 	Kind       protowire.Type
 	body, size int
 }
 
-// nextField returns the field that the bytes begin with. The value of a field of the wire type
-// Bytes is what it has, without its length.
+// nextField returns the field at the beginning of the bytes. The value of a field of the wire
+// type Bytes excludes its length.
 func nextField(b []byte) (Field, error) {
 	number, kind, n := protowire.ConsumeTag(b)
 	if n < 0 {
