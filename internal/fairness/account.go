@@ -9,25 +9,27 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits bound how many requests to the API server the users of one namespace can cause.
+// Limits bound the number of requests to the API server that the users of a namespace can
+// cause.
 type Limits struct {
-	// PerSecond is how many requests a namespace gets each second, and Burst how many of those
-	// that it has not used it keeps.
+	// PerSecond is the number of requests that a namespace gets each second, and Burst the
+	// maximum number of unused requests that it keeps.
 	PerSecond float64
 	Burst     int
 }
 
-// Use is what a namespace has used.
+// Use is the use of shared resources by a namespace.
 type Use struct {
-	// Requests were sent to the API server.
+	// Requests is the number of requests sent to the API server.
 	Requests float64
-	// WorkerSeconds is how long workers have worked for it.
+	// WorkerSeconds is the time that workers have spent on the namespace, in seconds.
 	WorkerSeconds float64
-	// Deferred is how often a reconcile was put off, as the namespace had used up its requests.
+	// Deferred is the number of reconciles that were deferred because the namespace had used up
+	// its requests.
 	Deferred float64
 }
 
-// account is that of one namespace.
+// account is the account of a namespace.
 type account struct {
 	requests *rate.Limiter
 	recent   window
@@ -37,40 +39,40 @@ func newAccount(l Limits) *account {
 	return &account{requests: rate.NewLimiter(rate.Limit(l.PerSecond), l.Burst)}
 }
 
-// charge takes in that a request was sent: also one that the namespace could not afford, as a
-// reconcile that has begun is not interrupted.
+// charge records a sent request, even if the namespace could not afford it, since a running
+// reconcile is not interrupted.
 func (a *account) charge(now time.Time) {
 	a.requests.ReserveN(now, 1)
 	a.recent.at(now).Requests++
 }
 
-// wait returns how long it takes until the namespace may send a request; 0 if it may now.
+// wait returns the time until the namespace may send a request; 0 if it may send one now.
 func (a *account) wait(now time.Time) time.Duration {
 	missing := 1 - a.requests.TokensAt(now)
 	if missing <= 0 {
 		return 0
 	}
-	// Not less than a nanosecond, by which a timer would never be done.
+	// Rounded up: after a wait that is a nanosecond too short, the token would still be missing.
 	return time.Duration(missing/float64(a.requests.Limit())*float64(time.Second)) + 1
 }
 
-// isIdle reports whether nothing is lost if the account is closed.
+// isIdle reports whether the account can be closed without losing information.
 func (a *account) isIdle(now time.Time) bool {
 	return a.requests.TokensAt(now) >= float64(a.requests.Burst()) && a.recent.sum(now) == Use{}
 }
 
-// windowMinutes is how many minutes the metrics look back: the current one, which has just begun,
-// and those before it.
+// windowMinutes is the number of minutes that the metrics cover: the current minute, which has
+// just begun, and the minutes before it.
 const windowMinutes = 5
 
-// window adds up what was used in the last minutes.
+// window adds up the use in the last minutes.
 type window struct {
 	minutes [windowMinutes]Use
-	// last is the minute that was used last, counted since 1970.
+	// last is the minute of the last use, counted since 1970.
 	last int64
 }
 
-// at returns what was used in the minute of a time.
+// at returns the use in the minute of the given time, for updates.
 func (w *window) at(now time.Time) *Use {
 	minute := now.Unix() / 60
 	if minute < w.last-1 {
@@ -84,7 +86,7 @@ func (w *window) at(now time.Time) *Use {
 	return &w.minutes[w.last%windowMinutes]
 }
 
-// sum returns what was used in the last minutes.
+// sum returns the use in the last minutes.
 func (w *window) sum(now time.Time) Use {
 	w.at(now)
 	var sum Use

@@ -15,22 +15,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Controller is a controller of namespaced objects.
+// Controller describes a controller of namespaced objects.
 type Controller[R comparable] struct {
-	// Options are those of controller-runtime.
+	// Options are controller-runtime's options.
 	Options controller.TypedOptions[R]
 	// NamespaceOf returns the namespace of a request.
 	NamespaceOf func(R) string
-	// Deferred is called when a reconcile is put off, and sends no requests: what namespaces share
-	// must be given back in time even then. It may be nil.
+	// Deferred, if not nil, is called when a reconcile is deferred. It sends no requests, and
+	// releases resources that namespaces share, which must not stay reserved during the wait.
 	Deferred func(context.Context, R)
 }
 
 // OfRequest returns the namespace of a request of the common type.
 func OfRequest(r reconcile.Request) string { return r.Namespace }
 
-// Complete builds a controller whose workers and requests to the API server are shared fairly among
-// namespaces. Controllers of namespaced objects are built by it, and not by the builder itself.
+// Complete builds a controller whose workers and requests to the API server are shared fairly
+// among namespaces. Controllers of namespaced objects must be built with it, and not with the
+// builder itself.
 func Complete[R comparable](mgr ctrl.Manager, b *builder.TypedBuilder[R], c Controller[R], inner reconcile.TypedReconciler[R]) error {
 	shared, ok := mgr.(interface{ Shares() *Shares })
 	if !ok {
@@ -43,7 +44,7 @@ func Complete[R comparable](mgr ctrl.Manager, b *builder.TypedBuilder[R], c Cont
 	return b.WithOptions(c.Options).Complete(&Reconciler[R]{inner: inner, shares: shared.Shares(), namespaceOf: c.NamespaceOf, deferred: c.Deferred})
 }
 
-// Reconciler reconciles by another reconciler, at the expense of the namespace of each request.
+// Reconciler calls another reconciler, and charges the namespace of each request.
 type Reconciler[R comparable] struct {
 	inner       reconcile.TypedReconciler[R]
 	shares      *Shares
@@ -56,7 +57,7 @@ type Reconciler[R comparable] struct {
 func (r *Reconciler[R]) Reconcile(ctx context.Context, request R) (ctrl.Result, error) {
 	namespace := r.namespaceOf(request)
 	if wait := r.shares.wait(namespace); wait > 0 {
-		ctrl.LoggerFrom(ctx).V(1).Info("Put off, as the namespace has used up its requests to the API server", "for", wait.Round(time.Millisecond).String())
+		ctrl.LoggerFrom(ctx).V(1).Info("Deferred, because the namespace has used up its requests to the API server", "for", wait.Round(time.Millisecond).String())
 		if r.deferred != nil {
 			r.deferred(ctx, request)
 		}

@@ -11,27 +11,27 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Rows is how many namespaces have a series of their own in a metric. Users may have as many
-// namespaces as they are given, and a metric may not grow with them.
+// Rows is the maximum number of namespaces with a series of their own in a metric. The number
+// of namespaces is up to users, and a metric must not grow with it.
 const Rows = 20
 
-// gauges are the metrics of what namespaces use.
+// gauges are the metrics of use by namespace.
 var gauges = []struct {
 	desc  *prometheus.Desc
 	value func(Use) float64
 }{
 	{describe("requests", "Requests to the API server"), func(u Use) float64 { return u.Requests }},
-	{describe("worker_seconds", "Seconds that workers have worked"), func(u Use) float64 { return u.WorkerSeconds }},
-	{describe("deferred_reconciles", "Reconciles that were put off as a namespace had used up its requests to the API server,"), func(u Use) float64 { return u.Deferred }},
+	{describe("worker_seconds", "Seconds of work by workers"), func(u Use) float64 { return u.WorkerSeconds }},
+	{describe("deferred_reconciles", "Reconciles that were deferred because a namespace had used up its requests to the API server,"), func(u Use) float64 { return u.Deferred }},
 }
 
 func describe(name, used string) *prometheus.Desc {
 	return prometheus.NewDesc("tidekeeper_namespace_"+name, fmt.Sprintf(
-		"%s for the objects of a namespace in the last %d minutes, by namespace: of the %d namespaces with most of them, and of all others together as the namespace that has no name.",
+		"%s for the objects of a namespace in the last %d minutes, by namespace: for each of the %d namespaces with the highest values, and the sum of all others under the empty namespace.",
 		used, windowMinutes, Rows), []string{"namespace"}, nil)
 }
 
-// RegisterMetrics registers the metrics without anything behind them, to list them.
+// RegisterMetrics registers the metrics of this package without values, for docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	return registry.Register(&Shares{})
 }
@@ -57,8 +57,8 @@ func (s *Shares) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// Collect sends a gauge with the label namespace for the [Rows] namespaces that have the greatest
-// values, and the sum of the others for the namespace that has no name.
+// Collect sends a gauge with the label namespace for the [Rows] namespaces with the highest
+// values, and the sum of the others for the empty namespace.
 func Collect(metrics chan<- prometheus.Metric, desc *prometheus.Desc, values map[string]float64) {
 	type row struct {
 		namespace string

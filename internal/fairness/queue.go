@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// Queue is the queue of a controller, in the order of turns. All else is as client-go has it:
-// a request is in the queue once, and a worker has it at a time; it may be added later, or after
-// a delay that grows.
+// Queue is the queue of a controller, in the order of turns. Otherwise it works like
+// client-go's: a request is in the queue once, is processed by a worker at a time, and can be
+// added after a delay or rate-limited.
 //
 // It implements [priorityqueue.PriorityQueue].
 type Queue[R comparable] struct {
@@ -61,8 +61,8 @@ func (q *Queue[R]) Get() (r R, shutdown bool) {
 	return r, shutdown
 }
 
-// GetWithPriority implements [priorityqueue.PriorityQueue]. What still waits when the queue is
-// shut down is left to the next leader.
+// GetWithPriority implements [priorityqueue.PriorityQueue]. Requests that still wait when the
+// queue is shut down are left to the next leader.
 func (q *Queue[R]) GetWithPriority() (r R, priority int, shutdown bool) {
 	if r, shutdown = q.TypedRateLimitingInterface.Get(); shutdown {
 		return r, 0, true
@@ -74,10 +74,10 @@ func (q *Queue[R]) GetWithPriority() (r R, priority int, shutdown bool) {
 	return r, q.turns.priority(r), false
 }
 
-// Done implements [workqueue.TypedInterface]. The worker that calls it asks for the next request
-// then, and finds one of those that could not have a worker until now.
+// Done implements [workqueue.TypedInterface]. The calling worker then asks for the next
+// request, which may be from a namespace that could not get a worker until now.
 func (q *Queue[R]) Done(r R) {
-	// First, as a request that was added meanwhile is pushed again at once.
+	// end comes first, because Done pushes a request again at once if it was added meanwhile.
 	q.turns.end(r)
 	q.TypedRateLimitingInterface.Done(r)
 }

@@ -19,9 +19,9 @@ func With(ctx context.Context, namespace string) context.Context {
 	return context.WithValue(ctx, namespaceKey{}, namespace)
 }
 
-// Transport charges each request that is sent on behalf of a namespace, also those that a client
-// repeats by itself. It sends all of them: a namespace that has used up its requests waits
-// before its next reconcile.
+// Transport charges each request that is sent on behalf of a namespace, including retries by a
+// client. It delays no request: a namespace that has used up its requests waits before its next
+// reconcile.
 func (s *Shares) Transport(next http.RoundTripper) http.RoundTripper { return &transport{next, s} }
 
 type transport struct {
@@ -40,8 +40,8 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper implements [k8s.io/apimachinery/pkg/util/net.RoundTripperWrapper].
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// Recorder charges each event to the namespace of the object that it is about: client-go sends
-// events later, without the context of a reconcile.
+// Recorder charges each event to the namespace of the object that it is about, because
+// client-go sends events later, without the context of a reconcile.
 func (s *Shares) Recorder(inner events.EventRecorder) events.EventRecorder {
 	return &recorder{inner, s}
 }

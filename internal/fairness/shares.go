@@ -10,21 +10,21 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// minSweep is how many accounts are kept before those of idle namespaces are closed.
+// minSweep is the minimum of sweepAt.
 const minSweep = 100
 
-// Shares has an account for each namespace that has used something in the last minutes.
+// Shares has an account for each namespace with any use in the last minutes.
 type Shares struct {
 	limits Limits
 	clock  clock.PassiveClock
 
 	mu       sync.Mutex
 	accounts map[string]*account
-	// sweepAt is how many accounts there are when the idle ones are closed.
+	// sweepAt is the number of accounts at which idle accounts are closed.
 	sweepAt int
 }
 
-// New returns shares of which none is used.
+// New returns shares without any use.
 func New(l Limits, c clock.PassiveClock) *Shares {
 	return &Shares{limits: l, clock: c, accounts: map[string]*account{}, sweepAt: minSweep}
 }
@@ -39,8 +39,8 @@ func (s *Shares) work(namespace string, spent time.Duration) {
 	s.on(namespace, func(a *account, now time.Time) { a.recent.at(now).WorkerSeconds += spent.Seconds() })
 }
 
-// wait returns how long a reconcile is put off because the namespace has used up its requests; 0
-// if it has not.
+// wait returns the time for which a reconcile is deferred because the namespace has used up its
+// requests; 0 if it has not.
 func (s *Shares) wait(namespace string) (wait time.Duration) {
 	s.on(namespace, func(a *account, now time.Time) {
 		if wait = a.wait(now); wait > 0 {
@@ -50,7 +50,7 @@ func (s *Shares) wait(namespace string) (wait time.Duration) {
 	return wait
 }
 
-// on calls a function with the account of a namespace.
+// on calls do with the account of a namespace.
 func (s *Shares) on(namespace string, do func(*account, time.Time)) {
 	now := s.clock.Now()
 	s.mu.Lock()
@@ -64,7 +64,7 @@ func (s *Shares) on(namespace string, do func(*account, time.Time)) {
 	do(a, now)
 }
 
-// sweep closes the accounts of idle namespaces, now and then.
+// sweep closes the accounts of idle namespaces if there are many.
 func (s *Shares) sweep(now time.Time) {
 	if len(s.accounts) < s.sweepAt {
 		return
@@ -77,7 +77,7 @@ func (s *Shares) sweep(now time.Time) {
 	s.sweepAt = max(minSweep, 2*len(s.accounts))
 }
 
-// used returns what each namespace has used in the last minutes.
+// used returns the use by each namespace in the last minutes.
 func (s *Shares) used() map[string]Use {
 	now := s.clock.Now()
 	s.mu.Lock()

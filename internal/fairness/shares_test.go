@@ -197,11 +197,11 @@ func TestMetrics(t *testing.T) {
 	s.work("tenant-00", 90*time.Second)
 	s.wait("tenant-00")
 	s.on("tenant-00", func(a *account, now time.Time) { a.recent.at(now).Deferred += 3 })
-	want := `# HELP tidekeeper_namespace_deferred_reconciles Reconciles that were put off as a namespace had used up its requests to the API server, for the objects of a namespace in the last 5 minutes, by namespace: of the 20 namespaces with most of them, and of all others together as the namespace that has no name.
+	want := `# HELP tidekeeper_namespace_deferred_reconciles Reconciles that were deferred because a namespace had used up its requests to the API server, for the objects of a namespace in the last 5 minutes, by namespace: for each of the 20 namespaces with the highest values, and the sum of all others under the empty namespace.
 # TYPE tidekeeper_namespace_deferred_reconciles gauge
 tidekeeper_namespace_deferred_reconciles{namespace=""} 0
 tidekeeper_namespace_deferred_reconciles{namespace="tenant-00"} 3
-# HELP tidekeeper_namespace_worker_seconds Seconds that workers have worked for the objects of a namespace in the last 5 minutes, by namespace: of the 20 namespaces with most of them, and of all others together as the namespace that has no name.
+# HELP tidekeeper_namespace_worker_seconds Seconds of work by workers for the objects of a namespace in the last 5 minutes, by namespace: for each of the 20 namespaces with the highest values, and the sum of all others under the empty namespace.
 # TYPE tidekeeper_namespace_worker_seconds gauge
 tidekeeper_namespace_worker_seconds{namespace=""} 0
 tidekeeper_namespace_worker_seconds{namespace="tenant-00"} 90

@@ -8,14 +8,15 @@ import (
 	"sync"
 )
 
-// turns is the order in which workers get requests: namespaces take turns, one request each, in
-// rounds. Within a round the namespace with the most urgent request comes first, and within a
-// namespace the most urgent request, then the one that was added first. So a request waits for at
-// most two requests of each other namespace, if it is the only one of its namespace, whatever the
-// others add and how urgent they say that is.
+// turns is the order in which workers get requests: namespaces take turns in rounds, with a
+// single request each per round. Within a round the namespace with the request of the highest
+// priority comes first, and within a namespace the request of the highest priority, then the
+// oldest. So the only request of a namespace waits for at most two requests of each other
+// namespace, whatever their number and priorities.
 //
-// And no namespace gets more workers than it leaves free: the requests of one may all be slow.
-// Of 64 workers the first namespace may use 32, another one 16 beside it, and a sixth still gets one.
+// In addition, no namespace gets more workers than it leaves free, since all of its requests
+// may be slow. Of 64 workers the first namespace may use 32, a second 16 beside it, and a sixth
+// still gets one.
 //
 // It implements [k8s.io/client-go/util/workqueue.Queue].
 type turns[R comparable] struct {
@@ -23,30 +24,30 @@ type turns[R comparable] struct {
 	workers     int
 
 	mu sync.Mutex
-	// spaces are the namespaces with requests that wait or run, and those that have had their turn
-	// in this round.
+	// spaces are the namespaces with waiting or running requests, and the namespaces that have
+	// had their turn in this round.
 	spaces map[string]*space[R]
-	// order has the namespaces with requests that wait: the next one is the first.
+	// order is a heap of the namespaces with waiting requests; the first is next.
 	order   spaces[R]
 	waiting map[R]*entry[R]
-	// running has the priorities of the requests that workers have.
+	// running has the priorities of the requests that are being processed.
 	running map[R]int
 	// wanted has the priorities of requests that are about to be pushed or touched.
 	wanted map[R]int
-	// round is that of the last turn, and pushed counts all requests.
+	// round is the round of the last turn, and pushed counts all requests.
 	round, pushed uint64
 }
 
 // space is a namespace.
 type space[R comparable] struct {
-	// round is the first one in which it has a turn.
+	// round is the first round in which the namespace has a turn.
 	round   uint64
 	waiting entries[R]
 	running int
 	index   int
 }
 
-// entry is a request that waits.
+// entry is a waiting request.
 type entry[R comparable] struct {
 	request  R
 	priority int
@@ -61,7 +62,8 @@ func newTurns[R comparable](workers int, namespaceOf func(R) string) *turns[R] {
 	}
 }
 
-// want sets how urgent a request is that is pushed or touched next; the greater priority counts.
+// want sets the priority of a request that is pushed or touched next; the highest of several
+// counts.
 func (t *turns[R]) want(r R, priority int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,12 +86,12 @@ func (t *turns[R]) Push(r R) {
 		heap.Fix(&t.order, s.index)
 		return
 	}
-	// A namespace that had nothing to do has not saved up turns.
+	// A namespace without requests has not saved up turns.
 	s.round = max(s.round, t.round)
 	heap.Push(&t.order, s)
 }
 
-// Touch makes a request that waits as urgent as it is wanted now.
+// Touch raises the priority of a waiting request to its wanted priority.
 func (t *turns[R]) Touch(r R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +107,7 @@ func (t *turns[R]) Touch(r R) {
 	heap.Fix(&t.order, s.index)
 }
 
-// Len returns how many requests wait; 0 if no worker may have any of them now.
+// Len returns the number of waiting requests; 0 if no worker may take any of them now.
 func (t *turns[R]) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,11 +119,11 @@ func (t *turns[R]) Len() int {
 	return 0
 }
 
-// Pop gives the next request to a worker. There is one, as Len is not 0.
+// Pop gives the next request to a worker. The caller has checked that Len is not 0.
 func (t *turns[R]) Pop() R {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// Those that use too many workers keep their turns.
+	// Namespaces that use too many workers keep their turns.
 	var passed []*space[R]
 	for len(t.order) > 1 && !t.mayRun(t.order[0]) {
 		passed = append(passed, heap.Pop(&t.order).(*space[R]))
@@ -143,7 +145,7 @@ func (t *turns[R]) Pop() R {
 		heap.Push(&t.order, p)
 	}
 	if len(t.order) == 0 {
-		t.round++ // All have had their turns.
+		t.round++ // All namespaces have had their turns.
 	}
 	if t.round > before {
 		for namespace := range t.spaces {
@@ -153,14 +155,14 @@ func (t *turns[R]) Pop() R {
 	return e.request
 }
 
-// priority returns how urgent a request is that a worker has.
+// priority returns the priority of a request that is being processed.
 func (t *turns[R]) priority(r R) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.running[r]
 }
 
-// end takes in that a worker is done with a request.
+// end records that a worker has finished a request.
 func (t *turns[R]) end(r R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,10 +175,10 @@ func (t *turns[R]) end(r R) {
 	t.tidy(namespace)
 }
 
-// mayRun reports whether a namespace may use one worker more.
+// mayRun reports whether a namespace may use another worker.
 func (t *turns[R]) mayRun(s *space[R]) bool { return s.running < t.workers-len(t.running) }
 
-// space returns the namespace of a request, which it adds.
+// space returns the state of a request's namespace, and creates it if needed.
 func (t *turns[R]) space(r R) *space[R] {
 	namespace := t.namespaceOf(r)
 	if t.spaces[namespace] == nil {
@@ -185,20 +187,21 @@ func (t *turns[R]) space(r R) *space[R] {
 	return t.spaces[namespace]
 }
 
-// tidy forgets a namespace of which no request waits or runs, and that would have its turn.
+// tidy drops the state of a namespace without waiting and running requests that has not had a
+// turn in this round.
 func (t *turns[R]) tidy(namespace string) {
 	if s := t.spaces[namespace]; len(s.waiting) == 0 && s.running == 0 && s.round <= t.round {
 		delete(t.spaces, namespace)
 	}
 }
 
-// comesBefore reports whether a request comes before another one of its namespace, or of one that
-// has its turn in the same round.
+// comesBefore reports whether a request comes before another request of the same namespace, or
+// of a namespace with a turn in the same round.
 func (e *entry[R]) comesBefore(other *entry[R]) bool {
 	return e.priority > other.priority || e.priority == other.priority && e.number < other.number
 }
 
-// entries are the requests of a namespace that wait, as a heap.
+// entries is a heap of the waiting requests of a namespace.
 type entries[R comparable] []*entry[R]
 
 func (h entries[R]) Len() int           { return len(h) }
@@ -218,7 +221,7 @@ func (h *entries[R]) Push(x any) {
 // Pop implements [heap.Interface].
 func (h *entries[R]) Pop() any { return cutLast(h) }
 
-// spaces are namespaces with requests that wait, as a heap.
+// spaces is a heap of namespaces with waiting requests.
 type spaces[R comparable] []*space[R]
 
 func (h spaces[R]) Len() int { return len(h) }

@@ -10,22 +10,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// observation is a state of a pod that the API server sent, or that the pod is gone, or an
-// event about it.
+// observation is a state of a pod that the API server sent, the end of a pod, or an event about
+// a pod.
 type observation struct {
 	seen time.Time
 	pod  *corev1.Pod
-	// initial: the pod existed before the watch began.
+	// initial is true if the pod existed before the watch began.
 	initial bool
-	// gone: the pod no longer exists, for the given reason.
+	// gone is true if the pod no longer exists, for the given reason.
 	gone   bool
 	reason string
-	// event is about the pod, whose state is not news then.
+	// event, if not nil, is an event about the pod. The state of pod was reported already then.
 	event *corev1.Event
 }
 
-// transitions returns what an observation adds to the last reported state of a pod, and
-// the state that is reported with it.
+// transitions returns the transitions from the last reported state of a pod to an observation,
+// and the state that counts as reported with them.
 func (o observation) transitions(reported *corev1.Pod) ([]Transition, *corev1.Pod) {
 	var list []Transition
 	state := o.pod
@@ -45,18 +45,18 @@ func (o observation) transitions(reported *corev1.Pod) ([]Transition, *corev1.Po
 	return list, state
 }
 
-// backlog is what has been reported of a pod, and what has not.
+// backlog is the last reported state of a pod, and its unreported observations.
 type backlog struct {
-	// reported is the last state that was reported completely; nil before the first,
-	// and when the pod is gone.
+	// reported is the last state that was reported completely; nil before the first, and after
+	// the end of the pod.
 	reported *corev1.Pod
-	// pending are the observations since then, oldest first. The first done transitions
-	// of the oldest have been reported.
+	// pending are the observations since then, oldest first. The first done transitions of the
+	// oldest have been reported.
 	pending []observation
 	done    int
 }
 
-// backlogs are those of all pods, by key. The handlers append to them, and the workers
+// backlogs are the backlogs of all pods, by key. The handlers append to them, and the workers
 // report them.
 type backlogs struct {
 	mu    sync.Mutex
@@ -74,8 +74,8 @@ func (b *backlogs) add(key string, o observation) {
 	b.byKey[key].pending = append(b.byKey[key].pending, o)
 }
 
-// report reports the pending transitions of a pod, in order, until that fails. It
-// repeats none of them. Callers must not call it concurrently for one key.
+// report reports the pending transitions of a pod, in order, until report returns an error. It
+// repeats none of them. Callers must not call it concurrently for the same key.
 func (b *backlogs) report(key string, report func(Transition) error) error {
 	for {
 		transitions, state, ok := b.next(key)
@@ -92,8 +92,7 @@ func (b *backlogs) report(key string, report func(Transition) error) error {
 	}
 }
 
-// next returns the transitions of the oldest pending observation that have not been
-// reported.
+// next returns the unreported transitions of the oldest pending observation.
 func (b *backlogs) next(key string) ([]Transition, *corev1.Pod, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,9 +124,9 @@ func (b *backlogs) finish(key string, state *corev1.Pod) {
 	}
 }
 
-// drop gives up the pending transitions of a pod, and returns how many there were. The
-// last state that it gives up counts as reported: later states are compared with that
-// one, so that each transition is either reported or counted.
+// drop gives up the pending transitions of a pod, and returns their number. The last dropped
+// state counts as reported: later states are compared with that state, so that each transition
+// is either reported or counted.
 func (b *backlogs) drop(key string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
 
-// containers adds what happened to the containers of one list.
+// containers adds the transitions of the containers in a list of statuses.
 func (d *differ) containers(was, is []corev1.ContainerStatus) {
 	for i := range is {
 		if first := pods.ContainerStatus(is, is[i].Name); first == &is[i] {
@@ -27,9 +27,8 @@ func (d *differ) containers(was, is []corev1.ContainerStatus) {
 	}
 }
 
-// container adds the starts and ends that the new state of a container shows and the
-// old one does not, first of the run before the last and then of the last, or what the
-// container waits for.
+// container adds the starts and ends that the new state of a container shows and the old state
+// does not, or the reason for which it waits. The run before the last comes first.
 func (d *differ) container(was, is *corev1.ContainerStatus) {
 	if was == nil {
 		was = &corev1.ContainerStatus{}
@@ -37,7 +36,7 @@ func (d *differ) container(was, is *corev1.ContainerStatus) {
 	from := stateOf(was)
 	add := func(t Transition) {
 		t.Kind, t.Name, t.From, t.Restarts = Container, is.Name, from, is.RestartCount
-		// A container can wait for one thing after another without running in between.
+		// A container can wait for several reasons in a row without running in between.
 		t.Repeated = t.From == t.To && (t.To != Waiting || is.RestartCount > was.RestartCount)
 		from = t.To
 		d.add(t)
@@ -95,7 +94,7 @@ func end(t *corev1.ContainerStateTerminated) Transition {
 	return Transition{To: Terminated, Time: t.FinishedAt.Time, Reason: t.Reason, Message: message}
 }
 
-// startKnown reports whether a container's status has the given start already.
+// startKnown reports whether a container's status contains the given start already.
 func startKnown(s *corev1.ContainerStatus, at time.Time) bool {
 	for _, state := range []corev1.ContainerState{s.LastTerminationState, s.State} {
 		if state.Running != nil && sameTime(state.Running.StartedAt.Time, at) || state.Terminated != nil && sameTime(state.Terminated.StartedAt.Time, at) {
@@ -105,7 +104,7 @@ func startKnown(s *corev1.ContainerStatus, at time.Time) bool {
 	return false
 }
 
-// endKnown reports whether a container's status has the given end already.
+// endKnown reports whether a container's status contains the given end already.
 func endKnown(s *corev1.ContainerStatus, t *corev1.ContainerStateTerminated) bool {
 	for _, known := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
 		if known != nil && known.ExitCode == t.ExitCode && sameTime(known.StartedAt.Time, t.StartedAt.Time) && sameTime(known.FinishedAt.Time, t.FinishedAt.Time) {

@@ -15,11 +15,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
 
-// maxWaiting is the maximum number of events that wait for their pod to be read. Those of
-// pods that do not match the watch's selector keep waiting, so the oldest are forgotten.
+// maxWaiting is the maximum number of events that wait for their pod to be read. Events about
+// pods outside the watch's selector wait forever, so the oldest are dropped.
 const maxWaiting = 1000
 
-// happened returns the transition that an event is. The pod is the one that it is about.
+// happened returns the transition for an event about the pod.
 func happened(e *corev1.Event, pod *corev1.Pod) Transition {
 	t := Transition{
 		Kind: Event, Name: containerOf(e.InvolvedObject.FieldPath), Type: e.Type, Reason: e.Reason, Message: e.Message,
@@ -31,7 +31,8 @@ func happened(e *corev1.Event, pod *corev1.Pod) Transition {
 	return withPod(t, pod)
 }
 
-// containerOf returns the name in a path like spec.containers{app}, "" if it has none.
+// containerOf returns the container name in a path like spec.containers{app}; "" if there is
+// none.
 func containerOf(path string) string {
 	_, name, found := strings.Cut(path, "{")
 	if !found {
@@ -40,10 +41,10 @@ func containerOf(path string) string {
 	return strings.TrimSuffix(name, "}")
 }
 
-// eventFeed hands on the events about the pods that are watched. An event can be read before
-// its pod, because they come by two watches.
+// eventFeed passes on the events about watched pods. An event can be read before its pod,
+// because both come by separate watches.
 type eventFeed struct {
-	// emit is called with each event about a pod that is known.
+	// emit is called with each event about a known pod.
 	emit func(*corev1.Event, *corev1.Pod)
 
 	mu      sync.Mutex
@@ -51,7 +52,7 @@ type eventFeed struct {
 	waiting []*corev1.Event // oldest first
 }
 
-// keep makes a pod known, or its new state.
+// keep adds a pod, or its new state, to the known pods.
 func (f *eventFeed) keep(pod *corev1.Pod) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,15 +73,15 @@ func (f *eventFeed) keep(pod *corev1.Pod) {
 	f.waiting = rest
 }
 
-// forget makes a pod unknown that is gone.
+// forget removes a deleted pod from the known pods.
 func (f *eventFeed) forget(pod *corev1.Pod) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.pods, pod.UID)
 }
 
-// add hands an event on as soon as its pod is known. One that happened before the watch
-// began is skipped if its pod is known by now: how that pod got to its state is history.
+// add passes an event on as soon as its pod is known. An event from before the watch is skipped
+// if its pod is already known, because it explains a state that is not reported.
 func (f *eventFeed) add(e *corev1.Event, past bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

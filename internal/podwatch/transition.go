@@ -16,29 +16,29 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
 
-// Kind is what changed in a pod.
+// Kind is the kind of a transition.
 type Kind string
 
 // The kinds of transitions.
 const (
-	// Found: the pod existed before the watch began. To is its phase.
+	// Found means that the pod existed before the watch began. To is its phase.
 	Found Kind = "Found"
-	// Created: the pod was created.
+	// Created means that the pod was created.
 	Created Kind = "Created"
-	// Phase: From and To are phases.
+	// Phase means that the phase changed. From and To are phases.
 	Phase Kind = "Phase"
-	// Condition: Name is its type, From and To are its status; both are the same if only
-	// the reason changed, and "" if the pod does not have the condition.
+	// Condition means that a condition changed. Name is its type, From and To are its status:
+	// equal if only the reason changed, and "" if the pod does not have the condition.
 	Condition Kind = "Condition"
-	// Container: Name is the name of the container, From and To are Waiting, Running or
-	// Terminated, and "" if the pod does not say.
+	// Container means that the state of a container changed. Name is the name of the container,
+	// From and To are Waiting, Running or Terminated, and "" if its state is unknown.
 	Container Kind = "Container"
-	// Event: an event about the pod, Reason and Message; Name is the container that it is
-	// about, if any.
+	// Event means that an event about the pod was recorded, with Reason and Message. Name is
+	// the container that the event is about, if any.
 	Event Kind = "Event"
-	// Deleting: the pod was deleted, and ends within its grace period.
+	// Deleting means that the pod was deleted, and ends within its grace period.
 	Deleting Kind = "Deleting"
-	// Deleted: the pod no longer exists.
+	// Deleted means that the pod no longer exists.
 	Deleted Kind = "Deleted"
 )
 
@@ -49,40 +49,39 @@ const (
 	Terminated = "terminated"
 )
 
-// Transition is one thing that happened to a pod.
+// Transition is a change of a pod, or an event about it.
 type Transition struct {
-	// Seen is when it was read, on the clock of this machine.
+	// Seen is the time at which the transition was read, by the clock of this machine.
 	Seen time.Time `json:"seen"`
-	// Time is when it happened, in whole seconds, on the clocks of the cluster. It is
-	// zero if the pod does not say.
+	// Time is the time at which the transition happened, in whole seconds, by the clocks of the
+	// cluster. It is zero if the pod does not contain that time.
 	Time time.Time `json:"time,omitzero"`
-	// The pod. Node is the node that it is bound to.
+	// Namespace, Pod and UID identify the pod, and Node is the node that it is bound to.
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
 	UID       string `json:"uid"`
 	Node      string `json:"node,omitempty"`
-	// What happened; Kind says what the other fields are.
+	// Kind defines the meaning of Name, From and To.
 	Kind    Kind   `json:"kind"`
 	Name    string `json:"name,omitempty"`
 	From    string `json:"from,omitempty"`
 	To      string `json:"to,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Type is that of an event, Normal or Warning, and Count how often it has happened if
-	// that is more than once.
+	// Type is the type of an event, Normal or Warning, and Count the number of its occurrences
+	// if more than one.
 	Type  string `json:"type,omitempty"`
 	Count int32  `json:"count,omitempty"`
-	// Restarts is how often the container was restarted.
+	// Restarts is the number of restarts of the container.
 	Restarts int32 `json:"restarts,omitempty"`
-	// Repeated: the state is the same as before, and was another in between that the
-	// API server did not send.
+	// Repeated is true if the state is the same as before, and the API server did not send the
+	// state in between.
 	Repeated bool `json:"repeated,omitempty"`
 }
 
-// Diff returns what happened to a pod between two states, in the order of the
-// timestamps and, where there are none, in the order in which these things usually
-// happen. old is nil if the pod did not exist; a pod with another UID has replaced the
-// old one.
+// Diff returns the transitions between two states of a pod, ordered by their timestamps;
+// transitions without a timestamp are in the order in which they usually happen. old is nil if
+// the pod did not exist; a pod with another UID has replaced the old pod.
 func Diff(old, pod *corev1.Pod) []Transition {
 	if old != nil && old.UID != pod.UID {
 		return append([]Transition{deleted(old, "replaced by another pod of the same name")}, Diff(nil, pod)...)
@@ -136,7 +135,7 @@ func withPod(t Transition, pod *corev1.Pod) Transition {
 	return t
 }
 
-// differ collects what happened between two states of a pod.
+// differ collects the transitions between two states of a pod.
 type differ struct {
 	old, pod    *corev1.Pod
 	transitions []Transition
@@ -147,7 +146,7 @@ func (d *differ) add(t Transition) {
 	d.transitions = append(d.transitions, withPod(t, d.pod))
 }
 
-// phase adds the phase if it has changed and belongs here in the order.
+// phase adds a transition of the phase if the phase has changed and here is true.
 func (d *differ) phase(here bool) {
 	was, is := d.old.Status, d.pod.Status
 	if here && (was.Phase != is.Phase || was.Reason != is.Reason) {
@@ -166,7 +165,7 @@ func (d *differ) condition(kind corev1.PodConditionType) {
 		is = &corev1.PodCondition{}
 	}
 	t := Transition{Kind: Condition, Name: string(kind), From: string(was.Status), To: string(is.Status), Reason: is.Reason, Message: is.Message}
-	// If only the reason changes, the condition does not say when.
+	// If only the reason changes, the condition has no time for the change.
 	moved := is.LastTransitionTime.After(was.LastTransitionTime.Time)
 	if moved || was.Status != is.Status {
 		t.Time = is.LastTransitionTime.Time
@@ -177,8 +176,8 @@ func (d *differ) condition(kind corev1.PodConditionType) {
 	}
 }
 
-// otherConditions returns, in order, the conditions that have no fixed place:
-// readiness gates, disruptions, and any others.
+// otherConditions returns, sorted, the types of conditions without a fixed position in the
+// order: readiness gates, disruptions, and any others.
 func (d *differ) otherConditions() []corev1.PodConditionType {
 	kinds := map[corev1.PodConditionType]bool{}
 	for _, pod := range []*corev1.Pod{d.old, d.pod} {
@@ -200,7 +199,7 @@ func (d *differ) deletion() {
 	}
 	t := Transition{Kind: Deleting}
 	if grace := d.pod.DeletionGracePeriodSeconds; grace != nil {
-		// The timestamp is when the grace period ends.
+		// The timestamp is the end of the grace period.
 		length := time.Duration(*grace) * time.Second
 		t.Time = d.pod.DeletionTimestamp.Add(-length)
 		t.Message = fmt.Sprintf("grace period %s", length)
@@ -208,9 +207,9 @@ func (d *differ) deletion() {
 	d.add(t)
 }
 
-// inOrder returns the transitions in the order of their times. A transition without a
-// time stays behind its predecessor, and those of one container stay in order even if
-// the container claims to have ended before it started.
+// inOrder sorts the transitions by time. A transition without a time stays behind its
+// predecessor, and transitions of a container stay in order even if its status has an end
+// before the start.
 func (d *differ) inOrder() []Transition {
 	type placed struct {
 		at time.Time

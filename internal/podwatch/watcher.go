@@ -17,47 +17,47 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/reconnect"
 )
 
-// workers is how many pods are reported at the same time. Each pod is handled by one
+// workers is the number of pods that are reported at the same time. Each pod is handled by one
 // worker at a time.
 const workers = 4
 
 // byReadiness indexes pods by the status of their condition Ready.
 const byReadiness = "readiness"
 
-// Watcher reports what happens to pods. Several goroutines may call its functions at
-// the same time, but only one for each pod.
+// Watcher reports the transitions of pods. Several goroutines may call its functions at the
+// same time, but only one for each pod.
 type Watcher struct {
 	// Source lists and watches the pods. It must accept contexts.
 	Source cache.ListerWatcher
 	// Events lists and watches the events about pods; nil if they are not wanted.
 	Events cache.ListerWatcher
-	// Names limits the watch to the pods of these names, unless it is empty.
+	// Names limits the watch to pods with these names, unless it is empty.
 	Names map[string]bool
-	// History: also report how the pods that exist at the start got to their state, as
-	// far as they and the events show it.
+	// History means that the watcher also reports the earlier transitions of the pods that
+	// exist at the start, as far as the pods and the events show them.
 	History bool
-	// OnTransition is called with each transition. After an error it is called with the
-	// same one again, at most three times; then all that is pending for that pod is
+	// OnTransition is called with each transition. After an error it is called with the same
+	// transition again, at most three times; then all pending transitions of that pod are
 	// dropped.
 	OnTransition func(Transition) error
 
-	// OnStart is called with the number of pods that exist at the start, and how many of
-	// them are not ready.
+	// OnStart is called with the number of pods that exist at the start, and the number of them
+	// that are not ready.
 	OnStart func(pods, unready int)
 	// OnLost is called once when the API server becomes unreachable, and OnRegained when
 	// it is reachable again.
 	OnLost     func(error)
 	OnRegained func()
-	// OnNoEvents is called once if events cannot be read; the pods are watched all the same.
+	// OnNoEvents is called once if events cannot be read; the pods are still watched.
 	OnNoEvents func(error)
 	// OnDropped is called with the key, namespace/name, of a pod whose transitions were
-	// given up, and how many these are.
+	// dropped, and their number.
 	OnDropped func(key string, transitions int, err error)
 }
 
-// Run watches until the context ends, or it cannot watch at all, for instance because
-// it lacks the right to. It returns why, once all that it has read is reported and all
-// its goroutines have ended.
+// Run watches until the context ends or watching is impossible, for instance because of missing
+// rights. It returns the reason, after all transitions are reported and all its goroutines have
+// ended.
 func (w *Watcher) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -89,13 +89,13 @@ func (w *Watcher) Run(ctx context.Context) error {
 	})
 	<-ctx.Done()
 	reading.Wait()
-	// Workers empty a queue that is shut down, so all that was read is reported.
+	// Workers empty a queue that is shut down, so all transitions that were read are reported.
 	queue.ShutDown()
 	reporting.Wait()
 	return context.Cause(ctx)
 }
 
-// runEvents reads the events until the context ends, or they cannot be read at all.
+// runEvents reads events until the context ends or events cannot be read at all.
 func (w *Watcher) runEvents(ctx context.Context, feed *eventFeed) {
 	if w.Events == nil {
 		return
@@ -104,7 +104,7 @@ func (w *Watcher) runEvents(ctx context.Context, feed *eventFeed) {
 	defer stop(nil)
 	connection := &reconnect.Connection{
 		Source: cache.ToListerWatcherWithContext(w.Events),
-		// The connection of the pods says so.
+		// The connection of the pods reports a lost connection.
 		OnLost: func(error) {}, OnRegained: func() {},
 		Stop: func(err error) {
 			w.OnNoEvents(err)
@@ -122,7 +122,7 @@ func (w *Watcher) runEvents(ctx context.Context, feed *eventFeed) {
 				}
 			},
 			Update: func(old, e *corev1.Event) {
-				// A new list has what is known already.
+				// A new list repeats known events.
 				if w.selects(e.InvolvedObject.Name) && old.ResourceVersion != e.ResourceVersion {
 					feed.add(e, false)
 				}
@@ -132,8 +132,8 @@ func (w *Watcher) runEvents(ctx context.Context, feed *eventFeed) {
 	informer.RunWithContext(ctx)
 }
 
-// handler returns the event handler that appends what the informer reads to the
-// backlogs, and adds the keys of the pods to the queue.
+// handler returns the event handler that appends observations to the backlogs, and adds the
+// keys of the pods to the queue.
 func (w *Watcher) handler(enqueue func(string), backlogs *backlogs, feed *eventFeed) cache.ResourceEventHandler {
 	add := func(o observation) {
 		if !w.selects(o.pod.Name) {
@@ -168,7 +168,7 @@ func (w *Watcher) handler(enqueue func(string), backlogs *backlogs, feed *eventF
 			case missed:
 				o.reason = "while the connection was lost"
 			case pod.DeletionTimestamp == nil:
-				o.reason = "immediately, or it no longer matches what is watched"
+				o.reason = "immediately, or the pod no longer matches the selector"
 			}
 			add(o)
 		},
@@ -177,7 +177,7 @@ func (w *Watcher) handler(enqueue func(string), backlogs *backlogs, feed *eventF
 
 func (w *Watcher) selects(pod string) bool { return len(w.Names) == 0 || w.Names[pod] }
 
-// count returns the number of selected pods, and how many of them are not ready.
+// count returns the number of selected pods, and the number of them that are not ready.
 func (w *Watcher) count(store cache.Indexer) (all, unready int) {
 	for _, status := range store.ListIndexFuncValues(byReadiness) {
 		list, err := store.ByIndex(byReadiness, status)
@@ -204,8 +204,7 @@ func readiness(o any) ([]string, error) {
 	return []string{string(corev1.ConditionUnknown)}, nil
 }
 
-// trimObject keeps the fields that this package needs, a fraction of what the API
-// server sends.
+// trimObject keeps the fields that this package needs, a fraction of the API server's data.
 func trimObject(o any) (any, error) {
 	if pod, ok := o.(*corev1.Pod); ok {
 		return trim(pod), nil

@@ -9,11 +9,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// maxRetries is how often a key is retried before it is dropped.
+// maxRetries is the number of retries of a key before it is dropped.
 const maxRetries = 3
 
-// The delays between retries. A person waits for the lines, and three retries should
-// still last longer than a brief failure.
+// The delays between retries. A user waits for the output, and three retries should still last
+// longer than a brief failure.
 const (
 	firstDelay = 200 * time.Millisecond
 	maxDelay   = 5 * time.Second

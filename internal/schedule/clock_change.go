@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// ClockChange describes how a clock change of the zone affects a tick of the
-// schedule, given the previous tick: the tick was moved out of a gap, its time
-// occurs twice, or it is the first one after the change. It returns "" if there is
-// no clock change nearby.
+// ClockChange describes the effect of a clock change of the zone on a tick of the schedule,
+// given the previous tick: the tick was moved out of a gap, its time occurs twice, or it is the
+// first tick after the change. It returns "" if there is no clock change nearby.
 func (s *Schedule) ClockChange(tick, previous time.Time) string {
 	here := stretchNear(s.location, tick)
 	local := tick.In(s.location)
@@ -40,7 +39,7 @@ func (s *Schedule) ClockChange(tick, previous time.Time) string {
 	return ""
 }
 
-// contain reports whether the expression names this wall clock time.
+// contain reports whether the expression matches this wall clock time.
 func (t *fieldValues) contain(wall time.Time) bool {
 	has := func(field, value int) bool { return slices.Contains(t[field].list(fields[field]), value) }
 	if !has(minuteField, wall.Minute()) || !has(hourField, wall.Hour()) || !has(monthField, int(wall.Month())) {
@@ -64,9 +63,8 @@ func trimZeros(d time.Duration) string {
 	return text
 }
 
-// stretchNear is [stretchAt] without bounds at which the offset does not change (Go
-// may report a bound every year, see stretchAt), and without an end that is far
-// away.
+// stretchNear is [stretchAt] without bounds at which the offset does not change (Go may report
+// a bound every year, see stretchAt), and without an end in the distant future.
 func stretchNear(location *time.Location, t time.Time) stretch {
 	at := stretchAt(location, t)
 	if !at.start.IsZero() && stretchAt(location, at.start.Add(-1)).offset == at.offset {
@@ -78,9 +76,9 @@ func stretchNear(location *time.Location, t time.Time) stretch {
 	return at
 }
 
-// FirstInstant returns the first instant at which a zone's clock shows the date and
-// time of day of wall or, if the clock skips that time, the end of the gap. The
-// location of wall itself is ignored.
+// FirstInstant returns the first instant at which a zone's clock shows the date and time of day
+// of wall or, if the clock skips that time, the end of the gap. The location of wall is
+// ignored.
 func FirstInstant(location *time.Location, wall time.Time) time.Time {
 	year, month, day := wall.Date()
 	hour, minute, second := wall.Clock()

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// Describe returns the schedule in words, without its zone: "at 03:00, on Monday
-// to Friday".
+// Describe returns the schedule in words, without its zone: "at 03:00, on Monday to Friday".
 func (s *Schedule) Describe() string {
 	clock, days := s.times.describeClock(), s.times.describeDays()
 	// "Every 5 minutes" is complete if neither hours nor days are restricted.
@@ -34,7 +33,7 @@ const (
 	everyDay  = "every day"
 )
 
-// maxListedTimes is the largest number of times of day that are listed individually.
+// maxListedTimes is the maximum number of times of day that are listed individually.
 const maxListedTimes = 6
 
 func (t *fieldValues) describeClock() string {
@@ -98,7 +97,8 @@ func fromMonday(weekdays []int) []int {
 	return weekdays
 }
 
-// stepOf returns n and true if the list is every nth value from 0 to size-1, n > 1.
+// stepOf returns n and true if the list consists of every nth value from 0 to size-1, with n >
+// 1.
 func stepOf(list []int, size int) (int, bool) {
 	if len(list) < 2 || list[0] != 0 || size%len(list) != 0 {
 		return 0, false
@@ -123,7 +123,7 @@ func ordinal(n int) string {
 	}
 }
 
-// ranges names values; three or more consecutive ones become "a to c".
+// ranges returns the names of values; three or more consecutive values become "a to c".
 func ranges(list []int, name func(int) string) []string {
 	var items []string
 	for i := 0; i < len(list); {

@@ -14,17 +14,17 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// maxLength is far longer than any useful expression: all five fields with every
-// value written out take about 330 characters.
+// maxLength is far longer than any useful expression: all five fields with every value written
+// out take about 330 characters.
 const maxLength = 1024
 
-// searchYears is how far ahead the calendar looks for the next time. The rarest date
-// that an expression can name is 29 February, at most eight years after the previous
-// one (2096 to 2104, as 2100 is not a leap year).
+// searchYears is the number of years in which the calendar searches for the next time. The
+// rarest date in an expression is 29 February, at most eight years after the previous 29
+// February (2096 to 2104, as 2100 is not a leap year).
 const searchYears = 9
 
-// parser parses the output of expand. DowOrDom is cron's rule for the two day
-// fields: if neither is *, a day that matches either of them is enough.
+// parser parses the output of expand. DowOrDom is cron's rule for the two day fields: if
+// neither is *, a day that matches either field is enough.
 var parser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).
 	WithMaxSearchYears(searchYears)
 
@@ -38,7 +38,7 @@ var descriptors = map[string]string{
 	"@hourly":   "0 * * * *",
 }
 
-// field is one of the five fields: its name in errors, and the values it may have.
+// field describes a field of an expression: its name in errors, and its range of values.
 type field struct {
 	name       string
 	first      int
@@ -64,8 +64,8 @@ const (
 	weekdayField
 )
 
-// parseExpression returns the calendar of an expression and the values of its
-// fields. Errors say what is wrong and what to write instead.
+// parseExpression returns the calendar of an expression and the values of its fields. An error
+// explains the mistake and its correction.
 func parseExpression(expression string) (calendar *cron.SpecSchedule, times fieldValues, err error) {
 	texts, err := split(expression)
 	if err != nil {
@@ -86,7 +86,7 @@ func parseExpression(expression string) (calendar *cron.SpecSchedule, times fiel
 	if !ok {
 		return nil, fieldValues{}, fmt.Errorf("read as %T, which has no calendar", parsed)
 	}
-	// Any start will do: every date that exists occurs within searchYears of it.
+	// Any start will do: every existing date occurs within searchYears.
 	if calendar.Next(epoch).IsZero() {
 		return nil, fieldValues{}, errors.New("never happens: no month it names has a day it names")
 	}
@@ -121,11 +121,11 @@ func split(expression string) ([]string, error) {
 	return texts, nil
 }
 
-// parse returns the values that a field names.
+// parse returns the values in the text of a field.
 //
-// go-cron (v0.9.1) is not used for this: it refuses THU because of the H, reads 1/2
-// in the day of week as ending on Sunday, which it also knows as 7, reads "*-5" as
-// "*", and accepts "," as a field with no values.
+// go-cron (v0.9.1) is not used for parsing: it refuses THU because of the H, reads 1/2 in the
+// day of week as ending on Sunday, which it also knows as 7, reads "*-5" as "*", and accepts
+// "," as a field with no values.
 func (f field) parse(text string) (values, error) {
 	var v values
 	for item := range strings.SplitSeq(text, ",") {
@@ -142,8 +142,8 @@ func (f field) parse(text string) (values, error) {
 	return v, nil
 }
 
-// item returns the range and the step of one item of a field's list: *, a value or
-// a range, each with or without a step.
+// item returns the range and the step of an item in a field's list: *, a value or a range, with
+// or without a step.
 func (f field) item(item string) (low, high, step int, err error) {
 	span, stepText, hasStep := strings.Cut(item, "/")
 	lowText, highText, isRange := strings.Cut(span, "-")
@@ -180,7 +180,7 @@ func (f field) item(item string) (low, high, step int, err error) {
 
 func isStar(text string) bool { return text == "*" || text == "?" }
 
-// value returns the number that a text gives in digits or by name.
+// value returns the number for a text, which is a number or a name.
 func (f field) value(text string) (int, error) {
 	for i, name := range f.names {
 		if strings.EqualFold(text, name) {
@@ -218,9 +218,8 @@ func (f field) explain(item string, err error) error {
 	return err
 }
 
-// values are the values that one field of an expression names, one bit each, and
-// whether the field is a *, which matters for the rule for the two day fields. Sunday
-// may be bit 0, bit 7 or both.
+// values are the values of a field, a bit for each, and whether the field is a *, which matters
+// for the rule for the two day fields. Sunday may be bit 0, bit 7 or both.
 type values struct {
 	set  uint64
 	star bool
@@ -245,8 +244,8 @@ func (v values) list(f field) []int {
 // full reports whether v contains every value of the field.
 func (v values) full(f field) bool { return len(v.list(f)) == f.last-f.first+1 }
 
-// expand writes the values as a plain list, so that go-cron has nothing left to
-// interpret except that 7 is Sunday.
+// expand writes the values as a plain list, so that go-cron has nothing left to interpret
+// except that 7 is Sunday.
 func (v values) expand() string {
 	if v.star {
 		return "*"

@@ -5,32 +5,32 @@ package schedule
 
 import "time"
 
-// gap is a time without ticks: there is none after from and before to. A schedule keeps the one
-// that it found last, as it is asked about the same time again and again while a tick is due,
-// and a search costs more than all else that is decided then.
+// gap is a period without ticks between from and to. A schedule caches the last gap that it
+// found, since it is asked about the same time repeatedly while a tick is due, and a search is
+// the most expensive part of a decision.
 type gap struct {
 	from, to time.Time
-	// fromTick and toTick say that there is a tick at its ends.
+	// fromTick and toTick are true if there is a tick at that end.
 	fromTick, toTick bool
 }
 
 func (g *gap) contains(t time.Time) bool { return g != nil && !t.Before(g.from) && t.Before(g.to) }
 
-// Next returns the first tick strictly after a time, in UTC, and false if there is
-// none. A schedule that Parse returned always has one.
+// Next returns the first tick strictly after a time, in UTC; false if there is none. A schedule
+// that Parse returned always has a next tick.
 //
-// A schedule that names every hour of the day is an interval: it ticks whenever the
-// zone's clock shows one of its times. When the clock is put back, it keeps ticking
-// through the repeated hour. When the clock is put forward, the skipped times are
-// not made up for: the next tick is the next time that the clock shows.
+// A schedule with every hour of the day is an interval: it ticks whenever the zone's clock
+// shows a matching time. When the clock is put back, it keeps ticking through the repeated
+// hour. When the clock is put forward, the skipped times are lost: the next tick is the next
+// matching time that the clock shows.
 //
-// Every other schedule has fixed times, each of which ticks once: at the first
-// instant at which the zone's clock shows that time or a later one. A time in the
-// spring gap therefore ticks at the end of the gap, together with all other times in
-// it, and a time in the autumn overlap ticks in the first pass only.
+// Every other schedule has fixed times, each of which ticks once: at the first instant at which
+// the zone's clock shows that time or a later time. A time in the spring gap therefore ticks at
+// the end of the gap, together with all other times in the gap, and a time in the autumn
+// overlap ticks in the first pass only.
 //
-// Vixie cron makes the same distinction (crontab(5), cron(8)), except that there a *
-// in the minute field, or a * with a step, is enough for an interval.
+// Vixie cron makes the same distinction (crontab(5), cron(8)), except that there a * in the
+// minute field, or a * with a step, is enough for an interval.
 func (s *Schedule) Next(after time.Time) (time.Time, bool) {
 	after = after.UTC() // also drops the monotonic clock reading, which a tick must not have
 	known := s.recent.Load()
@@ -59,7 +59,7 @@ func (s *Schedule) last(upTo time.Time) (time.Time, bool) {
 		return known.from, true
 	}
 	if known != nil && known.toTick && !upTo.Before(known.to) {
-		// Mostly the tick that was the next one has just become due.
+		// The usual case: the next tick has just become due.
 		if next, ok := s.findNext(known.to); ok && upTo.Before(next) {
 			s.recent.Store(&gap{from: known.to, to: next, fromTick: true, toTick: true})
 			return known.to, true

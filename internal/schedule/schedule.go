@@ -12,34 +12,34 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// MaxMissed is where [Schedule.Latest] stops counting.
+// MaxMissed is the number at which [Schedule.Latest] stops counting.
 const MaxMissed = 1000
 
 var epoch = time.Unix(0, 0).UTC()
 
-// Schedule is the ticks of a cron expression in a time zone. They never change, and it is
-// safe for concurrent use. [Parse] returns one.
+// Schedule is a cron expression in a time zone. It never changes, and is safe for concurrent
+// use. Create it with [Parse].
 type Schedule struct {
 	expression string
 	location   *time.Location
 	calendar   *cron.SpecSchedule // wall clock times, represented as if they were UTC
 	times      fieldValues
 	everyHour  bool
-	// recent is what was found last, nil at first.
+	// recent is the last gap that was found; nil at first.
 	recent atomic.Pointer[gap]
 }
 
 // Parse parses a cron expression and the name of a time zone.
 //
-// The expression has the five fields minute, hour, day of month, month and day
-// of week, or is one of @yearly, @annually, @monthly, @weekly, @daily, @midnight
-// and @hourly. A field is a list of values, ranges and steps, as in crontab(5);
-// months and days of the week can also be given by name, and Sunday is 0 or 7. If
-// both day fields are restricted, a day that matches either of them is enough. The
-// zone is a name from the IANA database, such as Europe/Berlin; "" is UTC.
+// The expression has the five fields minute, hour, day of month, month and day of week, or is
+// one of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly. A field is a
+// list of values, ranges and steps, as in crontab(5); months and days of the week can also be
+// given by name, and Sunday is 0 or 7. If both day fields are restricted, a day that matches
+// either field is enough. The zone is a name from the IANA database, such as Europe/Berlin; ""
+// is UTC.
 //
-// Everything else is refused, including dates that never happen, such as 30 February.
-// The error says in one line what is wrong and what to write instead.
+// All other expressions are refused, including dates that never happen, such as 30 February.
+// The error explains the mistake and its correction in one line.
 func Parse(expression, zone string) (*Schedule, error) {
 	calendar, times, err := parseExpression(expression)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Schedule) Location() *time.Location { return s.location }
 // String returns the expression and the zone.
 func (s *Schedule) String() string { return s.expression + " " + s.Zone() }
 
-// findNext searches for the first tick strictly after a time, which is in UTC.
+// findNext searches for the first tick strictly after a time in UTC.
 func (s *Schedule) findNext(after time.Time) (time.Time, bool) {
 	if !s.everyHour {
 		wall := s.calendar.Next(shown(s.location, after))
@@ -89,13 +89,13 @@ func (s *Schedule) findNext(after time.Time) (time.Time, bool) {
 	}
 }
 
-// Latest returns the latest tick that is after one time and not after the other, in
-// UTC, and how many ticks are between after and that tick: the missed ones, which it
-// makes up for. It returns false if there is no tick.
+// Latest returns the latest tick after a time and not after upTo, in UTC, and the number of
+// ticks between after and that tick, which count as missed. It returns false if there is no
+// tick.
 //
-// The cost is bounded, however long ago after is: the search for the tick goes
-// backwards from upTo, and missed ticks are counted up to [MaxMissed]. A result of
-// MaxMissed means "that many or more".
+// The cost is bounded, however long ago after is: the search for the tick goes backwards from
+// upTo, and missed ticks are counted up to [MaxMissed]. A result of MaxMissed means "that many
+// or more".
 func (s *Schedule) Latest(after, upTo time.Time) (tick time.Time, missed int, ok bool) {
 	tick, ok = s.last(upTo.UTC())
 	if !ok || !tick.After(after) {
@@ -134,8 +134,8 @@ func (s *Schedule) findLast(upTo time.Time) (time.Time, bool) {
 	}
 }
 
-// previous returns the latest wall clock time in the calendar that is not after the
-// given one. The calendar's Prev starts at the second before its argument.
+// previous returns the latest wall clock time in the calendar that is not after wall. The
+// calendar's Prev starts at the second before its argument.
 func (s *Schedule) previous(wall time.Time) time.Time {
 	return s.calendar.Prev(wall.Add(time.Second))
 }

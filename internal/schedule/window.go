@@ -5,26 +5,26 @@ package schedule
 
 import "time"
 
-// Window is open from each tick of a schedule on, for a duration that clock changes
-// neither shorten nor extend.
+// Window opens at each tick of a schedule, for a duration that clock changes neither shorten
+// nor extend.
 type Window struct {
 	Opens  *Schedule
 	Length time.Duration
 }
 
-// Windows are open while one of them is. If there are none, they are always open.
+// Windows are open while any of them is open. An empty list is always open.
 type Windows []Window
 
-// Windows that open before the one before them closes are followed up to maxJoined of them,
-// and no further than farAhead.
+// When windows overlap or adjoin, at most maxJoined of them are joined, and no further than
+// farAhead.
 const (
 	maxJoined = 100
 	farAhead  = 48 * time.Hour
 )
 
-// ClosesAt returns until when the windows stay open, and false if they are closed at that
-// time. Windows without a gap between them are one, as far as two days ahead. The zero time
-// means that they never close.
+// ClosesAt returns the time until which the windows stay open; false if they are closed at the
+// time at. Windows without a gap between them count as a single window, up to two days ahead.
+// The zero time means that they never close.
 func (w Windows) ClosesAt(at time.Time) (closes time.Time, open bool) {
 	if len(w) == 0 {
 		return time.Time{}, true
@@ -42,9 +42,9 @@ func (w Windows) ClosesAt(at time.Time) (closes time.Time, open bool) {
 	return closes, closes.After(at)
 }
 
-// Around returns when the window opened and closes that is open at a time, or, if none is, was
-// the last before it. Windows without a gap between them are one, as for [Windows.ClosesAt]. It
-// returns false if no window has opened until then.
+// Around returns when the window at a time opened and closes or, if none is open, the last
+// window before it. Windows without a gap between them count as a single window, as for
+// [Windows.ClosesAt]. It returns false if no window has opened until then.
 func (w Windows) Around(at time.Time) (opened, closes time.Time, ok bool) {
 	closes = w.lastEnd(at)
 	if closes.IsZero() {
@@ -53,7 +53,7 @@ func (w Windows) Around(at time.Time) (opened, closes time.Time, ok bool) {
 	opened = closes
 	if closes.After(at) {
 		closes, _ = w.ClosesAt(at)
-		opened = at.Add(1) // It may have opened at that very time.
+		opened = at.Add(1) // The window may have opened at exactly that time.
 	}
 	from := opened
 	for range maxJoined {
@@ -68,8 +68,8 @@ func (w Windows) Around(at time.Time) (opened, closes time.Time, ok bool) {
 	return opened, closes, true
 }
 
-// opensBefore returns the earliest of the last openings before a time of those windows that are
-// open until then; the time itself if there is none.
+// opensBefore returns, for the windows that are open just before until, the earliest of their
+// last openings; until itself if there is none.
 func (w Windows) opensBefore(until time.Time) time.Time {
 	first := until
 	for i := range w {
@@ -84,8 +84,8 @@ func (w Windows) opensBefore(until time.Time) time.Time {
 // isOpen reports whether the windows are open at a time.
 func (w Windows) isOpen(at time.Time) bool { return len(w) == 0 || w.lastEnd(at).After(at) }
 
-// OpensAt returns the first time from a time on at which the windows are open. It returns
-// false if there is none.
+// OpensAt returns the first time, from a given time on, at which the windows are open; false if
+// there is none.
 func (w Windows) OpensAt(from time.Time) (time.Time, bool) {
 	if w.isOpen(from) {
 		return from, true
@@ -99,7 +99,7 @@ func (w Windows) OpensAt(from time.Time) (time.Time, bool) {
 	return first, !first.IsZero()
 }
 
-// lastEnd returns the latest end of the windows that have opened until a time; the zero time if
+// lastEnd returns the latest end of the windows that have opened up to a time; the zero time if
 // none has.
 func (w Windows) lastEnd(at time.Time) (end time.Time) {
 	for i := range w {
