@@ -17,26 +17,28 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// ConfirmedFor is how long a Freeze in force is taken from the cache before the API server is
-// asked whether it still exists: the event that it was deleted may have been lost.
+// ConfirmedFor is the time for which a Freeze in force is taken from the cache before the API
+// server is asked whether it still exists, because the event of its deletion may have been
+// lost.
 const ConfirmedFor = time.Minute
 
-// confirmed is what the API server last said of the Freezes that the cache has.
+// confirmed is the API server's last answer about the cached Freezes.
 type confirmed struct {
 	mu sync.Mutex
 	at time.Time
-	// there are those that existed then, and gone those that only the cache has.
+	// there are the Freezes that existed at that time, and gone the Freezes that only the cache
+	// has.
 	there, gone sets.Set[types.UID]
 }
 
-// ask reports whether the API server has to be asked about a Freeze of the cache.
+// ask reports whether the API server has to be asked about a cached Freeze.
 func (c *confirmed) ask(f *tidekeeperv1.Freeze, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return period.Of(f).Contains(now) && !c.gone.Has(f.UID) && (!c.there.Has(f.UID) || now.Sub(c.at).Abs() >= ConfirmedFor)
 }
 
-// note keeps what the API server said about Freezes that the cache had before it was asked.
+// note stores the API server's answer about Freezes that the cache had before the request.
 func (c *confirmed) note(cached, live []tidekeeperv1.Freeze, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,14 +53,14 @@ func (c *confirmed) note(cached, live []tidekeeperv1.Freeze, at time.Time) {
 	}
 }
 
-// confirm returns the Freezes of the cache without those that have been gone for longer than
-// [ConfirmedFor]. As long as the API server does not answer, all of them hold.
+// confirm returns the cached Freezes without Freezes that were deleted more than [ConfirmedFor]
+// ago. While the API server is unreachable, all stay in force.
 func (r *Reader) confirm(ctx context.Context, cached []tidekeeperv1.Freeze) []tidekeeperv1.Freeze {
 	now := r.clock.Now()
 	if slices.ContainsFunc(cached, func(f tidekeeperv1.Freeze) bool { return r.confirmed.ask(&f, now) }) {
 		live, err := r.live.list(ctx, r.apiReader, now, r.clock)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Info("Whether the Freezes in force still exist is not known", "why", err.Error())
+			ctrl.LoggerFrom(ctx).Info("Cannot confirm that the Freezes in force still exist", "error", err.Error())
 			return cached
 		}
 		r.confirmed.note(cached, live, now)

@@ -22,8 +22,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/wakeup"
 )
 
-// reconciler keeps the status of Freezes. What a freeze holds back does not depend on it: the
-// other controllers read the spec themselves.
+// reconciler maintains the status of Freezes. The effect of a freeze does not depend on its
+// status: the other controllers read the spec themselves.
 type reconciler struct {
 	client   client.Client
 	cache    client.Reader
@@ -31,17 +31,17 @@ type reconciler struct {
 	wakeups  *wakeup.Wakeups[reconcile.Request]
 	metrics  *metrics
 	clock    clock.PassiveClock
-	// countsRestarts and countsNodes say whether ScheduledRestarts and NodePools are watched.
+	// countsRestarts and countsNodes are true if ScheduledRestarts and NodePools are watched.
 	countsRestarts, countsNodes bool
 
 	mu sync.Mutex
-	// known has each Freeze as it was last seen.
+	// known has the last seen version of each Freeze.
 	known map[string]lastSeen
 }
 
 type lastSeen struct {
 	freeze *tidekeeperv1.Freeze
-	// written is when this process last wrote the status.
+	// written is the time of this process' last write of the status.
 	written time.Time
 }
 
@@ -71,7 +71,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		f.Status = status
 		if err := r.client.Status().Patch(ctx, f, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			if apierrors.IsNotFound(err) {
-				// The cache does not know yet that it was deleted.
+				// The cache does not show the deletion yet.
 				r.deleted(request)
 				return ctrl.Result{}, nil
 			}
@@ -90,7 +90,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// see remembers a Freeze, and returns what was known of it before.
+// see remembers a Freeze, and returns the previously remembered version.
 func (r *reconciler) see(f *tidekeeperv1.Freeze) lastSeen {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +108,7 @@ func (r *reconciler) wrote(f *tidekeeperv1.Freeze, now time.Time) {
 	r.known[f.Name] = lastSeen{f.DeepCopy(), now}
 }
 
-// deleted drops what is kept of a Freeze, and says that it has ended.
+// deleted forgets a Freeze, and records that it has ended.
 func (r *reconciler) deleted(request ctrl.Request) {
 	r.mu.Lock()
 	seen, known := r.known[request.Name]
@@ -133,7 +133,7 @@ func (r *reconciler) report(before, after *tidekeeperv1.Freeze) {
 	}
 }
 
-// heldBackText says what a freeze has held back, and what becomes of it.
+// heldBackText describes the restarts and nodes that a freeze has held back, and their future.
 func heldBackText(held *tidekeeperv1.HeldBack) string {
 	return fmt.Sprintf("restarts that waited and now start as the budget allows: %d; ticks missed: %d; nodes that waited for a NoExecute taint: %d",
 		held.Restarts, held.MissedTicks, held.Nodes)

@@ -18,7 +18,7 @@ import (
 func Controller() controller.Definition {
 	return controller.Definition{
 		Name:    "freeze",
-		Purpose: "Lets the controllers scheduled-restart and nodepool know of Freezes, and keeps the status of each. Where it does not run, Freezes hold back nothing.",
+		Purpose: "Provides the controllers scheduled-restart and nodepool with Freezes, and maintains the status of each. If it does not run, Freezes have no effect.",
 		Watches: []client.Object{&tidekeeperv1.Freeze{}, &corev1.Namespace{}},
 		Borrows: []controller.Borrowed{
 			{Object: &tidekeeperv1.ScheduledRestart{}, Reason: "Counts the restarts that a Freeze holds back."},
@@ -34,7 +34,7 @@ func Controller() controller.Definition {
 var rules = []controller.Rule{
 	{
 		Group: tidekeeperv1.GroupName, Resources: []string{"freezes"}, Verbs: []string{"list", "watch"},
-		Reason: "Reads when nothing may be disturbed. They are also listed from the API server just before a restart is sent, and before a NoExecute taint is put on a node.",
+		Reason: "Reads the Freezes. They are also listed from the API server just before a restart is sent, and before a NoExecute taint is put on a node.",
 	},
 	{
 		Group: tidekeeperv1.GroupName, Resources: []string{"freezes/status"}, Verbs: []string{"patch"},
@@ -42,6 +42,6 @@ var rules = []controller.Rule{
 	},
 	{
 		Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch"},
-		Reason: "Reads the labels that the selectors of Freezes choose by. A namespace is read from the API server just before a restart is sent, if a selector depends on it.",
+		Reason: "Reads the labels for the selectors of Freezes. A namespace is read from the API server just before a restart is sent, if a selector depends on it.",
 	},
 }

@@ -1,16 +1,17 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package freeze is the Freeze capability: it tells the other controllers which freezes are in
-// force, and keeps the status of each Freeze. The package period decides which are.
+// Package freeze implements Freezes: it provides the freezes in force to the other controllers,
+// and maintains the status of each Freeze. The package period decides which freezes are in
+// force.
 //
-//	definition.go  what the controller needs from the manager
+//	definition.go  declares the controller to the manager
 //	setup.go       its watches
 //	controller.go  one reconcile
 //	status.go      the status of a Freeze
-//	heldback.go    counts what is held back
+//	heldback.go    counts the restarts and nodes that are held back
 //	reader.go      reads the freezes in force, for other controllers
-//	live.go        reads them from the API server, once for many
-//	confirm.go     asks the API server whether what the cache has still exists
+//	live.go        reads them from the API server, shared by concurrent callers
+//	confirm.go     asks the API server whether cached freezes still exist
 //	metrics.go     its metrics
 package freeze

@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/sharedread"
 )
 
-// SharedFor is how long a list from the API server answers further questions: of a
-// thousand restarts that are due at once, one asks.
+// SharedFor is the time for which a list from the API server is shared, so that a thousand
+// restarts that are due together need a single list.
 const SharedFor = sharedread.For
 
 // shared is the last list of freezes from the API server.
@@ -25,8 +25,8 @@ type shared struct {
 	reads sharedread.Reads[struct{}, []tidekeeperv1.Freeze]
 }
 
-// list returns the freezes as the API server had them at the given time or later, and not
-// longer than SharedFor ago.
+// list returns the freezes as the API server had them at notBefore or later, and not longer
+// than SharedFor ago.
 func (s *shared) list(ctx context.Context, reader client.Reader, notBefore time.Time, c clock.PassiveClock) ([]tidekeeperv1.Freeze, error) {
 	return s.reads.Get(ctx, struct{}{}, c.Now(), notBefore, func(ctx context.Context) ([]tidekeeperv1.Freeze, error) {
 		list := &tidekeeperv1.FreezeList{}

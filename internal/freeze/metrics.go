@@ -11,7 +11,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// metrics counts freezes by what the condition InForce says of them.
+// metrics counts freezes by the reason of their condition InForce.
 type metrics struct {
 	gauge *prometheus.GaugeVec
 
@@ -19,8 +19,7 @@ type metrics struct {
 	phases map[string]string
 }
 
-// RegisterMetrics registers the metrics of this package without anything behind them,
-// for docs/reference.
+// RegisterMetrics registers the metrics of this package without values, for docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, err := newMetrics(registry)
 	return err
@@ -30,7 +29,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidekeeper_freezes",
-			Help: "Freezes by phase: Pending, InForce or Ended. What they hold back is tidekeeper_restart_schedules and tidekeeper_restart_ticks_total with the reason Frozen. Counted by the leader; a standby has none.",
+			Help: "Freezes by phase: Pending, InForce or Ended. For the restarts held back, see tidekeeper_restart_schedules and tidekeeper_restart_ticks_total with the reason Frozen. Counted by the leader; a standby has none.",
 		}, []string{"phase"}),
 		phases: map[string]string{},
 	}
@@ -40,8 +39,8 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, registry.Register(m.gauge)
 }
 
-// set counts a Freeze under a phase, and no longer under its previous one. The phase "" is for
-// one that was deleted.
+// set counts a Freeze under a phase, and no longer under its previous phase. The phase "" is
+// for a deleted Freeze.
 func (m *metrics) set(name, phase string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

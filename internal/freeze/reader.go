@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// Reader tells controllers which freezes there are. Where the controller "freeze" does not run
-// there are none, as nothing watches them.
+// Reader provides freezes to controllers. If the controller "freeze" does not run there are
+// none, because Freezes are not watched.
 type Reader struct {
 	cache, apiReader client.Reader
 	clock            clock.PassiveClock
@@ -38,8 +38,8 @@ func NewReader(mgr ctrl.Manager, c clock.PassiveClock) *Reader {
 	}
 }
 
-// Watched reports whether some controller of a manager watches a kind, before or after its
-// cache has started.
+// Watched reports whether any controller of a manager watches a kind, before or after its cache
+// has started.
 func Watched(reader client.Reader, list client.ObjectList) bool {
 	notCached := (*cache.ErrResourceNotCached)(nil)
 	return !errors.As(reader.List(context.Background(), list, client.Limit(1)), &notCached)
@@ -48,8 +48,8 @@ func Watched(reader client.Reader, list client.ObjectList) bool {
 // Watched reports whether freezes are watched.
 func (r *Reader) Watched() bool { return r.watched }
 
-// In returns the periods of the freezes that are about a namespace and have not ended, as the
-// cache has them; those in force were in the API server a minute ago or later.
+// In returns the periods of the freezes from the cache that select a namespace and have not
+// ended. A freeze in force was confirmed by the API server at most a minute ago.
 func (r *Reader) In(ctx context.Context, namespace string) ([]period.Period, error) {
 	list, err := r.cached(ctx)
 	if err != nil || len(list.Items) == 0 {
@@ -58,8 +58,8 @@ func (r *Reader) In(ctx context.Context, namespace string) ([]period.Period, err
 	return r.in(ctx, r.cache, list.Items, namespace)
 }
 
-// LiveIn returns the same as the API server has it: at the given time or later, and not longer
-// than a second ago.
+// LiveIn is In with freezes from the API server, read at notBefore or later, and at most a
+// second ago.
 func (r *Reader) LiveIn(ctx context.Context, namespace string, notBefore time.Time) ([]period.Period, error) {
 	if !r.watched {
 		return nil, nil
@@ -71,8 +71,8 @@ func (r *Reader) LiveIn(ctx context.Context, namespace string, notBefore time.Ti
 	return r.in(ctx, r.apiReader, items, namespace)
 }
 
-// Anywhere returns the freeze in force that ends last, wherever it is, as the cache has it; nil
-// if none is.
+// Anywhere returns the freeze in force that ends last, in any namespace, from the cache; nil if
+// there is none.
 func (r *Reader) Anywhere(ctx context.Context) (*period.Period, error) {
 	list, err := r.cached(ctx)
 	if err != nil {
@@ -81,13 +81,13 @@ func (r *Reader) Anywhere(ctx context.Context) (*period.Period, error) {
 	return period.InForce(periodsOf(list.Items), r.clock.Now()), nil
 }
 
-// LiveAnywhere returns the same as the API server has it now.
+// LiveAnywhere is Anywhere with freezes that the API server returns now.
 func (r *Reader) LiveAnywhere(ctx context.Context) (*period.Period, error) {
 	return r.liveAnywhere(ctx, r.clock.Now())
 }
 
-// RecentlyAnywhere returns the same as the API server had it less than [SharedFor] ago: of a
-// thousand who ask at once, one has it read.
+// RecentlyAnywhere is Anywhere with freezes that the API server returned less than [SharedFor]
+// ago, so that a thousand concurrent callers need a single read.
 func (r *Reader) RecentlyAnywhere(ctx context.Context) (*period.Period, error) {
 	return r.liveAnywhere(ctx, time.Time{})
 }
@@ -124,8 +124,8 @@ func (r *Reader) cached(ctx context.Context) (*tidekeeperv1.FreezeList, error) {
 	return list, nil
 }
 
-// in returns those of the freezes that are about a namespace. The namespace is read only if a
-// selector depends on it.
+// in returns the periods of the freezes that select a namespace. The namespace is read only if
+// a selector depends on its labels.
 func (r *Reader) in(ctx context.Context, reader client.Reader, freezes []tidekeeperv1.Freeze, namespace string) ([]period.Period, error) {
 	now := r.clock.Now()
 	labels := map[string]string{corev1.LabelMetadataName: namespace}

@@ -24,7 +24,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/wakeup"
 )
 
-// countDelay is how long a change of what is held back waits for others, before it is counted.
+// countDelay is the time for which a change of the counts waits for further changes before the
+// freeze is reconciled.
 const countDelay = time.Second
 
 // SetupWithManager adds the controller "freeze" to the manager.
@@ -68,13 +69,13 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	return nil
 }
 
-// recount returns a handler that has the freezes in force counted again if a part of an object
-// has changed.
+// recount returns a handler that queues the freezes in force if the given part of an object has
+// changed.
 func (r *reconciler) recount(part func(client.Object) any) handler.EventHandler {
 	enqueue := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		list := &tidekeeperv1.FreezeList{}
 		if err := r.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the freezes that hold something back")
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the freezes in force")
 			return
 		}
 		for i := range list.Items {

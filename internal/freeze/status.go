@@ -15,17 +15,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// countInterval is the minimum time between two writes of a status in which only the counts
-// of what is held back have changed.
+// countInterval is the minimum time between two writes of a status in which only the counts of
+// heldBack have changed.
 const countInterval = 10 * time.Second
 
-// newStatus returns the status that a Freeze should have at a time, if it holds back that much.
+// newStatus returns the status that a Freeze should have at a time, with these counts.
 func newStatus(f *tidekeeperv1.Freeze, held tidekeeperv1.HeldBack, now time.Time) tidekeeperv1.FreezeStatus {
 	p := period.Of(f)
 	status := *f.Status.DeepCopy()
 	status.ObservedGeneration = f.Generation
 	if p.Contains(now) {
-		// What the histories do not reach any more was counted before.
+		// Ticks that have left the histories were counted before.
 		held.MissedTicks = max(held.MissedTicks, status.HeldBack.MissedTicks)
 		status.HeldBack = held
 	}
@@ -37,12 +37,12 @@ func newStatus(f *tidekeeperv1.Freeze, held tidekeeperv1.HeldBack, now time.Time
 	}
 	phase, message := phaseOf(p, now)
 	if _, err := period.Selector(f); err != nil {
-		message = fmt.Sprintf("%s; it is about all namespaces, as its selector cannot be used: %s", message, err)
+		message = fmt.Sprintf("%s; it applies to all namespaces, because its selector is invalid: %s", message, err)
 		set(tidekeeperv1.ConditionReady, metav1.ConditionFalse, tidekeeperv1.ReasonInvalidSelector, message)
 		set(tidekeeperv1.ConditionStalled, metav1.ConditionTrue, tidekeeperv1.ReasonInvalidSelector, message)
 	} else {
 		set(tidekeeperv1.ConditionReady, metav1.ConditionTrue, phase, message)
-		// kstatus wants this one only while it is true.
+		// kstatus wants Stalled only while it is True.
 		meta.RemoveStatusCondition(&status.Conditions, tidekeeperv1.ConditionStalled)
 	}
 	inForce := metav1.ConditionFalse
@@ -53,8 +53,8 @@ func newStatus(f *tidekeeperv1.Freeze, held tidekeeperv1.HeldBack, now time.Time
 	return status
 }
 
-// phaseOf returns whether a freeze is pending, in force or ended, and says so. A message
-// contains nothing that changes while the phase is the same.
+// phaseOf returns the phase of a freeze as a reason and a message: Pending, InForce or Ended.
+// The message does not change while the phase is the same.
 func phaseOf(p period.Period, now time.Time) (reason, message string) {
 	from, until := p.From.UTC().Format(time.RFC3339), p.Until.UTC().Format(time.RFC3339)
 	switch {
@@ -67,7 +67,7 @@ func phaseOf(p period.Period, now time.Time) (reason, message string) {
 	}
 }
 
-// nextChange returns when the phase changes by itself; zero means never.
+// nextChange returns the time of the next change of phase; zero means never.
 func nextChange(p period.Period, now time.Time) time.Time {
 	switch {
 	case !p.HasBegun(now) && now.Before(p.Until):
@@ -79,8 +79,8 @@ func nextChange(p period.Period, now time.Time) time.Time {
 	}
 }
 
-// whenToWrite returns when to write a status, which may be now; zero means that it has not
-// changed.
+// whenToWrite returns the time at which to write a status, which may be now; zero if the status
+// has not changed.
 func whenToWrite(before, after *tidekeeperv1.FreezeStatus, last, now time.Time) time.Time {
 	if equality.Semantic.DeepEqual(before, after) {
 		return time.Time{}
@@ -93,7 +93,7 @@ func whenToWrite(before, after *tidekeeperv1.FreezeStatus, last, now time.Time) 
 	return now
 }
 
-// isInForce reports whether a status says that the freeze is in force.
+// isInForce reports whether the condition InForce of a status is True.
 func isInForce(status *tidekeeperv1.FreezeStatus) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, tidekeeperv1.ConditionInForce)
 }

@@ -9,19 +9,18 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Command is something that no manifest can express, because it is about a part of
-// an object that belongs to another client: applying a part of a Deployment can
-// remove the rest of it.
+// Command is a step that no manifest can express, because it changes a part of an object that
+// belongs to another client: applying a part of a Deployment can remove the rest of it.
 type Command struct {
-	// Object names the original object.
+	// Object is the name of the original object.
 	Object string
-	// Why it is needed.
+	// Why is the reason for the step.
 	Why string
-	// Line is the command, for a shell.
+	// Line is the shell command.
 	Line string
 }
 
-// quote quotes a word for a shell, if it needs that.
+// quote quotes a word for a shell, if necessary.
 func quote(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,", r)
@@ -32,7 +31,7 @@ func quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// kubectl returns the line of a kubectl command.
+// kubectl returns a kubectl command line.
 func kubectl(words ...string) string {
 	line := "kubectl"
 	for _, word := range words {
@@ -41,7 +40,7 @@ func kubectl(words ...string) string {
 	return line
 }
 
-// inNamespace returns the arguments that name a namespace.
+// inNamespace returns the kubectl arguments for a namespace.
 func inNamespace(namespace string) []string {
 	if namespace == "" {
 		return nil
@@ -49,8 +48,8 @@ func inNamespace(namespace string) []string {
 	return []string{"-n", namespace}
 }
 
-// restartsResource is the full name of our resource: while the original's CRD
-// exists, "eru" may resolve to the original's kind.
+// Full names of Tidekeeper's resources: while the original's CRD exists, "eru" may resolve to
+// the original's kind.
 const (
 	restartsResource = "scheduledrestarts." + tidekeeperv1.GroupName
 	poolsResource    = "nodepools." + tidekeeperv1.GroupName

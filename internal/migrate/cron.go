@@ -11,9 +11,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// cron reads a schedule of the original, in the dialects that cron libraries
-// have: with a time zone before it, or with the seconds as a sixth field. It
-// returns five fields or a word such as @daily, and the zone, "" if it names none.
+// cron reads a schedule of the original project, in the dialects of cron libraries: with a time
+// zone before it, or with the seconds as a sixth field. It returns five fields or a word such
+// as @daily, and the zone; "" if there is none.
 func cron(text string, r *remarks) (expression, zone string, ok bool) {
 	const field = "spec.schedule"
 	words := strings.Fields(text)
@@ -30,7 +30,7 @@ func cron(text string, r *remarks) (expression, zone string, ok bool) {
 		r.note(field, fmt.Sprintf("the first of the six fields of %.64q is the second 0", text), "")
 	}
 	if len(words) == 0 {
-		r.leftOut(field, "there is none, so that nothing was ever restarted", "write one, such as 0 0 * * *")
+		r.leftOut(field, "is missing, so that nothing was ever restarted", "set a schedule, such as 0 0 * * *")
 		return "", "", false
 	}
 	expression = strings.Join(words, " ")

@@ -1,20 +1,20 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package migrate turns the objects of the two operators that Tidekeeper
-// follows into ours: NodePools of nodes.lailin.xyz, Erus of mtsre.meitu.com, and
-// the Deployments that ask for an Eru by an annotation.
+// Package migrate converts objects of the two original projects into Tidekeeper's: NodePools of
+// nodes.lailin.xyz, Erus of mtsre.meitu.com, and Deployments that request an Eru with an
+// annotation.
 //
-// It is a plain function of what was read. Each part of an original object ends up
-// in one of three places: in an object to apply, in a command that hands over what
-// is already in the cluster, or in a remark that says why it is in neither.
+// It is a pure function of the objects that were read. Each part of an original object ends up
+// in one of three places: in an object to apply, in a command that adopts existing objects in
+// the cluster, or in a remark that explains why it is in neither.
 //
-//	migrate.go   what is read, and in what order
+//	migrate.go   the input, and the order of conversion
 //	nodepool.go  NodePools
 //	eru.go       Erus, and Deployments that opt in
-//	cron.go      schedules as the original project writes them
+//	cron.go      schedules in the original project's format
 //	metadata.go  names, labels, annotations, and keys that a pool may not set
 //	command.go   commands of kubectl
 //	spec.go      their specs, read strictly
-//	remark.go    what is left out, and why
+//	remark.go    remarks about omitted fields
 package migrate

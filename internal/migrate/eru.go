@@ -17,8 +17,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// eruSpec is the spec of an Eru. Its Go field is called DeploymentName, and what
-// the API server shows of it is deploymentname.
+// eruSpec is the spec of an Eru. Its Go field is called DeploymentName, but the API server
+// shows it as deploymentname.
 type eruSpec struct {
 	Deploymentname string `json:"deploymentname"`
 	DeploymentName string `json:"deploymentName"`
@@ -26,18 +26,18 @@ type eruSpec struct {
 	Schedule       string `json:"schedule"`
 }
 
-// restart is what an Eru asks for.
+// restart is the content of an Eru's spec.
 type restart struct {
 	deployment         string
 	enabled            bool
 	schedule, timeZone string
 }
 
-// restarts converts Erus, and the Deployments that ask for one.
+// restarts converts Erus, and the Deployments that request an Eru.
 //
-// Where the original created an Eru by itself, because of the annotation on its
-// Deployment, ours does so too: the annotation is carried over instead of the
-// Eru, so that the object is deleted with the Deployment as before.
+// If the original created an Eru because of the annotation on its Deployment, Tidekeeper does
+// so, too: the annotation is converted instead of the Eru, so that the object is still deleted
+// with the Deployment.
 func (result *Result) restarts(erus, deployments map[key]Object, options Options) {
 	unzoned := 0
 	targets := map[key]string{}
@@ -79,7 +79,7 @@ func (result *Result) restarts(erus, deployments map[key]Object, options Options
 		result.Remarks = append(result.Remarks, Remark{
 			Weight: Note, Field: "spec.timeZone",
 			Why:     fmt.Sprintf("UTC for %s: the original has no such field and ran on the clock of its controller", plural(unzoned, "schedule")),
-			Instead: "--time-zone Asia/Shanghai, if that is where it ran",
+			Instead: "--time-zone Asia/Shanghai, for example, if the controller ran there",
 		})
 	}
 }
@@ -141,8 +141,8 @@ func (result *Result) restart(o Object, desired restart, deployments map[key]Obj
 	}
 }
 
-// optIn converts the annotation on a Deployment, and the Eru that was made of
-// it, if there is one: o is either.
+// optIn converts the annotation on a Deployment, and the Eru that was created for it, if any. o
+// is the Eru or the Deployment.
 func (result *Result) optIn(o, deployment Object, desired restart, options Options, r *remarks) {
 	if o.GroupVersionKind() == EruKind {
 		labels, annotations := carried(o, r)

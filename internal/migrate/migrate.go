@@ -25,30 +25,31 @@ var (
 	DeploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 )
 
-// OptInAnnotation on a Deployment, with the value "true", requests an Eru from the
-// original project.
+// OptInAnnotation on a Deployment, with the value "true", requests an Eru from the original
+// project.
 const OptInAnnotation = "mtsre.meitu.com/eru"
 
 // Object is an object that was read.
 type Object struct {
 	*unstructured.Unstructured
-	// Source is the file that it is from, or "".
+	// Source is the file that contained the object, or "".
 	Source string
 }
 
-// Options say how to convert.
+// Options are the options of a conversion.
 type Options struct {
-	// TimeZone that the original's controller ran in; "" is UTC, with a remark.
+	// TimeZone is the time zone that the original's controller ran in; "" means UTC, with a
+	// remark.
 	TimeZone string
-	// Suspended leaves every schedule suspended, so that ours can be there while
+	// Suspended leaves every schedule suspended, so that the converted objects can exist while
 	// the original's controller still runs.
 	Suspended bool
-	// Complete says that the objects are all that there are, so that a Deployment
-	// that is not among them does not exist.
+	// Complete means that the objects include all Deployments, so that any other Deployment
+	// does not exist.
 	Complete bool
 }
 
-// Result is ours, in the order of namespace and name.
+// Result is the set of converted objects, sorted by namespace and name.
 type Result struct {
 	Pools    []*applyv1.NodePoolApplyConfiguration
 	Restarts []*applyv1.ScheduledRestartApplyConfiguration
@@ -56,15 +57,15 @@ type Result struct {
 	Remarks  []Remark
 }
 
-// key identifies an object among those of its kind.
+// key identifies an object of a given kind.
 type key struct{ namespace, name string }
 
 func keyOf(o Object) key { return key{o.GetNamespace(), o.GetName()} }
 
 func (k key) String() string { return k.namespace + "/" + k.name }
 
-// Convert turns the objects of the original projects into ours. Of two objects of
-// one kind and name the first counts. Objects of other kinds are ignored.
+// Convert converts the objects of the original projects. Of several objects with the same kind
+// and name the first counts. Objects of other kinds are ignored.
 func Convert(objects []Object, options Options) Result {
 	var result Result
 	originals := map[schema.GroupVersionKind]map[key]Object{NodePoolKind: {}, EruKind: {}, DeploymentKind: {}}
@@ -120,14 +121,14 @@ func sorted(objects map[key]Object) []Object {
 	return list
 }
 
-// The maximum lengths in bytes of a name and a kind in messages. They come from files,
-// which can contain anything.
+// The maximum lengths in bytes of a name and a kind in messages. Both come from files, which
+// can contain anything.
 const (
 	maxName = 400
 	maxKind = 63
 )
 
-// describe names an object, and says where it is from.
+// describe returns the kind, name and source of an object.
 func describe(o Object) string {
 	name := o.GetKind() + " " + o.GetName()
 	if o.GetNamespace() != "" {
@@ -142,7 +143,7 @@ func describe(o Object) string {
 
 func origin(o Object) string { return cmp.Or(o.Source, "the cluster") }
 
-// othersSay counts the objects that are ignored.
+// othersSay returns a message with the number of ignored objects.
 func othersSay(others map[string]int) string {
 	var total int
 	for _, n := range others {

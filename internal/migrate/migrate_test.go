@@ -21,7 +21,7 @@ func TestConvert(t *testing.T) {
 	const pool = "apiVersion: nodes.lailin.xyz/v1\nkind: NodePool\nmetadata: {name: worker}\n"
 	const eru = "apiVersion: mtsre.meitu.com/v1\nkind: Eru\nmetadata: {name: web, namespace: shop}\n"
 	const deployment = "\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop, annotations: {mtsre.meitu.com/eru: \"true\"}}\n"
-	const utc = "note: spec.timeZone: UTC for 1 schedule: the original has no such field and ran on the clock of its controller: --time-zone Asia/Shanghai, if that is where it ran"
+	const utc = "note: spec.timeZone: UTC for 1 schedule: the original has no such field and ran on the clock of its controller: --time-zone Asia/Shanghai, for example, if the controller ran there"
 	restart := func(spec string) string {
 		return "shop/web {" + spec + "}"
 	}
@@ -94,17 +94,17 @@ status: {status: 200, nodeCount: 2}`,
 			name:    "a field that the original does not have",
 			in:      pool + "spec: {label: {a: b}}\ntaints: []",
 			want:    []string{"worker {}"},
-			remarks: []string{"left out: NodePool worker: taints: the original has no such field: is it to be in the spec?", `left out: NodePool worker: spec: unknown field "label": is it misspelt?`},
+			remarks: []string{"left out: NodePool worker: taints: the original has no such field: move it into the spec, if it belongs there", `left out: NodePool worker: spec: unknown field "label": check the spelling`},
 		},
 		{
 			name: "a number for a text",
 			in:   pool + "spec: {labels: {a: 10}}",
 			remarks: []string{
-				"left out: NodePool worker: spec.labels: has a value of the wrong type, number: write it as the original has it (a text that looks like a number or a boolean needs quotes), and convert it again",
+				"left out: NodePool worker: spec.labels: has a value of the wrong type, number: correct the type (a text that looks like a number or a boolean needs quotes), and convert it again",
 			},
 		},
 		{name: "a spec that is none", in: pool + "spec: [1]", remarks: []string{
-			"left out: NodePool worker: spec: has a value of the wrong type, array: write it as the original has it (a text that looks like a number or a boolean needs quotes), and convert it again",
+			"left out: NodePool worker: spec: has a value of the wrong type, array: correct the type (a text that looks like a number or a boolean needs quotes), and convert it again",
 		}},
 		{
 			name:    "another version",
@@ -158,7 +158,7 @@ status: {status: 200, nodeCount: 2}`,
 			`left out: Eru shop/web: spec.schedule: schedule "30 0 3 * * *": has 6 fields: write five (minute, hour, day-of-month, month, day-of-week), without seconds or years: change it and convert it again`,
 		}},
 		{name: "no schedule", in: eru + `spec: {deploymentname: web, enabled: true}`, remarks: []string{
-			"left out: Eru shop/web: spec.schedule: there is none, so that nothing was ever restarted: write one, such as 0 0 * * *",
+			"left out: Eru shop/web: spec.schedule: is missing, so that nothing was ever restarted: set a schedule, such as 0 0 * * *",
 		}},
 		{name: "no Deployment", in: eru + `spec: {schedule: "@daily"}`, remarks: []string{
 			"left out: Eru shop/web: spec.deploymentname: is missing: name a Deployment of the same namespace",

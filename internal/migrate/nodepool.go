@@ -18,9 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// nodePoolSpec is the spec of the original's NodePool. Its members are the nodes
-// with the label node-role.kubernetes.io/<name>, as those of ours without a
-// selector.
+// nodePoolSpec is the spec of the original's NodePool. Its members are the nodes with the label
+// node-role.kubernetes.io/<name>, like the members of Tidekeeper's NodePool without a selector.
 type nodePoolSpec struct {
 	Labels  map[string]string `json:"labels"`
 	Taints  []corev1.Taint    `json:"taints"`
@@ -117,7 +116,7 @@ func poolTaints(taints []corev1.Taint, r *remarks) []*applyv1.TaintApplyConfigur
 	return result
 }
 
-// ownedBy adds to a record that a pool has put on a node all that it asks for there.
+// ownedBy adds to a record the settings of a pool, as put on the node by that pool.
 func ownedBy(record ownership.Record, pool *applyv1.NodePoolApplyConfiguration) {
 	for key, value := range pool.Spec.Labels {
 		record.Add(*pool.Name, setting.LabelKey(key), string(value))
@@ -131,13 +130,13 @@ func ownedBy(record ownership.Record, pool *applyv1.NodePoolApplyConfiguration) 
 	}
 }
 
-// handOverNodes adds the commands that make the pools the owners of what the original
-// has put on nodes: without them it stays, and no pool removes it. A node has one
-// ownership record for all its pools. So there is a command for the nodes of each pool
-// that are in no other, and one for those of each two, which no other command touches.
-// described has the description of each original pool.
+// handOverNodes adds the commands that make the pools the owners of the settings that the
+// original has put on nodes: otherwise these settings would stay, and no pool would remove
+// them. A node has a single ownership record for all its pools. So there is a command for the
+// nodes that are only in a given pool, and a command for the nodes in each two pools, and no
+// two commands touch the same node. described has the description of each original pool.
 func (result *Result) handOverNodes(described map[string]string) {
-	const why = "what the original has put on nodes stays there when the pool is deleted, unless the ownership record names the pool"
+	const why = "settings that the original has put on nodes stay there when the pool is deleted, unless the ownership record names the pool"
 	var names []string
 	all := ownership.Record{}
 	for _, pool := range result.Pools {
@@ -170,13 +169,13 @@ func (result *Result) handOverNodes(described map[string]string) {
 	}
 	if len(names) > 2 {
 		r := &remarks{object: fmt.Sprintf("%d NodePools", len(names))}
-		r.note("", "the commands write no ownership record on nodes that are in three of them or more", "annotate those by hand with "+tidekeeperv1.OwnershipAnnotation+", which has one entry for each pool")
+		r.note("", "nodes in three or more pools get no ownership record", "annotate them by hand with "+tidekeeperv1.OwnershipAnnotation+", which has an entry for each pool")
 		result.Remarks = append(result.Remarks, r.list...)
 	}
 }
 
-// handOverClass adds the command that makes the pool the owner of the RuntimeClass that
-// the original created.
+// handOverClass adds the command that makes the pool the owner of the RuntimeClass that the
+// original created.
 func (result *Result) handOverClass(object string, pool *applyv1.NodePoolApplyConfiguration) {
 	name := *pool.Name
 	if pool.Spec.Handler != nil {

@@ -9,26 +9,26 @@ import (
 	"unicode"
 )
 
-// Weight is how important a remark is.
+// Weight is the severity of a remark.
 type Weight string
 
 const (
-	// Note means that nothing is lost, and there is nothing to do.
+	// Note means that nothing is lost, and no action is needed.
 	Note Weight = "note"
-	// LeftOut means that something of the original object is not in the result.
+	// LeftOut means that a part of the original object is not in the result.
 	LeftOut Weight = "left out"
 )
 
-// Remark is a message about one field of one object.
+// Remark is a message about a field of an original object.
 type Remark struct {
 	Weight Weight
-	// Object names the original object and its source.
+	// Object is the original object and its source.
 	Object string
-	// Field is the path of the field, "" for the whole object.
+	// Field is the path of the field; "" for the whole object.
 	Field string
-	// Why it is not carried over, or is carried over differently.
+	// Why is the reason why the field is left out or converted differently.
 	Why string
-	// Instead is what to do about it, "" for nothing.
+	// Instead is the suggested action; "" for none.
 	Instead string
 }
 
@@ -43,7 +43,7 @@ func (r Remark) String() string {
 	return oneLine(strings.Join(parts, ": "))
 }
 
-// oneLine removes everything that is not printable.
+// oneLine removes all characters that are not printable.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }), " ")
 }

@@ -12,15 +12,14 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// readSpec reads the spec of an original object. Unknown fields are left out with a
-// remark; a field of the wrong type leaves out the object, and readSpec returns
-// false.
+// readSpec reads the spec of an original object. Unknown fields are left out with a remark. A
+// field of the wrong type leaves out the whole object, and readSpec returns false.
 func readSpec(o Object, into any, r *remarks) bool {
 	for _, field := range slices.Sorted(maps.Keys(o.Object)) {
 		switch field {
 		case "apiVersion", "kind", "metadata", "spec", "status":
 		default:
-			r.leftOut(field, "the original has no such field", "is it to be in the spec?")
+			r.leftOut(field, "the original has no such field", "move it into the spec, if it belongs there")
 		}
 	}
 	text, err := json.Marshal(o.Object["spec"])
@@ -38,11 +37,11 @@ func readSpec(o Object, into any, r *remarks) bool {
 				field = "spec"
 			}
 		}
-		r.leftOut(field, why, "write it as the original has it (a text that looks like a number or a boolean needs quotes), and convert it again")
+		r.leftOut(field, why, "correct the type (a text that looks like a number or a boolean needs quotes), and convert it again")
 		return false
 	}
 	for _, err := range unknown {
-		r.leftOut("spec", err.Error(), "is it misspelt?")
+		r.leftOut("spec", err.Error(), "check the spelling")
 	}
 	return true
 }

@@ -1,10 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podconfig knows which ConfigMaps and Secrets the pods of a workload use, and whether
-// the content of these has changed. It keeps hashes, and no content.
+// Package podconfig determines which ConfigMaps and Secrets the pods of a workload use, and
+// whether their content has changed. It stores hashes, and no content.
 //
-//	uses.go    what a pod template uses: objects, and of some of them single keys only
-//	record.go  what is kept of a ConfigMap or Secret in place of its content
-//	hash.go    the hash of the content of all that a template uses
+//	uses.go    the objects, or single keys of objects, that a pod template uses
+//	record.go  the record with hashes that replaces a ConfigMap or Secret in the cache
+//	hash.go    the hash of all content that a template uses
 package podconfig

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// The beginning of a hash says what it is of, so that those of ConfigMaps alone and of
-// ConfigMaps and Secrets, or of another version of this package, are not compared.
+// Prefixes of hashes. They keep hashes of ConfigMaps alone, hashes of ConfigMaps and Secrets,
+// and hashes of another version of this package from being compared.
 const (
 	ofConfigMaps = "c1-"
 	ofBoth       = "s1-"
 )
 
-// Scope returns those of the uses that count: without the Secrets, unless they are included.
+// Scope returns the uses that count: without the Secrets, unless secrets is set.
 func Scope(uses []Use, secrets bool) []Use {
 	if secrets {
 		return uses
@@ -29,20 +29,20 @@ func Scope(uses []Use, secrets bool) []Use {
 	return slices.DeleteFunc(slices.Clone(uses), func(u Use) bool { return u.Kind == Secret })
 }
 
-// Content is the content of all that a pod template uses.
+// Content is the content of all objects that a pod template uses.
 type Content struct {
-	// Hash is the same as long as the content is.
+	// Hash is equal for equal content.
 	Hash string
-	// Modified is when one of the objects was modified last, whatever was modified of it; zero
-	// if that is not known, as an object that is not there may have been deleted at any time.
+	// Modified is the time of the last modification of any of the objects, of any field; zero
+	// if unknown, because a missing object may have been deleted at any time.
 	Modified time.Time
-	// Parts are numbers for the content of each object, in the order of the uses that count, by
-	// which one that changed can be found.
+	// Parts are hashes of the content of each object, in the order of the uses that count, to
+	// find the object that changed.
 	Parts []uint64
 }
 
-// ContentOf returns the content of what is used in a namespace. get returns the record of an
-// object, nil if it does not exist.
+// ContentOf returns the content of the objects used in a namespace. get returns the record of
+// an object, nil if it does not exist.
 func ContentOf(namespace string, uses []Use, secrets bool, get func(ID) *Record) Content {
 	c := Content{Hash: ofConfigMaps}
 	if secrets {
@@ -74,7 +74,7 @@ func ContentOf(namespace string, uses []Use, secrets bool, get func(ID) *Record)
 	return c
 }
 
-// addTo adds some keys to a hash; nil means all.
+// addTo adds the given keys to a hash; nil means all keys.
 func (r *Record) addTo(h io.Writer, keys []string) {
 	r.each(func(key, sum string) bool {
 		if keys == nil || slices.Contains(keys, key) {
@@ -84,8 +84,8 @@ func (r *Record) addTo(h io.Writer, keys []string) {
 	})
 }
 
-// SameScope reports whether two hashes are of the same kinds of objects, so that they differ only
-// if the content does.
+// SameScope reports whether two hashes cover the same kinds of objects, so that they differ
+// only if the content does.
 func SameScope(a, b string) bool {
 	scope := func(hash string) string {
 		before, _, _ := strings.Cut(hash, "-")

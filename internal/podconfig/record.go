@@ -21,35 +21,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ID names a ConfigMap or Secret.
+// ID identifies a ConfigMap or Secret.
 type ID struct {
 	Kind            Kind
 	Namespace, Name string
 }
 
-// Record is what is kept of a ConfigMap or Secret: a hash of the value of each key.
+// Record replaces a ConfigMap or Secret in the cache: it has a hash of the value of each key.
 type Record struct {
 	ID
-	// modified is when the API server last noted a change of any field, in seconds since 1970; 0
-	// if it did not.
+	// modified is the time of the last change of any field in managedFields, in seconds since
+	// 1970; 0 if unknown.
 	modified int64
 	version  uint64
-	// writer is the field manager that wrote content last, and before the one that did before it,
-	// as far as this process has seen; "" if that is not known.
+	// writer is the field manager that wrote content last, and before the field manager that
+	// did so before, as far as this process has seen; "" if unknown.
 	writer, before string
-	// sums has the length of each key, the key, and the hash of its value.
+	// sums is a sequence of entries: the length of a key, the key, and the hash of its value.
 	sums string
 }
 
-// sumSize is how many bytes of the hash of a value are kept.
+// sumSize is the number of bytes that are kept of the hash of a value.
 const sumSize = 16
 
-// releaseType is the type of the Secrets in which Helm stores releases. They are many and
-// large, and no pod uses them.
+// releaseType is the type of the Secrets in which Helm stores releases. Their content is not
+// hashed: they are many and large, and no pod uses them.
 const releaseType = "helm.sh/release.v1"
 
-// RecordOf returns the record of a ConfigMap or Secret, and one that is a record already as it
-// is. Anything else is an error.
+// RecordOf returns the record of a ConfigMap or Secret; a record is returned unchanged. Any
+// other object is an error.
 func RecordOf(in any) (*Record, error) {
 	switch o := in.(type) {
 	case *Record:
@@ -69,8 +69,8 @@ func RecordOf(in any) (*Record, error) {
 		if o.Type == releaseType {
 			values = nil
 		}
-		// The UID is random, and known only to those who may read the Secret: without it, no one
-		// can try out which value has a hash.
+		// The UID is random, and known only to clients that may read the Secret: it keeps
+		// others from finding a value by hashing guesses.
 		return newRecord(Secret, &o.ObjectMeta, values, func(value []byte) []byte {
 			mac := hmac.New(sha256.New, []byte(o.UID))
 			mac.Write(value)
@@ -83,7 +83,7 @@ func RecordOf(in any) (*Record, error) {
 
 func newRecord(kind Kind, meta *metav1.ObjectMeta, values map[string][]byte, hash func([]byte) []byte) *Record {
 	r := &Record{
-		// The copies release the memory of the whole object.
+		// The copies let the memory of the whole object be freed.
 		ID:      ID{kind, unique.Make(meta.Namespace).Value(), strings.Clone(meta.Name)},
 		version: versionOf(meta.ResourceVersion),
 	}
@@ -121,8 +121,8 @@ func ownsContent(fields *metav1.FieldsV1) bool {
 	return all["f:data"] != nil || all["f:binaryData"] != nil
 }
 
-// versionOf returns a number for a resourceVersion, which is one already, as a number takes less
-// memory. Another one for another version is all that it has to be.
+// versionOf returns a resourceVersion as a number, which takes less memory. A resourceVersion
+// that is not a number is hashed: it only needs to differ for different versions.
 func versionOf(text string) uint64 {
 	version, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
@@ -133,7 +133,7 @@ func versionOf(text string) uint64 {
 	return version
 }
 
-// Modified returns when the API server last noted a change of any field; zero if it did not.
+// Modified returns the time of the last change of any field; zero if unknown.
 func (r *Record) Modified() time.Time {
 	if r.modified == 0 {
 		return time.Time{}
@@ -141,8 +141,8 @@ func (r *Record) Modified() time.Time {
 	return time.Unix(r.modified, 0).UTC()
 }
 
-// Follow takes over from the record before it what the object itself does not say. One of the
-// same content counts as modified when the earlier one was.
+// Follow takes over data from the previous record that the object itself does not contain. A
+// record with the same content keeps the earlier time of modification.
 func (r *Record) Follow(earlier *Record) {
 	if r.SameContent(earlier) {
 		r.modified, r.writer, r.before = earlier.modified, earlier.writer, earlier.before
@@ -154,23 +154,23 @@ func (r *Record) Follow(earlier *Record) {
 	}
 }
 
-// Writers returns the field managers that have written content last, at most two, in the order of
-// their names.
+// Writers returns the field managers that have written content last, at most two, sorted by
+// name.
 func (r *Record) Writers() []string {
 	writers := slices.DeleteFunc([]string{r.writer, r.before}, func(w string) bool { return w == "" })
 	slices.Sort(writers)
 	return slices.Compact(writers)
 }
 
-// GetObjectMeta is what an informer needs to know of an object that it stores.
+// GetObjectMeta returns the metadata that an informer needs of a stored object.
 func (r *Record) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, ResourceVersion: strconv.FormatUint(r.version, 10)}
 }
 
-// SameContent reports whether two records are of the same content.
+// SameContent reports whether two records have the same content.
 func (r *Record) SameContent(other *Record) bool { return r.sums == other.sums }
 
-// each calls a function with each key and the hash of its value, until it returns false.
+// each calls do with each key and the hash of its value, until do returns false.
 func (r *Record) each(do func(key, sum string) bool) {
 	for rest := r.sums; rest != ""; {
 		length, size := binary.Uvarint([]byte(rest[:min(len(rest), binary.MaxVarintLen64)]))

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Kind is a kind of objects that have content for pods.
+// Kind is a kind of object with content for pods.
 type Kind byte
 
 // The kinds.
@@ -22,25 +22,26 @@ const (
 	Secret    Kind = 's'
 )
 
-// Use is that a pod template uses a ConfigMap or Secret of its namespace.
+// Use is the use of a ConfigMap or Secret by a pod template in the same namespace.
 type Use struct {
 	Kind Kind
 	Name string
-	// Keys are the keys that it uses, sorted; nil means all that there are.
+	// Keys are the used keys, sorted; nil means all keys.
 	Keys []string
 }
 
-// MaxUses is how many ConfigMaps and Secrets a template may use, and maxEncoded how long the
-// text of [Encode] may be, which is kept for each workload.
+// MaxUses is the maximum number of ConfigMaps and Secrets that a template may use, and
+// maxEncoded the maximum length of the text of [Encode] in bytes, which is kept for each
+// workload.
 const (
 	MaxUses    = 100
 	maxEncoded = 16 << 10
 )
 
-// tooMany is the text for a template that uses more than that.
+// tooMany is the text for a template beyond these limits.
 const tooMany = "!"
 
-// possible matches the names and the keys of objects that can exist, and some more.
+// possible matches all names and keys that objects can have, and some others.
 var possible = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
 
 type object struct {
@@ -48,7 +49,7 @@ type object struct {
 	name string
 }
 
-// collector has the keys of each object that is used; nil means all.
+// collector has the used keys of each object; nil means all keys.
 type collector map[object]map[string]bool
 
 func (c collector) all(kind Kind, name string) {
@@ -126,9 +127,9 @@ func (c collector) volumes(volumes []corev1.Volume) {
 	}
 }
 
-// Uses returns what a pod template uses as environment or as files, sorted: of an object that
-// is used as a whole anywhere, all keys. Whether it is optional makes no difference: one that
-// does not exist has no content. Names that no object can have are left out.
+// Uses returns the ConfigMaps and Secrets that a pod template uses as environment or files,
+// sorted. An object that is used as a whole anywhere counts with all keys. Optional objects are
+// included: a missing object has no content. Impossible names are left out.
 func Uses(spec *corev1.PodSpec) []Use {
 	c := collector{}
 	c.containers(spec.InitContainers)
@@ -148,9 +149,9 @@ func Uses(spec *corev1.PodSpec) []Use {
 	return uses
 }
 
-// Encode returns what a pod template uses as a short text: "c/name" for all keys of a
-// ConfigMap, "s/name/key,key" for those keys of a Secret, with spaces between them; and "!" if
-// that is too much to keep.
+// Encode returns the uses of a pod template as a short text: "c/name" for all keys of a
+// ConfigMap, "s/name/key,key" for single keys of a Secret, separated by spaces; and "!" if the
+// text would be too long to keep.
 func Encode(spec *corev1.PodSpec) string {
 	uses := Uses(spec)
 	if len(uses) > MaxUses {
@@ -173,7 +174,7 @@ func Encode(spec *corev1.PodSpec) string {
 	return b.String()
 }
 
-// Parse returns what was encoded, and false if it was too much.
+// Parse returns the encoded uses; false if the text was too long to keep.
 func Parse(text string) (uses []Use, ok bool) {
 	if text == tooMany {
 		return nil, false

@@ -11,9 +11,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/podconfig"
 )
 
-// config returns what the pods of a template use of ConfigMaps and Secrets, as
-// [podconfig.Encode] has it. That of a template without containers, which no API server has,
-// is its name: it was trimmed before. The name of a template means nothing otherwise.
+// config returns the ConfigMaps and Secrets that the pods of a template use, in the form of
+// [podconfig.Encode]. A template without containers, which no API server has, was trimmed
+// before: its name then holds that text. The name of a template is otherwise unused.
 func config(template *corev1.PodTemplateSpec) string {
 	if len(template.Spec.Containers) == 0 {
 		return template.Name
@@ -21,15 +21,15 @@ func config(template *corev1.PodTemplateSpec) string {
 	return podconfig.Encode(&template.Spec)
 }
 
-// trimTemplate does what [TrimTemplate] does, and keeps what the pods use.
+// trimTemplate is [TrimTemplate], but keeps the used ConfigMaps and Secrets in the name.
 func trimTemplate(template *corev1.PodTemplateSpec) {
 	used := config(template)
 	TrimTemplate(template)
 	template.Name = used
 }
 
-// rolloutConfig returns the same of a Rollout. What is in its template and is not a pod template, and
-// a template that is in another object, counts as nothing.
+// rolloutConfig is like config for a Rollout. An invalid pod template, and a template in
+// another object, count as using nothing.
 func rolloutConfig(u *unstructured.Unstructured) string {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
 	template, _ := value.(map[string]any)
@@ -45,7 +45,7 @@ func rolloutConfig(u *unstructured.Unstructured) string {
 	return podconfig.Encode(pod)
 }
 
-// keepConfig puts what the pods of a Rollout use into its trimmed spec.
+// keepConfig stores the used ConfigMaps and Secrets of a Rollout in its trimmed spec.
 func keepConfig(used string, spec any) {
 	if fields, ok := spec.(map[string]any); ok && used != "" {
 		fields["template"] = map[string]any{"metadata": map[string]any{"name": used}}

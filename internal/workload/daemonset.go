@@ -38,14 +38,14 @@ func daemonSetState(d *appsv1.DaemonSet) *State {
 	return s
 }
 
-// Absence counts the nodes that are not ready and have a pod of a DaemonSet, so that
-// nothing can be expected of those pods.
+// Absence counts the nodes that are not Ready and have a pod of a DaemonSet, so that a restart
+// cannot wait for these pods.
 type Absence struct {
 	// Nodes is the number of these nodes.
 	Nodes int32
-	// Desired is the number of those that Kubernetes counts among the nodes that
-	// should have a pod, as the pods tolerate all of the node's taints, and Old the
-	// number of those of them whose pod is not new.
+	// Desired is the number of these nodes that Kubernetes counts in desiredNumberScheduled, as
+	// the pods tolerate all of the node's taints. Old is the number of these nodes whose pod is
+	// not new.
 	Desired, Old int32
 }
 
@@ -56,9 +56,9 @@ func excludeNodes(d *appsv1.DaemonSet, s *State, absent Absence) {
 	s.Stalled = absent.Nodes > 0 && !rollsPast(d, absent.Nodes)
 }
 
-// rollsPast reports whether Kubernetes replaces pods of a DaemonSet on other nodes
-// while its pods on the given number of nodes are unavailable: they count in its
-// maxUnavailable or maxSurge (kubernetes, pkg/controller/daemon/update.go).
+// rollsPast reports whether Kubernetes replaces pods of a DaemonSet on other nodes while its
+// pods on the given number of nodes are unavailable: these count towards its maxUnavailable or
+// maxSurge (kubernetes, pkg/controller/daemon/update.go).
 func rollsPast(d *appsv1.DaemonSet, unavailable int32) bool {
 	limit := intstr.FromInt32(1)
 	if rolling := d.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
@@ -87,7 +87,7 @@ func daemonSetProgress(d *appsv1.DaemonSet, absent Absence) Progress {
 	return daemonSetAvailability(d, absent)
 }
 
-// daemonSetAvailability is the progress whatever the templates of the pods.
+// daemonSetAvailability is the progress regardless of the templates of the pods.
 func daemonSetAvailability(d *appsv1.DaemonSet, absent Absence) Progress {
 	if d.Generation > d.Status.ObservedGeneration {
 		return notObserved()

@@ -35,12 +35,12 @@ func deploymentState(d *appsv1.Deployment) *State {
 	return s
 }
 
-// deploymentExceeded is the reason of a Deployment's condition Progressing once it
-// has exceeded its progress deadline.
+// deploymentExceeded is the reason of a Deployment's condition Progressing once it has exceeded
+// its progress deadline.
 const deploymentExceeded = "ProgressDeadlineExceeded"
 
-// deploymentProgress follows the rules of kubectl rollout status, as the other kinds
-// of the group apps do: k8s.io/kubectl, pkg/polymorphichelpers/rollout_status.go.
+// deploymentProgress follows the rules of kubectl rollout status, like the other kinds of the
+// group apps: k8s.io/kubectl, pkg/polymorphichelpers/rollout_status.go.
 func deploymentProgress(d *appsv1.Deployment) Progress {
 	if d.Generation > d.Status.ObservedGeneration {
 		return notObserved()

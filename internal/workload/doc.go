@@ -3,14 +3,14 @@
 
 // Package workload has an adapter for each kind of workload that can be restarted.
 //
-// The restarts, the opt-in, the manager's watches, rights and cache, and the preview
-// of the plugin range over [Kinds], so that what they know of a kind is in one place:
+// The restarts, the opt-in, the manager's watches, rights and cache, and the preview of the
+// plugin range over [Kinds], so that all knowledge about a kind is in one place:
 //
-//	workload.go     what an adapter consists of
+//	workload.go     the type of an adapter
 //	kinds.go        the list of the kinds
-//	state.go        what a restart needs to know about a workload
-//	template.go     what the kinds of the group apps have in common
-//	config.go       what their pods use of ConfigMaps and Secrets
+//	state.go        the state of a workload, as a restart needs it
+//	template.go     code shared by the kinds of the group apps
+//	config.go       the ConfigMaps and Secrets that their pods use
 //	deployment.go
 //	statefulset.go
 //	daemonset.go

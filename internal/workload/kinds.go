@@ -17,12 +17,12 @@ import (
 // Kinds are the kinds of workloads that can be restarted.
 var Kinds = []*Kind{Deployment, StatefulSet, DaemonSet, Rollout}
 
-// Get returns the kind that a reference names. An unknown kind is an error.
+// Get returns the kind of a reference, or an error for an unknown kind.
 func Get(ref tidekeeperv1.TargetRef) (*Kind, error) {
 	return Find(ref.GetAPIVersion(), ref.Kind)
 }
 
-// Find returns the kind of that name. An unknown kind is an error.
+// Find returns the kind with these names, or an error for an unknown kind.
 func Find(apiVersion, kind string) (*Kind, error) {
 	names := make([]string, len(Kinds))
 	for i, k := range Kinds {
@@ -34,8 +34,8 @@ func Find(apiVersion, kind string) (*Kind, error) {
 	return nil, fmt.Errorf("%s of %s cannot be restarted: use %s", kind, apiVersion, strings.Join(names, ", "))
 }
 
-// Named returns the kind that a resource in TYPE/NAME names, as kubectl names it: deployment,
-// deployments.apps or deploy. It is nil for any other resource.
+// Named returns the kind of a resource in TYPE/NAME, in kubectl's notation: deployment,
+// deployments.apps or deploy. It returns nil for any other resource.
 func Named(resource string) *Kind {
 	resource, group, qualified := strings.Cut(strings.ToLower(resource), ".")
 	for _, k := range Kinds {
@@ -46,8 +46,8 @@ func Named(resource string) *Kind {
 	return nil
 }
 
-// Of returns the kind of an object that [Kind.New] could have returned. An unknown
-// kind is an error.
+// Of returns the kind of an object that [Kind.New] could have returned, or an error for an
+// unknown kind.
 func Of(o Object) (*Kind, error) {
 	for _, k := range Kinds {
 		if k.matches(o) {
@@ -57,8 +57,8 @@ func Of(o Object) (*Kind, error) {
 	return nil, fmt.Errorf("%T cannot be restarted", o)
 }
 
-// matches reports whether an object is of the kind. Typed objects need not say so
-// themselves.
+// matches reports whether an object is of the kind. Typed objects need not have their TypeMeta
+// set.
 func (k *Kind) matches(o Object) bool {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return u.GroupVersionKind() == k.GroupVersionKind

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Rollout is the adapter for Argo's Rollouts. A field of the spec restarts them: Argo
-// then deletes the pods that are older than its time, so that neither the pod template
-// nor its hash changes.
+// Rollout is the adapter for Argo's Rollouts. A field of the spec restarts them: Argo then
+// deletes the pods created before the time in that field, so that neither the pod template nor
+// its hash changes.
 var Rollout = &Kind{
 	GroupVersionKind:  rolloutKind,
 	Resource:          "rollouts",
@@ -51,16 +51,16 @@ type rollout struct {
 		Selector  *metav1.LabelSelector `json:"selector,omitempty"`
 	} `json:"spec"`
 	Status struct {
-		// ObservedGeneration is a number in a string.
+		// ObservedGeneration is a number as a string.
 		ObservedGeneration string `json:"observedGeneration,omitempty"`
 		UpdatedReplicas    int32  `json:"updatedReplicas,omitempty"`
 		AvailableReplicas  int32  `json:"availableReplicas,omitempty"`
 		Phase              string `json:"phase,omitempty"`
-		// Abort says that the update was given up, so that the pods of the template before it
+		// Abort means that the update was aborted, so that the pods of the previous template
 		// stay.
 		Abort   bool   `json:"abort,omitempty"`
 		Message string `json:"message,omitempty"`
-		// RestartedAt is spec.restartAt of the last restart that is complete.
+		// RestartedAt is spec.restartAt of the last completed restart.
 		RestartedAt string `json:"restartedAt,omitempty"`
 	} `json:"status"`
 }
@@ -90,7 +90,8 @@ func (r *rollout) progress(generation int64) Progress {
 		return notObserved()
 	}
 	replicas := desired(r.Spec.Replicas)
-	// Degraded means an aborted update, an exceeded progress deadline, or an invalid spec.
+	// The phase is Degraded after an aborted update, an exceeded progress deadline, or an
+	// invalid spec.
 	p := Progress{Exceeded: r.Status.Phase == "Degraded" && !r.Status.Abort, Halted: r.halted()}
 	switch {
 	case r.Status.UpdatedReplicas < replicas && !r.Status.Abort:
@@ -110,7 +111,7 @@ func (r *rollout) progress(generation int64) Progress {
 	return p
 }
 
-// halted returns why the update does not go on by itself; empty if it does.
+// halted returns the reason why the update does not continue by itself; "" if it continues.
 func (r *rollout) halted() string {
 	switch {
 	case r.Status.Abort:
@@ -122,14 +123,14 @@ func (r *rollout) halted() string {
 	}
 }
 
-// observed reports whether Argo has observed that generation of the spec. Its early
-// versions write a hash of the spec instead of a number, which tells nothing here.
+// observed reports whether Argo has observed that generation of the spec. Early versions of
+// Argo write a hash of the spec instead of a number, which says nothing about the generation.
 func (r *rollout) observed(generation int64) bool {
 	observed, err := strconv.ParseInt(r.Status.ObservedGeneration, 10, 64)
 	return r.Status.ObservedGeneration != "" && (err != nil || generation <= observed)
 }
 
-// restarted reports whether the latest restart is complete, if there was one.
+// restarted reports whether the latest restart, if any, is complete.
 func (r *rollout) restarted() bool {
 	if r.Spec.RestartAt == "" {
 		return true
@@ -139,13 +140,14 @@ func (r *rollout) restarted() bool {
 	return err == nil && lastErr == nil && !last.Before(wanted)
 }
 
-// rolloutKept are the fields that the type rollout has.
+// rolloutKept are the fields of the type rollout.
 var rolloutKept = map[string][]string{
 	"spec":   {"replicas", "paused", "restartAt", "selector"},
 	"status": {"observedGeneration", "updatedReplicas", "availableReplicas", "phase", "abort", "message", "restartedAt"},
 }
 
-// trimRollout keeps the metadata, what the type rollout has, and what the pods use.
+// trimRollout keeps the metadata, the fields of the type rollout, and the used ConfigMaps and
+// Secrets.
 func trimRollout(u *unstructured.Unstructured) {
 	kept := map[string]any{"apiVersion": u.Object["apiVersion"], "kind": u.Object["kind"], "metadata": u.Object["metadata"]}
 	for part, fields := range rolloutKept {

@@ -14,7 +14,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Unknown returns an object of any kind, of which nothing but the name is set. It stands for the
+// Unknown returns an object of any kind with nothing but its name set. It represents the
 // workload in requests for its scale subresource.
 func Unknown(ref tidekeeperv1.TargetRef, namespace string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
@@ -24,15 +24,15 @@ func Unknown(ref tidekeeperv1.TargetRef, namespace string) *unstructured.Unstruc
 	return o
 }
 
-// ScaledState returns the state of a workload by its scale subresource. It is an error if that
-// does not select the pods, as all pods of the namespace would be its own then.
+// ScaledState returns the state of a workload from its scale subresource. It returns an error
+// if the selector is empty, since all pods of the namespace would then belong to the workload.
 func ScaledState(ref tidekeeperv1.TargetRef, scale *autoscalingv1.Scale) (*State, error) {
 	selector, err := metav1.ParseToLabelSelector(scale.Status.Selector)
 	if err != nil {
-		return nil, fmt.Errorf("the scale subresource of %s %s has the selector %.64q, which is none: %w", ref.Kind, ref.Name, scale.Status.Selector, err)
+		return nil, fmt.Errorf("the scale subresource of %s %s has the invalid selector %.64q: %w", ref.Kind, ref.Name, scale.Status.Selector, err)
 	}
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		return nil, fmt.Errorf("the scale subresource of %s %s does not say which pods it has: its CRD must name a labelSelectorPath, and the selector must not be empty", ref.Kind, ref.Name)
+		return nil, fmt.Errorf("the scale subresource of %s %s does not select pods: its CRD must name a labelSelectorPath, and the selector must not be empty", ref.Kind, ref.Name)
 	}
 	s := stateOf(ref.Kind, scale)
 	s.Name, s.Scaled, s.Selector = ref.Name, true, selector

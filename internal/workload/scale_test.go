@@ -34,9 +34,9 @@ func TestScaledState(t *testing.T) {
 	}{
 		{"all pods", scale(3, 3, "app=web"), &state, ""},
 		{"one is missing", scale(3, 2, "app=web"), &few, ""},
-		{"no selector", scale(3, 3, ""), nil, "does not say which pods it has"},
-		{"a selector of everything", scale(3, 3, " "), nil, "does not say which pods it has"},
-		{"no such selector", scale(3, 3, "app in"), nil, "which is none"},
+		{"no selector", scale(3, 3, ""), nil, "does not select pods"},
+		{"a selector of everything", scale(3, 3, " "), nil, "does not select pods"},
+		{"no such selector", scale(3, 3, "app in"), nil, "the invalid selector"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := ScaledState(ref, tt.scale)

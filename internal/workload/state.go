@@ -10,47 +10,47 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// State is what a restart needs to know about a workload.
+// State is the state of a workload, as a restart needs it.
 type State struct {
 	Kind, Name string
 	UID        types.UID
-	// RestartedAt is the time of the last restart, as the spec of the workload has
-	// it, and LastTick the last tick that was sent, as an annotation has it.
+	// RestartedAt is the time of the last restart in the spec of the workload, and LastTick the
+	// last tick that was sent, from an annotation.
 	RestartedAt, LastTick string
 
 	Deleting bool
-	// Paused says that changes of the pod template are not rolled out.
+	// Paused means that changes of the pod template are not rolled out.
 	Paused bool
-	// OnDelete says that changes of the pod template reach a pod only when it is
-	// deleted.
+	// OnDelete means that changes of the pod template reach a pod only when the pod is deleted.
 	OnDelete bool
-	// Partitioned says that no pod of a StatefulSet is above its partition.
+	// Partitioned means that no pod of a StatefulSet is at or above its partition.
 	Partitioned bool
 
-	// Pods is the number of pods that the workload should have, and Updates the number
-	// of those that a restart replaces.
+	// Pods is the number of pods that the workload should have, and Updates the number of them
+	// that a restart replaces.
 	Pods, Updates int32
-	// Excluded is the number of pods that a restart does not wait for, as their nodes
-	// are not ready. Stalled says that they keep the workload from replacing others.
+	// Excluded is the number of pods that a restart does not wait for, because their nodes are
+	// not Ready. Stalled means that these pods keep the workload from replacing other pods.
 	Excluded int32
 	Stalled  bool
-	// PerNode says that the workload runs one pod on each node. That a node is no
-	// longer ready is then no event of the workload.
+	// PerNode means that the workload runs a pod on each node. When a node ceases to be Ready,
+	// the workload itself then gets no event.
 	PerNode bool
 
-	// Config is what its pods use of ConfigMaps and Secrets, as podconfig.Parse reads it.
+	// Config lists the ConfigMaps and Secrets that its pods use, in the form that
+	// podconfig.Parse reads.
 	Config string
 
 	// Selector selects the pods.
 	Selector *metav1.LabelSelector
 	// Rollout is the progress of the latest pod template and the latest restart.
 	Rollout Progress
-	// Availability is the same without regard to which template a pod has, for a workload
-	// that is OnDelete.
+	// Availability is the progress regardless of the templates of the pods, for a workload that
+	// is OnDelete.
 	Availability Progress
 
-	// Scaled says that only the scale subresource of the workload is known: it selects its
-	// pods, and does not say whether they are ready.
+	// Scaled means that only the scale subresource of the workload is known: it selects the
+	// pods, but does not show whether they are ready.
 	Scaled bool
 }
 
@@ -59,16 +59,17 @@ func (s *State) String() string { return s.Kind + " " + s.Name }
 
 // Progress is the progress of a rollout, as kubectl rollout status reports it.
 type Progress struct {
-	// Updating says that not all pods are new, or that old ones remain.
+	// Updating means that not all pods are new, or that old pods remain.
 	Updating bool
-	// Available says that as many pods as there should be are available.
+	// Available means that the desired number of pods is available.
 	Available bool
-	// Exceeded says that the workload has exceeded its own progress deadline.
+	// Exceeded means that the workload has exceeded its own progress deadline.
 	Exceeded bool
-	// Halted says why the rollout does not go on by itself, in words that stay the same as long
-	// as that lasts. It is empty for one that goes on, and for kinds that do not say.
+	// Halted is the reason why the rollout does not continue by itself; its text does not
+	// change while that lasts. It is empty for a rollout that continues, and for kinds without
+	// such a state.
 	Halted string
-	// Message says what the rollout waits for, unless it is complete.
+	// Message is the reason why the rollout is not complete; empty if it is.
 	Message string
 }
 
@@ -81,7 +82,7 @@ func notObserved() Progress {
 	return Progress{Updating: true, Message: "its controller has not observed the latest change yet"}
 }
 
-// stateOf returns the part of the state that is in the metadata.
+// stateOf returns the part of the state that comes from the metadata.
 func stateOf(kind string, o metav1.Object) *State {
 	return &State{
 		Kind: kind, Name: o.GetName(), UID: o.GetUID(),
@@ -90,7 +91,7 @@ func stateOf(kind string, o metav1.Object) *State {
 	}
 }
 
-// desired returns the number of replicas of a workload. The default is one.
+// desired returns the number of replicas of a workload, which defaults to 1.
 func desired(replicas *int32) int32 {
 	if replicas == nil {
 		return 1

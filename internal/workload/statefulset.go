@@ -40,7 +40,7 @@ func statefulSetState(o *appsv1.StatefulSet) *State {
 	return s
 }
 
-// statefulSetAvailability is the progress whatever the templates of the pods.
+// statefulSetAvailability is the progress regardless of the templates of the pods.
 func statefulSetAvailability(s *appsv1.StatefulSet) Progress {
 	if s.Status.ObservedGeneration == 0 || s.Generation > s.Status.ObservedGeneration {
 		return notObserved()

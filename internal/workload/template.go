@@ -16,15 +16,15 @@ import (
 
 func apps(kind string) schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind(kind) }
 
-// restartTemplate restarts a workload by the annotation of its pod template that
-// kubectl rollout restart writes.
+// restartTemplate restarts a workload with the annotation of its pod template that kubectl
+// rollout restart writes.
 func restartTemplate(at time.Time) map[string]any {
 	return map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
 		"annotations": map[string]any{tidekeeperv1.RestartedAtAnnotation: FormatTime(at)},
 	}}}}
 }
 
-// FormatTime returns a time as restarts write it into workloads.
+// FormatTime returns a time in the format that restarts write into workloads.
 func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // restartedAt returns the time of the last restart of a pod template.
@@ -32,16 +32,16 @@ func restartedAt(template *corev1.PodTemplateSpec) string {
 	return template.Annotations[tidekeeperv1.RestartedAtAnnotation]
 }
 
-// longestTime bounds what is kept of the time of a restart. Every valid one is
-// shorter.
+// longestTime is the maximum length that is kept of the time of a restart, in bytes. Every
+// valid time is shorter.
 const longestTime = 4096
 
-// TrimTemplate drops everything from a pod template but the time of its last restart.
+// TrimTemplate drops everything from a pod template except the time of its last restart.
 func TrimTemplate(template *corev1.PodTemplateSpec) {
 	at, ok := template.Annotations[tidekeeperv1.RestartedAtAnnotation]
 	*template = corev1.PodTemplateSpec{}
 	if ok {
-		// The copy releases the memory that the whole template was decoded into.
+		// The copy lets the memory of the whole template be freed.
 		template.Annotations = map[string]string{
 			tidekeeperv1.RestartedAtAnnotation: strings.Clone(at[:min(len(at), longestTime)]),
 		}

@@ -20,7 +20,7 @@ type Object interface {
 	runtime.Object
 }
 
-// Kind is the adapter for one kind of workload.
+// Kind is the adapter for a kind of workload.
 type Kind struct {
 	schema.GroupVersionKind
 
@@ -29,54 +29,55 @@ type Kind struct {
 	// ShortName is kubectl's short name for it, such as deploy.
 	ShortName string
 
-	// Optional says that the cluster need not serve the kind: its CRD may be
-	// installed and removed while the manager runs.
+	// Optional means that the cluster need not serve the kind: its CRD may be installed and
+	// removed while the manager runs.
 	Optional bool
 
 	// New returns an empty object of the kind.
 	New func() Object
 
-	// State returns what a restart needs to know about an object of the kind. It is
-	// an error to pass an object of another kind.
+	// State returns the state of an object of the kind, as a restart needs it. An object of
+	// another kind is an error.
 	State func(Object) (*State, error)
 
-	// Restart returns what a merge patch sets to restart the workload at a time.
+	// Restart returns the merge patch that restarts the workload at a time.
 	Restart func(at time.Time) map[string]any
 
-	// Trim drops from an object of the kind what no controller reads, before the
-	// cache keeps it. It leaves the metadata alone.
+	// Trim drops the fields of an object that no controller reads, before the cache stores it.
+	// The metadata is not changed.
 	Trim func(Object) error
 
-	// MarksPods says that a restart changes the annotations of the pod template, so
-	// that each new pod says which restart created it.
+	// MarksPods means that a restart changes the annotations of the pod template, so that each
+	// new pod shows which restart created it.
 	MarksPods bool
 
-	// TemplateHashLabel is the label of pods that holds the last part of the name of
-	// their ReplicaSet, after the name of the workload. It is empty for kinds that
-	// control their pods themselves.
+	// TemplateHashLabel is the label of pods with the last part of the name of their
+	// ReplicaSet, after the name of the workload. It is empty for kinds that control their pods
+	// themselves.
 	TemplateHashLabel string
 
-	// UndoHidesRestart says that an undo reverts the annotations of the workload
-	// together with its pod template, so that only a ReplicaSet of the workload shows
-	// whether a restart was rolled out.
+	// UndoHidesRestart means that an undo reverts the annotations of the workload together with
+	// its pod template, so that only a ReplicaSet of the workload shows whether a restart was
+	// rolled out.
 	UndoHidesRestart bool
 
-	// Exclude adapts the state of an object of the kind to nodes that are not ready,
-	// as pods on them can neither be replaced nor become available. It is nil for
-	// kinds that do not run one pod on each node.
+	// Exclude adapts the state of an object to nodes that are not Ready, since pods there can
+	// neither be replaced nor become available. It is nil for kinds that do not run a pod on
+	// each node.
 	Exclude func(Object, *State, Absence) error
 }
 
 // APIVersion returns the apiVersion of objects of the kind.
 func (k *Kind) APIVersion() string { return k.GroupVersion().String() }
 
-// Is reports whether an owner reference or the like names this kind.
+// Is reports whether the names, for example from an owner reference, are the names of this
+// kind.
 func (k *Kind) Is(apiVersion, kind string) bool {
 	return k.Kind == kind && k.APIVersion() == apiVersion
 }
 
-// Ref returns a reference to the workload of the kind with the given name. As in a
-// manifest, the default apiVersion is left out.
+// Ref returns a reference to the workload of the kind with the given name. As in a manifest,
+// the default apiVersion is omitted.
 func (k *Kind) Ref(name string) tidekeeperv1.TargetRef {
 	ref := tidekeeperv1.TargetRef{Kind: k.Kind, Name: name}
 	if k.APIVersion() != tidekeeperv1.DefaultTargetAPIVersion {
@@ -85,7 +86,7 @@ func (k *Kind) Ref(name string) tidekeeperv1.TargetRef {
 	return ref
 }
 
-// typed makes a function of objects from a function of one type.
+// typed turns a function of a concrete type into a function of objects.
 func typed[T Object](f func(T)) func(Object) error {
 	return func(o Object) error {
 		t, ok := o.(T)
@@ -97,7 +98,7 @@ func typed[T Object](f func(T)) func(Object) error {
 	}
 }
 
-// state makes [Kind.State] from a function of one type.
+// state turns a function of a concrete type into [Kind.State].
 func state[T Object](f func(T) *State) func(Object) (*State, error) {
 	return func(o Object) (s *State, err error) {
 		err = typed(func(t T) { s = f(t) })(o)

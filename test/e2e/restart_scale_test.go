@@ -163,7 +163,7 @@ func TestEvictByTheScaleSubresource(t *testing.T) {
 	all := ofSquad(evictionOf("Squad", "all"))
 	cluster.Apply(t, all)
 	eventuallyRestartIs(t, all, "TargetNotFound")
-	if ready := meta.FindStatusCondition(all.Status.Conditions, "Ready"); !strings.Contains(ready.Message, "does not say which pods it has") {
+	if ready := meta.FindStatusCondition(all.Status.Conditions, "Ready"); !strings.Contains(ready.Message, "does not select pods") {
 		t.Errorf("the condition says %q", ready.Message)
 	}
 	manager.AssertSound(t)

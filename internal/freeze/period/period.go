@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package period says which freezes are in force, where and when. It has no client, clock
-// or logger.
+// Package period decides which freezes are in force, where and when. It has no client, clock or
+// logger.
 package period
 
 import (
@@ -19,13 +19,14 @@ import (
 type Period struct {
 	Name, Reason string
 	From, Until  time.Time
-	// AtOnce: it does not say when it begins, and has begun as it exists, whatever the clock of the
-	// reader says of From, which is its creation by the clock of the API server.
+	// AtOnce means that the Freeze has no spec.from, and has begun because it exists. From is
+	// then its creation time by the clock of the API server, which may be ahead of the reader's
+	// clock.
 	AtOnce bool
 }
 
-// Of returns the time of a Freeze. One that does not say when it begins does so when it is
-// created.
+// Of returns the period of a Freeze. Without spec.from, the period begins with the creation of
+// the Freeze.
 func Of(f *tidekeeperv1.Freeze) Period {
 	p := Period{Name: f.Name, Reason: f.Spec.Reason, From: f.CreationTimestamp.Time, Until: f.Spec.Until.Time, AtOnce: f.Spec.From == nil}
 	if f.Spec.From != nil {
@@ -40,13 +41,13 @@ func (p Period) HasBegun(at time.Time) bool { return p.AtOnce || !at.Before(p.Fr
 // Contains reports whether a time is in the period.
 func (p Period) Contains(at time.Time) bool { return p.HasBegun(at) && at.Before(p.Until) }
 
-// String says what waits for the end of the freeze.
+// String returns the freeze, its end and its reason, for messages about waiting objects.
 func (p Period) String() string {
 	return fmt.Sprintf("Freeze %s until %s: %s", p.Name, p.Until.UTC().Format(time.RFC3339), p.Reason)
 }
 
-// InForce returns the period that contains a time and ends last, the first by name if there are
-// several; nil if none does.
+// InForce returns the period that contains a time and ends last, the first by name if several
+// end then; nil if no period contains the time.
 func InForce(periods []Period, at time.Time) *Period {
 	var last *Period
 	for i := range periods {
@@ -58,14 +59,14 @@ func InForce(periods []Period, at time.Time) *Period {
 	return last
 }
 
-// Everywhere reports whether a Freeze is about all namespaces, whatever their labels are.
+// Everywhere reports whether a Freeze applies to all namespaces, whatever their labels.
 func Everywhere(f *tidekeeperv1.Freeze) bool {
 	selector, err := Selector(f)
 	return err != nil || selector.Empty()
 }
 
-// Selector returns the selector of the namespaces that a Freeze is about. The schema refuses
-// everything for which this function returns an error.
+// Selector returns the selector of the namespaces that a Freeze applies to. The schema refuses
+// every selector for which this function returns an error.
 func Selector(f *tidekeeperv1.Freeze) (labels.Selector, error) {
 	if f.Spec.NamespaceSelector == nil {
 		return labels.Everything(), nil
@@ -88,15 +89,16 @@ func Selector(f *tidekeeperv1.Freeze) (labels.Selector, error) {
 	return compiled, nil
 }
 
-// Selects reports whether a Freeze is about the namespace with these labels. If its selector
-// cannot be used it is about all: rather too little is started than too much.
+// Selects reports whether a Freeze applies to a namespace with these labels. A Freeze with an
+// invalid selector applies to all namespaces, since a missed restart does less harm than an
+// unwanted restart.
 func Selects(f *tidekeeperv1.Freeze, namespaceLabels map[string]string) bool {
 	selector, err := Selector(f)
 	return err != nil || selector.Matches(labels.Set(namespaceLabels))
 }
 
-// In returns the periods of those freezes that are about the namespace with these labels, and
-// that have not ended before a time.
+// In returns the periods of the freezes that apply to a namespace with these labels and have
+// not ended at the time now.
 func In(freezes []tidekeeperv1.Freeze, namespaceLabels map[string]string, now time.Time) []Period {
 	var periods []Period
 	for i := range freezes {
