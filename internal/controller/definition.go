@@ -13,71 +13,71 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/options"
 )
 
-// Definition is everything that the manager needs to know of a controller.
+// Definition declares a controller to the manager.
 type Definition struct {
-	// Name selects the controller in --controllers. Its ClusterRole is called
+	// Name is the name of the controller in --controllers. Its ClusterRole is called
 	// tidekeeper-<name>.
 	Name string
 
-	// Purpose says in one sentence what the controller does, for docs/reference.
+	// Purpose describes the controller in a sentence, for docs/reference.
 	Purpose string
 
-	// OffByDefault leaves the controller out of "*".
+	// OffByDefault excludes the controller from "*".
 	OffByDefault bool
 
-	// Namespaced says that the controller is about namespaced objects only, so that
-	// --namespaces can limit it to some namespaces. It is built by fairness.Complete.
+	// Namespaced means that the controller handles namespaced objects only, so that
+	// --namespaces can limit it to some namespaces. It must be built with fairness.Complete.
 	Namespaced bool
 
-	// Watches are the kinds that the controller reads. Their informers are started
-	// before it, and no other kind can be read through the cache.
+	// Watches are the kinds that the controller reads. Their informers are started before the
+	// controller, and no other kind can be read through the cache.
 	Watches []client.Object
 
-	// Optional are kinds that the controller watches as well, but only while the
-	// cluster serves them: their CRDs may be installed and removed at any time.
+	// Optional are kinds that the controller watches while the cluster serves them: their CRDs
+	// may be installed and removed at any time.
 	Optional []client.Object
 
-	// Borrows are kinds that the controller reads from the cache only where another one
-	// watches them. It has no right to watch them itself.
+	// Borrows are kinds that the controller reads from the cache only if another controller
+	// watches them. The controller has no right to watch them itself.
 	Borrows []Borrowed
 
-	// Indexes are those on the cache that the controller lists by. An index on a
-	// kind that it borrows is there only if another controller watches that kind.
+	// Indexes are the indexes on the cache that the controller uses for lists. An index on a
+	// borrowed kind exists only if another controller watches that kind.
 	Indexes []index.Index
 
 	// Rules are the rights that the controller needs.
 	Rules []Rule
 
-	// Options are its settings; nil means that it has none.
+	// Options are the settings of the controller; nil if there are none.
 	Options *options.Group
 
-	// Published are the names of those flags of Options that are published on the lease, for
-	// clients that say what the controller will do.
+	// Published are the names of the flags in Options that are published on the lease, for
+	// clients that predict the controller's decisions.
 	Published []string
 
-	// RegisterMetrics registers its metrics without anything behind them, for
-	// docs/reference; nil means that it has none.
+	// RegisterMetrics registers the controller's metrics without values, for docs/reference;
+	// nil if there are none.
 	RegisterMetrics func(prometheus.Registerer) error
 
-	// SetupWithManager adds the controller to a manager. It is called once, after
-	// the options have their values.
+	// SetupWithManager adds the controller to a manager. It is called once, after the options
+	// have their values.
 	SetupWithManager func(ctrl.Manager, clock.Clock) error
 }
 
-// Borrowed is a kind that a controller reads only where another one watches it.
+// Borrowed is a kind that a controller reads only if another controller watches it.
 type Borrowed struct {
 	Object client.Object
-	// Reason says what the controller does with it.
+	// Reason is the use of the kind by the controller.
 	Reason string
 }
 
-// Rule is a right of a controller, and why the controller needs it.
+// Rule is a right of a controller, with the reason for it.
 type Rule struct {
 	Group     string
 	Resources []string
-	// Names limits the rule to objects of these names.
+	// Names limits the rule to objects with these names.
 	Names []string
 	Verbs []string
-	// Reason says what the controller does with the right, in whole sentences.
+	// Reason describes the use of the right, in whole sentences.
 	Reason string
 }

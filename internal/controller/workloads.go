@@ -21,7 +21,7 @@ func Objects(kinds []*workload.Kind) []client.Object {
 	return objects
 }
 
-// WorkloadRules returns the same rule for each kind of workload, one for each API group.
+// WorkloadRules returns the same rule for all kinds of workloads, split by API group.
 func WorkloadRules(verbs []string, reason string) []Rule {
 	var rules []Rule
 	for _, k := range workload.Kinds {
@@ -35,12 +35,11 @@ func WorkloadRules(verbs []string, reason string) []Rule {
 	return rules
 }
 
-// OptionalRule is the right to learn when the CRDs of the optional kinds of workload are
-// installed and removed.
+// OptionalRule is the right to watch the CRDs of the optional kinds of workloads.
 func OptionalRule() Rule {
 	rule := Rule{
 		Group: optional.CustomResourceDefinitions.Group, Resources: []string{optional.CustomResourceDefinitions.Resource}, Verbs: []string{"list", "watch"},
-		Reason: "Learns when the CRD of an optional kind is installed or removed. With --namespaces it asks every half minute which kinds are served instead.",
+		Reason: "Detects when the CRD of an optional kind is installed or removed. With --namespaces, discovery is polled every half minute instead.",
 	}
 	for _, k := range workload.Optional() {
 		rule.Names = append(rule.Names, optional.CRDName(k.GroupVersionKind))

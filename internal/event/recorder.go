@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event records events: none is refused for its length, and two with different
-// notes are never merged into one.
+// Package event records events: no event is refused because of its length, and events with
+// different notes are never merged.
 package event
 
 import (
@@ -26,10 +26,11 @@ const (
 	// noteLimit is the maximum length in bytes that the API server accepts for a note.
 	noteLimit = 1024
 
-	// maxNotes is how many different notes are recorded within a window for one object
-	// and reason; one more says that there are others. An error may have another text
-	// each time, and users who may edit an object decide how often. The window is longer
-	// than client-go waits for the next event of a series, which is at most twelve minutes.
+	// maxNotes is the maximum number of different notes that are recorded within a window for
+	// an object and reason; a last note says that there are more. The text of an error may
+	// differ each time, and its frequency is up to users who may edit an object. The window is
+	// longer than client-go waits for the next event of a series, which is at most twelve
+	// minutes.
 	maxNotes = 20
 	window   = 15 * time.Minute
 
@@ -39,12 +40,12 @@ const (
 
 var seed = maphash.MakeSeed()
 
-// Recorder is an [events.EventRecorder] that passes events on to another one.
+// Recorder is an [events.EventRecorder] that passes events on to another recorder.
 //
-// It shortens notes to the length that the API server accepts. And it makes client-go
-// merge an event into an earlier one, as a series, only if both have the same note.
-// client-go compares everything but the note: the corrections of two nodes within
-// minutes would become one event about the first node, with a count of two.
+// It shortens notes to the length that the API server accepts. And it makes client-go merge an
+// event into an earlier event, as a series, only if both have the same note. client-go compares
+// all fields but the note: without the Recorder, the corrections of two nodes within minutes
+// would become a single event about the first node, with a count of two.
 type Recorder struct {
 	inner  events.EventRecorder
 	scheme *runtime.Scheme
@@ -52,29 +53,31 @@ type Recorder struct {
 
 	mu       sync.Mutex
 	recorded map[subject]*history
-	// sweepAt is how many subjects there are when the old ones are dropped.
+	// sweepAt is the number of subjects at which old subjects are dropped.
 	sweepAt int
 }
 
-// subject is what client-go compares events by, except for the version of the object.
+// subject has the fields by which client-go compares events, except for the version of the
+// object.
 type subject struct {
 	object                    types.UID
 	eventType, reason, action string
 }
 
-// history is what was recorded for a subject, in this window and in the one before.
+// history is the set of notes recorded for a subject, in this window and in the previous
+// window.
 type history struct {
 	since            time.Time
 	current, earlier versions
 }
 
-// versions are the versions of the object in the recorded events, by a hash of the note.
+// versions maps hashes of notes to the version of the object in the recorded event.
 type versions map[uint64]string
 
-// minSweep is how many subjects are kept before the old ones are dropped.
+// minSweep is the minimum of sweepAt.
 const minSweep = 1000
 
-// NewRecorder returns a recorder that passes events on to another one.
+// NewRecorder returns a recorder that passes events on to inner.
 func NewRecorder(inner events.EventRecorder, scheme *runtime.Scheme, c clock.PassiveClock) *Recorder {
 	return &Recorder{inner: inner, scheme: scheme, clock: c, recorded: map[subject]*history{}, sweepAt: minSweep}
 }
@@ -92,10 +95,10 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	r.inner.Eventf(ref, related, eventType, reason, action, "%s", note)
 }
 
-// distinguish returns the note to record, and the version of the object to record it
-// for. That is the version of the object, unless another note was recorded for it: then
-// the version gets a suffix, because that is the only field by which client-go compares
-// events and which users do not see. A repeated note gets the same version as before.
+// distinguish returns the note to record, and the version of the object to record it for. If
+// the version of the object was already used for another note, it gets a suffix, because the
+// version is the only field by which client-go compares events and which users do not see. A
+// repeated note gets the same version as before.
 func (r *Recorder) distinguish(s subject, note, version string) (string, string) {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -111,7 +114,7 @@ func (r *Recorder) distinguish(s subject, note, version string) (string, string)
 	}
 	hash := maphash.String(seed, note)
 	if _, known := h.current[hash]; !known && len(h.current) >= maxNotes {
-		ctrl.Log.WithName("events").V(1).Info("Too many different events: not recording one", "uid", s.object, "reason", s.reason, "note", note)
+		ctrl.Log.WithName("events").V(1).Info("Too many different events: an event is not recorded", "uid", s.object, "reason", s.reason, "note", note)
 		note, hash = moreNote, maphash.String(seed, moreNote)
 	}
 	distinct, known := h.current[hash]
@@ -128,7 +131,7 @@ func (r *Recorder) distinguish(s subject, note, version string) (string, string)
 	return note, distinct
 }
 
-// sweep drops the subjects that are too old to matter, now and then.
+// sweep drops old subjects if there are many.
 func (r *Recorder) sweep(now time.Time) {
 	if len(r.recorded) < r.sweepAt {
 		return
@@ -150,8 +153,8 @@ func (v versions) contain(version string) bool {
 	return false
 }
 
-// AnnotatedEventf implements [events.AnnotatedEventRecorder]. It drops the annotations:
-// no caller sets any.
+// AnnotatedEventf implements [events.AnnotatedEventRecorder]. It drops the annotations, which
+// no caller sets.
 func (r *Recorder) AnnotatedEventf(regarding, related runtime.Object, _ map[string]string, eventType, reason, action, format string, args ...any) {
 	r.Eventf(regarding, related, eventType, reason, action, format, args...)
 }

@@ -1,11 +1,11 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package index defines the indexes on the shared cache: index.go what an index is,
-// pods.go, nodes.go and restarts.go those of each kind.
+// Package index defines the indexes on the shared cache: index.go the type of an index, and
+// pods.go, nodes.go and restarts.go the indexes of each kind.
 //
-// A controller names the indexes that it needs in its definition, and lists through
-// one with client.MatchingFields:
+// A controller lists the indexes that it needs in its definition, and uses an index with
+// client.MatchingFields:
 //
 //	c.List(ctx, &pods, client.MatchingFields{index.PodController: string(replicaSet.UID)})
 package index
@@ -17,14 +17,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Index finds objects of one kind in the cache by a value computed from them.
+// Index finds objects of a kind in the cache by a value computed from them.
 type Index struct {
-	// Field is the name to list by.
+	// Field is the name of the index for lists.
 	Field string
 	// Object is an object of the indexed kind.
 	Object client.Object
-	// Values returns the values under which an object is found. An object without
-	// values takes no room in the index.
+	// Values returns the values under which an object is found. An object without values takes
+	// no memory in the index.
 	Values client.IndexerFunc
 }
 

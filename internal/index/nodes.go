@@ -10,8 +10,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodes"
 )
 
-// NodeNotReady finds the nodes that are not ready, under "true". Ready nodes are
-// not in it.
+// NodeNotReady finds the nodes that are not Ready, under "true". Ready nodes are not indexed.
 const NodeNotReady = "status.notReady"
 
 // NodesNotReady returns the index [NodeNotReady].

@@ -11,8 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// PodController finds pods by the UID of the object that controls them, such as
-// a ReplicaSet.
+// PodController finds pods by the UID of the object that controls them, such as a ReplicaSet.
 const PodController = "metadata.controller"
 
 // PodsByController returns the index [PodController].
@@ -28,18 +27,18 @@ func podController(object client.Object) []string {
 	return []string{string(owner.UID)}
 }
 
-// PodRestart finds the ready pods of a workload that one restart created;
-// [RestartKey] returns its values. Pods that no restart created are not in it.
+// PodRestart finds the Ready pods of a workload that a given restart created; [RestartKey]
+// returns its values. Pods that no restart created are not indexed.
 const PodRestart = "metadata.restart"
 
-// RestartKey returns the value of the index [PodRestart] for a workload and the
-// time of its last restart, as its pod template states it.
+// RestartKey returns the value of the index [PodRestart] for a workload and the time of its
+// last restart, from its pod template.
 func RestartKey(kind, name, restartedAt string) string {
 	return kind + "/" + name + "@" + restartedAt
 }
 
-// PodsByRestart returns the index [PodRestart]. The function returns the restart
-// that created a pod, or "" if there was none or the pod is not ready.
+// PodsByRestart returns the index [PodRestart]. restartedAt returns the restart that created a
+// pod; "" if there was none or the pod is not Ready.
 func PodsByRestart(restartedAt func(*corev1.Pod) string) Index {
 	return Index{Field: PodRestart, Object: &corev1.Pod{}, Values: PodRestartOf(restartedAt)}
 }

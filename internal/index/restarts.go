@@ -12,8 +12,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// RestartTarget finds ScheduledRestarts by the workload that they restart, or are
-// restarting; [TargetKey] returns its values.
+// RestartTarget finds ScheduledRestarts by the workload in their spec, or by the workload that
+// they are restarting; [TargetKey] returns its values.
 const RestartTarget = "spec.targetRef"
 
 // TargetKey returns the value of the index [RestartTarget] for a workload.
@@ -39,8 +39,8 @@ func restartTarget(object client.Object) []string {
 	return keys
 }
 
-// RestartWaits is the index of the ScheduledRestarts whose due tick waits for something, by the
-// reason of the condition Ready.
+// RestartWaits finds the ScheduledRestarts with a due tick that waits, by the reason of the
+// condition Ready.
 const RestartWaits = "status.waits"
 
 // RestartsByWait returns the index RestartWaits.
@@ -57,8 +57,8 @@ func RestartsByWait() Index {
 	}}
 }
 
-// RestartHeldBack is the index of the ScheduledRestarts that a Freeze holds back, or that have
-// missed a tick because of one as far as their history reaches. Its one value is IsHeldBack.
+// RestartHeldBack finds the ScheduledRestarts that a Freeze holds back, or that have missed a
+// tick because of a Freeze according to their history. Its only value is IsHeldBack.
 const (
 	RestartHeldBack = "status.heldBack"
 	IsHeldBack      = "true"

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package informers follows informers with typed functions, and without the
-// tombstones in which client-go wraps the objects of deletions that it missed.
+// Package informers adds typed event handlers to informers, and removes the tombstones in which
+// client-go wraps the objects of deletions that it missed.
 package informers
 
 import (
@@ -13,18 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache/cacheapi"
 )
 
-// Handler is a [cache.ResourceEventHandler] for objects of one type. A function
-// that is nil ignores its events.
+// Handler is a [cache.ResourceEventHandler] for objects of a type. A nil function ignores its
+// events.
 type Handler[T any] struct {
-	// Add is called with each object that appears. initial reports whether the object
-	// was in the first list.
+	// Add is called with each new object. initial is true if the object was in the first list.
 	Add func(object T, initial bool)
-	// Update is called with each object that changes. After a gap in the watch, object
-	// may be another one of the same name: compare their UIDs.
+	// Update is called with each changed object. After a gap in the watch, object may be
+	// another object of the same name: compare their UIDs.
 	Update func(old, object T)
-	// Delete is called with the last known state of each object that is gone. missed
-	// reports whether the informer missed the deletion during a gap in the watch; the
-	// state may then be outdated.
+	// Delete is called with the last known state of each deleted object. missed is true if the
+	// informer missed the deletion during a gap in the watch; the state may then be outdated.
 	Delete func(last T, missed bool)
 }
 

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leadership is how the parts of a manager that are not reconcilers learn that
-// it leads. A reconciler need not ask: only the leader's run.
+// Package leadership notifies the parts of a manager that are not reconcilers when the manager
+// becomes the leader. Reconcilers do not need it, because they run only in the leader.
 package leadership
 
 import (
@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// OnElected calls start once, when this manager is elected, or right away if it takes
-// part in no election. The manager's caches have synced by then.
+// OnElected calls start once, when this manager is elected, or immediately if leader election
+// is off. The manager's caches have synced by then.
 func OnElected(mgr manager.Manager, start func(context.Context)) error {
 	return mgr.Add(onElected{mgr.Elected(), start})
 }

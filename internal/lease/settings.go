@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// settingPrefix begins the labels of the lease that publish settings of the manager that leads:
-// behind it comes the name of the flag. Users who may read the lease need not guess them.
+// settingPrefix is the prefix of the labels of the lease that publish settings of the leader;
+// the flag's name follows. Clients that may read the lease need not guess the settings.
 const settingPrefix = "settings.tidekeeper.dev/"
 
-// Labels returns the labels of the lease that publish some settings, by the names of their flags.
-// A value that cannot be that of a label is left out.
+// Labels returns the labels of the lease that publish settings, by flag name. A value that is
+// not a valid label value is left out.
 func Labels(settings map[string]string) map[string]string {
 	labels := map[string]string{}
 	for name, value := range settings {
@@ -26,7 +26,7 @@ func Labels(settings map[string]string) map[string]string {
 	return labels
 }
 
-// Settings returns the settings that a lease publishes, by the names of their flags.
+// Settings returns the settings that a lease publishes, by flag name.
 func Settings(l *coordinationv1.Lease) map[string]string {
 	settings := map[string]string{}
 	for key, value := range l.Labels {

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodes answers questions about nodes and their taints that several packages ask.
+// Package nodes has small functions about nodes and their taints that several packages share.
 package nodes
 
 import (
@@ -27,8 +27,8 @@ func IsReady(node *corev1.Node) bool {
 	})
 }
 
-// FirstTolerating returns the index of the first toleration that matches a taint, as the
-// scheduler and the taint eviction controller match them, or -1.
+// FirstTolerating returns the index of the first toleration that matches a taint by the rules
+// of the scheduler and the taint eviction controller; -1 if none does.
 func FirstTolerating(tolerations []corev1.Toleration, taint *corev1.Taint) int {
 	return slices.IndexFunc(tolerations, func(t corev1.Toleration) bool {
 		return t.ToleratesTaint(logr.Discard(), taint, true)

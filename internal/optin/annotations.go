@@ -14,24 +14,23 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// wish is what the annotations of a workload ask for.
+// wish is the content of a workload's opt-in annotations.
 type wish struct {
-	// in reports whether the workload opts in.
+	// in is true if the workload opts in.
 	in bool
-	// off reports whether the opt-in is switched off, with the value "false": what it
-	// has created stays, suspended, and the other annotations are not read.
+	// off is true if the opt-in is switched off, with the value "false": the ScheduledRestart
+	// that it has created stays, suspended, and the other annotations are not read.
 	off bool
-	// schedule and timeZone are those of the annotations, nil without the annotation.
+	// schedule and timeZone are the values of their annotations; nil without the annotation.
 	schedule, timeZone *string
-	// maxPodAgeSeconds is that of the annotation, nil without it.
+	// maxPodAgeSeconds is the value of its annotation; nil without the annotation.
 	maxPodAgeSeconds *int32
 }
 
-// triggers reports whether an annotation says when to restart the workload.
+// triggers reports whether an annotation sets a schedule or a maximum pod age.
 func (w *wish) triggers() bool { return w.schedule != nil || w.maxPodAgeSeconds != nil }
 
-// parseWish parses the annotations of a workload. The error is written for the user
-// who set them.
+// parseWish parses the annotations of a workload. Its error is shown to the users who set them.
 func parseWish(annotations map[string]string) (wish, error) {
 	value, ok := annotations[tidekeeperv1.OptInAnnotation]
 	switch {
@@ -47,8 +46,8 @@ func parseWish(annotations map[string]string) (wish, error) {
 		schedule: lookUp(annotations, tidekeeperv1.OptInScheduleAnnotation),
 		timeZone: lookUp(annotations, tidekeeperv1.OptInTimeZoneAnnotation),
 	}
-	// Each is checked on its own: the other one may have been set by hand in the
-	// ScheduledRestart.
+	// Schedule and time zone are checked separately: either may be set in the ScheduledRestart
+	// by hand.
 	if w.schedule != nil {
 		if _, err := schedule.Parse(*w.schedule, ""); err != nil {
 			return wish{}, fmt.Errorf("%s: %w", tidekeeperv1.OptInScheduleAnnotation, err)

@@ -21,19 +21,19 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// fieldOwner is the field manager that owns, in server-side apply, the fields that
-// the annotations name.
+// fieldOwner is the field manager that owns, in server-side apply, the fields set by
+// annotations.
 const fieldOwner = "tidekeeper-opt-in"
 
-// reconciler carries out the decision of [decide] for one workload.
+// reconciler carries out the decision of [decide] for a workload.
 type reconciler struct {
 	client client.Client
 	// live reads from the API server instead of the cache.
 	live     client.Reader
 	recorder events.EventRecorder
-	// refused says when to retry a write that the API server refuses as invalid. The
-	// annotations cause that, so it must not count as an error of the controller in
-	// the metrics.
+	// refused decides when to retry a write that the API server refuses as invalid. The
+	// annotations cause the refusal, so it must not count as an error of the controller in the
+	// metrics.
 	refused workqueue.TypedRateLimiter[request]
 }
 
@@ -41,8 +41,8 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Result, error) {
 	workload := request.kind.New()
 	if err := r.client.Get(ctx, request.NamespacedName, workload); err != nil {
-		// Without the workload there is nothing to do: the garbage collector deletes what
-		// it owned. The same is true if the kind does not exist.
+		// Without the workload there is nothing to do: the garbage collector deletes its
+		// ScheduledRestart. The same is true if the kind does not exist.
 		r.refused.Forget(request)
 		if err = client.IgnoreNotFound(err); err != nil && !meta.IsNoMatchError(err) {
 			return ctrl.Result{}, err
@@ -80,11 +80,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 	case apierrors.IsConflict(err):
 		return ctrl.Result{}, err
 	case apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// Another client deleted it, or the whole namespace.
+		// Another client deleted the ScheduledRestart or the whole namespace.
 	case apierrors.IsInvalid(err) && errors.As(err, &refusal) && d.action != remove:
-		// A refusal by an admission policy looks the same as one by the schema, and the
-		// policy may be fixed without a change of the annotations. A deletion has no
-		// content that could be invalid.
+		// A refusal by an admission policy looks the same as a refusal by the schema, and the
+		// policy may be fixed without a change of the annotations. A deletion has no content
+		// that could be invalid.
 		r.event(workload, corev1.EventTypeWarning, tidekeeperv1.EventInvalidOptIn, d.action, "nothing is changed: "+refusalText(refusal))
 		return ctrl.Result{RequeueAfter: r.refused.When(request)}, nil
 	default:
@@ -97,8 +97,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 	return ctrl.Result{}, nil
 }
 
-// existing returns the ScheduledRestarts that have the names of [namesFor], with nil
-// for a name that does not exist.
+// existing returns the ScheduledRestarts with the names of [namesFor], and nil for a name that
+// does not exist.
 func (r *reconciler) existing(ctx context.Context, request request) ([]*tidekeeperv1.ScheduledRestart, error) {
 	names := namesFor(request.kind, request.Name)
 	existing := make([]*tidekeeperv1.ScheduledRestart, len(names))
@@ -115,11 +115,11 @@ func (r *reconciler) existing(ctx context.Context, request request) ([]*tidekeep
 	return existing, nil
 }
 
-// stays reports whether the workload exists and is not being deleted, according to
-// the API server. While the cache is behind, it would otherwise go wrong in two ways:
-// a ScheduledRestart that a deletion is orphaning on purpose would get its owner
-// reference back and be garbage-collected with the owner; and one that was
-// garbage-collected with its owner would be created and collected again and again.
+// stays reports whether the workload exists and is not being deleted, according to the API
+// server. While the cache is behind, two mistakes would be possible without this check: a
+// ScheduledRestart that a deletion orphans on purpose would get its owner reference back and be
+// garbage-collected with the owner; and a ScheduledRestart that was garbage-collected with its
+// owner would be created and collected repeatedly.
 func (r *reconciler) stays(ctx context.Context, request request, workload client.Object) (bool, error) {
 	live := request.kind.New()
 	if err := r.live.Get(ctx, request.NamespacedName, live); err != nil {
@@ -131,13 +131,12 @@ func (r *reconciler) stays(ctx context.Context, request request, workload client
 	return live.GetUID() == workload.GetUID() && live.GetDeletionTimestamp().IsZero(), nil
 }
 
-// carryOut carries out the decision, on the very ScheduledRestart that it was made
-// for.
+// carryOut carries out the decision, on exactly the ScheduledRestart that it was made for.
 func (r *reconciler) carryOut(ctx context.Context, d *decision) error {
 	switch d.action {
 	case create, update:
-		// With force: the fields that the annotations name are theirs, even if another
-		// field manager sets them.
+		// Force, because fields set by annotations belong to the opt-in, even if another field
+		// manager sets them.
 		return r.client.Apply(ctx, d.apply, client.FieldOwner(fieldOwner), client.ForceOwnership)
 	case remove:
 		return r.client.Delete(ctx, d.existing, client.Preconditions{UID: &d.existing.UID, ResourceVersion: &d.existing.ResourceVersion})
@@ -151,8 +150,8 @@ func (r *reconciler) event(workload client.Object, eventType, reason string, act
 	r.recorder.Eventf(workload, nil, eventType, reason, string(action), "%s", note)
 }
 
-// refusalText says why the API server refused an object. The API server's own message
-// begins with the kind and the name, which the event already has.
+// refusalText returns the reasons for which the API server refused an object. The API server's
+// own message begins with the kind and the name, which the event already contains.
 func refusalText(err *apierrors.StatusError) string {
 	if err.ErrStatus.Details == nil || len(err.ErrStatus.Details.Causes) == 0 {
 		return err.Error()

@@ -17,13 +17,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// noVersion is a resourceVersion that no object ever has, as the store counts up from
-// it. An apply with this version creates the object if it does not exist. If it does,
-// the apply fails with a conflict, so an object that another client has just created
-// is not overwritten.
+// noVersion is a resourceVersion that no object ever has, as the store counts up from there. An
+// apply with this version creates the object, or fails with a conflict if the object exists, so
+// that an object that another client has just created is not overwritten.
 const noVersion = "1"
 
-// action is what to do, as the action of an event.
+// action is the action of a decision, and of its event.
 type action string
 
 const (
@@ -35,29 +34,29 @@ const (
 	complain action = "OptIn"
 )
 
-// decision is what to do about the ScheduledRestart of a workload.
+// decision is the action to take for the ScheduledRestart of a workload.
 type decision struct {
 	action action
-	// name is the name of the ScheduledRestart to act on. existing is the object, nil
-	// if it is to be created.
+	// name is the name of the ScheduledRestart to act on. existing is the object; nil if it
+	// must be created.
 	name     string
 	existing *tidekeeperv1.ScheduledRestart
 	// apply is the configuration to apply for create and update.
 	apply *applyv1.ScheduledRestartApplyConfiguration
-	// look requires a check with the API server first that the workload exists and is
-	// not being deleted.
+	// look requires a check with the API server first that the workload exists and is not being
+	// deleted.
 	look bool
-	// reason and note are those of the event on the workload. For any action except
-	// complain, the event is recorded after the action.
+	// reason and note are the reason and note of the event on the workload. The event is
+	// recorded after the action; for complain, it is the whole action.
 	reason, note string
 }
 
-// decide returns what to do about the ScheduledRestart of a workload. existing has
-// the ScheduledRestarts with the names of [namesFor], in that order, and nil for a
-// name that does not exist.
+// decide returns the action to take for the ScheduledRestart of a workload. existing are the
+// ScheduledRestarts with the names of [namesFor], in that order, and nil for a name that does
+// not exist.
 func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1.ScheduledRestart) decision {
 	if !object.GetDeletionTimestamp().IsZero() {
-		// The garbage collector deletes what the workload owns. It must not be created
+		// The garbage collector deletes the workload's ScheduledRestart. It must not be created
 		// again meanwhile.
 		return decision{}
 	}
@@ -82,7 +81,7 @@ func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1
 	}
 	switch p.origin {
 	case dying:
-		// When it is gone, the workload is reconciled again.
+		// After its deletion, the workload is reconciled again.
 		return decision{}
 	case foreign:
 		return decision{action: complain, reason: tidekeeperv1.EventScheduledRestartExists, note: fmt.Sprintf(
@@ -115,29 +114,29 @@ func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1
 	return decision{
 		action: update, name: p.name, existing: o, look: p.origin == orphan,
 		reason: tidekeeperv1.EventScheduledRestartUpdated, note: note,
-		// With the UID too: with a resourceVersion alone, an apply would create it again
-		// if it was deleted meanwhile.
+		// The UID is needed, too: with a resourceVersion alone, an apply would create the
+		// object again if it was deleted meanwhile.
 		apply: configuration(kind, object, p.name, next).WithUID(o.UID).WithResourceVersion(o.ResourceVersion),
 	}
 }
 
-// origin is where a ScheduledRestart that has one of a workload's names comes from.
+// origin is the origin of a ScheduledRestart that has a name of a workload.
 type origin int
 
 const (
-	// absent: it does not exist.
+	// absent: the ScheduledRestart does not exist.
 	absent origin = iota
 	// ours: the opt-in of this workload created it.
 	ours
-	// orphan: an opt-in created it for a workload of this kind and name, which was then
-	// deleted with its dependents orphaned. The present workload adopts it, as it
-	// adopts orphaned pods.
+	// orphan: an opt-in created it for a workload of this kind and name, which was then deleted
+	// with its dependents orphaned. The present workload adopts it, as a ReplicaSet adopts
+	// orphaned pods.
 	orphan
-	// dying: it is being deleted, or its owner is a workload of this kind and name that
-	// no longer exists, so it will be garbage-collected.
+	// dying: it is being deleted, or will be garbage-collected because its owner is a workload
+	// of this kind and name that no longer exists.
 	dying
-	// foreign: another client created it, or has made it its own by removing the
-	// annotation that marks it as created by an opt-in.
+	// foreign: another client created it, or has taken it over by removing the annotation that
+	// marks it as created by an opt-in.
 	foreign
 )
 
@@ -163,16 +162,17 @@ func originOf(kind *workload.Kind, object metav1.Object, existing *tidekeeperv1.
 }
 
 // suspend returns the value for spec.suspend. It follows the annotations for the schedule and
-// for the age of pods: false when the first of them appears, and true again when there is none
-// any more. In between the value does not change. If another client has changed it, it belongs to
-// that client, even when they are removed, and suspend returns nil.
+// for the age of pods: false when the first of them appears, and true again when the last is
+// removed. In between the value does not change. If another client has changed spec.suspend, it
+// belongs to that client, even when the annotations are removed, and suspend returns nil.
 //
-// When an opt-in that was switched off is switched on again, it becomes what it was.
+// When an opt-in that was switched off is switched on again, spec.suspend gets its earlier
+// value back.
 func suspend(wish wish, existing *tidekeeperv1.ScheduledRestart, last *record) *bool {
 	switch {
 	case last == nil:
-		// There is no way to know what is new. A damaged record must neither enable nor
-		// suspend anything.
+		// Without a record, changes cannot be detected. A damaged record must neither enable
+		// nor suspend anything.
 		return ptr.To(existing.Spec.Suspend)
 	case wish.triggers() && !last.triggers():
 		return ptr.To(false)
@@ -187,8 +187,8 @@ func suspend(wish wish, existing *tidekeeperv1.ScheduledRestart, last *record) *
 	}
 }
 
-// switchedOff returns what to apply while the opt-in is switched off: what was applied
-// last, suspended. Another client may enable it all the same.
+// switchedOff returns the configuration to apply while the opt-in is switched off: the last
+// applied configuration, suspended. Another client may still enable it.
 func switchedOff(existing *tidekeeperv1.ScheduledRestart, last *record) record {
 	next := record{TimeZone: &existing.Spec.TimeZone}
 	if existing.Spec.Schedule != "" {
@@ -211,9 +211,9 @@ func switchedOff(existing *tidekeeperv1.ScheduledRestart, last *record) record {
 	return next
 }
 
-// isApplied reports whether, given the last record and the spec, applying r would
-// change none of the fields that the annotations name. Suspend changes only together
-// with the annotations for the schedule and the age of pods, or when the opt-in is switched off or on.
+// isApplied reports whether, given the last record and the spec, applying r would change none
+// of the fields set by annotations. Suspend changes only together with the annotations for the
+// schedule and the age of pods, or when the opt-in is switched off or on.
 func (r record) isApplied(spec *tidekeeperv1.ScheduledRestartSpec, last *record) bool {
 	return ptr.Equal(r.Schedule, last.Schedule) && ptr.Equal(r.TimeZone, last.TimeZone) && ptr.Equal(r.SuspendAfter, last.SuspendAfter) &&
 		ptr.Equal(r.MaxPodAgeSeconds, last.MaxPodAgeSeconds) &&
@@ -222,7 +222,7 @@ func (r record) isApplied(spec *tidekeeperv1.ScheduledRestartSpec, last *record)
 		(r.MaxPodAgeSeconds == nil || *r.MaxPodAgeSeconds == spec.MaxPodAgeSeconds)
 }
 
-// news describes what r sets, and what it no longer sets.
+// news describes the fields that r sets, and the fields that it no longer sets.
 func (r record) news(last *record) string {
 	var parts []string
 	if r.Suspend != nil {
@@ -249,8 +249,8 @@ func (r record) news(last *record) string {
 	return strings.Join(parts, ", ")
 }
 
-// configuration returns what the opt-in applies: the fields that the annotations
-// name, and nothing else.
+// configuration returns the apply configuration of the opt-in: only the fields set by
+// annotations.
 func configuration(kind *workload.Kind, object metav1.Object, name string, r record) *applyv1.ScheduledRestartApplyConfiguration {
 	target := applyv1.TargetRef().WithKind(kind.Kind).WithName(object.GetName())
 	if ref := kind.Ref(object.GetName()); ref.APIVersion != "" {
@@ -271,7 +271,8 @@ func configuration(kind *workload.Kind, object metav1.Object, name string, r rec
 	}
 	return applyv1.ScheduledRestart(name, object.GetNamespace()).
 		WithAnnotations(map[string]string{tidekeeperv1.AppliedAnnotation: r.String()}).
-		// Without blockOwnerDeletion: the deletion of the workload need not wait for it.
+		// No blockOwnerDeletion: the deletion of the workload need not wait for the
+		// ScheduledRestart.
 		WithOwnerReferences(applymetav1.OwnerReference().
 			WithAPIVersion(kind.APIVersion()).WithKind(kind.Kind).
 			WithName(object.GetName()).WithUID(object.GetUID()).WithController(true)).

@@ -29,8 +29,8 @@ func Controller() controller.Definition {
 }
 
 // An owner reference from a ScheduledRestart to its workload requires no right to set
-// finalizers, not even with the admission plugin OwnerReferencesPermissionEnforcement,
-// as it does not set blockOwnerDeletion.
+// finalizers, not even with the admission plugin OwnerReferencesPermissionEnforcement, because
+// it does not set blockOwnerDeletion.
 var rules = append(
 	controller.WorkloadRules([]string{"get", "list", "watch"},
 		"Reads the annotations of workloads; from the API server before a ScheduledRestart gets an owner."),

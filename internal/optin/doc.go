@@ -1,26 +1,25 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package optin creates ScheduledRestarts from annotations on Deployments,
-// StatefulSets and DaemonSets, so that a workload's own manifest can say when it is
-// restarted.
+// Package optin creates ScheduledRestarts from annotations on workloads, so that a workload's
+// own manifest can define when it is restarted.
 //
-// The opt-in writes only what the annotations of the workload name: the target, and
-// the schedule and the time zone if there are annotations for them. All other fields
-// belong to the clients that set them, and so does suspend as soon as another client
-// has changed it. Server-side apply keeps these owners apart. What was applied last
-// is recorded on the ScheduledRestart itself, so that the opt-in knows what is new,
-// and writes nothing if nothing is.
+// The opt-in writes only the fields that the annotations of the workload set: the target, and
+// the schedule, the time zone and the maximum pod age if they have annotations. All other
+// fields belong to the clients that set them, and so does suspend once another client has
+// changed it. Server-side apply separates these owners. The last applied values are recorded on
+// the ScheduledRestart itself, so that the opt-in can detect changes, and writes nothing
+// without changes.
 //
-// The pure floor decides, without a client, a clock or a logger:
+// Pure decisions, without a client, a clock or a logger:
 //
-//	annotations.go  what the annotations of a workload ask for
-//	record.go       what was applied last
+//	annotations.go  parses the annotations of a workload
+//	record.go       the last applied values
 //	names.go        the name of the ScheduledRestart
-//	decide.go       what to do about a workload's ScheduledRestart
-//	setback.go      what of that sets back what another client has changed
+//	decide.go       decides the action for a workload's ScheduledRestart
+//	setback.go      reports fields whose change by another client is reverted
 //
-// The controller in controller.go acts, and watch.go says which events it is called
-// for. definition.go declares it for the manager, and setup.go adds it to the manager.
+// controller.go carries the decisions out, and watch.go selects the events that trigger it.
+// definition.go declares the controller to the manager, and setup.go adds it to the manager.
 // The reasons of its events are constants of api/v1.
 package optin

@@ -15,11 +15,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// namesFor returns the names that the ScheduledRestart of a workload may have; it gets
-// the first that is free. They are the workload's own name; the name and the kind, in
-// case the first is taken, for example by a workload of another kind; and one with a
-// hash, in case the name and the kind are too long together, which no other client
-// uses by chance.
+// namesFor returns the names that the ScheduledRestart of a workload may have, in order of
+// preference; it gets the first free name. The names are the workload's own name; the name with
+// the kind, in case the first is taken, for example by a workload of another kind; and a name
+// with a hash, which no other client uses by chance, in case the name with the kind is too long
+// or taken.
 func namesFor(kind *workload.Kind, name string) []string {
 	suffix := "-" + strings.ToLower(kind.Kind)
 	names := []string{name}
@@ -33,8 +33,8 @@ func namesFor(kind *workload.Kind, name string) []string {
 	return append(names, strings.TrimRight(cut, "-.")+suffix)
 }
 
-// workloadNames returns the names of workloads of a kind that might use this name for
-// their ScheduledRestart, as far as they can be derived from the name.
+// workloadNames returns the names of workloads of a kind that may use this name for their
+// ScheduledRestart, as far as they can be derived from the name.
 func workloadNames(kind *workload.Kind, name string) []string {
 	names := []string{name}
 	if base, ok := strings.CutSuffix(name, "-"+strings.ToLower(kind.Kind)); ok && base != "" {
@@ -43,21 +43,21 @@ func workloadNames(kind *workload.Kind, name string) []string {
 	return names
 }
 
-// place is the name that the ScheduledRestart of a workload has or will have, and the
-// object that has this name now.
+// place is the name that the ScheduledRestart of a workload has or will have, with the object
+// that has this name now.
 type place struct {
 	name     string
 	existing *tidekeeperv1.ScheduledRestart
 	origin   origin
-	// second is a second ScheduledRestart that the opt-in of this workload created,
-	// which a manager with a stale cache may do. It is deleted.
+	// second is a second ScheduledRestart that the opt-in of this workload created, which can
+	// happen with a stale cache. It is deleted.
 	second *tidekeeperv1.ScheduledRestart
 }
 
-// find returns the place of a workload's ScheduledRestart. An existing one keeps its
-// name, even if a better name becomes free. Otherwise an orphan is adopted, and one
-// that is being deleted is waited for. If another client has created one for this
-// very workload, no second one is created.
+// find returns the place of a workload's ScheduledRestart. An existing ScheduledRestart keeps
+// its name, even if a better name becomes free. Otherwise an orphan is adopted, and the end of
+// a deletion is waited for. If another client has created a ScheduledRestart for this very
+// workload, the opt-in creates none.
 func find(kind *workload.Kind, object metav1.Object, existing []*tidekeeperv1.ScheduledRestart) place {
 	var mine, waits, inTheWay, free *place
 	var last place

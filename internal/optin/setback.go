@@ -10,9 +10,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// setBack says which fields of a ScheduledRestart a decision sets back that another client has
-// changed, and where to change them instead; "" if there are none. To that client, apply has
-// reported success.
+// setBack describes the fields of a ScheduledRestart that another client has changed and a
+// decision reverts, and where to change them instead; "" if there are none. For the other
+// client, the apply has succeeded.
 func setBack(d *decision) string {
 	if d.action != update {
 		return ""

@@ -20,9 +20,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// A failed write is retried after firstRetry, then after twice as long and so on, up
-// to every lastRetry. Each attempt records an event, and a failure here, such as an
-// exhausted quota, does not go away within milliseconds.
+// A failed write is retried after firstRetry, then after twice as long and so on, up to
+// lastRetry. Each attempt records an event, and the usual failures, such as an exhausted quota,
+// do not go away within milliseconds.
 const (
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
@@ -32,9 +32,8 @@ func newLimiter() workqueue.TypedRateLimiter[request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[request](firstRetry, lastRetry)
 }
 
-// SetupWithManager adds the controller "restart-opt-in" to the manager. The
-// manager's cache must have the informers of ScheduledRestarts, Deployments,
-// StatefulSets and DaemonSets.
+// SetupWithManager adds the controller "restart-opt-in" to the manager. The manager's cache
+// must have informers for ScheduledRestarts, Deployments, StatefulSets and DaemonSets.
 func SetupWithManager(mgr ctrl.Manager) error {
 	const name = "restart-opt-in"
 	b := builder.TypedControllerManagedBy[request](mgr).

@@ -33,9 +33,8 @@ func workloadsOf(kind *workload.Kind) handler.TypedMapFunc[client.Object, reques
 	}
 }
 
-// workloadsOfRestart maps a ScheduledRestart to the workloads that may have created
-// it, or may want its name: for each kind those that can be derived from the name,
-// its target, and its owner.
+// workloadsOfRestart maps a ScheduledRestart to the workloads that may have created it or may
+// want its name: for each kind the workloads derived from the name, the target, and the owner.
 func workloadsOfRestart(_ context.Context, o client.Object) []request {
 	var requests []request
 	add := func(kind *workload.Kind, name string) {
@@ -62,9 +61,9 @@ func workloadsOfRestart(_ context.Context, o client.Object) []request {
 	return requests
 }
 
-// workloadChanges accepts workloads that opt in, and changes of the opt-in's
-// annotations. A workload that opted out while no manager was running is found
-// through its ScheduledRestart. Deletions are left to the garbage collector.
+// workloadChanges accepts workloads that opt in, and changes of the opt-in's annotations. A
+// workload that opted out while no manager was running is found through its ScheduledRestart.
+// Deletions are left to the garbage collector.
 var workloadChanges = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return len(optInOf(e.Object)) > 0 },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -87,10 +86,9 @@ func optInOf(o client.Object) map[string]string {
 	return of
 }
 
-// restartChanges accepts ScheduledRestarts that opt-ins created, if anything that the
-// opt-in wrote changes. For those that other clients created, it accepts only a
-// deletion, which frees the name, and a new target, as a ScheduledRestart for the same
-// workload blocks the opt-in.
+// restartChanges accepts changes of any field that the opt-in wrote, for ScheduledRestarts that
+// opt-ins created. For other ScheduledRestarts, it accepts only a deletion, which frees the
+// name, and a new target, because a ScheduledRestart for the same workload blocks the opt-in.
 var restartChanges = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return isMade(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool {

@@ -28,12 +28,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/retry"
 )
 
-// concurrency is how many ReplicaSets are written at the same time.
+// concurrency is the maximum number of ReplicaSets written at the same time.
 const concurrency = 8
 
-// SetupWithManager adds the controller "pod-count" to the manager. The manager's cache
-// must have the informers for ReplicaSets, and for Pods with the index
-// [index.PodController].
+// SetupWithManager adds the controller "pod-count" to the manager. The manager's cache must
+// have informers for ReplicaSets, and for Pods with the index [index.PodController].
 func SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("pod-count").
@@ -48,7 +47,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// reconciler keeps the label of one ReplicaSet.
+// reconciler maintains the label of a ReplicaSet.
 type reconciler struct {
 	client client.Client
 }
@@ -71,8 +70,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	was := rs.Labels[Label]
-	// Also what is refused is retried: a policy may be fixed without a change of the
-	// ReplicaSet or of its pods.
+	// A refused patch is retried, too: a policy may be fixed without a change of the ReplicaSet
+	// or of its pods.
 	if err := r.client.Patch(ctx, rs, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("patch ReplicaSet: %w", err)
 	}
@@ -80,8 +79,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// debounce is how long a count waits for more pods to come and go, so that a ReplicaSet
-// that is scaled by a hundred pods is not written a hundred times.
+// debounce is the time for which a count waits for further pods to come and go, so that scaling
+// a ReplicaSet by a hundred pods does not cause a hundred writes.
 const debounce = 100 * time.Millisecond
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -99,7 +98,7 @@ var podEvents = handler.Funcs{
 	},
 }
 
-// replicaSet identifies a ReplicaSet that counts a pod; the zero value stands for none.
+// replicaSet identifies the ReplicaSet that counts a pod; the zero value means none.
 type replicaSet struct {
 	types.NamespacedName
 	uid types.UID
@@ -124,8 +123,8 @@ func enqueue(q queue, rs replicaSet) {
 	}
 }
 
-// replicaSetChanges passes new ReplicaSets and changes of the label. Other changes do
-// not affect the count.
+// replicaSetChanges accepts new ReplicaSets and changes of the label. Other changes do not
+// affect the count.
 var replicaSetChanges = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, had := e.ObjectOld.GetLabels()[Label]

@@ -16,10 +16,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// Label is the label of a ReplicaSet that says how many pods it has.
+// Label is the label of a ReplicaSet with the number of its pods.
 const Label = "pod-count"
 
-// count returns how many of the pods belong to the ReplicaSet and are active.
+// count returns the number of active pods that belong to the ReplicaSet.
 func count(rs *appsv1.ReplicaSet, list []corev1.Pod) int {
 	n := 0
 	for i := range list {
@@ -36,8 +36,8 @@ func isExempt(rs *appsv1.ReplicaSet) bool {
 	if rs.DeletionTimestamp != nil {
 		return true
 	}
-	// The Deployment has the same selector, and finds its ReplicaSets by their labels:
-	// with another value it would release this one and create the next, endlessly.
+	// The Deployment finds its ReplicaSets by the same selector: with another value of the
+	// label it would release this ReplicaSet and create the next, endlessly.
 	s := rs.Spec.Selector
 	if s == nil {
 		return false
@@ -46,15 +46,15 @@ func isExempt(rs *appsv1.ReplicaSet) bool {
 	return required || slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == Label })
 }
 
-// patch returns the merge patch that sets the label of the ReplicaSet to n, or nil if
-// there is nothing to write.
+// patch returns the merge patch that sets the label of the ReplicaSet to n; nil if the label is
+// up to date.
 func patch(rs *appsv1.ReplicaSet, n int) ([]byte, error) {
 	want := strconv.Itoa(n)
 	if got, ok := rs.Labels[Label]; isExempt(rs) || ok && got == want {
 		return nil, nil
 	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		// The API server refuses the patch if another ReplicaSet has the name by now.
+		// The API server refuses the patch if another ReplicaSet has taken the name.
 		"uid":    rs.UID,
 		"labels": map[string]string{Label: want},
 	}})

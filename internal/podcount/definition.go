@@ -34,7 +34,7 @@ func Controller() controller.Definition {
 var rules = []controller.Rule{
 	{
 		Group: appsv1.GroupName, Resources: []string{"replicasets"}, Verbs: []string{"list", "watch", "patch"},
-		Reason: "Patches the label " + Label + " where it differs.",
+		Reason: "Patches the label " + Label + " if it differs.",
 	},
 	{
 		Resources: []string{"pods"}, Verbs: []string{"list", "watch"},

@@ -9,8 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// LastSeen returns when an event last happened. Which field says so depends on the API by
-// which it was written, and on whether it happened more than once.
+// LastSeen returns the time at which an event last happened. The field with that time depends
+// on the API that was used to write the event, and on whether the event happened more than
+// once.
 func LastSeen(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil:
@@ -24,7 +25,7 @@ func LastSeen(e *corev1.Event) time.Time {
 	}
 }
 
-// Times returns how often an event happened, at least once.
+// Times returns the number of occurrences of an event, at least 1.
 func Times(e *corev1.Event) int32 {
 	if e.Series != nil {
 		return max(1, e.Series.Count)

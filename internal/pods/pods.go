@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pods answers the questions about a pod that several packages ask, each
-// in one way. It is pure: it reads nothing but the pod.
+// Package pods has small functions about pods that several packages share. It is pure: its only
+// input is the pod.
 package pods
 
 import (
@@ -15,20 +15,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// IsTerminal reports whether the pod has ended: its containers do not run and are
-// not started again, so that it uses nothing of its node.
+// IsTerminal reports whether the pod has ended: its containers do not run and are not started
+// again, so that it uses no resources of its node.
 func IsTerminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// IsActive reports whether the pod has neither ended nor been deleted. A workload
-// controller counts such a pod as a replica; it replaces any other.
+// IsActive reports whether the pod has neither ended nor been deleted. Workload controllers
+// count active pods as replicas, and replace the others.
 func IsActive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && !IsTerminal(pod)
 }
 
-// Condition returns the condition of the given type, or nil. If the pod has several,
-// it returns the one that changed last, whatever their order.
+// Condition returns the condition of the given type; nil if there is none. If the pod has
+// several, it returns the condition that changed last, whatever their order.
 func Condition(pod *corev1.Pod, conditionType corev1.PodConditionType) *corev1.PodCondition {
 	var found *corev1.PodCondition
 	for i := range pod.Status.Conditions {
@@ -54,8 +54,8 @@ func IsConditionTrue(pod *corev1.Pod, conditionType corev1.PodConditionType) boo
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// ContainerStatus returns the status of the named container, the first if there are
-// several, or nil.
+// ContainerStatus returns the status of the named container, the first if there are several;
+// nil if there is none.
 func ContainerStatus(statuses []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
 	for i := range statuses {
 		if statuses[i].Name == name {
@@ -78,7 +78,7 @@ func TemplateHashLabels() []string {
 }
 
 // WorkloadName returns the workload that the pod belongs to, such as Deployment/web; Pod/NAME
-// if nothing controls the pod.
+// if the pod has no controller.
 func WorkloadName(pod *corev1.Pod) string {
 	kind, name := Workload(pod)
 	if kind == "" {
@@ -87,24 +87,24 @@ func WorkloadName(pod *corev1.Pod) string {
 	return kind + "/" + name
 }
 
-// IsReplaced reports whether the pod has a controller that creates another one when it is gone.
-// A static pod is its kubelet's.
+// IsReplaced reports whether the pod has a controller that creates a replacement after its
+// deletion. The controller of a static pod is its Node.
 func IsReplaced(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner != nil && owner.Kind != "Node"
 }
 
-// Workload returns the kind and the name of the workload that the pod belongs to,
-// both empty if nothing controls the pod.
+// Workload returns the kind and the name of the workload that the pod belongs to; both are
+// empty if the pod has no controller.
 //
-// That is the pod's controller, except for the pods of a Deployment and the like: they
-// are controlled by a ReplicaSet, which is named after its workload and the hash of the
-// pod template, so that neither has to be read.
+// The workload is the pod's controller, except for the pods of a Deployment or Rollout: they
+// are controlled by a ReplicaSet, whose name consists of the workload's name and the hash of
+// the pod template, so that neither object has to be read.
 func Workload(pod *corev1.Pod) (kind, name string) {
 	return WorkloadOf(metav1.GetControllerOfNoCopy(pod), pod.Labels)
 }
 
-// WorkloadOf returns the same for a pod with these labels that an owner controls; nil if none does.
+// WorkloadOf is [Workload] for a pod with this controller, which may be nil, and these labels.
 func WorkloadOf(controller *metav1.OwnerReference, labels map[string]string) (kind, name string) {
 	if controller == nil {
 		return "", ""

@@ -30,7 +30,7 @@ func Controller() controller.Definition {
 var rules = []controller.Rule{
 	{
 		Resources: []string{"pods", "nodes"}, Verbs: []string{"list", "watch"},
-		Reason: "Measures how pods start, and finds the node that each is on.",
+		Reason: "Measures how pods start, and finds the node of each pod.",
 	},
 	{
 		Group: tidekeeperv1.GroupName, Resources: []string{"nodepools"}, Verbs: []string{"list", "watch"},

@@ -1,13 +1,13 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podstartup is the controller "pod-startup": it observes the start-up of each
-// pod once, in histograms by stage and node pool. How a pod started is computed by
-// internal/podtimeline.
+// Package podstartup implements the controller "pod-startup": it observes the startup of each
+// pod once, in histograms by stage and node pool. internal/podtimeline computes the startup of
+// a pod.
 //
-//	observer.go    which pods are counted, and when
+//	observer.go    decides which pods are counted, and when
 //	pools.go       the node pool of a node
 //	metrics.go     the histograms
 //	setup.go       adds the controller to the manager
-//	definition.go  what the manager needs to know to run the controller
+//	definition.go  declares the controller to the manager
 package podstartup

@@ -14,18 +14,17 @@ import (
 // metricStage is the name of the histogram of stages.
 const metricStage = "tidekeeper_pod_startup_stage_seconds"
 
-// buckets of the histogram, for users who do not scrape native histograms. Durations
-// are whole seconds, so the first bucket holds all below two.
+// buckets of the histogram, for users who do not scrape native histograms. Durations are whole
+// seconds, so the first bucket contains all durations below two seconds.
 var buckets = []float64{1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
 
-// metrics are the histograms of start-ups. The number of series depends on the number
-// of pools and stages, and not on the number of pods.
+// metrics are the histograms of startups. The number of series depends on the number of pools
+// and stages, and not on the number of pods.
 type metrics struct {
 	stages *prometheus.HistogramVec
 }
 
-// RegisterMetrics registers the metrics of this package without a controller behind
-// them, to list them.
+// RegisterMetrics registers the metrics of this package without values, for docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, err := newMetrics(registry)
 	return err
@@ -43,14 +42,14 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, registry.Register(m.stages)
 }
 
-// observe counts the start-up of one pod.
+// observe counts the startup of a pod.
 func (m *metrics) observe(pool string, durations map[podtimeline.StageName]time.Duration) {
 	for stage, duration := range durations {
 		m.stages.WithLabelValues(string(stage), pool).Observe(duration.Seconds())
 	}
 }
 
-// forget drops the series of a pool that is gone.
+// forget drops the series of a deleted pool.
 func (m *metrics) forget(pool string) {
 	m.stages.DeletePartialMatch(prometheus.Labels{"pool": pool})
 }

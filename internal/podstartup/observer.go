@@ -14,25 +14,24 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
 
-// observer counts the start-up of each pod once, when the pod first becomes ready.
+// observer counts the startup of each pod once, when the pod first becomes Ready.
 //
-// It writes nothing to pods, so it must derive from what it sees which pods have been
-// counted. It counts a pod if this manager leads, saw the pod become ready, and the pod
-// is ready since after the manager began to lead. A restarted manager therefore does
-// not count pods that it finds ready, or that may have been ready before; and a new
-// leader does not count pods that its predecessor has counted. Pods that become ready
-// while no manager leads, or within the second in which one begins to, are never
-// counted: undercounting is preferred to double counting.
+// It writes nothing to pods, so it must derive which pods have been counted. It counts a pod if
+// this manager leads, saw the pod become Ready, and the pod became Ready after the manager
+// began to lead. A restarted manager therefore does not count pods that it finds Ready, or that
+// may have been Ready before; and a new leader does not count pods that its predecessor has
+// counted. Pods that become Ready while no manager leads, or within the second in which a
+// manager begins to lead, are never counted: undercounting is preferred to double counting.
 type observer struct {
 	metrics *metrics
 	// poolOf returns the pool of a node, or "".
 	poolOf func(node string) string
 
 	mu sync.Mutex
-	// awaited are the pods that will be counted when they become ready. Most pods of a
-	// cluster are ready, and take no room here.
+	// awaited are the pods that will be counted when they become Ready. Most pods of a cluster
+	// are Ready already, and are not in the set.
 	awaited sets.Set[types.UID]
-	// leadingSince is when this manager began to lead; zero if it does not.
+	// leadingSince is the time at which this manager began to lead; zero if it does not.
 	leadingSince time.Time
 }
 
@@ -47,11 +46,10 @@ func (o *observer) lead(now time.Time) {
 	o.leadingSince = now
 }
 
-// add handles a pod that has appeared. initial reports whether the pod was there before
-// the manager watched.
+// add handles a new pod. initial is true if the pod existed before the manager's watch.
 func (o *observer) add(pod *corev1.Pod, initial bool) {
 	if initial && podtimeline.Summary(pod) != nil {
-		return // It is ready, or may have been.
+		return // The pod is Ready, or may have been Ready before.
 	}
 	o.mu.Lock()
 	o.awaited.Insert(pod.UID)
@@ -59,7 +57,7 @@ func (o *observer) add(pod *corev1.Pod, initial bool) {
 	o.update(pod)
 }
 
-// update handles a pod that has changed.
+// update handles a changed pod.
 func (o *observer) update(pod *corev1.Pod) {
 	summary := podtimeline.Summary(pod)
 	if summary == nil || summary.Status != corev1.ConditionTrue {
@@ -76,7 +74,7 @@ func (o *observer) update(pod *corev1.Pod) {
 	}
 }
 
-// remove forgets a pod that is gone.
+// remove forgets a deleted pod.
 func (o *observer) remove(pod *corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -19,9 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/leadership"
 )
 
-// SetupWithManager adds the controller "pod-startup" to the manager. It has no queue,
-// because it has nothing to retry: it counts what it sees. The manager's cache must have
-// the informers for Pods, with the condition [podtimeline.SummaryCondition], for Nodes
+// SetupWithManager adds the controller "pod-startup" to the manager. The controller has no
+// queue, because it has nothing to retry: it counts pods as it sees them. The manager's cache
+// must have informers for Pods, with the condition [podtimeline.SummaryCondition], for Nodes
 // and for NodePools.
 func SetupWithManager(mgr ctrl.Manager) error {
 	m, err := newMetrics(ctrlmetrics.Registry)

@@ -12,16 +12,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// stageEnd is the end of a stage, as the pod gives it.
+// stageEnd is the end of a stage, according to the pod's status.
 type stageEnd struct {
 	reached bool
-	// at is zero if the pod does not say when.
+	// at is zero if the status does not contain the time.
 	at time.Time
-	// inexact: the stage ended then or earlier.
+	// inexact means that the stage ended at that time or earlier.
 	inexact bool
 }
 
-// whenTrue returns a function that finds the end of a stage in a condition.
+// whenTrue returns a function that takes the end of a stage from a condition.
 func whenTrue(conditionType corev1.PodConditionType) func(*corev1.Pod) stageEnd {
 	return func(pod *corev1.Pod) stageEnd {
 		c := pods.Condition(pod, conditionType)
@@ -34,9 +34,9 @@ func whenTrue(conditionType corev1.PodConditionType) func(*corev1.Pod) stageEnd 
 
 func isTrue(c *corev1.PodCondition) bool { return c != nil && c.Status == corev1.ConditionTrue }
 
-// endOfScheduling finds when the pod was bound to its node. A pod that was created for
-// its node, such as one of a static manifest, may lack the condition. Then the time at
-// which the kubelet accepted the pod serves.
+// endOfScheduling returns the time at which the pod was bound to its node. A pod that was
+// created for its node, such as a static pod, may lack the condition. Then it returns the time
+// at which the kubelet accepted the pod.
 func endOfScheduling(pod *corev1.Pod) stageEnd {
 	if e := whenTrue(corev1.PodScheduled)(pod); e.reached && !e.at.IsZero() {
 		return e
@@ -48,9 +48,9 @@ func endOfScheduling(pod *corev1.Pod) stageEnd {
 	return e
 }
 
-// endOfContainerStarts finds when the last of the containers was started for the first
-// time. A container that was started more than twice no longer says when that was;
-// what it says is its last start but one.
+// endOfContainerStarts returns the time at which the last of the containers was started for the
+// first time. The status of a container has its last two starts only, so the time is inexact if
+// a container was started more than twice.
 func endOfContainerStarts(pod *corev1.Pod) stageEnd {
 	e := stageEnd{reached: len(pod.Spec.Containers) > 0}
 	for _, c := range pod.Spec.Containers {
@@ -73,8 +73,8 @@ func endOfContainerStarts(pod *corev1.Pod) stageEnd {
 	return e
 }
 
-// firstStart returns the first known start of a container, and false if the container
-// was never started. The time is zero if the container does not give it.
+// firstStart returns the first known start of a container; false if the container was never
+// started. The time is zero if the status does not contain it.
 func firstStart(s *corev1.ContainerStatus) (time.Time, bool) {
 	var first time.Time
 	started := false

@@ -14,26 +14,26 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// SummaryCondition is the type of a condition that pods have in the manager's cache
-// only. It summarizes the start-up in some 150 bytes; all that a timeline is computed
-// from would take several times as much.
+// SummaryCondition is the type of a condition that pods have in the manager's cache only. It
+// summarizes the startup in some 150 bytes; the fields that a timeline is computed from would
+// take several times as much.
 //
 //   - True: the pod is ready, since LastTransitionTime. The message has the durations
 //     of the stages, and the reason has the restart that created the pod, if one did.
 //   - False: the pod is not ready, and may have been ready before.
 //
-// A pod without the condition was never ready.
+// A pod without the condition was never Ready.
 //
-// It is a condition and not a field of what the cache stores, because indexes, event
-// handlers and lists all receive a Pod: the summary has to be in one of its fields.
+// The summary is a condition because indexes, event handlers and lists all receive a Pod, so
+// that the summary must be in one of its fields.
 const SummaryCondition corev1.PodConditionType = "tidekeeper.dev/start-up"
 
-// Summary returns the condition SummaryCondition of a pod from the manager's cache, or
-// nil if the pod was never ready.
+// Summary returns the condition SummaryCondition of a pod from the manager's cache; nil if the
+// pod was never Ready.
 func Summary(pod *corev1.Pod) *corev1.PodCondition { return pods.Condition(pod, SummaryCondition) }
 
-// Summarize returns the condition SummaryCondition for a pod, or nil if the pod was
-// never ready. If the pod has the condition already, it returns a copy.
+// Summarize returns the condition SummaryCondition for a pod; nil if the pod was never Ready.
+// If the pod already has the condition, it returns a copy.
 func Summarize(pod *corev1.Pod) *corev1.PodCondition {
 	if c := Summary(pod); c != nil {
 		return &corev1.PodCondition{
@@ -53,15 +53,16 @@ func Summarize(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// longestRestart is how many bytes of the annotation that says which restart created a pod are
-// kept, more than those of a time, and longestStages how many of its stages.
+// longestRestart is the maximum length that is kept of the annotation with the restart that
+// created a pod, more than the length of a time, and longestStages the maximum length of the
+// durations, both in bytes.
 const (
 	longestRestart = 64
 	longestStages  = 256
 )
 
-// cut returns the beginning of a text that users of one namespace can make as long as they like,
-// in memory of its own.
+// cut returns the first bytes of a text up to the limit. A shortened text is copied, so that
+// the original, which tenants can make as long as they like, can be freed.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -69,8 +70,8 @@ func cut(text string, limit int) string {
 	return strings.Clone(text[:limit])
 }
 
-// RestartedAt returns which restart created a pod that has a summary and is ready: the
-// value of the annotation kubectl.kubernetes.io/restartedAt, or "".
+// RestartedAt returns the restart that created a pod with a summary that is Ready: the value of
+// the annotation kubectl.kubernetes.io/restartedAt, or "".
 func RestartedAt(pod *corev1.Pod) string {
 	if c := Summary(pod); isTrue(c) {
 		return c.Reason
@@ -78,8 +79,8 @@ func RestartedAt(pod *corev1.Pod) string {
 	return ""
 }
 
-// TimeToReady returns how long a pod that has a summary took from its creation until
-// it was ready. It returns false if the pod is not ready, or its times are impossible.
+// TimeToReady returns the time from creation to Ready of a pod with a summary; false if the pod
+// is not Ready, or its times are impossible.
 func TimeToReady(pod *corev1.Pod) (time.Duration, bool) {
 	c := Summary(pod)
 	if !isTrue(c) || pod.CreationTimestamp.IsZero() {
@@ -89,9 +90,9 @@ func TimeToReady(pod *corev1.Pod) (time.Duration, bool) {
 	return ready.Sub(created), plausible(created, ready)
 }
 
-// mayHaveBeenReady reports whether a pod that is not ready could have been before. It
-// was never ready if the condition last changed before its containers first started;
-// and that is known only if none was restarted.
+// mayHaveBeenReady reports whether a pod that is not Ready may have been Ready before. It was
+// never Ready if the condition last changed before its containers first started; and the first
+// start is known only if no container was restarted.
 func mayHaveBeenReady(pod *corev1.Pod, ready *corev1.PodCondition) bool {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.RestartCount > 0 {
@@ -102,8 +103,8 @@ func mayHaveBeenReady(pod *corev1.Pod, ready *corev1.PodCondition) bool {
 	return started.reached && (ready == nil || !ready.LastTransitionTime.Truncate(Resolution).Before(started.at.Truncate(Resolution)))
 }
 
-// unknownDuration is how a summary writes the duration of a stage whose start or end
-// is not known.
+// unknownDuration is the text in a summary for the duration of a stage whose start or end is
+// unknown.
 const unknownDuration = "-"
 
 // encodeStages writes the durations of the stages in seconds, separated by commas.
@@ -120,8 +121,8 @@ func encodeStages(t Timeline) string {
 	return strings.Join(fields, ",")
 }
 
-// StageDurations returns how long each stage took according to a summary, without the
-// stages whose durations are not known.
+// StageDurations returns the duration of each stage in a summary, without stages of unknown
+// duration.
 func StageDurations(summary *corev1.PodCondition) map[StageName]time.Duration {
 	durations := map[StageName]time.Duration{}
 	names := StageNames()

@@ -11,20 +11,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// Resolution is how exact the times of a pod are: the API truncates them to whole
-// seconds. Every duration can be off by up to one Resolution in either direction, and
-// a duration of zero means less than one Resolution.
+// Resolution is the resolution of the times of a pod: the API truncates them to whole seconds.
+// Every duration can be off by up to one Resolution in either direction, and a duration of zero
+// means less than one Resolution.
 const Resolution = time.Second
 
-// maxStartup bounds how long a start-up can plausibly take. A later time is taken
-// for a mistake.
+// maxStartup is the maximum plausible duration of a startup. A later time counts as a mistake.
 const maxStartup = 100 * 365 * 24 * time.Hour
 
-// StageName names a stage by what ends it.
+// StageName names a stage by the event that ends it.
 type StageName string
 
-// The stages, in the order in which a pod goes through them. The first begins when
-// the pod is created, each other one when the one before it ends.
+// The stages, in the order in which a pod goes through them. The first begins with the creation
+// of the pod, each other stage with the end of the previous stage.
 const (
 	// Scheduled: the pod is bound to a node.
 	Scheduled StageName = "scheduled"
@@ -43,50 +42,49 @@ func StageNames() []StageName {
 	return []StageName{Scheduled, Initialized, ContainersStarted, ContainersReady, Ready}
 }
 
-// Timeline is how a pod started, as far as it has come.
+// Timeline is the startup of a pod, as far as it has come.
 type Timeline struct {
-	// Created is when the pod was created.
+	// Created is the creation time of the pod.
 	Created time.Time
-	// Stages are the stages that the pod has completed, in order and without gaps,
-	// followed by the one that it is in, unless it is Ready or Ended.
+	// Stages are the stages that the pod has completed, in order and without gaps, followed by
+	// the current stage, unless the pod is Ready or Ended.
 	Stages []Stage
-	// Restarts is how often containers were restarted during the start-up. It leaves
-	// out the restarts of a container that last started after the pod became ready,
-	// because the pod does not say how many of them came before.
+	// Restarts is the number of restarts of containers during the startup. Restarts of a
+	// container that last started after the pod became Ready are left out, because the status
+	// does not show how many of them came before.
 	Restarts int64
-	// Ended: the pod has ended or is being deleted, and goes through no more stages.
-	// Such a pod does not say whether it was ever ready.
+	// Ended means that the pod has ended or is being deleted, and goes through no more stages.
+	// Its status does not show whether it was ever Ready.
 	Ended bool
 }
 
-// Stage is one stage of a pod's start-up.
+// Stage is a stage of a pod's startup.
 type Stage struct {
 	Name StageName
-	// Start is when the stage began, which is when the one before it ended.
+	// Start is the start of the stage, which is the end of the previous stage.
 	Start time.Time
-	// Duration is how long the stage took. It is zero for a stage that is not Done,
-	// except in what [Timeline.At] returns.
+	// Duration is the duration of the stage. It is zero for a stage that is not Done, except in
+	// the result of [Timeline.At].
 	Duration time.Duration
-	// Share is the Duration as a share of the total, from 0 to 1. It is 0 if the
-	// total is.
+	// Share is the Duration as a share of the total, from 0 to 1; 0 if the total is 0.
 	Share float64
-	// Done: the pod has completed the stage. Only the last stage may not be Done.
+	// Done means that the pod has completed the stage. Only the last stage may not be Done.
 	Done bool
-	// Estimated: the pod does not say when the stage ended, or gives an impossible
-	// time, before its creation or after the end of a later stage. The end is then
+	// Estimated means that the status does not contain the end of the stage, or has an
+	// impossible time, before the creation or after the end of a later stage. The end is then
 	// the nearest possible time.
 	Estimated bool
-	// Waits is what the pod waits for in this stage; in a completed stage, what the
-	// pod still says about it. What the scheduler or an image had waited for is gone
-	// from the pod once that is over: only events keep it, for an hour.
+	// Waits are the reasons for which the pod waits in this stage; in a completed stage, the
+	// reasons that are still in the status. Scheduling and image pulls leave no trace in the
+	// status once they are done: only events keep them, for an hour.
 	Waits []Wait
 }
 
-// End returns when the stage ended or, if it is not Done, until when it is known to
+// End returns the end of the stage or, if it is not Done, the time until which it is known to
 // have lasted.
 func (s Stage) End() time.Time { return s.Start.Add(s.Duration) }
 
-// Ready reports whether the pod is ready.
+// Ready reports whether the pod is Ready.
 func (t Timeline) Ready() bool {
 	return len(t.Stages) == len(stages) && t.Stages[len(stages)-1].Done
 }
@@ -100,8 +98,8 @@ func (t Timeline) Total() time.Duration {
 	return total
 }
 
-// Slowest returns the stage that took longest, the first if there are several. It
-// returns false if there is no stage.
+// Slowest returns the longest stage, the first if there are several; false if there is no
+// stage.
 func (t Timeline) Slowest() (Stage, bool) {
 	if len(t.Stages) == 0 {
 		return Stage{}, false
@@ -115,8 +113,8 @@ func (t Timeline) Slowest() (Stage, bool) {
 	return slowest, true
 }
 
-// At returns the timeline with the current stage lasting until now, and the shares to
-// match. Without a current stage it returns the timeline as it is.
+// At returns the timeline with the current stage lasting until now, and the shares to match.
+// Without a current stage it returns the timeline unchanged.
 func (t Timeline) At(now time.Time) Timeline {
 	t.Stages = append([]Stage(nil), t.Stages...)
 	if n := len(t.Stages); n > 0 && !t.Stages[n-1].Done {
@@ -140,7 +138,7 @@ func (t *Timeline) setShares() {
 	}
 }
 
-// stages says for each stage when it ended in a pod, and what the pod waits for in it.
+// stages has for each stage the functions that return its end and its reasons for waiting.
 var stages = []struct {
 	name  StageName
 	end   func(*corev1.Pod) stageEnd
@@ -155,10 +153,10 @@ var stages = []struct {
 
 // New returns the timeline of a pod.
 //
-// For each condition a pod keeps the last transition only. The timeline of a pod that
-// became ready a second time, or whose kubelet rewrote its conditions, therefore ends
-// at the last of these times. Where conditions contradict each other, the later stage
-// is believed: a pod that is ready was initialized, and not after it became ready.
+// For each condition a pod keeps the last transition only. The timeline of a pod that became
+// Ready a second time, or whose kubelet rewrote its conditions, therefore ends at the last of
+// these times. Where conditions contradict each other, the later stage counts: a pod that is
+// Ready was initialized, and not after it became Ready.
 func New(pod *corev1.Pod) Timeline {
 	t := stagesOf(pod)
 	for i := range t.Stages {
@@ -169,8 +167,8 @@ func New(pod *corev1.Pod) Timeline {
 	return t
 }
 
-// stagesOf returns the timeline with the durations of its stages only. That is all
-// that a cache needs, which computes it at each change of each pod.
+// stagesOf returns the timeline with the durations of its stages only, for the cache, which
+// computes it at each change of each pod.
 func stagesOf(pod *corev1.Pod) Timeline {
 	ends := make([]stageEnd, len(stages))
 	completed := 0
@@ -182,7 +180,7 @@ func stagesOf(pod *corev1.Pod) Timeline {
 	}
 	t := Timeline{Created: creation(pod, ends[:completed]), Ended: !pods.IsActive(pod), Stages: make([]Stage, 0, len(stages))}
 
-	// Backwards: no stage ended after a later one.
+	// Backwards: no stage ended after a later stage.
 	var next time.Time
 	for i := completed - 1; i >= 0; i-- {
 		e := &ends[i]
@@ -214,14 +212,14 @@ func stagesOf(pod *corev1.Pod) Timeline {
 	return t
 }
 
-// plausible reports whether a stage of a pod that was created then can have ended at
-// the given time.
+// plausible reports whether a stage of a pod with this creation time can have ended at the
+// given time.
 func plausible(created, at time.Time) bool {
 	return !at.Before(created) && at.Sub(created) < maxStartup
 }
 
-// creation returns when the pod was created or, if the pod does not say, the earliest
-// time that it gives.
+// creation returns the creation time of the pod or, if it is missing, the earliest time in the
+// status.
 func creation(pod *corev1.Pod, ends []stageEnd) time.Time {
 	first := pod.CreationTimestamp.Time
 	if first.IsZero() {
@@ -234,7 +232,7 @@ func creation(pod *corev1.Pod, ends []stageEnd) time.Time {
 	return first.Truncate(Resolution)
 }
 
-// restarts returns how often containers were restarted during the start-up.
+// restarts returns the number of restarts of containers during the startup.
 func restarts(pod *corev1.Pod, t Timeline) int64 {
 	var sum int64
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
@@ -247,8 +245,8 @@ func restarts(pod *corev1.Pod, t Timeline) int64 {
 	return sum
 }
 
-// restartedDuringStartup reports whether a container has restarted, and last started
-// before the pod became ready.
+// restartedDuringStartup reports whether a container has restarted, and last started before the
+// pod became Ready.
 func restartedDuringStartup(s *corev1.ContainerStatus, t Timeline) bool {
 	if s.RestartCount <= 0 {
 		return false

@@ -12,40 +12,40 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// WaitKind is the kind of thing that a pod waits for.
+// WaitKind is the kind of reason for which a pod waits.
 type WaitKind string
 
-// What a pod can wait for.
+// The kinds of reasons for waiting.
 const (
-	// ForScheduler: no node fits the pod, or a scheduling gate holds it back. The reason
-	// and the message are the scheduler's.
+	// ForScheduler: no node fits the pod, or a scheduling gate holds it back. The reason and
+	// the message are the scheduler's.
 	ForScheduler WaitKind = "Scheduler"
 	// ForImage: the image of a container cannot be pulled or used.
 	ForImage WaitKind = "Image"
-	// ForInitContainer: an init container that has not completed, or how long it took.
+	// ForInitContainer: an init container has not completed; or, with a Duration, it has completed.
 	ForInitContainer WaitKind = "InitContainer"
-	// ForContainer: a container that does not start or is not ready.
+	// ForContainer: a container does not start or is not ready.
 	ForContainer WaitKind = "Container"
-	// ForRestart: a container that ended and was restarted.
+	// ForRestart: a container ended and was restarted.
 	ForRestart WaitKind = "Restart"
-	// ForReadinessGate: a condition that the pod lists as a readiness gate.
+	// ForReadinessGate: a condition is not True that the pod lists as a readiness gate.
 	ForReadinessGate WaitKind = "ReadinessGate"
 )
 
-// Wait is one thing that a pod waits for, or has waited for.
+// Wait is a reason for which a pod waits, or has waited.
 type Wait struct {
 	Kind WaitKind
 	// Name is the name of the container or the readiness gate.
 	Name string
-	// Reason and Message are what the cluster says about it, if anything.
+	// Reason and Message are the reason and message in the pod's status, if any.
 	Reason, Message string
-	// Duration is how long it took, for an init container that has completed.
+	// Duration is the run time of an init container that has completed.
 	Duration time.Duration
-	// Restarts is how often the container was restarted.
+	// Restarts is the number of restarts of the container.
 	Restarts int64
 }
 
-// Reasons that are not taken from the pod.
+// Reasons that are not in the pod's status.
 const (
 	// ReasonRunning: an init container is running.
 	ReasonRunning = "Running"
@@ -59,7 +59,7 @@ const (
 	ReasonNotSet = "NotSet"
 )
 
-// imageReasons are the reasons that a kubelet gives if a container has no image.
+// imageReasons are the reasons in the kubelet's status of a container without an image.
 var imageReasons = map[string]bool{
 	"ErrImagePull": true, "ImagePullBackOff": true, "ErrImageNeverPull": true, "ImageInspectError": true,
 	"InvalidImageName": true, "RegistryUnavailable": true, "SignatureValidationFailed": true,
@@ -73,8 +73,8 @@ func waitsForScheduler(pod *corev1.Pod, stage Stage) []Wait {
 	return []Wait{{Kind: ForScheduler, Reason: c.Reason, Message: c.Message}}
 }
 
-// waitsForInit returns the init containers that have not completed; once all have, how
-// long each took. Sidecars keep running, so their ends say nothing.
+// waitsForInit returns the init containers that have not completed; after that, the run time of
+// each. Sidecars keep running, so their ends do not count.
 func waitsForInit(pod *corev1.Pod, stage Stage) []Wait {
 	var waits []Wait
 	for _, c := range pod.Spec.InitContainers {
@@ -115,8 +115,8 @@ func waitsForStart(pod *corev1.Pod, stage Stage) []Wait {
 	return waits
 }
 
-// waitsForContainers returns the containers that are not ready; once all are, those
-// that were restarted.
+// waitsForContainers returns the containers that are not ready; once all are ready, the
+// containers that were restarted.
 func waitsForContainers(pod *corev1.Pod, stage Stage) []Wait {
 	var waits []Wait
 	for _, c := range pod.Spec.Containers {
@@ -140,8 +140,8 @@ func startedBy(s *corev1.ContainerStatus, by time.Time) bool {
 	return s.State.Running != nil && !s.State.Running.StartedAt.Truncate(Resolution).After(by)
 }
 
-// waitsForGates returns the readiness gates that are not true; once all are, the last
-// to become true, if that was after the containers were ready.
+// waitsForGates returns the readiness gates that are not True; once all are True, the last gate
+// that became True, if that was after the containers were ready.
 func waitsForGates(pod *corev1.Pod, stage Stage) []Wait {
 	var waits []Wait
 	var last time.Time
@@ -161,7 +161,7 @@ func waitsForGates(pod *corev1.Pod, stage Stage) []Wait {
 	return waits
 }
 
-// waitFor returns what a container that has not completed its stage waits for.
+// waitFor returns the reason for which a container that has not completed its stage waits.
 func waitFor(s *corev1.ContainerStatus, kind WaitKind) Wait {
 	w := Wait{Kind: kind, Name: s.Name, Restarts: max(0, int64(s.RestartCount))}
 	switch {
@@ -184,7 +184,7 @@ func waitFor(s *corev1.ContainerStatus, kind WaitKind) Wait {
 	return w
 }
 
-// exitText says how a container ended.
+// exitText describes the end of a container.
 func exitText(t *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("ended with exit code %d", t.ExitCode)
 	if t.Message != "" {

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reconnect continues a watch that a person follows when the API server is
-// unreachable, or refuses requests for a while.
+// Package reconnect keeps a user's watch running while the API server is unreachable, or
+// refuses requests for a while.
 package reconnect
 
 import (
@@ -19,17 +19,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// maxRefusal is how long an API server that has answered before may refuse: while it
-// starts, it does not know all rights and kinds yet.
+// maxRefusal is the time for which an API server that has answered before may refuse requests:
+// during its start, it does not know all rights and kinds yet.
 const maxRefusal = 30 * time.Second
 
-// Connection lists and watches, and retries while the API server is unreachable. An
-// informer does so too, but waits up to a minute between two attempts, and reports
-// nothing.
+// Connection lists and watches, and retries while the API server is unreachable. An informer
+// does so, too, but waits up to a minute between two attempts, and reports nothing.
 type Connection struct {
 	Source cache.ListerWatcherWithContext
-	// OnLost is called once when the API server becomes unreachable, and OnRegained when
-	// it is reachable again. Stop is called if a retry would be pointless.
+	// OnLost is called once when the API server becomes unreachable, and OnRegained when it is
+	// reachable again. Stop is called if a retry would be pointless.
 	OnLost     func(error)
 	OnRegained func()
 	Stop       func(error)
@@ -37,10 +36,10 @@ type Connection struct {
 	mu           sync.Mutex
 	connected    bool      // the API server has answered at least once
 	lost         bool      // OnLost was called, and OnRegained was not
-	refusedSince time.Time // when the refusals began; zero if the last answer was no refusal
+	refusedSince time.Time // start of the refusals; zero if the last answer was not a refusal
 }
 
-// ListerWatcher returns what an informer reads with.
+// ListerWatcher returns a ListWatch for an informer.
 func (c *Connection) ListerWatcher() *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -52,7 +51,7 @@ func (c *Connection) ListerWatcher() *cache.ListWatch {
 	}
 }
 
-// retry asks until there is an answer that the informer can handle.
+// retry calls ask until the informer can handle the result.
 func retry[T any](ctx context.Context, c *Connection, ask func() (T, error)) (T, error) {
 	pause := wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 5 * time.Second}
 	for {
@@ -85,7 +84,7 @@ func (c *Connection) succeeded() {
 func (c *Connection) shouldRetry(err error) bool {
 	refused := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)
 	if !refused && !unreachable(err) {
-		return false // Such as an expired list, which the informer handles.
+		return false // For example an expired list, which the informer handles.
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,8 +107,8 @@ func (c *Connection) shouldRetry(err error) bool {
 	return true
 }
 
-// unreachable reports whether the API server did not answer, or answered that it cannot
-// serve at the moment.
+// unreachable reports whether the API server did not answer, or answered that it cannot serve
+// at the moment.
 func unreachable(err error) bool {
 	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		return false

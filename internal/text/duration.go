@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// SecondsWithChange returns a duration in seconds as kubectl writes it, and in brackets by
-// how much it is longer or shorter than before: "9s (+2s)". A change of nil or 0 is left out.
+// SecondsWithChange formats a duration in seconds like kubectl, with the change to the previous
+// value in brackets: "9s (+2s)". A change of nil or 0 is omitted.
 func SecondsWithChange(length int32, change *int32) string {
 	human := func(n int32) string { return duration.HumanDuration(time.Duration(n) * time.Second) }
 	switch {

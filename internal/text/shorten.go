@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package text writes texts for people: it bounds the length of those that others decide,
-// such as error messages, names and annotations, and formats durations.
+// Package text formats texts for people: it bounds the length of foreign texts, such as error
+// messages, names and annotations, and formats durations.
 package text
 
 import (
@@ -12,8 +12,8 @@ import (
 
 const ellipsis = "…"
 
-// Shorten returns the text if it has at most limit bytes, else its beginning with an
-// ellipsis, limit bytes in all. What it returns is valid UTF-8.
+// Shorten returns the text if it has at most limit bytes, else its beginning with an ellipsis,
+// limit bytes in all. The result is valid UTF-8.
 func Shorten(text string, limit int) string {
 	// A text may be megabytes long: only its beginning is read.
 	long := len(text) > limit
@@ -24,7 +24,7 @@ func Shorten(text string, limit int) string {
 	if !long && len(text) <= limit {
 		return text
 	}
-	// One replacement may stand for several bytes that are not valid.
+	// A replacement character may be shorter than the invalid bytes.
 	end := min(limit-len(ellipsis), len(text))
 	for end > 0 && end < len(text) && !utf8.RuneStart(text[end]) {
 		end--

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version returns the version of Tidekeeper that this binary is.
+// Package version returns the version of this binary.
 package version
 
 import "runtime/debug"
@@ -11,9 +11,9 @@ import "runtime/debug"
 //	go build -ldflags "-X tidekeeper.dev/tidekeeper/internal/version.version=v1.2.3"
 var version string
 
-// String returns the version of this binary, for instance v1.2.3. If none was set when
-// the binary was linked, it returns what the Go toolchain recorded (the module version
-// for `go install …@v1.2.3`, else the commit), or "unknown". It is never empty.
+// String returns the version of this binary, for instance v1.2.3. If no version was set at link
+// time, it returns the version recorded by the Go toolchain (the module version for `go install
+// …@v1.2.3`, else the commit), or "unknown". It is never empty.
 func String() string {
 	if version != "" {
 		return version

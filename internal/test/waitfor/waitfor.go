@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package waitfor waits, in tests, for what another goroutine brings about.
+// Package waitfor waits, in tests, for results of other goroutines.
 package waitfor
 
 import (
@@ -12,18 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Patience is how long is waited: so long that no machine is too busy for it.
+// Patience is the maximum time to wait, long enough for any busy machine.
 const Patience = 2 * time.Minute
 
-// interval is the time between two looks.
+// interval is the time between two checks.
 const interval = 2 * time.Millisecond
 
-// Nil waits until a check has no error. If there always is one, the test ends, and says what
-// was waited for and the error that the check has seen last.
+// Nil waits until check returns nil. If it never does, the test fails with the description what
+// and the last error of check.
 func Nil(t testing.TB, what string, check func() error) {
 	t.Helper()
 	var last error
-	// The clean-up of a test may wait, too, when its context has ended already.
+	// The cleanup of a test may wait, too, after its context has ended.
 	err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), interval, Patience, true, func(context.Context) (bool, error) {
 		last = check()
 		return last == nil, nil
