@@ -51,10 +51,10 @@ const ConditionHeadroom = "Headroom"
 // Unknown.
 const (
 	// ReasonEnoughRoom means that the simulation found a node for every pod, whichever node or
-	// zone is lost. This is proof that all of them fit.
+	// zone is lost. The result is certain.
 	ReasonEnoughRoom = "EnoughRoom"
-	// ReasonNoPlace means that the simulation found no node for some pods. This is not proof:
-	// another placement of the pods, which the simulation did not try, may fit.
+	// ReasonNoPlace means that the simulation found no node for some pods. The result is not
+	// certain: the simulation does not try every placement.
 	ReasonNoPlace = "NoPlace"
 	// ReasonNoZones means that the spec asks for headroom for zones, and no node of the pool
 	// has a zone.

@@ -184,7 +184,8 @@ type LevelSummary struct {
 	// +optional
 	Memory string `json:"memory,omitempty"`
 
-	// pods is the number of pods bound to the nodes, of the number allowed.
+	// pods is the utilization of pods: the number of pods bound to the nodes, and the number
+	// allowed.
 	//
 	// +optional
 	Pods string `json:"pods,omitempty"`

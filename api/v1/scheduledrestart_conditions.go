@@ -20,7 +20,7 @@ const (
 	// the schedule is stopped until the spec is edited. Ready: False.
 	ReasonFailureLimit = "FailureLimit"
 	// ReasonTargetNotFound means that the workload does not exist. Ready: False. Outcome:
-	// Missed.
+	// Missed; Failed or Skipped if the workload was deleted during the restart.
 	ReasonTargetNotFound = "TargetNotFound"
 	// ReasonPodsNotWatched means that maxPodAgeSeconds has no effect, because no controller of
 	// the manager watches pods. Ready: False.

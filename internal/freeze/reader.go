@@ -130,7 +130,7 @@ func (r *Reader) in(ctx context.Context, reader client.Reader, freezes []tidekee
 	now := r.clock.Now()
 	labels := map[string]string{corev1.LabelMetadataName: namespace}
 	for i := range freezes {
-		if period.Everywhere(&freezes[i]) || !now.Before(freezes[i].Spec.Until.Time) {
+		if period.AppliesToAllNamespaces(&freezes[i]) || !now.Before(freezes[i].Spec.Until.Time) {
 			continue
 		}
 		object := &corev1.Namespace{}

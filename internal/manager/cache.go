@@ -32,7 +32,7 @@ import (
 // watch, in the namespaces in which they watch them. The cache holds every pod of the cluster,
 // so the fields that it keeps of a pod determine the memory use of the manager. A controller
 // that reads a dropped field reads zero: keep the field, and add it to the test of the
-// transform if it must stay. Fields of pods and nodes must also be listed in podContent or
+// transform if it must stay. Fields of pods and nodes must also be listed in keptPodFields or
 // nodeFields, or they are not even decoded.
 func cacheOptions(watches []watchedKind) cache.Options {
 	options := cache.Options{
@@ -66,7 +66,7 @@ func newCache(watches []watchedKind, inner cache.NewCacheFunc, listing func(pods
 			var err error
 			options.NewInformer, err = podcache.New(
 				podcache.Connection{Config: cfg, Client: options.HTTPClient, Scheme: options.Scheme},
-				podcache.Content{Pods: podContent(), Nodes: nodeFields, Listing: listing}, registry)
+				podcache.Content{Pods: keptPodFields(), Nodes: nodeFields, Listing: listing}, registry)
 			if err != nil {
 				return nil, fmt.Errorf("set up the cache of pods: %w", err)
 			}

@@ -17,10 +17,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
 
-// podContent declares the fields that transformPod reads. No other field of a pod is decoded,
+// keptPodFields declares the fields that transformPod reads. No other field of a pod is decoded,
 // so a field that transformPod begins to read must be added here. A property test removes each
 // entry in turn.
-func podContent() podcache.PodContent {
+func keptPodFields() podcache.KeptPodFields {
 	fields := []string{
 		"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion",
 		"metadata.creationTimestamp", "metadata.deletionTimestamp",
@@ -47,7 +47,7 @@ func podContent() podcache.PodContent {
 	for _, of := range []string{"status.containerStatuses.state", "status.containerStatuses.lastState"} {
 		fields = append(fields, of+".running", of+".terminated.startedAt")
 	}
-	return podcache.PodContent{
+	return podcache.KeptPodFields{
 		Fields: fields, Summary: podtimeline.Summarize,
 		Conditions: []corev1.PodConditionType{corev1.PodResizePending, podtimeline.SummaryCondition},
 	}

@@ -37,7 +37,7 @@ import (
 
 // Of whatever pod, the cache has what the transform leaves of it, although it decodes only what the
 // transform reads; and it decodes nothing that makes no difference.
-func TestPodContent(t *testing.T) {
+func TestKeptPodFields(t *testing.T) {
 	pods := manyPods(600)
 	want := make([]client.Object, len(pods))
 	sent := make([][]byte, len(pods))
@@ -50,13 +50,13 @@ func TestPodContent(t *testing.T) {
 		want[i] = transformed(t, decoded)
 	}
 	s := &stored{kind: "Pod", object: &corev1.Pod{}, transform: transformPod, sent: sent, want: want}
-	if diff := s.difference(t, podcache.Content{Pods: podContent()}); diff != "" {
+	if diff := s.difference(t, podcache.Content{Pods: keptPodFields()}); diff != "" {
 		t.Fatalf("what the cache has of a pod (-want +got):\n%s", diff)
 	}
-	for i, field := range podContent().Fields {
+	for i, field := range keptPodFields().Fields {
 		t.Run("without "+field, func(t *testing.T) {
 			t.Parallel()
-			without := podContent()
+			without := keptPodFields()
 			without.Fields = slices.Delete(without.Fields, i, i+1)
 			if s.difference(t, podcache.Content{Pods: without}) == "" {
 				t.Error("the field makes no difference")

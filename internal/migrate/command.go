@@ -9,9 +9,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Command is a step that no manifest can express, because it changes a part of an object that
-// belongs to another client: applying a part of a Deployment can remove the rest of it.
-type Command struct {
+// ManualStep is a step that no manifest can express, because it changes a part of an object
+// that belongs to another client: applying a part of a Deployment can remove the rest of it.
+type ManualStep struct {
 	// Object is the name of the original object.
 	Object string
 	// Why is the reason for the step.

@@ -77,7 +77,7 @@ func (result *Result) restarts(erus, deployments map[key]Object, options Options
 	}
 	if unzoned > 0 && options.TimeZone == "" {
 		result.Remarks = append(result.Remarks, Remark{
-			Weight: Note, Field: "spec.timeZone",
+			Severity: Note, Field: "spec.timeZone",
 			Why:     fmt.Sprintf("UTC for %s: the original has no such field and ran on the clock of its controller", plural(unzoned, "schedule")),
 			Instead: "--time-zone Asia/Shanghai, for example, if the controller ran there",
 		})
@@ -173,13 +173,13 @@ func (result *Result) optIn(o, deployment Object, desired restart, options Optio
 		r.note("", "is already opted in", "")
 		return
 	}
-	result.Commands = append(result.Commands, Command{
+	result.ManualSteps = append(result.ManualSteps, ManualStep{
 		Object: describe(deployment), Why: "the opt-in is an annotation on the Deployment, in its manifest or by command: a manifest of the annotation alone could damage it",
 		Line: kubectl(words...),
 	})
 	if !desired.enabled && desired.schedule != tidekeeperv1.DefaultSchedule && !options.Suspended {
 		restart := append([]string{restartsResource + "/" + name}, inNamespace(namespace)...)
-		result.Commands = append(result.Commands, Command{
+		result.ManualSteps = append(result.ManualSteps, ManualStep{
 			Object: r.object, Why: "it is disabled, and an annotation with its schedule would enable it",
 			Line: kubectl(append([]string{"wait", "--for=create", "--timeout=60s"}, restart...)...) + " && " +
 				kubectl(append([]string{"patch"}, append(restart, "--type=merge", "-p", `{"spec":{"schedule":`+strconv.Quote(desired.schedule)+`}}`)...)...),

@@ -34,7 +34,7 @@ func FuzzConvert(f *testing.F) {
 			}
 			told[r.Object] = true
 		}
-		for _, c := range result.Commands {
+		for _, c := range result.ManualSteps {
 			if strings.ContainsAny(c.Object+c.Line, "\n\r\x1b") {
 				t.Errorf("a command has more than one line: %q", c)
 			}
@@ -64,7 +64,7 @@ func FuzzConvert(f *testing.F) {
 			}
 		}
 		again := Convert(out, Options{TimeZone: zone})
-		if len(again.Pools)+len(again.Restarts)+len(again.Commands) > 0 {
+		if len(again.Pools)+len(again.Restarts)+len(again.ManualSteps) > 0 {
 			t.Errorf("what came out is converted once more: %+v", again)
 		}
 	})
@@ -91,10 +91,10 @@ func TestHostileTextIsShownHarmless(t *testing.T) {
 	if want, got := "left out: NodePool a [31m b c: metadata.name: is not a valid name: lower-case letters, digits, '-' and '.'", result.Remarks[0].String(); got != want {
 		t.Errorf("the remark is %q, want %q", got, want)
 	}
-	if want, got := "NodePool worker (old rm -r x.yaml)", result.Commands[0].Object; got != want {
+	if want, got := "NodePool worker (old rm -r x.yaml)", result.ManualSteps[0].Object; got != want {
 		t.Errorf("the comment is about %q, want %q", got, want)
 	}
-	if got := (Remark{Weight: Note, Why: "a\x1b[31m\nb"}).String(); got != "note: a [31m b" {
+	if got := (Remark{Severity: Note, Why: "a\x1b[31m\nb"}).String(); got != "note: a [31m b" {
 		t.Errorf("a remark says %q", got)
 	}
 }

@@ -51,10 +51,10 @@ type Options struct {
 
 // Result is the set of converted objects, sorted by namespace and name.
 type Result struct {
-	Pools    []*applyv1.NodePoolApplyConfiguration
-	Restarts []*applyv1.ScheduledRestartApplyConfiguration
-	Commands []Command
-	Remarks  []Remark
+	Pools       []*applyv1.NodePoolApplyConfiguration
+	Restarts    []*applyv1.ScheduledRestartApplyConfiguration
+	ManualSteps []ManualStep
+	Remarks     []Remark
 }
 
 // key identifies an object of a given kind.
@@ -94,7 +94,7 @@ func Convert(objects []Object, options Options) Result {
 		result.Remarks = append(result.Remarks, r.list...)
 	}
 	if len(others) > 0 {
-		result.Remarks = append(result.Remarks, Remark{Weight: Note, Why: othersSay(others)})
+		result.Remarks = append(result.Remarks, Remark{Severity: Note, Why: othersSay(others)})
 	}
 	described := map[string]string{}
 	for _, o := range sorted(originals[NodePoolKind]) {

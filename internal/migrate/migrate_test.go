@@ -276,7 +276,7 @@ spec: {deploymentname: web, schedule: "0 2 * * *"}`,
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
 			var commands, remarks []string
-			for _, c := range result.Commands {
+			for _, c := range result.ManualSteps {
 				commands = append(commands, c.Line)
 			}
 			for _, r := range result.Remarks {

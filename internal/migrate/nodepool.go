@@ -156,7 +156,7 @@ func (result *Result) handOverNodes(described map[string]string) {
 				selector = append(selector, "!"+tidekeeperv1.RoleLabelPrefix+name)
 			}
 		}
-		result.Commands = append(result.Commands, Command{
+		result.ManualSteps = append(result.ManualSteps, ManualStep{
 			Object: object, Why: why,
 			Line: kubectl("annotate", "nodes", "-l", strings.Join(selector, ","), tidekeeperv1.OwnershipAnnotation+"="+record.String()),
 		})
@@ -182,7 +182,7 @@ func (result *Result) handOverClass(object string, pool *applyv1.NodePoolApplyCo
 		uid := "$(" + kubectl("get", poolsResource, name, "-o", "jsonpath={.metadata.uid}") + ")"
 		owner := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":"NodePool","name":%q,"controller":true,"blockOwnerDeletion":true,"uid":"`,
 			tidekeeperv1.SchemeGroupVersion, name)
-		result.Commands = append(result.Commands, Command{
+		result.ManualSteps = append(result.ManualSteps, ManualStep{
 			Object: object, Why: "a RuntimeClass that the original created is not the pool's, and is deleted with the original",
 			Line: kubectl("patch", "runtimeclass", tidekeeperv1.RuntimeClassPrefix+name, "--type=merge", "-p") +
 				" " + quote(owner) + `"` + uid + `"` + quote(`"}]}}`),

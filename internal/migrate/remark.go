@@ -9,19 +9,19 @@ import (
 	"unicode"
 )
 
-// Weight is the severity of a remark.
-type Weight string
+// Severity is the importance of a remark.
+type Severity string
 
 const (
 	// Note means that nothing is lost, and no action is needed.
-	Note Weight = "note"
+	Note Severity = "note"
 	// LeftOut means that a part of the original object is not in the result.
-	LeftOut Weight = "left out"
+	LeftOut Severity = "left out"
 )
 
 // Remark is a message about a field of an original object.
 type Remark struct {
-	Weight Weight
+	Severity Severity
 	// Object is the original object and its source.
 	Object string
 	// Field is the path of the field; "" for the whole object.
@@ -35,7 +35,7 @@ type Remark struct {
 // String returns the remark in one line, without control characters.
 func (r Remark) String() string {
 	var parts []string
-	for _, part := range []string{string(r.Weight), r.Object, r.Field, r.Why, r.Instead} {
+	for _, part := range []string{string(r.Severity), r.Object, r.Field, r.Why, r.Instead} {
 		if part != "" {
 			parts = append(parts, part)
 		}

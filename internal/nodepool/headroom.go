@@ -79,9 +79,9 @@ func (w *headroomWorker) Start(ctx context.Context) error {
 	}
 }
 
-// work evaluates the headroom of all pools, and queues each pool whose answer differs from the
-// last. It does nothing if the model's count of changes is still since; it returns the current
-// count.
+// work evaluates the headroom of all pools, unless nothing has changed since the count of
+// changes was since, and queues each pool whose answer differs from the last. It returns the
+// current count.
 func (w *headroomWorker) work(since uint64) uint64 {
 	asks, cluster, now := w.cluster.HeadroomAsks(since)
 	if now == since {

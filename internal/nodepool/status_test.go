@@ -28,7 +28,7 @@ func TestConditions(t *testing.T) {
 	conflict := plan.Conflict{Pool: "a", Owner: "elder", Node: "n1", Key: setting.LabelKey("team")}
 	for _, tt := range []struct {
 		name     string
-		pool     *objects.PoolMaker
+		pool     *objects.PoolBuilder
 		view     state.PoolSnapshot
 		notOwned string
 		want     map[string]string // type: status/reason

@@ -18,9 +18,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/wire"
 )
 
-// PodContent declares the fields that the transform of pods reads, so that no other field is
+// KeptPodFields declares the fields that the transform of pods reads, so that no other field is
 // decoded.
-type PodContent struct {
+type KeptPodFields struct {
 	// Fields are the paths of all fields that the transform reads, such as
 	// spec.containers.name. A path to a map may end with a key in brackets.
 	Fields []string
@@ -38,7 +38,7 @@ type PodContent struct {
 // recordMaker builds records from the protobuf of pods.
 type recordMaker struct {
 	*encoder
-	PodContent
+	KeptPodFields
 	// kept is the mask of Fields, and key the mask of the fields in the shared part of a
 	// record.
 	kept, key *wire.Mask
@@ -46,7 +46,7 @@ type recordMaker struct {
 	toRecord func(runtime.Object) (runtime.Object, error)
 }
 
-func newRecordMaker(e *encoder, content PodContent) (*recordMaker, error) {
+func newRecordMaker(e *encoder, content KeptPodFields) (*recordMaker, error) {
 	pod := reflect.TypeFor[corev1.Pod]()
 	kept, err := wire.NewMask(pod, content.Fields)
 	if err != nil {
@@ -58,7 +58,7 @@ func newRecordMaker(e *encoder, content PodContent) (*recordMaker, error) {
 			return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 		})
 	}))
-	return &recordMaker{encoder: e, PodContent: content, kept: kept, key: key}, err
+	return &recordMaker{encoder: e, KeptPodFields: content, kept: kept, key: key}, err
 }
 
 // podDecoder builds records for a stream of pods, and reuses its buffers.

@@ -24,8 +24,8 @@ import (
 )
 
 // testContent is what slim reads. The fields of the manager have a test of their own there.
-func testContent() PodContent {
-	return PodContent{
+func testContent() KeptPodFields {
+	return KeptPodFields{
 		Fields: []string{
 			"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp",
 			"metadata.deletionTimestamp", "metadata.labels[a]", "metadata.annotations[kubectl.kubernetes.io/restartedAt]", "metadata.ownerReferences",

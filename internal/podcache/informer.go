@@ -28,7 +28,7 @@ func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Dura
 
 // Content declares the fields that a cache keeps.
 type Content struct {
-	Pods PodContent
+	Pods KeptPodFields
 	// Nodes are the paths of all fields that the transform of nodes reads.
 	Nodes []string
 	// Listing, if not nil, is called with the number of pods at the start of each list of pods.

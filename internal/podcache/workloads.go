@@ -45,7 +45,7 @@ type followed struct {
 // byWorkload is the index of records by their workload.
 const byWorkload = "workload"
 
-// errNotSynced is the error while the cache does not have all pods yet.
+// errNotSynced is returned while the cache does not have all pods yet.
 var errNotSynced = errors.New("the cache of pods is not synced yet")
 
 // Follow returns a function like create, and makes the pods in the created informers available

@@ -52,7 +52,7 @@ func FreezesOf(list []*tidekeeperv1.Freeze, now time.Time) []Freeze {
 // whereOf names the namespaces of a Freeze: one by one if its selector does, else by their
 // labels.
 func whereOf(f *tidekeeperv1.Freeze) string {
-	if period.Everywhere(f) {
+	if period.AppliesToAllNamespaces(f) {
 		return "all namespaces"
 	}
 	selector := f.Spec.NamespaceSelector

@@ -48,7 +48,7 @@ func check(t *testing.T, what string, kind schema.GroupVersionKind, name string,
 			t.Errorf("%s: %v\n%s", what, err, text)
 		}
 	}
-	leftOut := slices.ContainsFunc(result.Remarks, func(r migrate.Remark) bool { return r.Weight == migrate.LeftOut })
+	leftOut := slices.ContainsFunc(result.Remarks, func(r migrate.Remark) bool { return r.Severity == migrate.LeftOut })
 	if !leftOut || as == nil {
 		return
 	}

@@ -31,7 +31,7 @@ func Read(ctx context.Context, c client.Client, namespaces []string, now time.Ti
 	}
 	selective := false
 	for i := range list.Items {
-		selective = selective || !period.Everywhere(&list.Items[i])
+		selective = selective || !period.AppliesToAllNamespaces(&list.Items[i])
 	}
 	periods = map[string][]period.Period{}
 	for _, namespace := range namespaces {

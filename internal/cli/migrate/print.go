@@ -15,21 +15,21 @@ import (
 // print prints the result, and returns how much of it is left to do by hand.
 func (o *options) print(result migrate.Result) (byHand int, err error) {
 	for _, r := range result.Remarks {
-		if r.Weight == migrate.LeftOut {
+		if r.Severity == migrate.LeftOut {
 			byHand++
 		}
 		o.Note(fmt.Sprint(r))
 	}
-	if len(result.Pools)+len(result.Restarts)+len(result.Commands)+byHand == 0 {
+	if len(result.Pools)+len(result.Restarts)+len(result.ManualSteps)+byHand == 0 {
 		fmt.Fprintln(o.ErrOut, "note: there is nothing to convert")
 	}
 	if o.format == "commands" {
-		for _, c := range result.Commands {
+		for _, c := range result.ManualSteps {
 			fmt.Fprintf(o.Out, "# %s: %s.\n%s\n", c.Object, c.Why, c.Line)
 		}
 		return byHand, nil
 	}
-	for _, c := range result.Commands {
+	for _, c := range result.ManualSteps {
 		byHand++
 		fmt.Fprintf(o.ErrOut, "to do: %s: %s: %s\n", c.Object, c.Why, c.Line)
 	}

@@ -59,8 +59,8 @@ func InForce(periods []Period, at time.Time) *Period {
 	return last
 }
 
-// Everywhere reports whether a Freeze applies to all namespaces, whatever their labels.
-func Everywhere(f *tidekeeperv1.Freeze) bool {
+// AppliesToAllNamespaces reports whether a Freeze applies to all namespaces, whatever their labels.
+func AppliesToAllNamespaces(f *tidekeeperv1.Freeze) bool {
 	selector, err := Selector(f)
 	return err != nil || selector.Empty()
 }

@@ -93,7 +93,7 @@ func TestSelects(t *testing.T) {
 		{"one that cannot be used is about all", freeze("a", 4, selecting(tidekeeperv1.NamespaceSelectorRequirement{Key: "team", Operator: "Like"})), true, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := period.Everywhere(&tt.freeze); got != tt.everywhere {
+			if got := period.AppliesToAllNamespaces(&tt.freeze); got != tt.everywhere {
 				t.Errorf("everywhere: %t, want %t", got, tt.everywhere)
 			}
 			if got := [2]bool{period.Selects(&tt.freeze, shop), period.Selects(&tt.freeze, nil)}; got != [2]bool{tt.shop, tt.none} {

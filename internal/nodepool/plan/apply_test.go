@@ -109,13 +109,13 @@ func TestPlanPuts(t *testing.T) {
 }
 
 func TestPlanPutsBack(t *testing.T) {
-	pool := func() *objects.PoolMaker {
+	pool := func() *objects.PoolBuilder {
 		return objects.Pool("worker").Labels("zone", "1").Annotations("note", "x").Taint("gpu", "1", objects.NoSchedule)
 	}
-	right := func() *objects.NodeMaker {
+	right := func() *objects.NodeBuilder {
 		return objects.Node("a").LabelOf("worker", "zone", "1").AnnotationOf("worker", "note", "x").TaintOf("worker", "gpu", "1", objects.NoSchedule)
 	}
-	recorded := func() *objects.NodeMaker {
+	recorded := func() *objects.NodeBuilder {
 		return objects.Node("a").Owned("worker", setting.LabelKey("zone"), "1").Owned("worker", setting.AnnotationKey("note"), "x").
 			Owned("worker", setting.TaintKey("gpu", "NoSchedule"), "1")
 	}

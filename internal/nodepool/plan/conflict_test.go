@@ -12,8 +12,8 @@ import (
 )
 
 func TestPlanConflicts(t *testing.T) {
-	old := func() *objects.PoolMaker { return objects.Pool("old").CreatedAt(1).Labels("zone", "1") }
-	young := func() *objects.PoolMaker { return objects.Pool("young").CreatedAt(2).Labels("zone", "2") }
+	old := func() *objects.PoolBuilder { return objects.Pool("old").CreatedAt(1).Labels("zone", "1") }
+	young := func() *objects.PoolBuilder { return objects.Pool("young").CreatedAt(2).Labels("zone", "2") }
 
 	for _, row := range []planRow{
 		{

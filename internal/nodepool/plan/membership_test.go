@@ -24,64 +24,64 @@ func TestNodeSelector(t *testing.T) {
 
 	for _, tc := range []struct {
 		name string
-		pool *objects.PoolMaker
+		pool *objects.PoolBuilder
 		// yes are nodes that are members, no are nodes that are not.
-		yes, no []*objects.NodeMaker
+		yes, no []*objects.NodeBuilder
 	}{
 		{
 			name: "without a selector, the role label with any value selects",
 			pool: objects.Pool("worker"),
-			yes:  []*objects.NodeMaker{objects.Node("empty").Role("worker"), objects.Node("valued").Label("node-role.kubernetes.io/worker", "true")},
-			no: []*objects.NodeMaker{objects.Node("bare"), objects.Node("other").Role("worker2"),
+			yes:  []*objects.NodeBuilder{objects.Node("empty").Role("worker"), objects.Node("valued").Label("node-role.kubernetes.io/worker", "true")},
+			no: []*objects.NodeBuilder{objects.Node("bare"), objects.Node("other").Role("worker2"),
 				objects.Node("plain").Label("worker", ""), objects.Node("shorter").Role("work")},
 		},
 		{
 			name: "with a selector, the role label does not matter",
 			pool: objects.Pool("worker").MatchLabels("disk", "ssd"),
-			yes:  []*objects.NodeMaker{objects.Node("ssd").Label("disk", "ssd")},
-			no:   []*objects.NodeMaker{objects.Node("role").Role("worker"), objects.Node("hdd").Label("disk", "hdd").Role("worker")},
+			yes:  []*objects.NodeBuilder{objects.Node("ssd").Label("disk", "ssd")},
+			no:   []*objects.NodeBuilder{objects.Node("role").Role("worker"), objects.Node("hdd").Label("disk", "hdd").Role("worker")},
 		},
 		{
 			name: "all of matchLabels must hold",
 			pool: objects.Pool("worker").MatchLabels("disk", "ssd", "zone", "1"),
-			yes:  []*objects.NodeMaker{objects.Node("both").Label("disk", "ssd").Label("zone", "1")},
-			no:   []*objects.NodeMaker{objects.Node("one").Label("disk", "ssd"), objects.Node("zone").Label("disk", "ssd").Label("zone", "2")},
+			yes:  []*objects.NodeBuilder{objects.Node("both").Label("disk", "ssd").Label("zone", "1")},
+			no:   []*objects.NodeBuilder{objects.Node("one").Label("disk", "ssd"), objects.Node("zone").Label("disk", "ssd").Label("zone", "2")},
 		},
 		{
 			name: "an empty value in matchLabels matches only the empty value",
 			pool: objects.Pool("worker").MatchLabels("disk", ""),
-			yes:  []*objects.NodeMaker{objects.Node("empty").Label("disk", "")},
-			no:   []*objects.NodeMaker{objects.Node("bare"), objects.Node("ssd").Label("disk", "ssd")},
+			yes:  []*objects.NodeBuilder{objects.Node("empty").Label("disk", "")},
+			no:   []*objects.NodeBuilder{objects.Node("bare"), objects.Node("ssd").Label("disk", "ssd")},
 		},
 		{
 			name: "In: the label has one of the values",
 			pool: objects.Pool("worker").MatchExpression("zone", in, "1", "2"),
-			yes:  []*objects.NodeMaker{objects.Node("1").Label("zone", "1"), objects.Node("2").Label("zone", "2")},
-			no:   []*objects.NodeMaker{objects.Node("3").Label("zone", "3"), objects.Node("bare"), objects.Node("empty").Label("zone", "")},
+			yes:  []*objects.NodeBuilder{objects.Node("1").Label("zone", "1"), objects.Node("2").Label("zone", "2")},
+			no:   []*objects.NodeBuilder{objects.Node("3").Label("zone", "3"), objects.Node("bare"), objects.Node("empty").Label("zone", "")},
 		},
 		{
 			name: "NotIn: the label has none of the values, or is absent",
 			pool: objects.Pool("worker").MatchExpression("zone", notIn, "1", "2"),
-			yes:  []*objects.NodeMaker{objects.Node("3").Label("zone", "3"), objects.Node("bare"), objects.Node("empty").Label("zone", "")},
-			no:   []*objects.NodeMaker{objects.Node("1").Label("zone", "1"), objects.Node("2").Label("zone", "2")},
+			yes:  []*objects.NodeBuilder{objects.Node("3").Label("zone", "3"), objects.Node("bare"), objects.Node("empty").Label("zone", "")},
+			no:   []*objects.NodeBuilder{objects.Node("1").Label("zone", "1"), objects.Node("2").Label("zone", "2")},
 		},
 		{
 			name: "Exists: the label is there, even with an empty value",
 			pool: objects.Pool("worker").MatchExpression("zone", exists),
-			yes:  []*objects.NodeMaker{objects.Node("1").Label("zone", "1"), objects.Node("empty").Label("zone", "")},
-			no:   []*objects.NodeMaker{objects.Node("bare")},
+			yes:  []*objects.NodeBuilder{objects.Node("1").Label("zone", "1"), objects.Node("empty").Label("zone", "")},
+			no:   []*objects.NodeBuilder{objects.Node("bare")},
 		},
 		{
 			name: "DoesNotExist: the label is absent",
 			pool: objects.Pool("worker").MatchExpression("zone", absent),
-			yes:  []*objects.NodeMaker{objects.Node("bare"), objects.Node("other").Label("zones", "1")},
-			no:   []*objects.NodeMaker{objects.Node("1").Label("zone", "1"), objects.Node("empty").Label("zone", "")},
+			yes:  []*objects.NodeBuilder{objects.Node("bare"), objects.Node("other").Label("zones", "1")},
+			no:   []*objects.NodeBuilder{objects.Node("1").Label("zone", "1"), objects.Node("empty").Label("zone", "")},
 		},
 		{
 			name: "matchLabels and all of matchExpressions must hold together",
 			pool: objects.Pool("worker").MatchLabels("disk", "ssd").MatchExpression("zone", exists).MatchExpression("drain", absent),
-			yes:  []*objects.NodeMaker{objects.Node("all").Label("disk", "ssd").Label("zone", "1")},
-			no: []*objects.NodeMaker{objects.Node("no zone").Label("disk", "ssd"), objects.Node("no disk").Label("zone", "1"),
+			yes:  []*objects.NodeBuilder{objects.Node("all").Label("disk", "ssd").Label("zone", "1")},
+			no: []*objects.NodeBuilder{objects.Node("no zone").Label("disk", "ssd"), objects.Node("no disk").Label("zone", "1"),
 				objects.Node("drain").Label("disk", "ssd").Label("zone", "1").Label("drain", "")},
 		},
 	} {
@@ -109,7 +109,7 @@ func TestNodeSelector(t *testing.T) {
 func TestNodeSelectorRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		pool *objects.PoolMaker
+		pool *objects.PoolBuilder
 		want string // part of the error
 	}{
 		{"an empty selector", objects.Pool("worker").MatchLabels(), "would take every node"},
@@ -135,12 +135,12 @@ func TestNodeSelectorRefuses(t *testing.T) {
 func TestBySeniority(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		pools []*objects.PoolMaker
+		pools []*objects.PoolBuilder
 		want  []string
 	}{
-		{"the older comes first", []*objects.PoolMaker{objects.Pool("a").CreatedAt(2), objects.Pool("b").CreatedAt(1)}, []string{"b", "a"}},
-		{"of equally old pools the first by name", []*objects.PoolMaker{objects.Pool("b").CreatedAt(1), objects.Pool("a").CreatedAt(1)}, []string{"a", "b"}},
-		{"age counts before name", []*objects.PoolMaker{objects.Pool("c").CreatedAt(1), objects.Pool("a").CreatedAt(3), objects.Pool("b").CreatedAt(1)}, []string{"b", "c", "a"}},
+		{"the older comes first", []*objects.PoolBuilder{objects.Pool("a").CreatedAt(2), objects.Pool("b").CreatedAt(1)}, []string{"b", "a"}},
+		{"of equally old pools the first by name", []*objects.PoolBuilder{objects.Pool("b").CreatedAt(1), objects.Pool("a").CreatedAt(1)}, []string{"a", "b"}},
+		{"age counts before name", []*objects.PoolBuilder{objects.Pool("c").CreatedAt(1), objects.Pool("a").CreatedAt(3), objects.Pool("b").CreatedAt(1)}, []string{"b", "c", "a"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, namesBySeniority(tc.pools)); diff != "" {
@@ -154,7 +154,7 @@ func TestBySeniority(t *testing.T) {
 // is total.
 func TestBySeniorityIsTotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		pools := []*objects.PoolMaker{}
+		pools := []*objects.PoolBuilder{}
 		for _, name := range rapid.Permutation([]string{"a", "b", "c", "d", "e"}).Draw(t, "names") {
 			pools = append(pools, objects.Pool(name).CreatedAt(rapid.IntRange(0, 2).Draw(t, "age")))
 		}
@@ -166,7 +166,7 @@ func TestBySeniorityIsTotal(t *testing.T) {
 	})
 }
 
-func namesBySeniority(makers []*objects.PoolMaker) []string {
+func namesBySeniority(makers []*objects.PoolBuilder) []string {
 	pools := []*tidekeeperv1.NodePool{}
 	for _, m := range makers {
 		pools = append(pools, m.Obj())

@@ -13,7 +13,7 @@ import (
 )
 
 func TestPlanHoldsBackNoExecute(t *testing.T) {
-	pool := func() *objects.PoolMaker {
+	pool := func() *objects.PoolBuilder {
 		return objects.Pool("worker").Labels("zone", "1").Taint("gpu", "1", objects.NoExecute)
 	}
 	gpu := setting.TaintKey("gpu", "NoExecute")

@@ -20,15 +20,15 @@ import (
 func TestPlanLeavesTaintsOfOthersAlone(t *testing.T) {
 	before := objects.PatchTime.Add(-48 * time.Hour)
 	gpu := setting.TaintKey("gpu", "NoSchedule")
-	others := func(between ...func(*objects.NodeMaker)) *objects.NodeMaker {
+	others := func(between ...func(*objects.NodeBuilder)) *objects.NodeBuilder {
 		m := objects.Node("a").TaintAt("node.kubernetes.io/unreachable", "", objects.NoExecute, before)
 		for _, put := range between {
 			put(m)
 		}
 		return m.Taint("z", "1", objects.PreferNoSchedule).TaintAt("a", "1", objects.NoExecute, before)
 	}
-	ours := func(value string) func(*objects.NodeMaker) {
-		return func(m *objects.NodeMaker) { m.TaintOf("worker", "gpu", value, objects.NoSchedule) }
+	ours := func(value string) func(*objects.NodeBuilder) {
+		return func(m *objects.NodeBuilder) { m.TaintOf("worker", "gpu", value, objects.NoSchedule) }
 	}
 	for _, row := range []planRow{
 		{
@@ -70,7 +70,7 @@ func TestPatch(t *testing.T) {
 	gpu := setting.TaintKey("gpu", "NoExecute")
 	for _, tc := range []struct {
 		name string
-		node *objects.NodeMaker
+		node *objects.NodeBuilder
 		pool plan.PoolOnNode
 		// tests and changes are the operations of the JSON patch, versioned is the other form.
 		tests, changes string

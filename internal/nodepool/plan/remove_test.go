@@ -13,11 +13,11 @@ import (
 )
 
 func TestPlanRemoves(t *testing.T) {
-	full := func() *objects.NodeMaker {
+	full := func() *objects.NodeBuilder {
 		return objects.Node("a").Label("other", "1").LabelOf("worker", "zone", "1").AnnotationOf("worker", "note", "x").TaintOf("worker", "gpu", "1", objects.NoSchedule)
 	}
 	all := []setting.Key{setting.LabelKey("zone"), setting.AnnotationKey("note"), setting.TaintKey("gpu", "NoSchedule")}
-	bare := func() *objects.NodeMaker { return objects.Node("a").Label("other", "1") }
+	bare := func() *objects.NodeBuilder { return objects.Node("a").Label("other", "1") }
 	removed := []string{"worker: removed annotation note", "worker: removed label zone", "worker: removed taint gpu:NoSchedule"}
 
 	for _, row := range []planRow{

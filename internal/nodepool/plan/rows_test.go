@@ -20,11 +20,11 @@ import (
 // planRow is one row of a table: with these pools, the node becomes want.
 type planRow struct {
 	name  string
-	node  *objects.NodeMaker
+	node  *objects.NodeBuilder
 	pools []plan.PoolOnNode
 
 	// want is the node afterwards; nil if there is nothing to write.
-	want *objects.NodeMaker
+	want *objects.NodeBuilder
 	// changes are as in events: "worker: added label zone".
 	changes []string
 	// conflicts are as in "young wants label zone of old".

@@ -24,7 +24,7 @@ func TestDesiredRuntimeClass(t *testing.T) {
 	}}
 	for _, tc := range []struct {
 		name string
-		pool *objects.PoolMaker
+		pool *objects.PoolBuilder
 		want *nodev1.RuntimeClass
 	}{
 		{"a pool without a handler has none", objects.Pool("worker").Taint("gpu", "1", objects.NoSchedule), nil},
@@ -64,7 +64,7 @@ func TestDesiredRuntimeClass(t *testing.T) {
 }
 
 func TestDecideRuntimeClass(t *testing.T) {
-	pool := func() *objects.PoolMaker {
+	pool := func() *objects.PoolBuilder {
 		return objects.Pool("worker").Handler("runc").MatchLabels("disk", "ssd").Taint("gpu", "1", objects.NoSchedule).Taint("fpga", "", objects.NoExecute)
 	}
 	// ours returns the pool's RuntimeClass as it should be, with a change.
@@ -84,7 +84,7 @@ func TestDecideRuntimeClass(t *testing.T) {
 
 	for _, tc := range []struct {
 		name     string
-		pool     *objects.PoolMaker
+		pool     *objects.PoolBuilder
 		existing *nodev1.RuntimeClass
 		want     plan.RuntimeClassAction
 	}{
@@ -142,7 +142,7 @@ func TestDecideRuntimeClass(t *testing.T) {
 
 // Once it is what the pool asks for, there is nothing more to do: no update loop.
 func TestDesiredRuntimeClassIsRight(t *testing.T) {
-	for _, pool := range []*objects.PoolMaker{
+	for _, pool := range []*objects.PoolBuilder{
 		objects.Pool("a").Handler("runc"),
 		objects.Pool("b").Handler("runc").MatchLabels("disk", "ssd").Taint("gpu", "", objects.NoExecute),
 	} {

@@ -40,7 +40,7 @@ func TestIsVictim(t *testing.T) {
 
 	for _, tc := range []struct {
 		name   string
-		pod    *objects.PodMaker
+		pod    *objects.PodBuilder
 		taints []corev1.Taint
 		want   bool
 	}{

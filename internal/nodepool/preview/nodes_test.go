@@ -51,14 +51,14 @@ func previewText(previews []Node) []string {
 
 func TestPreviewNodes(t *testing.T) {
 	type pools = []*tidekeeperv1.NodePool
-	worker := func() *objects.PoolMaker { return objects.Pool("worker").CreatedAt(1).Labels("tier", "silver") }
-	younger := func() *objects.PoolMaker {
+	worker := func() *objects.PoolBuilder { return objects.Pool("worker").CreatedAt(1).Labels("tier", "silver") }
+	younger := func() *objects.PoolBuilder {
 		return objects.Pool("young").CreatedAt(2).MatchLabels("zone", "a").Labels("tier", "gold")
 	}
 	for _, tc := range []struct {
 		name          string
 		before, after pools
-		node          *objects.NodeMaker
+		node          *objects.NodeBuilder
 		want          []string
 	}{
 		{"nothing changes", pools{worker().Obj()}, pools{worker().Obj()}, objects.Node("n").Role("worker"), nil},

@@ -18,13 +18,13 @@ import (
 )
 
 func TestPreviewPods(t *testing.T) {
-	owned := func(kind, name string, m *objects.PodMaker) *corev1.Pod {
+	owned := func(kind, name string, m *objects.PodBuilder) *corev1.Pod {
 		yes := true
 		p := m.Obj()
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(name), Controller: &yes}}
 		return p
 	}
-	pod := func(name string) *objects.PodMaker { return objects.Pod(name).On("n") }
+	pod := func(name string) *objects.PodBuilder { return objects.Pod(name).On("n") }
 	replica := owned("ReplicaSet", "web-5d4f", pod("web"))
 	replica.Labels = map[string]string{"pod-template-hash": "5d4f"}
 	static := owned("Node", "n", pod("static"))
@@ -42,14 +42,14 @@ func TestPreviewPods(t *testing.T) {
 	schedule := objects.Pool("p").MatchLabels("zone", "a").Taint("t", "", objects.NoSchedule)
 	prefer := objects.Pool("p").MatchLabels("zone", "a").Taint("t", "", corev1.TaintEffectPreferNoSchedule)
 	relabel := objects.Pool("p").MatchLabels("zone", "a").Labels("tier", "gold")
-	node := func() *objects.NodeMaker { return objects.Node("n").Label("zone", "a").Label("tier", "silver") }
+	node := func() *objects.NodeBuilder { return objects.Node("n").Label("zone", "a").Label("tier", "silver") }
 	text := func(p Pod) string {
 		return strings.TrimSpace(fmt.Sprintf("%s %s %s after %d because of %s static=%t", p.Name, p.Owner, p.Outcome, p.AfterSeconds, p.Because, p.Static))
 	}
 	for _, tc := range []struct {
 		name string
-		pool *objects.PoolMaker
-		node *objects.NodeMaker
+		pool *objects.PoolBuilder
+		node *objects.NodeBuilder
 		pod  *corev1.Pod
 		want string
 	}{

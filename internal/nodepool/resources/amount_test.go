@@ -19,7 +19,7 @@ import (
 func TestRequests(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		pod  *objects.PodMaker
+		pod  *objects.PodBuilder
 		edit func(*corev1.Pod)
 		want map[corev1.ResourceName]int64
 	}{

@@ -26,7 +26,7 @@ func TestOrphansAreTakenOff(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		then    func(f *Cluster)
-		on      *objects.NodeMaker
+		on      *objects.NodeBuilder
 		removed []setting.Key
 	}{
 		{

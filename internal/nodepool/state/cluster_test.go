@@ -23,11 +23,11 @@ func TestDirty(t *testing.T) {
 		f := NewCluster()
 		for _, o := range given {
 			switch o := o.(type) {
-			case *objects.PoolMaker:
+			case *objects.PoolBuilder:
 				f.SetPool(o.Obj())
-			case *objects.NodeMaker:
+			case *objects.NodeBuilder:
 				f.SetNode(o.Obj())
-			case *objects.PodMaker:
+			case *objects.PodBuilder:
 				f.SetPod(o.Obj())
 			}
 		}

@@ -57,7 +57,7 @@ func TestTaintedSince(t *testing.T) {
 	ours := &pool{object: objects.Pool("ours").Taint("gpu", "1", objects.NoExecute).Taint("fpga", "", objects.NoExecute).Obj()}
 	for _, tc := range []struct {
 		name string
-		node *objects.NodeMaker
+		node *objects.NodeBuilder
 		want time.Time
 	}{
 		{"a node without taints", objects.Node("a"), time.Time{}},

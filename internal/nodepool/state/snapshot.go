@@ -110,8 +110,9 @@ type HeadroomAsk struct {
 	Members []string
 }
 
-// HeadroomAsks returns the pools that ask for headroom, and the cluster to evaluate. It returns
-// neither if the count of changes is still since. changes is the current count.
+// HeadroomAsks returns the pools that ask for headroom, and the cluster to evaluate. Both are
+// nil if nothing has changed since the count of changes was since. changes is the current
+// count.
 func (c *Cluster) HeadroomAsks(since uint64) (asks []HeadroomAsk, cluster *capacity.Cluster, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

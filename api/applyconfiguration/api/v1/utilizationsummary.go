@@ -16,7 +16,8 @@ type LevelSummaryApplyConfiguration struct {
 	CPU *string `json:"cpu,omitempty"`
 	// memory is the utilization of memory, in bytes with a binary prefix such as Gi.
 	Memory *string `json:"memory,omitempty"`
-	// pods is the number of pods bound to the nodes, of the number allowed.
+	// pods is the utilization of pods: the number of pods bound to the nodes, and the number
+	// allowed.
 	Pods *string `json:"pods,omitempty"`
 }
 

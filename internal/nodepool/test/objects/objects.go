@@ -29,48 +29,48 @@ import (
 // Pools are active: they have their finalizer, and manage all keys of their spec, unless the
 // row says otherwise.
 
-// NodeMaker builds a node.
-type NodeMaker struct{ node corev1.Node }
+// NodeBuilder builds a node.
+type NodeBuilder struct{ node corev1.Node }
 
 // Node begins a node that has only a name.
-func Node(name string) *NodeMaker {
-	return &NodeMaker{corev1.Node{ObjectMeta: metav1.ObjectMeta{
+func Node(name string) *NodeBuilder {
+	return &NodeBuilder{corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID("node-" + name), ResourceVersion: "1",
 	}}}
 }
 
 // Label adds a label.
-func (m *NodeMaker) Label(key, value string) *NodeMaker {
+func (m *NodeBuilder) Label(key, value string) *NodeBuilder {
 	m.node.Labels = With(m.node.Labels, key, value)
 	return m
 }
 
 // Role adds the role label of the pool.
-func (m *NodeMaker) Role(pool string) *NodeMaker {
+func (m *NodeBuilder) Role(pool string) *NodeBuilder {
 	return m.Label(tidekeeperv1.RoleLabelPrefix+pool, "")
 }
 
 // Annotation adds an annotation.
-func (m *NodeMaker) Annotation(key, value string) *NodeMaker {
+func (m *NodeBuilder) Annotation(key, value string) *NodeBuilder {
 	m.node.Annotations = With(m.node.Annotations, key, value)
 	return m
 }
 
 // Taint adds a taint at the end of the list.
-func (m *NodeMaker) Taint(key, value string, effect corev1.TaintEffect) *NodeMaker {
+func (m *NodeBuilder) Taint(key, value string, effect corev1.TaintEffect) *NodeBuilder {
 	m.node.Spec.Taints = append(m.node.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: effect})
 	return m
 }
 
 // TaintAt adds a taint with the time at which it was added.
-func (m *NodeMaker) TaintAt(key, value string, effect corev1.TaintEffect, added time.Time) *NodeMaker {
+func (m *NodeBuilder) TaintAt(key, value string, effect corev1.TaintEffect, added time.Time) *NodeBuilder {
 	m.Taint(key, value, effect)
 	m.node.Spec.Taints[len(m.node.Spec.Taints)-1].TimeAdded = &metav1.Time{Time: added}
 	return m
 }
 
 // Owned records on the node that the pool has put a value there.
-func (m *NodeMaker) Owned(pool string, s setting.Key, value string) *NodeMaker {
+func (m *NodeBuilder) Owned(pool string, s setting.Key, value string) *NodeBuilder {
 	r, err := ownership.Parse(m.node.Annotations[tidekeeperv1.OwnershipAnnotation])
 	if err != nil {
 		panic(err)
@@ -80,61 +80,61 @@ func (m *NodeMaker) Owned(pool string, s setting.Key, value string) *NodeMaker {
 }
 
 // LabelOf adds a label that is recorded as the pool's.
-func (m *NodeMaker) LabelOf(pool, key, value string) *NodeMaker {
+func (m *NodeBuilder) LabelOf(pool, key, value string) *NodeBuilder {
 	return m.Label(key, value).Owned(pool, setting.LabelKey(key), value)
 }
 
 // AnnotationOf adds an annotation that is recorded as the pool's.
-func (m *NodeMaker) AnnotationOf(pool, key, value string) *NodeMaker {
+func (m *NodeBuilder) AnnotationOf(pool, key, value string) *NodeBuilder {
 	return m.Annotation(key, value).Owned(pool, setting.AnnotationKey(key), value)
 }
 
 // TaintOf adds a taint that is recorded as the pool's.
-func (m *NodeMaker) TaintOf(pool, key, value string, effect corev1.TaintEffect) *NodeMaker {
+func (m *NodeBuilder) TaintOf(pool, key, value string, effect corev1.TaintEffect) *NodeBuilder {
 	return m.Taint(key, value, effect).Owned(pool, setting.TaintKey(key, effect), value)
 }
 
 // OwnershipText sets the text of the ownership annotation.
-func (m *NodeMaker) OwnershipText(text string) *NodeMaker {
+func (m *NodeBuilder) OwnershipText(text string) *NodeBuilder {
 	return m.Annotation(tidekeeperv1.OwnershipAnnotation, text)
 }
 
 // ResourceVersion sets the resourceVersion.
-func (m *NodeMaker) ResourceVersion(version string) *NodeMaker {
+func (m *NodeBuilder) ResourceVersion(version string) *NodeBuilder {
 	m.node.ResourceVersion = version
 	return m
 }
 
 // Ready sets the condition Ready.
-func (m *NodeMaker) Ready(status corev1.ConditionStatus) *NodeMaker {
+func (m *NodeBuilder) Ready(status corev1.ConditionStatus) *NodeBuilder {
 	m.node.Status.Conditions = append(m.node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: status})
 	return m
 }
 
 // Capacity adds a resource to the capacity, and the same to allocatable.
-func (m *NodeMaker) Capacity(name corev1.ResourceName, quantity string) *NodeMaker {
+func (m *NodeBuilder) Capacity(name corev1.ResourceName, quantity string) *NodeBuilder {
 	m.node.Status.Capacity = With(m.node.Status.Capacity, name, resource.MustParse(quantity))
 	return m.Allocatable(name, quantity)
 }
 
 // Allocatable adds a resource to allocatable.
-func (m *NodeMaker) Allocatable(name corev1.ResourceName, quantity string) *NodeMaker {
+func (m *NodeBuilder) Allocatable(name corev1.ResourceName, quantity string) *NodeBuilder {
 	m.node.Status.Allocatable = With(m.node.Status.Allocatable, name, resource.MustParse(quantity))
 	return m
 }
 
 // Obj returns a copy of the node.
-func (m *NodeMaker) Obj() *corev1.Node { return m.node.DeepCopy() }
+func (m *NodeBuilder) Obj() *corev1.Node { return m.node.DeepCopy() }
 
-// PoolMaker builds a NodePool.
-type PoolMaker struct{ pool tidekeeperv1.NodePool }
+// PoolBuilder builds a NodePool.
+type PoolBuilder struct{ pool tidekeeperv1.NodePool }
 
 // Epoch is the creation time of pools with CreatedAt(0).
 var Epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Pool begins a pool that selects nodes by its role label and asks for no settings.
-func Pool(name string) *PoolMaker {
-	return &PoolMaker{tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{
+func Pool(name string) *PoolBuilder {
+	return &PoolBuilder{tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID("pool-" + name), ResourceVersion: "1", Generation: 1,
 		CreationTimestamp: metav1.NewTime(Epoch),
 		Finalizers:        []string{tidekeeperv1.NodePoolFinalizer},
@@ -142,22 +142,22 @@ func Pool(name string) *PoolMaker {
 }
 
 // PoolFrom begins with a copy of a pool.
-func PoolFrom(pool *tidekeeperv1.NodePool) *PoolMaker { return &PoolMaker{*pool.DeepCopy()} }
+func PoolFrom(pool *tidekeeperv1.NodePool) *PoolBuilder { return &PoolBuilder{*pool.DeepCopy()} }
 
 // Spec replaces the spec.
-func (m *PoolMaker) Spec(spec tidekeeperv1.NodePoolSpec) *PoolMaker {
+func (m *PoolBuilder) Spec(spec tidekeeperv1.NodePoolSpec) *PoolBuilder {
 	m.pool.Spec = spec
 	return m
 }
 
 // CreatedAt sets the creation time, in seconds after [Epoch].
-func (m *PoolMaker) CreatedAt(n int) *PoolMaker {
+func (m *PoolBuilder) CreatedAt(n int) *PoolBuilder {
 	m.pool.CreationTimestamp = metav1.NewTime(Epoch.Add(time.Duration(n) * time.Second))
 	return m
 }
 
 // MatchLabels selects nodes by labels, given as key, value, key, value….
-func (m *PoolMaker) MatchLabels(pairs ...string) *PoolMaker {
+func (m *PoolBuilder) MatchLabels(pairs ...string) *PoolBuilder {
 	s := m.selector()
 	for pair := range slices.Chunk(pairs, 2) {
 		s.MatchLabels = With(s.MatchLabels, pair[0], tidekeeperv1.LabelValue(pair[1]))
@@ -166,13 +166,13 @@ func (m *PoolMaker) MatchLabels(pairs ...string) *PoolMaker {
 }
 
 // MatchExpression selects nodes by a requirement on a label.
-func (m *PoolMaker) MatchExpression(key string, operator metav1.LabelSelectorOperator, values ...tidekeeperv1.LabelValue) *PoolMaker {
+func (m *PoolBuilder) MatchExpression(key string, operator metav1.LabelSelectorOperator, values ...tidekeeperv1.LabelValue) *PoolBuilder {
 	s := m.selector()
 	s.MatchExpressions = append(s.MatchExpressions, tidekeeperv1.NodeSelectorRequirement{Key: key, Operator: operator, Values: values})
 	return m
 }
 
-func (m *PoolMaker) selector() *tidekeeperv1.NodeSelector {
+func (m *PoolBuilder) selector() *tidekeeperv1.NodeSelector {
 	if m.pool.Spec.Selector == nil {
 		m.pool.Spec.Selector = &tidekeeperv1.NodeSelector{}
 	}
@@ -180,7 +180,7 @@ func (m *PoolMaker) selector() *tidekeeperv1.NodeSelector {
 }
 
 // Labels asks for labels, given as key, value, key, value….
-func (m *PoolMaker) Labels(pairs ...string) *PoolMaker {
+func (m *PoolBuilder) Labels(pairs ...string) *PoolBuilder {
 	for pair := range slices.Chunk(pairs, 2) {
 		m.pool.Spec.Labels = With(m.pool.Spec.Labels, pair[0], tidekeeperv1.LabelValue(pair[1]))
 		m.Managing(setting.LabelKey(pair[0]))
@@ -189,7 +189,7 @@ func (m *PoolMaker) Labels(pairs ...string) *PoolMaker {
 }
 
 // Annotations asks for annotations, given as key, value, key, value….
-func (m *PoolMaker) Annotations(pairs ...string) *PoolMaker {
+func (m *PoolBuilder) Annotations(pairs ...string) *PoolBuilder {
 	for pair := range slices.Chunk(pairs, 2) {
 		m.pool.Spec.Annotations = With(m.pool.Spec.Annotations, pair[0], tidekeeperv1.AnnotationValue(pair[1]))
 		m.Managing(setting.AnnotationKey(pair[0]))
@@ -198,13 +198,13 @@ func (m *PoolMaker) Annotations(pairs ...string) *PoolMaker {
 }
 
 // Taint asks for a taint.
-func (m *PoolMaker) Taint(key, value string, effect corev1.TaintEffect) *PoolMaker {
+func (m *PoolBuilder) Taint(key, value string, effect corev1.TaintEffect) *PoolBuilder {
 	m.pool.Spec.Taints = append(m.pool.Spec.Taints, tidekeeperv1.Taint{Key: key, Value: tidekeeperv1.LabelValue(value), Effect: effect})
 	return m.Managing(setting.TaintKey(key, effect))
 }
 
 // Managing adds managed keys to the keys of the spec.
-func (m *PoolMaker) Managing(keys ...setting.Key) *PoolMaker {
+func (m *PoolBuilder) Managing(keys ...setting.Key) *PoolBuilder {
 	managed := &m.pool.Status.Managed
 	for _, key := range keys {
 		switch key.Kind {
@@ -220,51 +220,51 @@ func (m *PoolMaker) Managing(keys ...setting.Key) *PoolMaker {
 }
 
 // ManagingNothing removes all managed keys.
-func (m *PoolMaker) ManagingNothing() *PoolMaker {
+func (m *PoolBuilder) ManagingNothing() *PoolBuilder {
 	m.pool.Status.Managed = tidekeeperv1.ManagedKeys{}
 	return m
 }
 
 // WithoutFinalizer removes the finalizer, as on a pool that was just created.
-func (m *PoolMaker) WithoutFinalizer() *PoolMaker {
+func (m *PoolBuilder) WithoutFinalizer() *PoolBuilder {
 	m.pool.Finalizers = nil
 	return m
 }
 
 // Handler asks for a RuntimeClass.
-func (m *PoolMaker) Handler(handler string) *PoolMaker {
+func (m *PoolBuilder) Handler(handler string) *PoolBuilder {
 	m.pool.Spec.Handler = handler
 	return m
 }
 
 // Deleted sets the deletion timestamp: the pool waits for its finalizer.
-func (m *PoolMaker) Deleted() *PoolMaker {
+func (m *PoolBuilder) Deleted() *PoolBuilder {
 	m.pool.DeletionTimestamp = &metav1.Time{Time: Epoch.Add(time.Hour)}
 	return m
 }
 
 // Obj returns a copy of the pool.
-func (m *PoolMaker) Obj() *tidekeeperv1.NodePool { return m.pool.DeepCopy() }
+func (m *PoolBuilder) Obj() *tidekeeperv1.NodePool { return m.pool.DeepCopy() }
 
 // Member returns the pool as it applies to a node that it selects.
-func (m *PoolMaker) Member() plan.PoolOnNode { return plan.PoolOnNode{Pool: m.Obj(), Member: true} }
+func (m *PoolBuilder) Member() plan.PoolOnNode { return plan.PoolOnNode{Pool: m.Obj(), Member: true} }
 
 // Evictor returns the pool as it applies to a member node on which it may add NoExecute taints
 // now.
-func (m *PoolMaker) Evictor() plan.PoolOnNode {
+func (m *PoolBuilder) Evictor() plan.PoolOnNode {
 	return plan.PoolOnNode{Pool: m.Obj(), Member: true, MayEvict: true}
 }
 
 // NoMember returns the pool as it applies to a node that it no longer selects, or that it
 // selects while being deleted.
-func (m *PoolMaker) NoMember() plan.PoolOnNode { return plan.PoolOnNode{Pool: m.Obj()} }
+func (m *PoolBuilder) NoMember() plan.PoolOnNode { return plan.PoolOnNode{Pool: m.Obj()} }
 
-// PodMaker builds a pod.
-type PodMaker struct{ pod corev1.Pod }
+// PodBuilder builds a pod.
+type PodBuilder struct{ pod corev1.Pod }
 
 // Pod begins a pod of one container that requests nothing.
-func Pod(name string) *PodMaker {
-	return &PodMaker{corev1.Pod{
+func Pod(name string) *PodBuilder {
+	return &PodBuilder{corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("pod-" + name), ResourceVersion: "1"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c0"}}},
 		Status:     corev1.PodStatus{Phase: corev1.PodPending},
@@ -272,25 +272,25 @@ func Pod(name string) *PodMaker {
 }
 
 // On binds the pod to a node.
-func (m *PodMaker) On(node string) *PodMaker {
+func (m *PodBuilder) On(node string) *PodBuilder {
 	m.pod.Spec.NodeName = node
 	return m
 }
 
 // Phase sets the pod's phase.
-func (m *PodMaker) Phase(phase corev1.PodPhase) *PodMaker {
+func (m *PodBuilder) Phase(phase corev1.PodPhase) *PodBuilder {
 	m.pod.Status.Phase = phase
 	return m
 }
 
 // Requests sets the requests of the first container.
-func (m *PodMaker) Requests(cpu, memory string) *PodMaker {
+func (m *PodBuilder) Requests(cpu, memory string) *PodBuilder {
 	m.pod.Spec.Containers[0].Resources.Requests = CPUAndMemory(cpu, memory)
 	return m
 }
 
 // Container adds a container.
-func (m *PodMaker) Container(cpu, memory string) *PodMaker {
+func (m *PodBuilder) Container(cpu, memory string) *PodBuilder {
 	m.pod.Spec.Containers = append(m.pod.Spec.Containers, corev1.Container{
 		Name: "c" + string(rune('0'+len(m.pod.Spec.Containers))), Resources: corev1.ResourceRequirements{Requests: CPUAndMemory(cpu, memory)},
 	})
@@ -298,7 +298,7 @@ func (m *PodMaker) Container(cpu, memory string) *PodMaker {
 }
 
 // Init adds an init container.
-func (m *PodMaker) Init(cpu, memory string) *PodMaker {
+func (m *PodBuilder) Init(cpu, memory string) *PodBuilder {
 	m.pod.Spec.InitContainers = append(m.pod.Spec.InitContainers, corev1.Container{
 		Name: "i" + string(rune('0'+len(m.pod.Spec.InitContainers))), Resources: corev1.ResourceRequirements{Requests: CPUAndMemory(cpu, memory)},
 	})
@@ -306,7 +306,7 @@ func (m *PodMaker) Init(cpu, memory string) *PodMaker {
 }
 
 // Sidecar adds an init container that keeps running.
-func (m *PodMaker) Sidecar(cpu, memory string) *PodMaker {
+func (m *PodBuilder) Sidecar(cpu, memory string) *PodBuilder {
 	m.Init(cpu, memory)
 	always := corev1.ContainerRestartPolicyAlways
 	m.pod.Spec.InitContainers[len(m.pod.Spec.InitContainers)-1].RestartPolicy = &always
@@ -314,25 +314,25 @@ func (m *PodMaker) Sidecar(cpu, memory string) *PodMaker {
 }
 
 // Overhead sets the pod's overhead.
-func (m *PodMaker) Overhead(cpu, memory string) *PodMaker {
+func (m *PodBuilder) Overhead(cpu, memory string) *PodBuilder {
 	m.pod.Spec.Overhead = CPUAndMemory(cpu, memory)
 	return m
 }
 
 // PodLevel sets the pod-level requests.
-func (m *PodMaker) PodLevel(cpu, memory string) *PodMaker {
+func (m *PodBuilder) PodLevel(cpu, memory string) *PodBuilder {
 	m.pod.Spec.Resources = &corev1.ResourceRequirements{Requests: CPUAndMemory(cpu, memory)}
 	return m
 }
 
 // Tolerating adds tolerations.
-func (m *PodMaker) Tolerating(tolerations ...corev1.Toleration) *PodMaker {
+func (m *PodBuilder) Tolerating(tolerations ...corev1.Toleration) *PodBuilder {
 	m.pod.Spec.Tolerations = append(m.pod.Spec.Tolerations, tolerations...)
 	return m
 }
 
 // Obj returns a copy of the pod.
-func (m *PodMaker) Obj() *corev1.Pod { return m.pod.DeepCopy() }
+func (m *PodBuilder) Obj() *corev1.Pod { return m.pod.DeepCopy() }
 
 // CPUAndMemory returns a resource list; an empty text omits a resource.
 func CPUAndMemory(cpu, memory string) corev1.ResourceList {
