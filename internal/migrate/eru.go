@@ -136,7 +136,7 @@ func (result *Result) restart(o Object, desired restart, deployments map[key]Obj
 		r.note("", "the original created it because of an annotation on its Deployment, which was not read: it will not be deleted with the Deployment",
 			"read the Deployment too, if it is still annotated")
 	case exists:
-		r.note("", "the original deletes it with the Deployment "+desired.deployment+", which does not opt in: this one stays, and reports "+tidekeeperv1.ReasonTargetNotFound+" then",
+		r.note("", "the original deletes it with the Deployment "+desired.deployment+", which does not opt in: the ScheduledRestart stays, and then reports "+tidekeeperv1.ReasonTargetNotFound,
 			"annotate the Deployment if it must go with it")
 	}
 }

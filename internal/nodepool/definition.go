@@ -40,7 +40,7 @@ var rules = []controller.Rule{
 	},
 	{
 		Resources: []string{"pods"}, Verbs: []string{"list", "watch"},
-		Reason: "Sums up what the pods on the nodes of a pool request. Only reads pods.",
+		Reason: "Sums up the requests of the pods on the nodes of a pool. Only reads pods.",
 	},
 	{
 		Group: tidekeeperv1.GroupName, Resources: []string{"nodepools"}, Verbs: []string{"list", "watch", "patch"},

@@ -72,7 +72,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 	case d.action == complain:
 		r.event(workload, corev1.EventTypeWarning, d.reason, d.action, d.note)
 	case err == nil:
-		ctrl.LoggerFrom(ctx).Info("Followed the annotations of a workload", "ScheduledRestart", klog.KRef(request.Namespace, d.name), "done", d.note)
+		ctrl.LoggerFrom(ctx).Info("Followed the annotations of a workload", "ScheduledRestart", klog.KRef(request.Namespace, d.name), "change", d.note)
 		r.event(workload, corev1.EventTypeNormal, d.reason, d.action, d.note)
 		if note := setBack(&d); note != "" {
 			r.recorder.Eventf(d.existing, workload, corev1.EventTypeWarning, tidekeeperv1.EventAnnotationWins, string(d.action), "%s", note)

@@ -36,7 +36,7 @@ var rules = append(
 		"Reads the annotations of workloads; from the API server before a ScheduledRestart gets an owner."),
 	controller.Rule{
 		Group: tidekeeperv1.GroupName, Resources: []string{"scheduledrestarts"}, Verbs: []string{"list", "watch", "create", "patch", "delete"},
-		Reason: "Writes the ScheduledRestart of a workload by server-side apply, which is a patch, and requires create where there is none yet. Deletes it when the annotation is removed.",
+		Reason: "Writes the ScheduledRestart of a workload by server-side apply, which is a patch, and requires create for a new object. Deletes it when the annotation is removed.",
 	},
 	controller.OptionalRule(),
 )

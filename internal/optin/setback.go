@@ -24,7 +24,7 @@ func setBack(d *decision) string {
 	spec, applied := &d.existing.Spec, d.apply.Spec
 	var said []string
 	add := func(field, is, was, annotation string) {
-		said = append(said, fmt.Sprintf("%s %s was set back to %s, as the annotation %s of %s %s says so: change it there, or remove it",
+		said = append(said, fmt.Sprintf("%s %s was reverted to %s, the value of the annotation %s of %s %s: change or remove the annotation",
 			field, is, was, annotation, *applied.TargetRef.Kind, *applied.TargetRef.Name))
 	}
 	if s := applied.Schedule; s != nil && last.Schedule != nil && string(*s) == *last.Schedule && *s != spec.Schedule {

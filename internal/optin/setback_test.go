@@ -30,16 +30,16 @@ func TestSetBack(t *testing.T) {
 		{"the annotation", annotations("0 4 * * *"), func(*tidekeeperv1.ScheduledRestartSpec) {}, ""},
 		{
 			"the schedule", annotations("0 3 * * *"), func(s *tidekeeperv1.ScheduledRestartSpec) { s.Schedule = "30 2 * * 0" },
-			`schedule "30 2 * * 0" was set back to "0 3 * * *", as the annotation tidekeeper.dev/restart-schedule of Deployment web says so: change it there, or remove it`,
+			`schedule "30 2 * * 0" was reverted to "0 3 * * *", the value of the annotation tidekeeper.dev/restart-schedule of Deployment web: change or remove the annotation`,
 		},
 		{
 			"time zone and age", annotations("0 3 * * *"), func(s *tidekeeperv1.ScheduledRestartSpec) { s.TimeZone, s.MaxPodAgeSeconds = "Europe/Berlin", 3600 },
-			`timeZone "Europe/Berlin" was set back to "UTC", as the annotation tidekeeper.dev/restart-time-zone of Deployment web says so: change it there, or remove it; ` +
-				`maxPodAgeSeconds 3600 was set back to 86400, as the annotation tidekeeper.dev/restart-max-pod-age-seconds of Deployment web says so: change it there, or remove it`,
+			`timeZone "Europe/Berlin" was reverted to "UTC", the value of the annotation tidekeeper.dev/restart-time-zone of Deployment web: change or remove the annotation; ` +
+				`maxPodAgeSeconds 3600 was reverted to 86400, the value of the annotation tidekeeper.dev/restart-max-pod-age-seconds of Deployment web: change or remove the annotation`,
 		},
 		{
 			"the target", annotations("0 3 * * *"), func(s *tidekeeperv1.ScheduledRestartSpec) { s.TargetRef.Name = "api" },
-			`targetRef Deployment api was set back to Deployment web, as the annotation tidekeeper.dev/scheduled-restart of Deployment web says so: change it there, or remove it`,
+			`targetRef Deployment api was reverted to Deployment web, the value of the annotation tidekeeper.dev/scheduled-restart of Deployment web: change or remove the annotation`,
 		},
 	} {
 		existing := Made(record).Obj()

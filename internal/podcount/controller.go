@@ -75,7 +75,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.client.Patch(ctx, rs, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("patch ReplicaSet: %w", err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Labelled the ReplicaSet", "pods", n, "was", was)
+	ctrl.LoggerFrom(ctx).Info("Labelled the ReplicaSet", "pods", n, "previous", was)
 	return ctrl.Result{}, nil
 }
 

@@ -193,7 +193,7 @@ func (f field) value(text string) (int, error) {
 	}
 	value, err := number(text)
 	if err != nil || value < f.first || value > last {
-		return 0, fmt.Errorf("%q is not one of %d to %d", text, f.first, last)
+		return 0, fmt.Errorf("%q is not in the range %d to %d", text, f.first, last)
 	}
 	return value, nil
 }

@@ -35,7 +35,7 @@ func TestErrors(t *testing.T) {
 		{"no duration", "", "restarts --older-than soon", 1, `error: invalid argument "soon" for "--older-than" flag: write a duration such as 30m, 24h or 7d`},
 		{"too far", "", "restarts next --for 52w", 1, `error: invalid argument "52w" for "--for" flag: at most 31d`},
 		{"too much at once", "", "restarts forecast --restart-namespace-share 101", 1, "error: --restart-namespace-share=101: must be from 1 to 100"},
-		{"no schedule", "/nowhere", "restarts explain 60 * * * *", 1, `error: schedule "60 * * * *": minute "60": "60" is not one of 0 to 59`},
+		{"no schedule", "/nowhere", "restarts explain 60 * * * *", 1, `error: schedule "60 * * * *": minute "60": "60" is not in the range 0 to 59`},
 		{"no time zone", "/nowhere", "restarts explain @daily --time-zone CEST", 1, `error: unknown time zone "CEST": write a name from the IANA database`},
 		{"no time", "/nowhere", "restarts explain @daily --from noon", 1, `error: "noon" is not a time: write such as 2027-03-26`},
 	} {

@@ -61,12 +61,12 @@ func TestOptIn_LogsEachStep(t *testing.T) {
 	}
 	w := optInWorkload("Deployment", "logged", optInKey, "true", scheduleKey, "0 3 * * *")
 	cluster.Apply(t, w)
-	logs(`ScheduledRestart.name=logged .*done="created ScheduledRestart logged: enabled, schedule`)
+	logs(`ScheduledRestart.name=logged .*change="created ScheduledRestart logged: enabled, schedule`)
 	annotate(t, w, scheduleKey, "0 4 * * *")
 	logsAt("debug", `msg="There is nothing to do for the annotations of a workload".* kind=Deployment namespace=default name=logged`)
-	logs(`ScheduledRestart.name=logged .*done="updated ScheduledRestart logged: .*0 4`)
+	logs(`ScheduledRestart.name=logged .*change="updated ScheduledRestart logged: .*0 4`)
 	annotate(t, w, optInKey, "")
-	logs(`ScheduledRestart.name=logged .*done="deleted ScheduledRestart logged: the workload no longer has the annotation`)
+	logs(`ScheduledRestart.name=logged .*change="deleted ScheduledRestart logged: the workload no longer has the annotation`)
 
 	gone := optInWorkload("Deployment", "logged-gone", optInKey, "true")
 	cluster.Apply(t, gone)

@@ -60,7 +60,7 @@ func TestOptInFieldsAreSetBackAloud(t *testing.T) {
 			return err
 		}
 		for _, e := range list.Items {
-			if e.Reason == tidekeeperv1.EventAnnotationWins && e.Type == corev1.EventTypeWarning && strings.HasPrefix(e.Message, `schedule "30 2 * * 0" was set back to "0 3 * * *", as the annotation tidekeeper.dev/restart-schedule of Deployment `+name+" says so") {
+			if e.Reason == tidekeeperv1.EventAnnotationWins && e.Type == corev1.EventTypeWarning && strings.HasPrefix(e.Message, `schedule "30 2 * * 0" was reverted to "0 3 * * *", the value of the annotation tidekeeper.dev/restart-schedule of Deployment `+name+": change") {
 				return nil
 			}
 		}
