@@ -19,8 +19,8 @@ type FreezeSpec struct {
 	// until is the time at which the freeze ends. Must be later than from.
 	Until metav1.Time `json:"until"`
 
-	// reason is a one-line explanation of the freeze, at most 256 characters long. It is shown
-	// in the status of every restart and node that waits for the freeze.
+	// reason is a one-line explanation of the freeze, at most 256 characters long. Shown in the
+	// status of the ScheduledRestarts and NodePools that wait for the freeze.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256

@@ -12,8 +12,8 @@ import (
 )
 
 // Queue is the queue of a controller, in the order of turns. Otherwise it works like
-// client-go's: a request is in the queue once, is processed by a worker at a time, and can be
-// added after a delay or rate-limited.
+// client-go's: a request is in the queue once, is processed by at most one worker at a time,
+// and can be added after a delay or rate-limited.
 //
 // It implements [priorityqueue.PriorityQueue].
 type Queue[R comparable] struct {

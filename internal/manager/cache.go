@@ -164,10 +164,11 @@ func transformNode(in any) (any, error) {
 	return slim, nil
 }
 
-// transformWorkload returns a function that drops the pod template of a workload, except its
-// annotations for restarts, and the metadata that no controller reads. The number of pods, the
-// update strategy and the status of the rollout remain. An update of the whole object would
-// lose the dropped fields, so these kinds must only be patched.
+// transformWorkload returns a function that drops the pod template of a workload, except the
+// time of its last restart and the names of the ConfigMaps and Secrets that it uses, and the
+// metadata that no controller reads. The number of pods, the update strategy and the status of
+// the rollout remain. An update of the whole object would lose the dropped fields, so these
+// kinds must only be patched.
 func transformWorkload(kind *workload.Kind) toolscache.TransformFunc {
 	return func(in any) (any, error) {
 		object, ok := in.(client.Object)
@@ -193,6 +194,8 @@ func transformNamespace(in any) (any, error) {
 	}}, nil
 }
 
+// transformReplicaSet drops the pod template of a ReplicaSet, except the time of its last restart, and
+// the metadata that no controller reads.
 func transformReplicaSet(in any) (any, error) {
 	set, ok := in.(*appsv1.ReplicaSet)
 	if !ok {

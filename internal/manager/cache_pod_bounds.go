@@ -100,10 +100,11 @@ func nowhere() *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}}
 }
 
-// boundRequests merges the containers of a pod that has too many containers or requests into a
-// single container with the sum of the requests, computed as the pools do. If there are too
-// many resources, the standard resources of Kubernetes are kept first, since no node offers
-// that many others, and the pod must not seem to fit on any other node.
+// boundRequests merges the containers of a pod with too many containers or requests into a
+// single container with the sum of the requests, computed as the pools do. Of too many
+// resources, Kubernetes' own are kept first: of the others only resources that a node offers
+// count, and no node offers that many. Such a pod gets an affinity that no node matches, so
+// that it does not seem to fit elsewhere.
 func boundRequests(pod *corev1.Pod) {
 	if !tooManyRequests(pod) {
 		return

@@ -43,9 +43,9 @@ type Options struct {
 	// it has caused fewer than its share.
 	NamespaceRequestsBurst int
 
-	// Controllers selects the controllers to run: "*" all that are on by default, "nodepool"
-	// that controller, "-nodepool" excludes that controller. The first entry that matches a
-	// controller counts.
+	// Controllers selects the controllers to run: "*" selects all that are on by default,
+	// "nodepool" selects that controller, and "-nodepool" excludes it. The first entry that
+	// matches a controller counts.
 	Controllers []string
 
 	// Namespaces limits the controllers of namespaced objects to these namespaces, so that they

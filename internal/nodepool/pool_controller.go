@@ -339,8 +339,8 @@ func (r *poolReconciler) reportProblems(pool *tidekeeperv1.NodePool, before []me
 	}
 }
 
-// patch writes a change of the pool's metadata under the resourceVersion that was read, and
-// logs the message done.
+// patch writes a change of the pool's metadata under the resourceVersion that was read. After
+// the write it logs the text done.
 func (r *poolReconciler) patch(ctx context.Context, pool *tidekeeperv1.NodePool, done string, change func()) error {
 	before := pool.DeepCopy()
 	change()

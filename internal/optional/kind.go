@@ -93,7 +93,8 @@ func (k *kind) start(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until the cache is complete, the kind is stopped, or the patience has passed.
+// settle waits until the cache is complete, the kind is stopped, or the time patience has
+// elapsed.
 func (k *kind) settle(ctx context.Context, r *running) {
 	defer close(r.settled)
 	patience := time.NewTimer(k.patience)

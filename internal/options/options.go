@@ -16,7 +16,7 @@ import (
 // RangeAnnotation is the annotation of a flag with its minimum and maximum value.
 const RangeAnnotation = "range"
 
-// Group is the options of a subject.
+// Group is a group of options with a common heading.
 type Group struct {
 	// Name is the heading of the group in --help and in docs/reference.
 	Name string

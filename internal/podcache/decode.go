@@ -109,8 +109,9 @@ func (d *podDecoder) record(pod []byte) (*record, error) {
 	return r, nil
 }
 
-// isUnusual reports whether the scan is not sufficient for the pod's conditions: the transform
-// reads more than the summary of one, or several conditions have the same type.
+// isUnusual reports whether the scan does not suffice for the pod's conditions: because the
+// transform reads a condition beyond the summary, or because several conditions have the same
+// type.
 func (d *podDecoder) isUnusual() bool {
 	conditions := d.scan.pod.Status.Conditions
 	for i := range conditions {

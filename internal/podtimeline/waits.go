@@ -28,7 +28,7 @@ const (
 	ForContainer WaitKind = "Container"
 	// ForRestart: a container ended and was restarted.
 	ForRestart WaitKind = "Restart"
-	// ForReadinessGate: a condition is not True that the pod lists as a readiness gate.
+	// ForReadinessGate: a condition that the pod lists as a readiness gate is not True.
 	ForReadinessGate WaitKind = "ReadinessGate"
 )
 

@@ -50,8 +50,8 @@ type backlog struct {
 	// reported is the last state that was reported completely; nil before the first, and after
 	// the end of the pod.
 	reported *corev1.Pod
-	// pending are the observations since then, oldest first. The first done transitions of the
-	// oldest have been reported.
+	// pending are the observations after reported, oldest first. Of the transitions of the
+	// oldest observation, the number done has been reported.
 	pending []observation
 	done    int
 }

@@ -24,7 +24,7 @@
 // A workqueue holds each key once, however often the pod changes before a worker takes it, and
 // a store holds only the newest state. The handlers therefore append each state that the API
 // server sends to the backlog of its pod, and add the key to the queue. A worker reports the
-// whole backlog as differences between consecutive states, and removes the transitions singly,
+// whole backlog as differences between consecutive states, and removes each reported transition,
 // so that a retry repeats none.
 //
 // While the watcher is disconnected, the API server does not send intermediate states. The next

@@ -18,8 +18,8 @@ type FreezeSpecApplyConfiguration struct {
 	From *metav1.Time `json:"from,omitempty"`
 	// until is the time at which the freeze ends. Must be later than from.
 	Until *metav1.Time `json:"until,omitempty"`
-	// reason is a one-line explanation of the freeze, at most 256 characters long. It is shown
-	// in the status of every restart and node that waits for the freeze.
+	// reason is a one-line explanation of the freeze, at most 256 characters long. Shown in the
+	// status of the ScheduledRestarts and NodePools that wait for the freeze.
 	Reason *string `json:"reason,omitempty"`
 	// namespaceSelector selects, by their labels, the namespaces in which no restart is
 	// started. An absent or empty selector selects all namespaces. Whatever the selector, a
