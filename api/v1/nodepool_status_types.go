@@ -68,7 +68,7 @@ type NodePoolStatus struct {
 	Usable corev1.ResourceList `json:"usable,omitempty"`
 
 	// free is the part of usable that is not requested, summed over the nodes. A pod smaller
-	// than this total may still fit on no single node: see slots.
+	// than this total may still fit on no single node: see largestFits.
 	//
 	// +optional
 	Free corev1.ResourceList `json:"free,omitempty"`
@@ -82,7 +82,7 @@ type NodePoolStatus struct {
 	// +listMapKey=cause
 	Lost []Lost `json:"lost,omitempty"`
 
-	// slots are the largest pods that can start now: the free resources of the node with the
+	// largestFits are the largest pods that can start now: the free resources of the node with the
 	// most free cpu, of the node with the most free memory, and of the node with the most free
 	// of each other resource except ephemeral-storage and pods. At most four nodes are listed,
 	// each with at most eight resources, as in lost.
@@ -130,18 +130,18 @@ const (
 	LostBeingDeleted LostCause = "BeingDeleted"
 	LostNotReady     LostCause = "NotReady"
 	LostCordoned     LostCause = "Cordoned"
-	// LostForeignTaint means that the node has a taint with the effect NoSchedule or NoExecute
+	// LostOtherTaint means that the node has a taint with the effect NoSchedule or NoExecute
 	// that is not in the pool's spec.
-	LostForeignTaint LostCause = "ForeignTaint"
-	// LostNoPodSlot means that the node runs its maximum number of pods, so that no new pod can
+	LostOtherTaint LostCause = "OtherTaint"
+	// LostPodLimitReached means that the node runs its maximum number of pods, so that no new pod can
 	// use its free resources.
-	LostNoPodSlot LostCause = "NoPodSlot"
+	LostPodLimitReached LostCause = "PodLimitReached"
 )
 
 // Lost is the amount of resources that new pods cannot use, for one cause.
 type Lost struct {
-	// cause is the reason of the loss: BeingDeleted, NotReady, Cordoned, ForeignTaint or
-	// NoPodSlot.
+	// cause is the reason of the loss: BeingDeleted, NotReady, Cordoned, OtherTaint or
+	// PodLimitReached.
 	Cause LostCause `json:"cause"`
 
 	// nodes is the number of nodes to which the cause applies.
@@ -150,17 +150,17 @@ type Lost struct {
 	Nodes int32 `json:"nodes"`
 
 	// resources are the lost resources: for most causes all that is allocatable on these nodes;
-	// for NoPodSlot only the resources that are not requested, since the requested resources
+	// for PodLimitReached only the resources that are not requested, since the requested resources
 	// are in use.
 	//
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 }
 
-// Slot is the set of free resources of one node: the largest pod that would start there now.
+// LargestFit is the set of free resources of one node: the largest pod that would start there now.
 // The most free cpu and the most free memory may be on different nodes, but a pod needs all of
-// its resources on the same node, so each slot describes a whole node.
-type Slot struct {
+// its resources on the same node, so each entry describes a whole node.
+type LargestFit struct {
 	// node is the name of the node.
 	Node string `json:"node"`
 
@@ -170,10 +170,10 @@ type Slot struct {
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 }
 
-// LevelSummary is the utilization as text, like "1.5/8 (18%)": requested, allocatable and
+// UtilizationSummary is the utilization as text, like "1.5/8 (18%)": requested, allocatable and
 // percentage, the amounts rounded to three digits and the percentage rounded down. A resource
 // of which nothing is allocatable is omitted.
-type LevelSummary struct {
+type UtilizationSummary struct {
 	// cpu is the utilization of cpu, in cores.
 	//
 	// +optional

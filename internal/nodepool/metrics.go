@@ -80,7 +80,7 @@ var (
 	lostDesc = prometheus.NewDesc("tidekeeper_nodepool_lost",
 		"Resources of a pool that new pods cannot use, by cause; cpu in cores, the others in bytes or units.",
 		[]string{"pool", "cause", "resource"}, nil)
-	slotDesc = prometheus.NewDesc("tidekeeper_nodepool_largest_slot",
+	largestFitDesc = prometheus.NewDesc("tidekeeper_nodepool_largest_fit",
 		"The largest free amount of a resource on any one node of a pool, and so the most that a new pod can get; the largest amounts of two resources may be on different nodes.",
 		[]string{"pool", "resource"}, nil)
 	headroomDesc = prometheus.NewDesc("tidekeeper_nodepool_headroom",

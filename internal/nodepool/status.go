@@ -86,7 +86,7 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 }
 
 // summary returns the utilization for the columns of kubectl get.
-func summary(v *state.PoolSnapshot) tidekeeperv1.LevelSummary {
+func summary(v *state.PoolSnapshot) tidekeeperv1.UtilizationSummary {
 	of := func(name corev1.ResourceName) string {
 		return resources.Summary(name, v.Requested, v.Allocatable, v.Percent)
 	}

@@ -65,7 +65,7 @@ func CompareNames(a, b corev1.ResourceName) int {
 }
 
 // IsSecondary reports whether a resource seldom decides on which node a pod fits: pods and
-// ephemeral-storage. Neither slots nor texts take secondary resources into account.
+// ephemeral-storage. Neither largest fits nor texts take secondary resources into account.
 func IsSecondary(name corev1.ResourceName) bool {
 	return name == corev1.ResourcePods || name == corev1.ResourceEphemeralStorage
 }

@@ -12,10 +12,10 @@ import (
 // LargestFitApplyConfiguration represents a declarative configuration of the LargestFit type for use
 // with apply.
 //
-// Slot is the set of free resources of one node: the largest pod that would start there now.
+// LargestFit is the set of free resources of one node: the largest pod that would start there now.
 // The most free cpu and the most free memory may be on different nodes, but a pod needs all of
-// its resources on the same node, so each slot describes a whole node.
-type SlotApplyConfiguration struct {
+// its resources on the same node, so each entry describes a whole node.
+type LargestFitApplyConfiguration struct {
 	// node is the name of the node.
 	Node *string `json:"node,omitempty"`
 	// resources are the free resources of the node.

@@ -15,13 +15,13 @@ import (
 //
 // Lost is the amount of resources that new pods cannot use, for one cause.
 type LostApplyConfiguration struct {
-	// cause is the reason of the loss: BeingDeleted, NotReady, Cordoned, ForeignTaint or
-	// NoPodSlot.
+	// cause is the reason of the loss: BeingDeleted, NotReady, Cordoned, OtherTaint or
+	// PodLimitReached.
 	Cause *apiv1.LostCause `json:"cause,omitempty"`
 	// nodes is the number of nodes to which the cause applies.
 	Nodes *int32 `json:"nodes,omitempty"`
 	// resources are the lost resources: for most causes all that is allocatable on these nodes;
-	// for NoPodSlot only the resources that are not requested, since the requested resources
+	// for PodLimitReached only the resources that are not requested, since the requested resources
 	// are in use.
 	Resources *corev1.ResourceList `json:"resources,omitempty"`
 }

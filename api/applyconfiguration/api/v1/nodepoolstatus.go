@@ -42,20 +42,20 @@ type NodePoolStatusApplyConfiguration struct {
 	// reported in lost.
 	Usable *corev1.ResourceList `json:"usable,omitempty"`
 	// free is the part of usable that is not requested, summed over the nodes. A pod smaller
-	// than this total may still fit on no single node: see slots.
+	// than this total may still fit on no single node: see largestFits.
 	Free *corev1.ResourceList `json:"free,omitempty"`
 	// lost is the part of allocatable that new pods cannot use, by cause. Each node counts for
 	// the first cause that applies. At most eight resources are shown: cpu, memory, and the
 	// others in alphabetical order.
 	Lost []LostApplyConfiguration `json:"lost,omitempty"`
-	// slots are the largest pods that can start now: the free resources of the node with the
+	// largestFits are the largest pods that can start now: the free resources of the node with the
 	// most free cpu, of the node with the most free memory, and of the node with the most free
 	// of each other resource except ephemeral-storage and pods. At most four nodes are listed,
 	// each with at most eight resources, as in lost.
-	Slots []SlotApplyConfiguration `json:"slots,omitempty"`
+	LargestFits []LargestFitApplyConfiguration `json:"largestFits,omitempty"`
 	// summary is the utilization in short, for the columns of kubectl get. Programs should read
 	// requested, allocatable and requestedPercent instead.
-	Summary *LevelSummaryApplyConfiguration `json:"summary,omitempty"`
+	Summary *UtilizationSummaryApplyConfiguration `json:"summary,omitempty"`
 	// managed lists the keys that the pool may have put on nodes: the keys in the spec, and
 	// keys that were removed from the spec and may still be on some node. The manager updates
 	// this field before any node, and removes only keys listed here from nodes, whatever the

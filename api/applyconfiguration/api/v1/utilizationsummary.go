@@ -8,10 +8,10 @@ package v1
 // UtilizationSummaryApplyConfiguration represents a declarative configuration of the UtilizationSummary type for use
 // with apply.
 //
-// LevelSummary is the utilization as text, like "1.5/8 (18%)": requested, allocatable and
+// UtilizationSummary is the utilization as text, like "1.5/8 (18%)": requested, allocatable and
 // percentage, the amounts rounded to three digits and the percentage rounded down. A resource
 // of which nothing is allocatable is omitted.
-type LevelSummaryApplyConfiguration struct {
+type UtilizationSummaryApplyConfiguration struct {
 	// cpu is the utilization of cpu, in cores.
 	CPU *string `json:"cpu,omitempty"`
 	// memory is the utilization of memory, in bytes with a binary prefix such as Gi.

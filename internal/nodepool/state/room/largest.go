@@ -49,7 +49,7 @@ func (l *largest) update(n *Node, before []resources.Amount, usable bool) {
 }
 
 // nodes returns the nodes with the most of each resource, sorted by resource, without
-// duplicates, at most [capacity.MaxSlots].
+// duplicates, at most [capacity.MaxLargestFits].
 func (l largest) nodes() (list []*Node) {
 	for _, name := range slices.SortedFunc(maps.Keys(l), resources.CompareNames) {
 		if n := l[name].top(); len(list) < capacity.MaxLargestFits && !slices.Contains(list, n) {

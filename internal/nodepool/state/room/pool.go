@@ -131,12 +131,12 @@ type Report struct {
 	LostNodes    int
 	Usable, Free corev1.ResourceList
 	Lost         []tidekeeperv1.Lost
-	Slots        []tidekeeperv1.Slot
-	// LargestSlot is, for each resource separately, the largest free amount on any node.
-	LargestSlot corev1.ResourceList
+	LargestFits        []tidekeeperv1.LargestFit
+	// LargestFit is, for each resource separately, the largest free amount on any node.
+	LargestFit corev1.ResourceList
 }
 
-// maxShownResources is the maximum number of resources in a loss or a slot of the status.
+// maxShownResources is the maximum number of resources in a loss or a largest fit of the status.
 const maxShownResources = 8
 
 // Report returns the room of the pool for these resources.
