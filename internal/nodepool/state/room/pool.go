@@ -131,7 +131,7 @@ type Report struct {
 	LostNodes    int
 	Usable, Free corev1.ResourceList
 	Lost         []tidekeeperv1.Lost
-	LargestFits        []tidekeeperv1.LargestFit
+	LargestFits  []tidekeeperv1.LargestFit
 	// LargestFit is, for each resource separately, the largest free amount on any node.
 	LargestFit corev1.ResourceList
 }
