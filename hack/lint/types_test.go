@@ -39,7 +39,6 @@ var large = map[string]struct {
 	"internal/restart/forecast.simulation": {size{21, 5}, "the controllers that it simulates are methods"},
 	"sandbox/client.Sandbox":               {size{19, 6}, "its users call methods of one value"},
 	"sandbox/internal/cli.root":            {size{11, 7}, "a method for each command"},
-	"sandbox/internal/cluster.Dir":         {size{50, 7}, "components, credentials and addresses of a sandbox in one"},
 	"sandbox/internal/explore.Baseline":    {size{15, 5}, "learnt in one place, asked in others"},
 	"sandbox/internal/explore.Explorer":    {size{17, 7}, "configuration and factory in one"},
 	"sandbox/internal/explore.Fault":       {size{18, 5}, "faults are kinds in switches, and not yet entries of a table"},

@@ -169,7 +169,7 @@ func (r *root) running(ctx context.Context) (cluster.Dir, cluster.Status, error)
 	if err != nil {
 		return dir, cluster.Status{}, err
 	}
-	status, err := dir.Status(ctx)
+	status, err := dir.Control().Status(ctx)
 	return dir, status, err
 }
 

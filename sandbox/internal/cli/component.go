@@ -26,7 +26,7 @@ func newComponent(r *root) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := dir.Act(cmd.Context(), args[0], name); err != nil {
+				if err := dir.Control().Act(cmd.Context(), args[0], name); err != nil {
 					return err
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s %s.\n", args[0], done)

@@ -24,7 +24,7 @@ What is in it is kept in the data directory for the next 'up'.`,
 			if err != nil {
 				return err
 			}
-			ran, err := dir.Stop(cmd.Context())
+			ran, err := dir.Control().Stop(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -31,13 +31,13 @@ RBAC allows; without --user it is the administrator, who may do everything. With
 			var data []byte
 			switch {
 			case user != "":
-				data, err = dir.NewKubeconfig(user, groups)
+				data, err = dir.Access().NewKubeconfig(user, groups)
 			case cmd.Flags().Changed("user"):
 				return errors.New("--user is empty: name the user, or leave it out for the administrator")
 			case len(groups) > 0:
 				return errors.New("--group without --user: name the user who is in the group")
 			default:
-				data, err = dir.AdminKubeconfig()
+				data, err = dir.Access().AdminKubeconfig()
 			}
 			if err != nil {
 				return err

@@ -40,8 +40,8 @@ with --keep-history.`,
 			if err != nil {
 				return err
 			}
-			if !dir.Running() {
-				return dir.NotRunning()
+			if !dir.Control().Running() {
+				return dir.Control().NotRunning()
 			}
 			// In place of the one that the user may have there already.
 			if err := os.Setenv("KUBECONFIG", dir.Kubeconfig()); err != nil {

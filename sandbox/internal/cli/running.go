@@ -16,12 +16,12 @@ import (
 // join uses the sandbox that another command has started in the directory, if there
 // is one: it waits until that is ready and checks that it fits the flags.
 func join(cmd *cobra.Command, o cluster.Options) (joined bool, _ error) {
-	if !o.Dir.Running() {
+	if !o.Dir.Control().Running() {
 		return false, nil
 	}
-	s, err := o.Dir.Await(cmd.Context())
+	s, err := o.Dir.Control().Await(cmd.Context())
 	switch {
-	case err != nil && !o.Dir.Running():
+	case err != nil && !o.Dir.Control().Running():
 		return false, nil // It has stopped, or failed.
 	case err != nil:
 		return true, err

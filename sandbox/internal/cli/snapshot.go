@@ -78,7 +78,7 @@ remember what was there. Programs of yours that remember it should be, too.`,
 			return r.withEtcd(cmd.Context(), func(dir cluster.Dir, etcd *clientv3.Client) error {
 				began := time.Now()
 				var changed int
-				err := dir.Without(cmd.Context(), func() error {
+				err := dir.Control().Without(cmd.Context(), func() error {
 					var err error
 					changed, err = s.Restore(cmd.Context(), etcd)
 					return err
@@ -99,7 +99,7 @@ remember what was there. Programs of yours that remember it should be, too.`,
 func (r *root) withEtcd(ctx context.Context, do func(cluster.Dir, *clientv3.Client) error) (err error) {
 	dir, status, err := r.running(ctx)
 	if err == nil && !status.CameUp() {
-		_, err = dir.Await(ctx)
+		_, err = dir.Control().Await(ctx)
 	}
 	if err != nil {
 		return err

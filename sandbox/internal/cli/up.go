@@ -250,7 +250,7 @@ func upDetached(cmd *cobra.Command, o cluster.Options) error {
 	case text != "":
 		return errors.New(text)
 	}
-	s, err := o.Dir.Status(cmd.Context())
+	s, err := o.Dir.Control().Status(cmd.Context())
 	if err != nil {
 		return err
 	}

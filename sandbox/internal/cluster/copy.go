@@ -4,29 +4,11 @@
 package cluster
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 )
 
-// CopyTo makes another data directory with the same state. No sandbox may run in this one,
-// and the other must not exist. A sandbox that starts there gets ports of its own.
-func (d Dir) CopyTo(other Dir) error {
-	if d.Running() {
-		return fmt.Errorf("a sandbox runs in %s: its state cannot be copied", d)
-	}
-	if err := os.Mkdir(string(other), 0o700); err != nil {
-		return fmt.Errorf("copy the data directory: %w", err)
-	}
-	for _, name := range []string{marker, "etcd", "pki", "sandbox.json"} {
-		if err := copyAll(d.path(name), other.path(name)); err != nil {
-			return fmt.Errorf("copy the data directory: %w", err)
-		}
-	}
-	return nil
-}
-
-// copyAll copies a file, or a directory with all that is in it.
+// copyAll copies a file, or a directory with all files and directories in it.
 func copyAll(from, to string) error {
 	info, err := os.Stat(from)
 	if err != nil {

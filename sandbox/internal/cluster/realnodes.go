@@ -6,7 +6,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,32 +18,20 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/pki"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// Images is the directory of the images that real nodes have.
-func (d Dir) Images() string { return d.path("images") }
-
-func (d Dir) nodeDir(number int) string { return d.path("nodes", realnode.Name(number)) }
-
-// nodeSocket is where a real node can be spoken to.
-func (d Dir) nodeSocket(number int) string {
-	return d.shortPath(filepath.Join("nodes", realnode.Name(number), "node.sock"))
-}
-
-// NodeSockets are where the real nodes of the running sandbox can be spoken to.
+// NodeSockets are the sockets of the real nodes of the running sandbox.
 func (s Status) NodeSockets() []string {
 	var list []string
 	for i := range s.RealNodes {
-		list = append(list, s.DataDir.nodeSocket(i+1))
+		list = append(list, s.DataDir.sockets().node(i+1))
 	}
 	return list
 }
 
-// checkRealNodes returns an error if this machine cannot run the real nodes that are
-// wanted.
+// checkRealNodes returns an error if this machine cannot run the real nodes of the options.
 func (o Options) checkRealNodes() error {
 	if o.RealNodes == 0 {
 		return nil
@@ -52,8 +39,8 @@ func (o Options) checkRealNodes() error {
 	return realnode.Check(string(o.Dir))
 }
 
-// removeCgroups removes what real nodes leave behind when they have ended.
-func (d Dir) removeCgroups() error { return realnode.RemoveCgroup(realnode.CgroupOf(string(d))) }
+// removeCgroups removes the cgroups of real nodes that have ended.
+func removeCgroups(dir Dir) error { return realnode.RemoveCgroup(realnode.CgroupOf(string(dir))) }
 
 // startRealNodes starts the real nodes, and returns when they are ready.
 func (c *cluster) startRealNodes(ctx context.Context, client kubernetes.Interface) error {
@@ -105,7 +92,7 @@ func realNames(count int) []string {
 
 func (c *cluster) startRealNode(number int, programs string) error {
 	d, name := c.Dir, realnode.Name(number)
-	dir, socket := d.nodeDir(number), d.nodeSocket(number)
+	dir, socket := d.path("nodes", name), d.sockets().node(number)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -120,7 +107,7 @@ func (c *cluster) startRealNode(number int, programs string) error {
 		HostNetwork: fmt.Sprintf("/proc/%d/ns/net", os.Getpid()),
 		APIServer:   c.settings.hostPort(), Service: serviceIP, DNS: dnsIP, Socket: socket,
 	}
-	if err := d.writeNodeCredentials(spec); err != nil {
+	if err := d.credentials().writeNode(spec); err != nil {
 		return err
 	}
 	if err := spec.Write(); err != nil {
@@ -129,32 +116,6 @@ func (c *cluster) startRealNode(number int, programs string) error {
 	return c.launch(supervisor.Spec{
 		Name: name, Program: component.RealNode, Args: []string{filepath.Join(dir, realnode.SpecFile)}, Namespaces: realnode.Namespaces,
 	})
-}
-
-// writeNodeCredentials writes what the kubelet of a node is known by.
-func (d Dir) writeNodeCredentials(spec realnode.Spec) error {
-	ca, err := pki.LoadAuthority(d.pki(), clusterCA)
-	if err != nil {
-		return err
-	}
-	user := "system:node:" + spec.Name
-	serving, err := ca.Server(user, []string{spec.Name}, []net.IP{realnode.NetworkOf(spec.Number).Node.AsSlice()})
-	if err != nil {
-		return err
-	}
-	// As pods reach it: the node has no other way.
-	kubeconfig, err := d.kubeconfigFor(fmt.Sprintf("https://%s:443", spec.Service), user, []string{"system:nodes"})
-	if err != nil {
-		return err
-	}
-	for name, data := range map[string][]byte{
-		realnode.Kubeconfig: kubeconfig, realnode.Authority: ca.Cert, realnode.ServingCert: serving.Cert, realnode.ServingKey: serving.Key,
-	} {
-		if err := writeSecret(filepath.Join(spec.Dir, name), data); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // waitRealNodes waits until the kubelets of all real nodes have reported, since they were

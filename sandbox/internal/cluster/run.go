@@ -30,12 +30,12 @@ import (
 // startTimeout is how long a sandbox may take to become ready, unless its options say so.
 const startTimeout = 2 * time.Minute
 
-// Options say what sandbox to run.
+// Options configure a sandbox.
 type Options struct {
 	Dir Dir
 	// Nodes is the minimum number of nodes.
 	Nodes int
-	// RealNodes is how many more nodes have a real kubelet and run containers.
+	// RealNodes is the number of additional nodes with a real kubelet, which run containers.
 	RealNodes int
 	// Kubeconfig gets a copy of the kubeconfig of the administrator.
 	Kubeconfig string
@@ -43,12 +43,12 @@ type Options struct {
 	Audit bool
 	// Fresh forgets the state of earlier runs.
 	Fresh bool
-	// Owner is a process that the sandbox does not outlive; nil: none. When it has
-	// ended, however it did, the data directory is removed as well.
+	// Owner is a process that the sandbox does not outlive; nil: none. When the owner has ended,
+	// however it did, the data directory is removed as well.
 	Owner *Owner
 	// Kubernetes is the release whose API server, controller manager and scheduler run.
 	Kubernetes Release
-	// EmulatedVersion is the release of Kubernetes whose APIs and features there are,
+	// EmulatedVersion is the release of Kubernetes whose APIs and features the components have,
 	// such as 1.34; empty: all of the release that is compiled in.
 	EmulatedVersion string
 	// KeepHistory keeps all revisions of objects.
@@ -58,37 +58,59 @@ type Options struct {
 	// PodEvents lets the kubelets write events about pods.
 	PodEvents bool
 	Delays    kubelet.Delays
-	// StartTimeout is how long it may take to become ready. Default: two minutes.
+	// StartTimeout is the longest time until the sandbox is ready. Default: two minutes.
 	StartTimeout time.Duration
 
 	// Ready is called once the sandbox can be used.
 	Ready func(Status)
-	// Crashed is called when a component ended that should not have.
+	// Crashed is called when a component has ended unasked.
 	Crashed func(supervisor.Exit)
 }
 
 func (o Options) keeping() keeping { return keeping{owned: o.Owner != nil, fresh: o.Fresh} }
 
-// Abandoned removes what was made for an owner that has ended before there was a
-// sandbox to do it, and reports whether it has.
+// Abandoned reports whether the owner has ended. It removes the directory that was made for the
+// owner, if no sandbox is there to do so.
 func (o Options) Abandoned() bool {
 	if !o.Owner.ended() {
 		return false
 	}
-	// Neither a directory that is kept, nor that of a sandbox that runs.
-	if m, err := o.Dir.mark(); err == nil && m == owned && !o.Dir.Running() {
+	// A directory that is kept stays, and that of a sandbox that runs.
+	if m, err := o.Dir.marker().read(); err == nil && m == owned && !o.Dir.lock().held() {
 		o.Dir.remove()
 	}
 	return true
+}
+
+// check returns an error if such a sandbox cannot run anywhere.
+func (o Options) check() error {
+	if err := o.checkRelease(); err != nil {
+		return err
+	}
+	return errors.Join(mayOverwrite(o.Kubeconfig), o.checkRealNodes())
+}
+
+// Check returns an error if such a sandbox cannot start in its data directory, before any process
+// is started, and makes the directory.
+func (o Options) Check() error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	lock, err := o.acquire()
+	if err != nil {
+		return err
+	}
+	return lock.Close()
 }
 
 // cluster is a running sandbox.
 type cluster struct {
 	Options
 	supervisor *supervisor.Supervisor
-	// version is that of the control plane, such as v1.34.4.
+	// version is the version of the control plane, such as v1.34.4.
 	version  string
 	settings settings
+	plan     plan
 	started  time.Time
 	stop     context.CancelFunc
 
@@ -103,18 +125,18 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	lock, err := o.Dir.acquire(o.keeping())
+	lock, err := o.acquire()
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	// After all that is deferred below: when the last process has stopped.
+	// This runs after all defers below: when the last process has stopped.
 	defer func() {
 		if o.Owner.ended() {
 			o.Dir.remove()
 		}
 	}()
-	defer func() { _ = o.Dir.removeCgroups() }()
+	defer func() { _ = removeCgroups(o.Dir) }()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go o.Owner.wait(ctx, stop)
@@ -152,21 +174,11 @@ func Run(ctx context.Context, o Options) error {
 			c.Crashed(e)
 		case <-look.C:
 			// Without it, no command could find or stop this sandbox.
-			if !sameFile(lock, o.Dir.lock()) {
+			if !sameFile(lock, string(o.Dir.lock())) {
 				return fmt.Errorf("the data directory %s was removed: the sandbox has stopped", o.Dir)
 			}
 		}
 	}
-}
-
-// sameFile reports whether an open file still is the one of that name.
-func sameFile(f *os.File, name string) bool {
-	open, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Stat(name)
-	return err == nil && os.SameFile(open, named)
 }
 
 // prepare writes the files that the components read.
@@ -177,8 +189,8 @@ func (c *cluster) prepare() error {
 			return err
 		}
 	}
-	// What a run left behind that was killed.
-	if err := d.removeCgroups(); err != nil {
+	// A run that was killed leaves cgroups behind.
+	if err := removeCgroups(d); err != nil {
 		return err
 	}
 	for _, name := range []string{"logs", "audit.log"} {
@@ -195,10 +207,10 @@ func (c *cluster) prepare() error {
 	if err := os.WriteFile(d.path("egress.yaml"), fmt.Appendf(nil, egress, d.KubeletsSocket()), 0o600); err != nil {
 		return err
 	}
-	return d.makePKI()
+	return d.credentials().issue()
 }
 
-// egress sends what the API server asks of nodes to the socket of the simulated kubelets.
+// egress sends the API server's requests to nodes to the socket of the simulated kubelets.
 const egress = `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
@@ -208,13 +220,13 @@ egressSelections:
     transport: {uds: {udsName: %q}}
 `
 
-// start brings everything up, and fails if a component ends meanwhile.
+// start starts all components and nodes, and fails if a component ends meanwhile.
 func (c *cluster) start(ctx context.Context, crashes <-chan supervisor.Exit) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limit := cmp.Or(c.StartTimeout, startTimeout)
 	ctx, cancelTimeout := context.WithTimeoutCause(ctx, limit,
-		fmt.Errorf("the sandbox was not ready after %s: see the logs in %s", limit, c.Dir.path("logs")))
+		fmt.Errorf("the sandbox was not ready after %s: see the logs in %s", limit, c.Dir.Logs()))
 	defer cancelTimeout()
 	finished := make(chan struct{})
 	var watcher sync.WaitGroup
@@ -253,13 +265,7 @@ func (c *cluster) bringUp(ctx context.Context) error {
 	c.mu.Lock()
 	c.times.APIServerReady = metav1.Duration{Duration: time.Since(c.started)}
 	c.mu.Unlock()
-	if err := c.launchControlPlane(controllerManager(c.Dir, c.WithoutControllers, c.EmulatedVersion)); err != nil {
-		return err
-	}
-	if err := c.launchControlPlane(scheduler(c.Dir, c.EmulatedVersion)); err != nil {
-		return err
-	}
-	if err := c.launch(kubelets(c.Dir, c.version, c.PodEvents, c.Delays, c.RealNodes)); err != nil {
+	if err := c.launch(c.plan.controllerManager(), c.plan.scheduler(), c.plan.kubelets()); err != nil {
 		return err
 	}
 	if err := c.addMissingNodes(ctx, client); err != nil {
@@ -284,7 +290,7 @@ func (c *cluster) bringUp(ctx context.Context) error {
 // startControlPlane starts etcd and the API server together: the API server itself
 // waits for etcd.
 func (c *cluster) startControlPlane() error {
-	old, _ := c.Dir.loadSettings()
+	old, _ := c.Dir.settings().load()
 	apiServerPort, err := ports.Reserve(old.APIServerPort)
 	if err != nil {
 		return err
@@ -294,30 +300,30 @@ func (c *cluster) startControlPlane() error {
 		return err
 	}
 	c.settings = settings{APIServerPort: apiServerPort.Number(), EtcdPort: etcdPort.Number()}
-	if err := c.Dir.saveSettings(c.settings); err != nil {
+	if err := c.Dir.settings().save(c.settings); err != nil {
 		return err
 	}
-	if err := c.Dir.writeKubeconfigs(c.Kubeconfig); err != nil {
+	if err := c.Dir.Access().writeKubeconfigs(c.Kubeconfig); err != nil {
 		return err
 	}
-	if err := c.launch(etcd(c.Dir, etcdPort.Number())); err != nil {
+	program, err := c.Kubernetes.program()
+	if err != nil {
 		return err
 	}
-	return c.launchControlPlane(apiServer(c.Dir, apiServerPort.Number(), etcdPort.Number(), c.Options))
+	c.plan = plan{Options: c.Options, settings: c.settings, version: c.version, program: program}
+	return c.launch(c.plan.etcd(), c.plan.apiServer())
 }
 
-// launchControlPlane launches a program of the wanted release of Kubernetes.
-func (c *cluster) launchControlPlane(spec supervisor.Spec) (err error) {
-	if spec.Path, err = c.Kubernetes.program(); err != nil {
-		return err
+// launch starts components.
+func (c *cluster) launch(specs ...supervisor.Spec) error {
+	for _, spec := range specs {
+		spec.Log = filepath.Join(c.Dir.Logs(), spec.Name+".log")
+		spec.StopTimeout = stopTimeout
+		if err := c.supervisor.Start(spec); err != nil {
+			return err
+		}
 	}
-	return c.launch(spec)
-}
-
-func (c *cluster) launch(spec supervisor.Spec) error {
-	spec.Log = c.Dir.log(spec.Name)
-	spec.StopTimeout = stopTimeout
-	return c.supervisor.Start(spec)
+	return nil
 }
 
 func waitReadyz(ctx context.Context, client rest.Interface) error {
@@ -326,7 +332,7 @@ func waitReadyz(ctx context.Context, client rest.Interface) error {
 	})
 }
 
-// waitServiceAccount waits for what the controller manager makes in the
+// waitServiceAccount waits for the ServiceAccount that the controller manager makes in the
 // namespace default, without which the API server admits no pods.
 func waitServiceAccount(ctx context.Context, client kubernetes.Interface) error {
 	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -335,7 +341,7 @@ func waitServiceAccount(ctx context.Context, client kubernetes.Interface) error 
 	})
 }
 
-// addMissingNodes adds nodes until there are as many as wanted.
+// addMissingNodes adds simulated nodes up to the number of the options.
 func (c *cluster) addMissingNodes(ctx context.Context, client kubernetes.Interface) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -347,7 +353,7 @@ func (c *cluster) addMissingNodes(ctx context.Context, client kubernetes.Interfa
 	return err
 }
 
-// CrashError says that a component ended that should not have.
+// CrashError is returned if a component has ended unasked while the sandbox starts.
 type CrashError struct{ Exit supervisor.Exit }
 
 func (e *CrashError) Error() string { return Describe(e.Exit) }
@@ -363,13 +369,4 @@ func Describe(e supervisor.Exit) string {
 		b.WriteString("\n    (it is empty)")
 	}
 	return b.String()
-}
-
-// Abs makes a directory absolute, which its lock and its socket need.
-func Abs(dir string) (Dir, error) {
-	if dir == "" {
-		return "", errors.New("the data directory has no name: give one with --data-dir")
-	}
-	abs, err := filepath.Abs(dir)
-	return Dir(abs), err
 }

@@ -275,7 +275,7 @@ func (s *sandbox) putBack(ctx context.Context) error {
 		}
 		if !now.Has(prepared) {
 			// The controllers may remember that what comes again is gone.
-			return s.dir.Without(ctx, func() error {
+			return s.dir.Control().Without(ctx, func() error {
 				_, err := prepared.Restore(ctx, etcd)
 				return err
 			})

@@ -60,13 +60,13 @@ func (r *run) hasFired(name string) bool {
 func (r *run) killed(ctx context.Context, name string) error {
 	r.recorder.expectBreaks()
 	r.sandbox.spoilt = true
-	if err := r.sandbox.dir.Act(ctx, name, "kill"); err != nil {
+	if err := r.sandbox.dir.Control().Act(ctx, name, "kill"); err != nil {
 		return err
 	}
 	r.note("%s is killed", name)
 	r.remove(faultRule)
 	r.restFor(ctx, moment)
-	if err := r.sandbox.dir.Act(ctx, name, "start"); err != nil {
+	if err := r.sandbox.dir.Control().Act(ctx, name, "start"); err != nil {
 		return err
 	}
 	if err := r.recorder.served(ctx); err != nil {

@@ -1,0 +1,140 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockFile is locked by the process of a sandbox, and has its ID. The lock ends with the open file
+// or with the process, however the process ends.
+type lockFile string
+
+// errLocked is the error of take if another process has the lock.
+var errLocked = errors.New("another process has the lock")
+
+// take locks the file, which is created if it does not exist.
+func (l lockFile) take() (*os.File, error) {
+	f, err := os.OpenFile(string(l), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	// A process that checks whether the lock is taken holds it for a few microseconds.
+	for range 20 {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+			return f, nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	f.Close()
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, errLocked
+	}
+	return nil, err
+}
+
+// held reports whether a process has the lock.
+func (l lockFile) held() bool {
+	f, err := os.Open(string(l))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
+
+// pid returns the process that has the lock, or had it last; 0 if the file does not say.
+func (l lockFile) pid() int {
+	buf, _ := os.ReadFile(string(l))
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(buf)))
+	return pid
+}
+
+// writePID writes the ID of this process into the locked file.
+func writePID(locked *os.File) error {
+	if err := locked.Truncate(0); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(locked, "%d\n", os.Getpid())
+	return err
+}
+
+// sameFile reports whether a name still leads to an open file.
+func sameFile(f *os.File, name string) bool {
+	open, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(name)
+	return err == nil && os.SameFile(open, named)
+}
+
+// RunningError is returned if another sandbox runs in a directory.
+type RunningError struct {
+	Dir Dir
+	PID int
+}
+
+func (e *RunningError) Error() string {
+	return fmt.Sprintf("a sandbox already runs in %s (pid %d): stop it with 'sandbox down --data-dir %s', or give this one another --data-dir", e.Dir, e.PID, e.Dir)
+}
+
+// acquire makes the data directory if it does not exist, and locks it for this process until the
+// file is closed.
+func (o Options) acquire() (*os.File, error) {
+	old, err := o.Dir.marker().read()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(string(o.Dir), 0o700); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	if err := keepOthersOut(string(o.Dir)); err != nil {
+		return nil, err
+	}
+	if old == unmarked {
+		// The marker is the first file in the directory.
+		if err := o.Dir.marker().write(o.keeping().mark(), old); err != nil {
+			return nil, err
+		}
+	}
+	locked, err := o.Dir.lock().take()
+	switch {
+	case errors.Is(err, errLocked):
+		return nil, &RunningError{Dir: o.Dir, PID: o.Dir.Control().pid()}
+	case err != nil:
+		return nil, fmt.Errorf("lock the data directory: %w", err)
+	}
+	if err := o.mark(locked); err != nil {
+		locked.Close()
+		return nil, err
+	}
+	return locked, nil
+}
+
+// mark writes into the locked directory whether it is kept, and whose process has it.
+func (o Options) mark(locked *os.File) error {
+	// The run that had the lock before may have marked the directory.
+	old, err := o.Dir.marker().read()
+	if err != nil {
+		return err
+	}
+	if err := o.keeping().allows(old, o.Dir); err != nil {
+		return err
+	}
+	if err := o.Dir.marker().write(o.keeping().mark(), old); err != nil {
+		return err
+	}
+	if err := writePID(locked); err != nil {
+		return fmt.Errorf("lock the data directory: %w", err)
+	}
+	return nil
+}
