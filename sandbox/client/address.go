@@ -31,8 +31,8 @@ func FreeAddress() (address string, release func() error, err error) {
 	return netip.AddrPortFrom(netip.AddrFrom4(loopback), port).String(), release, nil
 }
 
-// bind binds the socket to a free port without listening on it. The kernel then
-// gives the port only to those who ask for it by number.
+// bind binds the socket to a free port without listening on it. The kernel then gives the port only
+// to processes that ask for it by number.
 func bind(socket int) (port uint16, err error) {
 	if err := syscall.SetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
 		return 0, err

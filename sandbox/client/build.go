@@ -28,7 +28,7 @@ const (
 	BuildVariable = "SANDBOX_BUILD"
 )
 
-// sandboxModule has the program, and clientModule is this one.
+// sandboxModule has the program, and clientModule is the module of this package.
 const (
 	sandboxModule = "tidekeeper.dev/tidekeeper/sandbox"
 	clientModule  = sandboxModule + "/client"
@@ -40,7 +40,7 @@ type builder struct {
 	cache string
 	// source is a checkout, and version that of the module if there is none.
 	source, version string
-	// progress gets a line for what is done.
+	// progress gets a line for each step.
 	progress io.Writer
 }
 
@@ -102,7 +102,7 @@ func (b builder) build(ctx context.Context) (string, error) {
 	}
 	fmt.Fprintf(b.progress, "sandbox: building %s from %s. The first time, that compiles Kubernetes, which takes minutes; %s=no is to fail instead.\n", program, from, BuildVariable)
 	began := time.Now()
-	// What is built is put in place whole, or a program that runs would be overwritten.
+	// The new program replaces the old at once: a program that runs must not be overwritten.
 	next := program + ".next"
 	flags, err := b.linkFlags(ctx, folder)
 	if err == nil {
@@ -118,8 +118,8 @@ func (b builder) build(ctx context.Context) (string, error) {
 	return program, nil
 }
 
-// require makes a module in a folder that requires that of the sandbox. It cannot be
-// installed directly, as its go.mod replaces this one.
+// require makes a module in a folder that requires the module of the sandbox, which cannot be
+// installed directly: its go.mod replaces the client.
 func (b builder) require(ctx context.Context, folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (b builder) require(ctx context.Context, folder string) error {
 	return nil
 }
 
-// linkFlags are those with which the programs report their release, as in the Makefile.
+// linkFlags make the programs report their release, as in the Makefile.
 func (b builder) linkFlags(ctx context.Context, folder string) (string, error) {
 	out, err := b.run(ctx, folder, "list", "-mod=mod", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	if err != nil {

@@ -22,7 +22,7 @@
 //	install.go   install CustomResourceDefinitions and other manifests
 //	webhooks.go  a place and a certificate for a server of webhooks
 //	build.go     build the program of the sandbox, if there is none
-//	status.go    what a sandbox says about itself
+//	status.go    the status of a sandbox and of its components
 //	wait.go      wait until a condition holds
 //	snapshot.go  keep all objects and put them back; wait until nothing is written
 //	process.go   run a program against a sandbox: its output, signals, end

@@ -16,27 +16,27 @@ import (
 	"time"
 )
 
-// Install says what is put into a sandbox before it is used.
+// Install is the content of a sandbox before it is used.
 type Install struct {
 	// Paths are manifests: files, folders of files, or folders with a kustomization, which is
-	// built. CustomResourceDefinitions and namespaces come first, and the others when the API
+	// built. CustomResourceDefinitions and namespaces come first, and other objects when the API
 	// server serves their kinds.
 	Paths []string
 	// Objects are installed as well: anything that encoding/json writes as Kubernetes has it,
 	// with its apiVersion and kind.
 	Objects []any
-	// LocalWebhooks sends the webhooks of what is installed that name a service, those that
-	// convert custom resources included, to a server of this process: see [Sandbox.Webhooks].
+	// LocalWebhooks sends the installed webhooks that name a service, also for the conversion of
+	// custom resources, to a server of this process: see [Sandbox.Webhooks].
 	LocalWebhooks bool
 }
 
-// servedWithin is how long the API server may take to serve a kind that was installed.
+// servedWithin is the longest time until the API server serves an installed kind.
 const servedWithin = time.Minute
 
-// object is an object as its JSON has it.
+// object is a Kubernetes object, decoded from JSON.
 type object map[string]any
 
-// at returns what is at a path of fields, as a T, or the zero one.
+// at returns the field at a path as a T, or the zero value of T.
 func at[T any](o map[string]any, path ...string) T {
 	var value any = o
 	for _, field := range path {
@@ -49,36 +49,30 @@ func at[T any](o map[string]any, path ...string) T {
 
 func (o object) kind() string { return at[string](o, "kind") }
 
-// install applies objects, and returns when the API server serves them.
-func (s *Sandbox) install(ctx context.Context, i Install) error {
-	objects, err := s.read(ctx, i)
-	if err != nil {
-		return err
-	}
-	if i.LocalWebhooks {
-		if s.Webhooks, err = newWebhooks(filepath.Join(s.Dir, "pki", "webhooks")); err != nil {
-			return err
-		}
-		for _, o := range objects {
-			s.Webhooks.redirect(o)
-		}
-	}
+// installer applies objects with kubectl.
+type installer struct {
+	// kubectl runs kubectl with an input, and returns its output.
+	kubectl func(ctx context.Context, stdin string, args ...string) (string, error)
+}
+
+// install applies objects, and returns when the API server serves their kinds.
+func (in installer) install(ctx context.Context, objects []object) error {
 	first := func(o object) bool { return o.kind() == "CustomResourceDefinition" || o.kind() == "Namespace" }
-	if err := s.apply(ctx, slices.DeleteFunc(slices.Clone(objects), func(o object) bool { return !first(o) })); err != nil {
+	if err := in.apply(ctx, slices.DeleteFunc(slices.Clone(objects), func(o object) bool { return !first(o) })); err != nil {
 		return err
 	}
 	for _, o := range objects {
 		if o.kind() == "CustomResourceDefinition" {
-			if err := s.awaitServed(ctx, o); err != nil {
+			if err := in.awaitServed(ctx, o); err != nil {
 				return err
 			}
 		}
 	}
-	return s.apply(ctx, slices.DeleteFunc(objects, first))
+	return in.apply(ctx, slices.DeleteFunc(objects, first))
 }
 
 // apply applies objects, if there are any.
-func (s *Sandbox) apply(ctx context.Context, objects []object) error {
+func (in installer) apply(ctx context.Context, objects []object) error {
 	if len(objects) == 0 {
 		return nil
 	}
@@ -86,14 +80,14 @@ func (s *Sandbox) apply(ctx context.Context, objects []object) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.Kubectl(ctx, string(list), "apply", "--server-side", "--force-conflicts", "--filename=-")
+	_, err = in.kubectl(ctx, string(list), "apply", "--server-side", "--force-conflicts", "--filename=-")
 	return err
 }
 
-// awaitServed waits until the API server has what a CustomResourceDefinition defines.
-func (s *Sandbox) awaitServed(ctx context.Context, definition object) error {
+// awaitServed waits until the API server serves the versions of a CustomResourceDefinition.
+func (in installer) awaitServed(ctx context.Context, definition object) error {
 	name := at[string](definition, "metadata", "name")
-	if _, err := s.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout="+servedWithin.String(), "crd/"+name); err != nil {
+	if _, err := in.kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout="+servedWithin.String(), "crd/"+name); err != nil {
 		return err
 	}
 	group, plural := at[string](definition, "spec", "group"), at[string](definition, "spec", "names", "plural")
@@ -104,7 +98,7 @@ func (s *Sandbox) awaitServed(ctx context.Context, definition object) error {
 		}
 		path := fmt.Sprintf("/apis/%s/%s", group, at[string](version, "name"))
 		if err := Wait(ctx, servedWithin, "the API server serves "+name+" at "+path, func() error {
-			resources, err := s.Kubectl(ctx, "", "get", "--raw", path)
+			resources, err := in.kubectl(ctx, "", "get", "--raw", path)
 			if err == nil && !strings.Contains(resources, fmt.Sprintf("%q:%q", "name", plural)) {
 				err = errors.New("it is not in the list of resources")
 			}
@@ -116,11 +110,11 @@ func (s *Sandbox) awaitServed(ctx context.Context, definition object) error {
 	return nil
 }
 
-// read returns the objects that are to be installed.
-func (s *Sandbox) read(ctx context.Context, i Install) ([]object, error) {
+// read returns the objects to install.
+func (in installer) read(ctx context.Context, i Install) ([]object, error) {
 	var all []object
 	for _, path := range i.Paths {
-		objects, err := s.readPath(ctx, path)
+		objects, err := in.readPath(ctx, path)
 		if err != nil {
 			return nil, fmt.Errorf("install %s: %w", path, err)
 		}
@@ -143,12 +137,12 @@ func (s *Sandbox) read(ctx context.Context, i Install) ([]object, error) {
 	return all, nil
 }
 
-// asRead is an annotation: kubectl says what is in a manifest when it is to change it, without
-// asking an API server, whatever the kinds are.
+// asRead is an annotation: kubectl prints the objects of a manifest when it annotates them, without
+// an API server, whatever their kinds are.
 const asRead = "sandbox.tidekeeper.dev/as-read"
 
 // readPath returns the objects of a file or a folder.
-func (s *Sandbox) readPath(ctx context.Context, path string) ([]object, error) {
+func (in installer) readPath(ctx context.Context, path string) ([]object, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
 	}
@@ -157,13 +151,13 @@ func (s *Sandbox) readPath(ctx context.Context, path string) ([]object, error) {
 		_, err := os.Stat(filepath.Join(path, name))
 		return err == nil
 	}) {
-		built, err := s.Kubectl(ctx, "", "kustomize", path)
+		built, err := in.kubectl(ctx, "", "kustomize", path)
 		if err != nil {
 			return nil, err
 		}
 		from, stdin = "-", built
 	}
-	text, err := s.Kubectl(ctx, stdin, "annotate", "--local", "--output=json", "--filename="+from, asRead+"=yes")
+	text, err := in.kubectl(ctx, stdin, "annotate", "--local", "--output=json", "--filename="+from, asRead+"=yes")
 	if err != nil {
 		return nil, err
 	}

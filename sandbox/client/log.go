@@ -19,8 +19,7 @@ type LogEntry struct {
 	ID                                               int64
 	Verb, Resource, Path, Namespace, Name, UserAgent string
 	Event, Fault, Rule, Error                        string
-	// Upstream is the status code of the API server, Status the one that the
-	// client got.
+	// Upstream is the status code of the API server, Status the code that the client got.
 	Status, Upstream int
 	Bytes            int64
 	Seconds          float64
@@ -35,8 +34,7 @@ func (p *Proxy) LogSize() (int64, error) {
 	return info.Size(), nil
 }
 
-// LogSince returns what was added to the log after it had that size; with 0,
-// all of it.
+// LogSince returns the entries added after the log had that size; with 0, all entries.
 func (p *Proxy) LogSince(size int64) ([]LogEntry, error) {
 	file, err := os.Open(p.LogFile)
 	if err != nil {

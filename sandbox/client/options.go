@@ -12,18 +12,18 @@ import (
 
 // Options say how a sandbox is started.
 type Options struct {
-	// Binary is the path of the sandbox program. The default is $SANDBOX_BIN, then
-	// "sandbox" in the PATH, then one that is built in the user's cache: from the
-	// checkout that $SANDBOX_SOURCE names, or as of the version of this module. That
-	// takes minutes the first time, and is not done with SANDBOX_BUILD=no.
+	// Binary is the path of the sandbox program. The default is $SANDBOX_BIN, then "sandbox" in the
+	// PATH, then a program that is built into the user's cache: from the checkout that
+	// $SANDBOX_SOURCE names, or of the version of this module. The first build takes minutes;
+	// SANDBOX_BUILD=no forbids it.
 	Binary string
 	// Dir is the data directory. The default is a new temporary directory, which
 	// Down removes.
 	Dir string
-	// Fresh removes what an earlier run left in Dir.
+	// Fresh removes the state of earlier runs from Dir.
 	Fresh bool
-	// Outlive lets the sandbox run on when this process ends. Otherwise it stops
-	// then, and its directory is removed, even if this process is killed.
+	// Outlive keeps the sandbox running when this process ends. Otherwise the sandbox stops then,
+	// and its directory is removed, even if this process is killed.
 	Outlive bool
 
 	// Nodes is how many simulated nodes there are at least: 0 means 5, [NoNodes] none.
@@ -47,18 +47,18 @@ type Options struct {
 	// Kubeconfig is a file that the administrator's kubeconfig is also written to.
 	Kubeconfig string
 
-	// Install is what the sandbox has when it is there.
+	// Install is the content of the sandbox when it is ready.
 	Install Install
 
-	// Args are flags of `sandbox up` as on its command line, for a program that hands on what it
-	// was given itself. They count more than the fields above.
+	// Args are flags of `sandbox up` as on its command line, for a program that passes on its own
+	// arguments. They take precedence over the fields above.
 	Args []string
 }
 
 // NoNodes is for [Options]: there are no simulated nodes.
 const NoNodes = -1
 
-// Delay is one of the delays of simulated pods, which docs/pods-and-nodes.md explains.
+// Delay is a delay of simulated pods, which docs/pods-and-nodes.md explains.
 type Delay string
 
 // The delays of simulated pods.

@@ -31,8 +31,8 @@ type Process struct {
 	suspended atomic.Bool
 }
 
-// Start starts a command. What it prints is collected for [Process.Output],
-// unless the command says where its output goes.
+// Start starts a command. Its output is collected for [Process.Output], unless the command has
+// writers of its own.
 func Start(command *exec.Cmd) (*Process, error) {
 	p := &Process{command: command, done: make(chan struct{})}
 	if command.Stdout == nil {
@@ -54,7 +54,7 @@ func Start(command *exec.Cmd) (*Process, error) {
 // Pid returns the process ID.
 func (p *Process) Pid() int { return p.command.Process.Pid }
 
-// Output returns what the process has printed so far.
+// Output returns the output of the process so far.
 func (p *Process) Output() string { return p.output.String() }
 
 // Done returns a channel that is closed when the process has ended.

@@ -22,10 +22,10 @@ import (
 // proxyStart is how long a proxy may take to start.
 const proxyStart = 30 * time.Second
 
-// ProxyOptions say how a fault proxy is started.
+// ProxyOptions configure a fault proxy.
 type ProxyOptions struct {
-	// Command is what is run, with its first arguments, for instance
-	// {"/path/to/sandbox", "proxy"}. A [Sandbox] knows its own.
+	// Command is the program of the proxy and its first arguments, for instance
+	// {"/path/to/sandbox", "proxy"}. A [Sandbox] has a default.
 	Command []string
 	// Upstream is the kubeconfig by which the proxy reaches the API server, and
 	// which its clients are the user of. The default of a [Sandbox] is that of
@@ -38,7 +38,7 @@ type ProxyOptions struct {
 	Kubeconfig string
 }
 
-// Proxy is a fault proxy that runs. docs/fault-proxy.md says what its rules are.
+// Proxy is a running fault proxy. docs/fault-proxy.md describes its rules.
 type Proxy struct {
 	*Process
 	// Kubeconfig is the path of its clients' kubeconfig.
@@ -96,7 +96,7 @@ func (p *Proxy) start(ctx context.Context, o ProxyOptions) error {
 	ctx, cancel := p.Context(ctx)
 	defer cancel()
 	return Wait(ctx, proxyStart, "the proxy is ready", func() error {
-		// The kubeconfig replaces what was there in one step, when all else is ready.
+		// The proxy writes the kubeconfig last, and at once.
 		if info, err := os.Stat(p.Kubeconfig); err != nil || info.Size() == 0 {
 			return errors.Join(errors.New("it has not written the kubeconfig"), err)
 		}
@@ -116,7 +116,8 @@ func (p *Proxy) Close(ctx context.Context) error {
 // Rule is a rule of the proxy, and how often it applied.
 type Rule struct {
 	Name string `json:"name"`
-	// Matched counts what the rule matches, Fired how often its fault was done.
+	// Matched counts the requests and events that the rule matches, and Fired the faults that were
+	// injected.
 	Matched int `json:"matched"`
 	Fired   int `json:"fired"`
 }
@@ -138,12 +139,12 @@ func (p *Proxy) AwaitFired(ctx context.Context, name string, times int, timeout 
 	return p.call(ctx, http.MethodGet, fmt.Sprintf("/rules/%s?fired=%d&timeout=%s", url.PathEscape(name), times, timeout), "", nil)
 }
 
-// RemoveRule removes a rule and releases what it holds back.
+// RemoveRule removes a rule and releases the requests and events that it holds back.
 func (p *Proxy) RemoveRule(ctx context.Context, name string) error {
 	return p.call(ctx, http.MethodDelete, "/rules/"+url.PathEscape(name), "", nil)
 }
 
-// ClearRules removes all rules and releases what they hold back.
+// ClearRules removes all rules and releases the requests and events that they hold back.
 func (p *Proxy) ClearRules(ctx context.Context) error {
 	return p.call(ctx, http.MethodDelete, "/rules", "", nil)
 }
@@ -168,8 +169,8 @@ func (p *Proxy) Cut(ctx context.Context, match string) error {
 type Watch struct {
 	ID                                   int64
 	Resource, Namespace, Name, UserAgent string
-	// Passed counts the events that its client was sent, Waiting those that are
-	// held back. Frozen says whether a rule holds them back.
+	// Passed counts the events that its client was sent, Waiting the events that are held back.
+	// Frozen reports whether a rule holds events back.
 	Passed, Waiting int
 	Frozen          bool
 }

@@ -6,6 +6,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -19,13 +20,14 @@ import (
 // [Options] do not.
 const BinaryVariable = "SANDBOX_BIN"
 
-// Sandbox is a control plane that runs.
+// Sandbox is a running control plane.
 type Sandbox struct {
 	// Dir is its data directory.
 	Dir string
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
-	// Webhooks is where a server of webhooks is to listen, with [Install.LocalWebhooks].
+	// Webhooks is the address and the certificate for a server of webhooks, with
+	// [Install.LocalWebhooks].
 	Webhooks *Webhooks
 
 	binary    string
@@ -64,8 +66,26 @@ func Up(ctx context.Context, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// Attach returns the sandbox that runs in a directory. It does not become this
-// process' own: Down stops it, and nothing else does.
+// install installs the content of a new sandbox, with its webhooks if they are local.
+func (s *Sandbox) install(ctx context.Context, i Install) error {
+	in := installer{kubectl: s.Kubectl}
+	objects, err := in.read(ctx, i)
+	if err != nil {
+		return err
+	}
+	if i.LocalWebhooks {
+		if s.Webhooks, err = newWebhooks(filepath.Join(s.Dir, "pki", "webhooks")); err != nil {
+			return err
+		}
+		for _, o := range objects {
+			s.Webhooks.redirect(o)
+		}
+	}
+	return in.install(ctx, objects)
+}
+
+// Attach returns the sandbox that runs in a directory. It outlives this process, unless Down is
+// called.
 func Attach(ctx context.Context, o Options) (*Sandbox, error) {
 	binary, err := o.binary(ctx)
 	if err != nil {
@@ -105,7 +125,7 @@ func supports(system string) error {
 	return fmt.Errorf("sandboxes run on Linux, and this is %s: run these tests in a container or a virtual machine (%w)", system, errors.ErrUnsupported)
 }
 
-// Greeting returns what `sandbox up` printed.
+// Greeting returns the output of `sandbox up`.
 func (s *Sandbox) Greeting() string { return s.greeting }
 
 // Down stops the sandbox, and removes its directory if [Up] made it.
@@ -131,8 +151,8 @@ func (s *Sandbox) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, s.binary, append([]string{args[0], "--data-dir", s.Dir}, args[1:]...)...)
 }
 
-// Run runs a command of the sandbox program on this sandbox and returns its
-// standard output. An error contains what it printed on standard error.
+// Run runs a command of the sandbox program on this sandbox and returns its standard output. An
+// error contains the text of standard error.
 func (s *Sandbox) Run(ctx context.Context, args ...string) (string, error) {
 	return run(s.Command(ctx, args...))
 }
@@ -144,7 +164,7 @@ func (s *Sandbox) Kubectl(ctx context.Context, stdin string, args ...string) (st
 	return run(command)
 }
 
-// UserKubeconfig returns a kubeconfig of a user in groups, who may do what RBAC allows.
+// UserKubeconfig returns a kubeconfig of a user in groups, whose rights are those that RBAC grants.
 func (s *Sandbox) UserKubeconfig(ctx context.Context, user string, groups ...string) ([]byte, error) {
 	args := []string{"kubeconfig", "--user=" + user}
 	for _, group := range groups {
@@ -152,6 +172,19 @@ func (s *Sandbox) UserKubeconfig(ctx context.Context, user string, groups ...str
 	}
 	text, err := s.Run(ctx, args...)
 	return []byte(text), err
+}
+
+// Status returns the status of the sandbox. It is an error if the sandbox does not run.
+func (s *Sandbox) Status(ctx context.Context) (Status, error) {
+	text, err := s.Run(ctx, "status", "-o", "json")
+	if err != nil {
+		return Status{}, err
+	}
+	var status Status
+	if err := json.Unmarshal([]byte(text), &status); err != nil {
+		return Status{}, fmt.Errorf("the status of the sandbox: %w", err)
+	}
+	return status, nil
 }
 
 func run(command *exec.Cmd) (string, error) {

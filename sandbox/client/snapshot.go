@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Snapshot saves all objects, as they are at one moment, to a file that only this user can
-// read. The sandbox runs on.
+// Snapshot saves all objects, as of a single revision, to a file that only this user can read. The
+// sandbox runs on.
 func (s *Sandbox) Snapshot(ctx context.Context, file string) error {
 	_, err := s.Run(ctx, "snapshot", "save", file)
 	return err
 }
 
-// Restore puts all objects back to what they were in a snapshot of this sandbox or of another
-// one, with their UIDs and their status. Clients that watch the API server see objects that change,
-// come and go; programs that remember objects by UID should be started again.
+// Restore puts all objects back to their state in a snapshot of this sandbox or of another sandbox,
+// with their UIDs and their status. Clients that watch the API server see objects that change, come
+// and go; programs that remember objects by UID should be started again.
 func (s *Sandbox) Restore(ctx context.Context, file string) error {
 	_, err := s.Run(ctx, "snapshot", "restore", file)
 	return err

@@ -4,14 +4,10 @@
 package client
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 )
 
-// Status is what `sandbox status -o json` prints, or the part of it that is
-// meant for programs.
+// Status is the part of the output of `sandbox status -o json` that is meant for programs.
 type Status struct {
 	// PID is the process that watches over the components.
 	PID int `json:"pid"`
@@ -35,7 +31,7 @@ type Status struct {
 // Duration is written like "4.5s".
 type Duration struct{ time.Duration }
 
-// UnmarshalText reads what the sandbox writes.
+// UnmarshalText parses a duration such as "4.5s".
 func (d *Duration) UnmarshalText(text []byte) (err error) {
 	d.Duration, err = time.ParseDuration(string(text))
 	return err
@@ -53,18 +49,4 @@ type Component struct {
 	Exit string `json:"exit"`
 	// LogTail is the end of its log, if it has crashed.
 	LogTail []string `json:"logTail"`
-}
-
-// Status returns what the sandbox says about itself. It is an error if the
-// sandbox does not run.
-func (s *Sandbox) Status(ctx context.Context) (Status, error) {
-	text, err := s.Run(ctx, "status", "-o", "json")
-	if err != nil {
-		return Status{}, err
-	}
-	var status Status
-	if err := json.Unmarshal([]byte(text), &status); err != nil {
-		return Status{}, fmt.Errorf("the status of the sandbox: %w", err)
-	}
-	return status, nil
 }

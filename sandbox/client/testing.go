@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// TB is what is used of a testing.TB: a *testing.T, or a *testing.B.
+// TB is the part of testing.TB that this package uses: a *testing.T, or a *testing.B.
 type TB interface {
 	Helper()
 	Name() string
@@ -25,8 +25,8 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// New starts a sandbox of a test's own, and stops it when the test has ended. A test that can do
-// with a namespace of its own takes a [Shared] one, which is there at once.
+// New starts a sandbox for a single test, and stops it when the test has ended. A test that needs
+// only a namespace of its own uses the [Shared] sandbox, which is there at once.
 func New(t TB, o Options) *Sandbox {
 	t.Helper()
 	s, err := Up(t.Context(), o)
@@ -49,10 +49,10 @@ var shared struct {
 	err     error
 }
 
-// Shared returns the sandbox that the tests of a package share. The first one that asks for it
-// starts it, and it stops with the process of the tests, however that ends. All ask with the same
-// options. Tests keep out of each other's way by [Sandbox.Namespace], also in parallel; one that
-// changes what all have in common calls [Sandbox.RestoreAfter].
+// Shared returns the sandbox that the tests of a package share. The first call starts it, and it
+// stops with the process of the tests, however that ends. All calls must have the same options.
+// Tests keep out of each other's way by [Sandbox.Namespace], also in parallel; a test that changes
+// shared objects calls [Sandbox.RestoreAfter].
 func Shared(t TB, o Options) *Sandbox {
 	t.Helper()
 	shared.Lock()
@@ -71,7 +71,8 @@ func Shared(t TB, o Options) *Sandbox {
 	return shared.sandbox
 }
 
-// noLabel is what the name of a test may have, and that of a namespace not.
+// noLabel matches characters that are allowed in the name of a test, and not in that of a
+// namespace.
 var noLabel = regexp.MustCompile(`[^a-z0-9]+`)
 
 // namespaceOf returns a new name for a namespace of a test.
@@ -80,9 +81,8 @@ func namespaceOf(test string) string {
 	return strings.Trim(name[:min(len(name), 40)], "-") + "-" + strings.ToLower(rand.Text()[:6])
 }
 
-// Namespace creates a namespace for a test, and returns its name. It is deleted when the test has
-// ended; that is not waited for, as what is in it may have finalizers of an operator that has
-// stopped.
+// Namespace creates a namespace for a test, and returns its name. The namespace is deleted when the
+// test has ended, without waiting: its objects may have finalizers of an operator that has stopped.
 func (s *Sandbox) Namespace(t TB) string {
 	t.Helper()
 	name := namespaceOf(t.Name())
@@ -97,9 +97,8 @@ func (s *Sandbox) Namespace(t TB) string {
 	return name
 }
 
-// RestoreAfter puts all objects back to what they are now when the test has ended. What other
-// tests make meanwhile would be gone as well, so it is not for a test that runs in parallel with
-// others, which the package testing refuses then.
+// RestoreAfter puts all objects back to their present state when the test has ended. Objects that
+// other tests create meanwhile would be removed as well, so it fails in a parallel test.
 func (s *Sandbox) RestoreAfter(t TB) {
 	t.Helper()
 	// This is refused in parallel tests, and has no other effect.

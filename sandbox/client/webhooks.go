@@ -21,8 +21,9 @@ import (
 	"time"
 )
 
-// Webhooks is where the API server of a sandbox calls the webhooks of this process, and the
-// certificate that it expects there. They are what webhook.Options of controller-runtime asks for.
+// Webhooks is the address at which the API server of a sandbox calls the webhooks of this process,
+// and the certificate that it expects there. The fields are those of webhook.Options of
+// controller-runtime.
 type Webhooks struct {
 	// Host and Port are where to listen. The port is reserved until the sandbox is stopped.
 	Host string
@@ -102,7 +103,7 @@ func encode(kind string, data []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data})
 }
 
-// redirect makes an object name this server where it names a service for its webhooks.
+// redirect replaces the services that an object names for its webhooks by this server.
 func (w *Webhooks) redirect(o object) {
 	switch o.kind() {
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":

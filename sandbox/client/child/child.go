@@ -14,9 +14,8 @@ import (
 	"syscall"
 )
 
-// thread runs functions on one thread that lives as long as this process. Linux
-// kills a child with Pdeathsig when the thread ends that started it, and Go
-// ends threads.
+// thread runs functions on a thread that lives as long as this process. Linux kills a child with
+// Pdeathsig when the thread ends that started it, and Go ends threads.
 var thread = sync.OnceValue(func() chan<- func() {
 	functions := make(chan func())
 	go func() {

@@ -16,30 +16,6 @@ import (
 // earlierDir has the findings of earlier contents that were not played again yet.
 const earlierDir = "earlier"
 
-// goOn reads what a directory has.
-func (t *Tool[F]) goOn(b *Book[F], about About) error {
-	before, err := t.readAbout(b.dir)
-	if err != nil {
-		before = &About{} // A kit that is not this one may have written it.
-	}
-	if b.Result, err = t.read(b.dir); err != nil {
-		return err
-	}
-	if info, err := os.Stat(filepath.Join(b.dir, playedFile)); err == nil && len(b.Played) > 0 {
-		b.last = info.ModTime()
-	}
-	if used := len(b.Played)+len(b.Findings) > 0; used && !before.sameWords(&about) {
-		return fmt.Errorf("--dir %s has the results of another %s: give another, or forget them with --fresh", b.dir, t.Subject)
-	} else if b.changed = about.changed(before); used && len(b.changed) > 0 {
-		b.Result = &Result[F]{}
-		if err := setAside(b.dir); err != nil {
-			return err
-		}
-	}
-	b.Again, err = t.findings(filepath.Join(b.dir, earlierDir))
-	return err
-}
-
 // setAside keeps what was found apart, and forgets what was played. Interrupted, it is done again.
 func setAside(dir string) error {
 	if err := os.MkdirAll(filepath.Join(dir, earlierDir), 0o700); err != nil {

@@ -10,8 +10,6 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
-	"slices"
-	"time"
 )
 
 // plannedFile has the part of the cases that was to be played in a directory.
@@ -111,72 +109,9 @@ func (all parts) missing() []string {
 	return missing
 }
 
-// Merge reads the results of several directories as one.
-func (t *Tool[F]) Merge(dirs []string) (*Result[F], error) {
-	merged := &Result[F]{}
-	var first *About
-	var parts parts
-	for _, dir := range dirs {
-		r, err := t.read(dir)
-		if err != nil {
-			return nil, err
-		}
-		about, err := t.readAbout(dir)
-		switch {
-		case err != nil:
-			return nil, err
-		case first == nil:
-			first = about
-		case !about.partOf(first):
-			return nil, fmt.Errorf("%s and %s have the results of another %s each: only parts of the same can be put together", dirs[0], dir, t.Subject)
-		}
-		part, err := readPart(dir)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, part)
-		merged.Scope = merged.Scope.merge(part.Scope)
-		for _, p := range r.Played {
-			if known := merged.playedAs(p.ID); known == nil {
-				merged.Played = append(merged.Played, p)
-			} else if p.tells() > known.tells() {
-				*known = p
-			}
-		}
-		for _, f := range r.Findings {
-			if i := merged.foundAs(f.Case()); i < 0 {
-				merged.Findings = append(merged.Findings, f)
-			} else if f.Confirmed() && !merged.Findings[i].Confirmed() {
-				merged.Findings[i] = f
-			}
-		}
-	}
-	played := map[string]bool{}
-	for _, p := range merged.Played {
-		played[p.ID] = true
-		merged.Took += time.Duration(p.Seconds * float64(time.Second))
-	}
-	merged.Left = parts.left(played)
-	merged.Planned, merged.Missing = len(merged.Played)+merged.Left, parts.missing()
-	return merged, nil
-}
-
-// playedAs returns the case with an ID that was played, nil if it was not.
-func (r *Result[F]) playedAs(id string) *Played {
-	if i := slices.IndexFunc(r.Played, func(p Played) bool { return p.ID == id }); i >= 0 {
-		return &r.Played[i]
-	}
-	return nil
-}
-
-// foundAs returns which finding is that of a case, -1 if none is.
-func (r *Result[F]) foundAs(id string) int {
-	return slices.IndexFunc(r.Findings, func(f F) bool { return f.Case() == id })
-}
-
-// tells ranks what came of a case that was played more than once, in several directories: a finding
+// weight ranks what came of a case that was played more than once, in several directories: a finding
 // tells most, and one that could not be judged nothing.
-func (p *Played) tells() int {
+func (p *Played) weight() int {
 	switch {
 	case p.Found && !p.Unsure:
 		return 4

@@ -88,5 +88,5 @@ func (t *Tool[F]) HTML(file string, r *Result[F]) error {
 		return err
 	}
 	defer out.Close()
-	return t.Page.ExecuteTemplate(out, "report", map[string]any{"Tool": t, "Result": r, "Confirmed": confirmed, "Once": once, "Means": t.Sections(r)})
+	return t.Page.ExecuteTemplate(out, "report", map[string]any{"Tool": t, "Result": r, "Confirmed": confirmed, "Once": once, "Means": t.summary(r).sections()})
 }

@@ -145,3 +145,62 @@ func (r *Result[F]) Came(outcome string) int {
 	}
 	return came
 }
+
+// note adds a case that was played, or replaces it if it was played again.
+func (r *Result[F]) note(p Played) {
+	if known := r.playedAs(p.ID); known != nil {
+		*known = p
+		return
+	}
+	r.Played = append(r.Played, p)
+}
+
+// playedAs returns the case with an ID that was played, nil if it was not.
+func (r *Result[F]) playedAs(id string) *Played {
+	if i := slices.IndexFunc(r.Played, func(p Played) bool { return p.ID == id }); i >= 0 {
+		return &r.Played[i]
+	}
+	return nil
+}
+
+// foundAs returns which finding is that of a case, -1 if none is.
+func (r *Result[F]) foundAs(id string) int {
+	return slices.IndexFunc(r.Findings, func(f F) bool { return f.Case() == id })
+}
+
+// add adds the result of another directory. Of a case that was played in both, the outcome counts
+// that says more.
+func (r *Result[F]) add(other *Result[F]) {
+	for _, p := range other.Played {
+		if known := r.playedAs(p.ID); known == nil {
+			r.Played = append(r.Played, p)
+		} else if p.weight() > known.weight() {
+			*known = p
+		}
+	}
+	for _, f := range other.Findings {
+		if i := r.foundAs(f.Case()); i < 0 {
+			r.Findings = append(r.Findings, f)
+		} else if f.Confirmed() && !r.Findings[i].Confirmed() {
+			r.Findings[i] = f
+		}
+	}
+}
+
+// ids are the IDs of the cases that were played.
+func (r *Result[F]) ids() map[string]bool {
+	ids := map[string]bool{}
+	for _, p := range r.Played {
+		ids[p.ID] = true
+	}
+	return ids
+}
+
+// seconds is the time that all cases took together.
+func (r *Result[F]) seconds() time.Duration {
+	var sum time.Duration
+	for _, p := range r.Played {
+		sum += time.Duration(p.Seconds * float64(time.Second))
+	}
+	return sum
+}

@@ -209,7 +209,7 @@ func TestDifferentResults(t *testing.T) {
 	if _, err := tool.Open(others, of("one")); err == nil || !strings.Contains(err.Error(), "has the results of sandbox fuzz") {
 		t.Errorf("a directory of another tool was opened: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(first, tool.aboutFile()), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(tool.store().aboutFile(first), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tool.Merge([]string{first}); err == nil || !strings.Contains(err.Error(), "is damaged") {
