@@ -37,15 +37,12 @@ var large = map[string]struct {
 	"internal/restart.reconciler":          {size{41, 13}, "its memory of a ScheduledRestart is in many maps"},
 	"internal/restart/decision.decider":    {size{116, 21}, "gates and triggers are methods, and not yet types"},
 	"internal/restart/forecast.simulation": {size{21, 5}, "the controllers that it simulates are methods"},
-	"sandbox/internal/cli.root":            {size{11, 7}, "a method for each command"},
 	"sandbox/internal/explore.Baseline":    {size{15, 5}, "learnt in one place, asked in others"},
 	"sandbox/internal/explore.Explorer":    {size{17, 7}, "configuration and factory in one"},
 	"sandbox/internal/explore.Fault":       {size{18, 5}, "faults are kinds in switches, and not yet entries of a table"},
 	"sandbox/internal/explore.Session":     {size{26, 3}, "the door of fuzz to a run of explore"},
 	"sandbox/internal/explore.run":         {size{66, 9}, "steps, faults, recording and judging in one"},
 	"sandbox/internal/fuzz.world":          {size{34, 6}, "like explore.run"},
-	"sandbox/internal/incluster.run":       {size{21, 5}, "the parts of a pod are methods"},
-	"sandbox/internal/proxy.Proxy":         {size{22, 6}, "requests, watches and rules in one"},
 }
 
 // The methods of a type fit in one's head, and are read in one place.

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"runtime/debug"
 	"strings"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -35,8 +33,8 @@ func Main() int {
 	return execute(ctx, newRoot())
 }
 
-// Silence keeps client libraries from logging what our own errors say, and forgets the flags that
-// the compiled-in programs registered for themselves.
+// Silence keeps client libraries from logging errors that this command reports itself, and removes the
+// flags that the compiled-in programs registered for themselves.
 func Silence() {
 	klog.SetLogger(klog.New(nil))
 	klog.SetOutput(io.Discard)
@@ -60,17 +58,13 @@ func execute(ctx context.Context, cmd *cobra.Command) int {
 	return 0
 }
 
-// exitError is the exit code of a program that this command ran, which has said itself
-// what went wrong.
+// exitError is the exit code of a program that this command ran, and that has reported its own error.
 type exitError int
 
 func (c exitError) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// root holds what all subcommands share.
-type root struct{ dataDir string }
-
 func newRoot() *cobra.Command {
-	r := &root{}
+	s := &target{}
 	cmd := &cobra.Command{
 		Use:   "sandbox",
 		Short: "A real Kubernetes control plane on this machine, with simulated nodes",
@@ -91,10 +85,10 @@ no container ever runs, except on the nodes of 'up --real-nodes'.`,
 		SilenceErrors: true,
 		Version:       version(),
 		// Without it, cobra takes the name of a missing subcommand for an argument.
-		Args: r.unknownCommand,
+		Args: func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args, s.logs()) },
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&r.dataDir, "data-dir", "",
+	cmd.PersistentFlags().StringVar(&s.dataDir, "data-dir", "",
 		"the data directory of the sandbox (default $"+DataDirEnv+", else tidekeeper-sandbox in $XDG_STATE_HOME or ~/.local/state)")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.SetVersionTemplate("{{.Version}}\n")
@@ -102,9 +96,9 @@ no container ever runs, except on the nodes of 'up --real-nodes'.`,
 		return fmt.Errorf("%w: see '%s --help'", describeFlagError(err), cmd.CommandPath())
 	})
 	cmd.AddCommand(
-		newUp(r), newDown(r), newStatus(r), newKubectl(r), newKubeconfig(r),
-		newNodes(r), newComponent(r), newSnapshot(r),
-		newRun(r), newProxy(r), newExplore(nil), newFuzz(nil), newReplay(),
+		newUp(s), newDown(s), newStatus(s), newKubectl(s), newKubeconfig(s),
+		newNodes(s), newComponent(s), newSnapshot(s),
+		newRun(s), newProxy(s), newExplore(nil), newFuzz(nil), newReplay(),
 	)
 	return cmd
 }
@@ -123,23 +117,23 @@ func version() string {
 	return fmt.Sprintf("sandbox %s, Kubernetes %s", build, cluster.KubernetesVersion())
 }
 
-// unknownCommand refuses arguments of the command itself, with a hint at what may be
-// meant.
-func (r *root) unknownCommand(cmd *cobra.Command, args []string) error {
+// unknownCommand refuses arguments of the command itself, with a hint at the likely meaning. The
+// logs of the components are in a directory, "" if it is not known.
+func unknownCommand(cmd *cobra.Command, args []string, logs string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	hint := fmt.Sprintf("see '%s --help'", cmd.CommandPath())
-	if dir, err := r.dir(); err == nil && strings.TrimSuffix(args[0], "s") == "log" {
-		hint = "the logs of the components are in " + dir.Logs()
+	if logs != "" && strings.TrimSuffix(args[0], "s") == "log" {
+		hint = "the logs of the components are in " + logs
 	} else if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
 		hint = fmt.Sprintf("did you mean %s? %s", strings.Join(similar, " or "), hint)
 	}
 	return fmt.Errorf("unknown command %q for %q: %s", args[0], cmd.CommandPath(), hint)
 }
 
-// describeFlagError says what kind of value a flag wants, instead of which function could
-// not parse it.
+// describeFlagError names the kind of value of a flag, instead of the function that could not parse
+// the value.
 func describeFlagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -151,41 +145,6 @@ func describeFlagError(err error) error {
 		return err
 	}
 	return fmt.Errorf("--%s %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
-}
-
-// dir returns the directory of the sandbox.
-func (r *root) dir() (cluster.Dir, error) {
-	for _, dir := range []string{r.dataDir, os.Getenv(DataDirEnv)} {
-		if dir != "" {
-			return cluster.Abs(dir)
-		}
-	}
-	return cluster.DefaultDir()
-}
-
-// running returns the directory of the sandbox, and its state. It is an error if it does not run.
-func (r *root) running(ctx context.Context) (cluster.Dir, cluster.Status, error) {
-	dir, err := r.dir()
-	if err != nil {
-		return dir, cluster.Status{}, err
-	}
-	status, err := dir.Control().Status(ctx)
-	return dir, status, err
-}
-
-// client reaches the API server of the running sandbox.
-func (r *root) client(ctx context.Context) (kubernetes.Interface, error) {
-	dir, _, err := r.running(ctx)
-	if err != nil {
-		return nil, err
-	}
-	config, err := dir.RESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	config.QPS = -1
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	return kubernetes.NewForConfig(config)
 }
 
 // group makes a command that only holds others.

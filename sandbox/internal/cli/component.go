@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 )
 
-func newComponent(r *root) *cobra.Command {
+func newComponent(s *target) *cobra.Command {
 	action := func(name, short, done string) *cobra.Command {
 		return &cobra.Command{
 			Use:       name + " NAME",
@@ -22,7 +22,7 @@ func newComponent(r *root) *cobra.Command {
 			Args:      arguments("NAME"),
 			ValidArgs: cluster.Components,
 			RunE: func(cmd *cobra.Command, args []string) error {
-				dir, err := r.dir()
+				dir, err := s.dir()
 				if err != nil {
 					return err
 				}

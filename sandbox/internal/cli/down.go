@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newDown(r *root) *cobra.Command {
+func newDown(s *target) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "Stop a sandbox",
@@ -20,7 +20,7 @@ What is in it is kept in the data directory for the next 'up'.`,
   sandbox down --data-dir /tmp/other`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := r.dir()
+			dir, err := s.dir()
 			if err != nil {
 				return err
 			}

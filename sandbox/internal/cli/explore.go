@@ -124,18 +124,30 @@ func addSettling(cmd *cobra.Command, f *exploreFlags) {
 	flags.StringVar(&f.failOnLog, "fail-on-log", "", "a regular expression: a line of the operator's output that matches is a failure, beside panics")
 }
 
-func (f exploreFlags) explorer(w *explore.Workload, program []string) (*explore.Explorer, error) {
-	e := &explore.Explorer{Workload: w, Quiet: f.quiet, Settle: f.settle, Patience: f.patience, Hold: f.hold, Labs: f.labs}
-	for name, value := range map[string]time.Duration{"quiet": f.quiet, "settle": f.settle, "patience": f.patience, "hold": f.hold} {
-		if value <= 0 {
-			return nil, fmt.Errorf("--%s %s: it must be more than 0", name, value)
+// checkTimes refuses durations with which no run could be judged.
+func (f exploreFlags) checkTimes() error {
+	for _, flag := range []struct {
+		name  string
+		value time.Duration
+	}{{"quiet", f.quiet}, {"settle", f.settle}, {"patience", f.patience}, {"hold", f.hold}} {
+		if flag.value <= 0 {
+			return fmt.Errorf("--%s %s: it must be more than 0", flag.name, flag.value)
 		}
 	}
 	if f.runFor < 0 {
-		return nil, fmt.Errorf("--for %s: it must be more than 0, or 0 for no limit", f.runFor)
+		return fmt.Errorf("--for %s: it must be more than 0, or 0 for no limit", f.runFor)
 	}
 	if f.settle <= f.quiet {
-		return nil, fmt.Errorf("--settle %s: it must be more than --quiet %s, or no step ever comes to rest", f.settle, f.quiet)
+		return fmt.Errorf("--settle %s: it must be more than --quiet %s, or no step ever comes to rest", f.settle, f.quiet)
+	}
+	return nil
+}
+
+// explorer makes the explorer of the flags, for a workload and an operator.
+func (f exploreFlags) explorer(w *explore.Workload, program []string) (*explore.Explorer, error) {
+	e := &explore.Explorer{Workload: w, Quiet: f.quiet, Settle: f.settle, Patience: f.patience, Hold: f.hold, Labs: f.labs}
+	if err := f.checkTimes(); err != nil {
+		return nil, err
 	}
 	var err error
 	if f.failOnLog != "" {

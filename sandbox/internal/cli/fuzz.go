@@ -85,7 +85,8 @@ played again, and what was found before first.`,
 	return cmd
 }
 
-func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
+// check refuses flags without an object to edit, or with an impossible number of nodes.
+func (f fuzzFlags) check() error {
 	switch {
 	case len(f.install) == 0:
 		return errors.New("--install is missing: name the file of the CustomResourceDefinition, and of all else that the operator needs")
@@ -93,6 +94,13 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 		return errors.New("--object is missing: name the file of the object to edit")
 	case f.nodes < 0:
 		return fmt.Errorf("--nodes %d: there cannot be fewer than 0", f.nodes)
+	}
+	return nil
+}
+
+func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
+	if err := f.check(); err != nil {
+		return err
 	}
 	if err := f.playable(cmd, 0); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 )
 
-func newKubeconfig(r *root) *cobra.Command {
+func newKubeconfig(s *target) *cobra.Command {
 	var user, output string
 	var groups []string
 	cmd := &cobra.Command{
@@ -24,21 +24,14 @@ RBAC allows; without --user it is the administrator, who may do everything. With
   sandbox kubeconfig --user alice --group developers --group testers --output alice.kubeconfig`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := r.dir()
+			dir, err := s.dir()
 			if err != nil {
 				return err
 			}
-			var data []byte
-			switch {
-			case user != "":
-				data, err = dir.Access().NewKubeconfig(user, groups)
-			case cmd.Flags().Changed("user"):
-				return errors.New("--user is empty: name the user, or leave it out for the administrator")
-			case len(groups) > 0:
-				return errors.New("--group without --user: name the user who is in the group")
-			default:
-				data, err = dir.Access().AdminKubeconfig()
+			if err := checkUser(user, cmd.Flags().Changed("user"), groups); err != nil {
+				return err
 			}
+			data, err := kubeconfigOf(dir.Access(), user, groups)
 			if err != nil {
 				return err
 			}
@@ -53,4 +46,24 @@ RBAC allows; without --user it is the administrator, who may do everything. With
 	cmd.Flags().StringVar(&user, "user", "", "whose kubeconfig (default "+cluster.Admin+", who may do everything)")
 	cmd.Flags().StringArrayVar(&groups, "group", nil, "a group that the user is in; can be given several times")
 	return cmd
+}
+
+// checkUser refuses a user without a name, and groups without a user.
+func checkUser(user string, given bool, groups []string) error {
+	switch {
+	case user != "":
+		return nil
+	case given:
+		return errors.New("--user is empty: name the user, or leave it out for the administrator")
+	case len(groups) > 0:
+		return errors.New("--group without --user: name the user who is in the group")
+	}
+	return nil
+}
+
+func kubeconfigOf(access cluster.Access, user string, groups []string) ([]byte, error) {
+	if user == "" {
+		return access.AdminKubeconfig()
+	}
+	return access.NewKubeconfig(user, groups)
 }

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 )
 
-func newKubectl(r *root) *cobra.Command {
+func newKubectl(s *target) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl [--data-dir DIR] [--at REVISION] [ARGUMENTS...]",
 		Short: "Run kubectl against a sandbox, as it is or was",
@@ -31,19 +31,27 @@ with --keep-history.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			own, args := leading(args, "--data-dir", "--at")
 			if dir, given := own["--data-dir"]; given {
-				r.dataDir = dir
+				s.dataDir = dir
 			}
 			if revision, given := own["--at"]; given {
-				return r.kubectlAt(cmd.Context(), revision, args)
+				number, err := parseRevision(revision)
+				if err != nil {
+					return err
+				}
+				dir, _, err := s.running(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return kubectlAt(cmd.Context(), dir, number, args)
 			}
-			dir, err := r.dir()
+			dir, err := s.dir()
 			if err != nil {
 				return err
 			}
 			if !dir.Control().Running() {
 				return dir.Control().NotRunning()
 			}
-			// In place of the one that the user may have there already.
+			// This replaces a KUBECONFIG of the user.
 			if err := os.Setenv("KUBECONFIG", dir.Kubeconfig()); err != nil {
 				return err
 			}
@@ -52,8 +60,8 @@ with --keep-history.`,
 	}
 }
 
-// leading takes the named flags, each with its value, from the beginning of arguments that are
-// not ours.
+// leading takes the named flags, each with its value, from the beginning of the arguments of
+// kubectl.
 func leading(args []string, names ...string) (map[string]string, []string) {
 	own := map[string]string{}
 next:

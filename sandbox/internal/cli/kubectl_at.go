@@ -14,20 +14,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/past"
 )
 
-// kubectlAt runs kubectl against the sandbox as it was at a revision.
-func (r *root) kubectlAt(ctx context.Context, at string, args []string) (err error) {
+// parseRevision reads the flag --at.
+func parseRevision(at string) (int64, error) {
 	revision, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || revision < 1 {
-		return fmt.Errorf("--at %q: want a revision, a number like the metadata.resourceVersion of an object", at)
+		return 0, fmt.Errorf("--at %q: want a revision, a number like the metadata.resourceVersion of an object", at)
 	}
-	dir, _, err := r.running(ctx)
-	if err != nil {
-		return err
-	}
+	return revision, nil
+}
+
+// kubectlAt runs kubectl against the sandbox as it was at a revision.
+func kubectlAt(ctx context.Context, dir cluster.Dir, revision int64, args []string) (err error) {
 	config, err := dir.RESTConfig()
 	if err != nil {
 		return err

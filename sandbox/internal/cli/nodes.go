@@ -11,11 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
-func newNodes(r *root) *cobra.Command {
+func newNodes(s *target) *cobra.Command {
 	var message string
 	notReady := &cobra.Command{
 		Use:   "not-ready NAME",
@@ -25,7 +26,7 @@ then it also leaves the pods of the node alone: none starts, none ends.`,
 		Example: `  sandbox nodes not-ready node-3 --message "disk on fire"`,
 		Args:    arguments("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.setNotReady(cmd, args[0], true, message)
+			return setNotReady(cmd, s.client, args[0], true, message)
 		},
 	}
 	notReady.Flags().StringVar(&message, "message", "", "what the kubelet says is wrong")
@@ -35,15 +36,16 @@ then it also leaves the pods of the node alone: none starts, none ends.`,
 		Example: `  sandbox nodes ready node-3`,
 		Args:    arguments("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.setNotReady(cmd, args[0], false, "")
+			return setNotReady(cmd, s.client, args[0], false, "")
 		},
 	}
 	return group(&cobra.Command{Use: "nodes", Short: "Add nodes, make them not ready and ready again, and give them images"},
-		newNodesAdd(r), notReady, ready, newNodesLoadImage(r))
+		newNodesAdd(s), notReady, ready, newNodesLoadImage(s))
 }
 
-func (r *root) setNotReady(cmd *cobra.Command, name string, value bool, message string) error {
-	client, err := r.client(cmd.Context())
+// setNotReady makes the kubelet of a node report that it is not ready, or ready again.
+func setNotReady(cmd *cobra.Command, connect func(context.Context) (kubernetes.Interface, error), name string, value bool, message string) error {
+	client, err := connect(cmd.Context())
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
-func newNodesAdd(r *root) *cobra.Command {
+func newNodesAdd(s *target) *cobra.Command {
 	var pool, prefix, allocatable, labels, taints string
 	count := 1
 	cmd := &cobra.Command{
@@ -48,7 +48,7 @@ func newNodesAdd(r *root) *cobra.Command {
 			if problems := validation.IsDNS1123Subdomain(prefix + "-1"); len(problems) > 0 {
 				return fmt.Errorf("--name-prefix %q cannot begin the name of a node: %s", prefix, problems[0])
 			}
-			client, err := r.client(cmd.Context())
+			client, err := s.client(cmd.Context())
 			if err != nil {
 				return err
 			}

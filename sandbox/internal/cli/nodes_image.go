@@ -11,7 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
-func newNodesLoadImage(r *root) *cobra.Command {
+func newNodesLoadImage(s *target) *cobra.Command {
 	return &cobra.Command{
 		Use:   "load-image NAME PROGRAM",
 		Short: "Make an image of one program, and give it to the real nodes",
@@ -24,18 +24,18 @@ replaced. Nodes have no other images, and cannot pull any.`,
   sandbox kubectl create deployment operator --image=operator:dev`,
 		Args: arguments("NAME", "PROGRAM"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, s, err := r.running(cmd.Context())
+			dir, status, err := s.running(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if s.RealNodes == 0 {
+			if status.RealNodes == 0 {
 				return fmt.Errorf("the sandbox in %s has no real nodes: stop it, and start it with 'sandbox up --real-nodes 1'", dir)
 			}
 			file, err := realnode.StoreImage(dir.Images(), args[0], args[1])
 			if err != nil {
 				return err
 			}
-			for _, socket := range s.NodeSockets() {
+			for _, socket := range status.NodeSockets() {
 				if err := realnode.Load(cmd.Context(), socket, file); err != nil {
 					return err
 				}

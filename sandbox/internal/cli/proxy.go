@@ -28,7 +28,7 @@ type proxyFlags struct {
 	kubeconfig, write, scenario, log, listen, control string
 }
 
-func newProxy(r *root) *cobra.Command {
+func newProxy(s *target) *cobra.Command {
 	var f proxyFlags
 	cmd := &cobra.Command{
 		Use:   "proxy --write-kubeconfig FILE [-- PROGRAM [ARGUMENTS...]]",
@@ -62,7 +62,7 @@ the proxy. Rules can crash it; if it ends by itself, so does the proxy.`,
 			}
 			return arguments()(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return r.runProxy(cmd, f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, s, args) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -75,8 +75,9 @@ the proxy. Rules can crash it; if it ends by itself, so does the proxy.`,
 	return cmd
 }
 
-func (r *root) runProxy(cmd *cobra.Command, f proxyFlags, arguments []string) error {
-	o, err := r.proxyOptions(f)
+// run runs the proxy, and the program if there are arguments.
+func (f proxyFlags) run(cmd *cobra.Command, s *target, arguments []string) error {
+	o, err := f.options(s.dir)
 	if err != nil {
 		return err
 	}
@@ -162,8 +163,9 @@ func runWith(ctx context.Context, server *proxy.Server, program *program) error 
 	return err
 }
 
-// proxyOptions checks what the flags say, before anything is written.
-func (r *root) proxyOptions(f proxyFlags) (proxy.Options, error) {
+// options checks the flags, and reads the files that they name, before anything is written. The
+// default of --kubeconfig is that of the sandbox in a directory.
+func (f proxyFlags) options(sandbox func() (cluster.Dir, error)) (proxy.Options, error) {
 	o := proxy.Options{Listen: f.listen, Control: f.control}
 	if f.write == "" {
 		return o, errors.New("--write-kubeconfig is missing: name the file that the operator will be started with")
@@ -185,7 +187,7 @@ func (r *root) proxyOptions(f proxyFlags) (proxy.Options, error) {
 		}
 	}
 	if f.kubeconfig == "" {
-		dir, err := r.dir()
+		dir, err := sandbox()
 		if err != nil {
 			return o, err
 		}

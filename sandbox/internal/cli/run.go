@@ -25,7 +25,7 @@ type runFlags struct {
 	kubelets                      bool
 }
 
-func newRun(r *root) *cobra.Command {
+func newRun(s *target) *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- PROGRAM [ARGUMENTS...]",
@@ -54,7 +54,7 @@ user namespaces.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), s, args) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -70,7 +70,7 @@ user namespaces.`,
 }
 
 // run is called twice: by the user, and in the namespaces that the first call makes.
-func (r *root) run(ctx context.Context, f runFlags, program []string) error {
+func (f runFlags) run(ctx context.Context, s *target, program []string) error {
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (r *root) run(ctx context.Context, f runFlags, program []string) error {
 	if _, err := incluster.LookPath(program[0]); err != nil {
 		return err
 	}
-	dir, _, err := r.running(ctx)
+	dir, _, err := s.running(ctx)
 	if err != nil {
 		return err
 	}

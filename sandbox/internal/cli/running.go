@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 )
 
-// join uses the sandbox that another command has started in the directory, if there
-// is one: it waits until that is ready and checks that it fits the flags.
+// join uses a sandbox that another command has started in the directory: it waits until the sandbox is
+// ready and checks that it fits the flags.
 func join(cmd *cobra.Command, o cluster.Options) (joined bool, _ error) {
 	if !o.Dir.Control().Running() {
 		return false, nil
@@ -26,21 +26,31 @@ func join(cmd *cobra.Command, o cluster.Options) (joined bool, _ error) {
 	case err != nil:
 		return true, err
 	}
-	if err := sameAs(cmd, o, s); err != nil {
+	if err := fits(cmd.Flags(), o, s); err != nil {
 		return true, err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "A sandbox already runs in %s (pid %d).\n", o.Dir, s.PID)
 	return true, nil
 }
 
-// sameAs returns an error if a flag asks for what the running sandbox was not started
-// with.
-func sameAs(cmd *cobra.Command, o cluster.Options, s cluster.Status) error {
+// fits returns an error if flags ask for another sandbox than the running sandbox.
+func fits(flags *pflag.FlagSet, o cluster.Options, s cluster.Status) error {
+	other := differing(flags, o, s)
+	if len(other) == 0 {
+		return nil
+	}
+	return fmt.Errorf("a sandbox already runs in %s (pid %d) and was started without %s: stop it first with 'sandbox down%s', or leave that out",
+		o.Dir, s.PID, strings.Join(other, " "), at(o.Dir))
+}
+
+// differing returns the given flags that a running sandbox does not satisfy. More nodes than asked for
+// satisfy --nodes; without --fresh, any state does.
+func differing(flags *pflag.FlagSet, o cluster.Options, s cluster.Status) []string {
 	running := s.Delays
 	delays := pflag.NewFlagSet("", pflag.ContinueOnError)
 	running.AddFlags(delays)
 	var other []string
-	cmd.Flags().Visit(func(f *pflag.Flag) {
+	flags.Visit(func(f *pflag.Flag) {
 		same := true
 		switch f.Name {
 		case "nodes":
@@ -72,9 +82,5 @@ func sameAs(cmd *cobra.Command, o cluster.Options, s cluster.Status) error {
 			other = append(other, fmt.Sprintf("--%s=%s", f.Name, f.Value))
 		}
 	})
-	if len(other) == 0 {
-		return nil
-	}
-	return fmt.Errorf("a sandbox already runs in %s (pid %d) and was started without %s: stop it first with 'sandbox down%s', or leave that out",
-		o.Dir, s.PID, strings.Join(other, " "), at(o.Dir))
+	return other
 }

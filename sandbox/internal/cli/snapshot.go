@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -19,12 +18,12 @@ import (
 // answersWithin is how long etcd may take to answer.
 const answersWithin = 30 * time.Second
 
-func newSnapshot(r *root) *cobra.Command {
+func newSnapshot(s *target) *cobra.Command {
 	return group(&cobra.Command{Use: "snapshot", Short: "Save all objects of a sandbox, and put them back"},
-		newSnapshotSave(r), newSnapshotRestore(r))
+		newSnapshotSave(s), newSnapshotRestore(s))
 }
 
-func newSnapshotSave(r *root) *cobra.Command {
+func newSnapshotSave(s *target) *cobra.Command {
 	return &cobra.Command{
 		Use:   "save FILE",
 		Short: "Save all objects of a sandbox",
@@ -34,27 +33,27 @@ The sandbox runs on. The file has the Secrets, too, and only its user can read i
   sandbox snapshot restore installed.snapshot`,
 		Args: arguments("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.withEtcd(cmd.Context(), func(_ cluster.Dir, etcd *clientv3.Client) error {
+			return s.withEtcd(cmd.Context(), func(_ cluster.Dir, etcd *clientv3.Client) error {
 				ctx, cancel := context.WithTimeoutCause(cmd.Context(), answersWithin, fmt.Errorf("etcd has not answered in %s: see 'sandbox status'", answersWithin))
 				defer cancel()
-				s, err := snapshot.Take(ctx, etcd, cluster.KubernetesVersion())
+				taken, err := snapshot.Take(ctx, etcd, cluster.KubernetesVersion())
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
 				if err != nil {
 					return err
 				}
-				if err := s.Save(args[0]); err != nil {
+				if err := taken.Save(args[0]); err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s has the %d objects of revision %d.\n", args[0], len(s.Objects), s.Revision)
+				fmt.Fprintf(cmd.OutOrStdout(), "%s has the %d objects of revision %d.\n", args[0], len(taken.Objects), taken.Revision)
 				return nil
 			})
 		},
 	}
 }
 
-func newSnapshotRestore(r *root) *cobra.Command {
+func newSnapshotRestore(s *target) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Put all objects of a sandbox back to a snapshot",
@@ -68,46 +67,28 @@ remember what was there. Programs of yours that remember it should be, too.`,
   sandbox snapshot restore installed.snapshot`,
 		Args: arguments("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := snapshot.Load(args[0])
+			saved, err := snapshot.Load(args[0])
 			if err != nil {
 				return err
 			}
-			if err := s.Fits(cluster.KubernetesVersion()); err != nil {
+			if err := saved.Fits(cluster.KubernetesVersion()); err != nil {
 				return err
 			}
-			return r.withEtcd(cmd.Context(), func(dir cluster.Dir, etcd *clientv3.Client) error {
+			return s.withEtcd(cmd.Context(), func(dir cluster.Dir, etcd *clientv3.Client) error {
 				began := time.Now()
 				var changed int
 				err := dir.Control().Without(cmd.Context(), func() error {
 					var err error
-					changed, err = s.Restore(cmd.Context(), etcd)
+					changed, err = saved.Restore(cmd.Context(), etcd)
 					return err
 				})
 				if err != nil {
 					return err
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "Restored the %d objects of %s in %.1f s: %d had to be written or removed.\n",
-					len(s.Objects), args[0], time.Since(began).Seconds(), changed)
+					len(saved.Objects), args[0], time.Since(began).Seconds(), changed)
 				return nil
 			})
 		},
 	}
-}
-
-// withEtcd calls a function with the etcd of the running sandbox, which has come up: before, what
-// every cluster has is not all there.
-func (r *root) withEtcd(ctx context.Context, do func(cluster.Dir, *clientv3.Client) error) (err error) {
-	dir, status, err := r.running(ctx)
-	if err == nil && !status.CameUp() {
-		_, err = dir.Control().Await(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	etcd, err := dir.Etcd(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, etcd.Close()) }()
-	return do(dir, etcd)
 }

@@ -14,13 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// statusOutput is what status prints as JSON.
+// statusOutput is the output of status as JSON.
 type statusOutput struct {
 	cluster.Status
 	Nodes nodeCount `json:"nodes"`
@@ -29,11 +30,11 @@ type statusOutput struct {
 type nodeCount struct {
 	Total int `json:"total"`
 	Ready int `json:"ready"`
-	// Error says why they could not be counted.
+	// Error is the reason why the nodes could not be counted.
 	Error string `json:"error,omitempty"`
 }
 
-func newStatus(r *root) *cobra.Command {
+func newStatus(s *target) *cobra.Command {
 	var output string
 	var quiet quietFlags
 	cmd := &cobra.Command{
@@ -55,14 +56,14 @@ error names the last write: as a test, that nothing writes at rest.`,
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output %q: want json, or leave it out", output)
 			}
-			if err := quiet.await(cmd, r); err != nil {
+			if err := quiet.await(cmd, s); err != nil {
 				return err
 			}
-			_, s, err := r.running(cmd.Context())
+			_, status, err := s.running(cmd.Context())
 			if err != nil {
 				return err
 			}
-			result := statusOutput{Status: s, Nodes: r.countNodes(cmd.Context())}
+			result := statusOutput{Status: status, Nodes: countNodes(cmd.Context(), s.client)}
 			if output == "json" {
 				encoder := json.NewEncoder(cmd.OutOrStdout())
 				encoder.SetIndent("", "  ")
@@ -71,7 +72,7 @@ error names the last write: as a test, that nothing writes at rest.`,
 			if err := printStatus(cmd.OutOrStdout(), result); err != nil {
 				return err
 			}
-			if down := s.Down(); s.CameUp() && len(down) > 0 {
+			if down := status.Down(); status.CameUp() && len(down) > 0 {
 				return fmt.Errorf("the sandbox is not ready: %s: see 'sandbox component --help'", strings.Join(down, ", "))
 			}
 			return nil
@@ -83,10 +84,10 @@ error names the last write: as a test, that nothing writes at rest.`,
 }
 
 // countNodes lists the nodes with a timeout, since the API server may be paused.
-func (r *root) countNodes(ctx context.Context) nodeCount {
+func countNodes(ctx context.Context, connect func(context.Context) (kubernetes.Interface, error)) nodeCount {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	client, err := r.client(ctx)
+	client, err := connect(ctx)
 	if err != nil {
 		return nodeCount{Error: err.Error()}
 	}

@@ -16,28 +16,36 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/snapshot"
 )
 
-// quietFlags are those by which status waits until nothing is written any more.
+// quietFlags are the flags by which status waits until nothing is written any more.
 type quietFlags struct{ until, timeout time.Duration }
 
 func (f *quietFlags) add(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&f.until, "until-quiet", 0, "wait first, until nothing was written for so long, but Leases and Events")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "for how long to wait for that at most")
+	cmd.Flags().DurationVar(&f.until, "until-quiet", 0, "wait first, until nothing but Leases and Events was written for this time")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "maximum time to wait for quiet")
 }
 
-// await waits, if that is asked for.
-func (f *quietFlags) await(cmd *cobra.Command, r *root) error {
+// check refuses flags that contradict each other, and reports whether to wait. The flags given are
+// until and timeout.
+func (f *quietFlags) check(until, timeout bool) (wait bool, _ error) {
 	switch {
-	case !cmd.Flags().Changed("until-quiet"):
-		if cmd.Flags().Changed("timeout") {
-			return errors.New("--timeout without --until-quiet: there is nothing to wait for")
-		}
-		return nil
+	case !until && timeout:
+		return false, errors.New("--timeout without --until-quiet: there is nothing to wait for")
+	case !until:
+		return false, nil
 	case f.until <= 0:
-		return fmt.Errorf("--until-quiet %s: it must be more than 0", f.until)
+		return false, fmt.Errorf("--until-quiet %s: it must be more than 0", f.until)
 	case f.timeout <= f.until:
-		return fmt.Errorf("--timeout %s: it must be more than --until-quiet %s", f.timeout, f.until)
+		return false, fmt.Errorf("--timeout %s: it must be more than --until-quiet %s", f.timeout, f.until)
 	}
-	return r.withEtcd(cmd.Context(), func(_ cluster.Dir, etcd *clientv3.Client) error {
+	return true, nil
+}
+
+// await waits until nothing is written any more, with --until-quiet.
+func (f *quietFlags) await(cmd *cobra.Command, s *target) error {
+	if wait, err := f.check(cmd.Flags().Changed("until-quiet"), cmd.Flags().Changed("timeout")); !wait {
+		return err
+	}
+	return s.withEtcd(cmd.Context(), func(_ cluster.Dir, etcd *clientv3.Client) error {
 		ctx, cancel := context.WithTimeoutCause(cmd.Context(), f.timeout, fmt.Errorf("after %s", f.timeout))
 		defer cancel()
 		return snapshot.Quiet(ctx, etcd, f.until)

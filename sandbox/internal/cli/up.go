@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
@@ -27,7 +28,7 @@ import (
 // is ready.
 const reportFD = "SANDBOX_REPORT_FD"
 
-func newUp(r *root) *cobra.Command {
+func newUp(s *target) *cobra.Command {
 	o := cluster.Options{Nodes: 5, Delays: kubelet.DefaultDelays()}
 	var detach bool
 	var owner int
@@ -59,16 +60,10 @@ by annotations of its pod template:
   sandbox up --fresh --pod-initialized-after 2s --pod-containers-ready-after 5s`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Dir, err = r.dir(); err != nil {
+			if o.Dir, err = s.dir(); err != nil {
 				return err
 			}
-			if o.Nodes < 0 {
-				return fmt.Errorf("--nodes %d: a sandbox cannot have fewer than 0 nodes", o.Nodes)
-			}
-			if o.RealNodes < 0 || o.RealNodes > realnode.Most {
-				return fmt.Errorf("--real-nodes %d: want a number from 0 to %d", o.RealNodes, realnode.Most)
-			}
-			if err := o.Delays.Validate(); err != nil {
+			if err := checkNodes(o); err != nil {
 				return err
 			}
 			if err := chooseRelease(cmd.Flags(), &o); err != nil {
@@ -92,21 +87,36 @@ by annotations of its pod template:
 			return up(cmd, o)
 		},
 	}
-	flags := cmd.Flags()
+	addUp(cmd.Flags(), &o)
+	cmd.Flags().BoolVar(&detach, "detach", false, "return once the sandbox is ready and leave it running")
+	cmd.Flags().IntVar(&owner, "owner", 0, "stop and remove the data directory when the process with this ID has ended, even if it was killed")
+	return cmd
+}
+
+// addUp adds the flags of the options of a sandbox.
+func addUp(flags *pflag.FlagSet, o *cluster.Options) {
 	flags.SortFlags = false
 	flags.IntVar(&o.Nodes, "nodes", o.Nodes, "minimum number of nodes")
-	flags.IntVar(&o.RealNodes, "real-nodes", 0, "how many more nodes have a real kubelet and run containers; needs root and 'make build-node'")
+	flags.IntVar(&o.RealNodes, "real-nodes", 0, "number of additional nodes with a real kubelet, which run containers; needs root and 'make build-node'")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "also write the kubeconfig of the administrator to this file")
 	flags.BoolVar(&o.Audit, "audit", false, "log each request to the API server to audit.log in the data directory")
-	flags.BoolVar(&o.Fresh, "fresh", false, "remove what an earlier run left in the data directory")
-	flags.BoolVar(&detach, "detach", false, "return once the sandbox is ready and leave it running")
-	flags.IntVar(&owner, "owner", 0, "stop and remove the data directory when the process with this ID has ended, even if it was killed")
+	flags.BoolVar(&o.Fresh, "fresh", false, "remove the state of earlier runs from the data directory first")
 	flags.StringVar((*string)(&o.Kubernetes), "kubernetes", "", "run this release of Kubernetes, like 1.34, which 'make build-kubernetes' has built (default $SANDBOX_KUBERNETES, or that of --version)")
 	flags.StringVar(&o.EmulatedVersion, "emulated-version", "", "have the APIs and features of this release of Kubernetes only, like 1.34 (default that of --version)")
 	flags.BoolVar(&o.KeepHistory, "keep-history", false, "keep each revision of each object, for 'sandbox kubectl --at': memory and disk grow with each write")
 	flags.BoolVar(&o.PodEvents, "pod-events", true, "let kubelets write events about pods; leave them out where thousands of pods come and go")
 	o.Delays.AddFlags(flags)
-	return cmd
+}
+
+// checkNodes refuses numbers of nodes and delays of pods that no sandbox can have.
+func checkNodes(o cluster.Options) error {
+	if o.Nodes < 0 {
+		return fmt.Errorf("--nodes %d: a sandbox cannot have fewer than 0 nodes", o.Nodes)
+	}
+	if o.RealNodes < 0 || o.RealNodes > realnode.Most {
+		return fmt.Errorf("--real-nodes %d: want a number from 0 to %d", o.RealNodes, realnode.Most)
+	}
+	return o.Delays.Validate()
 }
 
 // up runs the sandbox in this process.
@@ -142,9 +152,9 @@ func up(cmd *cobra.Command, o cluster.Options) error {
 	return err
 }
 
-// at says where the sandbox is, unless it is where commands look anyway.
+// at returns the flag --data-dir for a command on the sandbox, "" for the default directory.
 func at(dir cluster.Dir) string {
-	if standard, err := (&root{}).dir(); err == nil && standard == dir {
+	if standard, err := (&target{}).dir(); err == nil && standard == dir {
 		return ""
 	}
 	return " --data-dir " + string(dir)
@@ -177,8 +187,21 @@ func atLeast(nodes int) string {
 	return fmt.Sprintf("at least %d nodes", nodes)
 }
 
-// upDetached starts another process that runs the sandbox, and returns once
-// that is ready or has failed.
+// childArgs are the arguments of the process that runs a detached sandbox: the same options.
+func childArgs(o cluster.Options) []string {
+	args := []string{
+		"sandbox", "up", "--data-dir", string(o.Dir), fmt.Sprintf("--nodes=%d", o.Nodes), fmt.Sprintf("--real-nodes=%d", o.RealNodes), "--kubeconfig=" + o.Kubeconfig,
+		fmt.Sprintf("--audit=%t", o.Audit), fmt.Sprintf("--fresh=%t", o.Fresh), fmt.Sprintf("--pod-events=%t", o.PodEvents),
+		"--kubernetes=" + string(o.Kubernetes), "--emulated-version=" + o.EmulatedVersion, fmt.Sprintf("--keep-history=%t", o.KeepHistory),
+	}
+	if o.Owner != nil {
+		args = append(args, fmt.Sprintf("--owner=%d", o.Owner.PID))
+	}
+	return append(args, o.Delays.Args()...)
+}
+
+// upDetached starts another process that runs the sandbox, and returns once the sandbox is ready or
+// has failed.
 func upDetached(cmd *cobra.Command, o cluster.Options) error {
 	if joined, err := join(cmd, o); joined {
 		return err
@@ -199,17 +222,9 @@ func upDetached(cmd *cobra.Command, o cluster.Options) error {
 		return err
 	}
 	defer log.Close()
-	args := []string{
-		"sandbox", "up", "--data-dir", string(o.Dir), fmt.Sprintf("--nodes=%d", o.Nodes), fmt.Sprintf("--real-nodes=%d", o.RealNodes), "--kubeconfig=" + o.Kubeconfig,
-		fmt.Sprintf("--audit=%t", o.Audit), fmt.Sprintf("--fresh=%t", o.Fresh), fmt.Sprintf("--pod-events=%t", o.PodEvents),
-		"--kubernetes=" + string(o.Kubernetes), "--emulated-version=" + o.EmulatedVersion, fmt.Sprintf("--keep-history=%t", o.KeepHistory),
-	}
-	if o.Owner != nil {
-		args = append(args, fmt.Sprintf("--owner=%d", o.Owner.PID))
-	}
 	child := &exec.Cmd{
 		Path:        "/proc/self/exe",
-		Args:        append(args, o.Delays.Args()...),
+		Args:        childArgs(o),
 		Env:         append(os.Environ(), reportFD+"=3"),
 		Stdout:      log,
 		Stderr:      log,

@@ -12,6 +12,7 @@
 //
 //   - namespaces.go: the first process, and how it starts the second one
 //   - run.go: the second process, step by step
+//   - cleanups.go: undoes the changes that were made for the program
 //   - process.go: the program: its start, signals, and how it ended
 //   - deployment.go: the Deployment that says what the program is given
 //   - pod.go: the Pod and the ServiceAccount in the API server

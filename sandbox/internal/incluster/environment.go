@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubernetes/pkg/api/v1/resource"
 	"k8s.io/kubernetes/pkg/fieldpath"
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
@@ -23,45 +26,43 @@ import (
 // elsewhere are variables of the user that would lead the program to another API server.
 var elsewhere = []string{"KUBECONFIG", "KUBERNETES_MASTER"}
 
-// command returns the command that starts the program, with the arguments of the
-// container unless the user gave some, and with the environment that it has in a
-// cluster.
-func (r *run) command(ctx context.Context, pod *corev1.Pod) (*exec.Cmd, error) {
-	main := container(pod)
-	variables, err := r.containerVariables(ctx, pod, main)
+// command returns the command that starts the program in its Pod, with the arguments of the
+// container unless the user gave some, and with the environment of a container in a cluster.
+func (o Options) command(pod *corev1.Pod, declared map[string]string) (*exec.Cmd, error) {
+	address, err := url.Parse(o.Config.Host)
 	if err != nil {
 		return nil, err
 	}
-	host, port, err := r.apiServer()
+	host, port, err := net.SplitHostPort(address.Host)
 	if err != nil {
 		return nil, err
 	}
-	args := r.Program[1:]
+	args := o.Program[1:]
 	if len(args) == 0 {
-		for _, arg := range containerArgs(main) {
-			args = append(args, expansion.Expand(arg, expansion.MappingFuncFor(variables)))
+		for _, arg := range containerArgs(container(pod)) {
+			args = append(args, expansion.Expand(arg, expansion.MappingFuncFor(declared)))
 		}
 	}
-	cmd := exec.Command(r.Program[0], args...)
+	cmd := exec.Command(o.Program[0], args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// Of two variables of one name, the last one counts.
+	// Of two variables with the same name, the last counts.
 	cmd.Env = slices.Concat(
 		slices.DeleteFunc(os.Environ(), leadsElsewhere),
 		[]string{"HOSTNAME=" + pod.Name},
-		assignments(variables),
+		assignments(declared),
 		serviceVariables(host, port),
-		r.Environment,
+		o.Environment,
 	)
 	return cmd, nil
 }
 
-// serviceVariables are those by which a program finds the API server.
+// serviceVariables are the variables by which a program finds the API server.
 func serviceVariables(host, port string) []string {
 	return []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "KUBERNETES_SERVICE_PORT_HTTPS=" + port}
 }
 
-// containerArgs returns what the container starts its program with. The first word of
-// its command is the program itself.
+// containerArgs returns the arguments of the program of a container. The first word of its command is
+// the program itself.
 func containerArgs(c *corev1.Container) []string {
 	if len(c.Command) == 0 {
 		return c.Args
@@ -82,55 +83,60 @@ func assignments(variables map[string]string) []string {
 	return list
 }
 
-// containerVariables returns the environment variables that the container declares, as a
-// kubelet does: those of whole ConfigMaps and Secrets first, and each can refer to the
-// ones before it.
-func (r *run) containerVariables(ctx context.Context, pod *corev1.Pod, c *corev1.Container) (map[string]string, error) {
-	variables := map[string]string{}
+// variables evaluates the environment variables of the containers of a Pod, as a kubelet does.
+type variables struct {
+	client kubernetes.Interface
+	pod    *corev1.Pod
+}
+
+// of returns the variables that a container declares: first whole ConfigMaps and Secrets, then single
+// variables. A variable can refer to the variables before it.
+func (v variables) of(ctx context.Context, c *corev1.Container) (map[string]string, error) {
+	values := map[string]string{}
 	for _, source := range c.EnvFrom {
-		data, err := r.allKeys(ctx, pod.Namespace, source)
+		data, err := v.allKeys(ctx, source)
 		if err != nil {
 			return nil, fmt.Errorf("envFrom of the container %s: %w", c.Name, err)
 		}
 		for key, value := range data {
-			variables[source.Prefix+key] = value
+			values[source.Prefix+key] = value
 		}
 	}
-	for _, v := range c.Env {
-		value, found := expansion.Expand(v.Value, expansion.MappingFuncFor(variables)), true
-		if v.ValueFrom != nil {
+	for _, declared := range c.Env {
+		value, found := expansion.Expand(declared.Value, expansion.MappingFuncFor(values)), true
+		if declared.ValueFrom != nil {
 			var err error
-			if value, found, err = r.valueFrom(ctx, pod, c, v.ValueFrom); err != nil {
-				return nil, fmt.Errorf("env %s of the container %s: %w", v.Name, c.Name, err)
+			if value, found, err = v.valueFrom(ctx, c, declared.ValueFrom); err != nil {
+				return nil, fmt.Errorf("env %s of the container %s: %w", declared.Name, c.Name, err)
 			}
 		}
 		if found {
-			variables[v.Name] = value
+			values[declared.Name] = value
 		}
 	}
-	return variables, nil
+	return values, nil
 }
 
-func (r *run) allKeys(ctx context.Context, namespace string, source corev1.EnvFromSource) (map[string]string, error) {
+func (v variables) allKeys(ctx context.Context, source corev1.EnvFromSource) (map[string]string, error) {
 	switch {
 	case source.ConfigMapRef != nil:
-		return r.configMap(ctx, namespace, source.ConfigMapRef.Name, source.ConfigMapRef.Optional)
+		return v.configMap(ctx, source.ConfigMapRef.Name, source.ConfigMapRef.Optional)
 	case source.SecretRef != nil:
-		return r.secret(ctx, namespace, source.SecretRef.Name, source.SecretRef.Optional)
+		return v.secret(ctx, source.SecretRef.Name, source.SecretRef.Optional)
 	}
 	return nil, nil
 }
 
-// valueFrom returns what a variable refers to, and whether it is there. It is an error
-// if something is missing that is not optional.
-func (r *run) valueFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Container, from *corev1.EnvVarSource) (string, bool, error) {
+// valueFrom returns the value that a variable refers to, and whether it exists. It is an error if a
+// value is missing that is not optional.
+func (v variables) valueFrom(ctx context.Context, c *corev1.Container, from *corev1.EnvVarSource) (string, bool, error) {
 	var data map[string]string
 	var key, kind string
 	var optional *bool
 	var err error
 	switch {
 	case from.FieldRef != nil:
-		value, err := field(pod, from.FieldRef.FieldPath)
+		value, err := field(v.pod, from.FieldRef.FieldPath)
 		return value, err == nil, err
 	case from.ResourceFieldRef != nil:
 		value, err := resource.ExtractContainerResourceValue(from.ResourceFieldRef, c)
@@ -138,23 +144,23 @@ func (r *run) valueFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Containe
 	case from.ConfigMapKeyRef != nil:
 		ref := from.ConfigMapKeyRef
 		key, optional, kind = ref.Key, ref.Optional, "ConfigMap "+ref.Name
-		data, err = r.configMap(ctx, pod.Namespace, ref.Name, optional)
+		data, err = v.configMap(ctx, ref.Name, optional)
 	case from.SecretKeyRef != nil:
 		ref := from.SecretKeyRef
 		key, optional, kind = ref.Key, ref.Optional, "Secret "+ref.Name
-		data, err = r.secret(ctx, pod.Namespace, ref.Name, optional)
+		data, err = v.secret(ctx, ref.Name, optional)
 	default:
 		err = fmt.Errorf("this kind of source is not supported: give its value as 'value'")
 	}
 	value, found := data[key]
 	if err == nil && !found && !isTrue(optional) {
-		err = fmt.Errorf("the %s in the namespace %s has no key %s", kind, pod.Namespace, key)
+		err = fmt.Errorf("the %s in the namespace %s has no key %s", kind, v.pod.Namespace, key)
 	}
 	return value, found, err
 }
 
-// field returns a field of the Pod. Those of its spec and status are not known to the
-// library, as they are not in the object before the Pod runs.
+// field returns a field of the Pod. The library does not know the fields of its spec and status, which
+// a Pod has only when it runs.
 func field(pod *corev1.Pod, path string) (string, error) {
 	switch path {
 	case "spec.nodeName":
@@ -169,18 +175,18 @@ func field(pod *corev1.Pod, path string) (string, error) {
 	return fieldpath.ExtractFieldPathAsString(pod, path)
 }
 
-func (r *run) configMap(ctx context.Context, namespace, name string, optional *bool) (map[string]string, error) {
-	object, err := r.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+func (v variables) configMap(ctx context.Context, name string, optional *bool) (map[string]string, error) {
+	object, err := v.client.CoreV1().ConfigMaps(v.pod.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, missing(err, "ConfigMap", namespace, name, optional)
+		return nil, missing(err, "ConfigMap", v.pod.Namespace, name, optional)
 	}
 	return object.Data, nil
 }
 
-func (r *run) secret(ctx context.Context, namespace, name string, optional *bool) (map[string]string, error) {
-	object, err := r.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+func (v variables) secret(ctx context.Context, name string, optional *bool) (map[string]string, error) {
+	object, err := v.client.CoreV1().Secrets(v.pod.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, missing(err, "Secret", namespace, name, optional)
+		return nil, missing(err, "Secret", v.pod.Namespace, name, optional)
 	}
 	data := map[string]string{}
 	for key, value := range object.Data {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,40 +34,36 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
-// DefaultCertDir is where programs made with controller-runtime expect the certificate by which
-// they serve webhooks.
+// DefaultCertDir is the directory in which programs made with controller-runtime expect the serving
+// certificate for webhooks.
 func DefaultCertDir() string {
 	return filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs")
 }
 
-// podTimeout is how long the Pod may take to become ready.
+// podTimeout is the longest time until the Pod is ready.
 const podTimeout = 30 * time.Second
 
-// MakePod makes the Pod that a program has in the cluster while this process lives, and returns it
-// when it is ready, with the environment that its container declares. What is wrong with that
+// MakePod creates a Pod for a program of this process, which lives as long as this process, and
+// returns it when it is ready, with the environment that its container declares. An error in that
 // environment is returned as a warning.
 func MakePod(ctx context.Context, o Options) (pod *corev1.Pod, environment []string, warning, err error) {
-	r := &run{Options: o}
-	if r.client, err = kubernetes.NewForConfig(o.Config); err != nil {
+	client, err := kubernetes.NewForConfig(o.Config)
+	if err != nil {
 		return nil, nil, nil, err
 	}
-	if o.From != "" {
-		if r.deployment, err = findDeployment(ctx, r.client, o.From); err != nil {
-			return nil, nil, nil, err
-		}
-	}
-	if pod, err = r.newPod(ctx); err != nil {
+	if pod, err = newPod(ctx, client, o); err != nil {
 		return nil, nil, nil, err
 	}
-	if pod, err = r.startPod(ctx, pod); err != nil {
+	// The Pod needs no cleanup: the kubelet removes it when this process has ended.
+	if pod, err = (podStarter{client: client, cleanups: &cleanups{}}).start(ctx, pod); err != nil {
 		return nil, nil, nil, err
 	}
-	variables, warning := r.containerVariables(ctx, pod, container(pod))
-	return pod, append(assignments(variables), "HOSTNAME="+pod.Name), warning, nil
+	declared, warning := variables{client: client, pod: pod}.of(ctx, container(pod))
+	return pod, append(assignments(declared), "HOSTNAME="+pod.Name), warning, nil
 }
 
-// container returns the container of a Pod that the program is: the one that kubectl takes by
-// default.
+// container returns the container of a Pod that the program replaces: the default container of
+// kubectl.
 func container(pod *corev1.Pod) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == pod.Annotations[podcmd.DefaultContainerAnnotationName] {
@@ -77,42 +74,59 @@ func container(pod *corev1.Pod) *corev1.Container {
 }
 
 // newPod describes the Pod of the program, which is not in the API server yet.
-func (r *run) newPod(ctx context.Context) (*corev1.Pod, error) {
-	pod := &corev1.Pod{}
-	if r.deployment != nil {
-		template := r.deployment.Spec.Template.DeepCopy()
-		pod.Namespace = r.deployment.Namespace
-		pod.GenerateName = r.deployment.Name + "-"
-		pod.Labels, pod.Annotations = template.Labels, template.Annotations
-		pod.Spec = template.Spec
-		pod.Spec.ServiceAccountName = cmp.Or(pod.Spec.ServiceAccountName, "default")
-		owner, err := r.replicaSet()
+func newPod(ctx context.Context, client kubernetes.Interface, o Options) (*corev1.Pod, error) {
+	var pod *corev1.Pod
+	if o.From == "" {
+		pod = standalonePod(o.Program[0], o.ServiceAccount)
+	} else {
+		deployment, err := findDeployment(ctx, client, o.From)
 		if err != nil {
 			return nil, err
 		}
-		pod.OwnerReferences = owner
-	} else {
-		name := podNameOf(r.Program[0])
-		pod.Namespace = cmp.Or(r.ServiceAccount.Namespace, metav1.NamespaceDefault)
-		pod.GenerateName = name + "-"
-		pod.Spec.ServiceAccountName = r.ServiceAccount.Name
-		pod.Spec.Containers = []corev1.Container{{
-			Name: "program", Image: name,
-			Env: []corev1.EnvVar{fieldVariable("POD_NAME", "metadata.name"), fieldVariable("POD_NAMESPACE", "metadata.namespace")},
-			// It is allowed in every namespace.
-			SecurityContext: &corev1.SecurityContext{
-				RunAsNonRoot: new(true), AllowPrivilegeEscalation: new(false),
-				Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-		}}
+		pod = podOfDeployment(deployment)
+		if pod.OwnerReferences, err = replicaSet(client, deployment); err != nil {
+			return nil, err
+		}
 	}
-	var err error
-	if pod.Spec.NodeName, err = r.readyNode(ctx); err != nil {
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	if pod.Spec.NodeName, err = readyNode(nodes.Items); err != nil {
 		return nil, err
 	}
 	asRunning(pod)
 	return pod, nil
+}
+
+// podOfDeployment is a Pod with the template of a Deployment.
+func podOfDeployment(deployment *appsv1.Deployment) *corev1.Pod {
+	template := deployment.Spec.Template.DeepCopy()
+	pod := &corev1.Pod{Spec: template.Spec}
+	pod.Namespace, pod.GenerateName = deployment.Namespace, deployment.Name+"-"
+	pod.Labels, pod.Annotations = template.Labels, template.Annotations
+	pod.Spec.ServiceAccountName = cmp.Or(pod.Spec.ServiceAccountName, "default")
+	return pod
+}
+
+// standalonePod is a Pod for a program without a Deployment, with a ServiceAccount, or without a
+// name of it for a new account.
+func standalonePod(program string, account types.NamespacedName) *corev1.Pod {
+	name := podNameOf(program)
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.GenerateName = cmp.Or(account.Namespace, metav1.NamespaceDefault), name+"-"
+	pod.Spec.ServiceAccountName = account.Name
+	pod.Spec.Containers = []corev1.Container{{
+		Name: "program", Image: name,
+		Env: []corev1.EnvVar{fieldVariable("POD_NAME", "metadata.name"), fieldVariable("POD_NAMESPACE", "metadata.namespace")},
+		// Every level of Pod security admits it.
+		SecurityContext: &corev1.SecurityContext{
+			RunAsNonRoot: new(true), AllowPrivilegeEscalation: new(false),
+			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+	}}
+	return pod
 }
 
 func fieldVariable(name, path string) corev1.EnvVar {
@@ -135,22 +149,22 @@ func asRunning(pod *corev1.Pod) {
 
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// podNameOf makes the name of a program one that a Pod can have.
+// podNameOf turns the name of a program into a valid name of a Pod.
 func podNameOf(program string) string {
 	name := notInName.ReplaceAllString(strings.ToLower(filepath.Base(program)), "-")
 	return cmp.Or(strings.Trim(name[:min(len(name), 50)], "-"), "program")
 }
 
-// replicaSet returns a reference to the ReplicaSet of the Deployment, if there is one, so
-// that the program finds its Deployment. It does not say that the ReplicaSet is the
-// controller, which would count the Pod as one of its own.
-func (r *run) replicaSet() ([]metav1.OwnerReference, error) {
-	if r.deployment.UID == "" {
+// replicaSet returns a reference to the current ReplicaSet of a Deployment, if it exists, so that the
+// program finds its Deployment. The reference is not that of a controller, which would count the Pod
+// as a replica.
+func replicaSet(client kubernetes.Interface, deployment *appsv1.Deployment) ([]metav1.OwnerReference, error) {
+	if deployment.UID == "" {
 		return nil, nil
 	}
-	_, _, current, err := deploymentutil.GetAllReplicaSets(r.deployment, r.client.AppsV1())
+	_, _, current, err := deploymentutil.GetAllReplicaSets(deployment, client.AppsV1())
 	if err != nil {
-		return nil, fmt.Errorf("find the ReplicaSet of Deployment %s: %w", r.deployment.Name, err)
+		return nil, fmt.Errorf("find the ReplicaSet of Deployment %s: %w", deployment.Name, err)
 	}
 	if current == nil {
 		return nil, nil
@@ -158,25 +172,27 @@ func (r *run) replicaSet() ([]metav1.OwnerReference, error) {
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: current.Name, UID: current.UID}}, nil
 }
 
-// readyNode returns a node for the Pod. The scheduler is not asked: where the program
-// runs does not depend on what room the nodes have.
-func (r *run) readyNode(ctx context.Context) (string, error) {
-	nodes, err := r.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return "", fmt.Errorf("list nodes: %w", err)
-	}
-	for i := range nodes.Items {
-		if node.Schedulable(&nodes.Items[i]) {
-			return nodes.Items[i].Name, nil
+// readyNode returns a node for the Pod. The scheduler is not asked: the program runs even if the
+// nodes are full.
+func readyNode(nodes []corev1.Node) (string, error) {
+	for i := range nodes {
+		if node.Schedulable(&nodes[i]) {
+			return nodes[i].Name, nil
 		}
 	}
 	return "", fmt.Errorf("the sandbox has no ready node for the program: add one with 'sandbox nodes add'")
 }
 
-// startPod creates the Pod, with a ServiceAccount if it has none, and returns it when it
-// is ready.
-func (r *run) startPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
-	account, err := r.ensureServiceAccount(ctx, pod)
+// podStarter creates the Pod of a program.
+type podStarter struct {
+	client   kubernetes.Interface
+	cleanups *cleanups
+}
+
+// start creates the Pod, with a new ServiceAccount if it names none, and returns it when it is
+// ready.
+func (s podStarter) start(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	account, err := s.ensureServiceAccount(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
@@ -186,14 +202,14 @@ func (r *run) startPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error
 		return nil, fmt.Errorf("name the program: %w", err)
 	}
 	pod.Annotations[kubelet.ProgramAnnotation] = name
-	created, err := r.client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+	created, err := s.client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("create the Pod of the program: %w", err)
 	}
 	key := types.NamespacedName{Namespace: created.Namespace, Name: created.Name}
-	r.onEnd(func(ctx context.Context) error {
+	s.cleanups.add(func(ctx context.Context) error {
 		// The program has ended: there is nothing to wait for.
-		err := r.client.CoreV1().Pods(key.Namespace).Delete(ctx, key.Name, metav1.DeleteOptions{
+		err := s.client.CoreV1().Pods(key.Namespace).Delete(ctx, key.Name, metav1.DeleteOptions{
 			GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &created.UID},
 		})
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -202,22 +218,22 @@ func (r *run) startPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error
 		return nil
 	})
 	if account != nil {
-		// It goes with the Pod, whatever becomes of this process.
+		// The account is deleted with the Pod, even if this process is killed.
 		account.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: created.Name, UID: created.UID}}
-		if _, err := r.client.CoreV1().ServiceAccounts(key.Namespace).Update(ctx, account, metav1.UpdateOptions{}); err != nil {
+		if _, err := s.client.CoreV1().ServiceAccounts(key.Namespace).Update(ctx, account, metav1.UpdateOptions{}); err != nil {
 			return nil, fmt.Errorf("the ServiceAccount %s: %w", account.Name, err)
 		}
 	}
-	return r.awaitReady(ctx, key)
+	return s.awaitReady(ctx, key)
 }
 
 // awaitReady returns the Pod when it is ready.
-func (r *run) awaitReady(ctx context.Context, key types.NamespacedName) (pod *corev1.Pod, err error) {
+func (s podStarter) awaitReady(ctx context.Context, key types.NamespacedName) (pod *corev1.Pod, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, podTimeout,
 		fmt.Errorf("the Pod %s was not ready after %s: see 'sandbox status'", key, podTimeout))
 	defer cancel()
 	err = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		pod, err = r.client.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+		pod, err = s.client.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, fmt.Errorf("the Pod %s was deleted before it was ready", key)
 		}
@@ -238,10 +254,10 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// ensureServiceAccount makes sure that the ServiceAccount of the Pod exists. One that was
-// named must; otherwise a new one without any rights is created and returned.
-func (r *run) ensureServiceAccount(ctx context.Context, pod *corev1.Pod) (*corev1.ServiceAccount, error) {
-	accounts := r.client.CoreV1().ServiceAccounts(pod.Namespace)
+// ensureServiceAccount makes sure that the ServiceAccount of the Pod exists. A named account must
+// exist; otherwise a new account without any rights is created and returned.
+func (s podStarter) ensureServiceAccount(ctx context.Context, pod *corev1.Pod) (*corev1.ServiceAccount, error) {
+	accounts := s.client.CoreV1().ServiceAccounts(pod.Namespace)
 	if name := pod.Spec.ServiceAccountName; name != "" {
 		_, err := accounts.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -253,7 +269,7 @@ func (r *run) ensureServiceAccount(ctx context.Context, pod *corev1.Pod) (*corev
 	if err != nil {
 		return nil, fmt.Errorf("create a ServiceAccount: %w", err)
 	}
-	r.onEnd(func(ctx context.Context) error {
+	s.cleanups.add(func(ctx context.Context) error {
 		if err := accounts.Delete(ctx, account.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the ServiceAccount %s/%s is left: %w", account.Namespace, account.Name, err)
 		}
@@ -263,14 +279,14 @@ func (r *run) ensureServiceAccount(ctx context.Context, pod *corev1.Pod) (*corev
 	return account, nil
 }
 
-// watchDeletion returns a channel that gets the grace period when the Pod is deleted, as
-// by a person or an eviction. The token of a deleted Pod is not valid any more.
-func (r *run) watchDeletion(ctx context.Context, pod *corev1.Pod) <-chan time.Duration {
+// watchDeletion returns a channel that gets the grace period when the Pod is deleted, as by a user or
+// an eviction. The token of a deleted Pod is not valid any more.
+func watchDeletion(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, c *cleanups) <-chan time.Duration {
 	deleted := make(chan time.Duration, 1)
 	selector := fields.OneTermEqualSelector("metadata.name", pod.Name)
-	pods := cache.NewListWatchFromClient(r.client.CoreV1().RESTClient(), "pods", pod.Namespace, selector)
+	pods := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", pod.Namespace, selector)
 	grace := time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
-	r.background(ctx, func(ctx context.Context) {
+	c.background(ctx, func(ctx context.Context) {
 		_, err := watchtools.UntilWithSync(ctx, pods, &corev1.Pod{}, nil, func(e watch.Event) (bool, error) {
 			p, ok := e.Object.(*corev1.Pod)
 			return ok && (e.Type == watch.Deleted || p.DeletionTimestamp != nil), nil

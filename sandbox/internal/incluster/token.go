@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// tokenLifetime is that of the tokens of Pods in a cluster.
+	// tokenLifetime is the lifetime of the tokens of Pods in a cluster.
 	tokenLifetime = 3607 * time.Second
-	// tokenPeriod is how often a kubelet looks whether a token is to be renewed.
+	// tokenPeriod is the time between two checks of a kubelet whether a token needs renewal.
 	tokenPeriod = time.Minute
 )
 
-// serviceAccountVolume is the directory with the files of a ServiceAccount. Its parts
-// are those of a kubelet: one that gets tokens, and renews them when a fifth of their
-// lifetime is left, and one that replaces the files all at once.
+// serviceAccountVolume is the directory with the files of a ServiceAccount. Its parts are those of a
+// kubelet: the token manager, which renews tokens when a fifth of their lifetime is left, and the
+// atomic writer, which replaces all files at once.
 type serviceAccountVolume struct {
 	dir      string
 	ca       []byte
@@ -37,7 +37,7 @@ func newServiceAccountVolume(client kubernetes.Interface, pod *corev1.Pod, ca []
 	return &serviceAccountVolume{dir: dir, ca: ca, pod: pod, lifetime: lifetime, tokens: token.NewManager(client)}
 }
 
-// write writes the files if anything in them is to change.
+// write writes the files if their content changes.
 func (v *serviceAccountVolume) write() error {
 	seconds := int64(v.lifetime.Seconds())
 	granted, err := v.tokens.GetServiceAccountToken(v.pod.Namespace, v.pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
@@ -62,13 +62,12 @@ func (v *serviceAccountVolume) write() error {
 	}, nil)
 }
 
-// keepToken writes the files of the ServiceAccount, and renews the token until the end.
-func (r *run) keepToken(ctx context.Context, pod *corev1.Pod) error {
-	v := newServiceAccountVolume(r.client, pod, r.Config.CAData, serviceAccountDir, tokenLifetime)
+// keep writes the files, and renews the token until the cleanup.
+func (v *serviceAccountVolume) keep(ctx context.Context, c *cleanups) error {
 	if err := v.write(); err != nil {
 		return err
 	}
-	r.background(ctx, func(ctx context.Context) { v.renew(ctx, tokenPeriod) })
+	c.background(ctx, func(ctx context.Context) { v.renew(ctx, tokenPeriod) })
 	return nil
 }
 

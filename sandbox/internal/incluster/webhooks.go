@@ -48,12 +48,12 @@ type webhooks struct {
 
 // findWebhooks returns the webhooks that the program serves, or nil if there are none:
 // no Service was named, and no object names one that selects its Pod.
-func (r *run) findWebhooks(ctx context.Context, pod *corev1.Pod) (*webhooks, error) {
+func findWebhooks(ctx context.Context, core kubernetes.Interface, o Options, pod *corev1.Pod) (*webhooks, error) {
 	services := map[types.NamespacedName]*corev1.Service{}
-	for _, name := range r.Services {
+	for _, name := range o.Services {
 		services[name] = nil
 	}
-	list, err := r.client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
+	list, err := core.CoreV1().Services("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list Services: %w", err)
 	}
@@ -67,13 +67,13 @@ func (r *run) findWebhooks(ctx context.Context, pod *corev1.Pod) (*webhooks, err
 			services[name] = s
 		}
 	}
-	client, err := dynamic.NewForConfig(r.Config)
+	client, err := dynamic.NewForConfig(o.Config)
 	if err != nil {
 		return nil, err
 	}
-	w := &webhooks{client: client, services: services, port: r.WebhookPort}
+	w := &webhooks{client: client, services: services, port: o.WebhookPort}
 	named, err := w.areNamed(ctx)
-	if err != nil || len(r.Services) == 0 && !named {
+	if err != nil || len(o.Services) == 0 && !named {
 		return nil, err
 	}
 	return w, nil
@@ -87,8 +87,7 @@ func ServeWebhooks(ctx context.Context, config *rest.Config, pod *corev1.Pod, di
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Options: Options{Config: config}, client: client}
-	w, err := r.findWebhooks(ctx, pod)
+	w, err := findWebhooks(ctx, client, Options{Config: config}, pod)
 	if err != nil || w == nil {
 		return nil, err
 	}
@@ -162,15 +161,15 @@ func (w *webhooks) areNamed(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// redirect makes the certificate with which the program serves webhooks, and leads to it
-// all that name one of its Services, now or later, until the end.
-func (r *run) redirect(ctx context.Context, w *webhooks, pod *corev1.Pod) error {
+// redirectTo makes the serving certificate of the program, and redirects to the program in the Pod all
+// webhooks that name one of its Services, now or later, until the cleanup.
+func (w *webhooks) redirectTo(ctx context.Context, pod *corev1.Pod, certDir string, c *cleanups) error {
 	w.pod = pod
 	var err error
-	if w.ca, err = writeServingCert(r.CertDir, w.services); err != nil {
+	if w.ca, err = writeServingCert(certDir, w.services); err != nil {
 		return fmt.Errorf("make the serving certificate: %w", err)
 	}
-	r.onEnd(w.restoreAll)
+	c.add(w.restoreAll)
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(w.client, 0)
 	var synced []cache.InformerSynced
 	for _, resource := range withWebhooks {
@@ -183,7 +182,7 @@ func (r *run) redirect(ctx context.Context, w *webhooks, pod *corev1.Pod) error 
 		}
 		synced = append(synced, handler.HasSynced)
 	}
-	r.background(ctx, func(ctx context.Context) {
+	c.background(ctx, func(ctx context.Context) {
 		factory.Start(ctx.Done())
 		<-ctx.Done()
 		factory.Shutdown()

@@ -35,36 +35,54 @@ func listenControl(path string) (net.Listener, error) {
 	return socket.Listen(context.Background(), path)
 }
 
-// Control is the handler of the proxy's own API. Errors are text, a line for each
-// mistake.
-func (p *Proxy) Control() http.Handler {
+// controlAPI is the proxy's own API, over the rules and the watches of a proxy.
+type controlAPI struct {
+	rules   *fault.RuleSet
+	catalog *catalog
+	streams *streams
+	// crashes: the proxy can crash its client.
+	crashes bool
+}
+
+// handler serves the API. Errors are text, a line for each mistake.
+func (c *controlAPI) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /rules", func(w http.ResponseWriter, _ *http.Request) {
-		rules, _ := p.rules.List()
+		rules, _ := c.rules.List()
 		reply(w, http.StatusOK, map[string]any{"rules": rules})
 	})
-	mux.HandleFunc("POST /rules", p.addRules)
+	mux.HandleFunc("POST /rules", c.addRules)
 	mux.HandleFunc("DELETE /rules", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, map[string]int{"removed": p.rules.RemoveFunc(func(fault.Rule) bool { return true })})
+		reply(w, http.StatusOK, map[string]int{"removed": c.rules.RemoveFunc(func(fault.Rule) bool { return true })})
 	})
-	mux.HandleFunc("GET /rules/{name}", p.rule)
+	mux.HandleFunc("GET /rules/{name}", c.rule)
 	mux.HandleFunc("DELETE /rules/{name}", func(w http.ResponseWriter, r *http.Request) {
-		if !p.rules.Remove(r.PathValue("name")) {
+		if !c.rules.Remove(r.PathValue("name")) {
 			noRule(w, r)
 			return
 		}
 		reply(w, http.StatusOK, map[string]int{"removed": 1})
 	})
-	mux.HandleFunc("GET /watches", p.listWatches)
-	mux.HandleFunc("POST /cut", p.cut)
-	mux.HandleFunc("POST /freeze", p.freeze)
+	mux.HandleFunc("GET /watches", c.listWatches)
+	mux.HandleFunc("POST /cut", c.cut)
+	mux.HandleFunc("POST /freeze", c.freeze)
 	mux.HandleFunc("POST /thaw", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, map[string]int{"removed": p.rules.RemoveFunc(func(r fault.Rule) bool { return r.Fault.Kind == fault.Freeze })})
+		reply(w, http.StatusOK, map[string]int{"removed": c.rules.RemoveFunc(func(r fault.Rule) bool { return r.Fault.Kind == fault.Freeze })})
 	})
 	return mux
 }
 
-func (p *Proxy) addRules(w http.ResponseWriter, r *http.Request) {
+// possible refuses rules with the fault Crash, unless the proxy has started the client.
+func possible(rules []fault.Rule, crashes bool) error {
+	for _, rule := range rules {
+		if rule.Fault.Kind == fault.Crash && !crashes {
+			return fmt.Errorf("rule %q: Crash needs a program that the proxy has started: sandbox proxy ... -- PROGRAM", rule.Name)
+		}
+	}
+	return nil
+}
+
+func (c *controlAPI) addRules(w http.ResponseWriter, r *http.Request) {
 	text, ok := body(w, r)
 	if !ok {
 		return
@@ -74,27 +92,27 @@ func (p *Proxy) addRules(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if err := p.possible(rules); err != nil {
+	if err := possible(rules, c.crashes); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	p.add(w, rules...)
+	c.add(w, rules...)
 }
 
-func (p *Proxy) add(w http.ResponseWriter, rules ...fault.Rule) {
-	if err := p.rules.Add(rules...); err != nil {
+func (c *controlAPI) add(w http.ResponseWriter, rules ...fault.Rule) {
+	if err := c.rules.Add(rules...); err != nil {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return
 	}
 	added := map[string]any{"rules": rules}
-	if warnings := p.catalog.warnings(rules); len(warnings) > 0 {
+	if warnings := c.catalog.warnings(rules); len(warnings) > 0 {
 		added["warnings"] = warnings
 	}
 	reply(w, http.StatusCreated, added)
 }
 
 // rule answers with a rule, after it has fired as often as the query asks for.
-func (p *Proxy) rule(w http.ResponseWriter, r *http.Request) {
+func (c *controlAPI) rule(w http.ResponseWriter, r *http.Request) {
 	wanted, timeout := 0, 30*time.Second
 	var err error
 	if text := r.FormValue("fired"); text != "" {
@@ -111,8 +129,8 @@ func (p *Proxy) rule(w http.ResponseWriter, r *http.Request) {
 	}
 	over := time.After(timeout)
 	for {
-		rules, changed := p.rules.List()
-		i := slices.IndexFunc(rules, func(c fault.RuleStatus) bool { return c.Name == r.PathValue("name") })
+		rules, changed := c.rules.List()
+		i := slices.IndexFunc(rules, func(s fault.RuleStatus) bool { return s.Name == r.PathValue("name") })
 		if i < 0 {
 			noRule(w, r)
 			return
@@ -146,12 +164,12 @@ type watch struct {
 	Frozen  bool  `json:"frozen"`
 }
 
-func (p *Proxy) listWatches(w http.ResponseWriter, _ *http.Request) {
+func (c *controlAPI) listWatches(w http.ResponseWriter, _ *http.Request) {
 	list := []watch{}
-	for _, s := range p.streams.matching(fault.Match{}) {
+	for _, s := range c.streams.matching(fault.Match{}) {
 		request, held := s.exchange.request, s.frozen.Load()
 		one := watch{ID: s.exchange.entry.ID, Resource: resource(request), Namespace: request.Namespace, Name: request.Name,
-			UserAgent: request.UserAgent, Passed: s.passed.Load(), Waiting: s.waiting.len(), Frozen: held || p.rules.Holds(request)}
+			UserAgent: request.UserAgent, Passed: s.passed.Load(), Waiting: s.waiting.len(), Frozen: held || c.rules.Holds(request)}
 		if held {
 			one.Waiting++ // The event that is held back.
 		}
@@ -161,9 +179,9 @@ func (p *Proxy) listWatches(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, map[string]any{"watches": list})
 }
 
-func (p *Proxy) cut(w http.ResponseWriter, r *http.Request) {
-	if match, ok := p.match(w, r, fault.CutWatch); ok {
-		streams := p.streams.matching(match)
+func (c *controlAPI) cut(w http.ResponseWriter, r *http.Request) {
+	if match, ok := c.match(w, r, fault.CutWatch); ok {
+		streams := c.streams.matching(match)
 		for _, s := range streams {
 			s.cut("")
 		}
@@ -174,14 +192,14 @@ func (p *Proxy) cut(w http.ResponseWriter, r *http.Request) {
 // freezeRule is the name of the rule that POST /freeze adds.
 const freezeRule = "freeze"
 
-func (p *Proxy) freeze(w http.ResponseWriter, r *http.Request) {
-	if match, ok := p.match(w, r, fault.Freeze); ok {
-		p.add(w, fault.Rule{Name: freezeRule, Match: match, Fault: fault.Fault{Kind: fault.Freeze}})
+func (c *controlAPI) freeze(w http.ResponseWriter, r *http.Request) {
+	if match, ok := c.match(w, r, fault.Freeze); ok {
+		c.add(w, fault.Rule{Name: freezeRule, Match: match, Fault: fault.Fault{Kind: fault.Freeze}})
 	}
 }
 
 // match reads which watches to choose, all if there is no body.
-func (p *Proxy) match(w http.ResponseWriter, r *http.Request, kind fault.Kind) (fault.Match, bool) {
+func (c *controlAPI) match(w http.ResponseWriter, r *http.Request, kind fault.Kind) (fault.Match, bool) {
 	text, ok := body(w, r)
 	if !ok || len(text) == 0 {
 		return fault.Match{}, ok

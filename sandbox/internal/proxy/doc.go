@@ -9,6 +9,7 @@
 //	serve.go    listeners, certificates and the kubeconfig for the clients
 //	request.go  the parts of a request that rules and log use
 //	answer.go   errors as the API server writes them
+//	reader.go   reads of the proxy itself, for rules about changes and for stale reads
 //	stale.go    reads answered as of an older resourceVersion
 //	watch.go    the streams of watches, event by event
 //	frame.go    where an event begins and ends, in JSON and in protobuf

@@ -4,7 +4,6 @@
 package proxy
 
 import (
-	"net/http"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,26 +44,6 @@ func (h *history) change(f frame) *fault.Change {
 	return change
 }
 
-// change returns what a write does: its object, that of its patch as far as it is written
-// like one, or none of a deletion; and, if a rule asks for it, the object that the API
-// server has now. It is nil for other requests, and if the object cannot be decoded.
-func (p *Proxy) change(r *http.Request, x *exchange, body []byte) *fault.Change {
-	change := &fault.Change{}
-	switch x.request.Verb {
-	case "create", "update", "patch":
-		if change.Object = written(r.Header.Get("Content-Type"), body); change.Object == nil {
-			return nil
-		}
-	case "delete":
-	default:
-		return nil
-	}
-	if x.request.Verb != "create" && p.rules.NeedsOld(x.request) {
-		change.Old = p.current(r, x)
-	}
-	return change
-}
-
 // written returns the object in the body of a write. A list of operations is none.
 func written(contentType string, body []byte) map[string]any {
 	if strings.HasPrefix(contentType, string(types.ApplyYAMLPatchType)) {
@@ -75,23 +54,6 @@ func written(contentType string, body []byte) map[string]any {
 		body = object
 	}
 	return decoded(body)
-}
-
-// current asks the API server for the object of a request, as its client: nil if there is
-// none, or the client may not read it.
-func (p *Proxy) current(r *http.Request, x *exchange) map[string]any {
-	asked := r.Clone(r.Context())
-	asked.Method, asked.Body, asked.ContentLength, asked.URL.RawQuery = http.MethodGet, http.NoBody, 0, ""
-	asked.Header.Del("Content-Type")
-	asked.Header.Del("Content-Length")
-	asked.Header.Set("Accept", runtime.ContentTypeJSON)
-	answer := p.record(asked)
-	// What the log says is about the request itself.
-	x.change(func(e *entry) { e.Upstream = 0 })
-	if answer.status != http.StatusOK {
-		return nil
-	}
-	return decoded(answer.body.Bytes())
 }
 
 // decoded returns an encoded object as its JSON is decoded, nil if it cannot be. In protobuf

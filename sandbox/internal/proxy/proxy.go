@@ -24,7 +24,7 @@ type Proxy struct {
 	rules    *fault.RuleSet
 	catalog  *catalog
 	log      *log
-	streams  streams
+	streams  *streams
 	requests atomic.Int64
 	reverse  *httputil.ReverseProxy
 	// crash kills the client and starts it again after some time; nil if that cannot be.
@@ -49,6 +49,7 @@ func New(config *rest.Config, rules *fault.RuleSet, out io.Writer) (*Proxy, erro
 	// An API server ends a watch whose client does not read, and its own requests
 	// after a minute.
 	p := &Proxy{rules: rules, catalog: newCatalog(config), log: &log{out: out}, writeTimeout: 30 * time.Second, detachedTimeout: 90 * time.Second}
+	p.streams = &streams{rules: rules, log: p.log, open: map[*stream]struct{}{}}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(upstream.url)
@@ -118,7 +119,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	if p.rules.NeedsChange(described) {
-		described.Change = p.change(r, x, body)
+		described.Change = p.reader().change(r, x, body, p.rules.NeedsOld)
 	}
 	action := p.rules.Request(described)
 	if action == nil {
@@ -129,6 +130,14 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.blame(action.Fault.Kind, action.Rule)
 	}
 	p.inject(out, r, x, action)
+}
+
+// reader reads from the API server as the client of a request.
+func (p *Proxy) reader() reader { return reader{api: p.reverse} }
+
+// Control is the handler of the proxy's own API.
+func (p *Proxy) Control() http.Handler {
+	return (&controlAPI{rules: p.rules, catalog: p.catalog, streams: p.streams, crashes: p.crash != nil}).handler()
 }
 
 // inject injects a fault into a request.
@@ -143,7 +152,7 @@ func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, x *exchange, acti
 			return
 		}
 	case fault.Stale:
-		p.stale(w, r, x, action)
+		p.reader().stale(w, r, x, action)
 		return
 	case fault.Hang:
 		// The server notices that a client has gone only after it has read all
@@ -182,7 +191,7 @@ func (p *Proxy) answered(response *http.Response) error {
 	x := exchangeOf(ctx)
 	x.change(func(e *entry) { e.Upstream = response.StatusCode })
 	if x.request.IsWatch() && response.StatusCode == http.StatusOK {
-		response.Body = p.newStream(ctx, x, response.Body, encodingOf(response.Header.Get("Content-Type")))
+		response.Body = p.streams.start(ctx, x, response.Body, encodingOf(response.Header.Get("Content-Type")))
 	}
 	return nil
 }

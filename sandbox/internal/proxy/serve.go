@@ -55,6 +55,7 @@ type Server struct {
 
 	handler        *Proxy
 	proxy, control *http.Server
+	listeners      []net.Listener
 	failed         chan error
 }
 
@@ -69,7 +70,7 @@ func Start(o Options) (*Server, error) {
 		return nil, err
 	}
 	handler.crash = o.Crash
-	if err := handler.possible(o.Rules); err != nil {
+	if err := possible(o.Rules, o.Crash != nil); err != nil {
 		return nil, err
 	}
 	ca, err := pki.NewAuthority(ContextName + "-ca")
@@ -103,24 +104,16 @@ func Start(o Options) (*Server, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("--control: %w", err), clients.Close())
 		}
+		s.listeners = append(s.listeners, control)
 		go func() { s.failed <- s.control.Serve(control) }()
 	}
+	s.listeners = append(s.listeners, clients)
 	go func() { s.failed <- s.proxy.ServeTLS(clients, "", "") }()
 	return s, nil
 }
 
 // Serve serves the connections of another listener as well, until that is closed.
 func (s *Server) Serve(clients net.Listener) { _ = s.proxy.ServeTLS(clients, "", "") }
-
-// possible refuses rules for which the proxy would have to have started the client.
-func (p *Proxy) possible(rules []fault.Rule) error {
-	for _, rule := range rules {
-		if rule.Fault.Kind == fault.Crash && p.crash == nil {
-			return fmt.Errorf("rule %q: Crash needs a program that the proxy has started: sandbox proxy ... -- PROGRAM", rule.Name)
-		}
-	}
-	return nil
-}
 
 // Warnings returns what is odd about rules, a line each: they name resources that the
 // API server does not have.
@@ -161,7 +154,14 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // Close ends the proxy at once; all connections break.
-func (s *Server) Close() error { return errors.Join(s.proxy.Close(), s.control.Close()) }
+func (s *Server) Close() error {
+	err := errors.Join(s.proxy.Close(), s.control.Close())
+	for _, listener := range s.listeners {
+		// A server that has not begun to serve does not close its listener.
+		_ = listener.Close()
+	}
+	return err
+}
 
 func newServer(handler http.Handler, config *tls.Config) *http.Server {
 	return &http.Server{

@@ -20,7 +20,7 @@ type stream struct {
 	*io.PipeReader
 	out      *io.PipeWriter
 	exchange *exchange
-	proxy    *Proxy
+	streams  *streams
 	upstream io.ReadCloser
 	done     context.Context
 	end      context.CancelFunc
@@ -30,14 +30,15 @@ type stream struct {
 	frozen  atomic.Bool
 }
 
-func (p *Proxy) newStream(ctx context.Context, x *exchange, upstream io.ReadCloser, encoding *encoding) *stream {
-	s := &stream{exchange: x, proxy: p, upstream: upstream, waiting: queue{more: make(chan struct{}, 1)}}
+// start starts a stream between the API server and a client.
+func (t *streams) start(ctx context.Context, x *exchange, upstream io.ReadCloser, encoding *encoding) *stream {
+	s := &stream{exchange: x, streams: t, upstream: upstream, waiting: queue{more: make(chan struct{}, 1)}}
 	s.PipeReader, s.out = io.Pipe()
 	s.done, s.end = context.WithCancel(ctx)
 	// The reader of the pipe knows no context: when the client has gone, however
 	// deliver waits then, this is how it finds out, closes the stream and logs it.
 	context.AfterFunc(s.done, func() { s.out.CloseWithError(context.Cause(s.done)) })
-	p.streams.add(s)
+	t.add(s)
 	go s.receive(newSplitter(upstream, encoding, x.request.Verb == fault.VerbWatchList))
 	go s.deliver(encoding)
 	return s
@@ -45,7 +46,7 @@ func (p *Proxy) newStream(ctx context.Context, x *exchange, upstream io.ReadClos
 
 // Close ends the stream; the client is gone, or has read its end.
 func (s *stream) Close() error {
-	s.proxy.streams.remove(s)
+	s.streams.remove(s)
 	s.exchange.change(func(e *entry) { e.Events = s.passed.Load() })
 	s.end()
 	_ = s.PipeReader.Close()
@@ -64,11 +65,11 @@ func (s *stream) receive(frames *splitter) {
 	for {
 		f, err := frames.next()
 		if err == nil {
-			if s.proxy.rules.NeedsChange(s.exchange.request) {
+			if s.streams.rules.NeedsChange(s.exchange.request) {
 				f.event.Change = objects.change(f)
 			}
 			f.object = nil
-			for _, mark := range s.proxy.rules.Mark(s.exchange.request, f.event) {
+			for _, mark := range s.streams.rules.Mark(s.exchange.request, f.event) {
 				s.logFault(f, mark)
 			}
 		}
@@ -86,7 +87,7 @@ func (s *stream) deliver(encoding *encoding) {
 		if !ok {
 			return
 		}
-		for _, freeze := range s.proxy.rules.Freezes(s.exchange.request, next.event) {
+		for _, freeze := range s.streams.rules.Freezes(s.exchange.request, next.event) {
 			s.logFault(next.frame, freeze)
 			s.frozen.Store(true)
 			thawed := pause(s.done, freeze)
@@ -108,7 +109,7 @@ func (s *stream) deliver(encoding *encoding) {
 // pass passes an event on, or injects the fault of a rule. It reports whether the
 // stream goes on.
 func (s *stream) pass(f frame, encoding *encoding) bool {
-	action := s.proxy.rules.Event(s.exchange.request, f.event)
+	action := s.streams.rules.Event(s.exchange.request, f.event)
 	if action == nil {
 		return s.write(f.bytes)
 	}
@@ -150,7 +151,7 @@ func (s *stream) logFault(f frame, action *fault.Action) {
 	e := newEntry(s.exchange.entry.ID, s.exchange.request, time.Now())
 	e.Event, e.Namespace, e.Name = f.event.Type, f.event.Namespace, f.event.Name
 	e.Fault, e.Rule = action.Fault.Kind, action.Rule
-	s.proxy.log.write(e)
+	s.streams.log.write(e)
 }
 
 // received is a frame, or why there will be no more of them.
@@ -202,35 +203,35 @@ func (q *queue) len() int {
 	return len(q.items)
 }
 
-// streams are the open ones.
+// streams are the open watches, and the rules for their events.
 type streams struct {
+	rules *fault.RuleSet
+	log   *log
+
 	mu   sync.Mutex
 	open map[*stream]struct{}
 }
 
-func (s *streams) add(one *stream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open == nil {
-		s.open = map[*stream]struct{}{}
-	}
-	s.open[one] = struct{}{}
+func (t *streams) add(s *stream) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open[s] = struct{}{}
 }
 
-func (s *streams) remove(one *stream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, one)
+func (t *streams) remove(s *stream) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, s)
 }
 
 // matching returns the open streams whose requests match.
-func (s *streams) matching(m fault.Match) []*stream {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (t *streams) matching(m fault.Match) []*stream {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var matching []*stream
-	for one := range s.open {
-		if m.Matches(one.exchange.request) {
-			matching = append(matching, one)
+	for s := range t.open {
+		if m.Matches(s.exchange.request) {
+			matching = append(matching, s)
 		}
 	}
 	return matching

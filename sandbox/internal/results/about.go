@@ -22,16 +22,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// About is what the results of a directory are about.
+// About identifies the results of a directory: the operator, the input files, and the hashes of
+// everything that the results depend on.
 type About struct {
-	// Command is how the operator was started, and Of are the files that say what to play, by
-	// their names. A directory has the results of one command and of the same files.
+	// Command is the command line of the operator, and Of are the names of the input files, such as
+	// the workload. A directory has the results of a single command and of the same files.
 	Command []string `json:"command"`
 	Of      []string `json:"of"`
-	// Contents are what the results depend on, by the hash of each. What was played with
-	// other contents is played again.
+	// Contents are hashes of everything that the results depend on, by its name. Cases that were
+	// played with other contents are played again.
 	Contents map[string]string `json:"contents"`
-	// Fresh forgets what was played and found before.
+	// Fresh removes the results of earlier runs.
 	Fresh bool `json:"-"`
 }
 
@@ -44,8 +45,8 @@ const (
 	theJudging   = "the flags that judge"
 )
 
-// NewAbout describes what is played by its parts: the operator's command, the files that say what
-// to play, what is installed, what is played, and how it is judged.
+// NewAbout identifies results by the operator's command, the names of the input files, the
+// installed manifests, the subject, such as the workload, and the flags that judge it.
 func NewAbout(command, of, installed []string, subject, judging any) (About, error) {
 	a := About{Command: command, Of: of, Contents: map[string]string{}}
 	var err error
@@ -97,8 +98,8 @@ func programFiles(command []string) []string {
 	return files
 }
 
-// hashFiles is the hash of files, and of all that is in directories, and of what kustomizations
-// in them refer to elsewhere.
+// hashFiles is the hash of files and directories, and of the files outside that kustomizations in
+// them refer to.
 func hashFiles(paths []string) (string, error) {
 	sum, seen := sha256.New(), map[string]bool{}
 	for len(paths) > 0 {
@@ -120,14 +121,14 @@ func hashFiles(paths []string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// hashTree adds a file, or all that is in a directory, and returns what kustomizations in it
-// refer to that is not in it.
+// hashTree adds a file or a directory to a hash, and returns the files outside that kustomizations
+// in it refer to.
 func hashTree(sum hash.Hash, root string) (elsewhere []string, _ error) {
 	return elsewhere, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		info, err := os.Stat(path) // A link counts as what it leads to.
+		info, err := os.Stat(path) // A link counts as its target.
 		switch {
 		case err != nil || info.IsDir() && !entry.IsDir():
 			return nil // Manifests are not looked for there either.
@@ -203,13 +204,13 @@ func (a *About) changed(other *About) []string {
 	return names
 }
 
-// sameWords reports whether two are about the same operator and the same files.
+// sameWords reports whether two directories are about the same command and the same files.
 func (a *About) sameWords(other *About) bool {
 	return slices.Equal(a.Command, other.Command) && slices.Equal(a.Of, other.Of)
 }
 
-// partOf reports whether two may be parts of one result. Each machine may have compiled the
-// programs itself.
+// partOf reports whether two directories may be parts of the same result. Each machine may have
+// compiled the programs itself.
 func (a *About) partOf(other *About) bool {
 	return slices.Equal(a.Command, other.Command) && !slices.ContainsFunc(a.changed(other), func(name string) bool { return name != theProgram && name != theSandbox })
 }

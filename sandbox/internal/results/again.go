@@ -16,7 +16,8 @@ import (
 // earlierDir has the findings of earlier contents that were not played again yet.
 const earlierDir = "earlier"
 
-// setAside keeps what was found apart, and forgets what was played. Interrupted, it is done again.
+// setAside moves the findings to a directory of their own, and removes the played cases. An
+// interrupted call can be repeated.
 func setAside(dir string) error {
 	if err := os.MkdirAll(filepath.Join(dir, earlierDir), 0o700); err != nil {
 		return err
@@ -33,7 +34,7 @@ func setAside(dir string) error {
 	return os.RemoveAll(filepath.Join(dir, playedFile))
 }
 
-// forget removes what was played and found.
+// forget removes all played cases and findings.
 func forget(dir string) error {
 	if err := setAside(dir); err != nil {
 		return err
@@ -47,7 +48,7 @@ func forget(dir string) error {
 	return err
 }
 
-// Opened says what becomes of what was played before.
+// Opened reports whether the cases of earlier runs count or are played again, and why.
 func (b *Book[F]) Opened(w io.Writer, cases string) {
 	const date = "2006-01-02 15:04"
 	switch {
@@ -66,7 +67,7 @@ func (b *Book[F]) Opened(w io.Writer, cases string) {
 	}
 }
 
-// Replayed forgets what was found with a case and earlier contents: it was played again.
+// Replayed removes the finding of a case with earlier contents, as the case was played again.
 func (b *Book[F]) Replayed(id string) {
 	i := slices.IndexFunc(b.Again, func(f F) bool { return f.Case() == id })
 	if i < 0 {

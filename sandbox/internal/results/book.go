@@ -17,30 +17,30 @@ import (
 type Played struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Outcome is what came of it, as reports have it.
+	// Outcome is the outcome of the case, such as NotReached.
 	Outcome string  `json:"outcome,omitempty"`
 	Found   bool    `json:"found"`
 	Seconds float64 `json:"seconds"`
-	// Then are the IDs of the cases that are played because of it; nil: that was not asked.
+	// Then are the IDs of the cases that are played because of this case; nil: not determined.
 	Then []string `json:"then,omitzero"`
-	// Error says why it could not be judged.
+	// Error is the reason why the case could not be judged.
 	Error string `json:"error,omitempty"`
-	// Unsure: there was no time to play it again, which would make sure of what was found.
+	// Unsure: there was no time to play the case again, so the finding may be chance.
 	Unsure bool `json:"unsure,omitempty"`
 }
 
-// Done reports whether a case need not be played again: it was judged, and what was found is certain
-// or was tried again.
+// Done reports whether a case need not be played again: it was judged, and its finding, if any, is
+// certain or was tried again.
 func (p *Played) Done() bool { return !p.Unsure && p.Error == "" }
 
-// NotReached is the outcome of a case in which what it is about did not happen.
+// NotReached is the outcome of a case whose fault or edit did not take effect.
 const NotReached = "not reached"
 
-// Book keeps a result in a directory.
+// Book writes a result to a directory while it is played.
 type Book[F Finding] struct {
 	*Result[F]
 
-	// Again are findings of earlier contents, which are to be played first.
+	// Again are findings of earlier contents, whose cases are played first.
 	Again []F
 
 	dir   string
@@ -49,11 +49,11 @@ type Book[F Finding] struct {
 	// last is when a case was played before, and changed are the contents that differ since.
 	last    time.Time
 	changed []string
-	// part is what is to be played here.
+	// part is the part of the cases that is played here.
 	part part
 }
 
-// Note keeps that a case was played.
+// Note writes a case that was played.
 func (b *Book[F]) Note(p Played) error {
 	b.note(p)
 	line, err := json.Marshal(p)
@@ -66,7 +66,7 @@ func (b *Book[F]) Note(p Played) error {
 	return err
 }
 
-// Found keeps a finding, in place of that which was found before with the same case.
+// Found writes a finding, in place of an earlier finding of the same case.
 func (b *Book[F]) Found(f F) error {
 	if i := slices.IndexFunc(b.Findings, func(other F) bool { return other.Case() == f.Case() }); i >= 0 {
 		b.Findings[i] = f
@@ -76,14 +76,14 @@ func (b *Book[F]) Found(f F) error {
 	return b.Save(f)
 }
 
-// Save keeps what has become of a finding.
+// Save writes a finding that has changed.
 func (b *Book[F]) Save(f F) error { return save(b.dir, f) }
 
 // Close ends it.
 func (b *Book[F]) Close() { _ = b.file.Close() }
 
-// Progress says what came of a case, how many are left, and how long they take, which is
-// not after the end of the context.
+// Progress prints the outcome of a case, the number of cases left and an estimate of their time, at
+// most until the context ends.
 func (b *Book[F]) Progress(over context.Context, w io.Writer, p Played, came string, left int) {
 	done := len(b.Played)
 	rest := time.Duration(float64(time.Since(b.began)) / float64(max(done, 1)) * float64(left)).Round(time.Second)
@@ -93,7 +93,7 @@ func (b *Book[F]) Progress(over context.Context, w io.Writer, p Played, came str
 	fmt.Fprintf(w, "[%d of %d, %s to go] %s (%.1f s): %s\n", done, done+left, rest, p.Name, p.Seconds, came)
 }
 
-// Verdict says that something was found.
+// Verdict is a finding in a line, with how certain it is.
 func Verdict(f Finding) string {
 	if f.Confirmed() {
 		return "FOUND: " + f.Title()

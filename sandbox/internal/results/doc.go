@@ -1,18 +1,21 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package results keeps what a tool that plays cases against an operator has played and
-// found, in a directory, so that what was interrupted goes on and what several machines
-// have played becomes one report. It knows nothing of what a case is.
+// Package results writes the played cases and the findings of a tool to a directory, so that an
+// interrupted run continues and the directories of several machines become a single report. It does
+// not know the content of a case.
 //
-//	finding.go   what every finding has, and its file
-//	about.go     what the results of a directory are about
-//	merge.go     which cases were to be played, and the directories of several machines as one
-//	book.go      the directory: what was played, and what was found
-//	lock.go      keeps other runs out of it
-//	again.go     goes on in it, or begins from the start
-//	result.go    which findings are probably of one mistake
-//	report.go    says it: text, HTML
-//	scope.go     by what was judged, what was left out, and what the result means therefore
-//	junit.go     says it to CI
+//	tool.go      the tools, explore and fuzz: opens and merges their results
+//	store.go     reads the directories of a tool
+//	book.go      writes the played cases and the findings of a run
+//	finding.go   the part that all findings have, and their files
+//	about.go     the identity of the results of a directory: operator, inputs, hashes
+//	merge.go     the parts of the cases for several machines
+//	lock.go      keeps other runs out of a directory
+//	again.go     sets results of other contents aside
+//	result.go    the cases and findings, in groups with the same cause
+//	report.go    reports: text, HTML
+//	scope.go     the objects and fields by which cases were judged
+//	summary.go   the evidence of a result, in words and for programs
+//	junit.go     a report for CI
 package results

@@ -19,37 +19,35 @@ import (
 type Finding interface {
 	// Case is the ID of the case with which it was found.
 	Case() string
-	// Title says what is wrong, and Where in which case, each in a line; Details is all
-	// that is wrong.
+	// Title is the violation in a line, and Where its case in a line; Details are all violations.
 	Title() string
 	Where() string
 	Details() []string
-	// Describe writes what it is about for a terminal, below its title.
+	// Describe writes the details for a terminal, below the title.
 	Describe(w io.Writer)
 	// Confirmed reports whether it is certain, or was found more than once.
 	Confirmed() bool
-	// Kind is the same for findings that are probably of one mistake.
+	// Kind is the same for findings that probably have the same cause.
 	Kind() string
-	// Rank orders findings: the least ones tell most.
+	// Rank orders findings: the lowest rank is the easiest to understand.
 	Rank() []int
 
 	evidence() *Evidence
 }
 
-// Evidence is what findings have beside what is wrong.
+// Evidence is the part that all findings have: how to replay them, and a record of the run.
 type Evidence struct {
-	// Command is the operator's, as it was typed, and Directory where that was. Paths in
-	// a finding are relative to that directory, or to one like it.
+	// Command is the command line of the operator, and Directory the working directory. Paths in a
+	// finding are relative to that directory, or to a copy of it.
 	Command   []string `json:"command"`
 	Directory string   `json:"directory,omitempty"`
-	// Repeated is how often it was found again, and Tries how often that was tried. One
-	// that is certain from what has happened is not tried again, nor one for which there was
-	// no time.
+	// Repeated is how often the finding came again in Tries replays. A finding that is certain from
+	// a single run is not tried again, nor a finding for which there was no time.
 	Repeated int `json:"repeated"`
 	Tries    int `json:"tries"`
-	// Second says what was different when it was played again and not found.
+	// Second is the difference of a replay without the finding.
 	Second string `json:"second,omitempty"`
-	// Timeline is what happened, and Output how the operator's output ended.
+	// Timeline are the events of the run, and Output is the end of the operator's output.
 	Timeline []Moment `json:"timeline,omitempty"`
 	Output   []string `json:"output,omitempty"`
 
@@ -59,10 +57,10 @@ type Evidence struct {
 
 func (e *Evidence) evidence() *Evidence { return e }
 
-// mostOutput is how much of the operator's output is kept.
+// mostOutput is the number of lines of the operator's output that are kept.
 const mostOutput = 40
 
-// NewEvidence describes what was seen.
+// NewEvidence is the evidence of a run, in the present working directory.
 func NewEvidence(command []string, timeline []Moment, output []string) Evidence {
 	// Without it, only an error of a replay says less.
 	directory, _ := os.Getwd()
@@ -72,7 +70,7 @@ func NewEvidence(command []string, timeline []Moment, output []string) Evidence 
 // Moment is a line of a timeline.
 type Moment struct {
 	Seconds float64 `json:"seconds"`
-	// Lane is who did it.
+	// Lane is the origin: Kit, Operator or Cluster.
 	Lane string `json:"lane"`
 	Text string `json:"text"`
 }
@@ -84,7 +82,7 @@ const (
 	Cluster  = "cluster"
 )
 
-// Beginnings of the texts of the moments that matter most.
+// Prefixes of the texts of the moments that matter.
 const (
 	Broken = "BROKEN: "
 	Fault  = "FAULT: "
@@ -94,13 +92,13 @@ const (
 // String describes a moment in a line.
 func (m Moment) String() string { return fmt.Sprintf("%8.2f  %-8s  %s", m.Seconds, m.Lane, m.Text) }
 
-// Matters reports whether it is one of the moments that a timeline is shown for.
+// Matters reports whether a moment is a violation, a fault or an edit.
 func (m Moment) Matters() bool {
 	return strings.HasPrefix(m.Text, Broken) || strings.HasPrefix(m.Text, Fault) || strings.HasPrefix(m.Text, Edit)
 }
 
-// nearest returns the moments around the first one that is broken, or those around the first
-// fault and the last ones, or else the last ones.
+// nearest returns the moments around the first violation, or the moments around the first fault and
+// the last moments, or else the last moments.
 func nearest(all []Moment, most int) (moments, last []Moment) {
 	first := func(what string) int {
 		return slices.IndexFunc(all, func(m Moment) bool { return strings.HasPrefix(m.Text, what) })
@@ -132,9 +130,8 @@ func save(dir string, f Finding) error {
 	return os.WriteFile(filepath.Join(dir, File(f)), text, 0o600)
 }
 
-// Place returns the command with which a finding is played again: another, if there is
-// one, or its own. What that and the files name must be in the working directory as it was
-// when it was found.
+// Place returns the command with which a finding is played again: another command, if given, or its
+// own. The program and the files must be in the working directory under the same relative paths.
 func (e *Evidence) Place(other, files []string) (command []string, err error) {
 	if command = other; len(command) == 0 {
 		command = e.Command

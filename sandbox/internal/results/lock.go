@@ -49,7 +49,7 @@ func Lock(dir string) (unlock func(), _ error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// own refuses a directory in which others can put programs in place of those that are run there.
+// own refuses a directory in which other users could replace programs that are run there.
 func own(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -12,27 +12,27 @@ import (
 	"path/filepath"
 )
 
-// plannedFile has the part of the cases that was to be played in a directory.
+// plannedFile has the part of the cases that is played in a directory.
 const plannedFile = "planned.json"
 
-// part is what was to be played in a directory: the Number-th of Parts, from 1 on, and 0 of 0 for
-// all. IDs are its cases.
+// part is the part of the cases that is played in a directory: the Number-th of Parts, from 1 on,
+// and 0 of 0 for all. IDs are its cases.
 type part struct {
 	Number int      `json:"part,omitempty"`
 	Parts  int      `json:"parts,omitempty"`
 	IDs    []string `json:"cases"`
-	// Scope is by what they are judged.
+	// Scope are the objects and fields by which they are judged.
 	Scope *Scope `json:"scope,omitempty"`
 }
 
-// Plan keeps which cases are to be played here, the number-th of several parts.
+// Plan writes the cases that are played here, the number-th of several parts.
 func (b *Book[F]) Plan(number, of int, ids []string) error {
 	b.Planned = len(ids)
 	b.part.Number, b.part.Parts, b.part.IDs = number, of, ids
 	return b.keepPart()
 }
 
-// Judge keeps by what the cases are judged.
+// Judge writes the scope of the judgement of the cases.
 func (b *Book[F]) Judge(by *Scope) error {
 	b.Scope, b.part.Scope = by, by
 	return b.keepPart()
@@ -46,8 +46,8 @@ func (b *Book[F]) keepPart() error {
 	return os.WriteFile(filepath.Join(b.dir, plannedFile), text, 0o600)
 }
 
-// readPart reads what was to be played in a directory: nothing, if it was interrupted before that
-// was known.
+// readPart reads the part of a directory: an empty part, if the run was interrupted before the
+// cases were known.
 func readPart(dir string) (p part, err error) {
 	file := filepath.Join(dir, plannedFile)
 	text, err := os.ReadFile(filepath.Clean(file))
@@ -63,8 +63,8 @@ func readPart(dir string) (p part, err error) {
 	return p, nil
 }
 
-// InPart reports whether a case is in the number-th of several parts: by its name, so that it is in
-// the same one on each machine, though the undisturbed runs may differ a little.
+// InPart reports whether a case is in the number-th of several parts. This depends on its name
+// only, so that all machines agree, though the runs without a fault may differ a little.
 func InPart(name string, number, of int) bool {
 	if of <= 1 {
 		return true
@@ -74,10 +74,10 @@ func InPart(name string, number, of int) bool {
 	return int(sum.Sum32()%uint32(of)) == number-1
 }
 
-// parts are those of several directories.
+// parts are the parts of several directories.
 type parts []part
 
-// left returns how many cases were to be played and were not.
+// left returns the number of cases of the parts that were not played.
 func (all parts) left(played map[string]bool) int {
 	left := map[string]bool{}
 	for _, p := range all {
@@ -109,8 +109,8 @@ func (all parts) missing() []string {
 	return missing
 }
 
-// weight ranks what came of a case that was played more than once, in several directories: a finding
-// tells most, and one that could not be judged nothing.
+// weight ranks the outcomes of a case that was played in several directories: a finding weighs
+// most, and an outcome that could not be judged nothing.
 func (p *Played) weight() int {
 	switch {
 	case p.Found && !p.Unsure:

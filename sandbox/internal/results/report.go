@@ -13,10 +13,10 @@ import (
 	"path/filepath"
 )
 
-// mostMoments is how much of a timeline a report for a terminal has.
+// mostMoments is the largest number of moments of a timeline in a report for a terminal.
 const mostMoments = 16
 
-// Text writes what was found for a terminal.
+// Text writes the findings of a result for a terminal.
 func (t *Tool[F]) Text(w io.Writer, r *Result[F], dir string) {
 	confirmed, once := r.Groups()
 	for i, g := range confirmed {
@@ -50,10 +50,10 @@ func (t *Tool[F]) Text(w io.Writer, r *Result[F], dir string) {
 	}
 }
 
-// mostLines is how much a report for a terminal has of what is wrong.
+// mostLines is the largest number of violations of a finding in a report for a terminal.
 const mostLines = 8
 
-// Lines writes what is wrong.
+// Lines writes the violations of a finding, the first few in full.
 func Lines(w io.Writer, lines []string) {
 	for i, line := range lines {
 		if i == mostLines {
@@ -67,7 +67,7 @@ func Lines(w io.Writer, lines []string) {
 //go:embed report.html
 var page string
 
-// NewPage makes the page of a tool; what is the template of what a finding is about.
+// NewPage makes the page of a tool, with a template for the details of a finding.
 func NewPage(what string) *template.Template {
 	t := template.New("report").Funcs(template.FuncMap{
 		"percent": func(m Moment, all []Moment) float64 {
@@ -80,7 +80,7 @@ func NewPage(what string) *template.Template {
 	return template.Must(template.Must(t.Parse(page)).New("what").Parse(what))
 }
 
-// HTML writes a result as one page that needs nothing else.
+// HTML writes a result as a single page without external resources.
 func (t *Tool[F]) HTML(file string, r *Result[F]) error {
 	confirmed, once := r.Groups()
 	out, err := os.Create(filepath.Clean(file))

@@ -12,31 +12,31 @@ import (
 	"time"
 )
 
-// Result is what came of playing.
+// Result has the played cases and their findings.
 type Result[F Finding] struct {
 	Played   []Played
 	Findings []F
-	// Planned is how many cases there are, Left how many of them were not played here, and
-	// Missing are the parts, such as 2/4, of which nothing is here.
+	// Planned is the number of cases, Left the number of cases that were not played here, and
+	// Missing are the parts without results, such as 2/4.
 	Planned, Left int
 	Missing       []string
 	Took          time.Duration
-	// Scope is by what was judged; nil: that is not known.
+	// Scope are the objects and fields by which cases were judged; nil: not known.
 	Scope *Scope
-	// Learnt is what was learnt before.
+	// Learnt describes the runs without a fault, in a line.
 	Learnt string
 }
 
-// Group is what was found of what is probably one mistake.
+// Group are findings that probably have the same cause.
 type Group[F Finding] struct {
 	Finding F
-	// Also are other cases that show it.
+	// Also are the findings of other cases.
 	Also []F
 }
 
-// Groups sorts the findings into groups, those that are confirmed and those that were found
-// only once: in each, what tells most comes first. What was found once and is of the same kind as
-// what is confirmed is one of its group.
+// Groups sorts the findings into groups: confirmed groups, and groups that were found only once. In
+// each, the lowest rank comes first. A finding that came once and is of the kind of a confirmed
+// finding belongs to the confirmed group.
 func (r *Result[F]) Groups() (confirmed, once []Group[F]) {
 	sorted := slices.SortedStableFunc(slices.Values(r.Findings), func(a, b F) int {
 		return cmp.Or(slices.Compare(a.Rank(), b.Rank()), cmp.Compare(a.Where(), b.Where()))
@@ -64,7 +64,7 @@ func (r *Result[F]) Groups() (confirmed, once []Group[F]) {
 	return confirmed, once
 }
 
-// Confirmed returns how many different mistakes were found for certain.
+// Confirmed returns the number of confirmed groups.
 func (r *Result[F]) Confirmed() int {
 	confirmed, _ := r.Groups()
 	return len(confirmed)
@@ -81,8 +81,8 @@ func (r *Result[F]) Failed() int {
 	return failed
 }
 
-// mostUnjudged is the share of cases that may not be judged: one in ten. Above it, what was not
-// found says nothing.
+// mostUnjudged is the largest share of cases that could not be judged: a tenth. Above it, the
+// absence of findings says nothing.
 const mostUnjudged = 10
 
 // done returns how many cases need not be played again.
@@ -96,8 +96,8 @@ func (r *Result[F]) done() int {
 	return done
 }
 
-// Judged returns an error if little is known: no case was played, too many could not be judged, or
-// in none did what it is about happen.
+// Judged returns an error if the result says little: no case was played, too many could not be
+// judged, or no fault and no edit took effect.
 func (r *Result[F]) Judged() error {
 	switch failed := r.Failed(); {
 	case len(r.Played) == 0:
@@ -112,7 +112,7 @@ func (r *Result[F]) Judged() error {
 	return nil
 }
 
-// whyNot says why the first case that could not be judged could not.
+// whyNot is the error of the first case that could not be judged.
 func (r *Result[F]) whyNot() string {
 	for _, p := range r.Played {
 		if p.Error != "" {
@@ -135,7 +135,7 @@ func (r *Result[F]) Doubt() []string {
 	return lines
 }
 
-// Came returns with how many cases an outcome came.
+// Came returns the number of cases with an outcome.
 func (r *Result[F]) Came(outcome string) int {
 	came := 0
 	for _, p := range r.Played {

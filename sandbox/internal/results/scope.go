@@ -12,19 +12,20 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Scope is by what cases were judged, and what was left out of that, counted in the runs in which
-// nothing was disturbed.
+// Scope are the objects and fields by which cases were judged, and those that were left out,
+// counted in the runs without a fault.
 type Scope struct {
-	// Judged are the kinds of objects that were compared, and Others how many kinds had none.
+	// Judged are the kinds of objects that were compared, and Others is the number of kinds without
+	// objects.
 	Judged []Judged `json:"judged"`
 	Others int      `json:"others"`
-	// NotCompared is what was left out of the objects that there were, and Never are the kinds of
-	// which no object is compared.
+	// NotCompared are the objects and fields that were left out, and Never are the kinds of objects
+	// that are never compared.
 	NotCompared []NotCompared `json:"notCompared,omitempty"`
 	Never       []string      `json:"never,omitempty"`
-	// Masked does not count, though it is of an object that is compared.
+	// Masked are fields of compared objects that do not count.
 	Masked []state.Masked `json:"masked,omitempty"`
-	// Besides is what else is not judged, a line each.
+	// Besides are other limits of the judgement, a line each.
 	Besides []string `json:"besides,omitempty"`
 }
 
@@ -37,7 +38,7 @@ type Judged struct {
 	Fields     int      `json:"fields"`
 }
 
-// NotCompared is something that was left out: whole objects, or fields of them.
+// NotCompared are objects, or fields of objects, that were left out.
 type NotCompared struct {
 	What    string `json:"what"`
 	Why     string `json:"why"`
@@ -82,7 +83,7 @@ func (s *Scope) merge(other *Scope) *Scope {
 	return merged
 }
 
-// many is a number of things.
+// many is a number with its noun.
 func many(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -94,7 +95,7 @@ func union(one, other []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(one, other))))
 }
 
-// judgedLines says which objects were compared.
+// judgedLines are the kinds of the compared objects, with their numbers.
 func (s *Scope) judgedLines() []string {
 	var namespaces []string
 	objects, fields := 0, 0
@@ -116,7 +117,7 @@ func (s *Scope) judgedLines() []string {
 	return lines
 }
 
-// notComparedLines says what of the objects was left out.
+// notComparedLines are the objects and fields that were left out, with the reasons.
 func (s *Scope) notComparedLines() []string {
 	var lines []string
 	for _, n := range s.NotCompared {

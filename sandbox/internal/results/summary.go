@@ -114,10 +114,10 @@ func (s summary[F]) unjudgedLines() []string {
 	return lines
 }
 
-// mostSaid bounds a section in a report for a terminal.
+// mostSaid is the largest number of lines of a section in a report for a terminal.
 const mostSaid = 12
 
-// Means writes what a result means for a terminal.
+// Means writes the summary of a result for a terminal.
 func (t *Tool[F]) Means(w io.Writer, r *Result[F]) {
 	fmt.Fprintln(w, "\nWhat this result means:")
 	for _, section := range t.summary(r).sections() {

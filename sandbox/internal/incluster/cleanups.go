@@ -1,0 +1,47 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package incluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+)
+
+// cleanups undo the changes that were made for a program, the last change first.
+type cleanups struct{ list []func(context.Context) error }
+
+// add adds a cleanup.
+func (c *cleanups) add(cleanup func(context.Context) error) { c.list = append(c.list, cleanup) }
+
+// background runs a function until the cleanup, which waits for its end.
+func (c *cleanups) background(ctx context.Context, function func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		function(ctx)
+		close(done)
+	}()
+	c.add(func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	})
+}
+
+// run calls all cleanups, and reports those that fail as warnings.
+func (c *cleanups) run() {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+	defer cancel()
+	for len(c.list) > 0 {
+		last := len(c.list) - 1
+		if err := c.list[last](ctx); err != nil {
+			warn(err)
+		}
+		c.list = c.list[:last]
+	}
+}
+
+// warn reports an error that does not keep the program from running.
+func warn(err error) { fmt.Fprintln(os.Stderr, "warning:", err) }

@@ -1,0 +1,136 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+)
+
+// reader reads objects for the proxy itself, as the client of a request.
+type reader struct {
+	// api sends a request to the API server.
+	api http.Handler
+}
+
+// record returns the answer to a request, uncompressed.
+func (a reader) record(r *http.Request) *recording {
+	r = r.Clone(r.Context())
+	r.Header.Del("Accept-Encoding")
+	answer := &recording{header: http.Header{}}
+	a.api.ServeHTTP(answer, r)
+	return answer
+}
+
+// change returns the change of a write: the object in its body, which of a patch has only the patched
+// fields, and of a deletion is absent; and the object that the API server has now, if a rule needs
+// it. It is nil for other requests, and if the object cannot be decoded.
+func (a reader) change(r *http.Request, x *exchange, body []byte, needsOld func(fault.Request) bool) *fault.Change {
+	change := &fault.Change{}
+	switch x.request.Verb {
+	case "create", "update", "patch":
+		if change.Object = written(r.Header.Get("Content-Type"), body); change.Object == nil {
+			return nil
+		}
+	case "delete":
+	default:
+		return nil
+	}
+	if x.request.Verb != "create" && needsOld(x.request) {
+		change.Old = a.current(r, x)
+	}
+	return change
+}
+
+// current asks the API server for the object of a request, as its client: nil if there is
+// none, or the client may not read it.
+func (a reader) current(r *http.Request, x *exchange) map[string]any {
+	asked := r.Clone(r.Context())
+	asked.Method, asked.Body, asked.ContentLength, asked.URL.RawQuery = http.MethodGet, http.NoBody, 0, ""
+	asked.Header.Del("Content-Type")
+	asked.Header.Del("Content-Length")
+	asked.Header.Set("Accept", runtime.ContentTypeJSON)
+	answer := a.record(asked)
+	// What the log says is about the request itself.
+	x.change(func(e *entry) { e.Upstream = 0 })
+	if answer.status != http.StatusOK {
+		return nil
+	}
+	return decoded(answer.body.Bytes())
+}
+
+// olderThanNow reports whether a list as of a resourceVersion has other objects than one of now,
+// or other versions of them.
+func (a reader) olderThanNow(r *http.Request, version string) bool {
+	query := r.URL.Query()
+	for _, parameter := range []string{"limit", "resourceVersion", "resourceVersionMatch"} {
+		query.Del(parameter)
+	}
+	current := r.Clone(r.Context())
+	current.URL.RawQuery = query.Encode()
+	now, is := a.listed(current)
+	then, was := a.listed(asOf(r, r.URL.Path, query, version))
+	return is && was && !maps.Equal(then, now)
+}
+
+// listed returns the versions of the objects in the answer to a list.
+func (a reader) listed(r *http.Request) (map[string]string, bool) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+	answer := a.record(r)
+	var list metav1.PartialObjectMetadataList
+	if answer.status != http.StatusOK || json.Unmarshal(answer.body.Bytes(), &list) != nil {
+		return nil, false
+	}
+	versions := map[string]string{}
+	for i := range list.Items {
+		o := &list.Items[i]
+		versions[o.Namespace+"/"+o.Name+" "+string(o.UID)] = o.ResourceVersion
+	}
+	return versions, true
+}
+
+// asOf makes a read one of the given resourceVersion.
+func asOf(r *http.Request, path string, query url.Values, version string) *http.Request {
+	query.Set("resourceVersion", version)
+	query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
+	r = r.Clone(r.Context())
+	r.URL.Path, r.URL.RawPath, r.URL.RawQuery = path, "", query.Encode()
+	return r
+}
+
+// recording is a complete answer in memory.
+type recording struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// replay answers a client with another body.
+func (a *recording) replay(w http.ResponseWriter, body []byte) {
+	for name, values := range a.header {
+		if name != "Content-Length" {
+			w.Header()[name] = values
+		}
+	}
+	w.WriteHeader(a.status)
+	_, _ = w.Write(body)
+}
+
+// Header returns the headers of the answer.
+func (a *recording) Header() http.Header { return a.header }
+
+// WriteHeader keeps the status.
+func (a *recording) WriteHeader(status int) { a.status = status }
+
+// Write keeps a part of the body.
+func (a *recording) Write(b []byte) (int, error) { return a.body.Write(b) }
